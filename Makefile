@@ -1,0 +1,73 @@
+# The front door. Meson and Ninja build, in build/; this file only knows what people ask for.
+
+PREFIX ?= /usr/local
+SETUP  ?= scripts/setup
+MODELS ?= gmm pcfg air sbn
+
+# Builds and runs the tests of a folder, then counts them alone on the last line; the exit status is meson's.
+define run_tests # folder, options
+	@log=$(1)/meson-logs/testlog$(if $(findstring valgrind,$(1)),-valgrind).txt; rm -f $$log; \
+	meson test -C $(1) --print-errorlogs $(2); status=$$?; \
+	[ ! -f $$log ] || awk '/^(Ok|Expected Fail): +[0-9]/            { passed += $$NF } \
+	                       /^(Fail|Unexpected Pass|Timeout): +[0-9]/ { failed += $$NF } \
+	                       END { printf "%d passed, %d failed\n", passed, failed }' $$log; \
+	exit $$status
+endef
+
+.PHONY: all
+all: build/build.ninja           ## install what is missing, configure, build: build/rws
+	@ninja -C build rws
+
+.PHONY: demo
+demo: all                        ## a short tour: train, compare, draw
+	build/rws demo
+
+.PHONY: test
+test: all                        ## the test suite; the last line is "N passed, N failed"
+	$(call run_tests,build)
+
+.PHONY: bench
+bench: all                       ## how long an iteration takes, model by model
+	@for model in $(MODELS); do build/rws bench $$model || exit; done
+
+.PHONY: examples
+examples: all                    ## the programs in examples/
+	@ninja -C build examples
+
+.PHONY: asan
+asan: build-asan/build.ninja     ## the test suite with AddressSanitizer and UBSan, in build-asan/
+	$(call run_tests,build-asan)
+
+.PHONY: valgrind
+valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stands on, under valgrind
+	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn estimator optim))
+
+.PHONY: install
+install: all                     ## program, library, header, man pages under PREFIX (/usr/local)
+	meson configure build -Dprefix=$(PREFIX)
+	meson install -C build
+
+.PHONY: format
+format:                          ## clang-format over the C files
+	find include src tests examples -name '*.[ch]' -exec clang-format -i {} +
+
+.PHONY: clean
+clean:                           ## forget everything that was built
+	rm -rf build build-asan build-valgrind
+
+.PHONY: help
+help:                            ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+.PHONY: setup
+setup:
+	@$(SETUP)
+
+build/build.ninja: | setup
+	meson setup build
+
+build-asan/build.ninja: | setup
+	meson setup build-asan --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
+
+build-valgrind/build.ninja: | setup
+	meson setup build-valgrind --buildtype=debugoptimized
