@@ -1,0 +1,265 @@
+/* rws.h - write a generative program and its inference network as plain C, and have them learned.
+ *
+ * You write two functions as if for ONE particle: a model, which makes its random choices and then the data, and a
+ * guide, which looks at the data and makes the same choices. Use real `if`, `for` and recursion. The library runs both
+ * for all data and all K particles at once and trains them by any estimator of "Revisiting Reweighted Wake-Sleep for
+ * Models with Stochastic Control Flow".
+ *
+ *     static void model(rws_run *r, const void *net) {
+ *         if (rws_flip(r, "burglary", rws_parameter(r, n->prior))) …          an int: C code may branch on it
+ *         rws_normal(r, "noise", mean, sd);                                   "noise" is observed: data when learning
+ *     }
+ *
+ * How it runs. All particles whose C execution is the same so far are one call of your function; an rws_var is a matrix
+ * with a row for each of them. Where your code asks for an int (rws_branch, rws_choose, rws_flip) and the particles
+ * differ, the call splits: one part goes on, the others call your function again, and every library call up to that
+ * point returns what it returned before. Therefore
+ *   - a program is a function of its choices: no static state, no clock, no rand(), no file;
+ *   - memory it needs comes from rws_alloc, which lasts as long as the run, or from the stack;
+ *   - whatever a program should do once per datum or once per choice, it simply does there: particles that have made
+ *     the same choices share a row, and work on the datum alone is done once per datum.
+ *
+ * This header is all that models use. It is in the order data flows: settings and parameters (once), data (every
+ * iteration), programs (for every particle), metrics (every evaluation), and last the struct that ties them together.
+ */
+#ifndef RWS_H
+#define RWS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RWS_ABI 1 /* raised whenever a model built for an older header would misbehave */
+
+/* ------------------------------------------------------------------------------------------------ status and errors */
+
+/* How a call ended. Everything but RWS_OK comes with a sentence in an rws_error. */
+typedef enum {
+    RWS_OK = 0,
+    RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle impossible */
+    RWS_BAD_INPUT = 2, /* the user's: a file, an option, a model that does not fit its guide */
+    RWS_STOPPED = 3,   /* a polite stop: Ctrl-C, after the checkpoint was written */
+} rws_status;
+
+typedef struct {
+    char text[512];
+} rws_error;
+
+/* Writes the sentence into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. */
+rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* ------------------------------------------------------------------------------------------- settings and parameters */
+
+/* A setting of a model, typed as `--set name=value`. The table ends with an entry whose name is NULL. */
+typedef struct {
+    const char *name;
+    const char *value;    /* the default, as text */
+    double      min, max; /* of a number; both 0 for a setting that is text */
+    const char *help;     /* one line; for text, the values it may have */
+} rws_setting;
+
+typedef struct rws_setup rws_setup; /* lives during rws_model.setup only */
+
+/* The value of a setting of this model; asking for one that is not in its table is a bug and stops the program. */
+double      rws_setup_number(const rws_setup *s, const char *name);
+int         rws_setup_int(const rws_setup *s, const char *name);
+const char *rws_setup_text(const rws_setup *s, const char *name); /* lives as long as the model */
+
+/* Memory that lives as long as the model; zeroed. For the state that setup leaves in *state. */
+void *rws_setup_alloc(rws_setup *s, size_t bytes);
+
+/* Declares a field of a datum: `dim` floats under a name. The model visits a site of that name; the guide reads it with
+ * rws_observed. */
+void rws_setup_field(rws_setup *s, const char *name, int dim);
+
+/* Who owns a parameter: the generative model (theta) or the guide (phi). */
+typedef enum { RWS_THETA, RWS_PHI, RWS_CONTROL, RWS_BASELINE, RWS_GROUPS } rws_group;
+
+/* How a parameter starts. The uniform and the truncated normal scale with the inputs of a layer (its columns). */
+typedef enum {
+    RWS_ZERO,
+    RWS_UNIFORM,   /* U(-1/sqrt(n_in), 1/sqrt(n_in)): PyTorch's Linear, also for its bias */
+    RWS_TRUNCATED, /* N(0, 1/n_in) cut at two standard deviations, bias zero: Sonnet's Linear */
+} rws_init;
+
+typedef struct rws_param rws_param; /* a matrix of numbers to learn */
+typedef struct rws_layer rws_layer; /* a function with parameters */
+
+/* A parameter matrix under a full name ("theta", "phi.mlp.0.weight"): in the checkpoint it has this name and layout. */
+rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init);
+
+/* The numbers, row by row: writable during setup (to start from values of your own), readable in metrics. */
+float *rws_param_values(const rws_param *p);
+
+typedef enum { RWS_LINEAR, RWS_TANH, RWS_RELU, RWS_ELU, RWS_SIGMOID, RWS_SOFTPLUS, RWS_EXP, RWS_LOG } rws_function;
+
+/* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
+ * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n). */
+rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init);
+rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
+                         const int *sizes, int n_sizes);
+rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init);
+rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
+rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
+
+/* ------------------------------------------------------------------------------------------------------------- data */
+
+typedef struct rws_random rws_random; /* a stream of random numbers, the same whenever the run is repeated */
+
+double   rws_random_uniform(rws_random *g);           /* in (0, 1) */
+double   rws_random_normal(rws_random *g);            /* N(0, 1) */
+uint32_t rws_random_below(rws_random *g, uint32_t n); /* in 0 … n-1 */
+void     rws_random_uniforms(rws_random *g, size_t n, float *out);
+void     rws_random_normals(rws_random *g, size_t n, float *out);
+
+typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
+
+/* ----------------------------------------------------------------------------------------------------------- programs */
+
+typedef struct rws_run rws_run; /* one call of a program, on behalf of all particles that got here */
+
+/* A value: a vector of `rws_dim` floats for each particle. */
+typedef struct {
+    uint32_t id;
+} rws_var;
+
+int rws_dim(const rws_run *r, rws_var v);
+
+/* Memory for the program's own structures; lasts as long as this run of it. */
+void *rws_alloc(rws_run *r, size_t bytes);
+
+/* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
+_Noreturn void rws_give_up(rws_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The datum's field. */
+rws_var rws_observed(rws_run *r, const char *field);
+
+/* Numbers known in C, the same for all particles. */
+rws_var rws_constant(rws_run *r, float value);
+rws_var rws_constants(rws_run *r, const float *values, int dim);
+
+/* A parameter matrix as one vector of rows * cols numbers. */
+rws_var rws_parameter(rws_run *r, const rws_param *p);
+
+/* The integer that v (a vector of one) holds, for C code to look at. The call splits where particles differ. */
+int rws_branch(rws_run *r, rws_var v);
+
+/* Sites: random choices and random values, addressed by name and, in loops and recursion, by how many visits the name
+ * has had. The guide draws at a site and the model scores the same value there (or the other way round in the sleep
+ * phase); both must visit the same sites, with the same distribution family and size, in any order. A site named like a
+ * field of the data is the observation: it belongs to the model alone. */
+rws_var rws_categorical(rws_run *r, const char *site, rws_var logits);      /* an index: a vector of one */
+rws_var rws_bernoulli(rws_run *r, const char *site, rws_var logits);        /* zeros and ones, one per logit */
+rws_var rws_normal(rws_run *r, const char *site, rws_var mean, rws_var sd); /* independent components */
+rws_var rws_uniform(rws_run *r, const char *site, rws_var low, rws_var high);
+rws_var rws_gumbel(rws_run *r, const char *site, rws_var location);                      /* scale 1 */
+rws_var rws_concrete(rws_run *r, const char *site, rws_var logits, rws_var temperature); /* log of a simplex point */
+
+/* A choice that C code branches on. */
+static inline int rws_choose(rws_run *r, const char *site, rws_var logits)
+{
+    return rws_branch(r, rws_categorical(r, site, logits));
+}
+
+static inline int rws_flip(rws_run *r, const char *site, rws_var logit)
+{
+    return rws_branch(r, rws_bernoulli(r, site, logit));
+}
+
+/* Arithmetic, component by component. Where one side is a vector of one it is used for every component. */
+rws_var rws_add(rws_run *r, rws_var a, rws_var b);
+rws_var rws_sub(rws_run *r, rws_var a, rws_var b);
+rws_var rws_mul(rws_run *r, rws_var a, rws_var b);
+rws_var rws_div(rws_run *r, rws_var a, rws_var b);
+rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift); /* scale * a + shift */
+rws_var rws_apply(rws_run *r, rws_function f, rws_var a);
+rws_var rws_greater(rws_run *r, rws_var a, rws_var b); /* 1 where a > b, else 0; no gradient */
+
+/* Shape. */
+rws_var rws_concat(rws_run *r, const rws_var *parts, int n);
+rws_var rws_slice(rws_run *r, rws_var a, int first, int n);
+rws_var rws_sum(rws_run *r, rws_var a); /* over the components */
+rws_var rws_log_softmax(rws_run *r, rws_var a);
+rws_var rws_log_sum_exp(rws_run *r, rws_var a);
+rws_var rws_argmax(rws_run *r, rws_var a);              /* an index; no gradient */
+rws_var rws_pick(rws_run *r, rws_var a, rws_var index); /* the component of a that index names */
+rws_var rws_onehot(rws_run *r, rws_var index, int n);   /* costs a look-up where it enters a layer */
+
+/* Log-densities of values at hand, outside of any site. */
+rws_var rws_normal_density(rws_run *r, rws_var x, rws_var mean, rws_var sd);
+rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var temperature);
+
+/* The value without its history: gradients stop here. */
+rws_var rws_detach(rws_run *r, rws_var a);
+
+/* Layers. A layer over several inputs is fed them as parts: what depends on the datum alone then meets its share of the
+ * weights once per datum, not once per particle. */
+rws_var rws_linear(rws_run *r, const rws_layer *l, rws_var x);
+rws_var rws_linear_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int n);
+rws_var rws_mlp(rws_run *r, const rws_layer *l, rws_var x);
+rws_var rws_mlp_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int n);
+rws_var rws_rnn(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
+rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h);
+rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index);
+
+/* ----------------------------------------------------------------------------------------------------------- metrics */
+
+typedef struct rws_eval rws_eval; /* one evaluation of a run */
+
+/* The test data: how many, and a field of all of them (n x dim). */
+int          rws_eval_size(const rws_eval *e);
+const float *rws_eval_field(const rws_eval *e, const char *field);
+
+/* Runs f for `n` data whose fields are given in the order they were declared, and writes the value it returns, n x dim.
+ * f may look at the data but has no sites. */
+rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
+                            float *out, rws_error *err);
+
+typedef struct {
+    const char *name; /* in the table, in --json and in the store */
+    const char *help;
+    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+} rws_metric;
+
+/* ------------------------------------------------------------------------------------------------------------- model */
+
+typedef enum { RWS_RELAX_ARGMAX, RWS_RELAX_SOFT, RWS_RELAX_DENSITY } rws_relaxation;
+
+/* How a run of this model is trained unless the user says otherwise. Zeros mean the library's own defaults. */
+typedef struct {
+    int         batch, particles, iterations, eval_every;
+    int         n_test;         /* test data used for metrics */
+    const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
+    int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
+    bool        grad_std;       /* also measure the spread of the guide's gradient */
+} rws_defaults;
+
+/* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
+typedef struct rws_model {
+    int                abi; /* RWS_ABI */
+    const char        *name, *help;
+    const rws_setting *settings;
+    const rws_metric  *metrics; /* ends with a NULL name; the library adds log_evidence (if absent), kl and ess */
+    rws_defaults       defaults;
+
+    /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
+     * starts of the model's own. */
+    rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
+
+    /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim. Training data may be drawn fresh
+     * from `random`, which is another stream in every iteration; for test data it is the same one in every run. */
+    rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                       float *const *fields, rws_error *err);
+
+    void (*guide)(rws_run *r, const void *state);
+    void (*model)(rws_run *r, const void *state);
+
+    /* For rebar, relax and concrete, which only a model with a single categorical site that never branches on it can
+     * have: log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. NULL otherwise. */
+    rws_var (*relaxed)(rws_run *r, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
+} rws_model;
+
+/* Declares that site during setup, for a model that has `relaxed`. */
+void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories);
+
+#endif

@@ -1,0 +1,83 @@
+#include "base/arena.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN 64
+#define SMALLEST_BLOCK ((size_t)1 << 18)
+
+struct rws_arena_block {
+    rws_arena_block *next;
+    size_t           bytes; /* of data */
+    char             pad[ALIGN - sizeof(rws_arena_block *) - sizeof(size_t)];
+    char             data[];
+};
+
+void rws_arena_free(rws_arena *a)
+{
+    for (rws_arena_block *b = a->first, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    *a = (rws_arena){0};
+}
+
+void rws_arena_reset(rws_arena *a)
+{
+    a->current = a->first;
+    a->used = 0;
+}
+
+/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. */
+static void grow(rws_arena *a, size_t bytes)
+{
+    rws_arena_block *next = a->current ? a->current->next : a->first;
+    if (!next || next->bytes < bytes) {
+        size_t size = a->current ? 2 * a->current->bytes : SMALLEST_BLOCK;
+        if (size < bytes) size = bytes;
+        rws_arena_block *b = aligned_alloc(ALIGN, (sizeof *b + size + ALIGN - 1) / ALIGN * ALIGN);
+        RWS_CHECK(b && "memory for the arena");
+        b->bytes = size;
+        b->next = next;
+        if (a->current) a->current->next = b;
+        else a->first = b;
+        next = b;
+        a->n_blocks++;
+    }
+    a->current = next;
+    a->used = 0;
+}
+
+void *rws_arena_alloc(rws_arena *a, size_t bytes)
+{
+    bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if (!a->current || a->used + bytes > a->current->bytes) grow(a, bytes);
+    void *p = a->current->data + a->used;
+    a->used += bytes;
+    return p;
+}
+
+void *rws_arena_zero(rws_arena *a, size_t bytes)
+{
+    return memset(rws_arena_alloc(a, bytes), 0, bytes);
+}
+
+rws_arena_mark rws_arena_at(const rws_arena *a)
+{
+    return (rws_arena_mark){a->current, a->used};
+}
+
+void rws_arena_release(rws_arena *a, rws_arena_mark mark)
+{
+    a->current = mark.block ? mark.block : a->first;
+    a->used = mark.block ? mark.used : 0;
+}
+
+size_t rws_arena_bytes(const rws_arena *a)
+{
+    size_t total = 0;
+    for (const rws_arena_block *b = a->first; b; b = b->next) total += b->bytes;
+    return total;
+}

@@ -1,0 +1,38 @@
+/* arena.h - memory that is given back all at once.
+ *
+ * An arena hands out 64-byte aligned pieces from a list of blocks; reset makes all of it free again and keeps the
+ * blocks. After the first iterations of a steady load it never asks the system again.
+ */
+#ifndef RWS_BASE_ARENA_H
+#define RWS_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct rws_arena_block rws_arena_block;
+
+typedef struct {
+    rws_arena_block *first, *current;
+    size_t           used;     /* in the current block */
+    uint64_t         n_blocks; /* ever asked of the system */
+} rws_arena;
+
+/* A place in an arena: everything handed out after it is given back by rws_arena_release. */
+typedef struct {
+    rws_arena_block *block;
+    size_t           used;
+} rws_arena_mark;
+
+/* A zeroed rws_arena is a valid empty one. */
+void           rws_arena_free(rws_arena *a);
+void           rws_arena_reset(rws_arena *a);
+void          *rws_arena_alloc(rws_arena *a, size_t bytes); /* not zeroed; never NULL: out of memory aborts */
+void          *rws_arena_zero(rws_arena *a, size_t bytes);
+rws_arena_mark rws_arena_at(const rws_arena *a);
+void           rws_arena_release(rws_arena *a, rws_arena_mark mark);
+size_t         rws_arena_bytes(const rws_arena *a); /* held from the system */
+
+#define RWS_NEW(arena, type, n) ((type *)rws_arena_alloc((arena), sizeof(type) * (size_t)(n)))
+#define RWS_NEW0(arena, type, n) ((type *)rws_arena_zero((arena), sizeof(type) * (size_t)(n)))
+
+#endif

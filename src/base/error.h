@@ -1,0 +1,28 @@
+/* error.h - the three kinds of error, and the sentence that goes with each.
+ *
+ * The world's errors (a file, an option) and the numbers' (a NaN) travel as an rws_status and a whole sentence in an
+ * rws_error; the library neither prints nor exits. Our own bugs stop the program at the spot: RWS_CHECK is always on.
+ */
+#ifndef RWS_BASE_ERROR_H
+#define RWS_BASE_ERROR_H
+
+#include "rws.h"
+
+#include <stdarg.h>
+
+/* Our bug: the invariant is stated in the condition. Aborts with file and line. */
+#define RWS_CHECK(condition) (__builtin_expect(!!(condition), 1) ? (void)0 : rws_bug(__FILE__, __LINE__, #condition))
+
+_Noreturn void rws_bug(const char *file, int line, const char *condition);
+
+/* As rws_fail, with a va_list. */
+rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args);
+
+/* Returns from the calling function with the status, if it is not RWS_OK. */
+#define RWS_TRY(expression)                            \
+    do {                                               \
+        rws_status try_status_ = (expression);         \
+        if (try_status_ != RWS_OK) return try_status_; \
+    } while (0)
+
+#endif

@@ -1,0 +1,55 @@
+/* fiber.h - a function call that can be put aside half-way and taken up again.
+ *
+ * The engine gives each path group a fiber: the group runs until it needs a value, yields to the scheduler, and is
+ * resumed where it stood once the value is there. A fiber is a stack and a saved stack pointer; it does not schedule,
+ * has no queue, and knows nothing of what runs on it.
+ *
+ *     scheduler  --resume-->  entry(arg) ... --yield-->  scheduler  --resume-->  ... entry returns  -->  scheduler
+ *
+ * Life:   new ---start---> armed ---resume---> running ---return---> done ---start---> armed ...
+ *                            ^                  |   ^
+ *                            |            yield |   | resume
+ *                            |                  v   |
+ *                            +------start----- put aside      (abandoned: what stood on the stack is forgotten)
+ *
+ * Threads: a fiber may be resumed by another thread than before, never by two at once; handing it over needs the same
+ * synchronisation as handing over any memory. Code on a fiber must not keep the address of a thread-local (errno is
+ * one) across a yield, for it may wake up on another thread.
+ *
+ * Floating-point control (rounding, flush-to-zero: MXCSR and the x87 control word, FPCR) is not part of a fiber: it
+ * runs with that of the thread that resumes it, and must leave it as it found it.
+ */
+#ifndef RWS_BASE_FIBER_H
+#define RWS_BASE_FIBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct rws_fiber rws_fiber;
+
+/* A fiber with a stack of at least stack_bytes, which the system commits page by page as it is first touched; below it
+ * lies a guard page, so that an overflow faults and harms no neighbour. Done until it is started. NULL when memory, or
+ * the process's number of mappings (two a fiber), is exhausted. Free with rws_fiber_free.
+ */
+rws_fiber *rws_fiber_new(size_t stack_bytes);
+
+/* Gives the stack back, whether the fiber is done or put aside half-way; not while it runs. NULL is allowed. */
+void rws_fiber_free(rws_fiber *f);
+
+/* Arms the fiber: the next resume enters entry(arg). One that is put aside half-way is abandoned: nothing on its stack
+ * is cleaned up, so nothing there may own memory or locks. Allocates nothing, cannot fail.
+ */
+void rws_fiber_start(rws_fiber *f, void (*entry)(void *arg), void *arg);
+
+/* Runs an armed or put-aside fiber until it yields or its entry returns. Call it on a thread's own stack: fibers are
+ * not nested.
+ */
+void rws_fiber_resume(rws_fiber *f);
+
+/* Called on the running fiber f: goes back to its resumer, and returns when f is resumed again. */
+void rws_fiber_yield(rws_fiber *f);
+
+/* True when there is nothing to resume: the entry has returned, or the fiber was never started. */
+bool rws_fiber_done(const rws_fiber *f);
+
+#endif

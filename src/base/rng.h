@@ -1,0 +1,42 @@
+/* rng.h - random numbers by counter: a draw is a function of who asks, never of when.
+ *
+ * Philox4x32-10 (Random123) turns a key and a 128-bit counter into 128 random bits. The key holds seed, iteration and
+ * purpose; the counter holds the datum, the particle and the draw's place on the particle's path. So neither grouping
+ * nor threads nor a resume can change a draw.
+ */
+#ifndef RWS_BASE_RNG_H
+#define RWS_BASE_RNG_H
+
+#include "rws.h"
+
+typedef struct {
+    uint32_t word[2];
+} rws_key;
+
+/* What a key is for, so that two uses in one iteration never share a number. */
+typedef enum { RWS_KEY_DATA, RWS_KEY_WAKE, RWS_KEY_SLEEP, RWS_KEY_INIT, RWS_KEY_TEST, RWS_KEY_METRIC } rws_purpose;
+
+rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase);
+
+/* Fills out[4 i … 4 i + 3] with the block of counter (c0[i], c1[i], c2, c3). */
+void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
+                    uint32_t *out);
+
+/* A number in (0, 1): 24 bits and a half, so that neither end is ever reached. */
+static inline float rws_unit(uint32_t bits)
+{
+    return ((float)(bits >> 8) + 0.5f) * 0x1p-24f;
+}
+
+/* A sequential stream over blocks of counters, for data and starts. */
+struct rws_random {
+    rws_key  key;
+    uint32_t next;      /* block */
+    uint32_t stream;    /* second counter word */
+    uint32_t buffer[4]; /* of block next - 1 */
+    int      left;
+};
+
+rws_random rws_random_new(rws_key key, uint32_t stream);
+
+#endif
