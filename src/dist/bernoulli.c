@@ -1,0 +1,176 @@
+/* bernoulli.c - yes or no, by a logit: alone it is a choice like a categorical of two; as a vector it is a value, drawn
+ * and scored component by component, which no program branches on. */
+#include "base/vecmath.h"
+#include "dist/dist.h"
+
+/* ---- alone: rows of (log(1 - p), log p) */
+
+static void prepare(rws_run *r, rws_var *p)
+{
+    p[0] = rws_record(r, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
+}
+
+static int one(const rws_run *r, const rws_var *p)
+{
+    (void)r, (void)p;
+    return 1;
+}
+
+static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+{
+    (void)stop;
+    return rws_draw_index(r, p[0]);
+}
+
+static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+{
+    return rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
+}
+
+static rws_var draw_defended(rws_run *r, const rws_var *p, rws_var *log_defended)
+{
+    const rws_var mixture = rws_record(r, &rws_op_defend, (rws_op_args){.s = (float)rws_run_pass(r)->delta}, p, 1, 2);
+    const rws_var value = rws_draw_index(r, mixture);
+    *log_defended = rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
+    return value;
+}
+
+const rws_family rws_bernoulli_family = {
+    .name = "bernoulli",
+    .n_params = 1,
+    .prepare = prepare,
+    .size = one,
+    .dim = one,
+    .draw = draw,
+    .log_density = log_density,
+    .draw_defended = draw_defended,
+};
+
+/* ---- as a vector */
+
+static int length(const rws_run *r, const rws_var *p)
+{
+    return rws_dim(r, p[0]);
+}
+
+static rws_var draw_bits(rws_run *r, rws_var logits, float delta)
+{
+    const int     n = rws_dim(r, logits);
+    const rws_var in[] = {logits, rws_draw_noise(r, RWS_NOISE_UNIFORM, n)};
+    return rws_record(r, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, n);
+}
+
+static rws_var vector_draw(rws_run *r, const rws_var *p, bool stop)
+{
+    (void)stop;
+    return draw_bits(r, p[0], 0);
+}
+
+static rws_var vector_log_density(rws_run *r, rws_var value, const rws_var *p)
+{
+    return rws_record(r, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+}
+
+/* Every component has its own mixture with a fair coin. */
+static rws_var vector_draw_defended(rws_run *r, const rws_var *p, rws_var *log_defended)
+{
+    const float   delta = (float)rws_run_pass(r)->delta;
+    const rws_var value = draw_bits(r, p[0], delta);
+    *log_defended =
+        rws_record(r, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);
+    return value;
+}
+
+const rws_family rws_bernoulli_vector_family = {
+    .name = "bernoulli vector",
+    .n_params = 1,
+    .size = length,
+    .dim = length,
+    .draw = vector_draw,
+    .log_density = vector_log_density,
+    .draw_defended = vector_draw_defended,
+};
+
+/* ---- ops */
+
+static void log_sigmoids_forward(rws_call *c)
+{
+    const float *logit = rws_call_input(c, 0, 1);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float x = logit[r], soft = log1pf(expf(-fabsf(x)));
+        c->out[2 * r] = -(soft + (x > 0 ? x : 0));
+        c->out[2 * r + 1] = -(soft + (x < 0 ? -x : 0));
+    }
+}
+
+static void log_sigmoids_backward(rws_call *c)
+{
+    float *g = rws_call_open(c, 0, 1);
+    if (g)
+        for (size_t r = 0; r < (size_t)c->n; r++)
+            g[r] += c->gout[2 * r + 1] * expf(c->out[2 * r]) - c->gout[2 * r] * expf(c->out[2 * r + 1]);
+    rws_call_close(c, 0, 1, g);
+}
+
+/* 1 where u < (1 - delta) sigmoid(logit) + delta / 2 */
+static void bernoulli_draw_forward(rws_call *c)
+{
+    const float *logit = rws_call_input(c, 0, c->dim), *u = rws_call_input(c, 1, c->dim);
+    const float  keep = 1 - c->args.s, floor = c->args.s / 2;
+#pragma omp simd
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++)
+        c->out[i] = u[i] < keep / (1 + expf(-logit[i])) + floor ? 1 : 0;
+}
+
+/* sum of x l - softplus(l); inputs x, l */
+static void bernoulli_density_forward(rws_call *c)
+{
+    const int    dim = c->in[1].dim;
+    const float *x = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim);
+    for (size_t r = 0; r < (size_t)c->n; r++, x += dim, l += dim) {
+        float total = 0;
+#pragma omp simd reduction(+ : total)
+        for (int j = 0; j < dim; j++) total += x[j] * l[j] - (l[j] > 0 ? l[j] : 0) - log1pf(expf(-fabsf(l[j])));
+        c->out[r] = total;
+    }
+}
+
+static void bernoulli_density_backward(rws_call *c)
+{
+    const int    dim = c->in[1].dim;
+    const float *x = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim);
+    float       *gx = rws_call_open(c, 0, dim), *gl = rws_call_open(c, 1, dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const size_t at = r * (size_t)dim;
+        const float  g = c->gout[r];
+        if (gl)
+#pragma omp simd
+            for (size_t j = at; j < at + (size_t)dim; j++) gl[j] += g * (x[j] - 1 / (1 + expf(-l[j])));
+        if (gx)
+            for (size_t j = at; j < at + (size_t)dim; j++) gx[j] += g * l[j];
+    }
+    rws_call_close(c, 0, dim, gx);
+    rws_call_close(c, 1, dim, gl);
+}
+
+/* sum of log((1 - delta) p + delta / 2), p the probability of the bit that was drawn */
+static void bernoulli_defended_forward(rws_call *c)
+{
+    const int    dim = c->in[1].dim;
+    const float *x = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim), keep = 1 - c->args.s,
+                floor = c->args.s / 2;
+    for (size_t r = 0; r < (size_t)c->n; r++, x += dim, l += dim) {
+        float total = 0;
+#pragma omp simd reduction(+ : total)
+        for (int j = 0; j < dim; j++) total += logf(keep / (1 + expf(x[j] > 0.5f ? -l[j] : l[j])) + floor);
+        c->out[r] = total;
+    }
+}
+
+const rws_op rws_op_log_sigmoids = {
+    .name = "log_sigmoids", .forward = log_sigmoids_forward, .backward = log_sigmoids_backward};
+const rws_op rws_op_bernoulli_draw = {.name = "bernoulli_draw", .constant = true, .forward = bernoulli_draw_forward};
+const rws_op rws_op_bernoulli_density = {
+    .name = "bernoulli_density", .forward = bernoulli_density_forward, .backward = bernoulli_density_backward};
+const rws_op rws_op_bernoulli_defended = {
+    .name = "bernoulli_defended", .constant = true, .forward = bernoulli_defended_forward};

@@ -1,0 +1,159 @@
+/* categorical.c - one of C, by logits.
+ *
+ * Log-probabilities are a log-softmax, a draw is an index drawn from its rows, a log-density is an entry of them. In a
+ * Gumbel pass the index is the largest of g_i = log pi_i - log(-log u_i), and the site also notes g and a second vector
+ * g~ drawn from the law of g given that index (REBAR, App. C).
+ */
+#include "base/error.h"
+#include "base/vecmath.h"
+#include "dist/dist.h"
+
+#define CLIP 1e-6f /* uniforms behind Gumbels stay within [CLIP, 1 - CLIP] */
+
+static void prepare(rws_run *r, rws_var *p)
+{
+    p[0] = rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(r, p[0]));
+}
+
+static int size(const rws_run *r, const rws_var *p)
+{
+    return rws_dim(r, p[0]);
+}
+
+static int one(const rws_run *r, const rws_var *p)
+{
+    (void)r, (void)p;
+    return 1;
+}
+
+static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+{
+    const rws_pass *pass = rws_run_pass(r);
+    if (pass->proposal == RWS_RELAXED) /* a point on the simplex, see draw */
+        return pass->relaxation == RWS_RELAX_SOFT
+                   ? rws_log_sum_exp(r, rws_add(r, value, p[0]))
+                   : rws_concrete_density(r, value, p[0], rws_constant(r, (float)pass->temperature));
+    return rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
+}
+
+static rws_var perturbed(rws_run *r, rws_var log_pi)
+{
+    const rws_var noise[] = {log_pi, rws_draw_noise(r, RWS_NOISE_UNIFORM, rws_dim(r, log_pi))};
+    return rws_record(r, &rws_op_gumbel_draw, (rws_op_args){.s = CLIP}, noise, 2, rws_dim(r, log_pi));
+}
+
+static rws_var draw_gumbel(rws_run *r, rws_var log_pi)
+{
+    const int     C = rws_dim(r, log_pi);
+    const rws_var g = perturbed(r, log_pi), z = rws_record(r, &rws_op_argmax, (rws_op_args){0}, &g, 1, 1);
+    const rws_var in[] = {log_pi, rws_draw_noise(r, RWS_NOISE_UNIFORM, C), z};
+    rws_run_note(r, RWS_NOTE_LOG_PI, log_pi);
+    rws_run_note(r, RWS_NOTE_Z, z);
+    rws_run_note(r, RWS_NOTE_G, g);
+    rws_run_note(r, RWS_NOTE_G_TILDE, rws_record(r, &rws_op_conditional_gumbel, (rws_op_args){.s = CLIP}, in, 3, C));
+    return z;
+}
+
+static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+{
+    (void)stop;
+    const rws_pass *pass = rws_run_pass(r);
+    if (pass->mode == RWS_WAKE && pass->proposal == RWS_GUMBEL) return draw_gumbel(r, p[0]);
+    if (pass->mode == RWS_WAKE && pass->proposal == RWS_RELAXED) {
+        const rws_var y = rws_affine(r, perturbed(r, p[0]), (float)(1 / pass->temperature), 0);
+        rws_run_note(r, RWS_NOTE_LOG_PI, p[0]);
+        return rws_log_softmax(r, y);
+    }
+    return rws_draw_index(r, p[0]);
+}
+
+static rws_var draw_defended(rws_run *r, const rws_var *p, rws_var *log_density)
+{
+    const rws_pass   *pass = rws_run_pass(r);
+    const rws_op_args args = {.s = (float)pass->delta};
+    const int         C = rws_dim(r, p[0]);
+    const rws_var     mixture = rws_record(r, &rws_op_defend, args, p, 1, C);
+    rws_var           value = rws_draw_index(r, pass->wrong_delta ? p[0] : mixture);
+    *log_density = rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
+    if (pass->wrong_delta) /* … and only now replace the plain draw by a uniform one, with probability delta */
+        value = rws_draw_index(r, rws_record(r, &rws_op_defend_at, args, &value, 1, C));
+    return value;
+}
+
+const rws_family rws_categorical_family = {
+    .name = "categorical",
+    .n_params = 1,
+    .prepare = prepare,
+    .size = size,
+    .dim = one,
+    .draw = draw,
+    .log_density = log_density,
+    .draw_defended = draw_defended,
+};
+
+/* ---- ops */
+
+/* log((1 - delta) p + delta / C) */
+static void defend_forward(rws_call *c)
+{
+    const float *log_p = rws_call_input(c, 0, c->dim);
+    const float  keep = 1 - c->args.s, floor = c->args.s / (float)c->dim;
+#pragma omp simd
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = logf(keep * expf(log_p[i]) + floor);
+}
+
+/* The same for a distribution that is certain of an index. */
+static void defend_at_forward(rws_call *c)
+{
+    const float *index = rws_call_input(c, 0, 1);
+    const float  floor = c->args.s / (float)c->dim, log_floor = logf(floor), log_top = logf(1 - c->args.s + floor);
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        for (int j = 0; j < c->dim; j++)
+            c->out[r * (size_t)c->dim + (size_t)j] = (int)index[r] == j ? log_top : log_floor;
+}
+
+/* Inputs log pi, v, z. With A = log(-log v_i) - log pi_i and Z = log(-log v_z):
+ * g~_z = -Z, and g~_i = -logaddexp(A, Z) elsewhere, whose derivative by log pi_i is sigmoid(A - Z). */
+static void conditional_gumbel_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
+    const float *log_pi = rws_call_input(c, 0, c->dim), *v = rws_call_input(c, 1, c->dim), *z = rws_call_input(c, 2, 1);
+    float       *minus = RWS_NEW(c->arena, float, n); /* Z of each row */
+    const float  clip = c->args.s;
+#pragma omp simd
+    for (size_t i = 0; i < n * dim; i++) {
+        float u = v[i] < clip ? clip : v[i] > 1 - clip ? 1 - clip : v[i];
+        c->out[i] = logf(-logf(u));
+    }
+    for (size_t r = 0; r < n; r++) minus[r] = c->out[r * dim + (size_t)z[r]];
+    for (size_t r = 0; r < n; r++)
+        for (size_t j = 0; j < dim; j++) c->saved[r * dim + j] = c->out[r * dim + j] - log_pi[r * dim + j] - minus[r];
+#pragma omp simd
+    for (size_t i = 0; i < n * dim; i++) {
+        const float d = c->saved[i], e = expf(-fabsf(d)); /* log(1 + e^d), and its slope */
+        c->out[i] = -((d > 0 ? d : 0) + log1pf(e));
+        c->saved[i] = d > 0 ? 1 / (1 + e) : e / (1 + e);
+    }
+    for (size_t r = 0; r < n; r++) {
+        for (size_t j = 0; j < dim; j++) c->out[r * dim + j] -= minus[r];
+        c->out[r * dim + (size_t)z[r]] = -minus[r];
+        c->saved[r * dim + (size_t)z[r]] = 0;
+    }
+}
+
+static void conditional_gumbel_backward(rws_call *c)
+{
+    float *g = rws_call_open(c, 0, c->dim);
+    if (g)
+#pragma omp simd
+        for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) g[i] += c->saved[i] * c->gout[i];
+    rws_call_close(c, 0, c->dim, g);
+}
+
+const rws_op rws_op_defend = {.name = "defend", .constant = true, .forward = defend_forward};
+const rws_op rws_op_defend_at = {.name = "defend_at", .constant = true, .forward = defend_at_forward};
+const rws_op rws_op_conditional_gumbel = {.name = "conditional_gumbel",
+                                          .tangent = RWS_TANGENT_SLOPE,
+                                          .saves = true,
+                                          .forward = conditional_gumbel_forward,
+                                          .backward = conditional_gumbel_backward};

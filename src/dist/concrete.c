@@ -1,0 +1,102 @@
+/* concrete.c - the Concrete distribution (Maddison et al. 2017) on the log of the simplex.
+ *
+ * A draw is ls = log softmax((log pi + Gumbel) / tau); its density on the simplex is
+ *     log q(s) = lgamma(C) + (C - 1) log tau + sum_i (log pi_i - (tau + 1) ls_i) - C LSE_i(log pi_i - tau ls_i).
+ */
+#include "base/vecmath.h"
+#include "dist/dist.h"
+
+static void prepare(rws_run *r, rws_var *p)
+{
+    p[0] = rws_log_softmax(r, p[0]);
+}
+
+static int length(const rws_run *r, const rws_var *p)
+{
+    return rws_dim(r, p[0]);
+}
+
+static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+{
+    const int     n = rws_dim(r, p[0]);
+    const rws_var in[] = {p[0], rws_draw_noise(r, RWS_NOISE_UNIFORM, n)};
+    const rws_var g = rws_record(r, &rws_op_gumbel_draw, (rws_op_args){.s = 1e-6f}, in, 2, n);
+    const rws_var ls = rws_log_softmax(r, rws_div(r, g, p[1]));
+    return stop ? rws_detach(r, ls) : ls;
+}
+
+static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+{
+    return rws_record(r, &rws_op_concrete_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
+}
+
+const rws_family rws_concrete_family = {
+    .name = "concrete",
+    .continuous = true,
+    .n_params = 2,
+    .prepare = prepare,
+    .size = length,
+    .dim = length,
+    .draw = draw,
+    .log_density = log_density,
+};
+
+rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var temperature)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    return rws_returns(r, log_density(r, log_s, (rws_var[]){log_pi, temperature}));
+}
+
+/* ---- ops: inputs ls, log pi, tau; saves softmax(log pi - tau ls) */
+
+static void concrete_density_forward(rws_call *c)
+{
+    const int    C = c->in[1].dim;
+    const float *ls = rws_call_input(c, 0, C), *lp = rws_call_input(c, 1, C), *tau = rws_call_input(c, 2, 1);
+    const float  constant = lgammaf((float)C);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const size_t at = r * (size_t)C;
+        const float  t = tau[r];
+        float        sum = 0, top = -INFINITY, total = 0;
+        for (size_t i = at; i < at + (size_t)C; i++) {
+            const float y = lp[i] - t * ls[i];
+            c->saved[i] = y;
+            sum += lp[i] - (t + 1) * ls[i];
+            top = y > top ? y : top;
+        }
+#pragma omp simd reduction(+ : total)
+        for (size_t i = at; i < at + (size_t)C; i++) {
+            c->saved[i] = expf(c->saved[i] - top);
+            total += c->saved[i];
+        }
+        for (size_t i = at; i < at + (size_t)C; i++) c->saved[i] /= total;
+        c->out[r] = constant + (float)(C - 1) * logf(t) + sum - (float)C * (top + logf(total));
+    }
+}
+
+static void concrete_density_backward(rws_call *c)
+{
+    const int    C = c->in[1].dim;
+    const float *ls = rws_call_input(c, 0, C), *tau = rws_call_input(c, 2, 1);
+    float       *gs = rws_call_open(c, 0, C), *gp = rws_call_open(c, 1, C), *gt = rws_call_open(c, 2, 1);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float g = c->gout[r], t = tau[r];
+        float       by_tau = (float)(C - 1) / t;
+        for (size_t i = r * (size_t)C; i < (r + 1) * (size_t)C; i++) {
+            const float share = (float)C * c->saved[i];
+            if (gs) gs[i] += g * (t * share - (t + 1));
+            if (gp) gp[i] += g * (1 - share);
+            by_tau += (share - 1) * ls[i];
+        }
+        if (gt) gt[r] += g * by_tau;
+    }
+    rws_call_close(c, 0, C, gs);
+    rws_call_close(c, 1, C, gp);
+    rws_call_close(c, 2, 1, gt);
+}
+
+const rws_op rws_op_concrete_density = {.name = "concrete_density",
+                                        .saves = true,
+                                        .forward = concrete_density_forward,
+                                        .backward = concrete_density_backward};

@@ -1,0 +1,110 @@
+/* normal.c - independent normals by mean and standard deviation; a draw is mean + sd * noise. */
+#include "base/vecmath.h"
+#include "dist/dist.h"
+
+static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+{
+    const int     n = rws_dist_widest(r, p);
+    const rws_var in[] = {p[0], p[1], rws_draw_noise(r, RWS_NOISE_NORMAL, n)};
+    return rws_record(r, &rws_op_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
+}
+
+static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+{
+    return rws_record(r, &rws_op_normal_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
+}
+
+const rws_family rws_normal_family = {
+    .name = "normal",
+    .continuous = true,
+    .n_params = 2,
+    .size = rws_dist_widest,
+    .dim = rws_dist_widest,
+    .draw = draw,
+    .log_density = log_density,
+};
+
+rws_var rws_normal_density(rws_run *r, rws_var x, rws_var mean, rws_var sd)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    return rws_returns(r, log_density(r, x, (rws_var[]){mean, sd}));
+}
+
+/* ---- ops */
+
+static void normal_draw_forward(rws_call *c)
+{
+    const float *m = rws_call_input(c, 0, c->dim), *s = rws_call_input(c, 1, c->dim), *e = rws_call_input(c, 2, c->dim);
+#pragma omp simd
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = m[i] + s[i] * e[i];
+}
+
+static void normal_draw_backward(rws_call *c)
+{
+    const float *e = rws_call_input(c, 2, c->dim);
+    float       *gm = rws_call_open(c, 0, c->dim), *gs = rws_call_open(c, 1, c->dim);
+    for (size_t i = 0; gm && i < (size_t)c->n * (size_t)c->dim; i++) gm[i] += c->gout[i];
+    for (size_t i = 0; gs && i < (size_t)c->n * (size_t)c->dim; i++) gs[i] += c->gout[i] * e[i];
+    rws_call_close(c, 0, c->dim, gm);
+    rws_call_close(c, 1, c->dim, gs);
+}
+
+static int widest(const rws_call *c)
+{
+    int n = 1;
+    for (int s = 0; s < 3; s++)
+        if (c->in[s].dim > n) n = c->in[s].dim;
+    return n;
+}
+
+/* sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2; inputs x, m, s */
+static void normal_density_forward(rws_call *c)
+{
+    const int    dim = widest(c);
+    const size_t n = (size_t)c->n;
+    const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim), *s = rws_call_input(c, 2, dim);
+    if (dim == 1) {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) {
+            const float d = (x[i] - m[i]) / s[i];
+            c->out[i] = -0.5f * d * d - logf(s[i]) - 0.918938533f;
+        }
+        return;
+    }
+    for (size_t r = 0; r < n; r++) {
+        float total = 0;
+#pragma omp simd reduction(+ : total)
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
+            const float d = (x[i] - m[i]) / s[i];
+            total += -0.5f * d * d - logf(s[i]) - 0.918938533f;
+        }
+        c->out[r] = total;
+    }
+}
+
+static void normal_density_backward(rws_call *c)
+{
+    const int    dim = widest(c);
+    const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim), *s = rws_call_input(c, 2, dim);
+    float       *gx = rws_call_open(c, 0, dim), *gm = rws_call_open(c, 1, dim), *gs = rws_call_open(c, 2, dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float g = c->gout[r];
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
+            const float d = (x[i] - m[i]) / s[i], slope = g * d / s[i];
+            if (gx) gx[i] -= slope;
+            if (gm) gm[i] += slope;
+            if (gs) gs[i] += g * (d * d - 1) / s[i];
+        }
+    }
+    rws_call_close(c, 0, dim, gx);
+    rws_call_close(c, 1, dim, gm);
+    rws_call_close(c, 2, dim, gs);
+}
+
+const rws_op rws_op_normal_draw = {
+    .name = "normal_draw", .forward = normal_draw_forward, .backward = normal_draw_backward};
+const rws_op rws_op_normal_density = {.name = "normal_density",
+                                      .tangent = RWS_TANGENT_NORMAL,
+                                      .forward = normal_density_forward,
+                                      .backward = normal_density_backward};

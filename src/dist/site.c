@@ -1,0 +1,75 @@
+/* site.c - what happens at a site: find the value or draw it, then add its log-density where one is wanted. */
+#include "dist/dist.h"
+
+const rws_family *const rws_families[] = {
+    &rws_categorical_family, &rws_bernoulli_family, &rws_bernoulli_vector_family, &rws_normal_family,
+    &rws_uniform_family,     &rws_gumbel_family,    &rws_concrete_family,         NULL,
+};
+
+int rws_dist_widest(const rws_run *r, const rws_var *p)
+{
+    const int a = rws_dim(r, p[0]), b = rws_dim(r, p[1]);
+    return a > b ? a : b;
+}
+
+static bool guide_draws(const rws_pass *pass, bool found)
+{
+    return !found && pass->mode == RWS_WAKE;
+}
+
+rws_var rws_site_visit(rws_run *r, const char *site, const rws_family *f, rws_var a, rws_var b)
+{
+    rws_var value;
+    if (rws_replayed(r, &value)) return value;
+    const rws_pass *pass = rws_run_pass(r);
+    rws_var         p[RWS_DIST_PARAMS] = {a, b}, log_defended = {0};
+    if (f->prepare) f->prepare(r, p);
+    const int  size = f->size(r, p);
+    const bool found = rws_site_find(r, site, f->name, size, f->dim(r, p), &value);
+    const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
+    if (!found) {
+        if (defended && f->draw_defended) value = f->draw_defended(r, p, &log_defended);
+        else value = f->draw(r, p, !pass->pathwise);
+        rws_site_put(r, site, f->name, size, value);
+    }
+    if (rws_site_scored(r)) {
+        const rws_var log_density = f->log_density(r, value, p);
+        rws_term      kind = RWS_TERM_P;
+        if (pass->mode == RWS_SLEEP || guide_draws(pass, found))
+            kind = f->continuous && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;
+        rws_site_term(r, kind, log_density);
+        if (defended) rws_site_term(r, RWS_TERM_D, log_defended.id ? log_defended : log_density);
+    }
+    return rws_returns(r, value);
+}
+
+rws_var rws_categorical(rws_run *r, const char *site, rws_var logits)
+{
+    return rws_site_visit(r, site, &rws_categorical_family, logits, (rws_var){0});
+}
+
+rws_var rws_bernoulli(rws_run *r, const char *site, rws_var logits)
+{
+    const bool alone = rws_dim(r, logits) == 1;
+    return rws_site_visit(r, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, logits, (rws_var){0});
+}
+
+rws_var rws_normal(rws_run *r, const char *site, rws_var mean, rws_var sd)
+{
+    return rws_site_visit(r, site, &rws_normal_family, mean, sd);
+}
+
+rws_var rws_uniform(rws_run *r, const char *site, rws_var low, rws_var high)
+{
+    return rws_site_visit(r, site, &rws_uniform_family, low, high);
+}
+
+rws_var rws_gumbel(rws_run *r, const char *site, rws_var location)
+{
+    return rws_site_visit(r, site, &rws_gumbel_family, location, (rws_var){0});
+}
+
+rws_var rws_concrete(rws_run *r, const char *site, rws_var logits, rws_var temperature)
+{
+    return rws_site_visit(r, site, &rws_concrete_family, logits, temperature);
+}

@@ -1,0 +1,80 @@
+/* uniform.c - independent numbers between low and high; a draw is low + (high - low) u. */
+#include "base/vecmath.h"
+#include "dist/dist.h"
+
+static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+{
+    const int     n = rws_dist_widest(r, p);
+    const rws_var in[] = {p[0], p[1], rws_draw_noise(r, RWS_NOISE_UNIFORM, n)};
+    return rws_record(r, &rws_op_uniform_draw, (rws_op_args){.stop = stop}, in, 3, n);
+}
+
+static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+{
+    return rws_record(r, &rws_op_uniform_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
+}
+
+const rws_family rws_uniform_family = {
+    .name = "uniform",
+    .continuous = true,
+    .n_params = 2,
+    .size = rws_dist_widest,
+    .dim = rws_dist_widest,
+    .draw = draw,
+    .log_density = log_density,
+};
+
+/* ---- ops */
+
+static void uniform_draw_forward(rws_call *c)
+{
+    const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim), *u = rws_call_input(c, 2, c->dim);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = a[i] + (b[i] - a[i]) * u[i];
+}
+
+static void uniform_draw_backward(rws_call *c)
+{
+    const float *u = rws_call_input(c, 2, c->dim);
+    float       *ga = rws_call_open(c, 0, c->dim), *gb = rws_call_open(c, 1, c->dim);
+    for (size_t i = 0; ga && i < (size_t)c->n * (size_t)c->dim; i++) ga[i] += c->gout[i] * (1 - u[i]);
+    for (size_t i = 0; gb && i < (size_t)c->n * (size_t)c->dim; i++) gb[i] += c->gout[i] * u[i];
+    rws_call_close(c, 0, c->dim, ga);
+    rws_call_close(c, 1, c->dim, gb);
+}
+
+static int widest(const rws_call *c)
+{
+    return c->in[1].dim > c->in[2].dim ? c->in[1].dim : c->in[2].dim;
+}
+
+/* sum of -log(high - low), -inf outside; inputs x, low, high */
+static void uniform_density_forward(rws_call *c)
+{
+    const int    dim = widest(c);
+    const float *x = rws_call_input(c, 0, dim), *a = rws_call_input(c, 1, dim), *b = rws_call_input(c, 2, dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        float total = 0;
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++)
+            total += x[i] >= a[i] && x[i] <= b[i] ? -logf(b[i] - a[i]) : -INFINITY;
+        c->out[r] = total;
+    }
+}
+
+static void uniform_density_backward(rws_call *c)
+{
+    const int    dim = widest(c);
+    const float *a = rws_call_input(c, 1, dim), *b = rws_call_input(c, 2, dim);
+    float       *ga = rws_call_open(c, 1, dim), *gb = rws_call_open(c, 2, dim);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
+        const float slope = c->gout[i / (size_t)dim] / (b[i] - a[i]);
+        if (ga) ga[i] += slope;
+        if (gb) gb[i] -= slope;
+    }
+    rws_call_close(c, 1, dim, ga);
+    rws_call_close(c, 2, dim, gb);
+}
+
+const rws_op rws_op_uniform_draw = {
+    .name = "uniform_draw", .forward = uniform_draw_forward, .backward = uniform_draw_backward};
+const rws_op rws_op_uniform_density = {
+    .name = "uniform_density", .forward = uniform_density_forward, .backward = uniform_density_backward};

@@ -1,0 +1,163 @@
+/* engine.h - runs programs written for one particle for all of them at once, and differentiates what was run.
+ *
+ * A pass is one execution of a program for a range of data and particles. Forward leaves a table of rows with their
+ * log-densities; whoever called writes a coefficient next to each, and backward adds the gradient of the weighted sum to
+ * a flat vector. The engine knows neither models nor estimators, and does not own the parameters.
+ *
+ *     data, parameters -> [engine: forward] -> rws_scores -> estimator -> coefficients -> [engine: backward] -> gradient
+ *
+ * One engine belongs to one thread at a time; it keeps its memory from pass to pass.
+ */
+#ifndef RWS_ENGINE_ENGINE_H
+#define RWS_ENGINE_ENGINE_H
+
+#include "base/rng.h"
+#include "tensor/op.h"
+
+typedef struct rws_engine rws_engine;
+
+typedef struct {
+    const char *name;
+    int         dim;
+} rws_field;
+
+/* Which program a site is visited by. */
+typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
+
+typedef enum {
+    RWS_WAKE,    /* the guide draws, the model scores, data are given */
+    RWS_SLEEP,   /* the model draws, data included; the guide scores; a datum is a particle */
+    RWS_COMPUTE, /* no sites at all */
+} rws_mode;
+
+/* How the drawing side draws a categorical choice. */
+typedef enum {
+    RWS_PLAIN,
+    RWS_DEFENSIVE, /* a mixture with the uniform distribution, of weight delta */
+    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are kept: rws_relaxed_* */
+    RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
+} rws_proposal;
+
+#define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
+#define RWS_FIELDS 8
+
+typedef struct {
+    void (*program)(rws_run *r, void *context); /* runs the two sides in the right order: rws_run_side */
+    void               *context;
+    rws_mode            mode;
+    rws_proposal        proposal;
+    double              delta;       /* RWS_DEFENSIVE */
+    bool                wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    double              temperature; /* RWS_RELAXED */
+    rws_relaxation      relaxation;  /* what takes the place of densities there */
+    bool                pathwise;    /* gradients pass through continuous values (reparameterised) */
+    bool                scalar;      /* every particle alone, nothing shared or merged: the reference */
+    unsigned            groups;      /* bit g: gradients of parameter group g may be asked for */
+    rws_key             key;
+    uint32_t            first_datum, first_particle; /* global indices, for the random numbers */
+    int                 n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    const float *const *fields;                      /* n_data x dim each, in the order of the declaration */
+} rws_pass;
+
+/* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
+ * for count[i] particles that made the same choices. */
+typedef struct {
+    int             B, K, n;
+    const uint32_t *start, *count;
+    const double   *log_p; /* of latents and data under the model */
+    const double   *log_q; /* of the latents under the guide */
+    const double   *log_d; /* of the latents under what they were drawn from: log_q unless defensive */
+    const double   *out[RWS_OUTPUTS];
+    /* To be filled before backward, zero at first: what each row's gradient counts, all its particles together. */
+    double *coef_p;
+    double *coef_q; /* log q of choices, and of all sites in a pass that is not pathwise */
+    double *coef_r; /* log q of continuous values in a pathwise pass */
+    double *coef_out[RWS_OUTPUTS];
+    double *work; /* RWS_SCORES_WORK times as many numbers as the datum with the most rows has rows, for weighing */
+    int     most;
+} rws_scores;
+
+#define RWS_SCORES_WORK 4
+
+typedef struct {
+    uint64_t rows, particles, calls, flops;
+} rws_engine_stats;
+
+rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields);
+void        rws_engine_free(rws_engine *e);
+
+/* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
+ * names the site. */
+rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
+
+/* The table of the last pass; lives until the next. */
+rws_scores *rws_engine_scores(rws_engine *e);
+
+/* gradient (flat, laid out like the parameters) += sum over rows of coef_p grad log p + coef_q grad log q + …, for the
+ * groups in the mask, which must be among those of the pass. */
+void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient);
+
+/* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
+ * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
+ * called after the first backward. */
+rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err);
+
+/* After RWS_COMPUTE: the value of a program's result (rws_run_output 0), n_data x dim. */
+const float *rws_engine_result(rws_engine *e, int *dim);
+
+rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
+uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
+size_t           rws_engine_bytes(const rws_engine *e);
+
+/* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
+
+const rws_pass *rws_run_pass(const rws_run *r);
+void            rws_run_side(rws_run *r, rws_side side); /* which side the following calls belong to */
+void            rws_run_output(rws_run *r, int slot, rws_var v);
+
+/* Parameters of these groups count as constants in what is recorded from here on. */
+void rws_run_freeze(rws_run *r, unsigned groups);
+
+/* Every public function that hands out a value is either replayed or recorded: it begins with
+ *     if (rws_replayed(r, &v)) return v;      and ends with      return rws_returns(r, v);
+ * What happens between the two is not replayed, so it may call other such functions. */
+bool    rws_replayed(rws_run *r, rws_var *v);
+rws_var rws_returns(rws_run *r, rws_var v);
+
+rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
+
+/* The op and inputs behind a value; NULL for one that was not computed. */
+const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args);
+
+/* Whether the value v is computed at the rows where the program is now, or at fewer rows further up. */
+bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than);
+
+/* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
+ * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
+ * categories, say), `dim` the length of the value. */
+bool rws_site_find(rws_run *r, const char *site, const char *family, int size, int dim, rws_var *value);
+void rws_site_put(rws_run *r, const char *site, const char *family, int size, rws_var value);
+
+/* A program that scores the data by other means than their site says so. */
+void rws_run_fields_scored(rws_run *r);
+
+typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_D, RWS_TERMS } rws_term;
+
+/* Whether the current side's log-density is wanted at all in this pass; and adds one to every particle here. */
+bool rws_site_scored(const rws_run *r);
+void rws_site_term(rws_run *r, rws_term kind, rws_var log_density);
+
+/* Values kept by one part of a pass for another: a categorical site that draws by Gumbels leaves these. */
+enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
+void    rws_run_note(rws_run *r, int slot, rws_var v);
+rws_var rws_run_noted(const rws_run *r, int slot);
+
+/* Draws an index for every particle from rows of log-probabilities; rows are refined by what was drawn. */
+rws_var rws_draw_index(rws_run *r, rws_var log_probabilities);
+
+/* Independent numbers for every particle: uniform in (0, 1) or standard normal. From here on particles have rows of
+ * their own. */
+typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
+rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim);
+
+#endif

@@ -1,0 +1,192 @@
+/* execute.c - merging: nodes that are alike, of all groups, become one call.
+ *
+ *     group 1   … linear(A) - tanh - linear(B) ?           wave 1   linear(A): rows of 1, 2, 3   one product
+ *     group 2   … linear(A) - tanh - linear(C) ?    ->     wave 2   tanh
+ *     group 3   … linear(A) - tanh - linear(B) ?           wave 3   linear(B): 1, 3;  linear(C): 2
+ *
+ * Only what leads to a wanted value is computed; the rest (most log-densities) waits for the end of the pass, where it
+ * meets the same work of all other groups.
+ */
+#include "engine/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t n_rows(const rws_engine *e, const node *n)
+{
+    return e->levels[n->level].n_rows;
+}
+
+/* Input s of all nodes of a call as one view. */
+static void resolve(rws_engine *e, call *c, int s)
+{
+    const uint32_t *ids = e->order + c->first;
+    const node     *first = &e->nodes[ids[0]];
+    const uint32_t  source = first->in[s];
+    c->source[s] = source;
+    if (!source) return; /* absent */
+    rws_view *v = &c->c.in[s];
+    v->dim = e->nodes[source].dim;
+
+    bool         one_source = true, contiguous = true;
+    const float *expected = e->nodes[source].value;
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        const node *n = &e->nodes[ids[i]], *m = &e->nodes[n->in[s]];
+        one_source &= n->in[s] == source;
+        contiguous &= m->level == n->level && m->value == expected && m->call == e->nodes[source].call;
+        expected = m->value + (size_t)n_rows(e, n) * (size_t)v->dim;
+    }
+    if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
+        v->data = e->nodes[source].value;
+    } else if (one_source) {
+        v->data = e->nodes[source].value;
+        const uint32_t from = e->nodes[source].level;
+        if (c->n_nodes == 1) {
+            v->row = level_map(e, first->level, from);
+            return;
+        }
+        uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->c.n), at = 0;
+        for (uint32_t i = 0; i < c->n_nodes; i++) {
+            const node     *n = &e->nodes[ids[i]];
+            const uint32_t *map = level_map(e, n->level, from);
+            for (uint32_t j = 0; j < n_rows(e, n); j++) row[at++] = map ? map[j] : j;
+        }
+        v->row = row;
+    } else {
+        c->source[s] = NONE;
+        const size_t dim = (size_t)v->dim;
+        float       *data = RWS_NEW(&e->arena, float, (size_t)c->c.n *dim), *to = data;
+        for (uint32_t i = 0; i < c->n_nodes; i++) {
+            const node     *n = &e->nodes[ids[i]], *m = &e->nodes[n->in[s]];
+            const uint32_t *map = level_map(e, n->level, m->level);
+            if (!map) {
+                memcpy(to, m->value, n_rows(e, n) * dim * sizeof(float));
+                to += n_rows(e, n) * dim;
+            } else {
+                for (uint32_t j = 0; j < n_rows(e, n); j++, to += dim)
+                    memcpy(to, m->value + map[j] * dim, dim * sizeof(float));
+            }
+        }
+        v->data = data;
+    }
+}
+
+static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
+{
+    call *c = RWS_PUSH(e, e->calls, e->n_calls, e->call_capacity);
+    *c = (call){.first = first, .n_nodes = n_nodes};
+    const uint32_t *ids = e->order + first;
+    const node     *head = &e->nodes[ids[0]];
+    rws_call       *k = &c->c;
+    k->op = head->op;
+    k->dim = head->dim;
+    k->n_in = head->n_in;
+    k->args = head->args;
+    k->arena = &e->arena;
+    k->products = &e->products;
+    for (uint32_t i = 0; i < n_nodes; i++) k->n += (int)n_rows(e, &e->nodes[ids[i]]);
+    for (int s = 0; s < k->n_in; s++) resolve(e, c, s);
+    if (k->args.w) {
+        const rws_param *w = k->args.w;
+        k->w = (k->args.tangent ? e->tangent : e->params->value) + w->offset;
+        if (w->transposed) k->wt = (k->args.tangent ? e->tangent_transposed : e->params->transposed) + w->transposed_at;
+    }
+    if (k->args.b) k->b = (k->args.tangent ? e->tangent : e->params->value) + k->args.b->offset;
+    k->out = RWS_NEW(&e->arena, float, (size_t)k->n *(size_t)k->dim);
+    if (k->op->saves) k->saved = RWS_NEW(&e->arena, float, (size_t)k->n *(size_t)k->in[0].dim);
+    k->op->forward(k);
+
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < n_nodes; i++) {
+        node *n = &e->nodes[ids[i]];
+        n->value = k->out + (size_t)row * (size_t)k->dim;
+        if (k->saved) n->saved = k->saved + (size_t)row * (size_t)k->in[0].dim;
+        n->call = e->n_calls - 1;
+        n->first_row = row;
+        n->state = DONE;
+        row += n_rows(e, n);
+        c->depends |= n->depends;
+    }
+    e->stats.calls++;
+    e->stats.rows += (uint64_t)k->n;
+}
+
+/* All nodes that the wanted ones still need, and for each its wave: one more than the latest of its inputs'. */
+static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
+{
+    e->n_pending = 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (e->nodes[wanted[i]].state == WAITING) {
+            e->nodes[wanted[i]].state = NEEDED;
+            *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = wanted[i];
+        }
+    for (uint32_t i = 0; i < e->n_pending; i++) {
+        const uint32_t id = e->pending[i];
+        for (int s = 0; s < e->nodes[id].n_in; s++) {
+            const uint32_t in = e->nodes[id].in[s];
+            if (!in || e->nodes[in].state != WAITING) continue;
+            e->nodes[in].state = NEEDED;
+            *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = in;
+        }
+    }
+}
+
+static _Thread_local const node *sort_nodes;
+
+static int by_number(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_wave(const void *a, const void *b)
+{
+    const node *x = &sort_nodes[*(const uint32_t *)a], *y = &sort_nodes[*(const uint32_t *)b];
+    if (x->wave != y->wave) return x->wave < y->wave ? -1 : 1;
+    if (x->alike != y->alike) return x->alike < y->alike ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+static void sort(uint32_t *ids, uint32_t n, int (*order)(const void *, const void *))
+{
+    if (n > 24) {
+        qsort(ids, n, sizeof *ids, order);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++)
+        for (uint32_t j = i; j > 0 && order(&ids[j - 1], &ids[j]) > 0; j--) {
+            const uint32_t swap = ids[j];
+            ids[j] = ids[j - 1];
+            ids[j - 1] = swap;
+        }
+}
+
+void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
+{
+    collect(e, wanted, n);
+    if (e->n_pending == 0) return;
+    sort(e->pending, e->n_pending, by_number); /* inputs have smaller numbers than what is made of them */
+    for (uint32_t i = 0; i < e->n_pending; i++) {
+        node *m = &e->nodes[e->pending[i]];
+        m->wave = 0;
+        for (int s = 0; s < m->n_in; s++) {
+            const node *in = &e->nodes[m->in[s]];
+            if (m->in[s] && in->state == NEEDED && in->wave >= m->wave) m->wave = in->wave + 1;
+        }
+    }
+    if (!e->pass.scalar) {
+        sort_nodes = e->nodes;
+        sort(e->pending, e->n_pending, by_wave);
+    }
+    const uint32_t base = e->n_order;
+    for (uint32_t i = 0; i < e->n_pending; i++) *RWS_PUSH(e, e->order, e->n_order, e->order_capacity) = e->pending[i];
+    const uint32_t n_pending = e->n_pending;
+    for (uint32_t i = 0, m; i < n_pending; i += m) {
+        const node *head = &e->nodes[e->order[base + i]];
+        for (m = 1; i + m < n_pending && !e->pass.scalar; m++) {
+            const node *next = &e->nodes[e->order[base + i + m]];
+            if (next->wave != head->wave || next->alike != head->alike) break;
+        }
+        execute_call(e, base + i, m);
+    }
+}

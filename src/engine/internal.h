@@ -1,0 +1,192 @@
+/* internal.h - the engine's own structures; included by the files of this room only.
+ *
+ * Levels. A level is a set of rows; every value lives at one. Levels form a tree, and a program's path is a chain in it:
+ *
+ *     root   1 row: what depends on parameters alone          log softmax(theta)
+ *      |
+ *     data   a row per datum, standing for K particles        mlp(x)
+ *      |     draw z: each row splits by outcome
+ *     drawn  a row per (datum, outcome), with a count         log N(x; mu_z)
+ *      |\    branch: rows part by value, one level each
+ *     a  b   subsets of the rows above; two groups go on
+ *
+ * `up` leads from a row to its row at the parent. A value computed at an ancestor is read through the composition of
+ * `up`s; its gradient is added the same way.
+ *
+ * Groups. A group is one call of the program on its own fiber (struct rws_run): its level, its trace, and the log of
+ * everything the library has returned to it, for replay.
+ *
+ * Nodes and calls. A node is an operation that a group recorded; a call is the batched execution of nodes that are
+ * alike. Nodes wait until a value they lead to is needed; then all groups' waiting nodes of one kind meet in a call.
+ * Calls in the order of execution are the tape.
+ */
+#ifndef RWS_ENGINE_INTERNAL_H
+#define RWS_ENGINE_INTERNAL_H
+
+#include "base/error.h"
+#include "base/fiber.h"
+#include "engine/engine.h"
+#include "tensor/products.h"
+
+#define NONE UINT32_MAX
+#define MAX_SITES 128
+#define N_NOTES 4
+#define N_COEF 3 /* P, Q, R: the terms that have gradients */
+
+enum { ROOT = 0 }; /* the first level */
+
+/* Growing arrays that keep their memory from pass to pass. */
+#define RWS_PUSH(engine, array, n, capacity)                                                                    \
+    ((n) == (capacity) ? (void)((array) = rws_grow((engine), (array), &(capacity), sizeof *(array))) : (void)0, \
+     &(array)[(n)++])
+void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
+
+/* A draw by index, kept so that the particles of its rows can be listed later if anybody asks. */
+typedef struct {
+    uint32_t        parent, ordinal;
+    int             n_categories;
+    const int32_t  *threshold; /* per row of the parent: see draw.c */
+    const uint32_t *child;     /* per row of the parent: its first row at the drawn level */
+    const uint32_t *category;  /* per row of the drawn level */
+} draw_record;
+
+typedef struct {
+    uint32_t        parent, n_rows;
+    const uint32_t *up;
+    const uint32_t *count;     /* particles per row; NULL where a row stands for none (the root of a wake pass) */
+    const uint32_t *who;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
+    const uint32_t *who_start; /* n_rows; where who is not NULL */
+    uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and who is not needed */
+    const draw_record *draw;   /* how to list them, else */
+    bool               single; /* every row is one particle */
+    uint32_t           terms;  /* first of a list of log-density terms that its particles have gained here */
+    uint32_t           outputs[RWS_OUTPUTS];
+    double            *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
+    double            *coef[N_COEF];
+    uint32_t           map_to; /* the last composed map, which is usually asked for again */
+    const uint32_t    *map;
+} level;
+
+typedef struct {
+    uint32_t node, next;
+    uint16_t site, visit;
+    uint8_t  kind;
+} term;
+
+typedef enum { WAITING, NEEDED, DONE } node_state;
+
+typedef struct {
+    const rws_op    *op;    /* NULL: a leaf (data, noise, a drawn index, a constant, a parameter) */
+    uint64_t         alike; /* nodes that agree in this may share a call */
+    uint32_t         in[RWS_OP_INPUTS];
+    uint8_t          n_in, state, depends; /* depends: bit per parameter group */
+    uint32_t         level, wave, call, first_row;
+    int              dim;
+    uint32_t         tangent;
+    float           *value, *saved;
+    const rws_param *param; /* of a leaf */
+    rws_op_args      args;
+} node;
+
+typedef struct {
+    rws_call c;
+    uint32_t first, n_nodes;        /* in engine.order */
+    uint32_t source[RWS_OP_INPUTS]; /* the node whose memory the view is; NONE: rows of several, gathered */
+    float   *gradient;              /* of out; NULL until something flows */
+    uint8_t  depends;
+} call;
+
+typedef struct {
+    const char *family;
+    uint32_t    var, next; /* next visit of the same site */
+    uint16_t    site, visit;
+    int         size;
+} trace_entry;
+
+struct rws_run {
+    rws_engine  *e;
+    rws_fiber   *fiber;
+    uint32_t     level, base; /* base: where the data are */
+    uint32_t    *log, n_log, log_capacity, cursor;
+    int          depth; /* of library calls within library calls */
+    rws_side     side;
+    unsigned     frozen;  /* groups whose parameters count as constants */
+    uint32_t     ordinal; /* draws so far on this path */
+    uint32_t     wants;   /* the node it waits for */
+    trace_entry *trace;
+    uint32_t     n_trace, trace_capacity, n_scored;
+    uint32_t     first[MAX_SITES], last[MAX_SITES], next[MAX_SITES]; /* per site: entries; the next one to score */
+    uint32_t     field[RWS_FIELDS], fields_seen;
+    uint32_t     note[N_NOTES];
+    uint16_t     site, site_visit; /* being visited */
+};
+
+struct rws_engine {
+    const rws_params *params;
+    rws_field         fields[RWS_FIELDS];
+    int               n_fields;
+    rws_pass          pass;
+    rws_arena         arena;
+    rws_status        status;
+    rws_error         error;
+
+    level    *levels;
+    uint32_t  n_levels, level_capacity;
+    term     *terms;
+    uint32_t  n_terms, term_capacity;
+    node     *nodes;
+    uint32_t  n_nodes, node_capacity;
+    call     *calls;
+    uint32_t  n_calls, call_capacity;
+    uint32_t *order; /* nodes in the order of execution; calls are ranges of it */
+    uint32_t  n_order, order_capacity;
+    uint32_t *pending; /* scratch of flush */
+    uint32_t  n_pending, pending_capacity;
+    uint32_t *shared, n_shared, shared_capacity; /* hash table of nodes at levels that several groups may see */
+
+    rws_run **runs; /* all groups ever made; the first n_runs are of this pass */
+    uint32_t  n_runs, run_capacity, n_made;
+    uint32_t *ready; /* groups that can go on, first in first out */
+    uint32_t  n_ready, ready_capacity, ready_at;
+    uint32_t *waiting, n_waiting, waiting_capacity;
+    uint32_t *leaves, n_leaves, leaf_capacity; /* levels where groups ended */
+
+    const char *site_names[MAX_SITES];
+    int         n_sites;
+
+    rws_scores       scores;
+    uint32_t        *place; /* from the rows of all leaves, one leaf after the other, to their places in scores */
+    rws_products     products;
+    const float     *tangent, *tangent_transposed;
+    rws_engine_stats stats;
+    uint64_t         n_allocations;
+};
+
+/* level.c */
+uint32_t        level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
+const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor);         /* NULL: the same level */
+bool            level_is_below(const rws_engine *e, uint32_t l, uint32_t ancestor); /* or equal */
+const uint32_t *level_who(rws_engine *e, uint32_t l);    /* particle ids, row after row from who_start */
+uint32_t        level_expand(rws_engine *e, uint32_t l); /* a level below with one particle per row */
+
+/* record.c */
+uint32_t node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
+uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim, uint32_t at,
+                 unsigned frozen);
+float   *node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allocates the call's on first use */
+
+/* execute.c */
+void execute(rws_engine *e, const uint32_t *wanted, uint32_t n); /* computes these nodes and what they need */
+
+/* schedule.c */
+_Noreturn void run_fail(rws_run *r, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void           run_need(rws_run *r, uint32_t node); /* returns when it has been computed */
+
+/* scores.c */
+void scores_make(rws_engine *e);
+void scores_output(rws_engine *e, int slot);
+
+/* trace.c */
+const char *site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);
+
+#endif

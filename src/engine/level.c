@@ -1,0 +1,57 @@
+/* level.c - sets of rows: how they refine, who stands in them, and the way up. */
+#include "engine/internal.h"
+
+uint32_t level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
+{
+    level *l = RWS_PUSH(e, e->levels, e->n_levels, e->level_capacity);
+    *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE, .map_to = NONE};
+    for (int i = 0; i < RWS_OUTPUTS; i++) l->outputs[i] = NONE;
+    return e->n_levels - 1;
+}
+
+/* A child is made after its parent, so walking up means walking to smaller numbers. */
+bool level_is_below(const rws_engine *e, uint32_t l, uint32_t ancestor)
+{
+    while (l != NONE && l > ancestor) l = e->levels[l].parent;
+    return l == ancestor;
+}
+
+const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
+{
+    if (from == ancestor) return NULL;
+    level *l = &e->levels[from];
+    if (l->parent == ancestor) return l->up;
+    if (l->map_to == ancestor) return l->map;
+    const uint32_t *above = level_map(e, l->parent, ancestor);
+    uint32_t       *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
+    for (uint32_t i = 0; i < l->n_rows; i++) map[i] = above[l->up[i]];
+    l->map_to = ancestor;
+    l->map = map;
+    return map;
+}
+
+uint32_t level_expand(rws_engine *e, uint32_t from)
+{
+    if (e->levels[from].single) return from;
+    const uint32_t *who = level_who(e, from);
+    const level    *l = &e->levels[from];
+    uint32_t        n = 0;
+    for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
+    uint32_t *up = RWS_NEW(&e->arena, uint32_t, n), *ids = RWS_NEW(&e->arena, uint32_t, n);
+    uint32_t *one = RWS_NEW(&e->arena, uint32_t, n), *start = RWS_NEW(&e->arena, uint32_t, n);
+    uint32_t  at = 0;
+    for (uint32_t i = 0; i < l->n_rows; i++)
+        for (uint32_t k = 0; k < l->count[i]; k++, at++) {
+            up[at] = i;
+            ids[at] = l->stride ? i * l->stride + k : who[l->who_start[i] + k];
+            one[at] = 1;
+            start[at] = at;
+        }
+    uint32_t to = level_new(e, from, n);
+    e->levels[to].up = up;
+    e->levels[to].count = one;
+    e->levels[to].who = ids;
+    e->levels[to].who_start = start;
+    e->levels[to].single = true;
+    return to;
+}

@@ -1,0 +1,225 @@
+/* record.c - what a group asks for becomes nodes; nothing is computed yet. */
+#include "engine/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
+{
+    *capacity = *capacity ? 2 * *capacity : 64;
+    array = realloc(array, *capacity * item);
+    RWS_CHECK(array && "memory for the engine");
+    e->n_allocations++;
+    return array;
+}
+
+bool rws_replayed(rws_run *r, rws_var *v)
+{
+    if (r->depth == 0 && r->cursor < r->n_log) {
+        v->id = r->log[r->cursor++];
+        return true;
+    }
+    r->depth++;
+    return false;
+}
+
+rws_var rws_returns(rws_run *r, rws_var v)
+{
+    if (--r->depth == 0) {
+        *RWS_PUSH(r->e, r->log, r->n_log, r->log_capacity) = v.id;
+        r->cursor = r->n_log;
+    }
+    return v;
+}
+
+static node *node_new(rws_engine *e)
+{
+    node *n = RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity);
+    memset(n, 0, sizeof *n);
+    n->call = n->tangent = NONE;
+    return n;
+}
+
+uint32_t node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
+{
+    node *n = node_new(e);
+    n->level = level;
+    n->dim = dim;
+    n->value = value;
+    n->state = DONE;
+    return e->n_nodes - 1;
+}
+
+static uint64_t hash(uint64_t h, uint64_t word)
+{
+    h ^= word;
+    h *= 0x9e3779b97f4a7c15u;
+    return h ^ (h >> 29);
+}
+
+static uint64_t hash_floats(float a, float b)
+{
+    uint32_t u, v;
+    memcpy(&u, &a, sizeof u);
+    memcpy(&v, &b, sizeof v);
+    return (uint64_t)u << 32 | v;
+}
+
+/* Hashes must be the same in every process, because calls are executed in their order: names, not addresses. */
+static uint64_t hash_name(uint64_t h, const char *name)
+{
+    for (; *name; name++) h = (h ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
+    return h;
+}
+
+/* A node at a level that other groups see as well may already have been recorded by one of them. */
+static uint32_t *shared_slot(rws_engine *e, const node *n)
+{
+    if (2 * e->n_shared >= e->shared_capacity) {
+        uint32_t  capacity = e->shared_capacity ? 2 * e->shared_capacity : 256;
+        uint32_t *old = e->shared, old_capacity = e->shared_capacity;
+        e->shared = malloc(capacity * sizeof *e->shared);
+        RWS_CHECK(e->shared);
+        e->n_allocations++;
+        memset(e->shared, 0xff, capacity * sizeof *e->shared);
+        e->shared_capacity = capacity;
+        for (uint32_t i = 0; i < old_capacity; i++)
+            if (old[i] != NONE) *shared_slot(e, &e->nodes[old[i]]) = old[i];
+        free(old);
+    }
+    uint64_t h = n->alike;
+    for (int i = 0; i < n->n_in; i++) h = hash(h, n->in[i]);
+    for (uint32_t at = (uint32_t)h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
+        uint32_t *slot = &e->shared[at];
+        if (*slot == NONE) return slot;
+        const node *m = &e->nodes[*slot];
+        if (m->alike == n->alike && m->n_in == n->n_in && memcmp(m->in, n->in, n->n_in * sizeof *n->in) == 0)
+            return slot;
+    }
+}
+
+uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim, uint32_t at,
+                 unsigned frozen)
+{
+    RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
+    node     n = {.op = op, .args = args, .n_in = (uint8_t)n_in, .dim = dim, .call = NONE, .tangent = NONE};
+    uint64_t h = hash(hash_name(0, op->name), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
+    if (args.w) h = hash(h, args.w->offset + 1), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.w->group);
+    if (args.b) h = hash(h, args.b->offset + 2), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.b->group);
+    h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
+    h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
+    n.depends &= (uint8_t)~frozen;
+    n.level = ROOT;
+    for (int i = 0; i < n_in; i++) {
+        n.in[i] = in[i];
+        if (!in[i]) continue; /* absent */
+        const node *m = &e->nodes[in[i]];
+        h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
+        if (m->level > n.level) n.level = m->level;
+        n.depends |= m->depends;
+    }
+    if (op->constant || args.stop) n.depends = 0;
+    n.depends &= (uint8_t)e->pass.groups;
+    n.alike = h;
+    uint32_t *slot = n.level != at && !e->pass.scalar ? shared_slot(e, &n) : NULL;
+    if (slot && *slot != NONE) return *slot;
+    *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
+    if (slot) *slot = e->n_nodes - 1, e->n_shared++;
+    return e->n_nodes - 1;
+}
+
+rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
+{
+    uint32_t ids[RWS_OP_INPUTS];
+    RWS_CHECK(n_in <= RWS_OP_INPUTS);
+    for (int i = 0; i < n_in; i++) ids[i] = in[i].id;
+    return (rws_var){node_op(r->e, op, args, ids, n_in, dim, r->level, r->frozen)};
+}
+
+int rws_dim(const rws_run *r, rws_var v)
+{
+    RWS_CHECK(v.id && v.id < r->e->n_nodes);
+    return r->e->nodes[v.id].dim;
+}
+
+const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args)
+{
+    const node *n = &r->e->nodes[v.id];
+    for (int i = 0; i < n->n_in && in; i++) in[i].id = n->in[i];
+    if (args) *args = n->args;
+    return n->op;
+}
+
+bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than)
+{
+    return r->e->nodes[v.id].level < r->e->nodes[than.id].level;
+}
+
+/* ---- leaves */
+
+/* A leaf at the root that every group may find again: its identity stands in args. */
+static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float *value)
+{
+    rws_engine *e = r->e;
+    node        n = {.args = identity, .dim = dim, .call = NONE, .tangent = NONE, .level = ROOT, .state = DONE};
+    n.alike = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
+                   (uint64_t)dim + ((uint64_t)r->frozen << 32));
+    uint32_t *slot = shared_slot(e, &n);
+    if (*slot != NONE) return (rws_var){*slot};
+    n.param = identity.w;
+    if (!value) {
+        n.value = identity.w->value;
+        n.depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~r->frozen);
+    } else {
+        n.value = RWS_NEW(&e->arena, float, dim);
+        memcpy(n.value, value, (size_t)dim * sizeof(float));
+    }
+    *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
+    e->n_shared++;
+    return (rws_var){*slot = e->n_nodes - 1};
+}
+
+rws_var rws_constant(rws_run *r, float value)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    return rws_returns(r, root_leaf(r, (rws_op_args){.s = value}, 1, &value));
+}
+
+rws_var rws_constants(rws_run *r, const float *values, int dim)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    float *copy = RWS_NEW(&r->e->arena, float, dim);
+    memcpy(copy, values, (size_t)dim * sizeof(float));
+    return rws_returns(r, (rws_var){node_leaf(r->e, ROOT, dim, copy)});
+}
+
+rws_var rws_parameter(rws_run *r, const rws_param *p)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    return rws_returns(r, root_leaf(r, (rws_op_args){.w = p}, (int)rws_param_size(p), NULL));
+}
+
+rws_var rws_observed(rws_run *r, const char *field)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    rws_engine *e = r->e;
+    if (r->side == RWS_SIDE_MODEL)
+        run_fail(r, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
+    for (int i = 0; i < e->n_fields; i++) {
+        if (strcmp(e->fields[i].name, field) != 0) continue;
+        if (r->field[i] == 0)
+            run_fail(r, RWS_BAD_INPUT,
+                     "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
+        return rws_returns(r, (rws_var){r->field[i]});
+    }
+    run_fail(r, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
+}
+
+void *rws_alloc(rws_run *r, size_t bytes)
+{
+    return rws_arena_zero(&r->e->arena, bytes);
+}

@@ -1,0 +1,305 @@
+/* schedule.c - groups of particles on fibers: who runs, who waits, and how a group splits.
+ *
+ * A split, where the value of v is 0 for rows a b and 1 for rows c d e:
+ *
+ *     group 1   …  x  y  branch(v) ->      group 1   …  x  y  0  …        goes on where it is, with rows a b
+ *               rows a b c d e             group 2   …  x  y  1           starts again with rows c d e; its calls return
+ *                                                    \_replayed_/         x, y and 1 from the log, then it is new
+ */
+#include "engine/internal.h"
+#include "tensor/gemm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STACK ((size_t)256 << 10)
+
+static void run_entry(void *arg)
+{
+    rws_run *r = arg;
+    r->e->pass.program(r, r->e->pass.context);
+}
+
+static rws_run *run_new(rws_engine *e)
+{
+    if (e->n_runs == e->n_made) {
+        rws_run *r = calloc(1, sizeof *r);
+        RWS_CHECK(r && "memory for a group");
+        r->fiber = rws_fiber_new(STACK);
+        RWS_CHECK(r->fiber && "memory for a fiber's stack");
+        e->n_allocations += 2;
+        uint32_t n = e->n_made;
+        *RWS_PUSH(e, e->runs, n, e->run_capacity) = r;
+        e->n_made = n;
+    }
+    rws_run *r = e->runs[e->n_runs++];
+    r->e = e;
+    r->cursor = r->n_log = r->n_trace = r->n_scored = r->ordinal = r->fields_seen = 0;
+    r->depth = 0;
+    r->side = RWS_SIDE_NONE;
+    r->frozen = 0;
+    r->wants = NONE;
+    memset(r->first, 0xff, (size_t)e->n_sites * sizeof *r->first);
+    memset(r->last, 0xff, (size_t)e->n_sites * sizeof *r->last);
+    memset(r->next, 0xff, (size_t)e->n_sites * sizeof *r->next);
+    memset(r->field, 0, sizeof r->field);
+    memset(r->note, 0, sizeof r->note);
+    return r;
+}
+
+static void run_begin(rws_engine *e, uint32_t index)
+{
+    rws_fiber_start(e->runs[index]->fiber, run_entry, e->runs[index]);
+    *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
+}
+
+void run_fail(rws_run *r, rws_status status, const char *format, ...)
+{
+    rws_engine *e = r->e;
+    va_list     args;
+    va_start(args, format);
+    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    va_end(args);
+    for (;;) rws_fiber_yield(r->fiber); /* never resumed */
+}
+
+void rws_give_up(rws_run *r, const char *format, ...)
+{
+    char    text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    run_fail(r, RWS_BAD_INPUT, "%s", text);
+}
+
+void run_need(rws_run *r, uint32_t id)
+{
+    if (r->e->nodes[id].state == DONE) return;
+    r->wants = id;
+    rws_fiber_yield(r->fiber);
+}
+
+/* A part of a group: the rows listed, as a level below the group's own. */
+static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
+{
+    uint32_t *up = RWS_NEW(&e->arena, uint32_t, n), *count = RWS_NEW(&e->arena, uint32_t, n);
+    bool      single = true;
+    for (uint32_t i = 0; i < n; i++) {
+        up[i] = rows[i];
+        count[i] = e->levels[from].count[rows[i]];
+        single &= count[i] == 1;
+    }
+    const uint32_t to = level_new(e, from, n);
+    e->levels[to].up = up;
+    e->levels[to].count = count;
+    e->levels[to].single = single;
+    return to;
+}
+
+static void copy_run(rws_run *to, const rws_run *from)
+{
+    rws_engine *e = from->e;
+    to->base = from->base;
+    to->ordinal = from->ordinal;
+    to->n_scored = from->n_scored;
+    to->fields_seen = from->fields_seen;
+    while (to->log_capacity < from->n_log + 1) to->log = rws_grow(e, to->log, &to->log_capacity, sizeof *to->log);
+    memcpy(to->log, from->log, from->n_log * sizeof *to->log);
+    to->n_log = from->n_log;
+    while (to->trace_capacity < from->n_trace)
+        to->trace = rws_grow(e, to->trace, &to->trace_capacity, sizeof *to->trace);
+    if (from->n_trace) memcpy(to->trace, from->trace, from->n_trace * sizeof *to->trace);
+    to->n_trace = from->n_trace;
+    const size_t sites = (size_t)e->n_sites * sizeof *to->first;
+    memcpy(to->first, from->first, sites);
+    memcpy(to->last, from->last, sites);
+    memcpy(to->next, from->next, sites);
+    memcpy(to->field, from->field, sizeof to->field);
+    memcpy(to->note, from->note, sizeof to->note);
+}
+
+int rws_branch(rws_run *r, rws_var v)
+{
+    rws_engine *e = r->e;
+    rws_var     answer;
+    if (rws_replayed(r, &answer)) return (int)answer.id;
+    if (r->depth > 1) run_fail(r, RWS_BAD_INPUT, "A program may branch only in its own code, not inside a layer.");
+    if (e->nodes[v.id].dim != 1)
+        run_fail(r, RWS_BAD_INPUT, "A program branches on a vector of %d numbers; it can look at one only.",
+                 e->nodes[v.id].dim);
+    run_need(r, v.id);
+
+    const uint32_t  from = r->level, n = e->levels[from].n_rows;
+    const node     *value = &e->nodes[v.id];
+    const uint32_t *map = level_map(e, from, value->level);
+    int            *part = RWS_NEW(&e->arena, int, n);
+    bool            same = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const float x = value->value[map ? map[i] : i];
+        if (!(x > -1e9f && x < 1e9f))
+            run_fail(r, RWS_BROKEN, "A program branches on a value that is not an integer (%g), after site %s.",
+                     (double)x, e->n_sites ? e->site_names[r->site] : "none");
+        part[i] = (int)x;
+        same &= part[i] == part[0];
+    }
+    int mine = part[0];
+    if (!same) {
+        /* parts in ascending order of their value; this group goes on with the first */
+        uint32_t *rows = RWS_NEW(&e->arena, uint32_t, n), self = NONE;
+        for (int last = 0, more = 1, begun = 0; more; begun = 1) {
+            int      least = INT32_MAX;
+            uint32_t m = 0;
+            for (uint32_t i = 0; i < n; i++)
+                if ((!begun || part[i] > last) && part[i] < least) least = part[i];
+            more = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                if (part[i] == least) rows[m++] = i;
+                more |= part[i] > least;
+            }
+            const uint32_t to = subset(e, from, rows, m);
+            if (!begun) {
+                mine = least;
+                self = to;
+            } else {
+                rws_run *child = run_new(e);
+                copy_run(child, r);
+                child->level = to;
+                child->log[child->n_log++] = (uint32_t)least;
+                run_begin(e, e->n_runs - 1);
+            }
+            last = least;
+        }
+        r->level = self;
+    }
+    return (int)rws_returns(r, (rws_var){(uint32_t)mine}).id;
+}
+
+/* ---- a pass */
+
+static void give_fields(rws_engine *e, rws_run *r, uint32_t base, size_t first_datum)
+{
+    for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++)
+        r->field[f] =
+            node_leaf(e, base, e->fields[f].dim, (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
+}
+
+static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step)
+{
+    uint32_t *v = RWS_NEW(&e->arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) v[i] = value + i * step;
+    return v;
+}
+
+/* One group for everybody: a row per datum, standing for its K particles. In sleep one row stands for all. */
+static void begin_together(rws_engine *e)
+{
+    const rws_pass *p = &e->pass;
+    const uint32_t  K = (uint32_t)p->n_particles;
+    uint32_t        base = ROOT;
+    if (p->mode != RWS_SLEEP) {
+        base = level_new(e, ROOT, (uint32_t)p->n_data);
+        e->levels[base].up = filled(e, (uint32_t)p->n_data, 0, 0);
+    }
+    e->levels[base].count = filled(e, e->levels[base].n_rows, K, 0);
+    e->levels[base].stride = K;
+    e->levels[base].single = K == 1;
+    rws_run *r = run_new(e);
+    r->level = r->base = base;
+    give_fields(e, r, base, 0);
+    run_begin(e, 0);
+}
+
+/* Scalar mode: a group for each particle, with a level and data of its own. */
+static void begin_apart(rws_engine *e)
+{
+    const rws_pass *p = &e->pass;
+    for (uint32_t d = 0; d < (uint32_t)p->n_data; d++)
+        for (uint32_t k = 0; k < (uint32_t)p->n_particles; k++) {
+            const uint32_t base = level_new(e, ROOT, 1);
+            level         *l = &e->levels[base];
+            l->up = l->who_start = filled(e, 1, 0, 0);
+            l->count = filled(e, 1, 1, 0);
+            l->who = filled(e, 1, d * (uint32_t)p->n_particles + k, 0);
+            l->single = true;
+            rws_run *r = run_new(e);
+            r->level = r->base = base;
+            give_fields(e, r, base, d);
+            run_begin(e, e->n_runs - 1);
+        }
+}
+
+/* Every visit of the drawing side must have met one of the other's. */
+static void check_trace(rws_run *r)
+{
+    rws_engine *e = r->e;
+    if (e->pass.mode == RWS_COMPUTE) return;
+    for (int f = 0; f < e->n_fields; f++)
+        if (!(r->fields_seen >> f & 1)) {
+            e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
+                                 e->fields[f].name);
+            return;
+        }
+    if (r->n_scored == r->n_trace) return;
+    for (int s = 0; s < e->n_sites; s++) {
+        if (r->next[s] == NONE) continue;
+        char               text[160];
+        const trace_entry *t = &r->trace[r->next[s]];
+        const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
+        e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
+                             site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
+        return;
+    }
+}
+
+static void run_all(rws_engine *e)
+{
+    while (e->status == RWS_OK) {
+        while (e->ready_at < e->n_ready && e->status == RWS_OK) {
+            const uint32_t index = e->ready[e->ready_at++];
+            rws_run       *r = e->runs[index];
+            rws_fiber_resume(r->fiber);
+            if (e->status != RWS_OK) return;
+            if (rws_fiber_done(r->fiber)) {
+                check_trace(r);
+                *RWS_PUSH(e, e->leaves, e->n_leaves, e->leaf_capacity) = r->level;
+            } else {
+                *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
+            }
+        }
+        e->ready_at = e->n_ready = 0;
+        if (e->n_waiting == 0) return;
+        uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_waiting);
+        for (uint32_t i = 0; i < e->n_waiting; i++) wanted[i] = e->runs[e->waiting[i]]->wants;
+        execute(e, wanted, e->n_waiting);
+        for (uint32_t i = 0; i < e->n_waiting; i++)
+            *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
+        e->n_waiting = 0;
+    }
+}
+
+rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
+{
+    const uint64_t flops = rws_gemm_flops;
+    rws_arena_reset(&e->arena);
+    e->pass = *pass;
+    e->status = RWS_OK;
+    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_runs = e->n_leaves = e->n_waiting = 0;
+    e->n_ready = e->ready_at = 0;
+    e->products.n = 0;
+    e->tangent = e->tangent_transposed = NULL;
+    e->n_nodes = 0;
+    if (e->n_shared) memset(e->shared, 0xff, e->shared_capacity * sizeof *e->shared);
+    e->n_shared = 0;
+    level_new(e, NONE, 1);
+    node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
+    if (pass->scalar) begin_apart(e);
+    else begin_together(e);
+    e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
+    run_all(e);
+    if (e->status == RWS_OK) scores_make(e);
+    e->stats.flops += rws_gemm_flops - flops;
+    if (e->status != RWS_OK && err) *err = e->error;
+    return e->status;
+}

@@ -1,0 +1,202 @@
+/* scores.c - from the terms that gathered along every path to one table of rows, ordered by datum. */
+#include "engine/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint32_t output_of(const rws_engine *e, uint32_t leaf, int slot)
+{
+    for (uint32_t l = leaf; l != NONE; l = e->levels[l].parent)
+        if (e->levels[l].outputs[slot] != NONE) return e->levels[l].outputs[slot];
+    return NONE;
+}
+
+/* Everything the table needs that no branch has asked for yet. */
+static void execute_rest(rws_engine *e)
+{
+    uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_terms + RWS_OUTPUTS * e->n_leaves), n = 0;
+    for (uint32_t i = 0; i < e->n_terms; i++) wanted[n++] = e->terms[i].node;
+    for (uint32_t i = 0; i < e->n_leaves; i++)
+        for (int s = 0; s < RWS_OUTPUTS; s++) {
+            const uint32_t id = output_of(e, e->leaves[i], s);
+            if (id != NONE) wanted[n++] = id;
+        }
+    execute(e, wanted, n);
+}
+
+/* total of a level = total of its parent + its own terms. Parents have smaller numbers. */
+static void add_up(rws_engine *e)
+{
+    for (uint32_t at = 0; at < e->n_levels; at++) {
+        level *l = &e->levels[at];
+        for (int k = 0; k < RWS_TERMS && l->parent != NONE; k++) {
+            const double *above = e->levels[l->parent].total[k];
+            if (!above) continue;
+            l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
+            for (uint32_t i = 0; i < l->n_rows; i++) l->total[k][i] = above[l->up[i]];
+        }
+        for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
+            const int       k = e->terms[t].kind;
+            const node     *n = &e->nodes[e->terms[t].node];
+            const uint32_t *map = level_map(e, at, n->level);
+            if (!l->total[k]) l->total[k] = RWS_NEW0(&e->arena, double, l->n_rows);
+            double *total = l->total[k];
+            if (map)
+                for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[map[i]];
+            else
+                for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[i];
+        }
+    }
+}
+
+/* Which datum a row of a leaf belongs to. */
+static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, uint32_t row)
+{
+    if (e->pass.mode == RWS_SLEEP) return 0;
+    if (!e->pass.scalar) return to_base ? to_base[row] : row;
+    level_who(e, leaf);
+    const level *l = &e->levels[leaf];
+    return (l->stride ? row * l->stride : l->who[l->who_start[row]]) / (uint32_t)e->pass.n_particles;
+}
+
+/* place[] leads from the rows of all leaves, one leaf after the other, to the table. */
+static void order_by_datum(rws_engine *e, rws_scores *s)
+{
+    const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n;
+    uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), *datum = RWS_NEW(&e->arena, uint32_t, n), at = 0;
+    for (uint32_t i = 0; i < e->n_leaves; i++) {
+        const uint32_t  leaf = e->leaves[i];
+        const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : level_map(e, leaf, 1);
+        for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++) {
+            datum[at] = datum_of(e, leaf, to_base, row);
+            start[datum[at++] + 1]++;
+        }
+    }
+    for (uint32_t d = 0; d < B; d++) start[d + 1] += start[d];
+    uint32_t *next = RWS_NEW(&e->arena, uint32_t, B);
+    memcpy(next, start, B * sizeof *next);
+    e->place = RWS_NEW(&e->arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) e->place[i] = next[datum[i]]++;
+    s->start = start;
+}
+
+static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_term second)
+{
+    double  *out = RWS_NEW0(&e->arena, double, n);
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < e->n_leaves; i++) {
+        const level *l = &e->levels[e->leaves[i]];
+        for (uint32_t row = 0; row < l->n_rows; row++, at++) {
+            double *o = &out[e->place[at]];
+            if (l->total[first]) *o += l->total[first][row];
+            if (second != first && l->total[second]) *o += l->total[second][row];
+        }
+    }
+    return out;
+}
+
+static const double *gather_output(rws_engine *e, int n, int slot)
+{
+    double  *out = NULL;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < e->n_leaves; i++) {
+        const level   *l = &e->levels[e->leaves[i]];
+        const uint32_t id = output_of(e, e->leaves[i], slot);
+        if (id == NONE || e->nodes[id].dim != 1) {
+            at += l->n_rows;
+            continue;
+        }
+        if (!out) out = RWS_NEW0(&e->arena, double, n);
+        const uint32_t *map = level_map(e, e->leaves[i], e->nodes[id].level);
+        for (uint32_t row = 0; row < l->n_rows; row++, at++)
+            out[e->place[at]] = (double)e->nodes[id].value[map ? map[row] : row];
+    }
+    return out;
+}
+
+/* A NaN is never data: say where it came from. */
+static void check_numbers(rws_engine *e)
+{
+    const rws_scores *s = &e->scores;
+    bool              broken = false;
+    for (int i = 0; i < s->n; i++)
+        broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
+                  s->log_p[i] == INFINITY;
+    if (!broken) return;
+    for (uint32_t t = 0; t < e->n_terms; t++) {
+        const node *n = &e->nodes[e->terms[t].node];
+        for (uint32_t i = 0; i < e->levels[n->level].n_rows; i++) {
+            if (!isnan(n->value[i]) && n->value[i] != INFINITY) continue;
+            char text[160];
+            e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
+                                 e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
+                                 site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)n->value[i]);
+            return;
+        }
+    }
+    e->status = rws_fail(&e->error, RWS_BROKEN, "A log-density is not a number.");
+}
+
+void scores_make(rws_engine *e)
+{
+    execute_rest(e);
+    add_up(e);
+    rws_scores *s = &e->scores;
+    *s = (rws_scores){.B = e->pass.n_data, .K = e->pass.n_particles};
+    for (uint32_t i = 0; i < e->n_leaves; i++) s->n += (int)e->levels[e->leaves[i]].n_rows;
+    order_by_datum(e, s);
+    uint32_t *count = RWS_NEW(&e->arena, uint32_t, s->n), at = 0;
+    for (uint32_t i = 0; i < e->n_leaves; i++)
+        for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
+            count[e->place[at++]] = e->levels[e->leaves[i]].count[row];
+    s->count = count;
+    s->log_p = gather_totals(e, s->n, RWS_TERM_P, RWS_TERM_P);
+    s->log_q = gather_totals(e, s->n, RWS_TERM_Q, RWS_TERM_R);
+    s->log_d = e->pass.proposal == RWS_DEFENSIVE ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
+    for (int i = 0; i < RWS_OUTPUTS; i++) {
+        s->out[i] = gather_output(e, s->n, i);
+        s->coef_out[i] = NULL;
+        if (s->out[i]) s->coef_out[i] = RWS_NEW0(&e->arena, double, s->n);
+    }
+    for (int d = 0; d < s->B; d++)
+        if ((int)(s->start[d + 1] - s->start[d]) > s->most) s->most = (int)(s->start[d + 1] - s->start[d]);
+    s->work = RWS_NEW(&e->arena, double, RWS_SCORES_WORK *(size_t)s->most);
+    s->coef_p = RWS_NEW0(&e->arena, double, s->n);
+    s->coef_q = RWS_NEW0(&e->arena, double, s->n);
+    s->coef_r = RWS_NEW0(&e->arena, double, s->n);
+    check_numbers(e);
+}
+
+/* Computes an output that was added after the table was made, and its column. */
+void scores_output(rws_engine *e, int slot)
+{
+    execute_rest(e);
+    e->scores.out[slot] = gather_output(e, e->scores.n, slot);
+    e->scores.coef_out[slot] = RWS_NEW0(&e->arena, double, e->scores.n);
+}
+
+rws_scores *rws_engine_scores(rws_engine *e)
+{
+    return &e->scores;
+}
+
+const float *rws_engine_result(rws_engine *e, int *dim)
+{
+    float *out = NULL;
+    size_t d = 0;
+    for (uint32_t i = 0; i < e->n_leaves; i++) {
+        const uint32_t leaf = e->leaves[i], id = output_of(e, leaf, 0);
+        if (id == NONE) return NULL;
+        const node *n = &e->nodes[id];
+        if (!out) {
+            d = (size_t)n->dim;
+            out = RWS_NEW0(&e->arena, float, (size_t)e->pass.n_data *d);
+        }
+        RWS_CHECK((size_t)n->dim == d);
+        const uint32_t *map = level_map(e, leaf, n->level), *to_base = e->pass.scalar ? NULL : level_map(e, leaf, 1);
+        for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++)
+            memcpy(out + datum_of(e, leaf, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
+    }
+    *dim = (int)d;
+    return out;
+}

@@ -1,0 +1,40 @@
+/* setup.h - what a model declares once: settings, fields, parameters, layers.
+ *
+ * The structure behind the public rws_setup functions. It outlives setup: the run keeps it as long as the model.
+ */
+#ifndef RWS_ENGINE_SETUP_H
+#define RWS_ENGINE_SETUP_H
+
+#include "base/rng.h"
+#include "engine/engine.h"
+
+/* A setting and the text it has been given. */
+typedef struct {
+    const rws_setting *setting;
+    const char        *value;
+} rws_given;
+
+struct rws_setup {
+    rws_params params;
+    rws_arena  memory;
+    rws_field  fields[RWS_FIELDS];
+    int        n_fields;
+    rws_given *given;
+    int        n_given;
+    uint64_t   seed;
+    char       relaxed_site[64]; /* empty: the model has none */
+    int        relaxed_categories;
+    rws_status status; /* of the declarations so far; the author need not check each */
+    rws_error  error;
+};
+
+void rws_setup_release(rws_setup *s);
+
+/* rws_setup_param with a start that scales with n_in instead of the columns (biases scale with their weight's). */
+rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
+                                  int n_in);
+
+/* The value of a setting by name, or NULL. */
+const char *rws_setup_given(const rws_setup *s, const char *name);
+
+#endif

@@ -1,0 +1,114 @@
+/* values.c - the public arithmetic: each function checks its shapes and records one op. */
+#include "engine/engine.h"
+
+static rws_var binary(rws_run *r, const rws_op *op, const char *name, rws_var a, rws_var b)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    const int n = rws_dim(r, a), m = rws_dim(r, b);
+    if (n != m && n != 1 && m != 1) rws_give_up(r, "rws_%s of vectors of %d and %d numbers.", name, n, m);
+    return rws_returns(r, rws_record(r, op, (rws_op_args){0}, (rws_var[]){a, b}, 2, n > m ? n : m));
+}
+
+static rws_var unary(rws_run *r, const rws_op *op, rws_op_args args, rws_var a, int dim)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    return rws_returns(r, rws_record(r, op, args, &a, 1, dim ? dim : rws_dim(r, a)));
+}
+
+rws_var rws_add(rws_run *r, rws_var a, rws_var b)
+{
+    return binary(r, &rws_op_add, "add", a, b);
+}
+
+rws_var rws_sub(rws_run *r, rws_var a, rws_var b)
+{
+    return binary(r, &rws_op_sub, "sub", a, b);
+}
+
+rws_var rws_mul(rws_run *r, rws_var a, rws_var b)
+{
+    return binary(r, &rws_op_mul, "mul", a, b);
+}
+
+rws_var rws_div(rws_run *r, rws_var a, rws_var b)
+{
+    return binary(r, &rws_op_div, "div", a, b);
+}
+
+rws_var rws_greater(rws_run *r, rws_var a, rws_var b)
+{
+    return binary(r, &rws_op_greater, "greater", a, b);
+}
+
+rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift)
+{
+    return unary(r, &rws_op_affine, (rws_op_args){.s = scale, .t = shift}, a, 0);
+}
+
+rws_var rws_apply(rws_run *r, rws_function f, rws_var a)
+{
+    return unary(r, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
+}
+
+rws_var rws_sum(rws_run *r, rws_var a)
+{
+    return unary(r, &rws_op_sum, (rws_op_args){0}, a, 1);
+}
+
+rws_var rws_log_softmax(rws_run *r, rws_var a)
+{
+    return unary(r, &rws_op_log_softmax, (rws_op_args){0}, a, 0);
+}
+
+rws_var rws_argmax(rws_run *r, rws_var a)
+{
+    return unary(r, &rws_op_argmax, (rws_op_args){0}, a, 1);
+}
+
+rws_var rws_onehot(rws_run *r, rws_var index, int n)
+{
+    return unary(r, &rws_op_onehot, (rws_op_args){0}, index, n);
+}
+
+rws_var rws_detach(rws_run *r, rws_var a)
+{
+    return unary(r, &rws_op_affine, (rws_op_args){.s = 1, .stop = true}, a, 0);
+}
+
+rws_var rws_slice(rws_run *r, rws_var a, int first, int n)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    if (first < 0 || n <= 0 || first + n > rws_dim(r, a))
+        rws_give_up(r, "rws_slice takes %d numbers from place %d of a vector of %d.", n, first, rws_dim(r, a));
+    return rws_returns(r, rws_record(r, &rws_op_slice, (rws_op_args){.k = first}, &a, 1, n));
+}
+
+rws_var rws_concat(rws_run *r, const rws_var *parts, int n)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    if (n < 1 || n > RWS_OP_INPUTS) rws_give_up(r, "rws_concat takes 1 to %d parts, not %d.", RWS_OP_INPUTS, n);
+    int dim = 0;
+    for (int i = 0; i < n; i++) dim += rws_dim(r, parts[i]);
+    return rws_returns(r, rws_record(r, &rws_op_concat, (rws_op_args){0}, parts, n, dim));
+}
+
+rws_var rws_pick(rws_run *r, rws_var a, rws_var index)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    if (rws_dim(r, index) != 1) rws_give_up(r, "rws_pick takes one index, not %d.", rws_dim(r, index));
+    return rws_returns(r, rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){a, index}, 2, 1));
+}
+
+rws_var rws_log_sum_exp(rws_run *r, rws_var a)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    /* a_m - log softmax(a)_m at the largest a_m, where nothing cancels */
+    const rws_var m = rws_argmax(r, a);
+    return rws_returns(r, rws_sub(r, rws_pick(r, a, m), rws_pick(r, rws_log_softmax(r, a), m)));
+}

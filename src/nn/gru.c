@@ -1,0 +1,59 @@
+/* gru.c - the gated recurrent unit, PyTorch's form:
+ *
+ *     r = sig(a_r + c_r),  z = sig(a_z + c_z),  n = tanh(a_n + r c_n),  h' = (1 - z) n + z h
+ *
+ * with a = W_i x + b_i and c = W_h h + b_h.
+ */
+#include "base/vecmath.h"
+#include "nn/layer.h"
+
+rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    rws_layer_expect(r, l, RWS_LAYER_GRU, "rws_gru");
+    const rws_var in[] = {rws_dense(r, l->parts[0], RWS_LINEAR, parts, n), rws_dense(r, l->parts[1], RWS_LINEAR, &h, 1),
+                          h};
+    return rws_returns(r, rws_record(r, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
+}
+
+/* Inputs a (3H), c (3H), h (H); saves the gates r, z, n of each row. */
+static void gru_forward(rws_call *c)
+{
+    const size_t H = (size_t)c->dim, G = 3 * H;
+    const float *a = rws_call_input(c, 0, (int)G), *b = rws_call_input(c, 1, (int)G), *h = rws_call_input(c, 2, (int)H);
+    for (size_t row = 0; row < (size_t)c->n; row++, a += G, b += G, h += H) {
+        float *restrict s = c->saved + row * G, *restrict out = c->out + row * H;
+#pragma omp simd
+        for (size_t j = 0; j < 2 * H; j++) s[j] = 1 / (1 + expf(-a[j] - b[j]));
+#pragma omp simd
+        for (size_t j = 0; j < H; j++) {
+            const float n = tanhf(a[2 * H + j] + s[j] * b[2 * H + j]);
+            s[2 * H + j] = n;
+            out[j] = n + s[H + j] * (h[j] - n);
+        }
+    }
+}
+
+static void gru_backward(rws_call *c)
+{
+    const size_t H = (size_t)c->dim, G = 3 * H;
+    const float *b = rws_call_input(c, 1, (int)G), *h = rws_call_input(c, 2, (int)H);
+    float       *ga = rws_call_open(c, 0, (int)G), *gb = rws_call_open(c, 1, (int)G), *gh = rws_call_open(c, 2, (int)H);
+    for (size_t row = 0; row < (size_t)c->n; row++) {
+        const float *s = c->saved + row * G, *g = c->gout + row * H;
+        for (size_t j = 0; j < H; j++) {
+            const float r = s[j], z = s[H + j], n = s[2 * H + j];
+            const float dn = g[j] * (1 - z) * (1 - n * n), dz = g[j] * (h[row * H + j] - n) * z * (1 - z);
+            const float dr = dn * b[row * G + 2 * H + j] * r * (1 - r);
+            if (ga) ga[row * G + j] += dr, ga[row * G + H + j] += dz, ga[row * G + 2 * H + j] += dn;
+            if (gb) gb[row * G + j] += dr, gb[row * G + H + j] += dz, gb[row * G + 2 * H + j] += dn * r;
+            if (gh) gh[row * H + j] += g[j] * z;
+        }
+    }
+    rws_call_close(c, 0, (int)G, ga);
+    rws_call_close(c, 1, (int)G, gb);
+    rws_call_close(c, 2, (int)H, gh);
+}
+
+const rws_op rws_op_gru = {.name = "gru", .saves = true, .forward = gru_forward, .backward = gru_backward};

@@ -1,0 +1,52 @@
+/* call.c - how a kernel reads its inputs and adds to their gradients, whatever the rows behind them look like. */
+#include "base/error.h"
+#include "tensor/op.h"
+
+#include <string.h>
+
+const float *rws_call_input(rws_call *c, int s, int dim)
+{
+    const rws_view *v = &c->in[s];
+    if (!v->row && v->dim == dim) return v->data;
+    RWS_CHECK(v->dim == dim || v->dim == 1);
+    float *flat = RWS_NEW(c->arena, float, (size_t)c->n *(size_t)dim);
+    if (dim == 1) {
+        for (int i = 0; i < c->n; i++) flat[i] = v->data[v->row[i]];
+        return flat;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const float *from = v->data + (v->row ? v->row[i] : (uint32_t)i) * (size_t)v->dim;
+        float       *to = flat + (size_t)i * (size_t)dim;
+        if (v->dim == dim) memcpy(to, from, (size_t)dim * sizeof(float));
+        else
+            for (int j = 0; j < dim; j++) to[j] = from[0];
+    }
+    return flat;
+}
+
+static bool direct(const rws_call *c, int s, int dim)
+{
+    return !c->gin[s].row && c->in[s].dim == dim;
+}
+
+float *rws_call_open(rws_call *c, int s, int dim)
+{
+    if (!c->gin[s].data) return NULL;
+    if (direct(c, s, dim)) return c->gin[s].data;
+    return RWS_NEW0(c->arena, float, (size_t)c->n *(size_t)dim);
+}
+
+void rws_call_close(rws_call *c, int s, int dim, float *gradient)
+{
+    if (!gradient || direct(c, s, dim)) return;
+    const rws_sink *g = &c->gin[s];
+    const int       own = c->in[s].dim;
+    for (int i = 0; i < c->n; i++) {
+        float       *to = g->data + (g->row ? g->row[i] : (uint32_t)i) * (size_t)own;
+        const float *from = gradient + (size_t)i * (size_t)dim;
+        if (own == dim)
+            for (int j = 0; j < dim; j++) to[j] += from[j];
+        else
+            for (int j = 0; j < dim; j++) to[0] += from[j];
+    }
+}

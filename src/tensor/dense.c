@@ -1,0 +1,104 @@
+/* dense.c - y = f(x W^T + addends + b): the product that networks are made of, and a look-up in W for one-hot inputs.
+ *
+ * Input 0 is x (its columns meet columns offset … of W), inputs 1 … are addends: shares of the same sum that were
+ * computed elsewhere, at the rows where they vary. x may be absent (in[0].data NULL).
+ */
+#include "base/error.h"
+#include "tensor/gemm.h"
+#include "tensor/op.h"
+#include "tensor/products.h"
+
+#include <string.h>
+
+static void dense_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
+    float       *out = c->out;
+    for (size_t r = 0; r < n; r++) {
+        if (c->b) memcpy(out + r * dim, c->b, dim * sizeof(float));
+        else memset(out + r * dim, 0, dim * sizeof(float));
+    }
+    for (int s = 1; s < c->n_in; s++) {
+        const rws_view *v = &c->in[s];
+        for (size_t r = 0; r < n; r++) {
+            const float *restrict from = v->data + (v->row ? v->row[r] : r) * dim;
+            float *restrict to = out + r * dim;
+#pragma omp simd
+            for (size_t j = 0; j < dim; j++) to[j] += from[j];
+        }
+    }
+    if (c->in[0].data) {
+        const int n_x = c->in[0].dim;
+        c->kept = rws_call_input(c, 0, n_x);
+        rws_gemm_nn(c->n, c->dim, n_x, c->kept, n_x, c->wt + (size_t)c->args.offset * dim, c->dim, out, c->dim);
+    }
+    if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, n * dim, out, out);
+}
+
+static void dense_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
+    const float *dy = c->gout;
+    if (c->args.k != RWS_LINEAR) {
+        float *slope = RWS_NEW(c->arena, float, n *dim);
+        rws_function_slope((rws_function)c->args.k, n * dim, c->out, slope);
+#pragma omp simd
+        for (size_t i = 0; i < n * dim; i++) slope[i] *= c->gout[i];
+        dy = slope;
+    }
+    if (c->gb)
+        for (size_t r = 0; r < n; r++) {
+            const float *restrict from = dy + r * dim;
+            float *restrict to = c->gb;
+#pragma omp simd
+            for (size_t j = 0; j < dim; j++) to[j] += from[j];
+        }
+    for (int s = 1; s < c->n_in; s++) {
+        float *g = rws_call_open(c, s, c->dim);
+        if (g)
+#pragma omp simd
+            for (size_t i = 0; i < n * dim; i++) g[i] += dy[i];
+        rws_call_close(c, s, c->dim, g);
+    }
+    if (!c->in[0].data) return;
+    const int n_x = c->in[0].dim;
+    if (c->gw) rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy});
+    float *gx = rws_call_open(c, 0, n_x);
+    if (gx) rws_gemm_nn(c->n, n_x, c->dim, dy, c->dim, c->w + c->args.offset, c->args.w->cols, gx, n_x);
+    rws_call_close(c, 0, n_x, gx);
+}
+
+/* ---- embed: with k = 0, column `index` of W counted from offset, which is what a one-hot input adds to a linear layer;
+ * with k = 1, row `index` of W, a table of vectors. */
+
+static size_t looked_up(const rws_call *c, size_t r)
+{
+    const rws_view *v = &c->in[0];
+    const float     index = v->data[v->row ? v->row[r] : r];
+    RWS_CHECK(index >= 0 && index + (float)c->args.offset < (float)(c->args.k ? c->args.w->rows : c->args.w->cols));
+    return (size_t)c->args.offset + (size_t)index;
+}
+
+static void embed_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    const float *table = c->args.k ? c->w : c->wt;
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        memcpy(c->out + r * dim, table + looked_up(c, r) * dim, dim * sizeof(float));
+}
+
+static void embed_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim, cols = (size_t)c->args.w->cols;
+    if (!c->gw) return;
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const size_t at = looked_up(c, r);
+        float       *g = c->args.k ? c->gw + at * cols : c->gw + at;
+        const size_t step = c->args.k ? 1 : cols;
+        for (size_t j = 0; j < dim; j++) g[j * step] += c->gout[r * dim + j];
+    }
+}
+
+const rws_op rws_op_dense = {
+    .name = "dense", .tangent = RWS_TANGENT_DENSE, .forward = dense_forward, .backward = dense_backward};
+const rws_op rws_op_embed = {.name = "embed", .forward = embed_forward, .backward = embed_backward};

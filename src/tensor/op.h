@@ -1,0 +1,100 @@
+/* op.h - an operation on rows: what a kernel gets, and what it must fill.
+ *
+ * A call is one batched execution: n rows, whoever they belong to. The engine decides which rows meet in a call; an op
+ * only computes. Forward fills out (n x dim) and may keep numbers in `saved`; backward adds to the gradient of each
+ * wanted input. An op knows nothing of programs, groups or levels.
+ *
+ *     engine -> call -> [op] -> out, and in reverse: gradient of out -> gradients of the inputs and of the weights
+ *
+ * Shapes: n rows; in[s] has in[s].dim columns; row i of it is data[i], or data[row[i]] where there is an index.
+ */
+#ifndef RWS_TENSOR_OP_H
+#define RWS_TENSOR_OP_H
+
+#include "base/arena.h"
+#include "tensor/params.h"
+
+#define RWS_OP_INPUTS 8
+
+typedef struct {
+    const float    *data;
+    const uint32_t *row; /* NULL: row i is row i */
+    int             dim;
+} rws_view;
+
+typedef struct {
+    float          *data; /* NULL: this gradient is not wanted */
+    const uint32_t *row;
+} rws_sink;
+
+/* What distinguishes two uses of an op apart from their inputs; part of what must be equal for rows to share a call. */
+typedef struct {
+    const rws_param *w, *b;   /* weight and bias, or NULL */
+    int              offset;  /* first column of the weight that meets the input */
+    int              k;       /* an integer constant: a function, a first column, a number of categories */
+    float            s, t;    /* real constants */
+    bool             tangent; /* w and b stand for their directional derivatives */
+    bool             stop;    /* gradients end here: the value counts as a constant */
+} rws_op_args;
+
+/* Pairs (x, dy) of rows whose products x^T dy are the gradient of a weight; see products.h. */
+typedef struct rws_products rws_products;
+
+typedef struct {
+    const struct rws_op *op;
+    int                  n, dim, n_in;
+    rws_view             in[RWS_OP_INPUTS];
+    rws_sink             gin[RWS_OP_INPUTS];
+    float               *out;
+    const float         *gout;
+    float               *saved; /* n x op->saved(dim) */
+    const float         *kept;  /* input 0 of a product, gathered by forward for backward's use */
+    rws_op_args          args;
+    const float         *w, *wt, *b; /* the weight [out, in], its transpose, the bias */
+    float               *gw, *gb;    /* their gradients, NULL if not wanted */
+    rws_arena           *arena;      /* what is taken here lasts until the iteration ends, unless released */
+    rws_products        *products;
+} rws_call;
+
+/* How the directional derivative of an op's output follows from those of its inputs (engine/tangent.c). */
+typedef enum {
+    RWS_TANGENT_NONE,    /* not differentiable twice */
+    RWS_TANGENT_LINEAR,  /* the same op on the derivatives, without its constant */
+    RWS_TANGENT_PRODUCT, /* a db + b da */
+    RWS_TANGENT_QUOTIENT,
+    RWS_TANGENT_APPLY,   /* f'(y) da */
+    RWS_TANGENT_SOFTMAX, /* da - sum softmax(a) da */
+    RWS_TANGENT_PICK,
+    RWS_TANGENT_FIRST, /* that of input 0 */
+    RWS_TANGENT_SLOPE, /* that of input 0 times `saved` */
+    RWS_TANGENT_DENSE,
+    RWS_TANGENT_NORMAL, /* of a normal log-density by its mean and value */
+} rws_tangent;
+
+typedef struct rws_op {
+    const char *name;
+    bool        saves;    /* keeps n x in[0].dim numbers for backward */
+    bool        constant; /* no gradient passes */
+    void (*forward)(rws_call *c);
+    void (*backward)(rws_call *c);
+    rws_tangent tangent;
+} rws_op;
+
+/* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
+const float *rws_call_input(rws_call *c, int s, int dim);
+
+/* Where to add the gradient of input s, n x dim; give it to rws_call_close when done. NULL if it is not wanted. */
+float *rws_call_open(rws_call *c, int s, int dim);
+void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
+
+/* y = f(x); and f's first and second derivative, which all of these functions have as functions of y. */
+void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
+void rws_function_slope(rws_function f, size_t n, const float *y, float *slope);
+void rws_function_bend(rws_function f, size_t n, const float *y, float *bend);
+
+/* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
+extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
+    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_argmax, rws_op_pick,
+    rws_op_onehot, rws_op_dense, rws_op_embed;
+
+#endif

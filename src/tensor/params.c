@@ -1,0 +1,98 @@
+#include "tensor/params.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static float *vector_new(size_t n)
+{
+    float *v = aligned_alloc(64, (n * sizeof(float) + 64) / 64 * 64 + 64);
+    RWS_CHECK(v && "memory for parameters");
+    memset(v, 0, n * sizeof(float));
+    return v;
+}
+
+void rws_params_release(rws_params *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        if (!p->value) free(p->list[i]->value);
+        free(p->list[i]);
+    }
+    free(p->list);
+    free(p->value);
+    free(p->transposed);
+    *p = (rws_params){0};
+}
+
+rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols)
+{
+    RWS_CHECK(!p->value && rows > 0 && cols > 0 && group < RWS_GROUPS);
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->list[i]->name, name) == 0) return NULL;
+    if (p->n == p->capacity) {
+        p->capacity = p->capacity ? 2 * p->capacity : 16;
+        p->list = realloc(p->list, (size_t)p->capacity * sizeof *p->list);
+        RWS_CHECK(p->list);
+    }
+    rws_param *param = calloc(1, sizeof *param);
+    RWS_CHECK(param && strlen(name) < sizeof param->name);
+    strcpy(param->name, name);
+    param->group = group;
+    param->rows = rows;
+    param->cols = cols;
+    param->value = vector_new(rws_param_size(param));
+    return p->list[p->n++] = param;
+}
+
+void rws_params_pack(rws_params *p)
+{
+    RWS_CHECK(!p->value);
+    for (int g = 0; g < RWS_GROUPS; g++) {
+        p->first[g] = p->size;
+        for (int i = 0; i < p->n; i++) {
+            rws_param *param = p->list[i];
+            if (param->group != (rws_group)g) continue;
+            param->offset = p->size;
+            p->size += rws_param_size(param);
+            if (param->transposed) {
+                param->transposed_at = p->transposed_size;
+                p->transposed_size += (rws_param_size(param) + 15) / 16 * 16;
+            }
+        }
+    }
+    p->first[RWS_GROUPS] = p->size;
+    p->value = vector_new(p->size);
+    p->transposed = vector_new(p->transposed_size);
+    for (int i = 0; i < p->n; i++) {
+        rws_param *param = p->list[i];
+        memcpy(p->value + param->offset, param->value, rws_param_size(param) * sizeof(float));
+        free(param->value);
+        param->value = p->value + param->offset;
+    }
+    rws_params_transpose(p, ~0u, p->value, p->transposed);
+}
+
+void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to)
+{
+    for (int i = 0; i < p->n; i++) {
+        const rws_param *param = p->list[i];
+        if (!param->transposed || !(groups >> param->group & 1)) continue;
+        const float *w = from + param->offset;
+        float       *t = to + param->transposed_at;
+        const int    rows = param->rows, cols = param->cols;
+        /* tiles, so that a cache line of either side is used whole */
+        for (int i0 = 0; i0 < rows; i0 += 16) {
+            const int i1 = i0 + 16 < rows ? i0 + 16 : rows;
+            for (int j = 0; j < cols; j++)
+                for (int k = i0; k < i1; k++)
+                    t[(size_t)j * (size_t)rows + (size_t)k] = w[(size_t)k * (size_t)cols + (size_t)j];
+        }
+    }
+}
+
+float *rws_param_values(const rws_param *p)
+{
+    return p->value;
+}

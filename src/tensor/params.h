@@ -1,0 +1,49 @@
+/* params.h - every number that is learned, in one flat vector.
+ *
+ * A parameter is a named matrix in that vector; the vector is ordered by group (theta, phi, control, baseline), so that
+ * a gradient, an optimiser's state or a checkpoint is the same vector with other numbers in it. Weights of layers also
+ * have a transposed copy, refreshed after each step, because products with it are the fast ones.
+ */
+#ifndef RWS_TENSOR_PARAMS_H
+#define RWS_TENSOR_PARAMS_H
+
+#include "rws.h"
+
+struct rws_param {
+    char      name[96];
+    rws_group group;
+    int       rows, cols;
+    size_t    offset;        /* in the flat vectors, after rws_params_pack */
+    size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
+    bool      transposed;
+    float    *value; /* its own memory until pack, then into rws_params.value */
+};
+
+typedef struct {
+    rws_param **list; /* in the order of declaration */
+    int         n, capacity;
+    size_t      size, transposed_size;
+    size_t      first[RWS_GROUPS + 1]; /* group g is [first[g], first[g + 1]) of the flat vectors */
+    float      *value;
+    float      *transposed;
+} rws_params;
+
+/* A zeroed rws_params is a valid empty one. */
+void rws_params_release(rws_params *p);
+
+/* A new zeroed parameter; the returned handle lives as long as the rws_params. A name that is taken is the author's
+ * error: NULL. */
+rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
+
+/* Lays all parameters out in the flat vector; none can be added afterwards. */
+void rws_params_pack(rws_params *p);
+
+/* Writes the transposed copies of a flat vector laid out like value (value itself, or a tangent). */
+void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
+
+static inline size_t rws_param_size(const rws_param *p)
+{
+    return (size_t)p->rows * (size_t)p->cols;
+}
+
+#endif

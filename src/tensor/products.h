@@ -1,0 +1,30 @@
+/* products.h - weight gradients, put off to the end of backward.
+ *
+ * The gradient of a weight is a sum of outer products over all rows of all calls that used it. Backward only notes the
+ * rows; at the end they meet in one matrix product per weight, instead of one thin product per call.
+ */
+#ifndef RWS_TENSOR_PRODUCTS_H
+#define RWS_TENSOR_PRODUCTS_H
+
+#include "base/arena.h"
+#include "tensor/params.h"
+
+typedef struct {
+    const rws_param *w;
+    int              offset, n_x, n; /* columns offset … offset + n_x - 1 of w; n rows */
+    const float     *x, *dy;         /* n x n_x and n x w->rows; must last until rws_products_flush */
+} rws_product;
+
+struct rws_products {
+    rws_product *list;
+    int          n, capacity;
+};
+
+typedef struct rws_products rws_products;
+
+void rws_products_add(rws_products *p, rws_product product);
+
+/* gradient (laid out like the flat parameter vector) += everything noted; forgets it. */
+void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch);
+
+#endif
