@@ -1,0 +1,51 @@
+/* concrete.c - the pathwise gradient of the bound of a relaxed model: choices are points on the simplex, drawn at a
+ * temperature that falls linearly over the run. The relaxed model is another model; evaluation is of the real one. */
+#include "estimator/control.h"
+
+#include "base/error.h"
+
+static void program(rws_run *r, void *method)
+{
+    const rws_method *m = method;
+    const rws_pass   *pass = rws_run_pass(r);
+    rws_run_side(r, RWS_SIDE_GUIDE);
+    m->model->guide(r, m->state);
+    rws_run_side(r, RWS_SIDE_MODEL);
+    rws_var log_s;
+    RWS_CHECK(rws_site_find(r, m->setup->relaxed_site, "categorical", m->setup->relaxed_categories, 1, &log_s));
+    rws_run_fields_scored(r);
+    rws_run_side(r, RWS_SIDE_NONE);
+    const rws_var tau = rws_constant(r, (float)pass->temperature);
+    rws_site_term(r, RWS_TERM_P, m->model->relaxed(r, m->state, log_s, tau, pass->relaxation));
+}
+
+static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
+{
+    (void)m;
+    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = -share * d->w[i];
+}
+
+static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    rws_weigh_each(m, s, share, tally, weigh_datum);
+}
+
+const rws_estimator rws_estimator_concrete = {
+    .name = "concrete",
+    .help = "the pathwise gradient of a relaxed model's bound (Gumbel-softmax)",
+    .settings =
+        (const rws_setting[]){{"tau_start", "3", 0.01, 100, "temperature of the relaxation at the beginning"},
+                              {"tau_end", "0.5", 0.01, 100, "and at the end"},
+                              {"concrete_prior", "argmax", 0, 0, "argmax, soft or density: log p of a relaxed choice"},
+                              {0}},
+    .min_particles = 1,
+    .n_phases = 1,
+    .phases = {{.mode = RWS_WAKE,
+                .proposal = RWS_RELAXED,
+                .pathwise = true,
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
+                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
+                .program = program,
+                .weigh = weigh}},
+    .refuses = rws_control_refuses,
+};

@@ -1,0 +1,40 @@
+/* dww.c - wake-wake with a defensive proposal: theta as in ww, then phi from new particles, each of whose choices is
+ * drawn uniformly with probability delta. They are weighted by the density of that mixture and the stepped theta; the
+ * score is the guide's own.
+ */
+#include "estimator/weights.h"
+
+static void weigh_theta(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    rws_weigh_each(m, s, share, tally, NULL);
+}
+
+static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
+{
+    (void)m;
+    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = share * d->w[i];
+}
+
+static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    (void)tally; /* evidence and ess are those of the guide's own particles */
+    rws_tally unused = {0};
+    rws_weigh_each(m, s, share, &unused, weigh_datum);
+}
+
+const rws_estimator rws_estimator_dww = {
+    .name = "dww",
+    .help = "defensive wake-wake: phi from a mixture of the guide and uniform choices",
+    .settings =
+        (const rws_setting[]){{"delta", "0.2", 0, 1, "share of uniform choices in the proposal"},
+                              {"dww_ref_bug", "0", 0, 1, "1: the density at the wrong sample, as the authors' code"},
+                              {0}},
+    .min_particles = 1,
+    .n_phases = 2,
+    .phases = {{.mode = RWS_WAKE, .gradients = RWS_BIT(RWS_THETA), .steps = RWS_BIT(RWS_THETA), .weigh = weigh_theta},
+               {.mode = RWS_WAKE,
+                .proposal = RWS_DEFENSIVE,
+                .gradients = RWS_BIT(RWS_PHI),
+                .steps = RWS_BIT(RWS_PHI),
+                .weigh = weigh_phi}},
+};

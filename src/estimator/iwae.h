@@ -1,0 +1,24 @@
+/* iwae.h - what the estimators of the importance-weighted bound's gradient have in common.
+ *
+ *     g_theta = sum_k w_k grad log p
+ *     g_phi   = sum_k (signal_k - w_k) grad log q,     signal_k = L minus a baseline of the method's own
+ *
+ * and for continuous values, which are reparameterised, w_k times the total derivative of the log-weight.
+ */
+#ifndef RWS_ESTIMATOR_IWAE_H
+#define RWS_ESTIMATOR_IWAE_H
+
+#include "estimator/weights.h"
+
+#define RWS_IWAE_PHASE                                                                      \
+    .mode = RWS_WAKE, .pathwise = true, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
+    .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)
+
+/* signal: of one particle of row i */
+static inline void rws_iwae_row(rws_scores *s, const rws_datum *d, int i, double share, double signal)
+{
+    s->coef_q[d->first + i] = share * (d->count[i] * signal - d->w[i]);
+    s->coef_r[d->first + i] = -share * d->w[i];
+}
+
+#endif

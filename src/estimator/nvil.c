@@ -1,0 +1,76 @@
+/* nvil.c - the bound's gradient with a learned baseline (Mnih and Gregor 2014).
+ *
+ *     signal = (L - b(x) - c) / max(1, sqrt(v)),   c, v: running mean and variance of L - b(x)
+ *
+ * b is a small network on the data, trained by the squared error to L at a learning rate of its own.
+ */
+#include "estimator/iwae.h"
+
+enum { BASELINE };
+enum { MEAN, VARIANCE };
+
+static void program(rws_run *r, void *method)
+{
+    const rws_method *m = method;
+    rws_programs(r, method);
+    rws_var parts[RWS_FIELDS];
+    for (int i = 0; i < m->setup->n_fields; i++) parts[i] = rws_observed(r, m->setup->fields[i].name);
+    rws_run_output(r, BASELINE, rws_mlp_parts(r, m->net, parts, m->setup->n_fields));
+}
+
+static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    const double sd = sqrt(m->memory[VARIANCE]), divide = sd > 1 ? sd : 1;
+    rws_weigh_each(m, s, share, tally, NULL);
+    for (int d = 0; d < s->B; d++) {
+        const int first = (int)s->start[d], end = (int)s->start[d + 1];
+        double    L = -INFINITY;
+        for (int i = first; i < end; i++)
+            if (s->log_p[i] > -INFINITY) L = rws_log_add(L, s->log_p[i] - s->log_q[i] + log(s->count[i]));
+        L -= log(s->K);
+        if (L == -INFINITY) continue;
+        const double error = L - s->out[BASELINE][first], signal = (error - m->memory[MEAN]) / divide;
+        for (int i = first; i < end; i++) {
+            s->coef_q[i] = share * s->count[i] * signal - s->coef_p[i];
+            s->coef_r[i] = -s->coef_p[i];
+        }
+        s->coef_out[BASELINE][first] = 2 * share * error; /* the baseline is one number for all rows of the datum */
+        tally->signal += error;
+        tally->signal2 += error * error;
+    }
+}
+
+static void remember(rws_method *m, const rws_tally *t)
+{
+    const double n = (double)(t->n_data - t->impossible);
+    if (n < 1) return;
+    const double mean = t->signal / n, variance = t->signal2 / n - mean * mean, keep = m->set.nvil_decay;
+    m->memory[MEAN] = keep * m->memory[MEAN] + (1 - keep) * mean;
+    m->memory[VARIANCE] = keep * m->memory[VARIANCE] + (1 - keep) * variance;
+}
+
+static void setup(rws_method *m, rws_setup *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_fields; i++) n += s->fields[i].dim;
+    m->net = rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){n, 100, 1}, 3);
+}
+
+const rws_estimator rws_estimator_nvil = {
+    .name = "nvil",
+    .help = "the bound's gradient with a learned, input-dependent baseline",
+    .settings =
+        (const rws_setting[]){{"nvil_decay", "0.8", 0, 1, "of the running mean and variance of the signal"},
+                              {"nvil_lr", "10", 0, 1000, "learning rate of the baseline, in units of the main one"},
+                              {0}},
+    .min_particles = 1,
+    .n_phases = 1,
+    .phases = {{.mode = RWS_WAKE,
+                .pathwise = true,
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_BASELINE),
+                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_BASELINE),
+                .program = program,
+                .weigh = weigh}},
+    .setup = setup,
+    .remember = remember,
+};

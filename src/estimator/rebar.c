@@ -1,0 +1,81 @@
+/* rebar.c - the bound's gradient with the bound itself, at relaxed choices, as control variate (Tucker et al. 2017).
+ *
+ *     c = rho1 log mean_k p(s_k, x) / (s_k . pi),   s_k = softmax(g_k / exp(rho2))
+ *
+ * theta and pi inside c count as constants. rho2 stays above log 0.1: colder relaxations are unstable.
+ */
+#include "estimator/control.h"
+
+#define COLDEST 0.1
+
+static rws_var relaxed_weight(rws_run *r, const rws_method *m, rws_var g)
+{
+    const rws_var tau = rws_apply(r, RWS_EXP, rws_parameter(r, m->log_temperature));
+    const rws_var log_s = rws_log_softmax(r, rws_div(r, g, tau));
+    const rws_var log_pi = rws_detach(r, rws_run_noted(r, RWS_NOTE_LOG_PI));
+    return rws_sub(r, m->model->relaxed(r, m->state, log_s, tau, RWS_RELAX_SOFT),
+                   rws_log_sum_exp(r, rws_add(r, log_s, log_pi)));
+}
+
+static rws_var frozen_weight(rws_run *r, const rws_method *m, rws_var g)
+{
+    rws_run_freeze(r, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* g still carries phi */
+    const rws_var v = relaxed_weight(r, m, g);
+    rws_run_freeze(r, 0);
+    return v;
+}
+
+static void program(rws_run *r, void *method)
+{
+    rws_control_program(r, method, frozen_weight);
+}
+
+static rws_reduction reduction(const rws_method *m)
+{
+    return (rws_reduction){.log_mean_exp = true, .scale = (double)m->scale->value[0]};
+}
+
+static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    rws_control_weigh(m, reduction(m), s, share, tally);
+}
+
+static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
+                         rws_error *err)
+{
+    double     by_scale = 0;
+    rws_status status = rws_control_second(e, reduction(m), share, direction, gradient, &by_scale, err);
+    gradient[m->scale->offset] += (float)by_scale;
+    return status;
+}
+
+static void setup(rws_method *m, rws_setup *s)
+{
+    m->scale = rws_setup_param(s, RWS_CONTROL, "rho.scale", 1, 1, RWS_ZERO);
+    m->log_temperature = rws_setup_param(s, RWS_CONTROL, "rho.log_temperature", 1, 1, RWS_ZERO);
+    m->scale->value[0] = 1;
+}
+
+static void remember(rws_method *m, const rws_tally *tally)
+{
+    (void)tally;
+    const float coldest = (float)log(COLDEST);
+    if (m->log_temperature->value[0] < coldest) m->log_temperature->value[0] = coldest;
+}
+
+const rws_estimator rws_estimator_rebar = {
+    .name = "rebar",
+    .help = "the bound's gradient with the relaxed bound as control variate",
+    .min_particles = 1,
+    .n_phases = 1,
+    .phases = {{.mode = RWS_WAKE,
+                .proposal = RWS_GUMBEL,
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
+                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL),
+                .program = program,
+                .weigh = weigh,
+                .second = second}},
+    .setup = setup,
+    .refuses = rws_control_refuses,
+    .remember = remember,
+};

@@ -1,0 +1,54 @@
+/* relax.c - the bound's gradient with a learned control variate (Grathwohl et al. 2018): a small network on the datum and
+ * the perturbed log-probabilities, averaged over the particles. */
+#include "estimator/control.h"
+
+static rws_var network(rws_run *r, const rws_method *m, rws_var g)
+{
+    rws_var parts[RWS_FIELDS + 1];
+    int     n = 0;
+    for (; n < m->setup->n_fields; n++) parts[n] = rws_observed(r, m->setup->fields[n].name);
+    parts[n++] = g;
+    return rws_mlp_parts(r, m->net, parts, n);
+}
+
+static void program(rws_run *r, void *method)
+{
+    rws_control_program(r, method, network);
+}
+
+static const rws_reduction mean = {.scale = 1};
+
+static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    rws_control_weigh(m, mean, s, share, tally);
+}
+
+static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
+                         rws_error *err)
+{
+    (void)m;
+    return rws_control_second(e, mean, share, direction, gradient, NULL, err);
+}
+
+static void setup(rws_method *m, rws_setup *s)
+{
+    int n = s->relaxed_categories;
+    for (int i = 0; i < s->n_fields; i++) n += s->fields[i].dim;
+    m->net = rws_setup_mlp(s, RWS_CONTROL, "rho", RWS_TANH, RWS_UNIFORM, (int[]){n, 16, 16, 1}, 4);
+}
+
+const rws_estimator rws_estimator_relax = {
+    .name = "relax",
+    .help = "the bound's gradient with a learned control variate on relaxed choices",
+    .min_particles = 1,
+    .n_phases = 1,
+    .phases = {{.mode = RWS_WAKE,
+                .proposal = RWS_GUMBEL,
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
+                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL),
+                .program = program,
+                .weigh = weigh,
+                .second = second}},
+    .setup = setup,
+    .refuses = rws_control_refuses,
+};

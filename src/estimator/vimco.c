@@ -1,0 +1,39 @@
+/* vimco.c - the bound's gradient with the leave-one-out baseline of Mnih and Rezende (2016): particle k's weight is
+ * replaced by the geometric mean of the others'.
+ *
+ *     signal_k = L - log( (1/K) (sum_{j != k} w_j + exp(mean_{j != k} log w_j)) )
+ *
+ * vimco_no_logK leaves out the 1/K of the baseline, as the authors' code did; vimco_air_ref uses the particle's own
+ * log-weight instead of L and the mean instead of the sum over k, as the code of the AIR experiments did.
+ */
+#include "estimator/iwae.h"
+
+static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
+{
+    double *log_rest = s->work + 2 * s->most;
+    rws_leave_one_out(d, true, log_rest, log_rest + s->most);
+    const double log_K = m->set.vimco_no_logK ? 0 : log(d->K);
+    for (int i = 0; i < d->n; i++) {
+        const double baseline = log_rest[i] - log_K;
+        double       signal = d->L - baseline;
+        if (m->set.vimco_air_ref) signal = (d->l[i] == -INFINITY ? 0 : d->l[i] - baseline) / d->K;
+        if (baseline == -INFINITY) signal = 0; /* all others impossible: nothing to compare with */
+        rws_iwae_row(s, d, i, share, signal);
+    }
+}
+
+static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    rws_weigh_each(m, s, share, tally, weigh_datum);
+}
+
+const rws_estimator rws_estimator_vimco = {
+    .name = "vimco",
+    .help = "the bound's gradient with a leave-one-out baseline (geometric mean)",
+    .settings = (const rws_setting[]){{"vimco_no_logK", "0", 0, 1, "1: baseline without its 1/K, as the authors' code"},
+                                      {"vimco_air_ref", "0", 0, 1, "1: the variant of the AIR experiments' code"},
+                                      {0}},
+    .min_particles = 2,
+    .n_phases = 1,
+    .phases = {{RWS_IWAE_PHASE, .weigh = weigh}},
+};

@@ -1,0 +1,31 @@
+/* wws.c - wake-wake-sleep: phi's gradient is half of ww's and half of ws's. The wake half waits for the sleep half. */
+#include "estimator/sleep.h"
+
+static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
+{
+    (void)m;
+    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = 0.5 * share * d->w[i];
+}
+
+static void weigh_wake(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    rws_weigh_each(m, s, share, tally, weigh_datum);
+}
+
+static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    (void)m, (void)tally;
+    rws_weigh_dreams(s, 0.5 * share);
+}
+
+const rws_estimator rws_estimator_wws = {
+    .name = "wws",
+    .help = "wake-wake-sleep: the mean of ww's and ws's gradients of phi",
+    .min_particles = 1,
+    .n_phases = 2,
+    .phases = {{.mode = RWS_WAKE,
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
+                .steps = RWS_BIT(RWS_THETA),
+                .weigh = weigh_wake},
+               {.mode = RWS_SLEEP, .gradients = RWS_BIT(RWS_PHI), .steps = RWS_BIT(RWS_PHI), .weigh = weigh_sleep}},
+};

@@ -1,0 +1,11 @@
+/* model.h - the models that come with the program; a user's own are shared objects. */
+#ifndef RWS_MODEL_MODEL_H
+#define RWS_MODEL_MODEL_H
+
+#include "rws.h"
+
+/* Every built-in model, NULL-terminated. */
+extern const rws_model *const rws_models[];
+extern const rws_model        rws_model_gmm;
+
+#endif

@@ -1,0 +1,44 @@
+/* schedule.h - the learning rate as a function of the iteration.
+ *
+ * A schedule is read once from the text of an option and evaluated every iteration. It does not know which optimiser
+ * or which parameters its rate is for.
+ *
+ *     option text -> [schedule] -> rate -> optimiser
+ *
+ * The text is a rate, then changes separated by commas, in order of iteration:
+ *
+ *     1e-3                           constant
+ *     1e-5,400000:/3,1000000:/3      divided by 3 after 400000 iterations and again after 1000000
+ *     1e-3,5000:*0.5                 multiplied
+ *     1e-3,5000:1e-4                 set to a rate
+ *     0,0-1000:1e-3                  a straight line from the rate held at iteration 0 to 1e-3 at iteration 1000
+ *     1e-3,2000-9000:/10             a straight line to a tenth
+ *
+ * Spaces around a comma are allowed. Rates are finite and not negative; factors are finite and above 0.
+ */
+#ifndef RWS_OPTIM_SCHEDULE_H
+#define RWS_OPTIM_SCHEDULE_H
+
+#include "rws.h"
+
+enum { RWS_SCHEDULE_MAX_CHANGES = 16 };
+
+/* Invariant: from <= to within a change, to <= the next change's from (below it, if both changes are sudden). */
+typedef struct {
+    double start;
+    int n_changes;
+    struct {
+        uint64_t from, to; /* equal for a sudden change */
+        double rate;       /* held from iteration `to` on */
+    } change[RWS_SCHEDULE_MAX_CHANGES];
+} rws_schedule;
+
+/* Reads the text into *out, which owns no memory. RWS_BAD_INPUT with a sentence that quotes the text and says what is
+ * wrong; *out is then as it was. */
+rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *err) __attribute__((warn_unused_result));
+
+/* The rate for a step that `iteration` steps came before: the first is 0, and a change "400000:/3" holds from the step
+ * after the 400000th. Cannot fail. */
+float rws_schedule_at(const rws_schedule *s, uint64_t iteration);
+
+#endif

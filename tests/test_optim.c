@@ -1,0 +1,437 @@
+/* test_optim.c - every optimiser against a sequence worked out by hand and against a plain twin in double, and the
+ * schedule's language. */
+#include "optim/optim.h"
+#include "optim/schedule.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- plain twins: one element, in double, written from the formulas for DESCENT on the loss --------------------- */
+
+typedef struct {
+    double param, slot[2];
+} element;
+
+static void twin_sgd(const rws_optim_config *c, double lr, int t, double d, element *e)
+{
+    (void)c, (void)t;
+    e->param -= lr * d;
+}
+
+static void twin_momentum(const rws_optim_config *c, double lr, int t, double d, element *e)
+{
+    (void)t;
+    e->slot[0] = c->momentum * e->slot[0] + d;
+    e->param -= lr * e->slot[0];
+}
+
+static void twin_adam(const rws_optim_config *c, double lr, int t, double d, element *e)
+{
+    e->slot[0] = c->beta1 * e->slot[0] + (1 - c->beta1) * d;
+    e->slot[1] = c->beta2 * e->slot[1] + (1 - c->beta2) * d * d;
+    const double mean = e->slot[0] / (1 - pow(c->beta1, t)), square = e->slot[1] / (1 - pow(c->beta2, t));
+    e->param -= lr * mean / (sqrt(square) + c->eps);
+}
+
+static void twin_rmsprop(const rws_optim_config *c, double lr, int t, double d, element *e)
+{
+    (void)t;
+    e->slot[0] = c->rho * e->slot[0] + (1 - c->rho) * d * d;
+    e->slot[1] = c->momentum * e->slot[1] + lr * d / sqrt(e->slot[0] + c->eps);
+    e->param -= e->slot[1];
+}
+
+/* What has to be known of each optimiser. The sequences start at param = 1 with lr = 0.1 and ascend along 1, -2, 0.5;
+ * they were worked out in 40-digit decimals. odd_slot is the slot that changes sign with the gradient. */
+static const struct {
+    const char *name;
+    void (*twin)(const rws_optim_config *c, double lr, int t, double loss_gradient, element *e);
+    int odd_slot;
+    double after[3], slots[3][2];    /* l2 = 0 */
+    double after_l2[3], slots_l2[2]; /* l2 = 0.5; slots after step 3 */
+} known[] = {
+    {"sgd", twin_sgd, -1, {1.1, 0.9, 0.95}, {{0}}, {1.05, 0.7975, 0.807625}, {0}},
+    {"momentum",
+     twin_momentum,
+     0,
+     {1.1, 0.99, 0.941},
+     {{1, 0}, {-1.1, 0}, {-0.49, 0}},
+     {1.05, 0.8425, 0.663625},
+     {-1.78875, 0}},
+    {"adam",
+     twin_adam,
+     0,
+     {1.099999999, 1.06338964652792, 1.04972058032618},
+     {{0.1, 0.001}, {-0.11, 0.004999}, {-0.049, 0.005244001}},
+     {1.099999998, 1.03986215711552, 0.992886587248566},
+     {-0.190993107765776, 0.00674589499279758}},
+    {"rmsprop",
+     twin_rmsprop,
+     1,
+     {1.099999999995, 1.01458839613584, 0.983456888035318},
+     {{1, 0.099999999995}, {1.3, -0.0854116038591592}, {1.195, -0.0311315081005223}},
+     {1.05198752448819, 0.890475830081486, 0.74987487263008},
+     {1.32380789241556, -0.140600957451405}},
+};
+enum { N_KNOWN = sizeof known / sizeof *known };
+
+static int find_known(const char *name)
+{
+    for (int k = 0; k < N_KNOWN; k++) {
+        if (strcmp(known[k].name, name) == 0) return k;
+    }
+    fail_msg("no sequence and no twin for the optimiser %s", name);
+    return -1;
+}
+
+static void assert_near(double got, double wanted, double tolerance)
+{
+    if (!(fabs(got - wanted) <= tolerance * fmax(1.0, fabs(wanted)))) {
+        fail_msg("got %.9g, wanted %.9g (tolerance %g)", got, wanted, tolerance);
+    }
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++, n++) {
+        assert_non_null((*o)->name);
+        assert_non_null((*o)->help);
+        assert_non_null((*o)->step);
+        assert_in_range((*o)->n_slots, 0, 2);
+        for (int s = 0; s < 2; s++) assert_int_equal((*o)->slot_names[s] != NULL, s < (*o)->n_slots);
+        assert_ptr_equal(rws_optimiser_find((*o)->name), *o);
+        rws_error err;
+        assert_int_equal(rws_optim_config_check(&(*o)->defaults, &err), RWS_OK);
+        find_known((*o)->name);
+    }
+    assert_int_equal(n, N_KNOWN);
+    assert_null(rws_optimiser_find("adagrad"));
+    assert_null(rws_optimiser_find(""));
+    assert_float_equal(rws_optimiser_find("rmsprop")->slot_init[0], 1.0, 0.0);
+    assert_float_equal(rws_optimiser_find("rmsprop")->defaults.eps, 1e-10, 0.0);
+    assert_float_equal(rws_optimiser_find("adam")->defaults.eps, 1e-8, 0.0);
+}
+
+#define FIELD(name) offsetof(rws_optim_config, name)
+
+static void test_config(void **state)
+{
+    (void)state;
+    const rws_optim_config good = rws_optimiser_find("adam")->defaults;
+    const struct {
+        size_t offset;
+        double value;
+        const char *said; /* NULL: allowed */
+    } cases[] = {
+        {FIELD(beta1), 1.0, "beta1"},  {FIELD(beta1), -0.1, "beta1"},      {FIELD(beta1), 0.0, NULL},
+        {FIELD(beta2), 1.5, "beta2"},  {FIELD(beta2), 0.99999, NULL},      {FIELD(beta2), NAN, "beta2"},
+        {FIELD(rho), INFINITY, "rho"}, {FIELD(momentum), 1.0, "momentum"}, {FIELD(momentum), 0.0, NULL},
+        {FIELD(eps), 0.0, "eps"},      {FIELD(eps), 1e-60, "eps"},         {FIELD(eps), NAN, "eps"},
+        {FIELD(l2), -1e-5, "l2"},      {FIELD(l2), INFINITY, "l2"},        {FIELD(l2), 1e-5, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rws_optim_config c = good;
+        memcpy((char *)&c + cases[i].offset, &cases[i].value, sizeof(double));
+        rws_error err = {""};
+        assert_int_equal(rws_optim_config_check(&c, &err), cases[i].said ? RWS_BAD_INPUT : RWS_OK);
+        if (cases[i].said) assert_non_null(strstr(err.text, cases[i].said));
+    }
+}
+
+/* Step 1 also shows the starting values: with s at 0 instead of 1, rmsprop's first step would be 0.316. */
+static void test_hand_sequences(void **state)
+{
+    (void)state;
+    const float ascent[3] = {1.0f, -2.0f, 0.5f};
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
+        const int k = find_known((*o)->name);
+        for (int with_l2 = 0; with_l2 < 2; with_l2++) {
+            rws_optim_config c = (*o)->defaults;
+            c.l2 = with_l2 ? 0.5 : 0.0;
+            float p = 1.0f, state0 = -7.0f, state1 = -7.0f, *const slot[2] = {&state0, &state1};
+            rws_optimiser_reset(*o, 1, slot);
+            for (int t = 1; t <= 3; t++) {
+                (*o)->step(&c, 0.1f, (uint64_t)t, 1, &p, &ascent[t - 1], slot);
+                assert_near(p, with_l2 ? known[k].after_l2[t - 1] : known[k].after[t - 1], 5e-7);
+                for (int s = 0; s < (*o)->n_slots && (!with_l2 || t == 3); s++) {
+                    assert_near(*slot[s], with_l2 ? known[k].slots_l2[s] : known[k].slots[t - 1][s], 5e-7);
+                }
+            }
+            /* A slot the optimiser does not have is not touched. */
+            for (int s = (*o)->n_slots; s < 2; s++) assert_float_equal(*slot[s], -7.0f, 0.0);
+        }
+    }
+}
+
+/* Uniform in [-1, 1), from a 64-bit linear congruence: enough to fill vectors. */
+static float uniform(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(*state >> 32) * 0x1p-31f;
+}
+
+enum { N_RANDOM = 1037, N_STEPS = 40 };
+
+/* The gradient of element i at a step: scales from 1e-6 to 1, and exact zeros. */
+static float random_gradient(uint64_t *rng, int i)
+{
+    const float u = uniform(rng);
+    return i % 11 == 0 ? 0.0f : u * powf(10.0f, (float)(i % 7 - 6));
+}
+
+/* Once with the defaults and once with an eps that is felt, which tells apart where it is added. */
+static void test_against_twin(void **state)
+{
+    (void)state;
+    static float p[N_RANDOM], g[N_RANDOM], s0[N_RANDOM], s1[N_RANDOM];
+    static element twin[N_RANDOM];
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
+        const int k = find_known((*o)->name);
+        for (int large_eps = 0; large_eps < 2; large_eps++) {
+            uint64_t rng = 1;
+            rws_optim_config c = (*o)->defaults;
+            c.l2 = 1e-3;
+            if (large_eps) c.eps = 0.1;
+            float *const slot[2] = {s0, s1};
+            rws_optimiser_reset(*o, N_RANDOM, slot);
+            for (int i = 0; i < N_RANDOM; i++) {
+                p[i] = uniform(&rng);
+                twin[i] = (element){p[i], {(*o)->slot_init[0], (*o)->slot_init[1]}};
+            }
+            for (int t = 1; t <= N_STEPS; t++) {
+                const float lr = t < 20 ? 1e-3f : 1e-3f / 3;
+                for (int i = 0; i < N_RANDOM; i++) g[i] = random_gradient(&rng, i);
+                (*o)->step(&c, lr, (uint64_t)t, N_RANDOM, p, g, slot);
+                for (int i = 0; i < N_RANDOM; i++) {
+                    known[k].twin(&c, lr, t, -(double)g[i] + c.l2 * twin[i].param, &twin[i]);
+                }
+            }
+            for (int i = 0; i < N_RANDOM; i++) {
+                assert_near(p[i], twin[i].param, N_STEPS * 0x1p-23); /* an ulp of 1 in each step */
+                for (int s = 0; s < (*o)->n_slots; s++) {
+                    const double sign = s == known[k].odd_slot ? -1.0 : 1.0;
+                    assert_near(slot[s][i], sign * twin[i].slot[s], N_STEPS * 0x1p-23);
+                }
+            }
+        }
+    }
+}
+
+/* The bits do not depend on where a vector is cut or how it is aligned: ranges are stepped by different threads. */
+static void test_cut_anywhere(void **state)
+{
+    (void)state;
+    static float whole[3][N_RANDOM], parts[3][N_RANDOM + 1], g[N_RANDOM];
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
+        uint64_t rng = 2;
+        rws_optim_config c = (*o)->defaults;
+        c.l2 = 1e-3;
+        for (int i = 0; i < N_RANDOM; i++) whole[0][i] = parts[0][i + 1] = uniform(&rng);
+        float *const whole_slot[2] = {whole[1], whole[2]}, *const parts_slot[2] = {parts[1] + 1, parts[2] + 1};
+        memset(whole[1], 0, sizeof whole[1]);
+        memset(whole[2], 0, sizeof whole[2]);
+        memset(parts[1], 0, sizeof parts[1]);
+        memset(parts[2], 0, sizeof parts[2]);
+        rws_optimiser_reset(*o, N_RANDOM, whole_slot);
+        rws_optimiser_reset(*o, N_RANDOM, parts_slot);
+        for (int t = 1; t <= N_STEPS; t++) {
+            for (int i = 0; i < N_RANDOM; i++) g[i] = random_gradient(&rng, i);
+            (*o)->step(&c, 1e-2f, (uint64_t)t, N_RANDOM, whole[0], g, whole_slot);
+            for (size_t from = 0, n; from < N_RANDOM; from += n) {
+                n = 1 + (size_t)(rng >> 20) % 40;
+                uniform(&rng);
+                if (n > N_RANDOM - from) n = N_RANDOM - from;
+                float *const range[2] = {parts[1] + 1 + from, parts[2] + 1 + from};
+                (*o)->step(&c, 1e-2f, (uint64_t)t, n, parts[0] + 1 + from, g + from, range);
+            }
+        }
+        for (int v = 0; v < 3; v++) assert_memory_equal(whole[v], parts[v] + 1, sizeof whole[v]);
+    }
+}
+
+static void test_no_elements(void **state)
+{
+    (void)state;
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
+        float p = 1.0f, g = 1.0f, s0 = 2.0f, s1 = 3.0f, *const slot[2] = {&s0, &s1};
+        rws_optimiser_reset(*o, 0, slot);
+        (*o)->step(&(*o)->defaults, 0.1f, 1, 0, &p, &g, slot);
+        assert_float_equal(p, 1.0f, 0.0);
+        assert_float_equal(s0, 2.0f, 0.0);
+        assert_float_equal(s1, 3.0f, 0.0);
+    }
+}
+
+/* A parameter whose gradient is 0 from the second step on comes to rest, with its state at exactly 0 and not at a
+ * subnormal number; a NaN is not flushed away. */
+static void test_rest_and_nan(void **state)
+{
+    (void)state;
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
+        float p = 1.0f, g = 1.0f, s0 = 0, s1 = 0, *const slot[2] = {&s0, &s1};
+        rws_optimiser_reset(*o, 1, slot);
+        rws_optim_config c = (*o)->defaults;
+        c.beta2 = 0.9;
+        for (int t = 1; t <= 3000; t++, g = 0.0f) (*o)->step(&c, 1e-3f, (uint64_t)t, 1, &p, &g, slot);
+        assert_true(isfinite(p));
+        for (int s = 0; s < (*o)->n_slots; s++) assert_float_equal(*slot[s], 0.0f, 0.0);
+        const float before = p;
+        (*o)->step(&c, 1e-3f, 3001, 1, &p, &g, slot);
+        assert_float_equal(p, before, 0.0);
+
+        g = NAN;
+        (*o)->step(&c, 1e-3f, 3002, 1, &p, &g, slot);
+        assert_true(isnan(p));
+        for (int s = 0; s < (*o)->n_slots; s++) assert_true(isnan(*slot[s]));
+    }
+}
+
+/* beta1 = 0 has log(beta1) = -inf on the way; the correction must still be 1. And t beyond float's integers. */
+static void test_adam_edges(void **state)
+{
+    (void)state;
+    const rws_optimiser *adam = rws_optimiser_find("adam");
+    rws_optim_config c = adam->defaults;
+    c.beta1 = 0.0;
+    float p = 0.0f, g = 3.0f, m = 0, v = 0, *const slot[2] = {&m, &v};
+    adam->step(&c, 0.5f, 1, 1, &p, &g, slot);
+    assert_near(p, 0.5, 1e-6);
+
+    c = adam->defaults;
+    p = 0.0f, m = 1.0f, v = 4.0f, g = 0.0f;
+    adam->step(&c, 1.0f, (uint64_t)1 << 40, 1, &p, &g, slot);
+    assert_near(p, 0.9 / sqrt(0.999 * 4.0), 1e-6);
+}
+
+/* ---- schedule --------------------------------------------------------------------------------------------------- */
+
+static void test_schedule_values(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        uint64_t iteration;
+        double rate;
+    } cases[] = {
+        {"1e-3", 0, 1e-3},
+        {"1e-3", UINT64_MAX, 1e-3},
+        {"0.5", 7, 0.5},
+        {".5", 7, 0.5},
+        {"0", 7, 0.0},
+        {"1e-5,400000:/3,1000000:/3", 0, 1e-5},
+        {"1e-5,400000:/3,1000000:/3", 399999, 1e-5},
+        {"1e-5,400000:/3,1000000:/3", 400000, 1e-5 / 3},
+        {"1e-5,400000:/3,1000000:/3", 999999, 1e-5 / 3},
+        {"1e-5,400000:/3,1000000:/3", 1000000, 1e-5 / 9},
+        {"1e-5,400000:/3,1000000:/3", UINT64_MAX, 1e-5 / 9},
+        {" 1e-5 , 400000:/3 ,  1000000:/3 ", 400000, 1e-5 / 3},
+        {"1e-3,10:*0.5,20:*0.5", 20, 2.5e-4},
+        {"1e-3,10:2e-4", 9, 1e-3},
+        {"1e-3,10:2e-4", 10, 2e-4},
+        {"1e-3,0:2e-4", 0, 2e-4},
+        {"0,0-1000:1e-3", 0, 0.0},
+        {"0,0-1000:1e-3", 250, 2.5e-4},
+        {"0,0-1000:1e-3", 1000, 1e-3},
+        {"0,0-1000:1e-3", 5000, 1e-3},
+        {"1e-3,2000-9000:/10", 2000, 1e-3},
+        {"1e-3,2000-9000:/10", 5500, 5.5e-4},
+        {"1e-3,2000-9000:/10", 9000, 1e-4},
+        {"1,10-20:0", 15, 0.5},
+        {"1,10-20:0", 20, 0.0},
+        {"0,0-10:1,10-20:0", 10, 1.0},
+        {"0,0-10:1,10-20:0", 15, 0.5},
+        {"0,0-10:1,10:/4", 9, 0.9},
+        {"0,0-10:1,10:/4", 10, 0.25},
+        {"1,10:/2,10-20:0", 15, 0.25},
+        {"1,18446744073709551615:/2", UINT64_MAX - 1, 1.0},
+        {"1,18446744073709551615:/2", UINT64_MAX, 0.5},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rws_schedule s;
+        rws_error err = {""};
+        if (rws_schedule_parse(cases[i].text, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+        const float got = rws_schedule_at(&s, cases[i].iteration), wanted = (float)cases[i].rate;
+        if (!(fabsf(got - wanted) <= 1e-7f * wanted)) {
+            fail_msg("\"%s\" at %llu: got %.9g, wanted %.9g", cases[i].text, (unsigned long long)cases[i].iteration,
+                     (double)got, (double)wanted);
+        }
+    }
+}
+
+static void test_schedule_refusals(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *said;
+    } cases[] = {
+        {"", "begin with a rate"},
+        {"fast", "begin with a rate"},
+        {"-1e-3", "begin with a rate"},
+        {"inf", "begin with a rate"},
+        {"nan", "begin with a rate"},
+        {"1e39", "begin with a rate"},
+        {"0x10", "begin with a rate"},
+        {".", "begin with a rate"},
+        {"1e-3x", "from \"x\" on"},
+        {"1e-3;10:/3", "from \";10:/3\" on"},
+        {"1e-3,", "an iteration at \"\""},
+        {"1e-3,,10:/3", "an iteration"},
+        {"1e-3,-5:/3", "an iteration"},
+        {"1e-3,18446744073709551616:/3", "an iteration"},
+        {"1e-3,10", "a colon"},
+        {"1e-3,1e5:/3", "a colon"},
+        {"1e-3,10:", "after the colon"},
+        {"1e-3,10:/", "after the colon"},
+        {"1e-3,10:/-3", "after the colon"},
+        {"1e-3,10:nan", "after the colon"},
+        {"1e-3,10:/0", "factor of 0"},
+        {"1e-3,10:*0", "factor of 0"},
+        {"1e30,10:*1e30", "beyond all bounds"},
+        {"1e30,10:/1e-30", "beyond all bounds"},
+        {"1e-3,10-:/3", "a second iteration"},
+        {"1e-3,10-10:/3", "ends before"},
+        {"1e-3,10-5:/3", "ends before"},
+        {"1e-3,10:/3,10:/3", "out of order"},
+        {"1e-3,10:/3,9:/3", "out of order"},
+        {"1e-3,10-20:0,15:/3", "out of order"},
+        {"1e-3,10-20:0,15-30:1", "out of order"},
+        {"1,1:/2,2:/2,3:/2,4:/2,5:/2,6:/2,7:/2,8:/2,9:/2,10:/2,11:/2,12:/2,13:/2,14:/2,15:/2,16:/2,17:/2",
+         "more than 16"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rws_schedule s = {.start = 42.0};
+        rws_error err = {""};
+        assert_int_equal(rws_schedule_parse(cases[i].text, &s, &err), RWS_BAD_INPUT);
+        if (!strstr(err.text, cases[i].said)) fail_msg("\"%s\": %s", cases[i].text, err.text);
+        assert_float_equal(s.start, 42.0, 0.0);
+        assert_int_equal(rws_schedule_parse(cases[i].text, &s, NULL), RWS_BAD_INPUT);
+    }
+    /* A text of any length still leaves a sentence. */
+    char *big = malloc(10001);
+    memset(big, '7', 10000);
+    big[10000] = '\0';
+    rws_schedule s;
+    rws_error err = {""};
+    assert_int_equal(rws_schedule_parse(big, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(err.text[strlen(err.text) - 1], '.');
+    free(big);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),           cmocka_unit_test(test_config),
+        cmocka_unit_test(test_hand_sequences),  cmocka_unit_test(test_against_twin),
+        cmocka_unit_test(test_cut_anywhere),    cmocka_unit_test(test_no_elements),
+        cmocka_unit_test(test_rest_and_nan),    cmocka_unit_test(test_adam_edges),
+        cmocka_unit_test(test_schedule_values), cmocka_unit_test(test_schedule_refusals),
+    };
+    return cmocka_run_group_tests_name("optim", tests, NULL, NULL);
+}
