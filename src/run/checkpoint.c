@@ -1,0 +1,384 @@
+#include "run/checkpoint.h"
+
+#include "base/error.h"
+#include "run/config.h"
+#include "run/quote.h"
+#include "run/safetensors.h"
+#include "run/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define CHECKPOINT_FORMAT "rws 1"
+
+struct rws_folder {
+    char           *path; /* as typed, without slashes at the end */
+    char           *name; /* of the run in the store */
+    char           *config_path, *checkpoint_path, *store_path;
+    rws_config_json config;
+    char            started[32];
+};
+
+/* ---- the folder ------------------------------------------------------------------------------------------------- */
+
+void rws_folder_close(rws_folder *f)
+{
+    if (!f) return;
+    char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->store_path};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
+    rws_config_release(&f->config);
+    free(f);
+}
+
+static char *join(const char *folder, const char *name)
+{
+    char *path;
+    return asprintf(&path, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", name) < 0 ? NULL : path;
+}
+
+/* The paths of a folder that need not exist yet. NULL with a sentence. */
+static rws_folder *folder_new(const char *path, rws_error *err)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    rws_folder *f = calloc(1, sizeof *f);
+    if (f) f->path = strndup(path, length);
+    if (f && f->path) {
+        f->config_path = join(f->path, "config.json");
+        f->checkpoint_path = join(f->path, "checkpoint.safetensors");
+        f->store_path = join(f->path, "metrics.sqlite");
+    }
+    if (!f || !f->config_path || !f->checkpoint_path || !f->store_path) {
+        rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
+        rws_folder_close(f);
+        return NULL;
+    }
+    const time_t now = time(NULL);
+    struct tm    utc;
+    strftime(f->started, sizeof f->started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return f;
+}
+
+/* The run is called like its folder, however that was typed: "." and a link to it are the same run. */
+static rws_status name_run(rws_folder *f, rws_error *err)
+{
+    char *real = realpath(f->path, NULL);
+    if (!real) {
+        return rws_fail(err, RWS_BAD_INPUT, "There is no run in \"%s\": %s.", rws_quote(f->path).text, strerror(errno));
+    }
+    const char *slash = strrchr(real, '/');
+    f->name = strdup(slash && slash[1] ? slash + 1 : real);
+    free(real);
+    if (!f->name) {
+        return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(f->path).text);
+    }
+    return RWS_OK;
+}
+
+static bool exists(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+/* The folder and its parents. */
+static rws_status make_folder(const char *path, rws_error *err)
+{
+    char *part = strdup(path), *slash = part;
+    if (!part) return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
+    rws_status status = RWS_OK;
+    do {
+        slash = strchr(slash + (*slash != '\0'), '/'); /* the next one, but not that of the root */
+        if (slash) *slash = '\0';
+        if (mkdir(part, 0777) != 0) {
+            const int why = errno;
+            if (why == EEXIST && !is_folder(part)) {
+                status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a file, so it cannot be the folder of a run.",
+                                  rws_quote(part).text);
+            } else if (!is_folder(part)) {
+                status = rws_fail(err, RWS_BAD_INPUT, "Cannot make the folder \"%s\": %s.", rws_quote(part).text,
+                                  strerror(why));
+            }
+        }
+        if (slash) *slash = '/';
+    } while (slash && status == RWS_OK);
+    free(part);
+    return status;
+}
+
+static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
+{
+    if (exists(f->config_path) || exists(f->checkpoint_path)) {
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" holds a run already: add --resume to go on with it, or choose another --out.",
+                        rws_quote(f->path).text);
+    }
+    if (exists(f->store_path)) {
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" holds the measures of another run (metrics.sqlite): choose another --out, or move "
+                        "them away.",
+                        rws_quote(f->path).text);
+    }
+    int              n;
+    const rws_given *settings = rws_trainer_settings(t, &n);
+    f->config.document = rws_config_describe(rws_trainer_config(t), settings, n, err);
+    if (!f->config.document) return RWS_BAD_INPUT;
+    RWS_TRY(make_folder(f->path, err));
+    RWS_TRY(name_run(f, err));
+    return rws_config_write(f->config_path, f->config.document, err);
+}
+
+rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder **out, rws_error *err)
+{
+    *out = NULL;
+    rws_folder *f = folder_new(path, err);
+    if (!f) return RWS_BAD_INPUT;
+    const rws_status status = create(f, t, err);
+    if (status == RWS_OK) *out = f;
+    else rws_folder_close(f);
+    return status;
+}
+
+rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
+{
+    *out = NULL;
+    rws_folder *f = folder_new(path, err);
+    if (!f) return RWS_BAD_INPUT;
+    rws_status status = name_run(f, err);
+    if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
+    if (status == RWS_OK) *out = f;
+    else rws_folder_close(f);
+    return status;
+}
+
+bool rws_folder_has_checkpoint(const rws_folder *f)
+{
+    return exists(f->checkpoint_path) || errno != ENOENT;
+}
+
+/* ---- the checkpoint --------------------------------------------------------------------------------------------- */
+
+/* Every tensor of a checkpoint; `data` is where the trainer has its numbers. One list to write from and to read into,
+ * so neither leaves anything out. The parameters come first. */
+typedef struct {
+    rws_tensor_out *tensors;
+    size_t          n, n_params;
+    char            slot_names[2][64];
+} inventory;
+
+static void list_vector(inventory *all, const char *name, rws_dtype dtype, size_t n, const void *data)
+{
+    all->tensors[all->n++] = (rws_tensor_out){.name = name, .dtype = dtype, .n_dims = 1, .shape = {n}, .data = data};
+}
+
+/* False without memory. The caller frees all->tensors. */
+static bool take_inventory(const rws_trainer_state *s, const double *seconds, inventory *all)
+{
+    *all = (inventory){.n_params = (size_t)s->params->n};
+    all->tensors = calloc(all->n_params + 6, sizeof *all->tensors);
+    if (!all->tensors) return false;
+    for (int i = 0; i < s->params->n; i++) {
+        const rws_param *p = s->params->list[i];
+        const size_t     rows = (size_t)p->rows, cols = (size_t)p->cols;
+        rws_tensor_out  *t = &all->tensors[all->n++];
+        /* A layer's weight (it is those that have a transposed copy) is a matrix also if it has a single output. */
+        if (rows == 1 && !p->transposed) *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, 1, {cols}, p->value};
+        else *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, 2, {rows, cols}, p->value};
+    }
+    for (int i = 0; i < s->optimiser->n_slots; i++) {
+        char     *name = all->slot_names[i];
+        const int length = snprintf(name, sizeof all->slot_names[i], "optimiser.%s", s->optimiser->slot_names[i]);
+        RWS_CHECK(length > 0 && (size_t)length < sizeof all->slot_names[i]);
+        list_vector(all, name, RWS_DTYPE_F32, s->params->size, s->slot[i]);
+    }
+    list_vector(all, "optimiser.steps", RWS_DTYPE_U64, RWS_GROUPS, s->steps);
+    list_vector(all, "iteration", RWS_DTYPE_U64, 1, s->iteration);
+    list_vector(all, "method.memory", RWS_DTYPE_F64, RWS_METHOD_MEMORY, s->memory);
+    list_vector(all, "seconds", RWS_DTYPE_F64, 1, seconds);
+    return true;
+}
+
+static bool all_finite(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(x[i])) return false;
+    }
+    return true;
+}
+
+static size_t n_elements(const rws_tensor_out *t)
+{
+    return t->n_dims == 1 ? t->shape[0] : t->shape[0] * t->shape[1];
+}
+
+static rws_status save(const char *path, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
+                       rws_error *err)
+{
+    /* What is not finite could not be loaded; it must not take the place of what can. */
+    for (size_t i = 0; i < all->n_params; i++) {
+        if (all_finite(all->tensors[i].data, n_elements(&all->tensors[i]))) continue;
+        return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
+                        rws_quote(path).text, rws_quote(all->tensors[i].name).text);
+    }
+    json_t *metadata = json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model",
+                                 rws_trainer_model(t)->name, "method", rws_trainer_config(t)->method, "optimiser",
+                                 optimiser->name, "version", RWS_VERSION);
+    if (!metadata) {
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8, or no memory is left.",
+                        rws_quote(path).text);
+    }
+    const rws_status status = rws_safetensors_write(path, all->tensors, all->n, metadata, err);
+    json_decref(metadata);
+    return status;
+}
+
+rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
+{
+    RWS_CHECK(isfinite(seconds) && seconds >= 0);
+    const rws_trainer_state s = rws_trainer_state_of(t);
+    inventory               all;
+    if (!take_inventory(&s, &seconds, &all)) {
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.",
+                        rws_quote(f->checkpoint_path).text);
+    }
+    const rws_status status = save(f->checkpoint_path, t, &all, s.optimiser, err);
+    free(all.tensors);
+    return status;
+}
+
+static rws_status check_metadata(const rws_safetensors *st, const char *file, const char *key, const char *needed,
+                                 rws_error *err)
+{
+    const char *found = rws_safetensors_metadata(st, key);
+    if (!found) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a checkpoint of rws: its metadata has no \"%s\".", file,
+                        key);
+    }
+    if (strcmp(found, needed) != 0) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the %s \"%.60s\", but \"%.60s\" is needed.", file, key,
+                        rws_quote(found).text, rws_quote(needed).text);
+    }
+    return RWS_OK;
+}
+
+static bool is_listed(const inventory *all, const char *name)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        if (strcmp(all->tensors[i].name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* The file's tensors into found, in the order of the inventory; all that could be wrong with them is found out here. */
+static rws_status check(const rws_safetensors *st, const char *path, rws_trainer *t, const rws_optimiser *optimiser,
+                        const inventory *all, const rws_tensor_in **found, rws_error *err)
+{
+    const rws_quoted file = rws_quote(path);
+    RWS_TRY(check_metadata(st, file.text, "format", CHECKPOINT_FORMAT, err));
+    RWS_TRY(check_metadata(st, file.text, "model", rws_trainer_model(t)->name, err));
+    RWS_TRY(check_metadata(st, file.text, "method", rws_trainer_config(t)->method, err));
+    RWS_TRY(check_metadata(st, file.text, "optimiser", optimiser->name, err));
+    for (size_t i = 0; i < all->n; i++) {
+        const rws_tensor_out *e = &all->tensors[i];
+        RWS_TRY(rws_safetensors_expect(st, e->name, e->dtype, e->n_dims, e->shape, &found[i], err));
+        if (i < all->n_params && !all_finite(found[i]->data, found[i]->n_elements)) {
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN or an infinite number in it.",
+                            file.text, rws_quote(e->name).text);
+        }
+        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > INT64_MAX) {
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"iteration\" has a number beyond all training.",
+                            file.text);
+        }
+        if (strcmp(e->name, "seconds") == 0) {
+            const double seconds = *(const double *)found[i]->data;
+            if (isfinite(seconds) && seconds >= 0) continue;
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"seconds\" is %g, which is not a time.", file.text,
+                            seconds);
+        }
+    }
+    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
+        const char *name = rws_safetensors_at(st, i)->name;
+        if (is_listed(all, name)) continue;
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
+                        rws_quote(name).text);
+    }
+    return RWS_OK;
+}
+
+/* The inventory says where the trainer has its numbers; it lists them as const for the writer's sake. */
+static void overwrite(const inventory *all, const rws_tensor_in *const *found)
+{
+    for (size_t i = 0; i < all->n; i++) {
+        memcpy((void *)all->tensors[i].data, found[i]->data, found[i]->n_elements * rws_dtype_size(found[i]->dtype));
+    }
+}
+
+static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *seconds, rws_error *err)
+{
+    const rws_trainer_state s = rws_trainer_state_of(t);
+    rws_status              status = RWS_BAD_INPUT;
+    double                  spent = 0;
+    inventory               all;
+    const rws_tensor_in   **found = NULL;
+    rws_safetensors        *st = rws_safetensors_open(f->checkpoint_path, err);
+    if (!st) return status;
+    if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
+    if (!found) {
+        rws_fail(err, status, "Cannot read \"%s\": no memory is left.", rws_quote(f->checkpoint_path).text);
+    } else {
+        status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
+    }
+    /* The store can refuse, so it comes first; after it nothing can fail. */
+    if (status == RWS_OK && forget) {
+        const rws_tensor_in *iteration = rws_safetensors_find(st, "iteration");
+        const rws_tensor_in *time_spent = rws_safetensors_find(st, "seconds");
+        status = rws_store_forget(f->store_path, f->name, *(const uint64_t *)iteration->data,
+                                  *(const double *)time_spent->data, err);
+    }
+    if (status == RWS_OK) {
+        overwrite(&all, found);
+        rws_trainer_state_loaded(t);
+        *seconds = spent;
+    }
+    free(found);
+    free(all.tensors);
+    rws_safetensors_close(st);
+    return status;
+}
+
+rws_status rws_folder_load(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
+{
+    return load(f, t, true, seconds, err);
+}
+
+rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
+{
+    return load(f, t, false, seconds, err);
+}
+
+/* ---- the measures ----------------------------------------------------------------------------------------------- */
+
+rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, double seconds, rws_error *err)
+{
+    RWS_CHECK(m->n >= 0 && m->n <= RWS_METRICS && m->n == rws_trainer_n_metrics(t));
+    const char *names[RWS_METRICS];
+    for (int i = 0; i < m->n; i++) names[i] = rws_trainer_metric_name(t, i);
+    char *config = json_dumps(f->config.document, JSON_COMPACT);
+    if (!config) {
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.", rws_quote(f->store_path).text);
+    }
+    const rws_store_run run = {.name = f->name, .config = config, .version = RWS_VERSION, .started = f->started};
+    const rws_status    status = rws_store_add(f->store_path, &run, m->iteration, seconds, m->n, names, m->value, err);
+    free(config);
+    return status;
+}

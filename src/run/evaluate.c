@@ -1,0 +1,149 @@
+/* evaluate.c - metrics: the model's own, and those that every model has. */
+#include "run/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GRADIENTS 10 /* behind one grad_std */
+
+struct rws_eval {
+    rws_trainer *t;
+};
+
+int rws_eval_size(const rws_eval *e)
+{
+    return e->t->config.n_test;
+}
+
+const float *rws_eval_field(const rws_eval *e, const char *field)
+{
+    for (int f = 0; f < e->t->setup.n_fields; f++)
+        if (strcmp(e->t->setup.fields[f].name, field) == 0) return e->t->test[f];
+    RWS_CHECK(!"a field that the model declared");
+    return NULL;
+}
+
+typedef struct {
+    rws_var (*f)(rws_run *r, const void *state);
+    const void *state;
+} compute_job;
+
+static void compute_program(rws_run *r, void *context)
+{
+    const compute_job *j = context;
+    rws_run_output(r, 0, j->f(r, j->state));
+}
+
+rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
+                            float *out, rws_error *err)
+{
+    compute_job    job = {f, e->t->state};
+    const rws_pass pass = {.program = compute_program,
+                           .context = &job,
+                           .mode = RWS_COMPUTE,
+                           .n_data = n,
+                           .n_particles = 1,
+                           .fields = fields,
+                           .scalar = e->t->config.scalar};
+    rws_engine    *engine = e->t->shards[0].engine;
+    RWS_TRY(rws_engine_forward(engine, &pass, err));
+    int          dim = 0;
+    const float *result = rws_engine_result(engine, &dim);
+    RWS_CHECK(result);
+    memcpy(out, result, (size_t)n * (size_t)dim * sizeof(float));
+    return RWS_OK;
+}
+
+/* Spread of the guide's gradient at the present parameters: the mean over phi of the standard deviation of 10 draws. */
+static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
+{
+    const rws_params *p = &t->setup.params;
+    const size_t      first = p->first[RWS_PHI], n = p->first[RWS_PHI + 1] - first;
+    float            *gradient = malloc(p->size * sizeof *gradient);
+    double           *sum = calloc(2 * n, sizeof *sum), total = 0;
+    RWS_CHECK(gradient && sum);
+    rws_status status = RWS_OK;
+    for (uint64_t i = 0; i < GRADIENTS && status == RWS_OK; i++) {
+        status = rws_trainer_gradient(t, RWS_TEST, i, gradient, err);
+        for (size_t k = 0; k < n; k++) {
+            const double g = (double)gradient[first + k];
+            sum[2 * k] += g;
+            sum[2 * k + 1] += g * g;
+        }
+    }
+    for (size_t k = 0; k < n; k++) {
+        const double mean = sum[2 * k] / GRADIENTS, variance = sum[2 * k + 1] / GRADIENTS - mean * mean;
+        total += variance > 0 ? sqrt(variance) : 0;
+    }
+    double divide = (double)n;
+    if (t->std_ref) { /* the authors' code divides by the sum of leading dimensions */
+        divide = 0;
+        for (int i = 0; i < p->n; i++)
+            if (p->list[i]->group == RWS_PHI) divide += p->list[i]->rows == 1 ? p->list[i]->cols : p->list[i]->rows;
+    }
+    *value = total / divide;
+    free(gradient);
+    free(sum);
+    return status;
+}
+
+typedef struct {
+    double log_evidence, kl, ess;
+} bound;
+
+/* Importance sampling with the guide on the test data: the K-particle bound, KL(q || p) and the effective number of
+ * particles as a share of K; means over the data. */
+static rws_status measure_bound(rws_trainer *t, bound *out, rws_error *err)
+{
+    const rws_config *c = &t->config;
+    bound             sum = {0};
+    int               n = 0;
+    for (int d = 0; d < c->n_test; d++) {
+        const float *fields[RWS_FIELDS];
+        for (int f = 0; f < t->setup.n_fields; f++) fields[f] = t->test[f] + (size_t)d * (size_t)t->setup.fields[f].dim;
+        const rws_pass pass = {.program = rws_programs,
+                               .context = &t->method,
+                               .mode = RWS_WAKE,
+                               .n_data = 1,
+                               .n_particles = c->particles,
+                               .fields = fields,
+                               .scalar = c->scalar,
+                               .first_datum = (uint32_t)d,
+                               .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
+        RWS_TRY(rws_engine_forward(t->shards[0].engine, &pass, err));
+        const rws_scores *s = rws_engine_scores(t->shards[0].engine);
+        double            top = -INFINITY, total = 0, squares = 0, mean = 0;
+        for (int i = 0; i < s->n; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
+        if (top == -INFINITY) continue;
+        for (int i = 0; i < s->n; i++) {
+            const double l = s->log_p[i] - s->log_q[i], w = exp(l - top);
+            total += s->count[i] * w;
+            squares += s->count[i] * w * w;
+            mean += s->count[i] * l / s->K;
+        }
+        const double L = top + log(total / s->K);
+        sum.log_evidence += L;
+        sum.kl += L - mean;
+        sum.ess += total * total / squares / s->K;
+        n++;
+    }
+    *out = (bound){sum.log_evidence / n, sum.kl / n, sum.ess / n};
+    return RWS_OK;
+}
+
+rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err)
+{
+    rws_eval e = {t};
+    bound    b;
+    *out = (rws_measures){.iteration = t->iteration, .n = t->n_metrics};
+    RWS_TRY(measure_bound(t, &b, err));
+    for (int i = 0; i < t->n_metrics; i++) {
+        const char *name = t->metric_names[i];
+        if (i < t->n_model_metrics) RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out->value[i], err));
+        else if (strcmp(name, "grad_std") == 0) RWS_TRY(grad_std(t, &out->value[i], err));
+        else
+            out->value[i] = strcmp(name, "log_evidence") == 0 ? b.log_evidence : strcmp(name, "kl") == 0 ? b.kl : b.ess;
+    }
+    return RWS_OK;
+}

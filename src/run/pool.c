@@ -1,0 +1,92 @@
+#include "run/pool.h"
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct rws_pool {
+    pthread_mutex_t lock;
+    pthread_cond_t  begin, end;
+    int             n_threads; /* without the caller's */
+    pthread_t      *threads;
+    unsigned        round;
+    bool            stop;
+    int             next, n, running;
+    void (*job)(void *context, int index);
+    void *context;
+};
+
+/* Takes jobs until there are none; the lock is held between them. */
+static void work(rws_pool *p)
+{
+    while (p->next < p->n) {
+        const int index = p->next++;
+        p->running++;
+        pthread_mutex_unlock(&p->lock);
+        p->job(p->context, index);
+        pthread_mutex_lock(&p->lock);
+        if (--p->running == 0 && p->next == p->n) pthread_cond_signal(&p->end);
+    }
+}
+
+static void *worker(void *arg)
+{
+    rws_pool *p = arg;
+    pthread_mutex_lock(&p->lock);
+    for (unsigned seen = 0; !p->stop;) {
+        if (p->round == seen) {
+            pthread_cond_wait(&p->begin, &p->lock);
+            continue;
+        }
+        seen = p->round;
+        work(p);
+    }
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+rws_pool *rws_pool_new(int n)
+{
+    if (n <= 1) return NULL;
+    rws_pool *p = calloc(1, sizeof *p);
+    RWS_CHECK(p);
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->begin, NULL);
+    pthread_cond_init(&p->end, NULL);
+    p->threads = calloc((size_t)n, sizeof *p->threads);
+    RWS_CHECK(p->threads);
+    for (int i = 0; i < n - 1; i++)
+        if (pthread_create(&p->threads[p->n_threads], NULL, worker, p) == 0) p->n_threads++;
+    return p;
+}
+
+void rws_pool_free(rws_pool *p)
+{
+    if (!p) return;
+    pthread_mutex_lock(&p->lock);
+    p->stop = true;
+    pthread_cond_broadcast(&p->begin);
+    pthread_mutex_unlock(&p->lock);
+    for (int i = 0; i < p->n_threads; i++) pthread_join(p->threads[i], NULL);
+    free(p->threads);
+    free(p);
+}
+
+void rws_pool_run(rws_pool *p, int n, void (*job)(void *context, int index), void *context)
+{
+    if (!p || n == 1) {
+        for (int i = 0; i < n; i++) job(context, i);
+        return;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->job = job;
+    p->context = context;
+    p->next = 0;
+    p->n = n;
+    p->round++;
+    pthread_cond_broadcast(&p->begin);
+    work(p);
+    while (p->running > 0) pthread_cond_wait(&p->end, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}

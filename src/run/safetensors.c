@@ -1,0 +1,551 @@
+#include "run/safetensors.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order is taken for the machine's");
+_Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
+
+/* The limit of the format's reference reader, so that what we read others read. */
+#define HEADER_MAX ((size_t)100000000)
+#define LENGTH_BYTES sizeof(uint64_t)
+#define METADATA_KEY "__metadata__"
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {
+    [RWS_DTYPE_F32] = {"F32", 4}, [RWS_DTYPE_F64] = {"F64", 8}, [RWS_DTYPE_I32] = {"I32", 4},
+    [RWS_DTYPE_I64] = {"I64", 8}, [RWS_DTYPE_U64] = {"U64", 8}, [RWS_DTYPE_U8] = {"U8", 1},
+};
+_Static_assert(sizeof dtypes / sizeof *dtypes == RWS_DTYPE_COUNT, "a row for every dtype");
+
+const char *rws_dtype_name(rws_dtype dtype)
+{
+    RWS_CHECK((unsigned)dtype < RWS_DTYPE_COUNT);
+    return dtypes[dtype].name;
+}
+
+size_t rws_dtype_size(rws_dtype dtype)
+{
+    RWS_CHECK((unsigned)dtype < RWS_DTYPE_COUNT);
+    return dtypes[dtype].size;
+}
+
+/* Bytes of a tensor, and its elements; false if the bytes do not fit in a size_t. A dimension of 0 makes the tensor
+ * empty however large the others are, so zeros are looked for before anything is multiplied. */
+static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_elements, size_t *n_bytes)
+{
+    size_t n = 1;
+    for (int d = 0; d < n_dims; d++) {
+        if (shape[d] == 0) n = 0;
+    }
+    for (int d = 0; d < n_dims && n > 0; d++) {
+        if (__builtin_mul_overflow(n, shape[d], &n)) return 0;
+    }
+    *n_elements = n;
+    return !__builtin_mul_overflow(n, rws_dtype_size(dtype), n_bytes);
+}
+
+/* Text from a file or a path for a sentence: control characters become '?', and of what does not fit the end is kept,
+ * which is the telling part of a path. */
+typedef struct {
+    char text[161];
+} printable;
+
+static printable clean(const char *raw)
+{
+    printable out;
+    const size_t length = strlen(raw), room = sizeof out.text - 1;
+    const char *from = length > room ? raw + length - room : raw;
+    size_t i = 0;
+    for (; from[i]; i++) {
+        const unsigned char c = (unsigned char)from[i];
+        out.text[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
+    }
+    out.text[i] = '\0';
+    if (length > room) memcpy(out.text, "...", 3);
+    return out;
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+/* Where tensor `which` of the caller goes. */
+typedef struct {
+    size_t which, n_bytes;
+} placement;
+
+/* Largest elements first, the caller's order within a size: with the data at a multiple of 8 each tensor is aligned. */
+static void place(const rws_tensor_out *tensors, size_t n, placement *places)
+{
+    size_t n_placed = 0;
+    for (size_t size = 8; size >= 1; size /= 2) {
+        for (size_t i = 0; i < n; i++) {
+            if (rws_dtype_size(tensors[i].dtype) == size) places[n_placed++].which = i;
+        }
+    }
+    RWS_CHECK(n_placed == n);
+    for (size_t i = 0; i < n; i++) {
+        const rws_tensor_out *t = &tensors[places[i].which];
+        RWS_CHECK(t->n_dims >= 0 && t->n_dims <= RWS_TENSOR_MAX_DIMS);
+        size_t n_elements;
+        RWS_CHECK(measure(t->dtype, t->n_dims, t->shape, &n_elements, &places[i].n_bytes));
+        RWS_CHECK(t->data || n_elements == 0);
+    }
+}
+
+/* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, a new reference; NULL without memory. */
+static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end)
+{
+    json_t *shape = json_array();
+    for (int d = 0; d < t->n_dims; d++) {
+        if (json_array_append_new(shape, json_integer((json_int_t)t->shape[d])) != 0) {
+            json_decref(shape);
+            return NULL;
+        }
+    }
+    /* "o" takes the reference over, also when the packing fails. */
+    return json_pack("{s:s, s:o, s:[I,I]}", "dtype", rws_dtype_name(t->dtype), "shape", shape, "data_offsets",
+                     (json_int_t)begin, (json_int_t)end);
+}
+
+/* The header as text, padded so that the data after it is aligned; *length counts the padding. The caller frees it.
+ * NULL with a sentence. */
+static char *describe(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
+                      json_t *metadata, size_t *length, rws_error *err)
+{
+    char *text = NULL;
+    json_t *header = json_object();
+    if (metadata) {
+        RWS_CHECK(json_is_object(metadata));
+        for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
+            RWS_CHECK(json_is_string(json_object_iter_value(at)));
+        }
+        if (json_object_set(header, METADATA_KEY, metadata) != 0) goto no_memory;
+    }
+    size_t begin = 0;
+    for (size_t i = 0; i < n; i++) {
+        const rws_tensor_out *t = &tensors[places[i].which];
+        const size_t end = begin + places[i].n_bytes;
+        if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name)) {
+            rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.", clean(path).text,
+                     clean(t->name).text);
+            goto done;
+        }
+        if (json_object_set_new(header, t->name, describe_tensor(t, begin, end)) != 0) {
+            rws_fail(err, RWS_BAD_INPUT,
+                     "Cannot write \"%s\": the tensor \"%s\" cannot be described: its name is not UTF-8, "
+                     "or no memory is left.",
+                     clean(path).text, clean(t->name).text);
+            goto done;
+        }
+        begin = end;
+    }
+
+    const size_t bare = json_dumpb(header, NULL, 0, JSON_COMPACT);
+    *length = (LENGTH_BYTES + bare + 7) / 8 * 8 - LENGTH_BYTES;
+    if (*length > HEADER_MAX) {
+        rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
+                 clean(path).text, *length, HEADER_MAX);
+        goto done;
+    }
+    text = bare > 0 ? malloc(*length) : NULL;
+    if (!text) goto no_memory;
+    memset(text, ' ', *length);
+    if (json_dumpb(header, text, bare, JSON_COMPACT) != bare) {
+        free(text);
+        text = NULL;
+        goto no_memory;
+    }
+done:
+    json_decref(header);
+    return text;
+no_memory:
+    rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left for its header.", clean(path).text);
+    goto done;
+}
+
+/* A run is told to stop by signals and writes its checkpoint then, so every call below goes on after EINTR. */
+
+/* All of it, through partial writes; false with errno. */
+static int write_all(int fd, const void *data, size_t n_bytes)
+{
+    const char *at = data;
+    while (n_bytes > 0) {
+        const ssize_t written = write(fd, at, n_bytes);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return 0;
+        at += written;
+        n_bytes -= (size_t)written;
+    }
+    return 1;
+}
+
+/* The folder that holds path, opened for fsync; -1 with errno. */
+static int open_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    if (!folder) return -1;
+    const int fd = TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int why = errno;
+    free(folder);
+    errno = why;
+    return fd;
+}
+
+rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
+                                 rws_error *err)
+{
+    rws_status status = RWS_BAD_INPUT;
+    int folder = -1, file = -1;
+    char *temporary = NULL, *header = NULL;
+    placement *places = malloc((n ? n : 1) * sizeof *places);
+    if (!places || asprintf(&temporary, "%s.tmp", path) < 0) {
+        temporary = NULL;
+        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", clean(path).text);
+        goto done;
+    }
+    place(tensors, n, places);
+    size_t header_length;
+    header = describe(path, tensors, n, places, metadata, &header_length, err);
+    if (!header) goto done;
+
+    folder = open_folder(path);
+    if (folder < 0) {
+        rws_fail(err, status, "Cannot write \"%s\": its folder cannot be opened (%s).", clean(path).text,
+                 strerror(errno));
+        goto done;
+    }
+    file = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (file < 0) {
+        rws_fail(err, status, "Cannot write \"%s\": %s.", clean(temporary).text, strerror(errno));
+        goto done;
+    }
+    const uint64_t announced = header_length;
+    int written = write_all(file, &announced, LENGTH_BYTES) && write_all(file, header, header_length);
+    for (size_t i = 0; i < n && written; i++) {
+        written = write_all(file, tensors[places[i].which].data, places[i].n_bytes);
+    }
+    /* The data must be on disk before the name points at it. A close may report what the writes did not, but an
+     * interrupted one is done. */
+    written = written && TEMP_FAILURE_RETRY(fsync(file)) == 0;
+    if (written) {
+        written = close(file) == 0 || errno == EINTR;
+        file = -1;
+    }
+    if (!written || rename(temporary, path) != 0) {
+        rws_fail(err, status, "Cannot write \"%s\": %s.", clean(path).text, strerror(errno));
+        unlink(temporary);
+        goto done;
+    }
+    /* Some file systems have no fsync for folders, and say so with EINVAL. */
+    if (TEMP_FAILURE_RETRY(fsync(folder)) != 0 && errno != EINVAL) {
+        rws_fail(err, status,
+                 "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to "
+                 "disk (%s).",
+                 clean(path).text, strerror(errno));
+        goto done;
+    }
+    status = RWS_OK;
+done:
+    if (file >= 0) close(file);
+    if (folder >= 0) close(folder);
+    free(header);
+    free(temporary);
+    free(places);
+    return status;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    rws_tensor_in view;
+    size_t begin, end; /* within the data */
+    void *copy;        /* where the file had it misaligned for its type; NULL otherwise */
+} stored;
+
+struct rws_safetensors {
+    char *file;      /* the name for sentences */
+    json_t *header;  /* owns the names and the metadata */
+    stored *tensors; /* in the order of the data */
+    size_t n_tensors;
+    void *map; /* NULL when the caller owns the bytes */
+    size_t map_size;
+};
+
+/* Reads an array of at most `room` integers that are not negative. Returns how many there were, or -1. */
+static int read_sizes(const json_t *array, size_t *out, int room)
+{
+    const size_t n = json_array_size(array);
+    if (!json_is_array(array) || n > (size_t)room) return -1;
+    for (size_t i = 0; i < n; i++) {
+        const json_t *number = json_array_get(array, i);
+        if (!json_is_integer(number) || json_integer_value(number) < 0) return -1;
+        out[i] = (size_t)json_integer_value(number);
+    }
+    return (int)n;
+}
+
+/* One entry of the header into *s, with a place within the data_size bytes of data. */
+static rws_status read_entry(const char *file, const char *name, const json_t *entry, size_t data_size, stored *s,
+                             rws_error *err)
+{
+#define REFUSE(...) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" " __VA_ARGS__)
+    const printable f = clean(file), t = clean(name);
+    s->view.name = name;
+    if (!json_is_object(entry)) REFUSE("is not described by an object.", f.text, t.text);
+
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    if (!dtype) REFUSE("has no dtype.", f.text, t.text);
+    int d = 0;
+    while (d < RWS_DTYPE_COUNT && strcmp(dtype, dtypes[d].name) != 0) d++;
+    if (d == RWS_DTYPE_COUNT) {
+        REFUSE("has the dtype \"%.20s\", which is unknown here.", f.text, t.text, clean(dtype).text);
+    }
+    s->view.dtype = (rws_dtype)d;
+
+    s->view.n_dims = read_sizes(json_object_get(entry, "shape"), s->view.shape, RWS_TENSOR_MAX_DIMS);
+    if (s->view.n_dims < 0) {
+        REFUSE("needs a shape of at most %d integers, none negative.", f.text, t.text, RWS_TENSOR_MAX_DIMS);
+    }
+    size_t n_bytes;
+    if (!measure(s->view.dtype, s->view.n_dims, s->view.shape, &s->view.n_elements, &n_bytes)) {
+        REFUSE("has a shape too large for any memory.", f.text, t.text);
+    }
+
+    size_t offsets[2];
+    if (read_sizes(json_object_get(entry, "data_offsets"), offsets, 2) != 2) {
+        REFUSE("needs data_offsets of two integers, none negative.", f.text, t.text);
+    }
+    s->begin = offsets[0];
+    s->end = offsets[1];
+    if (s->begin > s->end || s->end > data_size) {
+        REFUSE("should lie at bytes %zu to %zu of the data, which has %zu.", f.text, t.text, s->begin, s->end,
+               data_size);
+    }
+    if (s->end - s->begin != n_bytes) {
+        REFUSE("has %zu bytes in the file, but its shape and dtype make %zu.", f.text, t.text, s->end - s->begin,
+               n_bytes);
+    }
+    return RWS_OK;
+#undef REFUSE
+}
+
+/* By place in the data; an empty tensor comes before the one that begins where it stands. */
+static int compare_places(const void *a_, const void *b_)
+{
+    const stored *a = a_, *b = b_;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    return (a->end > b->end) - (a->end < b->end);
+}
+
+static rws_status read_header(rws_safetensors *st, const char *bytes, size_t size, rws_error *err)
+{
+    const printable f = clean(st->file);
+    uint64_t length;
+    if (size < LENGTH_BYTES) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is too short for a safetensors file: it has %zu bytes.", f.text,
+                        size);
+    }
+    memcpy(&length, bytes, LENGTH_BYTES);
+    if (length > size - LENGTH_BYTES) {
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" is cut short or not a safetensors file: a header of %llu bytes is "
+                        "announced and %zu bytes follow.",
+                        f.text, (unsigned long long)length, size - LENGTH_BYTES);
+    }
+    if (length > HEADER_MAX) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a header of %llu bytes, and the format allows %zu.", f.text,
+                        (unsigned long long)length, HEADER_MAX);
+    }
+
+    json_error_t json_err;
+    st->header = json_loadb(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err);
+    if (!st->header && json_error_code(&json_err) == json_error_duplicate_key) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
+                        clean(json_err.text).text);
+    }
+    if (!json_is_object(st->header)) {
+        const char *why = st->header ? "it is an array" : json_err.text[0] ? json_err.text : "no memory is left for it";
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",
+                        f.text, clean(why).text);
+    }
+
+    json_t *metadata = json_object_get(st->header, METADATA_KEY);
+    if (metadata && !json_is_object(metadata)) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has metadata that is not a JSON object.", f.text);
+    }
+    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
+        if (!json_is_string(json_object_iter_value(at))) {
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has metadata under \"%s\" that is not a string.", f.text,
+                            clean(json_object_iter_key(at)).text);
+        }
+    }
+
+    const char *data = bytes + LENGTH_BYTES + length;
+    const size_t data_size = size - LENGTH_BYTES - length;
+    st->n_tensors = 0;
+    st->tensors = calloc(json_object_size(st->header) + 1, sizeof *st->tensors);
+    if (!st->tensors) return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", f.text);
+    for (void *at = json_object_iter(st->header); at; at = json_object_iter_next(st->header, at)) {
+        const json_t *entry = json_object_iter_value(at);
+        if (entry == metadata) continue;
+        stored *s = &st->tensors[st->n_tensors];
+        RWS_TRY(read_entry(st->file, json_object_iter_key(at), entry, data_size, s, err));
+        st->n_tensors++;
+    }
+
+    /* Sorted, each tensor must begin where the one before ended: no byte is shared and none is unaccounted for. */
+    qsort(st->tensors, st->n_tensors, sizeof *st->tensors, compare_places);
+    size_t at = 0;
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        stored *s = &st->tensors[i];
+        if (s->begin != at) {
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "\"%s\": the tensor \"%s\" begins at byte %zu of the data, which %s at "
+                            "byte %zu.",
+                            f.text, clean(s->view.name).text, s->begin,
+                            s->begin < at ? "overlaps the one that ends" : "leaves a hole after the one that ends", at);
+        }
+        at = s->end;
+    }
+    if (at != data_size) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu bytes of data, of which its tensors account for %zu.",
+                        f.text, data_size, at);
+    }
+
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        stored *s = &st->tensors[i];
+        s->view.data = data + s->begin;
+        if ((uintptr_t)s->view.data % rws_dtype_size(s->view.dtype) == 0) continue;
+        const size_t n_bytes = s->end - s->begin;
+        s->view.data = s->copy = malloc(n_bytes + 1);
+        if (!s->copy) {
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": no memory is left for the tensor \"%s\".", f.text,
+                            clean(s->view.name).text);
+        }
+        memcpy(s->copy, data + s->begin, n_bytes);
+    }
+    return RWS_OK;
+}
+
+rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char *name, rws_error *err)
+{
+    rws_safetensors *st = calloc(1, sizeof *st);
+    if (st) st->file = strdup(name);
+    if (!st || !st->file) {
+        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", clean(name).text);
+    } else if (read_header(st, data, size, err) == RWS_OK) {
+        return st;
+    }
+    rws_safetensors_close(st);
+    return NULL;
+}
+
+rws_safetensors *rws_safetensors_open(const char *path, rws_error *err)
+{
+    rws_safetensors *st = NULL;
+    struct stat about;
+    /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
+    const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd < 0 || fstat(fd, &about) != 0) {
+        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", clean(path).text, strerror(errno));
+    } else if (!S_ISREG(about.st_mode)) {
+        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", clean(path).text);
+    } else if (about.st_size == 0) {
+        st = rws_safetensors_parse("", 0, path, err); /* mmap takes no length of 0; the parser has the sentence */
+    } else {
+        const size_t size = (size_t)about.st_size;
+        void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (map == MAP_FAILED) {
+            rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", clean(path).text, strerror(errno));
+        } else if (!(st = rws_safetensors_parse(map, size, path, err))) {
+            munmap(map, size);
+        } else {
+            st->map = map;
+            st->map_size = size;
+        }
+    }
+    if (fd >= 0) close(fd);
+    return st;
+}
+
+void rws_safetensors_close(rws_safetensors *st)
+{
+    if (!st) return;
+    for (size_t i = 0; i < st->n_tensors; i++) free(st->tensors[i].copy);
+    free(st->tensors);
+    json_decref(st->header);
+    if (st->map) munmap(st->map, st->map_size);
+    free(st->file);
+    free(st);
+}
+
+size_t rws_safetensors_count(const rws_safetensors *st)
+{
+    return st->n_tensors;
+}
+
+const rws_tensor_in *rws_safetensors_at(const rws_safetensors *st, size_t i)
+{
+    RWS_CHECK(i < st->n_tensors);
+    return &st->tensors[i].view;
+}
+
+const rws_tensor_in *rws_safetensors_find(const rws_safetensors *st, const char *name)
+{
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        if (strcmp(st->tensors[i].view.name, name) == 0) return &st->tensors[i].view;
+    }
+    return NULL;
+}
+
+/* "[2, 3]" */
+typedef struct {
+    char text[RWS_TENSOR_MAX_DIMS * 22 + 3];
+} shape_text;
+
+static shape_text print_shape(int n_dims, const size_t *shape)
+{
+    shape_text out = {"["};
+    size_t at = 1;
+    for (int d = 0; d < n_dims; d++) {
+        at += (size_t)snprintf(out.text + at, sizeof out.text - at, "%s%zu", d ? ", " : "", shape[d]);
+    }
+    out.text[at] = ']';
+    out.text[at + 1] = '\0';
+    return out;
+}
+
+rws_status rws_safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
+                                  const size_t *shape, const rws_tensor_in **out, rws_error *err)
+{
+    RWS_CHECK(n_dims >= 0 && n_dims <= RWS_TENSOR_MAX_DIMS);
+    const rws_tensor_in *t = rws_safetensors_find(st, name);
+    if (!t) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no tensor \"%s\".", clean(st->file).text, clean(name).text);
+    }
+    int fits = t->dtype == dtype && t->n_dims == n_dims;
+    for (int d = 0; d < n_dims && fits; d++) fits = t->shape[d] == shape[d];
+    if (!fits) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" is %s %s, but %s %s is needed.",
+                        clean(st->file).text, clean(name).text, rws_dtype_name(t->dtype),
+                        print_shape(t->n_dims, t->shape).text, rws_dtype_name(dtype), print_shape(n_dims, shape).text);
+    }
+    *out = t;
+    return RWS_OK;
+}
+
+const char *rws_safetensors_metadata(const rws_safetensors *st, const char *key)
+{
+    return json_string_value(json_object_get(json_object_get(st->header, METADATA_KEY), key));
+}

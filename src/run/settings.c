@@ -1,0 +1,75 @@
+/* settings.c - which settings a run has, and whether what the user typed fits them. */
+#include "run/trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const rws_setting run_settings[] = {
+    {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code"},
+    {0},
+};
+
+static int count(const rws_setting *table)
+{
+    int n = 0;
+    while (table && table[n].name) n++;
+    return n;
+}
+
+static int add(rws_given *given, int n, const rws_setting *table)
+{
+    for (int i = 0; table && table[i].name; i++) given[n++] = (rws_given){&table[i], table[i].value};
+    return n;
+}
+
+static bool has(const rws_setting *table, const char *name, size_t length)
+{
+    for (int i = 0; table && table[i].name; i++)
+        if (strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0) return true;
+    return false;
+}
+
+static rws_status check(const rws_setting *s, const char *value, rws_error *err)
+{
+    if (s->min == 0 && s->max == 0) return RWS_OK; /* text: its owner knows */
+    char  *end;
+    double x = strtod(value, &end);
+    if (end == value || *end)
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be a number, not \"%s\".", s->name, value);
+    if (!(x >= s->min && x <= s->max))
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be between %g and %g, not %s.", s->name, s->min, s->max,
+                        value);
+    return RWS_OK;
+}
+
+rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err)
+{
+    rws_setup         *s = &t->setup;
+    const rws_setting *run = t->model->defaults.grad_std ? run_settings : NULL;
+    s->given = rws_setup_alloc(s, (size_t)(count(t->model->settings) + count(estimator->settings) + count(run) + 1) *
+                                      sizeof *s->given);
+    s->n_given = add(s->given, 0, t->model->settings);
+    s->n_given = add(s->given, s->n_given, estimator->settings);
+    s->n_given = add(s->given, s->n_given, run);
+    for (int i = 0; i < t->config.n_set; i++) {
+        const char  *text = t->config.set[i], *equals = strchr(text, '=');
+        const size_t length = equals ? (size_t)(equals - text) : 0;
+        if (length == 0) return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", text);
+        rws_given *g = NULL;
+        for (int k = 0; k < s->n_given; k++)
+            if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
+                g = &s->given[k];
+        if (!g) {
+            for (int k = 0; rws_estimators[k]; k++)
+                if (has(rws_estimators[k]->settings, text, length))
+                    return rws_fail(err, RWS_BAD_INPUT, "Setting %.*s belongs to method %s, not to %s.", (int)length,
+                                    text, rws_estimators[k]->name, estimator->name);
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "Neither model %s nor method %s has a setting \"%.*s\"; `rws list` shows them.",
+                            t->model->name, estimator->name, (int)length, text);
+        }
+        RWS_TRY(check(g->setting, equals + 1, err));
+        g->value = strcpy(rws_setup_alloc(s, strlen(equals + 1) + 1), equals + 1);
+    }
+    return RWS_OK;
+}

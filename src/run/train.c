@@ -1,0 +1,198 @@
+/* train.c - the algorithm. */
+#include "run/trainer.h"
+
+#include <math.h>
+#include <string.h>
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+/* Normalised weights underflow; arithmetic on denormals would be many times slower than on zeros. */
+static void flush_denormals(void)
+{
+#ifdef __SSE__
+    _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+}
+
+typedef struct {
+    rws_trainer        *t;
+    const rws_phase    *phase;
+    int                 n_data;
+    rws_key             key;
+    const float *const *fields;
+    const float        *direction; /* of the second round */
+} phase_job;
+
+static double share_of(const phase_job *j)
+{
+    return 1.0 / (j->phase->mode == RWS_SLEEP ? (double)j->n_data * j->t->config.particles : j->n_data);
+}
+
+/* Shard i of n has data [i B / n, (i + 1) B / n): forward, weigh, backward. */
+static void shard_phase(void *context, int i)
+{
+    flush_denormals();
+    phase_job   *j = context;
+    rws_trainer *t = j->t;
+    rws_shard   *s = &t->shards[i];
+    const int    n = t->config.shards, first = (int)((int64_t)j->n_data * i / n),
+              end = (int)((int64_t)j->n_data * (i + 1) / n);
+    const bool sleep = j->phase->mode == RWS_SLEEP;
+    s->status = RWS_OK;
+    if (first == end) return;
+
+    const float *fields[RWS_FIELDS];
+    for (int f = 0; f < t->setup.n_fields && !sleep; f++)
+        fields[f] = j->fields[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
+    const rws_method *m = &t->method;
+    const rws_pass    pass = {
+           .program = j->phase->program ? j->phase->program : rws_programs,
+           .context = &t->method,
+           .mode = j->phase->mode,
+           .proposal = j->phase->proposal,
+           .delta = m->set.delta,
+           .wrong_delta = m->set.dww_ref_bug,
+           .temperature = m->set.tau_start + (m->set.tau_end - m->set.tau_start) * m->progress,
+           .relaxation = m->set.concrete_prior,
+           .pathwise = j->phase->pathwise,
+           .scalar = t->config.scalar,
+           .groups = j->phase->gradients | (j->phase->second ? RWS_BIT(RWS_CONTROL) : 0),
+           .key = j->key,
+           .first_datum = sleep ? 0 : (uint32_t)first,
+           .first_particle = sleep ? (uint32_t)(first * t->config.particles) : 0,
+           .n_data = sleep ? 1 : end - first,
+           .n_particles = sleep ? (end - first) * t->config.particles : t->config.particles,
+           .fields = fields,
+    };
+    s->status = rws_engine_forward(s->engine, &pass, &s->error);
+    if (s->status != RWS_OK) return;
+    j->phase->weigh(m, rws_engine_scores(s->engine), share_of(j), &s->tally);
+    rws_engine_backward(s->engine, j->phase->gradients, s->gradient);
+}
+
+static void shard_second(void *context, int i)
+{
+    flush_denormals();
+    phase_job *j = context;
+    rws_shard *s = &j->t->shards[i];
+    s->status = j->phase->second(&j->t->method, s->engine, share_of(j), j->direction, s->gradient, &s->error);
+}
+
+/* Runs a job on every shard and adds their gradients in the order of the shards. */
+static rws_status run_shards(phase_job *j, void (*job)(void *, int), rws_error *err)
+{
+    rws_trainer *t = j->t;
+    const int    n = t->config.shards;
+    for (int i = 0; i < n; i++) {
+        t->shards[i].tally = (rws_tally){0};
+        if (n > 1) memset(t->shards[i].gradient, 0, t->setup.params.size * sizeof(float));
+    }
+    rws_pool_run(t->pool, n, job, j);
+    for (int i = 0; i < n; i++) {
+        const rws_shard *s = &t->shards[i];
+        if (s->status != RWS_OK) {
+            if (s->status == RWS_BROKEN)
+                return rws_fail(err, s->status, "In iteration %llu: %s", (unsigned long long)t->iteration + 1,
+                                s->error.text);
+            *err = s->error;
+            return s->status;
+        }
+        t->tally.log_evidence += s->tally.log_evidence;
+        t->tally.ess += s->tally.ess;
+        t->tally.signal += s->tally.signal;
+        t->tally.signal2 += s->tally.signal2;
+        t->tally.n_data += s->tally.n_data;
+        t->tally.impossible += s->tally.impossible;
+        for (size_t k = 0; n > 1 && k < t->setup.params.size; k++) t->gradient[k] += s->gradient[k];
+    }
+    return RWS_OK;
+}
+
+rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
+                             rws_error *err)
+{
+    phase_job j = {t, &t->method.estimator->phases[index], n_data, key, fields, t->direction};
+    RWS_TRY(run_shards(&j, shard_phase, err));
+    if (!j.phase->second) return RWS_OK;
+
+    /* the direction in which the second round differentiates: 2 g_phi / D_phi */
+    const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
+    memset(t->direction, 0, t->setup.params.size * sizeof(float));
+    for (size_t k = first; k < end; k++) t->direction[k] = t->gradient[k] * (float)(2.0 / (double)(end - first));
+    return run_shards(&j, shard_second, err);
+}
+
+/* Moves the parameters of the groups along their gradients, which then begin anew. */
+static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
+{
+    rws_params *p = &t->setup.params;
+    for (int g = 0; g < RWS_GROUPS; g++) {
+        const size_t first = p->first[g], n = p->first[g + 1] - first;
+        if (!(groups >> g & 1) || n == 0) continue;
+        float total = 0;
+        for (size_t k = first; k < first + n; k++) total += t->gradient[k] * 0;
+        if (total != 0) /* NaN: something times zero that is not zero */
+            for (int i = 0; i < p->n; i++)
+                for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
+                    if (!isfinite(t->gradient[p->list[i]->offset + k]))
+                        return rws_fail(err, RWS_BROKEN, "In iteration %llu the gradient of %s is not a finite number.",
+                                        (unsigned long long)t->iteration + 1, p->list[i]->name);
+        float *slot[2] = {t->slot[0] ? t->slot[0] + first : NULL, t->slot[1] ? t->slot[1] + first : NULL};
+        double lr = (double)rws_schedule_at(&t->schedule, t->iteration);
+        if (g == RWS_BASELINE) lr *= t->method.set.nvil_lr;
+        t->optimiser->step(&t->optim, (float)lr, ++t->steps[g], n, p->value + first, t->gradient + first, slot);
+        memset(t->gradient + first, 0, n * sizeof(float));
+    }
+    rws_params_transpose(p, groups, p->value, p->transposed);
+    return RWS_OK;
+}
+
+/* One iteration of training. */
+rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
+{
+    flush_denormals();
+    const rws_config    *c = &t->config;
+    const rws_estimator *estimator = t->method.estimator;
+    rws_random           random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
+    RWS_TRY(t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err));
+
+    t->tally = (rws_tally){0};
+    t->method.progress = (double)t->iteration / (double)c->iterations;
+    for (int i = 0; i < estimator->n_phases; i++) {
+        const rws_phase *phase = &estimator->phases[i];
+        const rws_key    key =
+            rws_key_for(c->seed, t->iteration, phase->mode == RWS_SLEEP ? RWS_KEY_SLEEP : RWS_KEY_WAKE, (uint32_t)i);
+        RWS_TRY(rws_trainer_phase(t, i, key, c->batch, (const float *const *)t->batch, err));
+        RWS_TRY(step_groups(t, phase->steps, err));
+    }
+    if (estimator->remember) estimator->remember(&t->method, &t->tally);
+    if (t->tally.impossible == t->tally.n_data)
+        return rws_fail(err, RWS_BROKEN,
+                        "In iteration %llu every particle of every datum is impossible under the model.",
+                        (unsigned long long)t->iteration + 1);
+    t->iteration++;
+    return RWS_OK;
+}
+
+/* The same without stepping. */
+rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, rws_error *err)
+{
+    flush_denormals();
+    const rws_config *c = &t->config;
+    const int         n = split == RWS_TEST ? c->n_test : c->batch;
+    if (split == RWS_TRAIN) {
+        rws_random random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
+        RWS_TRY(t->model->data(t->state, split, t->iteration * (uint64_t)c->batch, n, &random, t->batch, err));
+    }
+    const size_t size = t->setup.params.size;
+    memset(t->gradient, 0, size * sizeof(float));
+    rws_status status = RWS_OK;
+    for (int i = 0; i < t->method.estimator->n_phases && status == RWS_OK; i++) {
+        const rws_key key = rws_key_for(c->seed, t->iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
+        status = rws_trainer_phase(t, i, key, n, (const float *const *)(split == RWS_TEST ? t->test : t->batch), err);
+    }
+    memcpy(gradient, t->gradient, size * sizeof(float));
+    memset(t->gradient, 0, size * sizeof(float));
+    return status;
+}

@@ -1,0 +1,49 @@
+/* trainer.h - the trainer's own structure; included by the files of this room only. */
+#ifndef RWS_RUN_TRAINER_H
+#define RWS_RUN_TRAINER_H
+
+#include "base/error.h"
+#include "run/pool.h"
+#include "run/run.h"
+
+/* A fixed part of every batch. Which thread works on it changes nothing. */
+typedef struct {
+    rws_engine *engine;
+    float      *gradient; /* flat; the trainer's own if there is one shard only */
+    rws_tally   tally;
+    rws_status  status;
+    rws_error   error;
+} rws_shard;
+
+struct rws_trainer {
+    rws_config           config;
+    const rws_model     *model;
+    void                *library; /* of a user's model */
+    rws_setup            setup;
+    void                *state; /* of the model */
+    rws_method           method;
+    rws_schedule         schedule;
+    rws_optim_config     optim;
+    const rws_optimiser *optimiser;
+    float               *gradient, *slot[2], *direction;
+    uint64_t             steps[RWS_GROUPS], iteration;
+    rws_tally            tally; /* of the last iteration's wake phase */
+    rws_shard           *shards;
+    rws_pool            *pool;
+    float               *batch[RWS_FIELDS], *test[RWS_FIELDS];
+    bool                 std_ref;
+    const char          *metric_names[RWS_METRICS];
+    int                  n_metrics, n_model_metrics;
+};
+
+/* One phase on n_data data (or as many times K samples of the model): adds its gradient to t->gradient. */
+rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
+                             rws_error *err);
+
+/* settings.c: the model's and the method's settings with the values they are given. */
+rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err);
+
+/* plugin.c: a built-in model by name, or one from a shared object by path. */
+rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);
+
+#endif
