@@ -1,0 +1,197 @@
+#include "figure/bars.h"
+
+#include "base/error.h"
+#include "figure/canvas.h"
+#include "figure/frame.h"
+
+#include <glib.h>
+#include <math.h>
+
+/* Distances in points. */
+static const double EDGE = 6, TICK_ROOM = 5, LABEL_GAP = 5, TITLE_GAP = 6, LEGEND_GAP = 8, NAME_GAP = 4;
+
+/* The share of a group's width that its bars take, and the widest a bar gets. */
+static const double FILLED = 0.78, WIDEST = 34;
+
+/* Names that do not fit under their groups are slanted by this many degrees. */
+static const double SLANT = 35;
+
+/* Three digits, like a label on the axis. */
+static char *number_text(double value, char *text, int size)
+{
+    double shown = fabs(value);
+    if (value == round(value) && shown < 1e5) return g_ascii_formatd(text, size, "%.0f", value);
+    if (shown >= 0.01 && shown < 10) return g_ascii_formatd(text, size, "%.2f", value);
+    return g_ascii_formatd(text, size, "%.3g", value);
+}
+
+static rws_status y_range(const rws_bars *bars, rws_range *range, rws_error *err)
+{
+    rws_extent extent = rws_extent_empty();
+    rws_extent_add(&extent, 0);
+    for (int s = 0; s < bars->n_series; s++) {
+        for (int g = 0; g < bars->n_groups; g++) {
+            rws_extent_add(&extent, bars->series[s].values[g]);
+            if (!bars->series[s].low) continue;
+            rws_extent_add(&extent, bars->series[s].low[g]);
+            rws_extent_add(&extent, bars->series[s].high[g]);
+        }
+    }
+    return rws_axis_range(&bars->y, &extent, NULL, bars->numbers ? 0.09 : 0.05, range, err);
+}
+
+/* The widest word of the names and their height when broken to the width. */
+static void measure_names(const rws_bars *bars, rws_canvas *canvas, double room, double *widest, double *height)
+{
+    *widest = *height = 0;
+    for (int g = 0; g < bars->n_groups; g++) {
+        double width, tall;
+        rws_canvas_measure(canvas, bars->groups[g], &(rws_text){.size = RWS_SIZE_KEY, .wrap = room}, &width, &tall);
+        *widest = fmax(*widest, width);
+        *height = fmax(*height, tall);
+    }
+}
+
+static void draw_whisker(rws_canvas *canvas, double x, double low, double high)
+{
+    cairo_t *cairo = rws_canvas_cairo(canvas);
+    if (isnan(low) || isnan(high)) return;
+    cairo_move_to(cairo, x, low);
+    cairo_line_to(cairo, x, high);
+    for (int end = 0; end < 2; end++) {
+        cairo_move_to(cairo, x - 2, end ? high : low);
+        cairo_line_to(cairo, x + 2, end ? high : low);
+    }
+    /* White under dark: seen on a bar of any colour, black included. */
+    rws_canvas_colour(canvas, (rws_colour){1, 1, 1}, 1);
+    cairo_set_line_width(cairo, 2);
+    cairo_stroke_preserve(cairo);
+    rws_canvas_colour(canvas, RWS_INK, 1);
+    cairo_set_line_width(cairo, 0.8);
+    cairo_stroke(cairo);
+}
+
+static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range, rws_box box, int g)
+{
+    double room = box.width / bars->n_groups;
+    double bar = fmin(room * FILLED / bars->n_series, WIDEST);
+    double left = box.x + room * (g + 0.5) - bar * bars->n_series / 2;
+    double zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
+    for (int s = 0; s < bars->n_series; s++) {
+        const rws_bar_series *series = &bars->series[s];
+        double value = series->values[g], x = left + s * bar, place = rws_range_place(range, value);
+        if (isnan(place)) continue;
+        double end = box.y + box.height * (1 - fmin(fmax(place, 0), 1));
+        /* A hair of white between neighbours; nothing at all for zero. */
+        if (fabs(zero - end) > 0.05)
+            rws_frame_bar(canvas, series->method, 0, (rws_box){x + 0.5, fmin(zero, end), bar - 1, fabs(zero - end)});
+        double tip = end;
+        if (series->low && isfinite(series->low[g]) && isfinite(series->high[g])) {
+            double bottom = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, series->low[g]), 0), 1));
+            double top = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, series->high[g]), 0), 1));
+            draw_whisker(canvas, x + bar / 2, bottom, top);
+            tip = value >= 0 ? fmin(tip, top) : fmax(tip, bottom);
+        }
+        if (!bars->numbers) continue;
+        char text[32];
+        double width;
+        rws_text look = {.size = 7, .colour = RWS_INK};
+        number_text(value, text, sizeof text);
+        rws_canvas_measure(canvas, text, &look, &width, NULL);
+        if (width <= bar * 1.02 + 1)
+            rws_canvas_text(canvas, x + bar / 2, value >= 0 ? tip - 1 : tip + 1, 0.5, value >= 0 ? 1 : 0, text, &look);
+    }
+}
+
+static rws_status draw(const rws_bars *bars, rws_canvas *canvas, rws_legend_key *keys, rws_error *err)
+{
+    double page = bars->width > 0 ? bars->width : RWS_PAGE_WIDTH;
+    double tall = bars->height > 0 ? bars->height : fmin(fmax(page * 0.36, 110), 180);
+    rws_range range;
+    rws_tick ticks[RWS_MAX_TICKS];
+    char caption[256];
+    double title_height = 0, label_height = 0, tick_height;
+    RWS_TRY(y_range(bars, &range, err));
+    int n_ticks = rws_axis_ticks(&bars->y, range, (int)fmax(2, round(tall / 22)), false, ticks);
+    rws_axis_caption(&bars->y, caption, sizeof caption);
+    rws_canvas_measure(canvas, "Xg", &(rws_text){.size = RWS_SIZE_TICK}, NULL, &tick_height);
+
+    rws_text label = {.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90, .wrap = tall + 10};
+    rws_text title = {.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40};
+    if (caption[0]) rws_canvas_measure(canvas, caption, &label, NULL, &label_height);
+    if (bars->title) rws_canvas_measure(canvas, bars->title, &title, NULL, &title_height);
+
+    double left =
+        EDGE + rws_ticks_width(canvas, ticks, n_ticks) + TICK_ROOM + (caption[0] ? LABEL_GAP + label_height : 0);
+    double room = (page - left - EDGE) / MAX(bars->n_groups, 1);
+    double widest, below;
+    measure_names(bars, canvas, room - 6, &widest, &below);
+    bool slanted = widest > room - 5;
+    if (slanted) {
+        measure_names(bars, canvas, 0, &widest, &below);
+        below = widest * sin(SLANT * G_PI / 180) + below * cos(SLANT * G_PI / 180);
+    }
+    rws_legend legend = {0};
+    if (bars->n_series > 1) legend = rws_legend_fit(canvas, keys, bars->n_series, page - 2 * EDGE);
+
+    double top = EDGE + (bars->title ? title_height + TITLE_GAP : 0);
+    double legend_top = top;
+    if (legend.n_rows) top += legend.height + LEGEND_GAP;
+    else top += tick_height / 2;
+    rws_box box = {left, top, page - left - EDGE, tall};
+    RWS_TRY(rws_canvas_page(canvas, page, top + tall + NAME_GAP + below + EDGE, bars->title, err));
+
+    if (bars->title) rws_canvas_text(canvas, page / 2, EDGE, 0.5, 0, bars->title, &title);
+    if (legend.n_rows) {
+        double middle = legend.width <= box.width ? box.x + box.width / 2 : page / 2;
+        rws_legend_draw(canvas, &legend, keys, bars->n_series, middle - legend.width / 2, legend_top);
+    }
+    rws_frame_grid(canvas, box, range, NULL, 0, range, ticks, n_ticks);
+    for (int g = 0; g < bars->n_groups; g++) {
+        double middle = box.x + room * (g + 0.5), under = box.y + box.height + NAME_GAP;
+        draw_group(bars, canvas, range, box, g);
+        if (slanted)
+            rws_canvas_text(canvas, middle + 3, under, 1, 0, bars->groups[g],
+                            &(rws_text){.size = RWS_SIZE_KEY, .colour = RWS_INK, .turn = -SLANT});
+        else
+            rws_canvas_text(canvas, middle, under, 0.5, 0, bars->groups[g],
+                            &(rws_text){.size = RWS_SIZE_KEY, .colour = RWS_INK, .wrap = room - 6});
+    }
+    if (bars->n_groups == 0 || bars->n_series == 0)
+        rws_canvas_text(canvas, box.x + box.width / 2, box.y + tall / 2, 0.5, 0.5, "no data",
+                        &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
+    rws_frame_y_axis(canvas, box, range, ticks, n_ticks, true);
+    /* The zero line: the axis, unless bars hang below it. */
+    cairo_t *cairo = rws_canvas_cairo(canvas);
+    double zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
+    rws_canvas_colour(canvas, RWS_GREY, 1);
+    cairo_set_line_width(cairo, 0.6);
+    cairo_move_to(cairo, box.x, zero);
+    cairo_line_to(cairo, box.x + box.width, zero);
+    cairo_stroke(cairo);
+    rws_canvas_text(canvas, EDGE, box.y + tall / 2, 0.5, 0, caption, &label);
+    return RWS_OK;
+}
+
+rws_status rws_bars_draw(const rws_bars *bars, const char *path, rws_error *err)
+{
+    RWS_CHECK(bars->n_groups >= 0 && bars->n_series >= 0);
+    for (int s = 0; s < bars->n_series; s++) RWS_CHECK(!bars->series[s].low == !bars->series[s].high);
+    if (bars->y.scale != RWS_AXIS_LINEAR)
+        return rws_fail(err, RWS_BAD_INPUT, "The bars of '%s' begin at zero, which a logarithmic axis does not have.",
+                        path);
+    rws_canvas *canvas;
+    RWS_TRY(rws_canvas_new(path, bars->dpi, &canvas, err));
+    rws_legend_key *keys = g_new0(rws_legend_key, bars->n_series + 1);
+    for (int s = 0; s < bars->n_series; s++) {
+        const rws_bar_series *series = &bars->series[s];
+        keys[s] = (rws_legend_key){.method = series->method,
+                                   .bar = true,
+                                   .label = series->label ? series->label : rws_style_name(series->method)};
+    }
+    rws_status status = draw(bars, canvas, keys, err);
+    if (status == RWS_OK) status = rws_canvas_save(canvas, err);
+    else rws_canvas_free(canvas);
+    g_free(keys);
+    return status;
+}

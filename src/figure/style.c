@@ -1,0 +1,65 @@
+#include "figure/style.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define CHANNEL(hex, shift) (((hex) >> (shift)&255) / 255.0)
+#define RGB(hex) .colour = {CHANNEL(hex, 16), CHANNEL(hex, 8), CHANNEL(hex, 0)}
+
+/* The solid four differ in lightness as well, since no dash tells them apart in grey print:
+ * wws 22, ww 46, ws 58, dww 71 (CIE L*). */
+const rws_style rws_styles[] = {
+    {"true", "True", RGB(0x000000), {0}, 0, RWS_MARK_CIRCLE},
+    {"em", "EM", RGB(0x777777), {1.2, 2.8}, 2, RWS_MARK_CROSS},
+    {"concrete", "Concrete", RGB(0x882255), {1.4, 1.4}, 2, RWS_MARK_PLUS},
+    {"relax", "RELAX", RGB(0x56B4E9), {6, 2}, 2, RWS_MARK_UP},
+    {"rebar", "REBAR", RGB(0x225522), {6, 1.6, 1.4, 1.6, 1.4, 1.6}, 6, RWS_MARK_DOWN},
+    {"reinforce", "REINFORCE", RGB(0xCC79A7), {2.6, 1.8}, 2, RWS_MARK_CROSS},
+    {"rloo", "RLOO", RGB(0x999933), {2.6, 1.4, 1.2, 1.4}, 4, RWS_MARK_PLUS},
+    {"nvil", "NVIL", RGB(0x994F00), {9, 3}, 2, RWS_MARK_UP},
+    {"vimco", "VIMCO", RGB(0xD55E00), {5, 1.6, 1.4, 1.6}, 4, RWS_MARK_SQUARE},
+    {"ws", "WS", RGB(0x009E73), {0}, 0, RWS_MARK_UP},
+    {"ww", "WW", RGB(0x0072B2), {0}, 0, RWS_MARK_CIRCLE},
+    {"wws", "WWS", RGB(0x332288), {0}, 0, RWS_MARK_DOWN},
+    {"dww", "δ-WW", RGB(0xE69F00), {0}, 0, RWS_MARK_DIAMOND},
+    {0},
+};
+
+static const rws_style other = {NULL, NULL, RGB(0x888888), {3, 1, 1, 1}, 4, RWS_MARK_CIRCLE};
+
+const rws_style *rws_style_find(const char *method)
+{
+    for (const rws_style *style = rws_styles; method && style->method; style++) {
+        if (strcmp(style->method, method) == 0) return style;
+    }
+    return &other;
+}
+
+const char *rws_style_name(const char *method)
+{
+    const char *name = rws_style_find(method)->name;
+    return name ? name : method ? method : "";
+}
+
+rws_colour rws_colour_tint(rws_colour colour, double share)
+{
+    return (rws_colour){colour.red + (1 - colour.red) * share, colour.green + (1 - colour.green) * share,
+                        colour.blue + (1 - colour.blue) * share};
+}
+
+static double linear(double channel)
+{
+    return channel <= 0.04045 ? channel / 12.92 : pow((channel + 0.055) / 1.055, 2.4);
+}
+
+rws_colour rws_colour_ink(rws_colour colour)
+{
+    /* WCAG: contrast with white = 1.05 / (luminance + 0.05), and small text wants 4.5. */
+    for (int i = 0; i < 64; i++) {
+        double luminance = 0.2126 * linear(colour.red) + 0.7152 * linear(colour.green) + 0.0722 * linear(colour.blue);
+        if (luminance <= 1.05 / 4.5 - 0.05) break;
+        colour = (rws_colour){colour.red * 0.96, colour.green * 0.96, colour.blue * 0.96};
+    }
+    return colour;
+}
