@@ -1,0 +1,38 @@
+/* arguments.h - argp, with complaints of one sentence.
+ *
+ * Every command has a struct argp of its own; this adds --help and --usage to it, and turns what getopt would print on
+ * its own (and argp would follow by a hint on a second line) into a sentence in an rws_error. It does not know any
+ * option.
+ *
+ *     argv -> [arguments] -> a command's parser -> its options
+ */
+#ifndef RWS_CLI_ARGUMENTS_H
+#define RWS_CLI_ARGUMENTS_H
+
+#include "rws.h"
+
+#include <argp.h>
+
+/* Parses argv[1] … by `argp`, whose parser gets `input`. `name` is what help calls the program: "rws train". Fails with
+ * RWS_BAD_INPUT. Does not return from --help. */
+rws_status rws_arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
+                               void *input, rws_error *err) __attribute__((warn_unused_result));
+
+/* ---- For parsers, which return what these return. */
+
+/* The value is wrong: the sentence ends the parse. */
+error_t rws_arguments_fail(const struct argp_state *state, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* An argument too many. */
+error_t rws_arguments_extra(const struct argp_state *state, const char *argument);
+
+/* A whole number in [min, max], decimal digits only. `option` as the user types it: "--particles". */
+error_t rws_arguments_count(const struct argp_state *state, const char *option, const char *text, uint64_t min,
+                            uint64_t max, uint64_t *out);
+
+/* A finite number in [min, max]. */
+error_t rws_arguments_real(const struct argp_state *state, const char *option, const char *text, double min, double max,
+                           double *out);
+
+#endif

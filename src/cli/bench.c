@@ -1,0 +1,239 @@
+/* bench.c - rws bench: how long an iteration takes, and what it consists of.
+ *
+ * Nothing but iterations is timed. The best of several chunks is what the machine can do; the median says how quiet it
+ * was. The rate of a large matrix product, measured in the same process, tells a slow program from a slow machine.
+ */
+#include "base/error.h"
+#include "cli/clock.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "run/checkpoint.h"
+#include "tensor/gemm.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#define CHUNK 0.2         /* seconds of a chunk, at least */
+#define WARM_LEAST 0.2    /* seconds of warming up */
+#define WARM_MOST 3.0
+#define ENDLESS UINT64_C(1000000000000000)
+
+enum { MAX_REPEATS = 1000, KEY_REPEAT = 0x3000 };
+
+typedef struct {
+    rws_options options;
+    uint64_t    repeats;
+} bench_options;
+
+typedef struct {
+    uint64_t         iterations;
+    double           seconds;
+    rws_engine_stats stats;
+} chunk;
+
+typedef struct {
+    chunk    best;
+    double   median; /* seconds per iteration */
+    uint64_t allocations, iterations;
+    double   peak_rss, machine_gflops;
+} result;
+
+/* ---- measuring */
+
+static rws_status time_chunk(rws_trainer *t, uint64_t iterations, chunk *out, rws_error *err)
+{
+    rws_trainer_take_stats(t);
+    const double start = rws_clock_now();
+    for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
+    out->seconds = rws_clock_now() - start;
+    out->iterations = iterations;
+    out->stats = rws_trainer_take_stats(t);
+    return RWS_OK;
+}
+
+/* Until memory has its final size: an arena that grows while it is timed would be measured instead of the work. Hands
+ * out how many iterations make a chunk. */
+static rws_status warm_up(rws_trainer *t, uint64_t *per_chunk, rws_error *err)
+{
+    chunk    c;
+    uint64_t n = 1;
+    for (double total = 0;;) {
+        const uint64_t before = rws_trainer_allocations(t);
+        RWS_TRY(time_chunk(t, n, &c, err));
+        total += c.seconds;
+        if (total >= WARM_MOST || (total >= WARM_LEAST && rws_trainer_allocations(t) == before)) break;
+        if (c.seconds < WARM_LEAST) n *= 2;
+    }
+    *per_chunk = (uint64_t)(1.1 * CHUNK / (c.seconds / (double)c.iterations)) + 1;
+    return RWS_OK;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, result *out, rws_error *err)
+{
+    uint64_t n = 0;
+    double   each[MAX_REPEATS];
+    RWS_TRY(warm_up(t, &n, err));
+    if (wanted) n = wanted;
+    const uint64_t before = rws_trainer_allocations(t);
+    for (int i = 0; i < repeats; i++) {
+        chunk c;
+        RWS_TRY(time_chunk(t, n, &c, err));
+        out->iterations += n;
+        each[i] = c.seconds / (double)n;
+        if (i == 0 || c.seconds < out->best.seconds) out->best = c;
+    }
+    out->allocations = rws_trainer_allocations(t) - before;
+    qsort(each, (size_t)repeats, sizeof *each, ascending);
+    out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
+    return RWS_OK;
+}
+
+static double measure_machine(void)
+{
+    enum { N = 512 };
+    float *m = aligned_alloc(64, 3 * N * N * sizeof *m);
+    RWS_CHECK(m && "memory for three matrices");
+    for (int i = 0; i < 3 * N * N; i++) m[i] = (float)(i % 7) * 0.1f;
+    double best = 0;
+    for (int i = 0; i < 6; i++) { /* the first warms up */
+        const double start = rws_clock_now();
+        rws_gemm_nn(N, N, N, m, N, m + N * N, N, m + 2 * N * N, N);
+        const double rate = 2e-9 * N * N * N / (rws_clock_now() - start);
+        if (i > 0 && rate > best) best = rate;
+    }
+    free(m);
+    return best;
+}
+
+static double peak_rss_mb(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : 0;
+}
+
+/* ---- telling */
+
+typedef struct {
+    const char *name;
+    double      value;
+    bool        whole;
+} line;
+
+static void report(const rws_trainer *t, const result *r, bool json)
+{
+    const rws_config *c = rws_trainer_config(t);
+    const chunk      *best = &r->best;
+    const double      n = (double)best->iterations;
+    const line        lines[] = {
+        {"us_per_iteration", 1e6 * best->seconds / n, false},
+        {"us_per_iteration_median", 1e6 * r->median, false},
+        {"iterations", n, true},
+        {"repeats", (double)r->iterations / n, true},
+        {"threads", c->threads, true},
+        {"particles", c->particles, true},
+        {"batch", c->batch, true},
+        {"peak_rss_mb", r->peak_rss, false},
+        {"rows_per_iteration", (double)best->stats.rows / n, false},
+        {"particles_per_iteration", (double)best->stats.particles / n, false},
+        {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
+        {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
+        {"machine_gflops", r->machine_gflops, false},
+        {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
+    };
+    const int n_lines = sizeof lines / sizeof *lines;
+    if (!json) {
+        printf("%-27s %s\n%-27s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
+        for (int i = 0; i < n_lines; i++)
+            printf(lines[i].whole ? "%-27s %.0f\n" : "%-27s %.5g\n", lines[i].name, lines[i].value);
+        return;
+    }
+    json_t *o = json_pack("{s:s,s:s}", "model", rws_trainer_model(t)->name, "method", c->method);
+    for (int i = 0; i < n_lines; i++) {
+        const double value = lines[i].value;
+        json_t      *number = lines[i].whole ? json_integer((json_int_t)value) : rws_report_real(value);
+        json_object_set_new(o, lines[i].name, number);
+    }
+    rws_report_json(o);
+}
+
+/* ---- beginning */
+
+/* Late in training, when the guide is sharp, an iteration may cost far less than in the beginning: with --resume the
+ * run in --out is timed from where it stands, and left as it is. */
+static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **trainer, rws_error *err)
+{
+    rws_options *o = &b->options;
+    rws_config   stored, config;
+    if (o->out && !o->resume)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "bench keeps nothing: --out goes with --resume, to time a run from where it stands.");
+    if (o->resume) {
+        RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
+        RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
+    } else {
+        rws_options_fill(o);
+        config = o->config;
+    }
+    config.iterations = ENDLESS; /* what depends on the share of iterations done stays as it is in the beginning */
+    RWS_TRY(rws_trainer_new(&config, trainer, err));
+    if (!o->resume) return RWS_OK;
+    if (!rws_folder_has_checkpoint(*folder))
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->out);
+    double seconds;
+    return rws_folder_look(*folder, *trainer, &seconds, err);
+}
+
+static const struct argp_option options[] = {
+    {"repeat", KEY_REPEAT, "R", 0, "Time R chunks of --iterations or 0.2 seconds each; the best counts (default 5)", 3},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    bench_options *b = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        b->repeats = 5;
+        state->child_inputs[0] = &b->options;
+        return 0;
+    case KEY_REPEAT: return rws_arguments_count(state, "--repeat", arg, 1, MAX_REPEATS, &b->repeats);
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Times iterations of a model. With --out and --resume: of a run, from its checkpoint; nothing is written.",
+    .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
+};
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    bench_options b = {0};
+    RWS_TRY(rws_arguments_parse(&argp, "rws bench", argc, argv, 0, &b, err));
+    rws_folder  *folder = NULL;
+    rws_trainer *trainer = NULL;
+    result       r = {0};
+    rws_status   status = begin(&b, &folder, &trainer, err);
+    if (status == RWS_OK) status = time_iterations(trainer, b.options.config.iterations, (int)b.repeats, &r, err);
+    if (status == RWS_OK) {
+        r.peak_rss = peak_rss_mb(); /* before the matrices below add to it */
+        r.machine_gflops = measure_machine();
+        report(trainer, &r, b.options.json);
+    }
+    rws_trainer_free(trainer);
+    rws_folder_close(folder);
+    return status;
+}
+
+const rws_command rws_command_bench = {"bench", "time the iterations of a model", run};

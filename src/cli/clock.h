@@ -1,0 +1,45 @@
+/* clock.h - the time, and a way to ask for it seldom. */
+#ifndef RWS_CLI_CLOCK_H
+#define RWS_CLI_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Seconds since some moment in the past; never goes back. */
+static inline double rws_clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* For a loop that has things to do now and then: due about every 50 ms, however long an iteration takes. Between two
+ * times it costs a decrement; the stride follows the speed of the loop, and may at most double at a time. */
+typedef struct {
+    uint64_t left, stride;
+    double   last;
+} rws_pace;
+
+static inline rws_pace rws_pace_start(void)
+{
+    return (rws_pace){.left = 1, .stride = 1, .last = rws_clock_now()};
+}
+
+static inline bool rws_pace_due(rws_pace *p)
+{
+    const double period = 0.05;
+    if (--p->left > 0) return false;
+    const double now = rws_clock_now(), share = (now - p->last) / period;
+    if (share < 0.5) {
+        p->stride *= 2;
+    } else {
+        p->stride = (uint64_t)((double)p->stride / share);
+        if (p->stride == 0) p->stride = 1;
+    }
+    p->left = p->stride;
+    p->last = now;
+    return share >= 0.5;
+}
+
+#endif

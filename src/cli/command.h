@@ -1,0 +1,24 @@
+/* command.h - one command of the program: a row of the table that main and `rws --help` walk.
+ *
+ * A command parses its own arguments, prints results on stdout and hands back how it ended, with a sentence if that was
+ * not well; it neither prints that sentence nor exits. Only --help and --usage end the program from inside.
+ *
+ *     main -> [command] -> options -> run -> report
+ */
+#ifndef RWS_CLI_COMMAND_H
+#define RWS_CLI_COMMAND_H
+
+#include "rws.h"
+
+typedef struct {
+    const char *name;
+    const char *help; /* one line for `rws --help` */
+    /* argv[0] is the command's name. RWS_STOPPED: the user did, and the sentence says how to go on. */
+    rws_status (*run)(int argc, char **argv, rws_error *err);
+} rws_command;
+
+/* Every command, NULL-terminated. */
+extern const rws_command *const rws_commands[];
+extern const rws_command rws_command_train, rws_command_eval, rws_command_bench, rws_command_list, rws_command_demo;
+
+#endif

@@ -1,0 +1,92 @@
+/* eval.c - rws eval: the metrics of a run as its checkpoint has it. */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "run/checkpoint.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *folder;
+    uint64_t    particles, n_test; /* 0: the run's own */
+    uint64_t    threads;           /* 0: all cores */
+    bool        threads_given, json;
+} eval_options;
+
+enum { KEY_JSON = 0x2000, KEY_TEST };
+
+static const struct argp_option options[] = {
+    {"particles", 'k', "K", 0, "Particles per datum (default: as in training)", 0},
+    {"test", KEY_TEST, "N", 0, "Test data (default: as in training)", 0},
+    {"threads", 't', "T", 0, "Threads (0: all cores)", 0},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    eval_options *o = state->input;
+    switch (key) {
+    case 'k': return rws_arguments_count(state, "--particles", arg, 1, 10000000, &o->particles);
+    case KEY_TEST: return rws_arguments_count(state, "--test", arg, 1, 1000000, &o->n_test);
+    case 't':
+        o->threads_given = true;
+        return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
+    case KEY_JSON: o->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (o->folder) return rws_arguments_extra(state, arg);
+        o->folder = arg;
+        return 0;
+    case ARGP_KEY_END: return o->folder ? 0 : rws_arguments_fail(state, "Which run? Name its folder.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void print_measures(const rws_trainer *t, const rws_measures *m, double seconds)
+{
+    printf("%-14s %llu\n", "iteration", (unsigned long long)m->iteration);
+    printf("%-14s %.3f\n", "seconds", seconds);
+    for (int i = 0; i < m->n; i++) printf("%-14s %.6g\n", rws_trainer_metric_name(t, i), m->value[i]);
+}
+
+static rws_status measure(const eval_options *o, rws_folder **folder, rws_trainer **trainer, rws_error *err)
+{
+    rws_config   config;
+    rws_measures m;
+    double       seconds = 0;
+    RWS_TRY(rws_folder_open(o->folder, &config, folder, err));
+    if (!rws_folder_has_checkpoint(*folder))
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->folder);
+    if (o->particles) config.particles = (int)o->particles;
+    if (o->n_test) config.n_test = (int)o->n_test;
+    if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
+    RWS_TRY(rws_trainer_new(&config, trainer, err));
+    RWS_TRY(rws_folder_look(*folder, *trainer, &seconds, err));
+    RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
+    if (o->json) rws_report_measures(*trainer, &m, seconds, true);
+    else print_measures(*trainer, &m, seconds);
+    return RWS_OK;
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "RUN",
+    .doc = "Measures a trained run. RUN is the folder that `rws train --out` wrote; it is not changed.",
+};
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    eval_options o = {0};
+    RWS_TRY(rws_arguments_parse(&argp, "rws eval", argc, argv, 0, &o, err));
+    rws_folder      *folder = NULL;
+    rws_trainer     *trainer = NULL;
+    const rws_status status = measure(&o, &folder, &trainer, err);
+    rws_trainer_free(trainer);
+    rws_folder_close(folder);
+    return status;
+}
+
+const rws_command rws_command_eval = {"eval", "measure a run with more particles or other test data", run};

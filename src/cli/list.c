@@ -1,0 +1,151 @@
+/* list.c - rws list: what there is to choose from, read from the tables that define it. */
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "model/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MODELS = 1, METHODS = 2, OPTIMISERS = 4, SETTINGS = 8, KEY_JSON = 0x2000 };
+
+typedef struct {
+    unsigned    what; /* 0: everything but settings */
+    const char *model;
+    bool        json;
+} list_options;
+
+/* ---- as JSON: one object per thing */
+
+static json_t *json_settings(const rws_setting *s)
+{
+    json_t *list = json_array();
+    for (; s && s->name; s++) {
+        const bool text = s->min == 0 && s->max == 0;
+        json_t    *o = json_pack("{s:s,s:s,s:s}", "name", s->name, "default", s->value, "help", s->help);
+        if (!text) json_object_set_new(o, "min", json_real(s->min));
+        if (!text) json_object_set_new(o, "max", json_real(s->max));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+static json_t *json_entry(const char *kind, const char *name, const char *help)
+{
+    return json_pack("{s:s,s:s,s:s}", "kind", kind, "name", name, "help", help);
+}
+
+static void json_model(const rws_model *m)
+{
+    json_t *o = json_entry("model", m->name, m->help), *metrics = json_array();
+    for (const rws_metric *k = m->metrics; k && k->name; k++)
+        json_array_append_new(metrics, json_pack("{s:s,s:s}", "name", k->name, "help", k->help));
+    json_object_set_new(o, "metrics", metrics);
+    json_object_set_new(o, "settings", json_settings(m->settings));
+    rws_report_json(o);
+}
+
+static void json_method(const rws_estimator *e)
+{
+    json_t *o = json_entry("method", e->name, e->help);
+    json_object_set_new(o, "min_particles", json_integer(e->min_particles));
+    json_object_set_new(o, "settings", json_settings(e->settings));
+    rws_report_json(o);
+}
+
+/* ---- as text */
+
+static void print_settings(const rws_setting *s)
+{
+    for (; s && s->name; s++) {
+        char range[64];
+        if (s->min == 0 && s->max == 0) snprintf(range, sizeof range, "text");
+        else snprintf(range, sizeof range, "%g … %g", s->min, s->max);
+        /* "…" is one column and three bytes */
+        printf("      %-16s %-8s %-*s %s\n", s->name, s->value, strchr(range, ' ') ? 16 : 14, range, s->help);
+    }
+}
+
+static void print_model(const rws_model *m)
+{
+    printf("  %-12s %s\n", m->name, m->help);
+    for (const rws_metric *k = m->metrics; k && k->name; k++) printf("      %-16s %s\n", k->name, k->help);
+    print_settings(m->settings);
+}
+
+static void print_method(const rws_estimator *e)
+{
+    printf("  %-12s %s%s\n", e->name, e->help, e->min_particles > 1 ? " (K > 1)" : "");
+    print_settings(e->settings);
+}
+
+/* ---- walking the tables */
+
+static rws_status list_settings(const list_options *o, rws_error *err)
+{
+    for (int i = 0; rws_models[i]; i++) {
+        const rws_model *m = rws_models[i];
+        if (strcmp(m->name, o->model) != 0) continue;
+        if (o->json) json_model(m);
+        else print_model(m);
+        return RWS_OK;
+    }
+    return rws_fail(err, RWS_BAD_INPUT, "There is no model \"%s\"; `rws list models` shows them.", o->model);
+}
+
+static void list_tables(unsigned what, bool json)
+{
+    if (what & MODELS && !json) puts("Models, with their metrics and settings (default, range):");
+    for (int i = 0; what & MODELS && rws_models[i]; i++) (json ? json_model : print_model)(rws_models[i]);
+    if (what & METHODS && !json) puts("Methods, with their settings (default, range):");
+    for (int i = 0; what & METHODS && rws_estimators[i]; i++) (json ? json_method : print_method)(rws_estimators[i]);
+    if (what & OPTIMISERS && !json) puts("Optimisers:");
+    for (int i = 0; what & OPTIMISERS && rws_optimisers[i]; i++) {
+        if (json) rws_report_json(json_entry("optimiser", rws_optimisers[i]->name, rws_optimisers[i]->help));
+        else printf("  %-12s %s\n", rws_optimisers[i]->name, rws_optimisers[i]->help);
+    }
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        unsigned    what;
+    } kinds[] = {{"models", MODELS}, {"methods", METHODS}, {"optimisers", OPTIMISERS}, {"settings", SETTINGS}};
+    list_options *o = state->input;
+    switch (key) {
+    case KEY_JSON: o->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (o->what == SETTINGS && !o->model) {
+            o->model = arg;
+            return 0;
+        }
+        if (o->what) return rws_arguments_extra(state, arg);
+        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+            if (strcmp(kinds[i].name, arg) == 0) o->what = kinds[i].what;
+        if (o->what) return 0;
+        return rws_arguments_fail(state, "rws lists models, methods, optimisers and settings, not \"%s\".", arg);
+    case ARGP_KEY_END:
+        return o->what == SETTINGS && !o->model ? rws_arguments_fail(state, "Settings of which model?") : 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = (const struct argp_option[]){{"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0}, {0}},
+    .parser = parse,
+    .args_doc = "[models|methods|optimisers|settings MODEL]",
+    .doc = "Lists what there is to choose from.",
+};
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    list_options o = {0};
+    RWS_TRY(rws_arguments_parse(&argp, "rws list", argc, argv, 0, &o, err));
+    if (o.what == SETTINGS) return list_settings(&o, err);
+    list_tables(o.what ? o.what : MODELS | METHODS | OPTIMISERS, o.json);
+    return RWS_OK;
+}
+
+const rws_command rws_command_list = {"list", "show models, methods, optimisers and their settings", run};

@@ -1,0 +1,88 @@
+/* main.c - rws COMMAND: finds the command, and turns how it ended into a sentence and an exit status. */
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef RWS_VERSION
+#define RWS_VERSION "without a version"
+#endif
+
+const rws_command *const rws_commands[] = {
+    &rws_command_train, &rws_command_eval, &rws_command_bench, &rws_command_list, &rws_command_demo, NULL,
+};
+
+typedef struct {
+    int at; /* where the command stands in argv; 0: nowhere */
+} top_options;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    top_options *o = state->input;
+    switch (key) {
+    case 'V': puts("rws " RWS_VERSION); exit(0);
+    case ARGP_KEY_ARG:
+        (void)arg;
+        o->at = state->next - 1;
+        state->next = state->argc; /* the rest is the command's */
+        return 0;
+    case ARGP_KEY_END: return o->at ? 0 : rws_arguments_fail(state, "Which command? See rws --help.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
+    char  *out = NULL;
+    size_t size = 0;
+    FILE  *stream = open_memstream(&out, &size);
+    if (!stream) return (char *)text;
+    fputs("Commands:\n", stream);
+    for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-8s %s\n", rws_commands[i]->name, rws_commands[i]->help);
+    fputs("\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke, 2 for bad "
+          "input, 130 when stopped.",
+          stream);
+    fclose(stream);
+    return out;
+}
+
+static const rws_command *find(const char *name)
+{
+    for (int i = 0; rws_commands[i]; i++)
+        if (strcmp(rws_commands[i]->name, name) == 0) return rws_commands[i];
+    return NULL;
+}
+
+static const struct argp argp = {
+    .options = (const struct argp_option[]){{"version", 'V', 0, 0, "Print the version", -1}, {0}},
+    .parser = parse,
+    .args_doc = "COMMAND [ARGUMENT...]",
+    .doc = "Learns generative programs that branch, loop and recurse on random choices.\v ",
+    .help_filter = help_filter,
+};
+
+static rws_status dispatch(int argc, char **argv, rws_error *err)
+{
+    top_options      o = {0};
+    const rws_status status = rws_arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
+    if (status != RWS_OK) return status;
+    const rws_command *command = find(argv[o.at]);
+    if (!command) return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.", argv[o.at]);
+    return command->run(argc - o.at, argv + o.at, err);
+}
+
+int main(int argc, char **argv)
+{
+    rws_error  err = {{0}};
+    rws_status status = dispatch(argc, argv, &err);
+    if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))
+        status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
+    if (status != RWS_OK) rws_note("%s", err.text);
+    return status == RWS_STOPPED ? 130 : (int)status;
+}

@@ -1,0 +1,281 @@
+#include "cli/options.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options without a letter. */
+enum {
+    KEY_METHOD = 0x2000,
+    KEY_SHARDS,
+    KEY_EVAL_EVERY,
+    KEY_TEST,
+    KEY_OPTIMISER,
+    KEY_LR,
+    KEY_L2,
+    KEY_SCALAR,
+    KEY_SET,
+    KEY_RESUME,
+    KEY_JSON,
+};
+
+/* ---- the table: everything that goes into an rws_config */
+
+typedef enum { INT, COUNT, REAL, TEXT, FLAG } kind;
+
+typedef struct {
+    const char *name;
+    int         key;
+    kind        kind;
+    size_t      place; /* in rws_config */
+    uint64_t    min, max;
+    bool        free;  /* a resumed run may have another */
+} field;
+
+#define LARGE UINT64_C(1000000000000000)
+#define AT(member) offsetof(rws_config, member)
+
+static const field fields[] = {
+    {"method", KEY_METHOD, TEXT, AT(method), 0, 0, false},
+    {"particles", 'k', INT, AT(particles), 1, 10000000, false},
+    {"batch", 'b', INT, AT(batch), 1, 1000000, false},
+    {"iterations", 'n', COUNT, AT(iterations), 1, LARGE, true},
+    {"seed", 's', COUNT, AT(seed), 0, UINT64_MAX, false},
+    {"threads", 't', INT, AT(threads), 0, 1024, true},
+    {"shards", KEY_SHARDS, INT, AT(shards), 1, 1024, false},
+    {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, LARGE, false},
+    {"test", KEY_TEST, INT, AT(n_test), 1, 1000000, false},
+    {"optimiser", KEY_OPTIMISER, TEXT, AT(optimiser), 0, 0, false},
+    {"lr", KEY_LR, TEXT, AT(lr), 0, 0, false},
+    {"l2", KEY_L2, REAL, AT(l2), 0, 0, false},
+    {"scalar", KEY_SCALAR, FLAG, AT(scalar), 0, 0, false},
+};
+
+enum { N_FIELDS = sizeof fields / sizeof *fields };
+
+static const struct argp_option options[] = {
+    {"method", KEY_METHOD, "NAME", 0, "How phi learns (default ww); one of ", 1},
+    {"particles", 'k', "K", 0, "Particles per datum", 1},
+    {"batch", 'b', "B", 0, "Data per iteration", 1},
+    {"iterations", 'n', "N", 0, "Updates in all", 1},
+    {"seed", 's', "S", 0, "Of all random numbers (default 1)", 1},
+    {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
+
+    {"optimiser", KEY_OPTIMISER, "NAME", 0, "One of ", 2},
+    {"lr", KEY_LR, "SCHEDULE", 0,
+     "Learning rate: 1e-3, or with changes after some iterations: 1e-3,5000:/3 or 0,0-1000:1e-3", 2},
+    {"l2", KEY_L2, "WEIGHT", 0, "Of half the squared length of the parameters in the loss (default 0)", 2},
+
+    {"eval-every", KEY_EVAL_EVERY, "N", 0, "Iterations between two evaluations", 3},
+    {"test", KEY_TEST, "N", 0, "Test data for the metrics", 3},
+    {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
+    {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
+
+    {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
+    {"shards", KEY_SHARDS, "N", 0, "Parts of a batch that threads may take; the numbers depend on it", 4},
+    {"scalar", KEY_SCALAR, 0, 0, "Run every particle alone: slow, for finding mistakes", 4},
+    {0},
+};
+
+static const field *find_field(int key)
+{
+    for (int i = 0; i < N_FIELDS; i++)
+        if (fields[i].key == key) return &fields[i];
+    return NULL;
+}
+
+static uint64_t read_count(const field *f, const rws_config *c)
+{
+    const char *at = (const char *)c + f->place;
+    return f->kind == INT ? (uint64_t) * (const int *)at : f->kind == COUNT ? *(const uint64_t *)at : *(const bool *)at;
+}
+
+static const char *read_text(const field *f, const rws_config *c)
+{
+    const char *text = *(const char *const *)((const char *)c + f->place);
+    return text ? text : "";
+}
+
+/* ---- parsing */
+
+int rws_options_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static error_t parse_field(const field *f, char *text, rws_options *o, struct argp_state *state)
+{
+    char *at = (char *)&o->config + f->place, name[32];
+    snprintf(name, sizeof name, "--%s", f->name);
+    o->given |= UINT64_C(1) << (f - fields);
+    uint64_t count = 0;
+    error_t  error = 0;
+    switch (f->kind) {
+    case INT:
+        error = rws_arguments_count(state, name, text, f->min, f->max, &count);
+        *(int *)at = (int)count;
+        return error;
+    case COUNT: return rws_arguments_count(state, name, text, f->min, f->max, (uint64_t *)at);
+    case REAL: return rws_arguments_real(state, name, text, 0, 1e6, (double *)at);
+    case TEXT:
+        if (!text[0]) return rws_arguments_fail(state, "%s needs a value.", name);
+        *(const char **)at = text;
+        return 0;
+    case FLAG: *(bool *)at = true; return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse_set(char *text, rws_config *c, const struct argp_state *state)
+{
+    const int most = sizeof c->set / sizeof *c->set;
+    if (text[0] == '=' || !strchr(text, '='))
+        return rws_arguments_fail(state, "--set takes name=value, not \"%s\".", text);
+    if (c->n_set == most) return rws_arguments_fail(state, "--set can be given %d times at most.", most);
+    c->set[c->n_set++] = text;
+    return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    rws_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: *o = (rws_options){0}; return 0;
+    case KEY_SET: return parse_set(arg, &o->config, state);
+    case KEY_RESUME: o->resume = true; return 0;
+    case KEY_JSON: o->json = true; return 0;
+    case 'o':
+        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
+        o->out = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (o->config.model) return rws_arguments_extra(state, arg);
+        o->config.model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (o->resume && !o->out) return rws_arguments_fail(state, "--resume needs --out, the folder of the run.");
+        if (!o->config.model && !o->resume) return rws_arguments_fail(state, "Which model? `rws list` shows them.");
+        return 0;
+    default: {
+        const field *f = find_field(key);
+        return f ? parse_field(f, arg, o, state) : ARGP_ERR_UNKNOWN;
+    }
+    }
+}
+
+/* Names that can be typed come from the tables that define them. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    const field *f = find_field(key);
+    if (!f || (strcmp(f->name, "method") != 0 && strcmp(f->name, "optimiser") != 0)) return (char *)text;
+    const bool method = strcmp(f->name, "method") == 0;
+    size_t     size = 0;
+    char      *out = NULL;
+    FILE      *stream = open_memstream(&out, &size);
+    if (!stream) return (char *)text;
+    fputs(text, stream);
+    for (int i = 0; method ? rws_estimators[i] != NULL : rws_optimisers[i] != NULL; i++)
+        fprintf(stream, "%s%s", i ? ", " : "", method ? rws_estimators[i]->name : rws_optimisers[i]->name);
+    fclose(stream);
+    return out;
+}
+
+const struct argp rws_options_argp = {
+    .options = options, .parser = parse, .args_doc = "MODEL", .help_filter = help_filter};
+
+/* ---- what was given, and what a run has */
+
+bool rws_options_given(const rws_options *o, const char *name)
+{
+    for (int i = 0; i < N_FIELDS; i++)
+        if (strcmp(fields[i].name, name) == 0) return o->given >> i & 1;
+    RWS_CHECK(!"an option of the table");
+    return false;
+}
+
+static int threads_of(int threads)
+{
+    return threads ? threads : rws_options_cores();
+}
+
+void rws_options_fill(rws_options *o)
+{
+    if (!o->config.method) o->config.method = "ww";
+    if (!rws_options_given(o, "seed")) o->config.seed = 1;
+    o->config.threads = rws_options_given(o, "threads") ? threads_of(o->config.threads) : 1;
+}
+
+/* Two texts that mean the same schedule are the same. */
+static bool same_schedule(const char *a, const char *b)
+{
+    rws_schedule s, t;
+    if (rws_schedule_parse(a, &s, NULL) != RWS_OK || rws_schedule_parse(b, &t, NULL) != RWS_OK) return false;
+    bool same = s.start == t.start && s.n_changes == t.n_changes;
+    for (int i = 0; same && i < s.n_changes; i++)
+        same = s.change[i].from == t.change[i].from && s.change[i].to == t.change[i].to &&
+               s.change[i].rate == t.change[i].rate;
+    return same;
+}
+
+static rws_status compare(const field *f, const rws_config *given, const rws_config *run, const char *folder,
+                          rws_error *err)
+{
+    if (f->kind == TEXT) {
+        const char *a = read_text(f, given), *b = read_text(f, run);
+        if (strcmp(a, b) == 0 || (strcmp(f->name, "lr") == 0 && same_schedule(a, b))) return RWS_OK;
+        return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name, a, folder, b);
+    }
+    if (f->kind == REAL) {
+        const double a = *(const double *)((const char *)given + f->place);
+        const double b = *(const double *)((const char *)run + f->place);
+        if (a == b) return RWS_OK;
+        return rws_fail(err, RWS_BAD_INPUT, "--%s %g contradicts the run in %s, which has %g.", f->name, a, folder, b);
+    }
+    const uint64_t a = read_count(f, given), b = read_count(f, run);
+    if (a == b) return RWS_OK;
+    if (f->kind == FLAG)
+        return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", f->name, folder);
+    return rws_fail(err, RWS_BAD_INPUT, "--%s %" PRIu64 " contradicts the run in %s, which has %" PRIu64 ".", f->name,
+                    a, folder, b);
+}
+
+static bool same_value(const char *a, const char *b)
+{
+    char        *end_a, *end_b;
+    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
+}
+
+static rws_status compare_set(const char *text, const rws_config *run, const char *folder, rws_error *err)
+{
+    const size_t n = strcspn(text, "=") + 1;
+    for (int i = 0; i < run->n_set; i++) {
+        if (strncmp(run->set[i], text, n) != 0) continue;
+        if (same_value(text + n, run->set[i] + n)) return RWS_OK;
+        return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has %s.", text, folder,
+                        run->set[i]);
+    }
+    return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has no such setting.", text, folder);
+}
+
+rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
+                              rws_error *err)
+{
+    if (o->config.model && strcmp(o->config.model, run->model) != 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.", o->config.model,
+                        folder, run->model);
+    for (int i = 0; i < N_FIELDS; i++)
+        if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
+    for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));
+    *out = *run;
+    if (rws_options_given(o, "threads")) out->threads = threads_of(o->config.threads);
+    if (rws_options_given(o, "iterations")) out->iterations = o->config.iterations;
+    return RWS_OK;
+}

@@ -1,0 +1,74 @@
+#include "cli/report.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void rws_note(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("rws: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+json_t *rws_report_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+void rws_report_json(json_t *object)
+{
+    /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
+    RWS_CHECK(object);
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(object);
+}
+
+void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final)
+{
+    json_t *o = json_object();
+    if (final) json_object_set_new(o, "final", json_true());
+    json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
+    json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
+    for (int i = 0; i < m->n; i++)
+        json_object_set_new(o, rws_trainer_metric_name(t, i), rws_report_real(m->value[i]));
+    rws_report_json(o);
+}
+
+/* A number with its sign takes 12 columns: -1.23457e-05. */
+static int column(const rws_trainer *t, int i)
+{
+    const int n = (int)strlen(rws_trainer_metric_name(t, i));
+    return n > 12 ? n : 12;
+}
+
+void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds, bool heading)
+{
+    if (heading) {
+        printf("%10s  %10s", "iteration", "seconds");
+        for (int i = 0; i < m->n; i++) printf("  %*s", column(t, i), rws_trainer_metric_name(t, i));
+        putchar('\n');
+    }
+    printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
+    for (int i = 0; i < m->n; i++) printf("  %*.6g", column(t, i), m->value[i]);
+    putchar('\n');
+    fflush(stdout);
+}
+
+void rws_report_brief(const rws_trainer *t, const rws_measures *m, char *out, size_t size)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int i = 0; i < m->n && i < 2 && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s%s %.3g", i ? "  " : "", rws_trainer_metric_name(t, i),
+                                 m->value[i]);
+}

@@ -1,0 +1,33 @@
+/* report.h - results on stdout: JSON objects, one per line, or a table with aligned columns.
+ *
+ * The only file that knows how numbers are written. Progress and complaints go to stderr and are not its business, but
+ * for rws_note.
+ *
+ *     trainer -> measures -> [report] -> stdout
+ */
+#ifndef RWS_CLI_REPORT_H
+#define RWS_CLI_REPORT_H
+
+#include "run/run.h"
+
+#include <jansson.h>
+
+/* Prints "rws: " and a sentence on stderr. */
+void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A number as JSON has it: null if it is NaN or infinite. */
+json_t *rws_report_real(double value);
+
+/* Prints an object on a line of its own, at once, and frees it. */
+void rws_report_json(json_t *object);
+
+/* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last. */
+void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final);
+
+/* The same as a row of a table, under a heading if `heading`. */
+void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds, bool heading);
+
+/* The first metrics in few characters: "p_error 0.0123  q_error 0.2". */
+void rws_report_brief(const rws_trainer *t, const rws_measures *m, char *out, size_t size);
+
+#endif

@@ -1,0 +1,19 @@
+/* signals.h - Ctrl-C, politely: the first asks, the second is obeyed at once. */
+#ifndef RWS_CLI_SIGNALS_H
+#define RWS_CLI_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* From now on the first SIGINT or SIGTERM only sets the flag; a second one has its default action. */
+void rws_signals_catch(void);
+
+extern volatile sig_atomic_t rws_signals_caught;
+
+/* Cheap enough to be asked every iteration. */
+static inline bool rws_interrupted(void)
+{
+    return rws_signals_caught != 0;
+}
+
+#endif

@@ -1,0 +1,201 @@
+/* train.c - rws train: step, now and then evaluate and save, until the end or Ctrl-C. */
+#include "base/error.h"
+#include "cli/clock.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "run/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAVE_LEAST 5.0 /* seconds between two checkpoints, at least, */
+#define SAVE_MOST 60.0 /* and at most */
+
+typedef struct {
+    rws_options  options;
+    rws_trainer *trainer;
+    rws_folder  *folder; /* NULL without --out */
+    rws_progress progress;
+    rws_measures latest;
+    bool         heading;  /* the table has one */
+    double       seconds;  /* of training until `since`, evaluations and checkpoints left out */
+    double       since;    /* when training went on */
+    double       saved_at; /* 0: never */
+    uint64_t     saved;    /* iteration of the checkpoint */
+} session;
+
+/* ---- what happens between iterations; the clock of training stands still meanwhile */
+
+static void pause_training(session *s)
+{
+    s->seconds += rws_clock_now() - s->since;
+}
+
+static void continue_training(session *s)
+{
+    s->since = rws_clock_now();
+}
+
+static rws_status save(session *s, rws_error *err)
+{
+    RWS_TRY(rws_folder_save(s->folder, s->trainer, s->seconds, err));
+    s->saved_at = rws_clock_now();
+    s->saved = rws_trainer_iteration(s->trainer);
+    return RWS_OK;
+}
+
+static void report(session *s, bool final)
+{
+    char brief[128];
+    rws_progress_clear(&s->progress);
+    rws_report_brief(s->trainer, &s->latest, brief, sizeof brief);
+    rws_progress_note(&s->progress, "%s", brief);
+    if (s->options.json) {
+        rws_report_measures(s->trainer, &s->latest, s->seconds, final);
+    } else if (!final) {
+        rws_report_row(s->trainer, &s->latest, s->seconds, !s->heading);
+        s->heading = true;
+    }
+}
+
+static rws_status evaluate(session *s, bool last, rws_error *err)
+{
+    RWS_TRY(rws_trainer_evaluate(s->trainer, &s->latest, err));
+    report(s, false);
+    if (!s->folder) return RWS_OK;
+    RWS_TRY(rws_folder_record(s->folder, s->trainer, &s->latest, s->seconds, err));
+    if (last || !s->saved_at || rws_clock_now() - s->saved_at >= SAVE_LEAST) return save(s, err);
+    return RWS_OK;
+}
+
+/* ---- the loop */
+
+static rws_status stopped(session *s, rws_error *err)
+{
+    const uint64_t done = rws_trainer_iteration(s->trainer);
+    if (!s->folder)
+        return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; without --out nothing is kept.", done);
+    if (s->saved != done || !s->saved_at) RWS_TRY(save(s, err));
+    char more[48] = "";
+    /* A run that was given more iterations than its folder says must be given them again. */
+    if (s->options.resume && rws_options_given(&s->options, "iterations"))
+        snprintf(more, sizeof more, " --iterations %" PRIu64, rws_trainer_config(s->trainer)->iterations);
+    return rws_fail(err, RWS_STOPPED,
+                    "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out '%s' --resume%s", done,
+                    rws_trainer_config(s->trainer)->model, s->options.out, more);
+}
+
+static rws_status iterate(session *s, rws_error *err)
+{
+    const rws_config *c = rws_trainer_config(s->trainer);
+    rws_pace          pace = rws_pace_start();
+    for (uint64_t done = rws_trainer_iteration(s->trainer); done < c->iterations && !rws_interrupted();) {
+        RWS_TRY(rws_trainer_step(s->trainer, err));
+        done++;
+        const bool last = done == c->iterations, due = rws_pace_due(&pace);
+        if (done == 1 || done % c->eval_every == 0 || last) {
+            pause_training(s);
+            RWS_TRY(evaluate(s, last, err));
+            continue_training(s);
+        } else if (due && s->folder && rws_clock_now() - s->saved_at >= SAVE_MOST) {
+            pause_training(s);
+            RWS_TRY(save(s, err));
+            continue_training(s);
+        }
+        if (due) rws_progress_show(&s->progress, done);
+    }
+    return RWS_OK;
+}
+
+static rws_status train(session *s, rws_error *err)
+{
+    const rws_config *c = rws_trainer_config(s->trainer);
+    char              what[96];
+    snprintf(what, sizeof what, "%s on %s", c->method, rws_trainer_model(s->trainer)->name);
+    rws_progress_init(&s->progress, what, rws_trainer_iteration(s->trainer), c->iterations);
+    rws_signals_catch();
+
+    continue_training(s);
+    const rws_status status = iterate(s, err);
+    pause_training(s);
+    rws_progress_clear(&s->progress);
+    if (status != RWS_OK) {
+        const size_t n = strlen(err->text);
+        if (status == RWS_BROKEN && s->saved_at)
+            snprintf(err->text + n, sizeof err->text - n, " The checkpoint of iteration %" PRIu64 " is kept.",
+                     s->saved);
+        return status;
+    }
+    if (rws_trainer_iteration(s->trainer) < c->iterations) return stopped(s, err);
+    report(s, true);
+    return RWS_OK;
+}
+
+/* ---- beginning */
+
+static rws_status begin(session *s, rws_error *err)
+{
+    rws_options *o = &s->options;
+    rws_options_fill(o);
+    RWS_TRY(rws_trainer_new(&o->config, &s->trainer, err));
+    return o->out ? rws_folder_create(o->out, s->trainer, &s->folder, err) : RWS_OK;
+}
+
+static rws_status begin_again(session *s, rws_error *err)
+{
+    const rws_options *o = &s->options;
+    rws_config         stored, config;
+    RWS_TRY(rws_folder_open(o->out, &stored, &s->folder, err));
+    RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
+    RWS_TRY(rws_trainer_new(&config, &s->trainer, err));
+    if (!rws_folder_has_checkpoint(s->folder)) return RWS_OK;
+    RWS_TRY(rws_folder_load(s->folder, s->trainer, &s->seconds, err));
+    s->saved = rws_trainer_iteration(s->trainer);
+    s->saved_at = rws_clock_now();
+    return RWS_OK;
+}
+
+static rws_status finished(session *s, rws_error *err)
+{
+    RWS_TRY(rws_trainer_evaluate(s->trainer, &s->latest, err));
+    rws_note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
+             s->options.out, rws_trainer_iteration(s->trainer));
+    if (s->options.json) rws_report_measures(s->trainer, &s->latest, s->seconds, true);
+    else rws_report_row(s->trainer, &s->latest, s->seconds, true);
+    return RWS_OK;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
+    state->child_inputs[0] = state->input;
+    return 0;
+}
+
+static const struct argp argp = {
+    .parser = parse,
+    .doc = "Trains a model and its guide. MODEL is a name from `rws list`, or the path of a shared object.",
+    .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
+};
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    session s = {0};
+    RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s.options, err));
+    rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
+    if (status == RWS_OK) {
+        const bool over = rws_trainer_iteration(s.trainer) >= rws_trainer_config(s.trainer)->iterations;
+        status = over ? finished(&s, err) : train(&s, err);
+    }
+    rws_trainer_free(s.trainer);
+    rws_folder_close(s.folder);
+    return status;
+}
+
+const rws_command rws_command_train = {"train", "train a model by one of the methods", run};
