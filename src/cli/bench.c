@@ -106,7 +106,7 @@ static double measure_machine(void)
     double best = 0;
     for (int i = 0; i < 6; i++) { /* the first warms up */
         const double start = rws_clock_now();
-        rws_gemm_nn(N, N, N, m, N, m + N * N, N, m + 2 * N * N, N);
+        rws_gemm_nn(N, N, N, m, N, m + N * N, N, NULL, 0, m + 2 * N * N, N);
         const double rate = 2e-9 * N * N * N / (rws_clock_now() - start);
         if (i > 0 && rate > best) best = rate;
     }

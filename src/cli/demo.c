@@ -12,7 +12,6 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "figure/chart.h"
-#include "figure/style.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -24,7 +23,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define ITERATIONS 40000 /* of each training */
+#define ITERATIONS 20000 /* of each training */
 #define POINTS 100       /* of each curve */
 #define SEED 1
 
@@ -58,7 +57,7 @@ typedef struct {
 typedef struct {
     training     runs[N_RUNS];
     uint64_t     iterations;
-    _Atomic int  next; /* to be taken by a thread that is free, the last first: they take longest */
+    _Atomic int  next; /* in the queue, for a thread that is free */
     _Atomic bool stop; /* one has failed: the others need not go on */
 } demo;
 
@@ -105,7 +104,9 @@ static void train(demo *d, training *r)
 static void *worker(void *context)
 {
     demo *d = context;
-    for (int i; (i = atomic_fetch_sub(&d->next, 1)) >= 0;) train(d, &d->runs[i]);
+    /* many particles first: those trainings take longest, and none of them should be left over at the end */
+    for (int i; (i = atomic_fetch_add(&d->next, 1)) < N_RUNS;)
+        train(d, &d->runs[(N_PARTICLES - 1 - i / N_METHODS) * N_METHODS + i % N_METHODS]);
     return NULL;
 }
 
@@ -122,7 +123,6 @@ static rws_status train_all(demo *d, rws_error *err)
     pthread_t    threads[N_RUNS];
     const int    wanted = rws_options_cores() < N_RUNS ? rws_options_cores() : N_RUNS;
     int          n = 0;
-    d->next = N_RUNS - 1;
     rws_progress_init(&progress, "ws, ww and dww on gmm", 0, N_RUNS * d->iterations);
     while (n < wanted && pthread_create(&threads[n], NULL, worker, d) == 0) n++;
     if (n == 0) worker(d);
@@ -197,9 +197,11 @@ static void describe(const demo *d, int k, int metric, char *out, size_t size)
         return;
     }
     const training *runs = &d->runs[k * N_METHODS];
-    const double    least = final(&runs[first], metric);
-    snprintf(out, size, "%s (%.3g, %.1f times closer than %s)", rws_style_name(methods[first]), least,
-             final(&runs[second], metric) / least, rws_style_name(methods[second]));
+    const double    least = final(&runs[first], metric), ratio = final(&runs[second], metric) / least;
+    if (ratio < 1.1)
+        snprintf(out, size, "%s (%.3g, hardly ahead of %s)", methods[first], least, methods[second]);
+    else
+        snprintf(out, size, "%s (%.3g, %.1f times closer than %s)", methods[first], least, ratio, methods[second]);
 }
 
 static void print_table(const demo *d)
@@ -227,7 +229,7 @@ static void print_text(const demo *d, const char *path)
         char p[96], q[96];
         describe(d, k, P_ERROR, p, sizeof p);
         describe(d, k, Q_ERROR, q, sizeof q);
-        printf("With K = %d the best model is that of %s; the best posterior that of %s.\n", particles[k], p, q);
+        printf("With K = %d the best model is that of %s; the best posterior is that of %s.\n", particles[k], p, q);
     }
     printf("The curves are in %s\n", path);
 }

@@ -76,13 +76,14 @@ static void draw(const rws_progress *p, uint64_t done)
     const double share = p->total ? fmin(1, (double)done / (double)p->total) : 1;
     const double rate = p->weight > 0 ? p->rate / p->weight : 0;
     const int    columns = terminal_width() - 1; /* the last one would wrap the line */
-    char         left[32], head[160], tail[320], bar[3 * MAX_BAR + 16] = "", line[1024];
+    char         total[24], left[32], head[160], tail[320], bar[3 * MAX_BAR + 16] = "", line[1024];
+    const int    n_total = snprintf(total, sizeof total, "%" PRIu64, p->total);
     format_left(left, sizeof left, rate > 0 ? (double)(p->total - done) / rate : -1);
 
     /* What has no room is left out, the least needed first: the note, the name, the bar. */
     for (int wish = 0; wish < 3; wish++) {
-        const int n_head = snprintf(head, sizeof head, "%s%s%" PRIu64 "/%" PRIu64 " %3.0f%%", wish < 2 ? p->what : "",
-                                    wish < 2 ? "  " : "", done, p->total, floor(100 * share));
+        const int n_head = snprintf(head, sizeof head, "%s%s%*" PRIu64 "/%s %3.0f%%", wish < 2 ? p->what : "",
+                                    wish < 2 ? "  " : "", n_total, done, total, floor(100 * share));
         const int n_tail = snprintf(tail, sizeof tail, "%.*f it/s  %s left%s%s", rate >= 100 ? 0 : rate >= 1 ? 1 : 3,
                                     rate, left, wish < 1 && p->note[0] ? "  " : "", wish < 1 ? p->note : "");
         int       room = columns - n_head - n_tail - 4;
@@ -100,7 +101,7 @@ void rws_progress_show(rws_progress *p, uint64_t done)
 {
     if (!p->active) return;
     const double now = rws_clock_now(), passed = now - p->asked_at;
-    if (p->drawn && now - p->drawn_at < REDRAW) return;
+    if (now - p->drawn_at < REDRAW) return;
     if (passed > 0) {
         const double keep = exp(-passed / MEMORY);
         p->rate = keep * p->rate + (1 - keep) * (double)(done - p->asked_done) / passed;

@@ -2,7 +2,7 @@
 
 volatile sig_atomic_t rws_signals_caught;
 
-/* SA_RESETHAND resets only the signal that came: TERM after INT must end the program at once too. */
+/* SA_RESETHAND would reset only the signal that came: TERM after INT must end the program at once too. */
 static void caught(int number)
 {
     rws_signals_caught = number;
@@ -14,11 +14,7 @@ void rws_signals_catch(void)
 {
     struct sigaction action = {.sa_handler = caught, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    const int numbers[] = {SIGINT, SIGTERM};
-    for (int i = 0; i < 2; i++) {
-        /* A job that a script started with `&` ignores SIGINT, and should go on ignoring it. */
-        struct sigaction old;
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_IGN) continue;
-        sigaction(numbers[i], &action, NULL);
-    }
+    /* Also where a shell had SIGINT ignored, as for a script's `rws train … &`: that script may well send it. */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
 }

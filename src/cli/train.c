@@ -27,6 +27,7 @@ typedef struct {
     double       since;    /* when training went on */
     double       saved_at; /* 0: never */
     uint64_t     saved;    /* iteration of the checkpoint */
+    uint64_t     stored_iterations; /* of a resumed run, as its folder has them; else 0 */
 } session;
 
 /* ---- what happens between iterations; the clock of training stands still meanwhile */
@@ -83,8 +84,9 @@ static rws_status stopped(session *s, rws_error *err)
     if (s->saved != done || !s->saved_at) RWS_TRY(save(s, err));
     char more[48] = "";
     /* A run that was given more iterations than its folder says must be given them again. */
-    if (s->options.resume && rws_options_given(&s->options, "iterations"))
-        snprintf(more, sizeof more, " --iterations %" PRIu64, rws_trainer_config(s->trainer)->iterations);
+    const uint64_t iterations = rws_trainer_config(s->trainer)->iterations;
+    if (s->stored_iterations && s->stored_iterations != iterations)
+        snprintf(more, sizeof more, " --iterations %" PRIu64, iterations);
     return rws_fail(err, RWS_STOPPED,
                     "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out '%s' --resume%s", done,
                     rws_trainer_config(s->trainer)->model, s->options.out, more);
@@ -151,6 +153,7 @@ static rws_status begin_again(session *s, rws_error *err)
     const rws_options *o = &s->options;
     rws_config         stored, config;
     RWS_TRY(rws_folder_open(o->out, &stored, &s->folder, err));
+    s->stored_iterations = stored.iterations;
     RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
     RWS_TRY(rws_trainer_new(&config, &s->trainer, err));
     if (!rws_folder_has_checkpoint(s->folder)) return RWS_OK;

@@ -144,9 +144,7 @@ static void conditional_gumbel_forward(rws_call *c)
 static void conditional_gumbel_backward(rws_call *c)
 {
     float *g = rws_call_open(c, 0, c->dim);
-    if (g)
-#pragma omp simd
-        for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) g[i] += c->saved[i] * c->gout[i];
+    for (size_t i = 0; g && i < (size_t)c->n * (size_t)c->dim; i++) g[i] += c->saved[i] * c->gout[i];
     rws_call_close(c, 0, c->dim, g);
 }
 

@@ -55,23 +55,31 @@ static void concrete_density_forward(rws_call *c)
     const int    C = c->in[1].dim;
     const float *ls = rws_call_input(c, 0, C), *lp = rws_call_input(c, 1, C), *tau = rws_call_input(c, 2, 1);
     const float  constant = lgammaf((float)C);
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const size_t at = r * (size_t)C;
-        const float  t = tau[r];
-        float        sum = 0, top = -INFINITY, total = 0;
-        for (size_t i = at; i < at + (size_t)C; i++) {
-            const float y = lp[i] - t * ls[i];
-            c->saved[i] = y;
-            sum += lp[i] - (t + 1) * ls[i];
-            top = y > top ? y : top;
+    const size_t n = (size_t)c->n, dim = (size_t)C;
+    for (size_t r = 0; r < n; r++) {
+        const float *restrict s = ls + r * dim, *restrict p = lp + r * dim;
+        float *restrict y = c->saved + r * dim;
+        const float t = tau[r];
+        float       sum = 0, top = -INFINITY;
+#pragma omp simd reduction(+ : sum) reduction(max : top)
+        for (size_t j = 0; j < dim; j++) {
+            y[j] = p[j] - t * s[j];
+            sum += p[j] - (t + 1) * s[j];
+            top = y[j] > top ? y[j] : top;
         }
+        for (size_t j = 0; j < dim; j++) y[j] -= top;
+        c->out[r] = sum - (float)C * top;
+    }
+#pragma omp      simd
+    for (size_t i = 0; i < n * dim; i++) c->saved[i] = expf(c->saved[i]);
+    for (size_t r = 0; r < n; r++) {
+             float *restrict y = c->saved + r * dim;
+             float total = 0;
 #pragma omp simd reduction(+ : total)
-        for (size_t i = at; i < at + (size_t)C; i++) {
-            c->saved[i] = expf(c->saved[i] - top);
-            total += c->saved[i];
-        }
-        for (size_t i = at; i < at + (size_t)C; i++) c->saved[i] /= total;
-        c->out[r] = constant + (float)(C - 1) * logf(t) + sum - (float)C * (top + logf(total));
+        for (size_t j = 0; j < dim; j++) total += y[j];
+        const float scale = 1 / total;
+        for (size_t j = 0; j < dim; j++) y[j] *= scale;
+        c->out[r] += constant + (float)(C - 1) * logf(tau[r]) - (float)C * logf(total);
     }
 }
 

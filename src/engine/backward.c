@@ -96,6 +96,16 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
     }
 }
 
+/* Whether input s is all of another call's output, used once here, and has no gradient yet. */
+static bool is_whole(const rws_engine *e, const call *c, int s)
+{
+    const node *n = &e->nodes[c->source[s]];
+    if (n->param || c->c.in[s].row || e->calls[n->call].gradient || e->calls[n->call].c.n != c->c.n) return false;
+    for (int i = 0; i < c->c.n_in; i++)
+        if (i != s && c->source[i] == c->source[s]) return false;
+    return true;
+}
+
 static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradient)
 {
     rws_call *k = &c->c;
@@ -107,14 +117,19 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         if (c->source[s] == NONE) {
             gathered[s] = RWS_NEW0(&e->arena, float, (size_t)k->n *(size_t)k->in[s].dim);
             k->gin[s].data = gathered[s];
+        } else if (is_whole(e, c, s)) {
+            call *source = &e->calls[e->nodes[c->source[s]].call];
+            source->gradient = RWS_NEW(&e->arena, float, (size_t)k->n *(size_t)k->in[s].dim);
+            k->gin[s] = (rws_sink){.data = source->gradient, .fresh = true};
         } else {
-            k->gin[s] = (rws_sink){node_gradient(e, c->source[s], gradient), k->in[s].row};
+            k->gin[s] = (rws_sink){node_gradient(e, c->source[s], gradient), k->in[s].row, false};
         }
     }
     const rws_param *w = k->args.w, *b = k->args.b;
     k->gw = w && !k->args.tangent && groups >> w->group & 1 ? gradient + w->offset : NULL;
     k->gb = b && !k->args.tangent && groups >> b->group & 1 ? gradient + b->offset : NULL;
     k->op->backward(k);
+    for (int s = 0; s < k->n_in; s++) rws_call_clear(k, s); /* what the op has no gradient for */
     for (int s = 0; s < k->n_in; s++)
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }

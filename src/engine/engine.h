@@ -73,11 +73,9 @@ typedef struct {
     double *coef_q; /* log q of choices, and of all sites in a pass that is not pathwise */
     double *coef_r; /* log q of continuous values in a pathwise pass */
     double *coef_out[RWS_OUTPUTS];
-    double *work; /* RWS_SCORES_WORK times as many numbers as the datum with the most rows has rows, for weighing */
-    int     most;
+    double *l, *w, *L; /* for weighing: a number per row, per row and per datum */
+    double *work[2];   /* and two more per row */
 } rws_scores;
-
-#define RWS_SCORES_WORK 4
 
 typedef struct {
     uint64_t rows, particles, calls, flops;

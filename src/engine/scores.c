@@ -158,9 +158,10 @@ void scores_make(rws_engine *e)
         s->coef_out[i] = NULL;
         if (s->out[i]) s->coef_out[i] = RWS_NEW0(&e->arena, double, s->n);
     }
-    for (int d = 0; d < s->B; d++)
-        if ((int)(s->start[d + 1] - s->start[d]) > s->most) s->most = (int)(s->start[d + 1] - s->start[d]);
-    s->work = RWS_NEW(&e->arena, double, RWS_SCORES_WORK *(size_t)s->most);
+    s->l = RWS_NEW(&e->arena, double, s->n);
+    s->w = RWS_NEW(&e->arena, double, s->n);
+    s->L = RWS_NEW(&e->arena, double, s->B);
+    for (int i = 0; i < 2; i++) s->work[i] = RWS_NEW(&e->arena, double, s->n);
     s->coef_p = RWS_NEW0(&e->arena, double, s->n);
     s->coef_q = RWS_NEW0(&e->arena, double, s->n);
     s->coef_r = RWS_NEW0(&e->arena, double, s->n);

@@ -121,11 +121,11 @@ static uint32_t derive(mover *v, uint32_t id)
     case RWS_TANGENT_APPLY:
         return record(e, &rws_op_apply_tangent, (rws_op_args){.k = n.args.k}, (uint32_t[]){id, d[0]}, 2, n.dim);
     case RWS_TANGENT_SOFTMAX: {
-        const uint32_t p = record(e, &rws_op_apply, (rws_op_args){.k = RWS_EXP}, &id, 1, n.dim),
-                       weighted = mul(e, p, d[0]);
-        const uint32_t mean = record(e, &rws_op_sum, (rws_op_args){0}, &weighted, 1, 1);
+        const uint32_t mean = record(e, &rws_op_softmax_dot, (rws_op_args){0}, (uint32_t[]){n.in[0], d[0]}, 2, 1);
         return record(e, &rws_op_sub, (rws_op_args){0}, (uint32_t[]){d[0], mean}, 2, n.dim);
     }
+    case RWS_TANGENT_LOG_SUM_EXP:
+        return record(e, &rws_op_softmax_dot, (rws_op_args){0}, (uint32_t[]){n.in[0], d[0]}, 2, 1);
     case RWS_TANGENT_PICK: return record(e, &rws_op_pick, (rws_op_args){0}, (uint32_t[]){d[0], n.in[1]}, 2, 1);
     case RWS_TANGENT_FIRST: return d[0];
     case RWS_TANGENT_SLOPE: return mul(e, node_leaf(e, n.level, n.dim, n.saved), d[0]);

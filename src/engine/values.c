@@ -106,9 +106,5 @@ rws_var rws_pick(rws_run *r, rws_var a, rws_var index)
 
 rws_var rws_log_sum_exp(rws_run *r, rws_var a)
 {
-    rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    /* a_m - log softmax(a)_m at the largest a_m, where nothing cancels */
-    const rws_var m = rws_argmax(r, a);
-    return rws_returns(r, rws_sub(r, rws_pick(r, a, m), rws_pick(r, rws_log_softmax(r, a), m)));
+    return unary(r, &rws_op_log_sum_exp, (rws_op_args){0}, a, 1);
 }

@@ -19,15 +19,11 @@ static void program(rws_run *r, void *method)
     rws_site_term(r, RWS_TERM_P, m->model->relaxed(r, m->state, log_s, tau, pass->relaxation));
 }
 
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
-    (void)m;
-    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = -share * d->w[i];
-}
-
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, weigh_datum);
+    (void)m;
+    rws_weigh(s, share, tally);
+    for (int i = 0; i < s->n; i++) s->coef_q[i] = -share * s->w[i];
 }
 
 const rws_estimator rws_estimator_concrete = {

@@ -36,16 +36,14 @@ static double reduce(rws_reduction how, const double *v, int first, int end, dou
     return how.scale * (top + log(c / n));
 }
 
-void rws_control_weigh(const rws_method *m, rws_reduction how, rws_scores *s, double share, rws_tally *tally)
+void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, NULL);
+    rws_weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) {
         const int first = (int)s->start[d], end = (int)s->start[d + 1];
-        double    L = -INFINITY;
-        for (int i = first; i < end; i++) L = rws_log_add(L, s->log_p[i] - s->log_q[i]);
-        L -= log(s->K);
+        if (s->L[d] == -INFINITY) continue;
         reduce(how, s->out[RWS_OUT_V], first, end, s->coef_out[RWS_OUT_V]);
-        const double signal = L - reduce(how, s->out[RWS_OUT_V_TILDE], first, end, s->coef_out[RWS_OUT_V_TILDE]);
+        const double signal = s->L[d] - reduce(how, s->out[RWS_OUT_V_TILDE], first, end, s->coef_out[RWS_OUT_V_TILDE]);
         for (int i = first; i < end; i++) {
             s->coef_q[i] = share * signal - s->coef_p[i];
             s->coef_out[RWS_OUT_V][i] *= share;

@@ -28,7 +28,7 @@ const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
 /* Runs guide and model, then v on g and on g~. */
 void rws_control_program(rws_run *r, const rws_method *m, rws_var (*v)(rws_run *r, const rws_method *m, rws_var g));
 
-void rws_control_weigh(const rws_method *m, rws_reduction how, rws_scores *s, double share, rws_tally *tally);
+void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally);
 
 /* The second backward. `by_scale` gets the derivative of -J by the scale of the reduction; may be NULL. */
 rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, const float *direction, float *gradient,

@@ -6,20 +6,16 @@
 
 static void weigh_theta(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, NULL);
-}
-
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
     (void)m;
-    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = share * d->w[i];
+    rws_weigh(s, share, tally);
 }
 
 static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    (void)tally; /* evidence and ess are those of the guide's own particles */
+    (void)m, (void)tally; /* evidence and ess are those of the guide's own particles */
     rws_tally unused = {0};
-    rws_weigh_each(m, s, share, &unused, weigh_datum);
+    rws_weigh(s, share, &unused);
+    for (int i = 0; i < s->n; i++) s->coef_q[i] = share * s->w[i];
 }
 
 const rws_estimator rws_estimator_dww = {

@@ -14,11 +14,11 @@
     .mode = RWS_WAKE, .pathwise = true, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
     .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)
 
-/* signal: of one particle of row i */
-static inline void rws_iwae_row(rws_scores *s, const rws_datum *d, int i, double share, double signal)
+/* signal: of one particle of row i, or anything if the datum is impossible */
+static inline void rws_iwae_row(rws_scores *s, uint32_t i, double share, double signal)
 {
-    s->coef_q[d->first + i] = share * (d->count[i] * signal - d->w[i]);
-    s->coef_r[d->first + i] = -share * d->w[i];
+    s->coef_q[i] = share * (s->count[i] * signal - s->w[i]);
+    s->coef_r[i] = -share * s->w[i];
 }
 
 #endif

@@ -21,19 +21,13 @@ static void program(rws_run *r, void *method)
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     const double sd = sqrt(m->memory[VARIANCE]), divide = sd > 1 ? sd : 1;
-    rws_weigh_each(m, s, share, tally, NULL);
+    rws_weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) {
-        const int first = (int)s->start[d], end = (int)s->start[d + 1];
-        double    L = -INFINITY;
-        for (int i = first; i < end; i++)
-            if (s->log_p[i] > -INFINITY) L = rws_log_add(L, s->log_p[i] - s->log_q[i] + log(s->count[i]));
-        L -= log(s->K);
-        if (L == -INFINITY) continue;
-        const double error = L - s->out[BASELINE][first], signal = (error - m->memory[MEAN]) / divide;
-        for (int i = first; i < end; i++) {
-            s->coef_q[i] = share * s->count[i] * signal - s->coef_p[i];
-            s->coef_r[i] = -s->coef_p[i];
-        }
+        if (s->L[d] == -INFINITY) continue;
+        const uint32_t first = s->start[d];
+        const double   error = s->L[d] - s->out[BASELINE][first];
+        for (uint32_t i = first; i < s->start[d + 1]; i++)
+            rws_iwae_row(s, i, share, (error - m->memory[MEAN]) / divide);
         s->coef_out[BASELINE][first] = 2 * share * error; /* the baseline is one number for all rows of the datum */
         tally->signal += error;
         tally->signal2 += error * error;

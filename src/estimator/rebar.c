@@ -37,7 +37,7 @@ static rws_reduction reduction(const rws_method *m)
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_control_weigh(m, reduction(m), s, share, tally);
+    rws_control_weigh(reduction(m), s, share, tally);
 }
 
 static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,

@@ -1,15 +1,13 @@
 /* reinforce.c - the score-function gradient of the bound: signal L, no baseline. */
 #include "estimator/iwae.h"
 
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
-    (void)m;
-    for (int i = 0; i < d->n; i++) rws_iwae_row(s, d, i, share, d->L);
-}
-
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, weigh_datum);
+    (void)m;
+    rws_weigh(s, share, tally);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++)
+            rws_iwae_row(s, i, share, s->L[d]);
 }
 
 const rws_estimator rws_estimator_reinforce = {

@@ -20,7 +20,8 @@ static const rws_reduction mean = {.scale = 1};
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_control_weigh(m, mean, s, share, tally);
+    (void)m;
+    rws_control_weigh(mean, s, share, tally);
 }
 
 static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,

@@ -1,18 +1,16 @@
 /* rloo.c - the bound's gradient against the log-mean weight of the other particles: signal L - log mean_{j != k} w_j. */
 #include "estimator/iwae.h"
 
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
-    (void)m;
-    double *log_rest = s->work + 2 * s->most;
-    rws_leave_one_out(d, false, log_rest, log_rest + s->most);
-    for (int i = 0; i < d->n; i++) /* where all others are impossible there is nothing to compare with */
-        rws_iwae_row(s, d, i, share, log_rest[i] == -INFINITY ? 0 : d->L - log_rest[i] + log(d->K - 1));
-}
-
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, weigh_datum);
+    (void)m;
+    const double log_others = log(s->K - 1);
+    double      *log_rest = s->work[0];
+    rws_weigh(s, share, tally);
+    rws_leave_one_out(s, false, log_rest);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) /* nothing to compare with: 0 */
+            rws_iwae_row(s, i, share, log_rest[i] == -INFINITY ? 0 : s->L[d] - log_rest[i] + log_others);
 }
 
 const rws_estimator rws_estimator_rloo = {

@@ -8,23 +8,20 @@
  */
 #include "estimator/iwae.h"
 
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
-    double *log_rest = s->work + 2 * s->most;
-    rws_leave_one_out(d, true, log_rest, log_rest + s->most);
-    const double log_K = m->set.vimco_no_logK ? 0 : log(d->K);
-    for (int i = 0; i < d->n; i++) {
-        const double baseline = log_rest[i] - log_K;
-        double       signal = d->L - baseline;
-        if (m->set.vimco_air_ref) signal = (d->l[i] == -INFINITY ? 0 : d->l[i] - baseline) / d->K;
-        if (baseline == -INFINITY) signal = 0; /* all others impossible: nothing to compare with */
-        rws_iwae_row(s, d, i, share, signal);
-    }
-}
-
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, weigh_datum);
+    const double log_K = m->set.vimco_no_logK ? 0 : log(s->K);
+    double      *log_rest = s->work[0];
+    rws_weigh(s, share, tally);
+    rws_leave_one_out(s, true, log_rest);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) {
+            const double baseline = log_rest[i] - log_K;
+            double       signal = s->L[d] - baseline;
+            if (m->set.vimco_air_ref) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
+            if (baseline == -INFINITY) signal = 0; /* all others impossible: nothing to compare with */
+            rws_iwae_row(s, i, share, signal);
+        }
 }
 
 const rws_estimator rws_estimator_vimco = {

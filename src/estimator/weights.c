@@ -1,93 +1,100 @@
-#include "base/vecmath.h"
 #include "estimator/weights.h"
 
-bool rws_datum_weigh(const rws_scores *s, const double *log_q, int d, double *l, double *w, rws_datum *out,
-                     rws_tally *tally)
-{
-    const int first = (int)s->start[d], n = (int)s->start[d + 1] - first;
-    double    top = -INFINITY, total = 0, squares = 0;
-    for (int i = 0; i < n; i++) {
-        const double log_p = s->log_p[first + i];
-        l[i] = log_p == -INFINITY ? -INFINITY : log_p - log_q[first + i];
-        if (l[i] > top) top = l[i];
-    }
-    tally->n_data++;
-    if (top == -INFINITY) {
-        tally->impossible++;
-        return false;
-    }
-#pragma omp simd
-    for (int i = 0; i < n; i++) w[i] = exp(l[i] - top);
-    for (int i = 0; i < n; i++) {
-        const double one = w[i];
-        w[i] *= s->count[first + i];
-        total += w[i];
-        squares += w[i] * one;
-    }
-    for (int i = 0; i < n; i++) w[i] *= 1 / total;
-    *out = (rws_datum){first, n, s->K, top + log(total / s->K), l, w, s->count + first};
-    tally->log_evidence += out->L;
-    tally->ess += total * total / squares;
-    return true;
-}
+#include "base/vecmath.h"
 
-void rws_weigh_each(const rws_method *m, rws_scores *s, double share, rws_tally *tally, rws_datum_function f)
+/* Exponentials and logarithms are taken of whole tables at once, which vectorises; sums are per datum in between. */
+void rws_weigh(rws_scores *s, double share, rws_tally *tally)
 {
+    const size_t n = (size_t)s->n;
+    for (size_t i = 0; i < n; i++) s->l[i] = s->log_p[i] == -INFINITY ? -INFINITY : s->log_p[i] - s->log_d[i];
     for (int d = 0; d < s->B; d++) {
-        rws_datum datum;
-        if (!rws_datum_weigh(s, s->log_d, d, s->work, s->work + s->most, &datum, tally)) continue;
-        for (int i = 0; i < datum.n; i++) s->coef_p[datum.first + i] = share * datum.w[i];
-        if (f) f(m, &datum, share, s);
+        double top = -INFINITY;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = s->l[i] > top ? s->l[i] : top;
+        s->L[d] = top;
+        const double shift = top == -INFINITY ? 0 : top;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) s->w[i] = s->l[i] - shift;
+    }
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) s->w[i] = exp(s->w[i]);
+    tally->n_data += (uint64_t)s->B;
+    for (int d = 0; d < s->B; d++) {
+        double total = 0, squares = 0;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+            const double one = s->w[i];
+            s->w[i] *= s->count[i];
+            total += s->w[i];
+            squares += s->w[i] * one;
+        }
+        if (total == 0) {
+            tally->impossible++;
+            continue;
+        }
+        const double scale = 1 / total;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+            s->w[i] *= scale;
+            s->coef_p[i] = share * s->w[i];
+        }
+        s->L[d] += log(total / s->K);
+        tally->log_evidence += s->L[d];
+        tally->ess += total * total / squares;
     }
 }
 
-/* log of the sum of the weights of all particles but one of row i, by its own largest weight: for the rare row without
- * which nothing is left on the scale of the whole. */
-static double log_others(const rws_datum *d, int i)
+/* log of the sum of the weights of all particles but one of row `without` of a datum, on the scale of its own largest
+ * weight; and the same with the geometric mean of those weights added. */
+static double log_others(const rws_scores *s, int d, uint32_t without, bool with_geometric)
 {
-    double top = -INFINITY, total = 0;
-    for (int j = 0; j < d->n; j++)
-        if ((j != i || d->count[j] > 1) && d->l[j] > top) top = d->l[j];
+    double top = -INFINITY, total = 0, mean = 0;
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
+        if ((i != without || s->count[i] > 1) && s->l[i] > top) top = s->l[i];
     if (top == -INFINITY) return top;
-    for (int j = 0; j < d->n; j++) total += (d->count[j] - (j == i)) * exp(d->l[j] - top);
-    return top + log(total);
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+        const double others = (double)s->count[i] - (i == without);
+        total += others * exp(s->l[i] - top);
+        if (others > 0) mean += others * s->l[i] / (s->K - 1);
+    }
+    const double log_sum = top + log(total);
+    return with_geometric ? rws_log_add(log_sum, mean) : log_sum;
 }
 
-/* Sums from both ends, so that nothing is ever subtracted: neither a dominating weight nor one of -inf does harm. Weights
- * are on the scale of their total; at most one row can make up nearly all of it. */
-void rws_leave_one_out(const rws_datum *d, bool with_geometric, double *log_rest, double *work)
+/* Sums run from both ends of a datum, so that nothing is ever subtracted: neither a dominating weight nor one of -inf
+ * does harm. Weights are on the scale of their total; the one row that may make up nearly all of it is done over. */
+void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
 {
-    const double log_total = d->L + log(d->K);
-    double       before = 0, l_before = 0, after = 0, l_after = 0;
-    double      *mean = work; /* of the others' log-weights */
-    for (int i = 0; i < d->n; i++) {
-        const double one = d->w[i] / d->count[i], others = d->count[i] - 1.0;
-        log_rest[i] = before + others * one;
-        mean[i] = l_before + (others > 0 ? others * d->l[i] : 0);
-        before += d->w[i];
-        l_before += d->count[i] * d->l[i];
+    double      *mean = s->work[1]; /* of the others' log-weights, less the log of the total */
+    const double share = 1.0 / (s->K - 1);
+    for (int d = 0; d < s->B; d++) {
+        const double log_total = s->L[d] + log(s->K);
+        double       before = 0, l_before = 0, after = 0, l_after = 0;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+            const double others = s->count[i] - 1.0;
+            log_rest[i] = before + others * s->w[i] / s->count[i];
+            mean[i] = l_before + (others > 0 ? others * s->l[i] : 0);
+            before += s->w[i];
+            l_before += s->count[i] * s->l[i];
+        }
+        for (uint32_t i = s->start[d + 1]; i-- > s->start[d];) {
+            log_rest[i] += after;
+            mean[i] = share * (mean[i] + l_after) - log_total;
+            after += s->w[i];
+            l_after += s->count[i] * s->l[i];
+        }
     }
-    for (int i = d->n - 1; i >= 0; i--) {
-        log_rest[i] += after;
-        mean[i] += l_after;
-        after += d->w[i];
-        l_after += d->count[i] * d->l[i];
-    }
-    int lone = -1; /* the row without which next to nothing is left */
-    for (int i = 0; i < d->n; i++)
-        if (log_rest[i] < 1e-200) lone = i;
+    const size_t n = (size_t)s->n;
     if (with_geometric) {
-        const double share = 1.0 / (d->K - 1);
 #pragma omp simd
-        for (int i = 0; i < d->n; i++) log_rest[i] += exp(share * mean[i] - log_total);
+        for (size_t i = 0; i < n; i++) mean[i] = exp(mean[i]);
+    }
+    double *sum = s->work[0] == log_rest ? mean : s->work[0];
+    for (size_t i = 0; i < n; i++) sum[i] = log_rest[i] + (with_geometric ? mean[i] : 0);
+    for (int d = 0; d < s->B; d++) {
+        const double log_total = s->L[d] + log(s->K);
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
+            log_rest[i] = log_rest[i] > 1e-200 ? log_total : NAN; /* NAN: to be done over */
     }
 #pragma omp simd
-    for (int i = 0; i < d->n; i++) log_rest[i] = log_total + log(log_rest[i]);
-    if (lone < 0) return;
-    log_rest[lone] = log_others(d, lone);
-    if (!with_geometric) return;
-    double l_total = 0;
-    for (int j = 0; j < d->n; j++)
-        if (j != lone) l_total += d->count[j] * d->l[j];
-    log_rest[lone] = rws_log_add(log_rest[lone], l_total / (d->K - 1));
+    for (size_t i = 0; i < n; i++) log_rest[i] += log(sum[i]);
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
+            if (isnan(log_rest[i])) log_rest[i] = log_others(s, d, i, with_geometric);
 }

@@ -6,7 +6,8 @@
 
 static void weigh_wake(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, NULL);
+    (void)m;
+    rws_weigh(s, share, tally);
 }
 
 static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_tally *tally)

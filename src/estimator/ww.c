@@ -4,15 +4,11 @@
  */
 #include "estimator/weights.h"
 
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
-    const double baseline = m->set.ww_baseline ? 1.0 / d->K : 0;
-    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = share * (d->w[i] - d->count[i] * baseline);
-}
-
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, weigh_datum);
+    const double baseline = m->set.ww_baseline ? share / s->K : 0;
+    rws_weigh(s, share, tally);
+    for (int i = 0; i < s->n; i++) s->coef_q[i] = share * s->w[i] - s->count[i] * baseline;
 }
 
 const rws_estimator rws_estimator_ww = {

@@ -1,15 +1,11 @@
 /* wws.c - wake-wake-sleep: phi's gradient is half of ww's and half of ws's. The wake half waits for the sleep half. */
 #include "estimator/sleep.h"
 
-static void weigh_datum(const rws_method *m, const rws_datum *d, double share, rws_scores *s)
-{
-    (void)m;
-    for (int i = 0; i < d->n; i++) s->coef_q[d->first + i] = 0.5 * share * d->w[i];
-}
-
 static void weigh_wake(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    rws_weigh_each(m, s, share, tally, weigh_datum);
+    (void)m;
+    rws_weigh(s, share, tally);
+    for (int i = 0; i < s->n; i++) s->coef_q[i] = 0.5 * share * s->w[i];
 }
 
 static void weigh_sleep(const rws_method *m, rws_scores *s, double share, rws_tally *tally)

@@ -16,7 +16,7 @@ const rws_op *const rws_ops[] = {
     &rws_op_concat,
     &rws_op_slice,
     &rws_op_sum,
-    &rws_op_log_softmax,
+    &rws_op_log_softmax, &rws_op_log_sum_exp, &rws_op_softmax_dot,
     &rws_op_pick,
     &rws_op_dense,
     &rws_op_embed,

@@ -1,8 +1,8 @@
 /* store.h - the measures of runs in an SQLite file, for other programs to read and for several runs to share.
  *
  *     metrics(run, iteration, name -> seconds, value)    one row for each number; NULL for a NaN
- *     runs(run -> config, host, version, started,        one row for each run: config is config.json, host, version and
- *          iteration, seconds)                           started are those of its first evaluation
+ *     runs(run -> config, host, version, started,        one row for each run: config.json, where and when it began,
+ *          iteration, seconds)                           and how far it has got
  *
  * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and a file that was
  * moved away is missed at the next evaluation instead of being written to where nobody looks. The journal is SQLite's

@@ -29,11 +29,33 @@ static bool direct(const rws_call *c, int s, int dim)
     return !c->gin[s].row && c->in[s].dim == dim;
 }
 
+void rws_call_clear(rws_call *c, int s)
+{
+    rws_sink *g = &c->gin[s];
+    if (g->fresh) memset(g->data, 0, (size_t)c->n * (size_t)c->in[s].dim * sizeof(float));
+    g->fresh = false;
+}
+
+float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh)
+{
+    *fresh = false;
+    if (!c->gin[s].data) return NULL;
+    if (direct(c, s, dim)) {
+        *fresh = c->gin[s].fresh;
+        c->gin[s].fresh = false;
+        return c->gin[s].data;
+    }
+    rws_call_clear(c, s);
+    *fresh = true;
+    return RWS_NEW(c->arena, float, (size_t)c->n *(size_t)dim);
+}
+
 float *rws_call_open(rws_call *c, int s, int dim)
 {
-    if (!c->gin[s].data) return NULL;
-    if (direct(c, s, dim)) return c->gin[s].data;
-    return RWS_NEW0(c->arena, float, (size_t)c->n *(size_t)dim);
+    bool   fresh;
+    float *g = rws_call_claim(c, s, dim, &fresh);
+    if (fresh) memset(g, 0, (size_t)c->n * (size_t)dim * sizeof(float));
+    return g;
 }
 
 void rws_call_close(rws_call *c, int s, int dim, float *gradient)

@@ -14,23 +14,30 @@ static void dense_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
     float       *out = c->out;
-    for (size_t r = 0; r < n; r++) {
-        if (c->b) memcpy(out + r * dim, c->b, dim * sizeof(float));
-        else memset(out + r * dim, 0, dim * sizeof(float));
+    const float *from = c->b; /* what the product is added to: the bias, or once there are addends, all of it */
+    int          step = 0;
+    if (c->n_in > 1 || !c->in[0].data) {
+        for (size_t r = 0; r < n; r++) {
+            if (c->b) memcpy(out + r * dim, c->b, dim * sizeof(float));
+            else memset(out + r * dim, 0, dim * sizeof(float));
+        }
+        from = out;
+        step = c->dim;
     }
     for (int s = 1; s < c->n_in; s++) {
         const rws_view *v = &c->in[s];
         for (size_t r = 0; r < n; r++) {
-            const float *restrict from = v->data + (v->row ? v->row[r] : r) * dim;
+            const float *restrict add = v->data + (v->row ? v->row[r] : r) * dim;
             float *restrict to = out + r * dim;
 #pragma omp simd
-            for (size_t j = 0; j < dim; j++) to[j] += from[j];
+            for (size_t j = 0; j < dim; j++) to[j] += add[j];
         }
     }
     if (c->in[0].data) {
-        const int n_x = c->in[0].dim;
+        const int    n_x = c->in[0].dim;
+        const float *wt = c->wt + (size_t)c->args.offset * dim;
         c->kept = rws_call_input(c, 0, n_x);
-        rws_gemm_nn(c->n, c->dim, n_x, c->kept, n_x, c->wt + (size_t)c->args.offset * dim, c->dim, out, c->dim);
+        rws_gemm_nn(c->n, c->dim, n_x, c->kept, n_x, wt, c->dim, from, step, out, c->dim);
     }
     if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, n * dim, out, out);
 }
@@ -40,11 +47,9 @@ static void dense_backward(rws_call *c)
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
     const float *dy = c->gout;
     if (c->args.k != RWS_LINEAR) {
-        float *slope = RWS_NEW(c->arena, float, n *dim);
-        rws_function_slope((rws_function)c->args.k, n * dim, c->out, slope);
-#pragma omp simd
-        for (size_t i = 0; i < n * dim; i++) slope[i] *= c->gout[i];
-        dy = slope;
+        float *before = RWS_NEW(c->arena, float, n *dim); /* the function */
+        rws_function_slope((rws_function)c->args.k, n * dim, c->out, c->gout, before);
+        dy = before;
     }
     if (c->gb)
         for (size_t r = 0; r < n; r++) {
@@ -55,16 +60,17 @@ static void dense_backward(rws_call *c)
         }
     for (int s = 1; s < c->n_in; s++) {
         float *g = rws_call_open(c, s, c->dim);
-        if (g)
-#pragma omp simd
-            for (size_t i = 0; i < n * dim; i++) g[i] += dy[i];
+        for (size_t i = 0; g && i < n * dim; i++) g[i] += dy[i];
         rws_call_close(c, s, c->dim, g);
     }
     if (!c->in[0].data) return;
     const int n_x = c->in[0].dim;
     if (c->gw) rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy});
-    float *gx = rws_call_open(c, 0, n_x);
-    if (gx) rws_gemm_nn(c->n, n_x, c->dim, dy, c->dim, c->w + c->args.offset, c->args.w->cols, gx, n_x);
+    bool   fresh;
+    float *gx = rws_call_claim(c, 0, n_x, &fresh);
+    if (gx)
+        rws_gemm_nn(c->n, n_x, c->dim, dy, c->dim, c->w + c->args.offset, c->args.w->cols, fresh ? NULL : gx, n_x, gx,
+                    n_x);
     rws_call_close(c, 0, n_x, gx);
 }
 

@@ -3,7 +3,7 @@
 #include "base/vecmath.h"
 #include "tensor/op.h"
 
-/* One loop per function, so that each vectorises; x, y and the result are the only memory touched. */
+/* One loop per function, so that each vectorises. */
 #define EACH(expression)                                   \
     do {                                                   \
         _Pragma("omp simd") for (size_t i = 0; i < n; i++) \
@@ -27,32 +27,32 @@ void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
     RWS_CHECK(!"a known function");
 }
 
-void rws_function_slope(rws_function f, size_t n, const float *y, float *slope)
+void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out)
 {
     switch (f) {
-    case RWS_LINEAR: EACH(slope[i] = 1); return;
-    case RWS_TANH: EACH(slope[i] = 1 - y[i] * y[i]); return;
-    case RWS_RELU: EACH(slope[i] = y[i] > 0 ? 1 : 0); return;
-    case RWS_ELU: EACH(slope[i] = y[i] > 0 ? 1 : y[i] + 1); return;
-    case RWS_SIGMOID: EACH(slope[i] = y[i] * (1 - y[i])); return;
-    case RWS_SOFTPLUS: EACH(slope[i] = -expm1f(-y[i])); return;
-    case RWS_EXP: EACH(slope[i] = y[i]); return;
-    case RWS_LOG: EACH(slope[i] = expf(-y[i])); return;
+    case RWS_LINEAR: EACH(out[i] = g[i]); return;
+    case RWS_TANH: EACH(out[i] = g[i] * (1 - y[i] * y[i])); return;
+    case RWS_RELU: EACH(out[i] = y[i] > 0 ? g[i] : 0); return;
+    case RWS_ELU: EACH(out[i] = y[i] > 0 ? g[i] : g[i] * (y[i] + 1)); return;
+    case RWS_SIGMOID: EACH(out[i] = g[i] * y[i] * (1 - y[i])); return;
+    case RWS_SOFTPLUS: EACH(out[i] = -g[i] * expm1f(-y[i])); return;
+    case RWS_EXP: EACH(out[i] = g[i] * y[i]); return;
+    case RWS_LOG: EACH(out[i] = g[i] * expf(-y[i])); return;
     }
     RWS_CHECK(!"a known function");
 }
 
-void rws_function_bend(rws_function f, size_t n, const float *y, float *bend)
+void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out)
 {
     switch (f) {
     case RWS_LINEAR:
-    case RWS_RELU: EACH(bend[i] = 0 * y[i]); return;
-    case RWS_TANH: EACH(bend[i] = -2 * y[i]); return;
-    case RWS_ELU: EACH(bend[i] = y[i] > 0 ? 0 : 1); return;
-    case RWS_SIGMOID: EACH(bend[i] = 1 - 2 * y[i]); return;
-    case RWS_SOFTPLUS: EACH(bend[i] = expf(-y[i])); return;
-    case RWS_EXP: EACH(bend[i] = 1 + 0 * y[i]); return;
-    case RWS_LOG: EACH(bend[i] = -expf(-y[i])); return;
+    case RWS_RELU: EACH(out[i] = 0); return;
+    case RWS_TANH: EACH(out[i] = -2 * g[i] * y[i]); return;
+    case RWS_ELU: EACH(out[i] = y[i] > 0 ? 0 : g[i]); return;
+    case RWS_SIGMOID: EACH(out[i] = g[i] * (1 - 2 * y[i])); return;
+    case RWS_SOFTPLUS: EACH(out[i] = g[i] * expf(-y[i])); return;
+    case RWS_EXP: EACH(out[i] = g[i]); return;
+    case RWS_LOG: EACH(out[i] = -g[i] * expf(-y[i])); return;
     }
     RWS_CHECK(!"a known function");
 }

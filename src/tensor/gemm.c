@@ -1,6 +1,7 @@
 #include "tensor/gemm.h"
 
 #include <cblas.h>
+#include <string.h>
 
 _Thread_local uint64_t rws_gemm_flops;
 
@@ -24,9 +25,9 @@ typedef float v8 __attribute__((vector_size(32), aligned(4)));
 typedef float v4 __attribute__((vector_size(16), aligned(4)));
 
 typedef struct {
-    const float *a, *b;
+    const float *a, *b, *from; /* from: what the sum begins with, or NULL */
     float       *c;
-    size_t       row, step, ldb, ldc;
+    size_t       row, step, ldb, ldf, ldc;
     int          k;
 } tile;
 
@@ -36,7 +37,8 @@ typedef struct {
     {                                                                                                              \
         vector sum[4][2];                                                                                          \
         for (int i = 0; i < R; i++)                                                                                \
-            for (int v = 0; v < V; v++) sum[i][v] = *(const vector *)(t->c + (size_t)i * t->ldc + v * width);      \
+            for (int v = 0; v < V; v++)                                                                            \
+                sum[i][v] = t->from ? *(const vector *)(t->from + (size_t)i * t->ldf + v * width) : (vector){0};   \
         for (int p = 0; p < t->k; p++) {                                                                           \
             const float *b = t->b + (size_t)p * t->ldb, *a = t->a + (size_t)p * t->step;                           \
             for (int i = 0; i < R; i++)                                                                            \
@@ -51,31 +53,52 @@ TILE(tile4, v4, 4)
 TILE(tile1, float, 1)
 
 /* All columns of R rows. */
-static inline __attribute__((always_inline)) void strip(tile t, const int R, int n)
+static inline __attribute__((always_inline)) void strip(const tile *all, const int R, int n)
 {
-    const float *b = t.b;
-    float       *c = t.c;
-    int          j = 0;
-    for (; j + 16 <= n; j += 16) t.b = b + j, t.c = c + j, tile8(&t, R, 2);
-    if (j + 8 <= n) t.b = b + j, t.c = c + j, tile8(&t, R, 1), j += 8;
-    if (j + 4 <= n) t.b = b + j, t.c = c + j, tile4(&t, R, 1), j += 4;
-    for (; j < n; j++) t.b = b + j, t.c = c + j, tile1(&t, R, 1);
+    tile t = *all;
+    for (int j = 0, width; j < n; j += width) {
+        t.b = all->b + j, t.c = all->c + j;
+        if (all->from) t.from = all->from + j;
+        width = n - j >= 16 ? 16 : n - j >= 8 ? 8 : n - j >= 4 ? 4 : 1;
+        if (width == 16) tile8(&t, R, 2);
+        else if (width == 8) tile8(&t, R, 1);
+        else if (width == 4) tile4(&t, R, 1);
+        else tile1(&t, R, 1);
+    }
 }
 
 static void small(int m, int n, tile t)
 {
-    const float *a = t.a;
-    float       *c = t.c;
-    int          i = 0;
-    for (; i + 4 <= m; i += 4) t.a = a + (size_t)i * t.row, t.c = c + (size_t)i * t.ldc, strip(t, 4, n);
-    for (; i < m; i++) t.a = a + (size_t)i * t.row, t.c = c + (size_t)i * t.ldc, strip(t, 1, n);
+    for (int i = 0, rows; i < m; i += rows) {
+        rows = m - i >= 4 ? 4 : 1;
+        if (rows == 4) strip(&t, 4, n);
+        else strip(&t, 1, n);
+        t.a += (size_t)rows * t.row, t.c += (size_t)rows * t.ldc;
+        if (t.from) t.from += (size_t)rows * t.ldf;
+    }
 }
 
-void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
+void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
+                 float *c, int ldc)
 {
     rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
-    if (n <= SMALL && k <= SMALL) small(m, n, (tile){a, b, c, (size_t)lda, 1, (size_t)ldb, (size_t)ldc, k});
-    else cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, 1, c, ldc);
+    if (n <= SMALL && k <= SMALL) {
+        small(m, n,
+              (tile){.a = a,
+                     .row = (size_t)lda,
+                     .step = 1,
+                     .b = b,
+                     .ldb = (size_t)ldb,
+                     .from = from,
+                     .ldf = (size_t)step,
+                     .c = c,
+                     .ldc = (size_t)ldc,
+                     .k = k});
+        return;
+    }
+    for (int i = 0; i < m && from && from != c; i++)
+        memcpy(c + (size_t)i * (size_t)ldc, from + (size_t)i * (size_t)step, (size_t)n * sizeof(float));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, from ? 1 : 0, c, ldc);
 }
 
 void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
@@ -92,8 +115,16 @@ void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, i
         /* in pieces of depth, so that what is read again and again stays near */
         for (int p = 0; p < k; p += 128)
             small(m, n,
-                  (tile){a + (size_t)p * (size_t)lda, b + (size_t)p * (size_t)ldb, c, 1, (size_t)lda, (size_t)ldb,
-                         (size_t)ldc, k - p < 128 ? k - p : 128});
+                  (tile){.a = a + (size_t)p * (size_t)lda,
+                         .row = 1,
+                         .step = (size_t)lda,
+                         .b = b + (size_t)p * (size_t)ldb,
+                         .ldb = (size_t)ldb,
+                         .from = c,
+                         .ldf = (size_t)ldc,
+                         .c = c,
+                         .ldc = (size_t)ldc,
+                         .k = k - p < 128 ? k - p : 128});
     } else {
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, 1, c, ldc);
     }

@@ -11,8 +11,10 @@
  * wrong when two threads call it. */
 rws_status rws_gemm_init(rws_error *err);
 
-/* C[m,n] += A[m,k] B[k,n] */
-void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc);
+/* C[m,n] = S + A[m,k] B[k,n]. The summand S is given by its rows `from`, `step` apart: C itself (from c, step ldc), a
+ * single row for all (a bias: step 0), or nothing (NULL). */
+void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
+                 float *c, int ldc);
 
 /* C[m,n] += A[k,m]^T B[k,n] */
 void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc);

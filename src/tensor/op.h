@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     float          *data; /* NULL: this gradient is not wanted */
     const uint32_t *row;
+    bool            fresh; /* nothing has been added yet: the memory holds garbage, and every number will be written */
 } rws_sink;
 
 /* What distinguishes two uses of an op apart from their inputs; part of what must be equal for rows to share a call. */
@@ -63,7 +64,8 @@ typedef enum {
     RWS_TANGENT_PRODUCT, /* a db + b da */
     RWS_TANGENT_QUOTIENT,
     RWS_TANGENT_APPLY,   /* f'(y) da */
-    RWS_TANGENT_SOFTMAX, /* da - sum softmax(a) da */
+    RWS_TANGENT_SOFTMAX, /* of its log: da - sum softmax(a) da */
+    RWS_TANGENT_LOG_SUM_EXP,
     RWS_TANGENT_PICK,
     RWS_TANGENT_FIRST, /* that of input 0 */
     RWS_TANGENT_SLOPE, /* that of input 0 times `saved` */
@@ -83,18 +85,21 @@ typedef struct rws_op {
 /* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
 const float *rws_call_input(rws_call *c, int s, int dim);
 
-/* Where to add the gradient of input s, n x dim; give it to rws_call_close when done. NULL if it is not wanted. */
+/* Where to add the gradient of input s, n x dim; give it to rws_call_close when done. NULL if it is not wanted. With
+ * rws_call_claim, *fresh tells that it is to be written instead, which saves clearing it first. */
 float *rws_call_open(rws_call *c, int s, int dim);
+float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh);
+void   rws_call_clear(rws_call *c, int s); /* for ops that add to gin themselves */
 void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
 
-/* y = f(x); and f's first and second derivative, which all of these functions have as functions of y. */
+/* y = f(x); and g times f's first or second derivative, which all of these functions have as functions of y. */
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
-void rws_function_slope(rws_function f, size_t n, const float *y, float *slope);
-void rws_function_bend(rws_function f, size_t n, const float *y, float *bend);
+void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
+void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
 
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
 extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
-    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_argmax, rws_op_pick,
-    rws_op_onehot, rws_op_dense, rws_op_embed;
+    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp, rws_op_softmax_dot,
+    rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
 
 #endif

@@ -13,6 +13,13 @@
         }                                                    \
     } while (0)
 
+/* g = or += an expression, as a claimed gradient wants it. */
+#define GIVE(fresh, n, g, expression)              \
+    do {                                           \
+        if (fresh) EACH(n, (g)[i] = (expression)); \
+        else EACH(n, (g)[i] += (expression));      \
+    } while (0)
+
 static size_t size(const rws_call *c)
 {
     return (size_t)c->n * (size_t)c->dim;
@@ -29,9 +36,10 @@ static void affine_forward(rws_call *c)
 
 static void affine_backward(rws_call *c)
 {
-    float      *g = rws_call_open(c, 0, c->dim);
+    bool        fresh;
+    float      *g = rws_call_claim(c, 0, c->dim, &fresh);
     const float s = c->args.s;
-    if (g) EACH(size(c), g[i] += s * c->gout[i]);
+    if (g) GIVE(fresh, size(c), g, s * c->gout[i]);
     rws_call_close(c, 0, c->dim, g);
 }
 
@@ -46,8 +54,9 @@ static void add_forward(rws_call *c)
 static void add_backward(rws_call *c)
 {
     for (int s = 0; s < 2; s++) {
-        float *g = rws_call_open(c, s, c->dim);
-        if (g) EACH(size(c), g[i] += c->gout[i]);
+        bool   fresh;
+        float *g = rws_call_claim(c, s, c->dim, &fresh);
+        if (g) GIVE(fresh, size(c), g, c->gout[i]);
         rws_call_close(c, s, c->dim, g);
     }
 }
@@ -61,9 +70,10 @@ static void sub_forward(rws_call *c)
 static void sub_backward(rws_call *c)
 {
     for (int s = 0; s < 2; s++) {
-        float      *g = rws_call_open(c, s, c->dim);
+        bool        fresh;
+        float      *g = rws_call_claim(c, s, c->dim, &fresh);
         const float sign = s ? -1 : 1;
-        if (g) EACH(size(c), g[i] += sign * c->gout[i]);
+        if (g) GIVE(fresh, size(c), g, sign * c->gout[i]);
         rws_call_close(c, s, c->dim, g);
     }
 }
@@ -77,10 +87,11 @@ static void mul_forward(rws_call *c)
 static void mul_backward(rws_call *c)
 {
     for (int s = 0; s < 2; s++) {
-        float *g = rws_call_open(c, s, c->dim);
+        bool   fresh;
+        float *g = rws_call_claim(c, s, c->dim, &fresh);
         if (!g) continue;
         const float *other = rws_call_input(c, 1 - s, c->dim);
-        EACH(size(c), g[i] += other[i] * c->gout[i]);
+        GIVE(fresh, size(c), g, other[i] * c->gout[i]);
         rws_call_close(c, s, c->dim, g);
     }
 }
@@ -110,34 +121,35 @@ static void apply_forward(rws_call *c)
 
 static void apply_backward(rws_call *c)
 {
-    float *g = rws_call_open(c, 0, c->dim);
+    bool   fresh;
+    float *g = rws_call_claim(c, 0, c->dim, &fresh);
     if (!g) return;
-    float *slope = RWS_NEW(c->arena, float, size(c));
-    rws_function_slope((rws_function)c->args.k, size(c), c->out, slope);
-    EACH(size(c), g[i] += slope[i] * c->gout[i]);
+    float *by_x = fresh ? g : RWS_NEW(c->arena, float, size(c));
+    rws_function_slope((rws_function)c->args.k, size(c), c->out, c->gout, by_x);
+    if (!fresh) EACH(size(c), g[i] += by_x[i]);
     rws_call_close(c, 0, c->dim, g);
 }
 
 static void apply_tangent_forward(rws_call *c)
 {
     const float *y = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
-    rws_function_slope((rws_function)c->args.k, size(c), y, c->out);
-    EACH(size(c), c->out[i] *= dx[i]);
+    rws_function_slope((rws_function)c->args.k, size(c), y, dx, c->out);
 }
 
 static void apply_tangent_backward(rws_call *c)
 {
     const float *y = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
-    float       *gy = rws_call_open(c, 0, c->dim), *gdx = rws_call_open(c, 1, c->dim);
-    float       *factor = RWS_NEW(c->arena, float, size(c));
+    bool         fresh_y, fresh_dx;
+    float       *gy = rws_call_claim(c, 0, c->dim, &fresh_y), *gdx = rws_call_claim(c, 1, c->dim, &fresh_dx);
+    float       *by = RWS_NEW(c->arena, float, size(c));
     if (gy) {
-        rws_function_bend((rws_function)c->args.k, size(c), y, factor);
-        EACH(size(c), gy[i] += factor[i] * dx[i] * c->gout[i]);
+        rws_function_bend((rws_function)c->args.k, size(c), y, c->gout, by);
+        GIVE(fresh_y, size(c), gy, by[i] * dx[i]);
         rws_call_close(c, 0, c->dim, gy);
     }
     if (gdx) {
-        rws_function_slope((rws_function)c->args.k, size(c), y, factor);
-        EACH(size(c), gdx[i] += factor[i] * c->gout[i]);
+        rws_function_slope((rws_function)c->args.k, size(c), y, c->gout, by);
+        GIVE(fresh_dx, size(c), gdx, by[i]);
         rws_call_close(c, 1, c->dim, gdx);
     }
 }
@@ -302,6 +314,75 @@ static void log_softmax_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, g);
 }
 
+/* ---- log_sum_exp, and its derivative along da: sum softmax(a) da */
+
+/* p = softmax of rows of x; log_total[r] = their log-sum-exp */
+static void softmax(const float *x, size_t n, size_t dim, float *p, float *log_total)
+{
+    for (size_t r = 0; r < n; r++) {
+        const float *restrict in = x + r * dim;
+        float *restrict out = p + r * dim;
+        log_total[r] = row_max(in, dim);
+        if (log_total[r] == -INFINITY) log_total[r] = 0; /* all impossible: the total is 0 and its log -inf */
+        for (size_t j = 0; j < dim; j++) out[j] = in[j] - log_total[r];
+    }
+    EACH(n * dim, p[i] = expf(p[i]));
+    for (size_t r = 0; r < n; r++) {
+        const float total = row_sum(p + r * dim, dim), scale = total > 0 ? 1 / total : 0;
+        float *restrict out = p + r * dim;
+        for (size_t j = 0; j < dim; j++) out[j] *= scale;
+        log_total[r] += logf(total);
+    }
+}
+
+static void log_sum_exp_forward(rws_call *c)
+{
+    const int dim = c->in[0].dim;
+    softmax(rws_call_input(c, 0, dim), (size_t)c->n, (size_t)dim, c->saved, c->out);
+}
+
+static void log_sum_exp_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    float       *g = rws_call_open(c, 0, (int)dim);
+    if (!g) return;
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *restrict p = c->saved + r * dim;
+        float *restrict to = g + r * dim;
+        const float gy = c->gout[r];
+        for (size_t j = 0; j < dim; j++) to[j] += gy * p[j];
+    }
+    rws_call_close(c, 0, (int)dim, g);
+}
+
+static void softmax_dot_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    const float *x = rws_call_input(c, 0, (int)dim), *dx = rws_call_input(c, 1, (int)dim);
+    softmax(x, n, dim, c->saved, c->out);
+    for (size_t r = 0; r < n; r++) {
+        float total = 0;
+#pragma omp simd reduction(+ : total)
+        for (size_t j = r * dim; j < (r + 1) * dim; j++) total += c->saved[j] * dx[j];
+        c->out[r] = total;
+    }
+}
+
+static void softmax_dot_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    const float *dx = rws_call_input(c, 1, (int)dim);
+    float       *gx = rws_call_open(c, 0, (int)dim), *gdx = rws_call_open(c, 1, (int)dim);
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        for (size_t j = r * dim; j < (r + 1) * dim; j++) {
+            const float gp = c->gout[r] * c->saved[j];
+            if (gx) gx[j] += gp * (dx[j] - c->out[r]);
+            if (gdx) gdx[j] += gp;
+        }
+    rws_call_close(c, 0, (int)dim, gx);
+    rws_call_close(c, 1, (int)dim, gdx);
+}
+
 /* ---- pick: a[index]; neither is gathered */
 
 static size_t picked(const rws_call *c, size_t r)
@@ -320,6 +401,7 @@ static void pick_forward(rws_call *c)
 static void pick_backward(rws_call *c)
 {
     if (!c->gin[0].data) return;
+    rws_call_clear(c, 0);
     for (size_t r = 0; r < (size_t)c->n; r++) c->gin[0].data[picked(c, r)] += c->gout[r];
 }
 
@@ -353,3 +435,10 @@ const rws_op rws_op_log_softmax = {.name = "log_softmax",
                                    .backward = log_softmax_backward};
 const rws_op rws_op_pick = {
     .name = "pick", .tangent = RWS_TANGENT_PICK, .forward = pick_forward, .backward = pick_backward};
+const rws_op rws_op_log_sum_exp = {.name = "log_sum_exp",
+                                   .tangent = RWS_TANGENT_LOG_SUM_EXP,
+                                   .saves = true,
+                                   .forward = log_sum_exp_forward,
+                                   .backward = log_sum_exp_backward};
+const rws_op rws_op_softmax_dot = {
+    .name = "softmax_dot", .saves = true, .forward = softmax_dot_forward, .backward = softmax_dot_backward};
