@@ -37,37 +37,47 @@ typedef struct {
 typedef struct {
     chunk    best;
     double   median; /* seconds per iteration */
-    uint64_t allocations, iterations;
+    int      repeats;
+    uint64_t allocations, iterations; /* of all repeats */
     double   peak_rss, machine_gflops;
 } result;
 
 /* ---- measuring */
 
-static rws_status time_chunk(rws_trainer *t, uint64_t iterations, chunk *out, rws_error *err)
+/* As many iterations, again and again until so many seconds have passed. */
+static rws_status time_chunk(rws_trainer *t, uint64_t iterations, double seconds, chunk *out, rws_error *err)
 {
+    *out = (chunk){0};
     rws_trainer_take_stats(t);
     const double start = rws_clock_now();
-    for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
-    out->seconds = rws_clock_now() - start;
-    out->iterations = iterations;
+    do {
+        for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
+        out->iterations += iterations;
+        out->seconds = rws_clock_now() - start;
+    } while (out->seconds < seconds);
     out->stats = rws_trainer_take_stats(t);
     return RWS_OK;
 }
 
+static double seconds_each(const chunk *c)
+{
+    return c->seconds / (double)c->iterations;
+}
+
 /* Until memory has its final size: an arena that grows while it is timed would be measured instead of the work. Hands
- * out how many iterations make a chunk. */
-static rws_status warm_up(rws_trainer *t, uint64_t *per_chunk, rws_error *err)
+ * out how many iterations are about a tenth of a chunk. */
+static rws_status warm_up(rws_trainer *t, uint64_t *tenth, rws_error *err)
 {
     chunk    c;
     uint64_t n = 1;
     for (double total = 0;;) {
         const uint64_t before = rws_trainer_allocations(t);
-        RWS_TRY(time_chunk(t, n, &c, err));
+        RWS_TRY(time_chunk(t, n, 0, &c, err));
         total += c.seconds;
         if (total >= WARM_MOST || (total >= WARM_LEAST && rws_trainer_allocations(t) == before)) break;
         if (c.seconds < WARM_LEAST) n *= 2;
     }
-    *per_chunk = (uint64_t)(1.1 * CHUNK / (c.seconds / (double)c.iterations)) + 1;
+    *tenth = (uint64_t)(0.1 * CHUNK / seconds_each(&c)) + 1;
     return RWS_OK;
 }
 
@@ -79,18 +89,18 @@ static int ascending(const void *a, const void *b)
 
 static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, result *out, rws_error *err)
 {
-    uint64_t n = 0;
+    uint64_t tenth = 0;
     double   each[MAX_REPEATS];
-    RWS_TRY(warm_up(t, &n, err));
-    if (wanted) n = wanted;
+    RWS_TRY(warm_up(t, &tenth, err));
     const uint64_t before = rws_trainer_allocations(t);
     for (int i = 0; i < repeats; i++) {
         chunk c;
-        RWS_TRY(time_chunk(t, n, &c, err));
-        out->iterations += n;
-        each[i] = c.seconds / (double)n;
-        if (i == 0 || c.seconds < out->best.seconds) out->best = c;
+        RWS_TRY(wanted ? time_chunk(t, wanted, 0, &c, err) : time_chunk(t, tenth, CHUNK, &c, err));
+        out->iterations += c.iterations;
+        each[i] = seconds_each(&c);
+        if (i == 0 || each[i] < seconds_each(&out->best)) out->best = c;
     }
+    out->repeats = repeats;
     out->allocations = rws_trainer_allocations(t) - before;
     qsort(each, (size_t)repeats, sizeof *each, ascending);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
@@ -134,10 +144,10 @@ static void report(const rws_trainer *t, const result *r, bool json)
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
     const line        lines[] = {
-        {"us_per_iteration", 1e6 * best->seconds / n, false},
+        {"us_per_iteration", 1e6 * seconds_each(best), false},
         {"us_per_iteration_median", 1e6 * r->median, false},
         {"iterations", n, true},
-        {"repeats", (double)r->iterations / n, true},
+        {"repeats", r->repeats, true},
         {"threads", c->threads, true},
         {"particles", c->particles, true},
         {"batch", c->batch, true},

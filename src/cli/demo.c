@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define ITERATIONS 20000 /* of each training */
 #define POINTS 100       /* of each curve */
@@ -289,13 +290,24 @@ static const struct argp argp = {
     .doc = "Trains a Gaussian mixture by three methods with 2 and 20 particles, compares them and draws demo.png.",
 };
 
+/* Before the work rather than after it. */
+static rws_status make_folder(const char *path, rws_error *err)
+{
+    struct stat about;
+    if (mkdir(path, 0777) != 0 && errno != EEXIST)
+        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be made: %s.", path, strerror(errno));
+    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a folder.", path);
+    if (access(path, W_OK) != 0)
+        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be written to: %s.", path, strerror(errno));
+    return RWS_OK;
+}
+
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     demo_options o = {.out = ".", .iterations = ITERATIONS};
     RWS_TRY(rws_arguments_parse(&argp, "rws demo", argc, argv, 0, &o, err));
-    /* before the work rather than after it */
-    if (mkdir(o.out, 0777) != 0 && errno != EEXIST)
-        return rws_fail(err, RWS_BAD_INPUT, "The folder %s cannot be made: %s.", o.out, strerror(errno));
+    RWS_TRY(make_folder(o.out, err));
     char path[4096];
     if (snprintf(path, sizeof path, "%s/demo.png", o.out) >= (int)sizeof path)
         return rws_fail(err, RWS_BAD_INPUT, "The name after --out is too long.");

@@ -22,11 +22,11 @@ typedef struct {
     rws_folder  *folder; /* NULL without --out */
     rws_progress progress;
     rws_measures latest;
-    bool         heading;  /* the table has one */
-    double       seconds;  /* of training until `since`, evaluations and checkpoints left out */
-    double       since;    /* when training went on */
-    double       saved_at; /* 0: never */
-    uint64_t     saved;    /* iteration of the checkpoint */
+    bool         heading;           /* the table has one */
+    double       seconds;           /* of training until `since`, evaluations and checkpoints left out */
+    double       since;             /* when training went on */
+    double       saved_at;          /* 0: never */
+    uint64_t     saved;             /* iteration of the checkpoint */
     uint64_t     stored_iterations; /* of a resumed run, as its folder has them; else 0 */
 } session;
 
@@ -114,6 +114,17 @@ static rws_status iterate(session *s, rws_error *err)
     return RWS_OK;
 }
 
+/* The sentence names the iteration, also if it was a metric or the checkpoint that met the NaN, and what is left. */
+static void describe_break(const session *s, rws_error *err)
+{
+    const rws_error was = *err;
+    if (!strstr(was.text, "iteration"))
+        rws_fail(err, RWS_BROKEN, "After iteration %" PRIu64 ": %.400s", rws_trainer_iteration(s->trainer), was.text);
+    const size_t n = strlen(err->text);
+    if (s->saved_at)
+        snprintf(err->text + n, sizeof err->text - n, " The checkpoint of iteration %" PRIu64 " is kept.", s->saved);
+}
+
 static rws_status train(session *s, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
@@ -126,13 +137,8 @@ static rws_status train(session *s, rws_error *err)
     const rws_status status = iterate(s, err);
     pause_training(s);
     rws_progress_clear(&s->progress);
-    if (status != RWS_OK) {
-        const size_t n = strlen(err->text);
-        if (status == RWS_BROKEN && s->saved_at)
-            snprintf(err->text + n, sizeof err->text - n, " The checkpoint of iteration %" PRIu64 " is kept.",
-                     s->saved);
-        return status;
-    }
+    if (status == RWS_BROKEN) describe_break(s, err);
+    if (status != RWS_OK) return status;
     if (rws_trainer_iteration(s->trainer) < c->iterations) return stopped(s, err);
     report(s, true);
     return RWS_OK;

@@ -41,12 +41,12 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
         for (int k = 0; k < N_COEF; k++) {
             if (!l->total[k]) continue; /* no terms of this kind on the way here */
             l->coef[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            for (uint32_t row = 0; row < l->n_rows; row++) l->coef[k][row] = tables[k][e->place[at + row]];
+            for (uint32_t row = 0; row < l->n_rows; row++) l->coef[k][row] = tables[k][scores_place(e, at + row)];
         }
         for (int slot = 0; slot < RWS_OUTPUTS; slot++) {
             if (!s->coef_out[slot]) continue;
             double *coef = RWS_NEW(&e->arena, double, l->n_rows);
-            for (uint32_t row = 0; row < l->n_rows; row++) coef[row] = s->coef_out[slot][e->place[at + row]];
+            for (uint32_t row = 0; row < l->n_rows; row++) coef[row] = s->coef_out[slot][scores_place(e, at + row)];
             for (uint32_t up = e->leaves[i]; up != NONE; up = e->levels[up].parent)
                 if (e->levels[up].outputs[slot] != NONE) {
                     seed(e, e->levels[up].outputs[slot], e->leaves[i], coef, groups, gradient);

@@ -183,8 +183,9 @@ _Noreturn void run_fail(rws_run *r, rws_status status, const char *format, ...) 
 void           run_need(rws_run *r, uint32_t node); /* returns when it has been computed */
 
 /* scores.c */
-void scores_make(rws_engine *e);
-void scores_output(rws_engine *e, int slot);
+void     scores_make(rws_engine *e);
+uint32_t scores_place(const rws_engine *e, uint32_t at); /* of a row, counted over all leaves, in the table */
+void     scores_output(rws_engine *e, int slot);
 
 /* trace.c */
 const char *site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);

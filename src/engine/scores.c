@@ -39,8 +39,11 @@ static void add_up(rws_engine *e)
             const int       k = e->terms[t].kind;
             const node     *n = &e->nodes[e->terms[t].node];
             const uint32_t *map = level_map(e, at, n->level);
-            if (!l->total[k]) l->total[k] = RWS_NEW0(&e->arena, double, l->n_rows);
+            const bool      first = !l->total[k];
+            if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
             double *total = l->total[k];
+            for (uint32_t i = 0; first && i < l->n_rows; i++) total[i] = (double)n->value[map ? map[i] : i];
+            if (first) continue;
             if (map)
                 for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[map[i]];
             else
@@ -59,40 +62,64 @@ static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, 
     return (l->stride ? row * l->stride : l->who[l->who_start[row]]) / (uint32_t)e->pass.n_particles;
 }
 
-/* place[] leads from the rows of all leaves, one leaf after the other, to the table. */
+/* place[] leads from the rows of all leaves, one leaf after the other, to the table; NULL if that is the order already
+ * (a program without branches keeps its data in order). */
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
     const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n;
     uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), *datum = RWS_NEW(&e->arena, uint32_t, n), at = 0;
+    bool           in_order = true;
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         const uint32_t  leaf = e->leaves[i];
         const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : level_map(e, leaf, 1);
-        for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++) {
+        for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++, at++) {
             datum[at] = datum_of(e, leaf, to_base, row);
-            start[datum[at++] + 1]++;
+            in_order &= at == 0 || datum[at] >= datum[at - 1];
+            start[datum[at] + 1]++;
         }
     }
     for (uint32_t d = 0; d < B; d++) start[d + 1] += start[d];
+    s->start = start;
+    e->place = NULL;
+    if (in_order) return;
     uint32_t *next = RWS_NEW(&e->arena, uint32_t, B);
     memcpy(next, start, B * sizeof *next);
     e->place = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) e->place[i] = next[datum[i]]++;
-    s->start = start;
 }
 
+uint32_t scores_place(const rws_engine *e, uint32_t at)
+{
+    return e->place ? e->place[at] : at;
+}
+
+/* The sums of one kind of term, or of two. */
 static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_term second)
 {
+    const level *only = &e->levels[e->leaves[0]];
+    if (e->n_leaves == 1 && !e->place && only->total[first] && (second == first || !only->total[second]))
+        return only->total[first];
     double  *out = RWS_NEW0(&e->arena, double, n);
     uint32_t at = 0;
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         const level *l = &e->levels[e->leaves[i]];
         for (uint32_t row = 0; row < l->n_rows; row++, at++) {
-            double *o = &out[e->place[at]];
+            double *o = &out[scores_place(e, at)];
             if (l->total[first]) *o += l->total[first][row];
             if (second != first && l->total[second]) *o += l->total[second][row];
         }
     }
     return out;
+}
+
+static const uint32_t *gather_counts(rws_engine *e, int n)
+{
+    if (e->n_leaves == 1 && !e->place) return e->levels[e->leaves[0]].count;
+    uint32_t *count = RWS_NEW(&e->arena, uint32_t, n), at = 0;
+    for (uint32_t i = 0; i < e->n_leaves; i++)
+        for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
+            count[scores_place(e, at++)] = e->levels[e->leaves[i]].count[row];
+    return count;
 }
 
 static const double *gather_output(rws_engine *e, int n, int slot)
@@ -109,7 +136,7 @@ static const double *gather_output(rws_engine *e, int n, int slot)
         if (!out) out = RWS_NEW0(&e->arena, double, n);
         const uint32_t *map = level_map(e, e->leaves[i], e->nodes[id].level);
         for (uint32_t row = 0; row < l->n_rows; row++, at++)
-            out[e->place[at]] = (double)e->nodes[id].value[map ? map[row] : row];
+            out[scores_place(e, at)] = (double)e->nodes[id].value[map ? map[row] : row];
     }
     return out;
 }
@@ -118,7 +145,10 @@ static const double *gather_output(rws_engine *e, int n, int slot)
 static void check_numbers(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
-    bool              broken = false;
+    double            zero = 0; /* stays so unless something is not finite */
+    for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
+    if (zero == 0) return;
+    bool broken = false; /* -inf is data */
     for (int i = 0; i < s->n; i++)
         broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
                   s->log_p[i] == INFINITY;
@@ -145,11 +175,7 @@ void scores_make(rws_engine *e)
     *s = (rws_scores){.B = e->pass.n_data, .K = e->pass.n_particles};
     for (uint32_t i = 0; i < e->n_leaves; i++) s->n += (int)e->levels[e->leaves[i]].n_rows;
     order_by_datum(e, s);
-    uint32_t *count = RWS_NEW(&e->arena, uint32_t, s->n), at = 0;
-    for (uint32_t i = 0; i < e->n_leaves; i++)
-        for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
-            count[e->place[at++]] = e->levels[e->leaves[i]].count[row];
-    s->count = count;
+    s->count = gather_counts(e, s->n);
     s->log_p = gather_totals(e, s->n, RWS_TERM_P, RWS_TERM_P);
     s->log_q = gather_totals(e, s->n, RWS_TERM_Q, RWS_TERM_R);
     s->log_d = e->pass.proposal == RWS_DEFENSIVE ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;

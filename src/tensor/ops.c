@@ -383,26 +383,29 @@ static void softmax_dot_backward(rws_call *c)
     rws_call_close(c, 1, (int)dim, gdx);
 }
 
-/* ---- pick: a[index]; neither is gathered */
-
-static size_t picked(const rws_call *c, size_t r)
-{
-    const rws_view *a = &c->in[0], *v = &c->in[1];
-    const float     index = v->data[v->row ? v->row[r] : r];
-    RWS_CHECK(index >= 0 && index < (float)a->dim);
-    return (a->row ? a->row[r] : r) * (size_t)a->dim + (size_t)index;
-}
+/* ---- pick: a[index]; neither is gathered. Forward leaves the places for backward. */
 
 static void pick_forward(rws_call *c)
 {
-    for (size_t r = 0; r < (size_t)c->n; r++) c->out[r] = c->in[0].data[picked(c, r)];
+    const rws_view *a = &c->in[0], *v = &c->in[1];
+    const uint32_t  dim = (uint32_t)a->dim;
+    uint32_t       *at = RWS_NEW(c->arena, uint32_t, c->n);
+    bool            inside = true;
+    for (uint32_t r = 0; r < (uint32_t)c->n; r++) {
+        const int index = (int)v->data[v->row ? v->row[r] : r];
+        inside &= (uint32_t)index < dim;
+        at[r] = (a->row ? a->row[r] : r) * dim + (uint32_t)index;
+    }
+    RWS_CHECK(inside && "an index of the vector it picks from");
+    for (int r = 0; r < c->n; r++) c->out[r] = a->data[at[r]];
+    c->places = at;
 }
 
 static void pick_backward(rws_call *c)
 {
     if (!c->gin[0].data) return;
     rws_call_clear(c, 0);
-    for (size_t r = 0; r < (size_t)c->n; r++) c->gin[0].data[picked(c, r)] += c->gout[r];
+    for (int r = 0; r < c->n; r++) c->gin[0].data[c->places[r]] += c->gout[r];
 }
 
 const rws_op rws_op_affine = {
