@@ -56,6 +56,7 @@ typedef struct {
     const char *value;    /* the default, as text */
     double      min, max; /* of a number; both 0 for a setting that is text */
     const char *help;     /* one line; for text, the values it may have */
+    bool        whole;    /* the number must be an integer */
 } rws_setting;
 
 typedef struct rws_setup rws_setup; /* lives during rws_model.setup only */
@@ -239,8 +240,9 @@ typedef struct rws_model {
     int                abi; /* RWS_ABI */
     const char        *name, *help;
     const rws_setting *settings;
-    const rws_metric  *metrics; /* ends with a NULL name; the library adds log_evidence (if absent), kl and ess */
-    rws_defaults       defaults;
+    const rws_metric
+        *metrics; /* ends with a NULL name; the library adds ess, and log_evidence and kl if the former is absent */
+    rws_defaults defaults;
 
     /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
      * starts of the model's own. */

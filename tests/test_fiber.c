@@ -40,9 +40,9 @@
 /* A generator: each resume brings the next value. */
 typedef struct {
     rws_fiber *fiber;
-    int n, seed; /* how many values; where they start */
-    int64_t value;
-    double real;
+    int        n, seed; /* how many values; where they start */
+    int64_t    value;
+    double     real;
 } generator;
 
 __attribute__((noinline)) static double mix(double x, int i)
@@ -54,8 +54,8 @@ __attribute__((noinline)) static double mix(double x, int i)
 static void generate(void *arg)
 {
     generator *g = arg;
-    int64_t a = g->seed, b = a + 1, c = a + 2, d = a + 3, e = a + 4, h = a + 5, k = a + 6;
-    double p = a, q = p + 0.5, r = p + 0.25, s = p + 0.125, t = p - 0.5, u = p - 0.25, v = p - 0.125, w = p - 1;
+    int64_t    a = g->seed, b = a + 1, c = a + 2, d = a + 3, e = a + 4, h = a + 5, k = a + 6;
+    double     p = a, q = p + 0.5, r = p + 0.25, s = p + 0.125, t = p - 0.5, u = p - 0.25, v = p - 0.125, w = p - 1;
     for (int i = 0; i < g->n; i++) {
         a += b, b += c & 7, c += d & 7, d += e & 7, e += h & 7, h += k & 7, k += 1;
         p = mix(p, i), q = mix(q, i), r = mix(r, i), s = mix(s, i), t = mix(t, i), u = mix(u, i), v = mix(v, i);
@@ -179,7 +179,7 @@ static void untouched_stacks_cost_nothing(void **state)
 {
     (void)state;
     enum { N = 100 };
-    rws_fiber *f[N];
+    rws_fiber    *f[N];
     struct rusage before, after;
     if (RUNNING_ON_VALGRIND) skip();
     getrusage(RUSAGE_SELF, &before);
@@ -208,9 +208,9 @@ static void a_stack_that_cannot_be_had_is_null(void **state)
 /* Recursion down to 4 KB above the guard page, with a yield at the bottom and at each step of the way back. */
 typedef struct {
     rws_fiber *fiber;
-    char *top;
-    size_t limit;
-    int depth, deepest, returned;
+    char      *top;
+    size_t     limit;
+    int        depth, deepest, returned;
 } diver;
 
 __attribute__((noinline)) static int dive(diver *d, int depth)
@@ -336,12 +336,12 @@ static void floating_point_control_is_the_resumers(void **state)
 /* A backtrace taken on a fiber ends at its bottom frame. */
 typedef struct {
     rws_fiber *fiber;
-    int shallow, deep; /* frames seen */
+    int        shallow, deep; /* frames seen */
 } tracer;
 
 __attribute__((noinline)) static int frames_below(int depth)
 {
-    void *frame[64];
+    void        *frame[64];
     volatile int n = depth > 0 ? frames_below(depth - 1) : backtrace(frame, 64);
     return n;
 }
@@ -369,7 +369,7 @@ static void backtraces_end_at_the_bottom(void **state)
 static void *run_own_fibers(void *arg)
 {
     enum { N = 50, STEPS = 200 };
-    intptr_t n_wrong = 0;
+    intptr_t  n_wrong = 0;
     const int seed = *(const int *)arg;
     generator g[N];
     for (int j = 0; j < N; j++) {
@@ -390,7 +390,7 @@ static void two_threads_with_fibers_of_their_own(void **state)
 {
     (void)state;
     pthread_t thread[2];
-    int seed[2] = {0, 100000};
+    int       seed[2] = {0, 100000};
     for (int t = 0; t < 2; t++) assert_int_equal(pthread_create(&thread[t], NULL, run_own_fibers, &seed[t]), 0);
     for (int t = 0; t < 2; t++) {
         void *n_wrong;
@@ -404,12 +404,12 @@ enum { MOVED = 20, TURNS = 100 };
 
 typedef struct {
     pthread_barrier_t barrier;
-    generator g[MOVED];
+    generator         g[MOVED];
 } shared_fibers;
 
 typedef struct {
     shared_fibers *shared;
-    int parity;
+    int            parity;
 } mover;
 
 static void *take_turns(void *arg)
@@ -434,7 +434,7 @@ static void fibers_move_between_threads(void **state)
         rws_fiber_start(s.g[j].fiber, generate, &s.g[j]);
     }
     pthread_t thread[2];
-    mover m[2] = {{&s, 0}, {&s, 1}};
+    mover     m[2] = {{&s, 0}, {&s, 1}};
     for (int t = 0; t < 2; t++) assert_int_equal(pthread_create(&thread[t], NULL, take_turns, &m[t]), 0);
     for (int t = 0; t < 2; t++) assert_int_equal(pthread_join(thread[t], NULL), 0);
     for (int j = 0; j < MOVED; j++) {

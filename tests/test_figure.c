@@ -55,8 +55,8 @@ static int remove_folder(void **state)
 static const char *in_folder(const char *name)
 {
     static char paths[4][128];
-    static int next;
-    char *path = paths[next++ % 4];
+    static int  next;
+    char       *path = paths[next++ % 4];
     snprintf(path, sizeof paths[0], "%s/%s", folder, name);
     return path;
 }
@@ -106,7 +106,7 @@ static void test_quartiles(void **state)
     (void)state;
     /* The third run breaks at its last point and counts nowhere. */
     const double runs[5][3] = {{4, 10, -1}, {2, 20, -1}, {0, 0, NAN}, {1, 40, -1}, {3, 30, -1}};
-    double low[3], median[3], high[3];
+    double       low[3], median[3], high[3];
     assert_int_equal(rws_stats_quartiles(&runs[0][0], 5, 3, low, median, high), 4);
     const double expected[3][3] = {{1.75, 2.5, 3.25}, {17.5, 25, 32.5}, {-1, -1, -1}};
     for (int i = 0; i < 3; i++) {
@@ -130,7 +130,7 @@ static void test_styles(void **state)
     (void)state;
     static const struct {
         const char *method, *name;
-        bool dashed;
+        bool        dashed;
     } known[] = {
         {"ws", "WS", false},      {"ww", "WW", false},      {"wws", "WWS", false},
         {"dww", "δ-WW", false},   {"true", "True", false},  {"reinforce", "REINFORCE", true},
@@ -152,7 +152,7 @@ static void test_styles(void **state)
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < i; k++) {
             const rws_style *a = &rws_styles[i], *b = &rws_styles[k];
-            double apart = fabs(a->colour.red - b->colour.red) + fabs(a->colour.green - b->colour.green) +
+            double           apart = fabs(a->colour.red - b->colour.red) + fabs(a->colour.green - b->colour.green) +
                            fabs(a->colour.blue - b->colour.blue);
             assert_true(apart > 0.15);
             if (a->n_dash) assert_true(a->n_dash != b->n_dash || memcmp(a->dash, b->dash, sizeof a->dash) != 0);
@@ -179,7 +179,7 @@ static void seen(rws_colour colour, const double deficiency[3][3], double lab[3]
     const double white[3] = {0.9505, 1, 1.089};
     const double to_xyz[3][3] = {{0.4124, 0.3576, 0.1805}, {0.2126, 0.7152, 0.0722}, {0.0193, 0.1192, 0.9505}};
     const double rgb[3] = {to_linear(colour.red), to_linear(colour.green), to_linear(colour.blue)};
-    double shown[3], f[3];
+    double       shown[3], f[3];
     for (int i = 0; i < 3; i++) {
         double sum = 0;
         for (int k = 0; k < 3; k++) sum += deficiency[i][k] * rgb[k];
@@ -201,11 +201,11 @@ static void test_colours(void **state)
 {
     (void)state;
     static const char *const together[] = {"true", "concrete", "relax", "reinforce", "vimco", "ws", "ww", "dww", "wws"};
-    static const double deficiencies[4][3][3] = {
-        {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
-        {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
-        {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
-        {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
+    static const double      deficiencies[4][3][3] = {
+             {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+             {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
+             {{0.367322, 0.860646, -0.227968}, {0.280085, 0.672501, 0.047413}, {-0.011820, 0.042940, 0.968881}},
+             {{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}},
     };
     for (int d = 0; d < 4; d++) {
         for (int i = 0; i < LENGTH(together); i++) {
@@ -225,8 +225,8 @@ static void test_colours(void **state)
 static rws_range range_of(rws_axis axis, double padding, int n, const double *values)
 {
     rws_extent extent = rws_extent_empty();
-    rws_range range;
-    rws_error err;
+    rws_range  range;
+    rws_error  err;
     for (int i = 0; i < n; i++) rws_extent_add(&extent, values[i]);
     assert_int_equal(rws_axis_range(&axis, &extent, NULL, padding, &range, &err), RWS_OK);
     assert_true(isfinite(range.low) && isfinite(range.high) && range.low < range.high);
@@ -239,7 +239,7 @@ static void test_linear_ranges(void **state)
 {
     (void)state;
     const rws_axis linear = {0};
-    rws_range r = RANGE(linear, 0, 0, 99000);
+    rws_range      r = RANGE(linear, 0, 0, 99000);
     assert_near(r.low, 0, 0);
     assert_near(r.high, 100000, 1e-6); /* the tick that is almost reached */
     r = RANGE(linear, 0.05, 3, 10);
@@ -277,7 +277,7 @@ static void test_log_ranges(void **state)
 {
     (void)state;
     const rws_axis log = {.scale = RWS_AXIS_LOG};
-    rws_range r = RANGE(log, 0.05, 0.011, 0.9);
+    rws_range      r = RANGE(log, 0.05, 0.011, 0.9);
     assert_near(r.low, 0.01, 1e-12); /* decades that are almost reached */
     assert_near(r.high, 1, 1e-12);
     r = RANGE(log, 0.05, 0.1, 0.9);
@@ -326,7 +326,7 @@ static void test_refused_ranges(void **state)
         {.label = "loss", .low = 0, .high = 1e-320},
     };
     rws_extent extent = rws_extent_empty();
-    rws_range range;
+    rws_range  range;
     for (int i = 0; i < LENGTH(bad); i++) {
         rws_error err = {""};
         assert_int_equal(rws_axis_range(&bad[i], &extent, NULL, 0, &range, &err), RWS_BAD_INPUT);
@@ -339,9 +339,9 @@ static void test_refused_ranges(void **state)
 static const char *labels(rws_axis axis, double low, double high, int wanted, bool ascii)
 {
     static char text[1024];
-    rws_tick ticks[RWS_MAX_TICKS];
-    rws_range range = {axis.scale, low, high};
-    int n = rws_axis_ticks(&axis, range, wanted, ascii, ticks);
+    rws_tick    ticks[RWS_MAX_TICKS];
+    rws_range   range = {axis.scale, low, high};
+    int         n = rws_axis_ticks(&axis, range, wanted, ascii, ticks);
     assert_true(n >= 0 && n <= RWS_MAX_TICKS);
     text[0] = 0;
     for (int i = 0; i < n; i++) {
@@ -379,7 +379,7 @@ static void test_linear_ticks(void **state)
     labels(linear, 1e9, 1e9 + 1, 5, false);
 
     const double K[] = {2, 5, 10, 20, 5000};
-    rws_axis chosen = {.scale = RWS_AXIS_LOG, .ticks = K, .n_ticks = 5};
+    rws_axis     chosen = {.scale = RWS_AXIS_LOG, .ticks = K, .n_ticks = 5};
     assert_string_equal(labels(chosen, 1.8, 22, 5, false), "2 5 10 20");
     assert_string_equal(labels(chosen, 1.8, 5000, 5, false), "2 5 10 20 5000");
 }
@@ -400,7 +400,7 @@ static void test_log_ticks(void **state)
 
     /* Minor ticks at 2 to 9 between decades. */
     rws_tick ticks[RWS_MAX_TICKS];
-    int n = rws_axis_ticks(&log, (rws_range){RWS_AXIS_LOG, 0.1, 10}, 4, false, ticks), n_minor = 0;
+    int      n = rws_axis_ticks(&log, (rws_range){RWS_AXIS_LOG, 0.1, 10}, 4, false, ticks), n_minor = 0;
     for (int i = 0; i < n; i++) n_minor += ticks[i].minor;
     assert_int_equal(n_minor, 16);
     assert_int_equal(n, 19);
@@ -447,14 +447,14 @@ static void test_files(void **state)
     rws_curve curves[3];
     make_curves(curves, (double[]){0.5, 0.1, 0.01});
     rws_panel panels[2] = {{"K = 2 & <more>", curves, 3}, {"K = 20", curves, 3}};
-    rws_axis x = {.label = "iteration"}, axes[2] = {x, x},
+    rws_axis  x = {.label = "iteration"}, axes[2] = {x, x},
              y = {.label = "p error", .unit = "nats", .scale = RWS_AXIS_LOG};
-    rws_chart chart = {.title = "Errors", .n_rows = 1, .n_columns = 2, .panels = panels, .x = axes, .y = &y};
-    rws_error err;
+    rws_chart   chart = {.title = "Errors", .n_rows = 1, .n_columns = 2, .panels = panels, .x = axes, .y = &y};
+    rws_error   err;
     const char *names[] = {"chart.png", "chart.svg", "chart.PDF"};
     for (int i = 0; i < 3; i++) {
         const char *path = in_folder(names[i]);
-        size_t size, again;
+        size_t      size, again;
         assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
         char *bytes = read_all(path, &size);
         assert_true(size > 3000);
@@ -498,9 +498,9 @@ static void test_refused_files(void **state)
     (void)state;
     rws_curve curves[3];
     make_curves(curves, (double[]){0.5, 0.1, 0.01});
-    rws_panel panel = {NULL, curves, 3};
-    rws_axis x = {0}, y = {0};
-    rws_chart chart = one_panel(&panel, &x, &y);
+    rws_panel   panel = {NULL, curves, 3};
+    rws_axis    x = {0}, y = {0};
+    rws_chart   chart = one_panel(&panel, &x, &y);
     const char *wrong[] = {"figure.jpg", "figure", "png", "figure.png.gz", "figure.", ""};
     for (int i = 0; i < LENGTH(wrong); i++) {
         rws_error err = {""};
@@ -513,7 +513,7 @@ static void test_refused_files(void **state)
 
     /* A figure that fails leaves the one before it. */
     const char *path = in_folder("kept.svg");
-    FILE *file = fopen(path, "w");
+    FILE       *file = fopen(path, "w");
     fputs("old", file);
     fclose(file);
     y = (rws_axis){.label = "loss", .low = 3, .high = 1};
@@ -529,7 +529,7 @@ static void test_refused_files(void **state)
     chart.dpi = -1;
     assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_BAD_INPUT);
     size_t size;
-    char *bytes = read_all(path, &size);
+    char  *bytes = read_all(path, &size);
     assert_string_equal(bytes, "old");
     free(bytes);
     unlink(path);
@@ -539,7 +539,7 @@ static void test_refused_files(void **state)
 
 typedef struct {
     cairo_surface_t *surface;
-    int width, height;
+    int              width, height;
 } picture;
 
 static picture open_picture(const char *path)
@@ -595,15 +595,15 @@ static void test_gaps(void **state)
     y[81] = y[83] = INFINITY;
     rws_curve curve = {.method = "ws", .n = 100, .x = x, .y = y};
     rws_panel panel = {NULL, &curve, 1};
-    rws_axis axis = {0}, level = {.low = 0, .high = 6};
+    rws_axis  axis = {0}, level = {.low = 0, .high = 6};
     rws_chart chart = one_panel(&panel, &axis, &level);
     chart.names = RWS_NAMES_NONE;
-    rws_error err;
+    rws_error   err;
     const char *path = in_folder("gaps.png");
     assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
     picture p = open_picture(path);
-    bool *columns = calloc(p.width, sizeof *columns);
-    int box[4], gaps = 0, widest = 0;
+    bool   *columns = calloc(p.width, sizeof *columns);
+    int     box[4], gaps = 0, widest = 0;
     assert_true(find_colour(p, "ws", box, columns));
     for (int at = box[0], run = 0; at <= box[1]; at++) {
         run = columns[at] ? 0 : run + 1;
@@ -628,15 +628,15 @@ static void test_clipping(void **state)
     }
     rws_curve curve = {.method = "ws", .n = 30, .x = x, .y = y, .low = y, .high = y};
     rws_panel panel = {NULL, &curve, 1};
-    rws_axis axis = {.label = "iteration"}, error = {.scale = RWS_AXIS_LOG, .low = 1e-3, .high = 1};
+    rws_axis  axis = {.label = "iteration"}, error = {.scale = RWS_AXIS_LOG, .low = 1e-3, .high = 1};
     rws_chart chart = one_panel(&panel, &axis, &error);
     chart.names = RWS_NAMES_NONE;
-    rws_error err;
+    rws_error   err;
     const char *path = in_folder("clipped.png");
     assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
     picture p = open_picture(path);
-    bool *columns = calloc(p.width, sizeof *columns);
-    int box[4];
+    bool   *columns = calloc(p.width, sizeof *columns);
+    int     box[4];
     assert_true(find_colour(p, "ws", box, columns));
     /* It leaves through the floor half way, and does not reach the labels below. */
     assert_true(box[1] < p.width * 6 / 10);
@@ -660,8 +660,8 @@ static void find_text(const char *svg, const char *text, double *x, double *y)
 static void test_names(void **state)
 {
     (void)state;
-    rws_curve curves[3];
-    rws_error err;
+    rws_curve   curves[3];
+    rws_error   err;
     const char *path = in_folder("names.svg");
     /* Apart: at the ends. Together: a legend above. Two of one name: a legend as well. */
     const double ends[3][3] = {{0.5, 0.1, 0.01}, {0.1, 0.1001, 0.1002}, {0.5, 0.1, 0.01}};
@@ -669,12 +669,12 @@ static void test_names(void **state)
         make_curves(curves, ends[i]);
         if (i == 2) curves[2].method = "ws";
         rws_panel panel = {"title", curves, 3};
-        rws_axis x = {0}, y = {.scale = RWS_AXIS_LOG};
+        rws_axis  x = {0}, y = {.scale = RWS_AXIS_LOG};
         rws_chart chart = one_panel(&panel, &x, &y);
         chart.height = i == 1 ? 20 : 0;
         assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
         size_t size;
-        char *svg = read_all(path, &size);
+        char  *svg = read_all(path, &size);
         double name_x, name_y, title_x, title_y;
         find_text(svg, "VIMCO", &name_x, &name_y);
         find_text(svg, "title", &title_x, &title_y);
@@ -698,7 +698,7 @@ static void draw_everywhere(const rws_chart *chart)
 {
     const char *names[] = {"edge.png", "edge.svg", "edge.pdf"};
     for (int i = 0; i < 3; i++) {
-        rws_error err = {""};
+        rws_error   err = {""};
         const char *path = in_folder(names[i]);
         if (rws_chart_draw(chart, path, &err) != RWS_OK) fail_msg("%s", err.text);
         struct stat status;
@@ -737,7 +737,7 @@ static void test_edge_cases(void **state)
         }
     }
     rws_panel panels[4] = {{0}};
-    rws_axis axes[2] = {{0}};
+    rws_axis  axes[2] = {{0}};
     rws_chart chart = {.n_rows = 2, .n_columns = 2, .panels = panels, .x = axes, .y = axes};
     draw_everywhere(&chart);
     rws_axis own[4] = {{0}};
@@ -753,15 +753,15 @@ static void test_edge_cases(void **state)
 static void test_no_data(void **state)
 {
     (void)state;
-    rws_curve curve = {.method = "ws"};
-    rws_panel panel = {NULL, &curve, 1};
-    rws_axis axis = {0};
-    rws_chart chart = one_panel(&panel, &axis, &axis);
-    rws_error err;
+    rws_curve   curve = {.method = "ws"};
+    rws_panel   panel = {NULL, &curve, 1};
+    rws_axis    axis = {0};
+    rws_chart   chart = one_panel(&panel, &axis, &axis);
+    rws_error   err;
     const char *path = in_folder("none.svg");
     assert_int_equal(rws_chart_draw(&chart, path, &err), RWS_OK);
     size_t size;
-    char *svg = read_all(path, &size);
+    char  *svg = read_all(path, &size);
     assert_non_null(strstr(svg, ">no data<"));
     free(svg);
     unlink(path);
@@ -772,24 +772,24 @@ static void test_no_data(void **state)
 static void test_bars(void **state)
 {
     (void)state;
-    const char *groups[] = {"NP PP", "astronomers", "ears"};
+    const char  *groups[] = {"NP PP", "astronomers", "ears"};
     const double truth[] = {0.4, 0.1, 0.18}, ws[] = {0.38, NAN, -0.2}, low[] = {0.3, 0, -0.3}, high[] = {0.5, 0, -0.1};
     rws_bar_series series[] = {
         {"true", NULL, truth, NULL, NULL}, {"ws", NULL, ws, low, high}, {"vimco", NULL, truth, NULL, NULL}};
-    rws_bars bars = {.title = "NP",
-                     .n_groups = 3,
-                     .n_series = 3,
-                     .groups = groups,
-                     .series = series,
-                     .numbers = true,
-                     .y = {.label = "probability"}};
-    rws_error err;
+    rws_bars    bars = {.title = "NP",
+                        .n_groups = 3,
+                        .n_series = 3,
+                        .groups = groups,
+                        .series = series,
+                        .numbers = true,
+                        .y = {.label = "probability"}};
+    rws_error   err;
     const char *names[] = {"bars.png", "bars.svg", "bars.pdf"};
     for (int i = 0; i < 3; i++) {
         const char *path = in_folder(names[i]);
         assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_OK);
         size_t size;
-        char *bytes = read_all(path, &size);
+        char  *bytes = read_all(path, &size);
         assert_true(size > 3000);
         const char *words[] = {">astronomers<", ">NP PP<", ">probability<", ">True<", ">VIMCO<", ">0.38<"};
         for (int w = 0; i == 1 && w < LENGTH(words); w++) assert_non_null(strstr(bytes, words[w]));
@@ -801,7 +801,7 @@ static void test_bars(void **state)
     bars.width = 160;
     assert_int_equal(rws_bars_draw(&bars, path, &err), RWS_OK);
     size_t size;
-    char *svg = read_all(path, &size);
+    char  *svg = read_all(path, &size);
     assert_non_null(strstr(svg, "rotate(-35.00"));
     free(svg);
     unlink(path);
@@ -819,30 +819,30 @@ static void test_bars(void **state)
 static void test_hinton(void **state)
 {
     (void)state;
-    const rws_strip strips[] = {{"true", NULL}, {"ws", NULL}};
-    const char *rows[] = {"iteration 0"}, *columns[] = {"p(z)", "q(z)"};
+    const rws_strip   strips[] = {{"true", NULL}, {"ws", NULL}};
+    const char       *rows[] = {"iteration 0"}, *columns[] = {"p(z)", "q(z)"};
     const rws_heading heading = {"K = 2", 0, 2};
     /* The first panel: one large square and three of a quarter of its side; WS has what is too small to draw. */
     const double values[2][2][5] = {{{0.64, 0, 0.04, 0.04, 0.04}, {1e-3, 0, NAN, 1e-9, -1}},
                                     {{0.2, 0.2, 0.2, 0.2, 0.2}, {0, 0, 1, 0, 0}}};
-    rws_hinton hinton = {.title = "GMM",
-                         .n_rows = 1,
-                         .n_columns = 2,
-                         .n_strips = 2,
-                         .n_values = 5,
-                         .rows = rows,
-                         .columns = columns,
-                         .headings = &heading,
-                         .n_headings = 1,
-                         .strips = strips,
-                         .values = &values[0][0][0],
-                         .x_label = "z"};
-    rws_error err;
-    const char *path = in_folder("hinton.png");
+    rws_hinton   hinton = {.title = "GMM",
+                           .n_rows = 1,
+                           .n_columns = 2,
+                           .n_strips = 2,
+                           .n_values = 5,
+                           .rows = rows,
+                           .columns = columns,
+                           .headings = &heading,
+                           .n_headings = 1,
+                           .strips = strips,
+                           .values = &values[0][0][0],
+                           .x_label = "z"};
+    rws_error    err;
+    const char  *path = in_folder("hinton.png");
     assert_int_equal(rws_hinton_draw(&hinton, path, &err), RWS_OK);
     picture p = open_picture(path);
-    bool *found = calloc(p.width, sizeof *found);
-    int box[4];
+    bool   *found = calloc(p.width, sizeof *found);
+    int     box[4];
     /* WS is drawn in the second panel only (its name is darker than its colour). */
     assert_true(find_colour(p, "ws", box, found));
     assert_true(box[0] > p.width / 2);
@@ -856,8 +856,8 @@ static void test_hinton(void **state)
 
     path = in_folder("hinton.svg");
     assert_int_equal(rws_hinton_draw(&hinton, path, &err), RWS_OK);
-    size_t size;
-    char *svg = read_all(path, &size);
+    size_t      size;
+    char       *svg = read_all(path, &size);
     const char *words[] = {">True<", ">WS<", ">K = 2<", ">p(z)<", ">iteration 0<", ">z<"};
     for (int w = 0; w < LENGTH(words); w++) assert_non_null(strstr(svg, words[w]));
     free(svg);
@@ -876,10 +876,10 @@ static void test_hinton(void **state)
 static char *printed(const rws_terminal *terminal)
 {
     /* Static, since the stream keeps their addresses: gcc 12 takes the text itself for a pointer to them. */
-    static char *text;
+    static char  *text;
     static size_t size;
-    rws_error err = {""};
-    FILE *file = open_memstream(&text, &size);
+    rws_error     err = {""};
+    FILE         *file = open_memstream(&text, &size);
     assert_non_null(file);
     if (rws_terminal_draw(terminal, file, &err) != RWS_OK) fail_msg("%s", err.text);
     fclose(file);
@@ -889,15 +889,15 @@ static char *printed(const rws_terminal *terminal)
 static void test_terminal_known(void **state)
 {
     (void)state;
-    const double x[] = {0, 10, 20}, up[] = {0, 5, 10}, top[] = {10, 10, 10}, bottom[] = {0, 0, NAN};
+    const double    x[] = {0, 10, 20}, up[] = {0, 5, 10}, top[] = {10, 10, 10}, bottom[] = {0, 0, NAN};
     const rws_curve diagonal = {.method = "dww", .n = 3, .x = x, .y = up};
-    rws_terminal t = {.title = "T",
-                      .curves = &diagonal,
-                      .n_curves = 1,
-                      .x = {.label = "x"},
-                      .y = {.label = "y", .low = 0, .high = 10},
-                      .width = 23,
-                      .height = 10};
+    rws_terminal    t = {.title = "T",
+                         .curves = &diagonal,
+                         .n_curves = 1,
+                         .x = {.label = "x"},
+                         .y = {.label = "y", .low = 0, .high = 10},
+                         .width = 23,
+                         .height = 10};
     /* Thirteen columns and five rows: the row falls by one in three columns, from 4 - 0/3 to 4 - 12/3. */
     char *text = printed(&t);
     assert_string_equal(text, "         T\n"
@@ -941,14 +941,14 @@ static void test_terminal_edges(void **state)
                  ys_[][4] = {{1, 1, 1, 1}, {NAN, 2, NAN, NAN}, {1e-300, 1, 1e300, 0}, {-1.7e308, 1.7e308, 0, 1}};
     for (int i = 0; i < LENGTH(ys_); i++) {
         for (int variant = 0; variant < 8; variant++) {
-            rws_curve curve = {.method = "vimco", .label = "a\033[2Jb\xff", .n = 4, .x = x, .y = ys_[i]};
+            rws_curve    curve = {.method = "vimco", .label = "a\033[2Jb\xff", .n = 4, .x = x, .y = ys_[i]};
             rws_terminal t = {.curves = &curve,
                               .n_curves = 1,
                               .unicode = variant & 1,
                               .colour = variant & 2,
                               .y.scale = variant & 4 ? RWS_AXIS_LOG : RWS_AXIS_LINEAR};
-            char *text = printed(&t);
-            int n_lines = count(text, "\n");
+            char        *text = printed(&t);
+            int          n_lines = count(text, "\n");
             assert_int_equal(n_lines, 24);
             assert_null(strstr(text, "\033[2J"));
             assert_int_equal(strstr(text, "\033[38;5;") != NULL, (variant & 2) != 0);
@@ -958,9 +958,9 @@ static void test_terminal_edges(void **state)
         }
     }
     /* Black stays the terminal's own colour; without curves it says so. */
-    rws_curve truth = {.method = "true", .n = 4, .x = x, .y = x};
+    rws_curve    truth = {.method = "true", .n = 4, .x = x, .y = x};
     rws_terminal t = {.curves = &truth, .n_curves = 1, .unicode = true, .colour = true, .width = 40, .height = 9};
-    char *text = printed(&t);
+    char        *text = printed(&t);
     assert_null(strstr(text, "\033[38;5;"));
     free(text);
     t.n_curves = 0;

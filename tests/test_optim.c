@@ -51,7 +51,7 @@ static void twin_rmsprop(const rws_optim_config *c, double lr, int t, double d, 
 static const struct {
     const char *name;
     void (*twin)(const rws_optim_config *c, double lr, int t, double loss_gradient, element *e);
-    int odd_slot;
+    int    odd_slot;
     double after[3], slots[3][2];    /* l2 = 0 */
     double after_l2[3], slots_l2[2]; /* l2 = 0.5; slots after step 3 */
 } known[] = {
@@ -126,8 +126,8 @@ static void test_config(void **state)
     (void)state;
     const rws_optim_config good = rws_optimiser_find("adam")->defaults;
     const struct {
-        size_t offset;
-        double value;
+        size_t      offset;
+        double      value;
         const char *said; /* NULL: allowed */
     } cases[] = {
         {FIELD(beta1), 1.0, "beta1"},  {FIELD(beta1), -0.1, "beta1"},      {FIELD(beta1), 0.0, NULL},
@@ -190,12 +190,12 @@ static float random_gradient(uint64_t *rng, int i)
 static void test_against_twin(void **state)
 {
     (void)state;
-    static float p[N_RANDOM], g[N_RANDOM], s0[N_RANDOM], s1[N_RANDOM];
+    static float   p[N_RANDOM], g[N_RANDOM], s0[N_RANDOM], s1[N_RANDOM];
     static element twin[N_RANDOM];
     for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
         const int k = find_known((*o)->name);
         for (int large_eps = 0; large_eps < 2; large_eps++) {
-            uint64_t rng = 1;
+            uint64_t         rng = 1;
             rws_optim_config c = (*o)->defaults;
             c.l2 = 1e-3;
             if (large_eps) c.eps = 0.1;
@@ -230,7 +230,7 @@ static void test_cut_anywhere(void **state)
     (void)state;
     static float whole[3][N_RANDOM], parts[3][N_RANDOM + 1], g[N_RANDOM];
     for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
-        uint64_t rng = 2;
+        uint64_t         rng = 2;
         rws_optim_config c = (*o)->defaults;
         c.l2 = 1e-3;
         for (int i = 0; i < N_RANDOM; i++) whole[0][i] = parts[0][i + 1] = uniform(&rng);
@@ -298,7 +298,7 @@ static void test_adam_edges(void **state)
 {
     (void)state;
     const rws_optimiser *adam = rws_optimiser_find("adam");
-    rws_optim_config c = adam->defaults;
+    rws_optim_config     c = adam->defaults;
     c.beta1 = 0.0;
     float p = 0.0f, g = 3.0f, m = 0, v = 0, *const slot[2] = {&m, &v};
     adam->step(&c, 0.5f, 1, 1, &p, &g, slot);
@@ -317,8 +317,8 @@ static void test_schedule_values(void **state)
     (void)state;
     const struct {
         const char *text;
-        uint64_t iteration;
-        double rate;
+        uint64_t    iteration;
+        double      rate;
     } cases[] = {
         {"1e-3", 0, 1e-3},
         {"1e-3", UINT64_MAX, 1e-3},
@@ -355,7 +355,7 @@ static void test_schedule_values(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule s;
-        rws_error err = {""};
+        rws_error    err = {""};
         if (rws_schedule_parse(cases[i].text, &s, &err) != RWS_OK) fail_msg("%s", err.text);
         const float got = rws_schedule_at(&s, cases[i].iteration), wanted = (float)cases[i].rate;
         if (!(fabsf(got - wanted) <= 1e-7f * wanted)) {
@@ -407,7 +407,7 @@ static void test_schedule_refusals(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule s = {.start = 42.0};
-        rws_error err = {""};
+        rws_error    err = {""};
         assert_int_equal(rws_schedule_parse(cases[i].text, &s, &err), RWS_BAD_INPUT);
         if (!strstr(err.text, cases[i].said)) fail_msg("\"%s\": %s", cases[i].text, err.text);
         assert_float_equal(s.start, 42.0, 0.0);
@@ -418,7 +418,7 @@ static void test_schedule_refusals(void **state)
     memset(big, '7', 10000);
     big[10000] = '\0';
     rws_schedule s;
-    rws_error err = {""};
+    rws_error    err = {""};
     assert_int_equal(rws_schedule_parse(big, &s, &err), RWS_BAD_INPUT);
     assert_int_equal(err.text[strlen(err.text) - 1], '.');
     free(big);

@@ -78,7 +78,7 @@ static void write_or_fail(const rws_tensor_out *tensors, size_t n, json_t *metad
 
 static rws_safetensors *open_or_fail(void)
 {
-    rws_error err = {""};
+    rws_error        err = {""};
     rws_safetensors *st = rws_safetensors_open(path, &err);
     if (!st) fail_msg("%s", err.text);
     return st;
@@ -95,12 +95,12 @@ static void assert_says(const rws_error *err, const char *what)
 
 /* ---- round trips ------------------------------------------------------------------------------------------------- */
 
-static const float f32[6] = {1.5f, -2.0f, 0.0f, 3e38f, 1e-45f, -0.0f};
-static const double f64[2] = {1.0 / 3.0, -1e300};
-static const int32_t i32[3] = {INT32_MIN, 0, INT32_MAX};
-static const int64_t i64[2] = {INT64_MIN, INT64_MAX};
+static const float    f32[6] = {1.5f, -2.0f, 0.0f, 3e38f, 1e-45f, -0.0f};
+static const double   f64[2] = {1.0 / 3.0, -1e300};
+static const int32_t  i32[3] = {INT32_MIN, 0, INT32_MAX};
+static const int64_t  i64[2] = {INT64_MIN, INT64_MAX};
 static const uint64_t u64[1] = {UINT64_MAX};
-static const uint8_t u8[5] = {0, 1, 127, 128, 255};
+static const uint8_t  u8[5] = {0, 1, 127, 128, 255};
 
 /* Sizes and order chosen so that any layout in the order given would misalign what follows the bytes. */
 static const rws_tensor_out all[] = {
@@ -133,7 +133,7 @@ static void check_equal(const rws_safetensors *st, const rws_tensor_out *tensors
         assert_int_equal((uintptr_t)t->data % rws_dtype_size(t->dtype), 0);
         if (n_elements) assert_memory_equal(t->data, tensors[i].data, n_elements * rws_dtype_size(t->dtype));
         const rws_tensor_in *expected = NULL;
-        rws_error err = {""};
+        rws_error            err = {""};
         assert_int_equal(rws_safetensors_expect(st, tensors[i].name, tensors[i].dtype, tensors[i].n_dims,
                                                 tensors[i].shape, &expected, &err),
                          RWS_OK);
@@ -178,13 +178,13 @@ static void test_bytes(void **state)
     assert_memory_equal(bytes, "\x08\0\0\0\0\0\0\0{}      ", 16);
     free(bytes);
 
-    const float x[2] = {1.0f, -2.0f};
-    const uint8_t y[1] = {7};
+    const float          x[2] = {1.0f, -2.0f};
+    const uint8_t        y[1] = {7};
     const rws_tensor_out two[] = {{"y", RWS_DTYPE_U8, 0, {0}, y}, {"x", RWS_DTYPE_F32, 2, {2, 1}, x}};
     write_or_fail(two, 2, NULL);
     bytes = slurp(path, &size);
-    const char header[] = "{\"x\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]},"
-                          "\"y\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[8,9]}}";
+    const char   header[] = "{\"x\":{\"dtype\":\"F32\",\"shape\":[2,1],\"data_offsets\":[0,8]},"
+                            "\"y\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[8,9]}}";
     const size_t padded = (sizeof header - 1 + 7) / 8 * 8;
     assert_int_equal(size, 8 + padded + 9);
     assert_int_equal((unsigned char)bytes[0], padded);
@@ -209,7 +209,7 @@ static void test_name_lengths(void **state)
         check_equal(st, &one, 1);
         rws_safetensors_close(st);
         size_t size;
-        char *bytes = slurp(path, &size);
+        char  *bytes = slurp(path, &size);
         assert_int_equal((8 + (unsigned char)bytes[0]) % 8, 0);
         free(bytes);
     }
@@ -220,8 +220,8 @@ static void test_many_tensors(void **state)
     (void)state;
     enum { N = 1000 };
     static rws_tensor_out tensors[N];
-    static char names[N][16];
-    static float data[N];
+    static char           names[N][16];
+    static float          data[N];
     for (int i = 0; i < N; i++) {
         snprintf(names[i], sizeof names[i], "t.%d", i);
         data[i] = (float)i;
@@ -239,10 +239,10 @@ static void test_expect(void **state)
 {
     (void)state;
     write_or_fail(all, N_ALL, NULL);
-    rws_safetensors *st = open_or_fail();
-    const size_t other[2] = {3, 2};
+    rws_safetensors     *st = open_or_fail();
+    const size_t         other[2] = {3, 2};
     const rws_tensor_in *out = NULL;
-    rws_error err = {""};
+    rws_error            err = {""};
     assert_int_equal(rws_safetensors_expect(st, "phi.gru", RWS_DTYPE_F32, 2, other, &out, &err), RWS_BAD_INPUT);
     assert_says(&err, "no tensor \"phi.gru\"");
     assert_says(&err, path);
@@ -276,7 +276,7 @@ static void test_refusals(void **state)
     (void)state;
     const struct {
         const char *header;
-        size_t n_data;
+        size_t      n_data;
         const char *said; /* NULL: the file is good */
     } cases[] = {
         {"{}", 0, NULL},
@@ -350,9 +350,9 @@ static void test_refusals(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         size_t size;
-        char *bytes = craft(cases[i].header, cases[i].n_data, &size);
+        char  *bytes = craft(cases[i].header, cases[i].n_data, &size);
         spill(path, bytes, size);
-        rws_error err = {""};
+        rws_error        err = {""};
         rws_safetensors *st = rws_safetensors_open(path, &err);
         if ((st == NULL) != (cases[i].said != NULL)) fail_msg("%s: %s", cases[i].header, st ? "read" : err.text);
         if (cases[i].said) {
@@ -369,7 +369,7 @@ static void test_lengths(void **state)
 {
     (void)state;
     const struct {
-        uint64_t announced;
+        uint64_t    announced;
         const char *said;
     } cases[] = {
         {9, "header of 9 bytes is announced and 8 bytes follow"},
@@ -406,12 +406,12 @@ static void test_cut_short(void **state)
     write_or_fail(all, N_ALL, metadata);
     json_decref(metadata);
     size_t size;
-    char *whole = slurp(path, &size);
+    char  *whole = slurp(path, &size);
     for (size_t n = 0; n <= size; n++) {
         char *part = malloc(n ? n : 1);
         memcpy(part, whole, n);
         spill(path, part, n);
-        rws_error err = {""};
+        rws_error        err = {""};
         rws_safetensors *from_memory = rws_safetensors_parse(part, n, "memory", &err);
         rws_safetensors *from_file = rws_safetensors_open(path, &err);
         assert_int_equal(from_memory != NULL, n == size);
@@ -432,16 +432,16 @@ static void test_misaligned(void **state)
     (void)state;
     const char *header = "{\"b\":" ENTRY("U8", "[1]", "[0,1]") ",\"x\":" ENTRY("F32", "[2]", "[1,9]") ",\"y\":" ENTRY(
         "I64", "[1]", "[9,17]") ",\"e\":" ENTRY("F64", "[0]", "[17,17]") "}";
-    size_t size;
-    char *bytes = craft(header, 17, &size);
-    const float x[2] = {0.1f, 1e10f};
+    size_t        size;
+    char         *bytes = craft(header, 17, &size);
+    const float   x[2] = {0.1f, 1e10f};
     const int64_t y = -5;
     memcpy(bytes + size - 16, x, 8);
     memcpy(bytes + size - 8, &y, 8);
     char *shifted = malloc(size + 8);
     for (size_t shift = 0; shift < 8; shift++) {
         memcpy(shifted + shift, bytes, size);
-        rws_error err = {""};
+        rws_error        err = {""};
         rws_safetensors *st = rws_safetensors_parse(shifted + shift, size, "memory", &err);
         if (!st) fail_msg("%s", err.text);
         const rws_tensor_out wanted[] = {
@@ -488,7 +488,7 @@ static void test_long_names(void **state)
     char header[3000];
     snprintf(header, sizeof header, "{\"%s\":" ENTRY("F32", "[1]", "[0,8]") "}", name);
     size_t size;
-    char *bytes = craft(header, 4, &size);
+    char  *bytes = craft(header, 4, &size);
     assert_null(rws_safetensors_parse(bytes, size, name, &err));
     assert_says(&err, "/the.file\" should lie at bytes 0 to 8");
     free(bytes);
@@ -508,8 +508,8 @@ static void test_write_nowhere(void **state)
 {
     (void)state;
     const rws_tensor_out one = {"t", RWS_DTYPE_F32, 1, {6}, f32};
-    rws_error err = {""};
-    char below[200];
+    rws_error            err = {""};
+    char                 below[200];
     snprintf(below, sizeof below, "%s/missing/file", folder);
     assert_int_equal(rws_safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
     assert_says(&err, below);
@@ -554,14 +554,14 @@ static void test_disk_full(void **state)
 {
     (void)state;
     write_or_fail(all, N_ALL, NULL);
-    static float big[4096];
+    static float         big[4096];
     const rws_tensor_out tensors[] = {{"t", RWS_DTYPE_F32, 1, {4096}, big}, {"u", RWS_DTYPE_F32, 1, {4096}, big}};
-    struct rlimit old;
+    struct rlimit        old;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     signal(SIGXFSZ, SIG_IGN);
     const rlim_t limits[] = {0, 5, 8, 20, 1000, 17000, 32800};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        rws_error err = {""};
+        rws_error           err = {""};
         const struct rlimit limit = {limits[i], old.rlim_max};
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
         const rws_status status = rws_safetensors_write(path, tensors, 2, NULL, &err);
@@ -579,7 +579,7 @@ static void test_write_bad_names(void **state)
 {
     (void)state;
     write_or_fail(all, N_ALL, NULL);
-    rws_error err = {""};
+    rws_error            err = {""};
     const rws_tensor_out twice[] = {{"t", RWS_DTYPE_F32, 1, {6}, f32}, {"t", RWS_DTYPE_F64, 1, {2}, f64}};
     assert_int_equal(rws_safetensors_write(path, twice, 2, NULL, &err), RWS_BAD_INPUT);
     assert_says(&err, "\"t\" is taken");
@@ -598,7 +598,7 @@ static void test_write_here(void **state)
     (void)state;
     const int before = open(".", O_RDONLY | O_DIRECTORY);
     assert_int_equal(chdir(folder), 0);
-    rws_error err = {""};
+    rws_error        err = {""};
     const rws_status status = rws_safetensors_write("file.safetensors", all, N_ALL, NULL, &err);
     assert_int_equal(fchdir(before), 0);
     close(before);
@@ -619,12 +619,12 @@ static void test_no_memory(void **state)
 {
     (void)state;
     const rws_tensor_out one = {"t", RWS_DTYPE_F32, 2, {2, 3}, f32};
-    json_t *metadata = json_pack("{s:s}", "k", "v");
+    json_t              *metadata = json_pack("{s:s}", "k", "v");
     write_or_fail(all, N_ALL, NULL);
-    size_t size;
-    char *bytes = slurp(path, &size);
+    size_t        size;
+    char         *bytes = slurp(path, &size);
     json_malloc_t old_malloc;
-    json_free_t old_free;
+    json_free_t   old_free;
     json_get_alloc_funcs(&old_malloc, &old_free);
 
     int n_failures = 0;

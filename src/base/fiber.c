@@ -71,18 +71,18 @@ struct rws_fiber {
     void *resumer_sp; /* where its resumer stands, while it does */
 #else
     ucontext_t context, resumer;
-    fenv_t control; /* the resumer's floating-point control: a ucontext has its own, a fiber has not */
+    fenv_t     control; /* the resumer's floating-point control: a ucontext has its own, a fiber has not */
 #endif
     fiber_state state;
     void (*entry)(void *arg);
-    void *arg;
-    char *map, *stack;
-    size_t map_bytes, stack_bytes;
+    void    *arg;
+    char    *map, *stack;
+    size_t   map_bytes, stack_bytes;
     unsigned valgrind_id;
 #if FIBER_ASAN
-    void *fake, *resumer_fake; /* the stacks on which ASan keeps locals to catch their use after return */
+    void       *fake, *resumer_fake; /* the stacks on which ASan keeps locals to catch their use after return */
     const void *resumer_stack;
-    size_t resumer_stack_bytes;
+    size_t      resumer_stack_bytes;
 #endif
 #if FIBER_TSAN
     void *tsan, *resumer_tsan;
@@ -223,9 +223,9 @@ forget(rws_fiber *f)
 #if FIBER_ASAN
     if (f->fake) {
         /* Only leaving a fiber for good frees its fake stack: tell ASan that we go there and leave at once. */
-        void *own_fake;
+        void       *own_fake;
         const void *own_stack;
-        size_t own_bytes;
+        size_t      own_bytes;
         __sanitizer_start_switch_fiber(&own_fake, f->stack, f->stack_bytes);
         __sanitizer_finish_switch_fiber(f->fake, &own_stack, &own_bytes);
         __sanitizer_start_switch_fiber(NULL, own_stack, own_bytes);

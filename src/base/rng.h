@@ -22,10 +22,10 @@ rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint
 void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
                     uint32_t *out);
 
-/* A number in (0, 1): 24 bits and a half, so that neither end is ever reached. */
+/* A number in (0, 1): 23 bits and a half, which a float holds exactly, so that neither end is ever reached. */
 static inline float rws_unit(uint32_t bits)
 {
-    return ((float)(bits >> 8) + 0.5f) * 0x1p-24f;
+    return ((float)(bits >> 9) + 0.5f) * 0x1p-23f;
 }
 
 /* A sequential stream over blocks of counters, for data and starts. */

@@ -98,10 +98,8 @@ static void refused(const struct argp_state *state)
             rws_fail(p->err, RWS_BAD_INPUT, "There is no option %.*s; see %s --help.", length, text, p->name);
         else if (count > 1)
             rws_fail(p->err, RWS_BAD_INPUT, "Option %.*s could be several; see %s --help.", length, text, p->name);
-        else if (option->arg)
-            rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
-        else
-            rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
+        else if (option->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
+        else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
         return;
     }
     if (refused_short(state, text)) return;
@@ -116,9 +114,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
     (void)arg;
     const parse *p = parse_of(state);
     switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = p->input;
-        return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = p->input; return 0;
     case '?':
     case KEY_USAGE:
         setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* two lines below every help that nobody needs */

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#define CHUNK 0.2         /* seconds of a chunk, at least */
-#define WARM_LEAST 0.2    /* seconds of warming up */
+#define CHUNK 0.2      /* seconds of a chunk, at least */
+#define WARM_LEAST 0.2 /* seconds of warming up */
 #define WARM_MOST 3.0
 #define ENDLESS UINT64_C(1000000000000000)
 
@@ -144,20 +144,20 @@ static void report(const rws_trainer *t, const result *r, bool json)
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
     const line        lines[] = {
-        {"us_per_iteration", 1e6 * seconds_each(best), false},
-        {"us_per_iteration_median", 1e6 * r->median, false},
-        {"iterations", n, true},
-        {"repeats", r->repeats, true},
-        {"threads", c->threads, true},
-        {"particles", c->particles, true},
-        {"batch", c->batch, true},
-        {"peak_rss_mb", r->peak_rss, false},
-        {"rows_per_iteration", (double)best->stats.rows / n, false},
-        {"particles_per_iteration", (double)best->stats.particles / n, false},
-        {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
-        {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
-        {"machine_gflops", r->machine_gflops, false},
-        {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
+               {"us_per_iteration", 1e6 * seconds_each(best), false},
+               {"us_per_iteration_median", 1e6 * r->median, false},
+               {"iterations", n, true},
+               {"repeats", r->repeats, true},
+               {"threads", c->threads, true},
+               {"particles", c->particles, true},
+               {"batch", c->batch, true},
+               {"peak_rss_mb", r->peak_rss, false},
+               {"rows_per_iteration", (double)best->stats.rows / n, false},
+               {"particles_per_iteration", (double)best->stats.particles / n, false},
+               {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
+               {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
+               {"machine_gflops", r->machine_gflops, false},
+               {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
     };
     const int n_lines = sizeof lines / sizeof *lines;
     if (!json) {

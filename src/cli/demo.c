@@ -93,8 +93,14 @@ static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *er
 
 static void train(demo *d, training *r)
 {
-    const rws_config config = {.model = "gmm", .method = r->method, .particles = r->K, .iterations = d->iterations,
-                               .seed = SEED, .threads = 1, .set = {"start=far"}, .n_set = 1};
+    const rws_config config = {.model = "gmm",
+                               .method = r->method,
+                               .particles = r->K,
+                               .iterations = d->iterations,
+                               .seed = SEED,
+                               .threads = 1,
+                               .set = {"start=far"},
+                               .n_set = 1};
     rws_trainer     *t = NULL;
     r->status = rws_trainer_new(&config, &t, &r->err);
     if (r->status == RWS_OK) r->status = train_with(d, r, t, &r->err);
@@ -165,8 +171,12 @@ static rws_status draw(const demo *d, const char *path, rws_error *err)
             y[i] = (rws_axis){.label = captions[i], .scale = RWS_AXIS_LOG};
         }
     }
-    const rws_chart chart = {.title = "A mixture of 20 Gaussians, from a start far away", .n_rows = N_METRICS,
-                             .n_columns = N_PARTICLES, .panels = &panels[0][0], .x = x, .y = y};
+    const rws_chart chart = {.title = "A mixture of 20 Gaussians, from a start far away",
+                             .n_rows = N_METRICS,
+                             .n_columns = N_PARTICLES,
+                             .panels = &panels[0][0],
+                             .x = x,
+                             .y = y};
     return rws_chart_draw(&chart, path, err);
 }
 
@@ -199,10 +209,8 @@ static void describe(const demo *d, int k, int metric, char *out, size_t size)
     }
     const training *runs = &d->runs[k * N_METHODS];
     const double    least = final(&runs[first], metric), ratio = final(&runs[second], metric) / least;
-    if (ratio < 1.1)
-        snprintf(out, size, "%s (%.3g, hardly ahead of %s)", methods[first], least, methods[second]);
-    else
-        snprintf(out, size, "%s (%.3g, %.1f times closer than %s)", methods[first], least, ratio, methods[second]);
+    if (ratio < 1.1) snprintf(out, size, "%s (%.3g, hardly ahead of %s)", methods[first], least, methods[second]);
+    else snprintf(out, size, "%s (%.3g, %.1f times closer than %s)", methods[first], least, ratio, methods[second]);
 }
 
 static void print_table(const demo *d)
@@ -239,8 +247,8 @@ static void print_json(const demo *d, const char *path)
 {
     for (int i = 0; i < N_RUNS; i++) {
         const training *r = &d->runs[i];
-        json_t         *o = json_pack("{s:s,s:i,s:I}", "method", r->method, "particles", r->K, "iteration",
-                                      (json_int_t)d->iterations);
+        json_t         *o =
+            json_pack("{s:s,s:i,s:I}", "method", r->method, "particles", r->K, "iteration", (json_int_t)d->iterations);
         json_object_set_new(o, "seconds", rws_report_real(round(1e6 * r->seconds) / 1e6));
         for (int m = 0; m < N_METRICS; m++) json_object_set_new(o, metrics[m], rws_report_real(final(r, m)));
         rws_report_json(o);

@@ -31,9 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case 'k': return rws_arguments_count(state, "--particles", arg, 1, 10000000, &o->particles);
     case KEY_TEST: return rws_arguments_count(state, "--test", arg, 1, 1000000, &o->n_test);
-    case 't':
-        o->threads_given = true;
-        return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
+    case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
         if (o->folder) return rws_arguments_extra(state, arg);

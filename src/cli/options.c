@@ -33,7 +33,7 @@ typedef struct {
     kind        kind;
     size_t      place; /* in rws_config */
     uint64_t    min, max;
-    bool        free;  /* a resumed run may have another */
+    bool        free; /* a resumed run may have another */
 } field;
 
 #define LARGE UINT64_C(1000000000000000)

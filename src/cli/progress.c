@@ -63,12 +63,10 @@ static void format_bar(const rws_progress *p, char *out, double share, int width
 static void format_left(char *out, size_t size, double seconds)
 {
     const double minutes = floor(seconds / 60), hours = floor(minutes / 60);
-    if (!(seconds >= 0) || hours > 9999)
-        snprintf(out, size, "?");
+    if (!(seconds >= 0) || hours > 9999) snprintf(out, size, "?");
     else if (hours > 0)
         snprintf(out, size, "%.0f:%02.0f:%02.0f", hours, minutes - 60 * hours, floor(seconds - 60 * minutes));
-    else
-        snprintf(out, size, "%.0f:%02.0f", minutes, floor(seconds - 60 * minutes));
+    else snprintf(out, size, "%.0f:%02.0f", minutes, floor(seconds - 60 * minutes));
 }
 
 static void draw(const rws_progress *p, uint64_t done)
@@ -84,7 +82,10 @@ static void draw(const rws_progress *p, uint64_t done)
     for (int wish = 0; wish < 3; wish++) {
         const int n_head = snprintf(head, sizeof head, "%s%s%*" PRIu64 "/%s %3.0f%%", wish < 2 ? p->what : "",
                                     wish < 2 ? "  " : "", n_total, done, total, floor(100 * share));
-        const int n_tail = snprintf(tail, sizeof tail, "%.*f it/s  %s left%s%s", rate >= 100 ? 0 : rate >= 1 ? 1 : 3,
+        const int n_tail = snprintf(tail, sizeof tail, "%.*f it/s  %s left%s%s",
+                                    rate >= 100 ? 0
+                                    : rate >= 1 ? 1
+                                                : 3,
                                     rate, left, wish < 1 && p->note[0] ? "  " : "", wish < 1 ? p->note : "");
         int       room = columns - n_head - n_tail - 4;
         if (room > MAX_BAR) room = MAX_BAR;

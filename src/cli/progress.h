@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 typedef struct {
-    const char *what;     /* belongs to the caller */
+    const char *what; /* belongs to the caller */
     uint64_t    total;
-    bool        active;   /* there is a terminal to draw on */
+    bool        active; /* there is a terminal to draw on */
     bool        unicode;
     bool        drawn;    /* the line is there and must be erased before anything else is written */
     double      drawn_at; /* when */

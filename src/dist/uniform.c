@@ -47,7 +47,7 @@ static int widest(const rws_call *c)
     return c->in[1].dim > c->in[2].dim ? c->in[1].dim : c->in[2].dim;
 }
 
-/* sum of -log(high - low), -inf outside; inputs x, low, high */
+/* sum of -log(high - low), -inf outside, NaN where high is not above low; inputs x, low, high */
 static void uniform_density_forward(rws_call *c)
 {
     const int    dim = widest(c);
@@ -55,7 +55,7 @@ static void uniform_density_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float total = 0;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++)
-            total += x[i] >= a[i] && x[i] <= b[i] ? -logf(b[i] - a[i]) : -INFINITY;
+            total += !(a[i] < b[i]) ? NAN : x[i] >= a[i] && x[i] <= b[i] ? -logf(b[i] - a[i]) : -INFINITY;
         c->out[r] = total;
     }
 }

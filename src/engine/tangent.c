@@ -48,8 +48,10 @@ static uint32_t dense(mover *v, uint32_t id)
     int         n_in = 1;
     for (int s = 1; s < n.n_in; s++) {
         const uint32_t d = moved(v, n.in[s]);
+        if (d == NONE) return NONE;
         if (d) in[n_in++] = d;
     }
+    if (in[0] == NONE) return NONE;
     if (v->groups >> n.args.w->group & 1) {
         const rws_op_args moving = {
             .w = n.args.w, .b = n.args.b, .offset = n.args.offset, .k = RWS_LINEAR, .tangent = true};
@@ -102,6 +104,11 @@ static uint32_t derive(mover *v, uint32_t id)
         return v->groups >> n.param->group & 1 ? node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset) : 0;
     if (!n.op || n.op->constant || n.args.stop) return 0;
     if (n.op->tangent == RWS_TANGENT_DENSE) return dense(v, id);
+    if (n.op->tangent == RWS_TANGENT_WEIGHT) {
+        rws_op_args moving = n.args;
+        moving.tangent = true;
+        return v->groups >> n.args.w->group & 1 ? record(e, n.op, moving, n.in, n.n_in, n.dim) : 0;
+    }
 
     uint32_t d[RWS_OP_INPUTS] = {0};
     bool     any = false;

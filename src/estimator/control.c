@@ -86,6 +86,7 @@ rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, co
     for (int d = 0; d < s->B; d++) {
         const int first = (int)s->start[d], end = (int)s->start[d + 1];
         double    moved = 0; /* s of control.h */
+        if (s->L[d] == -INFINITY) continue;
         for (int i = first; i < end; i++) moved += s->out[RWS_OUT_D_LOG_Q][i];
         const double c = reduce(how, s->out[RWS_OUT_V_TILDE], first, end, coef[RWS_OUT_V_TILDE]);
         for (int i = first; i < end; i++) coef[RWS_OUT_V_TILDE][i] *= share * moved;

@@ -21,10 +21,10 @@ static void weigh_phi(const rws_method *m, rws_scores *s, double share, rws_tall
 const rws_estimator rws_estimator_dww = {
     .name = "dww",
     .help = "defensive wake-wake: phi from a mixture of the guide and uniform choices",
-    .settings =
-        (const rws_setting[]){{"delta", "0.2", 0, 1, "share of uniform choices in the proposal"},
-                              {"dww_ref_bug", "0", 0, 1, "1: the density at the wrong sample, as the authors' code"},
-                              {0}},
+    .settings = (const rws_setting[]){{"delta", "0.2", 0, 1, "share of uniform choices in the proposal"},
+                                      {"dww_ref_bug", "0", 0, 1,
+                                       "1: the density at the wrong sample, as the authors' code", true},
+                                      {0}},
     .min_particles = 1,
     .n_phases = 2,
     .phases = {{.mode = RWS_WAKE, .gradients = RWS_BIT(RWS_THETA), .steps = RWS_BIT(RWS_THETA), .weigh = weigh_theta},

@@ -50,8 +50,9 @@ static double log_others(const rws_scores *s, int d, uint32_t without, bool with
     if (top == -INFINITY) return top;
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
         const double others = (double)s->count[i] - (i == without);
+        if (others == 0) continue; /* its weight may be infinite on this scale */
         total += others * exp(s->l[i] - top);
-        if (others > 0) mean += others * s->l[i] / (s->K - 1);
+        mean += others * s->l[i] / (s->K - 1);
     }
     const double log_sum = top + log(total);
     return with_geometric ? rws_log_add(log_sum, mean) : log_sum;

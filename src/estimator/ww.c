@@ -8,14 +8,17 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     const double baseline = m->set.ww_baseline ? share / s->K : 0;
     rws_weigh(s, share, tally);
-    for (int i = 0; i < s->n; i++) s->coef_q[i] = share * s->w[i] - s->count[i] * baseline;
+    for (int d = 0; d < s->B; d++)
+        for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++)
+            s->coef_q[i] = share * s->w[i] - s->count[i] * baseline;
 }
 
 const rws_estimator rws_estimator_ww = {
     .name = "ww",
     .help = "wake-wake: theta and phi from the same weighted particles",
     .settings =
-        (const rws_setting[]){{"ww_baseline", "0", 0, 1, "1: subtract 1/K from the weights of phi's gradient"}, {0}},
+        (const rws_setting[]){{"ww_baseline", "0", 0, 1, "1: subtract 1/K from the weights of phi's gradient", true},
+                              {0}},
     .min_particles = 1,
     .n_phases = 1,
     .phases = {{.mode = RWS_WAKE,

@@ -59,7 +59,7 @@ static rws_range linear_range(const rws_extent *core, const rws_extent *fringe, 
         return (rws_range){RWS_AXIS_LINEAR, low - half, high + half};
     }
     double width = high - low;
-    bool positive = low >= 0, negative = high <= 0;
+    bool   positive = low >= 0, negative = high <= 0;
     low -= padding * width;
     high += padding * width;
     /* Data on one side of zero that come near it are shown from zero. */
@@ -104,7 +104,7 @@ rws_status rws_axis_range(const rws_axis *axis, const rws_extent *core, const rw
                           rws_range *out, rws_error *err)
 {
     const char *name = axis->label ? axis->label : "a chart";
-    rws_range range =
+    rws_range   range =
         axis->scale == RWS_AXIS_LOG ? log_range(core, fringe, padding) : linear_range(core, fringe, padding);
     if (axis->low != axis->high) {
         bool fix_low = !isnan(axis->low), fix_high = !isnan(axis->high);
@@ -173,7 +173,7 @@ static int decimals_of(double value)
 static void append_exponent(char *text, size_t size, int exponent, bool ascii)
 {
     static const char *const superscripts[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
-    char digits[16];
+    char                     digits[16];
     snprintf(digits, sizeof digits, "%d", exponent);
     if (ascii) {
         g_strlcat(text, digits, size);
@@ -208,9 +208,9 @@ static void label_linear(rws_tick *ticks, int n, double step, bool ascii)
 {
     double largest = 0;
     for (int i = 0; i < n; i++) largest = fmax(largest, fabs(ticks[i].value));
-    double unit = largest >= 1e6 ? 1e6 : largest >= 1e4 ? 1e3 : 1;
+    double      unit = largest >= 1e6 ? 1e6 : largest >= 1e4 ? 1e3 : 1;
     const char *suffix = unit == 1e6 ? "M" : unit == 1e3 ? "k" : "";
-    int exponent = 0;
+    int         exponent = 0;
     if (largest > 0 && (largest >= 1e9 || largest < 1e-3)) {
         exponent = (int)floor(log10(largest));
         unit = pow(10, exponent);
@@ -221,7 +221,7 @@ static void label_linear(rws_tick *ticks, int n, double step, bool ascii)
     }
     int decimals = decimals_of(step / unit);
     for (int i = 0; i < n; i++) {
-        char *text = ticks[i].text;
+        char  *text = ticks[i].text;
         size_t size = sizeof ticks[i].text;
         if (fabs(ticks[i].value) < 1e-6 * step) {
             snprintf(text, size, "0");
@@ -263,7 +263,7 @@ static void label_alone(rws_tick *tick, bool ascii)
 {
     double size = fabs(tick->value);
     if (size > 0 && size < 1e-3) {
-        int exponent = (int)floor(log10(size) + 1e-9);
+        int    exponent = (int)floor(log10(size) + 1e-9);
         double lead = tick->value / pow(10, exponent);
         put_power(tick->text, sizeof tick->text, lead, MIN(decimals_of(lead), 3), exponent, ascii, false);
         put_minus(tick->text, sizeof tick->text, ascii);

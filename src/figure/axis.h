@@ -21,12 +21,12 @@ typedef enum {
 
 /* What the caller wants of an axis. Zero-initialised: linear, range and ticks from the data, no label. */
 typedef struct {
-    const char *label; /* "p error"; NULL for none */
-    const char *unit;  /* "s" shows as "label (s)"; NULL for none */
+    const char    *label; /* "p error"; NULL for none */
+    const char    *unit;  /* "s" shows as "label (s)"; NULL for none */
     rws_axis_scale scale;
-    double low, high;    /* an end that is NaN comes from the data, and so do both if low == high */
-    const double *ticks; /* labelled ticks at just these values (K = 2, 5, 10, 20); NULL to choose nice ones */
-    int n_ticks;
+    double         low, high; /* an end that is NaN comes from the data, and so do both if low == high */
+    const double  *ticks;     /* labelled ticks at just these values (K = 2, 5, 10, 20); NULL to choose nice ones */
+    int            n_ticks;
 } rws_axis;
 
 /* The extent of a set of values, as far as they have a place. */
@@ -38,13 +38,13 @@ typedef struct {
 /* A range that can be drawn: low < high, both finite; both positive on a logarithmic scale. */
 typedef struct {
     rws_axis_scale scale;
-    double low, high;
+    double         low, high;
 } rws_range;
 
 typedef struct {
     double value;
-    bool minor;    /* a minor tick has no text */
-    char text[40]; /* UTF-8: "0.05", "20k", "10⁻³"; in ASCII "1e-3" */
+    bool   minor;    /* a minor tick has no text */
+    char   text[40]; /* UTF-8: "0.05", "20k", "10⁻³"; in ASCII "1e-3" */
 } rws_tick;
 
 enum { RWS_MAX_TICKS = 128 };

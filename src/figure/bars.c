@@ -79,7 +79,7 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
     double zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
     for (int s = 0; s < bars->n_series; s++) {
         const rws_bar_series *series = &bars->series[s];
-        double value = series->values[g], x = left + s * bar, place = rws_range_place(range, value);
+        double                value = series->values[g], x = left + s * bar, place = rws_range_place(range, value);
         if (isnan(place)) continue;
         double end = box.y + box.height * (1 - fmin(fmax(place, 0), 1));
         /* A hair of white between neighbours; nothing at all for zero. */
@@ -93,8 +93,8 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
             tip = value >= 0 ? fmin(tip, top) : fmax(tip, bottom);
         }
         if (!bars->numbers) continue;
-        char text[32];
-        double width;
+        char     text[32];
+        double   width;
         rws_text look = {.size = 7, .colour = RWS_INK};
         number_text(value, text, sizeof text);
         rws_canvas_measure(canvas, text, &look, &width, NULL);
@@ -105,12 +105,12 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
 
 static rws_status draw(const rws_bars *bars, rws_canvas *canvas, rws_legend_key *keys, rws_error *err)
 {
-    double page = bars->width > 0 ? bars->width : RWS_PAGE_WIDTH;
-    double tall = bars->height > 0 ? bars->height : fmin(fmax(page * 0.36, 110), 180);
+    double    page = bars->width > 0 ? bars->width : RWS_PAGE_WIDTH;
+    double    tall = bars->height > 0 ? bars->height : fmin(fmax(page * 0.36, 110), 180);
     rws_range range;
-    rws_tick ticks[RWS_MAX_TICKS];
-    char caption[256];
-    double title_height = 0, label_height = 0, tick_height;
+    rws_tick  ticks[RWS_MAX_TICKS];
+    char      caption[256];
+    double    title_height = 0, label_height = 0, tick_height;
     RWS_TRY(y_range(bars, &range, err));
     int n_ticks = rws_axis_ticks(&bars->y, range, (int)fmax(2, round(tall / 22)), false, ticks);
     rws_axis_caption(&bars->y, caption, sizeof caption);
@@ -163,7 +163,7 @@ static rws_status draw(const rws_bars *bars, rws_canvas *canvas, rws_legend_key 
     rws_frame_y_axis(canvas, box, range, ticks, n_ticks, true);
     /* The zero line: the axis, unless bars hang below it. */
     cairo_t *cairo = rws_canvas_cairo(canvas);
-    double zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
+    double   zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
     rws_canvas_colour(canvas, RWS_GREY, 1);
     cairo_set_line_width(cairo, 0.6);
     cairo_move_to(cairo, box.x, zero);

@@ -14,20 +14,20 @@
 #include "rws.h"
 
 typedef struct {
-    const char *method;       /* whose look it has: "true", "ws" */
-    const char *label;        /* NULL for the method's name */
+    const char   *method;     /* whose look it has: "true", "ws" */
+    const char   *label;      /* NULL for the method's name */
     const double *values;     /* one per group; NaN leaves the place empty */
     const double *low, *high; /* a whisker on each bar; both or neither */
 } rws_bar_series;
 
 typedef struct {
-    const char *title; /* NULL for none */
-    int n_groups, n_series;
-    const char *const *groups; /* the name under each group; long ones are broken, then slanted */
+    const char           *title; /* NULL for none */
+    int                   n_groups, n_series;
+    const char *const    *groups; /* the name under each group; long ones are broken, then slanted */
     const rws_bar_series *series;
-    rws_axis y;                /* linear; low and high as in axis.h, and what is free includes 0 */
-    bool numbers;              /* write each value over its bar, where it fits */
-    double width, height, dpi; /* as in chart.h; height is that of the bars' panel */
+    rws_axis              y;                  /* linear; low and high as in axis.h, and what is free includes 0 */
+    bool                  numbers;            /* write each value over its bar, where it fits */
+    double                width, height, dpi; /* as in chart.h; height is that of the bars' panel */
 } rws_bars;
 
 /* Writes the bars to the path, which ends in .png, .svg or .pdf. Fails with RWS_BAD_INPUT if the ending is another, the

@@ -24,16 +24,16 @@ typedef enum {
 static const char *const endings[] = {[TYPE_PNG] = ".png", [TYPE_SVG] = ".svg", [TYPE_PDF] = ".pdf"};
 
 struct rws_canvas {
-    char *path;
-    file_type type;
-    double dpi;
-    PangoFontMap *fonts; /* its own, so that nothing outlives the canvas */
-    PangoContext *context;
+    char            *path;
+    file_type        type;
+    double           dpi;
+    PangoFontMap    *fonts; /* its own, so that nothing outlives the canvas */
+    PangoContext    *context;
     cairo_surface_t *surface; /* NULL until the page is opened */
-    cairo_t *cairo;
-    GByteArray *bytes; /* the file so far: cairo writes here, never to disk */
-    GString *words;    /* SVG only: the invisible text */
-    char *title;
+    cairo_t         *cairo;
+    GByteArray      *bytes; /* the file so far: cairo writes here, never to disk */
+    GString         *words; /* SVG only: the invisible text */
+    char            *title;
 };
 
 /* Pango complains on stderr about text that is not UTF-8, and XML has no control characters: neither gets through. */
@@ -50,7 +50,7 @@ rws_status rws_canvas_new(const char *path, double dpi, rws_canvas **out, rws_er
 {
     *out = NULL;
     const char *ending = strrchr(path, '.');
-    int type = -1;
+    int         type = -1;
     for (int i = 0; ending && i < (int)G_N_ELEMENTS(endings); i++) {
         if (strcasecmp(ending, endings[i]) == 0) type = i;
     }
@@ -127,7 +127,7 @@ cairo_t *rws_canvas_cairo(rws_canvas *canvas)
 static PangoLayout *lay_out(rws_canvas *canvas, const char *string, const rws_text *text)
 {
     RWS_CHECK(text->size > 0);
-    PangoLayout *layout = pango_layout_new(canvas->context);
+    PangoLayout          *layout = pango_layout_new(canvas->context);
     PangoFontDescription *font = pango_font_description_from_string("DejaVu Sans, sans-serif");
     pango_font_description_set_absolute_size(font, text->size * PANGO_SCALE);
     if (text->bold) pango_font_description_set_weight(font, PANGO_WEIGHT_BOLD);
@@ -152,7 +152,7 @@ static PangoLayout *lay_out(rws_canvas *canvas, const char *string, const rws_te
 
 void rws_canvas_measure(rws_canvas *canvas, const char *string, const rws_text *text, double *width, double *height)
 {
-    PangoLayout *layout = lay_out(canvas, string, text);
+    PangoLayout   *layout = lay_out(canvas, string, text);
     PangoRectangle box;
     pango_layout_get_extents(layout, NULL, &box);
     if (width) *width = (double)box.width / PANGO_SCALE;
@@ -176,14 +176,14 @@ static void append_words(GString *xml, PangoLayout *layout, double x, double y, 
     PangoLayoutIter *iter = pango_layout_get_iter(layout);
     do {
         PangoLayoutLine *line = pango_layout_iter_get_line_readonly(iter);
-        PangoRectangle box;
+        PangoRectangle   box;
         pango_layout_iter_get_line_extents(iter, NULL, &box);
         if (line->length == 0) continue;
         char *raw = g_strndup(pango_layout_get_text(layout) + line->start_index, line->length);
         /* Plain spaces, so that a search finds what was written. */
         char **parts = g_strsplit(g_strstrip(raw), HOLD, -1);
-        char *plain = g_strjoinv(" ", parts);
-        char *escaped = g_markup_escape_text(plain, -1);
+        char  *plain = g_strjoinv(" ", parts);
+        char  *escaped = g_markup_escape_text(plain, -1);
         g_string_append(xml, "<text");
         append_number(xml, "x", x + left + (double)box.x / PANGO_SCALE);
         append_number(xml, "y", y + top + (double)pango_layout_iter_get_baseline(iter) / PANGO_SCALE);
@@ -210,7 +210,7 @@ void rws_canvas_text(rws_canvas *canvas, double x, double y, double across, doub
 {
     RWS_CHECK(canvas->cairo);
     if (!string || !string[0]) return;
-    PangoLayout *layout = lay_out(canvas, string, text);
+    PangoLayout   *layout = lay_out(canvas, string, text);
     PangoRectangle box;
     pango_layout_get_extents(layout, NULL, &box);
     double left = -across * box.width / PANGO_SCALE - (double)box.x / PANGO_SCALE;
@@ -238,10 +238,10 @@ void rws_canvas_colour(rws_canvas *canvas, rws_colour colour, double alpha)
 static void finish_svg(rws_canvas *canvas)
 {
     GByteArray *bytes = canvas->bytes;
-    char *xml = g_strndup((const char *)bytes->data, bytes->len);
-    char *root = strstr(xml, "<svg");
-    char *head = root ? strchr(root, '>') : NULL;
-    char *tail = g_strrstr(xml, "</svg>");
+    char       *xml = g_strndup((const char *)bytes->data, bytes->len);
+    char       *root = strstr(xml, "<svg");
+    char       *head = root ? strchr(root, '>') : NULL;
+    char       *tail = g_strrstr(xml, "</svg>");
     if (head && tail) {
         char *title = g_markup_escape_text(canvas->title, -1);
         g_byte_array_set_size(bytes, 0);
@@ -276,10 +276,10 @@ static bool write_all(int file, const guint8 *data, size_t length)
 static rws_status write_file(const char *path, const GByteArray *bytes, rws_error *err)
 {
     rws_status status = RWS_OK;
-    char *part = g_strdup_printf("%s.%ld.part", path, (long)getpid());
-    int file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool done = file >= 0 && write_all(file, bytes->data, bytes->len);
-    int reason = errno;
+    char      *part = g_strdup_printf("%s.%ld.part", path, (long)getpid());
+    int        file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    bool       done = file >= 0 && write_all(file, bytes->data, bytes->len);
+    int        reason = errno;
     if (file >= 0 && close(file) != 0 && done) {
         done = false;
         reason = errno;

@@ -23,11 +23,11 @@ typedef struct rws_canvas rws_canvas;
 
 /* How a piece of text looks. Zero-initialised but for size: black, upright, on one line per newline. */
 typedef struct {
-    double size; /* points */
-    bool bold;
+    double     size; /* points */
+    bool       bold;
     rws_colour colour;
-    double turn; /* degrees clockwise about the anchor: -90 reads upwards */
-    double wrap; /* breaks lines to this width, centred; 0 for no breaking */
+    double     turn; /* degrees clockwise about the anchor: -90 reads upwards */
+    double     wrap; /* breaks lines to this width, centred; 0 for no breaking */
 } rws_text;
 
 /* Starts a canvas for the path, without a page yet: text can be measured, nothing can be drawn. dpi is for PNG only; 0

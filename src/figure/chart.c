@@ -33,29 +33,29 @@ static const double NAME_REACH = 1.6;
 
 typedef struct {
     rws_range range;
-    rws_tick ticks[RWS_MAX_TICKS];
-    int n_ticks;
+    rws_tick  ticks[RWS_MAX_TICKS];
+    int       n_ticks;
 } scale;
 
 typedef struct {
     const rws_curve *curve;
-    double target, place; /* where the curve ends and where its name goes, points below the panel's top */
+    double           target, place; /* where the curve ends and where its name goes, points below the panel's top */
 } name;
 
 typedef struct {
     const rws_chart *chart;
-    rws_canvas *canvas;
-    scale *x;             /* [n_columns] */
-    scale *y;             /* [n_rows * n_columns]; equal along a row unless own_y */
-    rws_legend_key *keys; /* every look there is, in order of appearance */
-    int n_keys;
-    bool names_at_ends;
-    bool few_marks; /* on long solid curves */
-    double name_width;
-    double line;          /* height of a line of names */
-    double height;        /* of a panel */
-    double *left, *width; /* [n_columns] of the panels */
-    double tick_height, label_height;
+    rws_canvas      *canvas;
+    scale           *x;    /* [n_columns] */
+    scale           *y;    /* [n_rows * n_columns]; equal along a row unless own_y */
+    rws_legend_key  *keys; /* every look there is, in order of appearance */
+    int              n_keys;
+    bool             names_at_ends;
+    bool             few_marks; /* on long solid curves */
+    double           name_width;
+    double           line;         /* height of a line of names */
+    double           height;       /* of a panel */
+    double          *left, *width; /* [n_columns] of the panels */
+    double           tick_height, label_height;
 } plan;
 
 static const char *label_of(const rws_curve *curve)
@@ -126,7 +126,7 @@ static rws_status find_ranges(plan *p, rws_error *err)
     const rws_chart *chart = p->chart;
     for (int column = 0; column < chart->n_columns; column++) {
         rws_extent extent = rws_extent_empty();
-        bool marks = false;
+        bool       marks = false;
         for (int row = 0; row < chart->n_rows; row++) add_x(&extent, &marks, panel_at(chart, row, column));
         /* A long curve runs from edge to edge; marks need room around them. */
         RWS_TRY(rws_axis_range(&chart->x[column], &extent, NULL, marks ? 0.06 : 0, &p->x[column].range, err));
@@ -168,13 +168,13 @@ static bool is_solid(const rws_legend_key *key)
 static void collect_keys(plan *p)
 {
     const rws_chart *chart = p->chart;
-    int n = 0;
+    int              n = 0;
     for (int i = 0; i < chart->n_rows * chart->n_columns; i++) n += chart->panels[i].n_curves;
     p->keys = g_new0(rws_legend_key, n + 1);
     for (int i = 0; i < chart->n_rows * chart->n_columns; i++) {
         for (int c = 0; c < chart->panels[i].n_curves; c++) {
             const rws_curve *curve = &chart->panels[i].curves[c];
-            int k = find_key(p, curve);
+            int              k = find_key(p, curve);
             if (k == p->n_keys) {
                 p->keys[p->n_keys++] = (rws_legend_key){
                     .method = curve->method, .label = label_of(curve), .line = curve->line, .shade = curve->shade};
@@ -211,8 +211,8 @@ static int by_target(const void *left, const void *right)
 static void spread(name *names, int n, double line, double height)
 {
     double *mean = g_new(double, n + 1);
-    int *size = g_new(int, n + 1);
-    int n_blocks = 0;
+    int    *size = g_new(int, n + 1);
+    int     n_blocks = 0;
     for (int i = 0; i < n; i++) {
         mean[n_blocks] = names[i].target - i * line;
         size[n_blocks++] = 1;
@@ -238,9 +238,9 @@ static void spread(name *names, int n, double line, double height)
 static int place_names(const plan *p, int row, name **names)
 {
     const rws_chart *chart = p->chart;
-    int last = chart->n_columns - 1;
+    int              last = chart->n_columns - 1;
     const rws_panel *panel = panel_at(chart, row, last);
-    rws_range x = p->x[last].range, y = p->y[row * chart->n_columns + last].range;
+    rws_range        x = p->x[last].range, y = p->y[row * chart->n_columns + last].range;
     *names = NULL;
     for (int column = 0; column <= last; column++) {
         const rws_panel *other = panel_at(chart, row, column);
@@ -251,10 +251,10 @@ static int place_names(const plan *p, int row, name **names)
         }
     }
     name *found = g_new0(name, panel->n_curves + 1);
-    bool fits = panel->n_curves * p->line <= p->height + p->line * 0.3;
+    bool  fits = panel->n_curves * p->line <= p->height + p->line * 0.3;
     for (int c = 0; c < panel->n_curves && fits; c++) {
         const rws_curve *curve = &panel->curves[c];
-        int end = curve->n - 1;
+        int              end = curve->n - 1;
         while (end >= 0 && (isnan(rws_range_place(x, curve->x[end])) || isnan(rws_range_place(y, curve->y[end]))))
             end--;
         double across = end >= 0 ? rws_range_place(x, curve->x[end]) : NAN;
@@ -304,7 +304,7 @@ static int wanted_y(double height)
 /* As many x ticks as leave air between their labels. */
 static void choose_x_ticks(plan *p, int column)
 {
-    scale *x = &p->x[column];
+    scale          *x = &p->x[column];
     const rws_axis *axis = &p->chart->x[column];
     for (int wanted = 6; wanted >= 1; wanted--) {
         x->n_ticks = rws_axis_ticks(axis, x->range, wanted, false, x->ticks);
@@ -339,11 +339,11 @@ static void overhang(const plan *p, int column, double *before, double *after)
 static double y_room(const plan *p, int column)
 {
     const rws_chart *chart = p->chart;
-    double ticks = 0, caption = 0;
+    double           ticks = 0, caption = 0;
     for (int row = 0; row < chart->n_rows; row++) {
         const scale *y = &p->y[row * chart->n_columns + column];
-        char text[256];
-        double height;
+        char         text[256];
+        double       height;
         ticks = fmax(ticks, rws_ticks_width(p->canvas, y->ticks, y->n_ticks));
         if (!rws_axis_caption(y_axis(chart, row, column), text, sizeof text)[0]) continue;
         rws_canvas_measure(p->canvas, text, &(rws_text){.size = RWS_SIZE_LABEL, .wrap = p->height + GAP}, NULL,
@@ -356,9 +356,9 @@ static double y_room(const plan *p, int column)
 static rws_status place_columns(plan *p, double page, const char *path, rws_error *err)
 {
     const rws_chart *chart = p->chart;
-    int n = chart->n_columns;
-    double *room = g_new0(double, n);
-    rws_status status = RWS_OK;
+    int              n = chart->n_columns;
+    double          *room = g_new0(double, n);
+    rws_status       status = RWS_OK;
     for (int column = 0; column < n; column++) {
         room[column] = column == 0 ? EDGE + y_room(p, 0) : chart->own_y ? WIDE_GAP + y_room(p, column) : GAP;
     }
@@ -407,7 +407,7 @@ static double at_y(const scale *y, rws_box box, double value)
 /* One polygon per stretch where both edges have a place; a stretch of a single point is a whisker. */
 static void draw_band(const plan *p, int column, const scale *y, rws_box box, const rws_curve *curve)
 {
-    cairo_t *cairo = rws_canvas_cairo(p->canvas);
+    cairo_t   *cairo = rws_canvas_cairo(p->canvas);
     rws_colour colour = rws_colour_tint(rws_style_find(curve->method)->colour, curve->shade);
     for (int from = 0, to; from < curve->n; from = to + 1) {
         for (to = from; to < curve->n; to++) {
@@ -478,8 +478,8 @@ static void draw_panel(const plan *p, int row, int column, rws_box box)
 {
     const rws_chart *chart = p->chart;
     const rws_panel *panel = panel_at(chart, row, column);
-    const scale *x = &p->x[column], *y = &p->y[row * chart->n_columns + column];
-    cairo_t *cairo = rws_canvas_cairo(p->canvas);
+    const scale     *x = &p->x[column], *y = &p->y[row * chart->n_columns + column];
+    cairo_t         *cairo = rws_canvas_cairo(p->canvas);
 
     bool empty = is_empty(panel);
     if (!empty) rws_frame_grid(p->canvas, box, x->range, x->ticks, x->n_ticks, y->range, y->ticks, y->n_ticks);
@@ -512,11 +512,11 @@ static void draw_panel(const plan *p, int row, int column, rws_box box)
 static void draw_names(const plan *p, int row, rws_box box)
 {
     cairo_t *cairo = rws_canvas_cairo(p->canvas);
-    name *names;
-    int n = place_names(p, row, &names);
+    name    *names;
+    int      n = place_names(p, row, &names);
     for (int i = 0; i < n; i++) {
         rws_colour colour = rws_style_find(names[i].curve->method)->colour;
-        double right = box.x + box.width, from = box.y + names[i].target, to = box.y + names[i].place;
+        double     right = box.x + box.width, from = box.y + names[i].target, to = box.y + names[i].place;
         if (fabs(to - from) > 1) {
             cairo_move_to(cairo, right + 0.8, from);
             cairo_line_to(cairo, right + NAME_GAP - 0.8, to);
@@ -534,10 +534,10 @@ static void draw_names(const plan *p, int row, rws_box box)
 static void draw_x_labels(const plan *p, double top)
 {
     const rws_chart *chart = p->chart;
-    rws_text look = {.size = RWS_SIZE_LABEL, .colour = RWS_INK};
-    char first[256], text[256];
-    bool agree = true;
-    int last = chart->n_columns - 1;
+    rws_text         look = {.size = RWS_SIZE_LABEL, .colour = RWS_INK};
+    char             first[256], text[256];
+    bool             agree = true;
+    int              last = chart->n_columns - 1;
     rws_axis_caption(&chart->x[0], first, sizeof first);
     for (int column = 1; column <= last; column++)
         agree = agree && strcmp(first, rws_axis_caption(&chart->x[column], text, sizeof text)) == 0;
@@ -552,8 +552,8 @@ static void draw_x_labels(const plan *p, double top)
 
 static void draw_y_label(const plan *p, int row, int column, rws_box box)
 {
-    char text[256];
-    double room = y_room(p, column);
+    char     text[256];
+    double   room = y_room(p, column);
     rws_text look = {.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90, .wrap = p->height + GAP};
     rws_axis_caption(y_axis(p->chart, row, column), text, sizeof text);
     rws_canvas_text(p->canvas, box.x - room, box.y + box.height / 2, 0.5, 0, text, &look);
@@ -562,8 +562,8 @@ static void draw_y_label(const plan *p, int row, int column, rws_box box)
 static rws_status draw(plan *p, const char *path, rws_error *err)
 {
     const rws_chart *chart = p->chart;
-    double page = chart->width > 0 ? chart->width : RWS_PAGE_WIDTH;
-    double title_height = 0, panel_title = 0, x_label = 0;
+    double           page = chart->width > 0 ? chart->width : RWS_PAGE_WIDTH;
+    double           title_height = 0, panel_title = 0, x_label = 0;
     rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_TICK}, NULL, &p->tick_height);
     rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_LABEL}, NULL, &p->label_height);
 
@@ -579,7 +579,7 @@ static rws_status draw(plan *p, const char *path, rws_error *err)
     }
     RWS_TRY(place_columns(p, page, path, err));
 
-    double panels = p->left[chart->n_columns - 1] + p->width[chart->n_columns - 1] - p->left[0];
+    double     panels = p->left[chart->n_columns - 1] + p->width[chart->n_columns - 1] - p->left[0];
     rws_legend legend = {0};
     if (!p->names_at_ends && chart->names != RWS_NAMES_NONE)
         legend = rws_legend_fit(p->canvas, p->keys, p->n_keys, page - 2 * EDGE);
@@ -595,7 +595,7 @@ static rws_status draw(plan *p, const char *path, rws_error *err)
     double top =
         EDGE + (chart->title ? title_height + TITLE_GAP : 0) + (legend.n_rows ? legend.height + LEGEND_GAP : 0);
     double *row_top = g_new(double, chart->n_rows);
-    double y = top;
+    double  y = top;
     for (int row = 0; row < chart->n_rows; row++) {
         bool titled = false;
         for (int column = 0; column < chart->n_columns; column++)

@@ -17,9 +17,9 @@
 #include "rws.h"
 
 typedef struct {
-    const char *title;       /* "K = 2", above the panel; NULL for none */
+    const char      *title;  /* "K = 2", above the panel; NULL for none */
     const rws_curve *curves; /* later ones lie on top */
-    int n_curves;
+    int              n_curves;
 } rws_panel;
 
 typedef enum {
@@ -29,16 +29,16 @@ typedef enum {
 } rws_names;
 
 typedef struct {
-    const char *title; /* above everything, and in the file's metadata; NULL for none */
-    int n_rows, n_columns;
+    const char      *title; /* above everything, and in the file's metadata; NULL for none */
+    int              n_rows, n_columns;
     const rws_panel *panels; /* [n_rows][n_columns] */
-    const rws_axis *x;       /* [n_columns] */
-    const rws_axis *y;       /* [n_rows], or [n_rows][n_columns] with own_y */
-    bool own_y;              /* each panel has a y axis of its own: a different quantity per column */
-    rws_names names;
-    double width;  /* of the page in points; 0 for 504, both columns of a paper */
-    double height; /* of one panel in points; 0 for what suits the width */
-    double dpi;    /* of a PNG; 0 for 220 */
+    const rws_axis  *x;      /* [n_columns] */
+    const rws_axis  *y;      /* [n_rows], or [n_rows][n_columns] with own_y */
+    bool             own_y;  /* each panel has a y axis of its own: a different quantity per column */
+    rws_names        names;
+    double           width;  /* of the page in points; 0 for 504, both columns of a paper */
+    double           height; /* of one panel in points; 0 for what suits the width */
+    double           dpi;    /* of a PNG; 0 for 220 */
 } rws_chart;
 
 /* Writes the chart to the path, which ends in .png, .svg or .pdf. A panel without a single point says so. Fails with

@@ -15,14 +15,14 @@ typedef enum {
 
 /* A point whose x or y is NaN or infinite leaves a gap. */
 typedef struct {
-    const char *method; /* whose style it has, as typed on the command line: "ws" */
-    const char *label;  /* what the legend calls it; NULL for the method's name */
-    int n;              /* points */
+    const char   *method; /* whose style it has, as typed on the command line: "ws" */
+    const char   *label;  /* what the legend calls it; NULL for the method's name */
+    int           n;      /* points */
     const double *x;
     const double *y;          /* the median */
     const double *low, *high; /* the band around it; both or neither */
-    rws_line line;
-    double shade; /* 0 to 1 lighter: tells several K of one method apart */
+    rws_line      line;
+    double        shade; /* 0 to 1 lighter: tells several K of one method apart */
 } rws_curve;
 
 #endif

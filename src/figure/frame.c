@@ -55,12 +55,12 @@ void rws_legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_leg
                      double y)
 {
     cairo_t *cairo = rws_canvas_cairo(canvas);
-    double line = legend->n_rows ? (legend->height + KEY_LEADING) / legend->n_rows : 0;
-    double next = x;
+    double   line = legend->n_rows ? (legend->height + KEY_LEADING) / legend->n_rows : 0;
+    double   next = x;
     for (int i = 0; i < n_keys; i++) {
         const rws_legend_key *key = &keys[i];
-        double left = legend->cell > 0 ? x + i % legend->n_columns * legend->cell : next;
-        double middle = y + i / legend->n_columns * line + (line - KEY_LEADING) / 2;
+        double                left = legend->cell > 0 ? x + i % legend->n_columns * legend->cell : next;
+        double                middle = y + i / legend->n_columns * line + (line - KEY_LEADING) / 2;
         if (key->bar) {
             rws_frame_bar(canvas, key->method, key->shade, (rws_box){left, middle - 4, BAR_SAMPLE, 8});
         } else {
@@ -116,7 +116,7 @@ void rws_frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rw
 void rws_frame_x_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks, bool labels)
 {
     cairo_t *cairo = rws_canvas_cairo(canvas);
-    double bottom = box.y + box.height;
+    double   bottom = box.y + box.height;
     cairo_save(cairo);
     cairo_set_line_width(cairo, 0.6);
     rws_canvas_colour(canvas, RWS_GREY, 1);
@@ -161,8 +161,8 @@ void rws_frame_y_axis(rws_canvas *canvas, rws_box box, rws_range range, const rw
 void rws_frame_pen(rws_canvas *canvas, const char *method, rws_line line, double shade)
 {
     static const double plain_dash[] = {4, 2};
-    cairo_t *cairo = rws_canvas_cairo(canvas);
-    const rws_style *style = rws_style_find(method);
+    cairo_t            *cairo = rws_canvas_cairo(canvas);
+    const rws_style    *style = rws_style_find(method);
     cairo_set_line_width(cairo, LINE_WIDTH);
     cairo_set_line_cap(cairo, CAIRO_LINE_CAP_BUTT);
     cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
@@ -174,9 +174,9 @@ void rws_frame_pen(rws_canvas *canvas, const char *method, rws_line line, double
 
 void rws_frame_mark(rws_canvas *canvas, const char *method, double shade, double x, double y)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t         *cairo = rws_canvas_cairo(canvas);
     const rws_style *style = rws_style_find(method);
-    double r = MARK_RADIUS;
+    double           r = MARK_RADIUS;
     cairo_save(cairo);
     cairo_translate(cairo, x, y);
     cairo_set_dash(cairo, NULL, 0, 0);
@@ -223,9 +223,9 @@ void rws_frame_mark(rws_canvas *canvas, const char *method, double shade, double
 
 void rws_frame_bar(rws_canvas *canvas, const char *method, double shade, rws_box box)
 {
-    cairo_t *cairo = rws_canvas_cairo(canvas);
+    cairo_t         *cairo = rws_canvas_cairo(canvas);
     const rws_style *style = rws_style_find(method);
-    rws_colour colour = rws_colour_tint(style->colour, shade);
+    rws_colour       colour = rws_colour_tint(style->colour, shade);
     cairo_save(cairo);
     cairo_rectangle(cairo, box.x, box.y, box.width, box.height);
     if (style->n_dash == 0) {

@@ -28,14 +28,14 @@ extern const double RWS_PAGE_WIDTH;
 typedef struct {
     const char *method;
     const char *label; /* not NULL */
-    rws_line line;
-    double shade;
-    bool marks; /* the curve has a mark at each of its points */
-    bool bar;   /* a bar's fill instead of a line */
+    rws_line    line;
+    double      shade;
+    bool        marks; /* the curve has a mark at each of its points */
+    bool        bar;   /* a bar's fill instead of a line */
 } rws_legend_key;
 
 typedef struct {
-    int n_rows, n_columns;
+    int    n_rows, n_columns;
     double width, height;
     double cell; /* width of a column */
 } rws_legend;

@@ -53,7 +53,7 @@ static double panel_scale(const rws_hinton *h, int row, int column, double pitch
 static void draw_panel(const rws_hinton *h, rws_canvas *canvas, int row, int column, rws_box box)
 {
     cairo_t *cairo = rws_canvas_cairo(canvas);
-    double pitch = (box.width - 2 * PAD) / h->n_values, scale = panel_scale(h, row, column, pitch);
+    double   pitch = (box.width - 2 * PAD) / h->n_values, scale = panel_scale(h, row, column, pitch);
     for (int strip = 0; strip < h->n_strips; strip++) {
         double top = box.y + strip * STRIP;
         if (strip % 2 == 0) {
@@ -76,10 +76,10 @@ static void draw_panel(const rws_hinton *h, rws_canvas *canvas, int row, int col
 static void draw_outcomes(const rws_hinton *h, rws_canvas *canvas, rws_box box)
 {
     cairo_t *cairo = rws_canvas_cairo(canvas);
-    double pitch = (box.width - 2 * PAD) / h->n_values;
+    double   pitch = (box.width - 2 * PAD) / h->n_values;
     rws_text look = {.size = 7, .colour = RWS_GREY};
-    char text[16];
-    double widest;
+    char     text[16];
+    double   widest;
     snprintf(text, sizeof text, "%d", h->n_values - 1);
     rws_canvas_measure(canvas, text, &look, &widest, NULL);
     int step = 1;
@@ -103,7 +103,7 @@ static double names_width(const rws_hinton *h, rws_canvas *canvas)
     double widest = 0;
     for (int s = 0; s < h->n_strips; s++) {
         const char *name = h->strips[s].label ? h->strips[s].label : rws_style_name(h->strips[s].method);
-        double width;
+        double      width;
         rws_canvas_measure(canvas, name, &(rws_text){.size = RWS_SIZE_TICK}, &width, NULL);
         widest = fmax(widest, width);
     }
@@ -121,8 +121,8 @@ static double gap_before(const rws_hinton *h, int column)
 
 static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, const char *path, rws_error *err)
 {
-    double page = h->width > 0 ? h->width : RWS_PAGE_WIDTH;
-    double tick, panel, label, title_height = 0;
+    double   page = h->width > 0 ? h->width : RWS_PAGE_WIDTH;
+    double   tick, panel, label, title_height = 0;
     rws_text title = {.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40};
     rws_text head = {.size = RWS_SIZE_PANEL, .colour = RWS_INK};
     rws_canvas_measure(canvas, "0", &(rws_text){.size = 7}, NULL, &tick);
@@ -159,7 +159,7 @@ static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, co
     if (h->title) rws_canvas_text(canvas, page / 2, EDGE, 0.5, 0, h->title, &title);
     for (int i = 0; i < h->n_headings; i++) {
         const rws_heading *heading = &h->headings[i];
-        double from = left[heading->first], to = left[heading->first + heading->n_columns - 1] + width;
+        double             from = left[heading->first], to = left[heading->first + heading->n_columns - 1] + width;
         rws_canvas_text(canvas, (from + to) / 2, heading_top, 0.5, 0, heading->label,
                         &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
         rws_canvas_colour(canvas, RWS_GREY, 1);
@@ -187,7 +187,7 @@ static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, co
                             &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90});
         for (int s = 0; s < h->n_strips; s++) {
             const char *name = h->strips[s].label ? h->strips[s].label : rws_style_name(h->strips[s].method);
-            rws_colour colour = rws_colour_ink(rws_style_find(h->strips[s].method)->colour);
+            rws_colour  colour = rws_colour_ink(rws_style_find(h->strips[s].method)->colour);
             rws_canvas_text(canvas, start - NAME_GAP, y + (s + 0.5) * STRIP, 1, 0.5, name,
                             &(rws_text){.size = RWS_SIZE_TICK, .colour = colour});
         }
@@ -203,7 +203,7 @@ rws_status rws_hinton_draw(const rws_hinton *hinton, const char *path, rws_error
                   hinton->headings[i].first + hinton->headings[i].n_columns <= hinton->n_columns);
     rws_canvas *canvas;
     RWS_TRY(rws_canvas_new(path, hinton->dpi, &canvas, err));
-    double *left = g_new(double, hinton->n_columns);
+    double    *left = g_new(double, hinton->n_columns);
     rws_status status = draw(hinton, canvas, left, path, err);
     if (status == RWS_OK) status = rws_canvas_save(canvas, err);
     else rws_canvas_free(canvas);

@@ -22,20 +22,20 @@ typedef struct {
 /* A heading over some neighbouring columns: "K = 2". */
 typedef struct {
     const char *label;
-    int first, n_columns;
+    int         first, n_columns;
 } rws_heading;
 
 typedef struct {
-    const char *title; /* NULL for none */
-    int n_rows, n_columns, n_strips, n_values;
+    const char        *title; /* NULL for none */
+    int                n_rows, n_columns, n_strips, n_values;
     const char *const *rows;     /* the name of each row, at its left; NULL for none */
     const char *const *columns;  /* the name of each column, above it, broken to its width; NULL for none */
     const rws_heading *headings; /* over the columns' names */
-    int n_headings;
-    const rws_strip *strips; /* the methods, from the top */
-    const double *values;    /* [n_rows][n_columns][n_strips][n_values]; NaN is not drawn */
-    const char *x_label;     /* what the outcomes are: "z"; NULL for none */
-    double width, dpi;       /* as in chart.h */
+    int                n_headings;
+    const rws_strip   *strips;     /* the methods, from the top */
+    const double      *values;     /* [n_rows][n_columns][n_strips][n_values]; NaN is not drawn */
+    const char        *x_label;    /* what the outcomes are: "z"; NULL for none */
+    double             width, dpi; /* as in chart.h */
 } rws_hinton;
 
 /* Writes the panels to the path, which ends in .png, .svg or .pdf. Fails with RWS_BAD_INPUT if the ending is

@@ -12,8 +12,8 @@ double rws_stats_percentile(const double *sorted, int n, double percent)
     RWS_CHECK(percent >= 0 && percent <= 100);
     if (n <= 0) return NAN;
     double rank = (n - 1) * (percent / 100);
-    int below = (int)rank;
-    int above = below + 1 < n ? below + 1 : below;
+    int    below = (int)rank;
+    int    above = below + 1 < n ? below + 1 : below;
     double a = sorted[below], b = sorted[above], t = rank - below;
     /* inf - inf would be NaN, where the answer is plain. */
     if (a == b) return a;
@@ -31,12 +31,12 @@ int rws_stats_quartiles(const double *runs, int n_runs, int n_points, double *lo
 {
     RWS_CHECK(n_runs >= 0 && n_points >= 0 && (median || n_points == 0));
     const double **kept = g_new(const double *, n_runs + 1);
-    double *column = g_new(double, n_runs + 1);
+    double        *column = g_new(double, n_runs + 1);
 
     int n_kept = 0;
     for (int r = 0; r < n_runs; r++) {
         const double *run = runs + (size_t)r * n_points;
-        bool whole = true;
+        bool          whole = true;
         for (int i = 0; i < n_points && whole; i++) whole = !isnan(run[i]);
         if (whole) kept[n_kept++] = run;
     }

@@ -26,11 +26,11 @@ typedef enum {
 } rws_style_mark;
 
 typedef struct {
-    const char *method; /* as typed on the command line */
-    const char *name;   /* as shown in a figure */
-    rws_colour colour;
-    double dash[6]; /* on, off, … in points */
-    int n_dash;     /* 0 for a solid line */
+    const char    *method; /* as typed on the command line */
+    const char    *name;   /* as shown in a figure */
+    rws_colour     colour;
+    double         dash[6]; /* on, off, … in points */
+    int            n_dash;  /* 0 for a solid line */
     rws_style_mark mark;
 } rws_style;
 

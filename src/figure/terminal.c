@@ -16,18 +16,18 @@ static const char symbols[] = "*o+x#@%&=~";
 
 /* A name beside the plot: the row where its curve ends, and the row where it is written. */
 typedef struct {
-    int curve;
+    int   curve;
     char *text;
-    int target, row;
+    int   target, row;
 } name;
 
 typedef struct {
     const rws_terminal *t;
-    rws_range x, y;
-    int columns, rows; /* of the plot, in characters */
-    int across, down;  /* dots per character: 2 x 4 in braille */
-    guint8 *dots;      /* [rows][columns]: braille bits, or an ASCII character */
-    int *owner;        /* [rows][columns]: the curve drawn last, -1 for none */
+    rws_range           x, y;
+    int                 columns, rows; /* of the plot, in characters */
+    int                 across, down;  /* dots per character: 2 x 4 in braille */
+    guint8             *dots;          /* [rows][columns]: braille bits, or an ASCII character */
+    int                *owner;         /* [rows][columns]: the curve drawn last, -1 for none */
 } plot;
 
 /* ---- text ---- */
@@ -50,7 +50,7 @@ static const char *in_ascii(gunichar c)
  * wanted. The caller frees it. */
 static char *clean(const char *text, bool ascii)
 {
-    char *valid = g_utf8_make_valid(text ? text : "", -1);
+    char    *valid = g_utf8_make_valid(text ? text : "", -1);
     GString *out = g_string_new(NULL);
     for (const char *c = valid; *c; c = g_utf8_next_char(c)) {
         gunichar code = g_utf8_get_char(c);
@@ -94,8 +94,8 @@ static void append_centred(GString *out, const char *text, int left, int room)
 static int ansi_colour(rws_colour colour)
 {
     static const int levels[] = {0, 95, 135, 175, 215, 255};
-    double parts[] = {colour.red, colour.green, colour.blue};
-    int code = 0;
+    double           parts[] = {colour.red, colour.green, colour.blue};
+    int              code = 0;
     for (int i = 0; i < 3; i++) {
         int best = 0;
         for (int k = 1; k < 6; k++) {
@@ -110,7 +110,7 @@ static void append_colour(GString *out, const rws_terminal *t, int curve)
 {
     if (!t->colour) return;
     const rws_curve *c = curve >= 0 ? &t->curves[curve] : NULL;
-    int code = c ? ansi_colour(rws_colour_tint(rws_style_find(c->method)->colour, c->shade)) : 0;
+    int              code = c ? ansi_colour(rws_colour_tint(rws_style_find(c->method)->colour, c->shade)) : 0;
     if (code) g_string_append_printf(out, "\033[38;5;%dm", code);
     else g_string_append(out, "\033[0m");
 }
@@ -157,7 +157,7 @@ static void put_curve(plot *p, int index)
 {
     const rws_curve *curve = &p->t->curves[index];
     const rws_style *style = rws_style_find(curve->method);
-    bool dashed =
+    bool             dashed =
         p->t->unicode && (curve->line == RWS_LINE_DASHED || (curve->line == RWS_LINE_AS_METHOD && style->n_dash));
     double x0 = NAN, y0 = NAN, along = 0;
     for (int i = 0; i < curve->n; i++) {
@@ -171,7 +171,7 @@ static void put_curve(plot *p, int index)
         } else {
             /* Places reach one width beyond the plot at most, so this is a few thousand steps at worst. */
             double length = hypot(x - x0, y - y0);
-            int steps = (int)ceil(fmax(fabs(x - x0), fabs(y - y0)));
+            int    steps = (int)ceil(fmax(fabs(x - x0), fabs(y - y0)));
             for (int s = 1; s <= steps; s++) {
                 double share = (double)s / steps;
                 if (dashed && !has_ink(style, along + share * length)) continue;
@@ -262,7 +262,7 @@ static void append_rows(GString *out, const plot *p, const rws_tick *ticks, int 
 /* The axis line with a notch at each tick, and the labels centred under the notches as far as they fit. */
 static void append_x_axis(GString *out, const plot *p, const rws_tick *ticks, int n_ticks, int room, int width)
 {
-    bool unicode = p->t->unicode;
+    bool  unicode = p->t->unicode;
     char *notch = g_new0(char, p->columns);
     for (int i = 0; i < n_ticks; i++) {
         int column = (int)lround(dot_x(p, ticks[i].value)) / p->across;
@@ -328,15 +328,15 @@ static int x_ticks(const plot *p, rws_tick *ticks)
 static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_error *err)
 {
     const rws_terminal *t = p->t;
-    bool ascii = !t->unicode;
-    int width = t->width ? t->width : 80, height = t->height ? t->height : 24;
-    char caption[256];
-    char *title = clean(t->title, ascii);
-    char *x_label = clean(rws_axis_caption(&t->x, caption, sizeof caption), ascii);
-    char *y_label = clean(rws_axis_caption(&t->y, caption, sizeof caption), ascii);
+    bool                ascii = !t->unicode;
+    int                 width = t->width ? t->width : 80, height = t->height ? t->height : 24;
+    char                caption[256];
+    char               *title = clean(t->title, ascii);
+    char               *x_label = clean(rws_axis_caption(&t->x, caption, sizeof caption), ascii);
+    char               *y_label = clean(rws_axis_caption(&t->y, caption, sizeof caption), ascii);
 
     rws_tick y_ticks[RWS_MAX_TICKS], ticks[RWS_MAX_TICKS];
-    int names_room = 0, y_room = 0;
+    int      names_room = 0, y_room = 0;
     for (int i = 0; i < n_names; i++) names_room = MAX(names_room, length_of(names[i].text) + 1);
     p->rows = height - 2 - (title[0] != 0) - (y_label[0] != 0) - (x_label[0] != 0);
     int n_y = rws_axis_ticks(&t->y, p->y, MAX(p->rows / 4, 2), ascii, y_ticks);
@@ -344,7 +344,7 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
     p->columns = width - y_room - 1 - names_room;
 
     rws_status status = RWS_OK;
-    int fewest = MAX(MIN_ROWS, n_names);
+    int        fewest = MAX(MIN_ROWS, n_names);
     if (p->rows < fewest || p->columns < MIN_COLUMNS) {
         status =
             rws_fail(err, RWS_BAD_INPUT, "A chart of %d by %d characters is too small: this one needs %d by %d.", width,
@@ -393,7 +393,7 @@ rws_status rws_terminal_draw(const rws_terminal *terminal, FILE *file, rws_error
     RWS_TRY(find_ranges(&p, err));
 
     name *names = g_new0(name, terminal->n_curves + 1);
-    int n_names = 0;
+    int   n_names = 0;
     for (int c = 0; c < terminal->n_curves; c++) {
         const rws_curve *curve = &terminal->curves[c];
         if (!has_points(curve)) continue;
@@ -404,7 +404,7 @@ rws_status rws_terminal_draw(const rws_terminal *terminal, FILE *file, rws_error
                                              : g_strdup_printf("%c %s", symbols[c % (sizeof symbols - 1)], label)};
         g_free(label);
     }
-    GString *out = g_string_new(NULL);
+    GString   *out = g_string_new(NULL);
     rws_status status = draw(&p, out, names, n_names, err);
     if (status == RWS_OK && (fwrite(out->str, 1, out->len, file) != out->len || fflush(file) != 0))
         status = rws_fail(err, RWS_BAD_INPUT, "The chart cannot be written: %s.", strerror(errno));

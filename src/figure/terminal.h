@@ -15,13 +15,13 @@
 #include <stdio.h>
 
 typedef struct {
-    const char *title;       /* NULL for none */
+    const char      *title;  /* NULL for none */
     const rws_curve *curves; /* later ones lie on top */
-    int n_curves;
-    rws_axis x, y;
-    int width, height; /* of everything, in characters; 0 for 80 by 24 */
-    bool unicode;      /* braille, eight dots a character; else ASCII, where each curve has its own character */
-    bool colour;       /* ANSI escape codes, 256 colours */
+    int              n_curves;
+    rws_axis         x, y;
+    int              width, height; /* of everything, in characters; 0 for 80 by 24 */
+    bool             unicode; /* braille, eight dots a character; else ASCII, where each curve has its own character */
+    bool             colour;  /* ANSI escape codes, 256 colours */
 } rws_terminal;
 
 /* Writes the chart, each line ended by a newline and none longer than the width. Curves are named at the right, beside

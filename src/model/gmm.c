@@ -23,8 +23,8 @@ typedef struct {
 
 static const rws_setting settings[] = {
     {"start", "far", 0, 0, "far (p(z) falls like e^-z) or near (uniform)"},
-    {"components", "20", 2, 1000, "number of components"},
-    {"gmm_hidden", "1", 1, 4, "hidden layers of the guide, of 16 units each"},
+    {"components", "20", 2, 1000, "number of components", true},
+    {"gmm_hidden", "1", 1, 4, "hidden layers of the guide, of 16 units each", true},
     {"theta_mult", "1", 1e-3, 1e3, "p(z) = softmax(theta_mult * theta)"},
     {0},
 };

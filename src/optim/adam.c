@@ -19,10 +19,10 @@ static void step_adam(const rws_optim_config *c, float lr, uint64_t t, size_t n,
     /* 1 - beta^t through expm1, which keeps all digits when beta^t is near 1; beta = 0 gives log = -inf and 1. */
     const double correction1 = -expm1((double)t * log(c->beta1));
     const double correction2 = -expm1((double)t * log(c->beta2));
-    const float rate = (float)(lr / correction1), v_scale = (float)(1.0 / correction2);
-    const float b1 = (float)c->beta1, a1 = (float)(1.0 - c->beta1);
-    const float b2 = (float)c->beta2, a2 = (float)(1.0 - c->beta2);
-    const float eps = (float)c->eps, l2 = (float)c->l2;
+    const float  rate = (float)(lr / correction1), v_scale = (float)(1.0 / correction2);
+    const float  b1 = (float)c->beta1, a1 = (float)(1.0 - c->beta1);
+    const float  b2 = (float)c->beta2, a2 = (float)(1.0 - c->beta2);
+    const float  eps = (float)c->eps, l2 = (float)c->l2;
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         const float g = grad_[i] - l2 * p[i];

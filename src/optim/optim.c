@@ -22,7 +22,7 @@ rws_status rws_optim_config_check(const rws_optim_config *c, rws_error *err)
     /* Written so that a NaN fails every test. */
     const struct {
         const char *name;
-        double value;
+        double      value;
     } decays[] = {{"beta1", c->beta1}, {"beta2", c->beta2}, {"rho", c->rho}, {"momentum", c->momentum}};
     for (size_t i = 0; i < sizeof decays / sizeof *decays; i++) {
         if (!(decays[i].value >= 0.0 && decays[i].value < 1.0)) {

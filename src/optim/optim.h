@@ -31,11 +31,11 @@ typedef struct {
 } rws_optim_config;
 
 typedef struct {
-    const char *name;          /* as typed on the command line */
-    const char *help;          /* one line for `rws list` */
-    int n_slots;               /* state vectors, each as long as the parameters */
-    const char *slot_names[2]; /* as they stand in the checkpoint */
-    float slot_init[2];        /* what a slot holds before the first step */
+    const char      *name;          /* as typed on the command line */
+    const char      *help;          /* one line for `rws list` */
+    int              n_slots;       /* state vectors, each as long as the parameters */
+    const char      *slot_names[2]; /* as they stand in the checkpoint */
+    float            slot_init[2];  /* what a slot holds before the first step */
     rws_optim_config defaults;
     /* Step t (counted from 1 for each group of parameters that is stepped together) on n elements. The vectors must not
      * overlap; slot[i] is read for i < n_slots only, and points at the same range as param. Cannot fail: the config

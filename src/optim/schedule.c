@@ -14,7 +14,7 @@ static int read_number(const char **at, double *out)
 {
     if (!isdigit((unsigned char)**at) && **at != '.') return 0;
     if ((*at)[0] == '0' && ((*at)[1] == 'x' || (*at)[1] == 'X')) return 0;
-    char *end;
+    char        *end;
     const double x = strtod(*at, &end);
     if (end == *at || !(x <= FLT_MAX)) return 0;
     *out = x;
@@ -44,7 +44,7 @@ rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *er
     /* %.120s leaves room for the reason. */
 #define REFUSE(...) return rws_fail(err, RWS_BAD_INPUT, "The learning rate \"%.120s\" " __VA_ARGS__)
     rws_schedule s = {0};
-    const char *at = text;
+    const char  *at = text;
     skip_spaces(&at);
     if (!read_number(&at, &s.start)) REFUSE("must begin with a rate such as 1e-3.", text);
     skip_spaces(&at);
@@ -57,7 +57,7 @@ rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *er
             REFUSE("has more than %d changes.", text, RWS_SCHEDULE_MAX_CHANGES);
         }
         const char *change = at;
-        uint64_t from, to;
+        uint64_t    from, to;
         if (!read_iteration(&at, &from)) {
             REFUSE("should have an iteration at \"%.40s\", as in 400000:/3.", text, change);
         }
@@ -74,7 +74,7 @@ rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *er
         ++at;
 
         const char operation = *at == '/' || *at == '*' ? *at++ : '=';
-        double value;
+        double     value;
         if (!read_number(&at, &value)) {
             REFUSE("should have /FACTOR, *FACTOR or a rate after the colon in \"%.40s\".", text, change);
         }
@@ -84,7 +84,7 @@ rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *er
 
         if (s.n_changes > 0) {
             const uint64_t last_from = s.change[s.n_changes - 1].from, last_to = s.change[s.n_changes - 1].to;
-            const int both_sudden = !is_line && last_from == last_to;
+            const int      both_sudden = !is_line && last_from == last_to;
             if (from < last_to || (both_sudden && from == last_to)) {
                 REFUSE("has its changes out of order at \"%.40s\".", text, change);
             }
@@ -106,7 +106,7 @@ float rws_schedule_at(const rws_schedule *s, uint64_t iteration)
     double rate = s->start;
     for (int i = 0; i < s->n_changes && iteration >= s->change[i].from; i++) {
         const uint64_t from = s->change[i].from, to = s->change[i].to;
-        const double share = iteration >= to ? 1.0 : (double)(iteration - from) / (double)(to - from);
+        const double   share = iteration >= to ? 1.0 : (double)(iteration - from) / (double)(to - from);
         /* Not rate + share * (target - rate): at share 1 that can miss the target by an ulp. */
         rate = (1.0 - share) * rate + share * s->change[i].rate;
     }

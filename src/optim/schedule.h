@@ -26,10 +26,10 @@ enum { RWS_SCHEDULE_MAX_CHANGES = 16 };
 /* Invariant: from <= to within a change, to <= the next change's from (below it, if both changes are sudden). */
 typedef struct {
     double start;
-    int n_changes;
+    int    n_changes;
     struct {
         uint64_t from, to; /* equal for a sudden change */
-        double rate;       /* held from iteration `to` on */
+        double   rate;     /* held from iteration `to` on */
     } change[RWS_SCHEDULE_MAX_CHANGES];
 } rws_schedule;
 

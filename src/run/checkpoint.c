@@ -230,9 +230,9 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
                         rws_quote(path).text, rws_quote(all->tensors[i].name).text);
     }
-    json_t *metadata = json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model",
-                                 rws_trainer_model(t)->name, "method", rws_trainer_config(t)->method, "optimiser",
-                                 optimiser->name, "version", RWS_VERSION);
+    json_t *metadata =
+        json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name,
+                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION);
     if (!metadata) {
         return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8, or no memory is left.",
                         rws_quote(path).text);

@@ -273,7 +273,8 @@ static rws_status read_settings(const char *path, json_t *settings, rws_config *
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu \"settings\", and a run can have %d.", rws_quote(path).text,
                         json_object_size(settings), MAX_SETTINGS);
     }
-    json_object_foreach(settings, name, value) {
+    json_object_foreach(settings, name, value)
+    {
         if (!json_is_string(value)) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the setting \"%s\" must be text (in quotes, also a number).",
                             rws_quote(path).text, rws_quote(name).text);
@@ -282,7 +283,8 @@ static rws_status read_settings(const char *path, json_t *settings, rws_config *
     }
     char *at = *text = malloc(size);
     if (!at) return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(path).text);
-    json_object_foreach(settings, name, value) {
+    json_object_foreach(settings, name, value)
+    {
         config->set[config->n_set++] = at;
         at += sprintf(at, "%s=%s", name, json_string_value(value)) + 1;
     }

@@ -21,7 +21,7 @@ _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
 
 static const struct {
     const char *name;
-    size_t size;
+    size_t      size;
 } dtypes[] = {
     [RWS_DTYPE_F32] = {"F32", 4}, [RWS_DTYPE_F64] = {"F64", 8}, [RWS_DTYPE_I32] = {"I32", 4},
     [RWS_DTYPE_I64] = {"I64", 8}, [RWS_DTYPE_U64] = {"U64", 8}, [RWS_DTYPE_U8] = {"U8", 1},
@@ -63,10 +63,10 @@ typedef struct {
 
 static printable clean(const char *raw)
 {
-    printable out;
+    printable    out;
     const size_t length = strlen(raw), room = sizeof out.text - 1;
-    const char *from = length > room ? raw + length - room : raw;
-    size_t i = 0;
+    const char  *from = length > room ? raw + length - room : raw;
+    size_t       i = 0;
     for (; from[i]; i++) {
         const unsigned char c = (unsigned char)from[i];
         out.text[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
@@ -122,7 +122,7 @@ static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end
 static char *describe(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
                       json_t *metadata, size_t *length, rws_error *err)
 {
-    char *text = NULL;
+    char   *text = NULL;
     json_t *header = json_object();
     if (metadata) {
         RWS_CHECK(json_is_object(metadata));
@@ -134,7 +134,7 @@ static char *describe(const char *path, const rws_tensor_out *tensors, size_t n,
     size_t begin = 0;
     for (size_t i = 0; i < n; i++) {
         const rws_tensor_out *t = &tensors[places[i].which];
-        const size_t end = begin + places[i].n_bytes;
+        const size_t          end = begin + places[i].n_bytes;
         if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name)) {
             rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.", clean(path).text,
                      clean(t->name).text);
@@ -193,7 +193,7 @@ static int write_all(int fd, const void *data, size_t n_bytes)
 static int open_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    char       *folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
     if (!folder) return -1;
     const int fd = TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int why = errno;
@@ -206,8 +206,8 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
                                  rws_error *err)
 {
     rws_status status = RWS_BAD_INPUT;
-    int folder = -1, file = -1;
-    char *temporary = NULL, *header = NULL;
+    int        folder = -1, file = -1;
+    char      *temporary = NULL, *header = NULL;
     placement *places = malloc((n ? n : 1) * sizeof *places);
     if (!places || asprintf(&temporary, "%s.tmp", path) < 0) {
         temporary = NULL;
@@ -231,7 +231,7 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
         goto done;
     }
     const uint64_t announced = header_length;
-    int written = write_all(file, &announced, LENGTH_BYTES) && write_all(file, header, header_length);
+    int            written = write_all(file, &announced, LENGTH_BYTES) && write_all(file, header, header_length);
     for (size_t i = 0; i < n && written; i++) {
         written = write_all(file, tensors[places[i].which].data, places[i].n_bytes);
     }
@@ -269,17 +269,17 @@ done:
 
 typedef struct {
     rws_tensor_in view;
-    size_t begin, end; /* within the data */
-    void *copy;        /* where the file had it misaligned for its type; NULL otherwise */
+    size_t        begin, end; /* within the data */
+    void         *copy;       /* where the file had it misaligned for its type; NULL otherwise */
 } stored;
 
 struct rws_safetensors {
-    char *file;      /* the name for sentences */
+    char   *file;    /* the name for sentences */
     json_t *header;  /* owns the names and the metadata */
     stored *tensors; /* in the order of the data */
-    size_t n_tensors;
-    void *map; /* NULL when the caller owns the bytes */
-    size_t map_size;
+    size_t  n_tensors;
+    void   *map; /* NULL when the caller owns the bytes */
+    size_t  map_size;
 };
 
 /* Reads an array of at most `room` integers that are not negative. Returns how many there were, or -1. */
@@ -351,7 +351,7 @@ static int compare_places(const void *a_, const void *b_)
 static rws_status read_header(rws_safetensors *st, const char *bytes, size_t size, rws_error *err)
 {
     const printable f = clean(st->file);
-    uint64_t length;
+    uint64_t        length;
     if (size < LENGTH_BYTES) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is too short for a safetensors file: it has %zu bytes.", f.text,
                         size);
@@ -391,7 +391,7 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
         }
     }
 
-    const char *data = bytes + LENGTH_BYTES + length;
+    const char  *data = bytes + LENGTH_BYTES + length;
     const size_t data_size = size - LENGTH_BYTES - length;
     st->n_tensors = 0;
     st->tensors = calloc(json_object_size(st->header) + 1, sizeof *st->tensors);
@@ -454,7 +454,7 @@ rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char
 rws_safetensors *rws_safetensors_open(const char *path, rws_error *err)
 {
     rws_safetensors *st = NULL;
-    struct stat about;
+    struct stat      about;
     /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
     const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0 || fstat(fd, &about) != 0) {
@@ -465,7 +465,7 @@ rws_safetensors *rws_safetensors_open(const char *path, rws_error *err)
         st = rws_safetensors_parse("", 0, path, err); /* mmap takes no length of 0; the parser has the sentence */
     } else {
         const size_t size = (size_t)about.st_size;
-        void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
+        void        *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED) {
             rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", clean(path).text, strerror(errno));
         } else if (!(st = rws_safetensors_parse(map, size, path, err))) {
@@ -517,7 +517,7 @@ typedef struct {
 static shape_text print_shape(int n_dims, const size_t *shape)
 {
     shape_text out = {"["};
-    size_t at = 1;
+    size_t     at = 1;
     for (int d = 0; d < n_dims; d++) {
         at += (size_t)snprintf(out.text + at, sizeof out.text - at, "%s%zu", d ? ", " : "", shape[d]);
     }

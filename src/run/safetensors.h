@@ -44,19 +44,19 @@ size_t rws_dtype_size(rws_dtype dtype);
 /* A tensor to be written: everything is borrowed for the call. n_dims 0 is a scalar, with one element. */
 typedef struct {
     const char *name;
-    rws_dtype dtype;
-    int n_dims;
-    size_t shape[RWS_TENSOR_MAX_DIMS];
+    rws_dtype   dtype;
+    int         n_dims;
+    size_t      shape[RWS_TENSOR_MAX_DIMS];
     const void *data; /* may be NULL if the tensor has no elements */
 } rws_tensor_out;
 
 /* A tensor that was read: name and data belong to the rws_safetensors and live as long as it does. */
 typedef struct {
     const char *name;
-    rws_dtype dtype;
-    int n_dims;
-    size_t shape[RWS_TENSOR_MAX_DIMS];
-    size_t n_elements;
+    rws_dtype   dtype;
+    int         n_dims;
+    size_t      shape[RWS_TENSOR_MAX_DIMS];
+    size_t      n_elements;
     const void *data; /* aligned for dtype; never NULL */
 } rws_tensor_in;
 

@@ -1,11 +1,12 @@
 /* settings.c - which settings a run has, and whether what the user typed fits them. */
 #include "run/trainer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const rws_setting run_settings[] = {
-    {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code"},
+    {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code", true},
     {0},
 };
 
@@ -39,6 +40,8 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
     if (!(x >= s->min && x <= s->max))
         return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be between %g and %g, not %s.", s->name, s->min, s->max,
                         value);
+    if (s->whole && x != floor(x))
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be a whole number, not %s.", s->name, value);
     return RWS_OK;
 }
 

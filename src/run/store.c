@@ -81,11 +81,11 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
     char host[256] = "";
     gethostname(host, sizeof host - 1);
     sqlite3_stmt *s;
-    int code = sqlite3_prepare_v2(db,
-                                  "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
-                                  " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
-                                  " SET iteration = excluded.iteration, seconds = excluded.seconds",
-                                  -1, &s, NULL);
+    int           code = sqlite3_prepare_v2(db,
+                                            "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
+                                                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
+                                                      " SET iteration = excluded.iteration, seconds = excluded.seconds",
+                                            -1, &s, NULL);
     if (code) return code;
     const char *const texts[] = {run->name, run->config, host, run->version, run->started};
     for (int i = 0; i < 5; i++) bind_text(s, i + 1, texts[i]);
@@ -100,10 +100,10 @@ static int add_measures(sqlite3 *db, const char *run, uint64_t iteration, double
                         const char *const *names, const double *values)
 {
     sqlite3_stmt *s;
-    int code = sqlite3_prepare_v2(db,
-                                  "INSERT OR REPLACE INTO metrics(run, iteration, seconds, name, value)"
-                                  " VALUES(?1, ?2, ?3, ?4, ?5)",
-                                  -1, &s, NULL);
+    int           code = sqlite3_prepare_v2(db,
+                                            "INSERT OR REPLACE INTO metrics(run, iteration, seconds, name, value)"
+                                                      " VALUES(?1, ?2, ?3, ?4, ?5)",
+                                            -1, &s, NULL);
     if (code) return code;
     bind_text(s, 1, run);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)iteration);

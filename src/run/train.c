@@ -29,18 +29,26 @@ static double share_of(const phase_job *j)
     return 1.0 / (j->phase->mode == RWS_SLEEP ? (double)j->n_data * j->t->config.particles : j->n_data);
 }
 
-/* Shard i of n has data [i B / n, (i + 1) B / n): forward, weigh, backward. */
+/* Shard i of n has data [i B / n, (i + 1) B / n), which may be none. */
+static bool range_of(const phase_job *j, int i, int *first, int *end)
+{
+    const int n = j->t->config.shards;
+    *first = (int)((int64_t)j->n_data * i / n);
+    *end = (int)((int64_t)j->n_data * (i + 1) / n);
+    return *first < *end;
+}
+
+/* Forward, weigh, backward. */
 static void shard_phase(void *context, int i)
 {
     flush_denormals();
     phase_job   *j = context;
     rws_trainer *t = j->t;
     rws_shard   *s = &t->shards[i];
-    const int    n = t->config.shards, first = (int)((int64_t)j->n_data * i / n),
-              end = (int)((int64_t)j->n_data * (i + 1) / n);
-    const bool sleep = j->phase->mode == RWS_SLEEP;
+    const bool   sleep = j->phase->mode == RWS_SLEEP;
+    int          first, end;
     s->status = RWS_OK;
-    if (first == end) return;
+    if (!range_of(j, i, &first, &end)) return;
 
     const float *fields[RWS_FIELDS];
     for (int f = 0; f < t->setup.n_fields && !sleep; f++)
@@ -76,6 +84,8 @@ static void shard_second(void *context, int i)
     flush_denormals();
     phase_job *j = context;
     rws_shard *s = &j->t->shards[i];
+    int        first, end;
+    if (!range_of(j, i, &first, &end)) return; /* its engine holds an older pass */
     s->status = j->phase->second(&j->t->method, s->engine, share_of(j), j->direction, s->gradient, &s->error);
 }
 
@@ -181,6 +191,7 @@ rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, 
     flush_denormals();
     const rws_config *c = &t->config;
     const int         n = split == RWS_TEST ? c->n_test : c->batch;
+    t->method.progress = (double)t->iteration / (double)c->iterations;
     if (split == RWS_TRAIN) {
         rws_random random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
         RWS_TRY(t->model->data(t->state, split, t->iteration * (uint64_t)c->batch, n, &random, t->batch, err));

@@ -107,4 +107,5 @@ static void embed_backward(rws_call *c)
 
 const rws_op rws_op_dense = {
     .name = "dense", .tangent = RWS_TANGENT_DENSE, .forward = dense_forward, .backward = dense_backward};
-const rws_op rws_op_embed = {.name = "embed", .forward = embed_forward, .backward = embed_backward};
+const rws_op rws_op_embed = {
+    .name = "embed", .tangent = RWS_TANGENT_WEIGHT, .forward = embed_forward, .backward = embed_backward};

@@ -71,6 +71,7 @@ typedef enum {
     RWS_TANGENT_FIRST, /* that of input 0 */
     RWS_TANGENT_SLOPE, /* that of input 0 times `saved` */
     RWS_TANGENT_DENSE,
+    RWS_TANGENT_WEIGHT, /* only its weight moves */
     RWS_TANGENT_NORMAL, /* of a normal log-density by its mean and value */
 } rws_tangent;
 

@@ -1,0 +1,289 @@
+#!/bin/sh
+# test_cli.sh PROGRAM MODEL.so - what scripts rely on: exit statuses, sentences, JSON, and runs that survive being killed.
+#
+# Prints TAP. Works in a folder of its own, which it removes.
+set -u
+rws=$(realpath "${1:?usage: test_cli.sh PROGRAM MODEL.so}")
+toy=$(realpath "${2:?usage: test_cli.sh PROGRAM MODEL.so}")
+work=$(mktemp -d) && cd "$work" || exit 99
+trap 'rm -rf "$work"' EXIT
+
+n=0 failed=0
+report() { # status name: a line of TAP, with what the last command said if it is a bad one
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $n - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $n - $2"
+        sed 's/^/# stdout: /' out 2>/dev/null | tail -n 5
+        sed 's/^/# stderr: /' err 2>/dev/null | tail -n 5
+    fi
+}
+
+run() { "$rws" "$@" >out 2>err; }
+
+gives() { # status name arguments…
+    want=$1 name=$2
+    shift 2
+    run "$@"
+    [ $? = "$want" ]
+    report $? "$name"
+}
+
+# One sentence on stderr that has the words in it, nothing on stdout, exit status 2.
+refuses() { # words arguments…
+    words=$1
+    shift
+    run "$@"
+    [ $? = 2 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -q '^rws: .*\.$' err && grep -qFe "$words" err
+    report $? "refused: rws $*"
+}
+
+matches() { # name pattern file: every line of the file does
+    [ -s "$3" ] && ! grep -Evq "$2" "$3"
+    report $? "$1"
+}
+
+# A checkpoint without the 8 bytes that say how long training took.
+timeless() { # file
+    length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    at=$(head -c $((8 + length)) "$1" | tail -c "$length" | sed -n 's/.*"seconds":{[^}]*\[\([0-9]*\),.*/\1/p')
+    [ -n "$at" ] || return 1
+    head -c $((8 + length + at)) "$1"
+    tail -c +$((8 + length + at + 9)) "$1"
+}
+
+same_checkpoint() { # name folder folder
+    timeless "$2/checkpoint.safetensors" >one && timeless "$3/checkpoint.safetensors" >two && cmp -s one two
+    report $? "$1"
+}
+
+# ---- help
+
+gives 0 "rws --help" --help
+commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' out)
+[ -n "$commands" ] && ! grep -q . err
+report $? "rws --help lists the commands on stdout"
+for command in $commands; do
+    gives 0 "rws $command --help" "$command" --help
+done
+gives 0 "rws --version" --version
+matches "the version is a number" '^rws [0-9]+\.[0-9]+\.[0-9]+$' out
+
+# ---- refusals
+
+refuses 'Which command'
+refuses '"nonsense"' nonsense
+refuses '--nonsense' --nonsense
+refuses 'Which model' train
+refuses '"nonsense"' train nonsense
+refuses './nonsense.so' train ./nonsense.so
+refuses '"pcfg"' train gmm pcfg
+refuses '--nonsense' train gmm --nonsense
+refuses '-z' train gmm -z
+refuses '--particles' train gmm --particles
+refuses '--json' train gmm --json=1
+refuses '"nonsense"' train gmm --method nonsense
+refuses '"nonsense"' train gmm --optimiser nonsense
+refuses '"1e-3;"' train gmm --lr '1e-3;'
+refuses 'nonsense' train gmm --set nonsense=1
+refuses 'name=value' train gmm --set nonsense
+refuses 'delta' train gmm --method ww --set delta=0.1
+refuses 'delta' train gmm --method dww --set delta=7
+refuses 'start' train gmm --set start=there
+refuses 'vimco' train gmm --method vimco --particles 1
+for value in 0 -1 1.5 10x ' 7' '' 1e3 99999999999999999999; do
+    refuses '--particles' train gmm --particles "$value"
+done
+refuses '--batch' train gmm -b 0
+refuses '--iterations' train gmm -n 0
+refuses '--seed' train gmm --seed -1
+refuses '--threads' train gmm --threads 100000
+refuses '--shards' train gmm --shards 0
+refuses '--eval-every' train gmm --eval-every 0
+refuses '--test' train gmm --test 0
+refuses '--l2' train gmm --l2 -1
+refuses '--l2' train gmm --l2 nan
+refuses '--resume' train gmm --resume
+refuses '--repeat' bench gmm --repeat 0
+refuses '--out' bench gmm --out here
+refuses 'Which run' eval
+refuses 'missing' eval missing
+refuses 'missing' train gmm --out missing --resume
+refuses '"nonsense"' list nonsense
+refuses '"nonsense"' list settings nonsense
+refuses '"nonsense"' demo nonsense
+[ -z "$(ls | grep -Ev '^(out|err)$')" ]
+report $? "nothing that is refused leaves a file behind"
+
+# ---- lists
+
+for what in models methods optimisers 'settings gmm'; do
+    gives 0 "rws list $what" list $what
+    gives 0 "rws list $what --json" list $what --json
+    matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z]+",.*\}$' out
+done
+if [ -w /dev/full ]; then
+    "$rws" list >/dev/full 2>err
+    [ $? = 2 ]
+    report $? "a full disk is noticed"
+fi
+
+# ---- train: what it prints
+
+number='(-?[0-9.]+(e[-+]?[0-9]+)?|null)'
+gives 0 "rws train gmm --json" train gmm -k 2 -n 25 --eval-every 10 --json
+matches "every line is an object of numbers" '^\{("final":true,)?"iteration":[0-9]+(,"[a-z_]+":'"$number"')+\}$' out
+[ "$(sed 's/.*"iteration":\([0-9]*\).*/\1/' out | tr '\n' ' ')" = '1 10 20 25 25 ' ]
+report $? "evaluations after the first update, every tenth and the last"
+[ "$(grep -c '"final":true' out)" = 1 ] && tail -n 1 out | grep -q '^{"final":true,"iteration":25,'
+report $? "the last line is final"
+for key in seconds p_error q_error grad_std log_evidence ess; do
+    [ "$(grep -c "\"$key\":" out)" = 5 ]
+    report $? "every line has $key"
+done
+[ ! -s err ]
+report $? "nothing on stderr without a terminal"
+gives 0 "rws train gmm" train gmm -k 2 -n 25 --eval-every 10
+[ "$(wc -l <out)" = 5 ] && head -n 1 out | grep -q 'iteration .*p_error'
+report $? "a table with one heading"
+
+# ---- bench
+
+gives 0 "rws bench gmm --json" bench gmm -k 2 --json --iterations 200 --repeat 2
+[ "$(wc -l <out)" = 1 ]
+report $? "one object"
+for key in us_per_iteration us_per_iteration_median iterations threads peak_rss_mb rows_per_iteration \
+    particles_per_iteration kernel_calls_per_iteration gflops allocations_per_iteration machine_gflops; do
+    grep -Eq "\"$key\":[0-9.e+-]+[,}]" out
+    report $? "bench has $key"
+done
+grep -q '"iterations":200,' out && grep -q '"allocations_per_iteration":0.0' out
+report $? "as many iterations as asked for, and no allocation in any"
+speed=$(sed 's/.*"us_per_iteration":\([0-9]*\).*/\1/' out)
+
+# ---- a run's folder
+
+gives 0 "train --out" train gmm -k 2 -n 60 --eval-every 20 --out run --json
+cp out first
+gives 0 "the run can be evaluated" eval run --json
+[ "$(sed 's/"seconds":[^,]*,//' out)" = "$(tail -n 1 first | sed 's/"seconds":[^,]*,//')" ]
+report $? "eval gives the last line of train"
+gives 0 "with other particles and data" eval run --particles 50 --test 20 --json
+before=$(cat run/* | cksum)
+refuses '--resume' train gmm -k 2 -n 60 --out run
+[ "$before" = "$(cat run/* | cksum)" ]
+report $? "the run that was there is untouched"
+gives 0 "resuming a finished run" train gmm --out run --resume --json
+grep -q 'finished' err && grep -q '^{"final":true,"iteration":60,' out && [ "$(wc -l <out)" = 1 ]
+report $? "says so and prints the final line"
+refuses '--particles' train gmm --out run --resume --particles 3
+refuses '--method' train gmm --out run --resume --method ws
+refuses '--seed' train gmm --out run --resume --seed 2
+refuses '--lr' train gmm --out run --resume --lr 0.5
+refuses 'start' train gmm --out run --resume --set start=near
+refuses '--scalar' train gmm --out run --resume --scalar
+gives 0 "what does not contradict it is allowed" train gmm --out run --resume -k 2 -s 1 --lr 0.001 --set start=far
+gives 0 "a run can be extended" train --out run --resume --iterations 100 --json
+run train gmm -k 2 -n 100 --eval-every 20 --out whole
+same_checkpoint "and is then what it would have been" run whole
+
+# ---- threads
+
+run train gmm -n 200 --shards 2 --threads 1 --out one_thread
+run train gmm -n 200 --shards 2 --threads 2 --out two_threads
+same_checkpoint "one thread and two give the same bits" one_thread two_threads
+
+# ---- files that are not what they should be
+
+broken() { # a copy of a run, for the caller to break
+    rm -rf broken
+    cp -r whole broken
+}
+broken && rm broken/checkpoint.safetensors
+refuses 'broken' eval broken
+broken && head -c 100 whole/config.json >broken/config.json
+refuses 'config.json' eval broken
+refuses 'config.json' train gmm --out broken --resume
+broken && : >broken/config.json
+refuses 'config.json' eval broken
+for size in 0 7 100 1000; do
+    broken && head -c $size whole/checkpoint.safetensors >broken/checkpoint.safetensors
+    refuses 'checkpoint.safetensors' eval broken
+    refuses 'checkpoint.safetensors' train gmm --out broken --resume --iterations 200
+done
+[ "$(wc -c <broken/checkpoint.safetensors)" = 1000 ]
+report $? "a checkpoint that is refused is not written over"
+: >file
+refuses 'file' train gmm --out file
+refuses 'file' demo --out file
+refuses 'file' eval file
+
+# ---- numbers that break
+
+gives 1 "numbers that break give status 1" \
+    train gmm -k 2 --optimiser momentum --lr 1e-3,30:1e38 -n 1000 --eval-every 10 --out nan
+grep -q 'iteration' err && [ "$(wc -l <err)" = 1 ]
+report $? "one sentence names the iteration"
+gives 0 "the last good checkpoint is there" eval nan
+
+# ---- stopped and killed
+
+iterations=$((1500000 / (speed + 1) / 20 * 20 + 200)) # about a second and a half
+every=$((iterations / 20))
+model=gmm
+start() { # arguments…: in the background, until three evaluations have been printed
+    "$rws" train $model -k 2 --eval-every $every --json "$@" >out 2>err &
+    pid=$!
+    while [ "$(wc -l <out)" -lt 3 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
+}
+run train gmm -k 2 --eval-every $every -n $iterations --json --out uninterrupted
+tail -n 1 out | sed 's/"seconds":[^,]*,//' >last
+start -n $iterations --out interrupted
+kill -INT $pid
+wait $pid
+[ $? = 130 ]
+report $? "Ctrl-C gives status 130"
+[ "$(wc -l <err)" = 1 ] && grep -q 'rws train gmm --out .*interrupted.* --resume' err && ! grep -q final out
+report $? "and one sentence how to go on"
+stopped=$(sed -n 's/.*iteration \([0-9]*\);.*/\1/p' err)
+run eval interrupted --json
+grep -q "\"iteration\":$stopped," out
+report $? "the checkpoint is that of the iteration it stopped after"
+start --out interrupted --resume
+kill -KILL $pid
+wait $pid 2>/dev/null
+[ $? = 137 ]
+report $? "killed during training"
+gives 0 "goes on after being stopped and killed" train gmm --out interrupted --resume --json
+tail -n 1 out | sed 's/"seconds":[^,]*,//' | cmp -s - last
+report $? "the last line is that of the uninterrupted run"
+same_checkpoint "and so are all bits of the checkpoint" interrupted uninterrupted
+start -n $iterations
+kill -TERM $pid
+wait $pid
+[ $? = 130 ] && grep -q -- '--out' err
+report $? "stopped without --out"
+
+# ---- a model of one's own, which recurses and has continuous latents
+
+model=$toy every=50
+gives 0 "a shared object trains like any model" train "$toy" -k 2 -n 500 --eval-every 50 --json --out toy_whole
+tail -n 1 out | grep -q '"log_evidence":'
+report $? "and has the library's metrics"
+start -n 500 --out toy_cut
+kill -KILL $pid
+wait $pid 2>/dev/null
+gives 0 "goes on after being killed" train "$toy" --out toy_cut --resume
+same_checkpoint "and ends with the same bits" toy_cut toy_whole
+run train "$toy" -k 2 -n 500 --eval-every 50 --threads 2 --out toy_threads
+same_checkpoint "as it does with two threads" toy_threads toy_whole
+gives 0 "it can be evaluated" eval toy_cut --json
+refuses 'relax' train "$toy" --method relax
+cp "$toy" not_a_model.so && printf x | dd of=not_a_model.so bs=1 seek=1 conv=notrunc 2>/dev/null
+refuses 'not_a_model.so' train ./not_a_model.so
+refuses 'nowhere.so' train ./nowhere.so
+
+echo "1..$n"
+[ $failed = 0 ]

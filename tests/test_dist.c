@@ -1,0 +1,1095 @@
+/* test_dist.c - every family of rws_families, drawn and scored by the engine: the sampler against the density, scores
+ * whose mean is known, gradients through a draw against exact ones, and the special draws of defensive, Gumbel and relaxed
+ * passes. A family that is in rws_families but not in the table of twins fails.
+ *
+ * One site "v" is visited by guide and model with the same parameters, which are parameters of the guide, so that their
+ * gradients show. Values come out as outputs, one number each. All statistical tests are by the rule of support.h: they
+ * fail wrongly in one of 10^12 choices of the seeds.
+ */
+#include "dist/dist.h"
+#include "tensor/gemm.h"
+
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define WIDEST 40 /* numbers in a parameter */
+#define VALUES 4  /* numbers in a value that is looked at */
+#define OUTCOMES 40
+#define USUAL 20000 /* draws in a look */
+#define EULER 0.57721566490153286
+#define INF ((double)INFINITY)
+
+/* ---- twins */
+
+/* What the author of a program gives a family. */
+typedef struct {
+    int    n_a, n_b;
+    double a[WIDEST], b[WIDEST];
+} setting;
+
+static double part(const double *v, int n, int j)
+{
+    return v[n == 1 ? 0 : j];
+}
+
+static int longer(const setting *s)
+{
+    return s->n_a > s->n_b ? s->n_a : s->n_b;
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* log of softmax(a)_j; what is impossible stays so */
+static double log_share(const setting *s, int j)
+{
+    double top = -INF, total = 0;
+    for (int i = 0; i < s->n_a; i++) top = fmax(top, s->a[i]);
+    for (int i = 0; i < s->n_a; i++) total += exp(s->a[i] - top);
+    return s->a[j] - top - log(total);
+}
+
+static double categorical_density(const setting *s, const double *x)
+{
+    return log_share(s, (int)x[0]);
+}
+
+static int categorical_outcomes(const setting *s)
+{
+    return s->n_a;
+}
+
+static void number_outcome(const setting *s, int outcome, double *x)
+{
+    (void)s;
+    x[0] = outcome;
+}
+
+static double bernoulli_density(const setting *s, const double *x)
+{
+    double total = 0;
+    for (int j = 0; j < s->n_a; j++) { /* log sigmoid of plus or minus the logit */
+        const double t = x[j] == 1 ? s->a[j] : -s->a[j];
+        total += t > 0 ? -log1p(exp(-t)) : t - log1p(exp(t));
+    }
+    return total;
+}
+
+static int bernoulli_outcomes(const setting *s)
+{
+    return 1 << s->n_a;
+}
+
+static void bits_outcome(const setting *s, int outcome, double *x)
+{
+    for (int j = 0; j < s->n_a; j++) x[j] = outcome >> j & 1;
+}
+
+static double normal_density(const setting *s, const double *x)
+{
+    double total = 0;
+    for (int j = 0; j < longer(s); j++) {
+        const double m = part(s->a, s->n_a, j), sd = part(s->b, s->n_b, j);
+        total += -(x[j] - m) * (x[j] - m) / (2 * sd * sd) - log(sd) - log(2 * M_PI) / 2;
+    }
+    return total;
+}
+
+static int normal_uniforms(const setting *s, const double *x, double *u)
+{
+    for (int j = 0; j < longer(s); j++)
+        u[j] = 0.5 * erfc(-(x[j] - part(s->a, s->n_a, j)) / part(s->b, s->n_b, j) / sqrt(2));
+    return longer(s);
+}
+
+static double normal_mean(const setting *s)
+{
+    double total = 0;
+    for (int j = 0; j < longer(s); j++) total += pow(part(s->a, s->n_a, j), 2) + pow(part(s->b, s->n_b, j), 2);
+    return total;
+}
+
+static double normal_order(const setting *s) /* E log q, apart from a constant */
+{
+    double total = 0;
+    for (int j = 0; j < longer(s); j++) total -= log(part(s->b, s->n_b, j));
+    return total;
+}
+
+static double uniform_density(const setting *s, const double *x)
+{
+    double total = 0;
+    for (int j = 0; j < longer(s); j++) {
+        const double low = part(s->a, s->n_a, j), high = part(s->b, s->n_b, j);
+        total += x[j] < low || x[j] > high ? -INF : -log(high - low);
+    }
+    return total;
+}
+
+static int uniform_uniforms(const setting *s, const double *x, double *u)
+{
+    for (int j = 0; j < longer(s); j++) {
+        const double low = part(s->a, s->n_a, j), high = part(s->b, s->n_b, j);
+        u[j] = (x[j] - low) / (high - low);
+    }
+    return longer(s);
+}
+
+static double uniform_mean(const setting *s)
+{
+    double total = 0;
+    for (int j = 0; j < longer(s); j++) {
+        const double low = part(s->a, s->n_a, j), high = part(s->b, s->n_b, j);
+        total += (low * low + low * high + high * high) / 3;
+    }
+    return total;
+}
+
+static double uniform_order(const setting *s)
+{
+    double total = 0;
+    for (int j = 0; j < longer(s); j++) total -= log(part(s->b, s->n_b, j) - part(s->a, s->n_a, j));
+    return total;
+}
+
+static double gumbel_density(const setting *s, const double *x)
+{
+    double total = 0;
+    for (int j = 0; j < s->n_a; j++) total += s->a[j] - x[j] - exp(s->a[j] - x[j]);
+    return total;
+}
+
+static int gumbel_uniforms(const setting *s, const double *x, double *u)
+{
+    for (int j = 0; j < s->n_a; j++) u[j] = exp(-exp(s->a[j] - x[j]));
+    return s->n_a;
+}
+
+static double gumbel_mean(const setting *s)
+{
+    double total = 0;
+    for (int j = 0; j < s->n_a; j++) total += pow(s->a[j] + EULER, 2) + M_PI * M_PI / 6;
+    return total;
+}
+
+static double gumbel_order(const setting *s)
+{
+    (void)s;
+    return 0;
+}
+
+/* On the simplex: x is the log of a point, a the logits, b the temperature. */
+static double concrete_density(const setting *s, const double *x)
+{
+    const int    C = s->n_a;
+    const double tau = s->b[0];
+    double       top = -INF, total = 0, sum = lgamma(C) + (C - 1) * log(tau);
+    for (int j = 0; j < C; j++) top = fmax(top, log_share(s, j) - tau * x[j]);
+    for (int j = 0; j < C; j++) {
+        sum += log_share(s, j) - (tau + 1) * x[j];
+        total += exp(log_share(s, j) - tau * x[j] - top);
+    }
+    return sum - C * (top + log(total));
+}
+
+/* The difference of two Gumbels is logistic; so is tau (log s_i - log s_j) - (log pi_i - log pi_j), for every pair. */
+static int concrete_uniforms(const setting *s, const double *x, double *u)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_a; i++)
+        for (int j = 0; j < i; j++) u[n++] = sigmoid(s->b[0] * (x[i] - x[j]) - (s->a[i] - s->a[j]));
+    return n;
+}
+
+/* E s_0 for two categories: the mean of sigmoid((a_0 - a_1 + L) / tau) over a logistic L, by its quantiles. */
+static double concrete_mean(const setting *s)
+{
+    enum { N = 20000 };
+    double total = 0;
+    if (s->n_a != 2) return NAN; /* not known */
+    for (int i = 0; i < N; i++) {
+        const double u = (i + 0.5) / N;
+        total += sigmoid((s->a[0] - s->a[1] + log(u / (1 - u))) / s->b[0]) / N;
+    }
+    return total;
+}
+
+static rws_var sum_of_squares(rws_run *r, rws_var v)
+{
+    return rws_sum(r, rws_mul(r, v, v));
+}
+
+static rws_var first_share(rws_run *r, rws_var v)
+{
+    return rws_apply(r, RWS_EXP, rws_slice(r, v, 0, 1));
+}
+
+#define MAX_SETTINGS 6
+
+static const struct subject {
+    const char *name;
+    double (*density)(const setting *s, const double *x); /* its logarithm */
+    /* of discrete ones: how many outcomes, and the value of each */
+    int (*outcomes)(const setting *s);
+    void (*outcome)(const setting *s, int outcome, double *x);
+    /* of continuous ones: functions of x that are uniform if x has this distribution; `apart`: and independent */
+    int (*uniforms)(const setting *s, const double *x, double *u);
+    bool apart;
+    double (*mean)(const setting *s); /* E f(x) … */
+    rws_var (*f)(rws_run *r, rws_var v);
+    double (*order)(
+        const setting *s); /* E log q, where log q of a draw moves with the parameters in just the same way */
+    setting settings[MAX_SETTINGS];
+} subjects[] = {
+    {"categorical", categorical_density, categorical_outcomes, number_outcome,
+     .settings = {{3, 0, {0.3, -1, 1.2}, {0}},
+                  {4, 0, {0, -INF, 1, -INF}, {0}},
+                  {3, 0, {-INF, -1e30, 1}, {0}},
+                  {3, 0, {1e4, 0, 1e4}, {0}},
+                  {1, 0, {7}, {0}},
+                  {40,
+                   0,
+                   {0, 1, 2, 0, -1, -2, 0, 1, 1, 1, 0, 0, 2, 0, -4, 0, -INF, 0, 1, 2, 0, 0, 1, 0, 2, 1, 0, 0, -1},
+                   {0}}}},
+    {"bernoulli", bernoulli_density, bernoulli_outcomes, bits_outcome,
+     .settings = {{1, 0, {0.7}, {0}}, {1, 0, {-3}, {0}}, {1, 0, {1e4}, {0}}, {1, 0, {-INF}, {0}}, {1, 0, {INF}, {0}}}},
+    {"bernoulli vector", bernoulli_density, bernoulli_outcomes, bits_outcome,
+     .settings = {{2, 0, {0.7, -1.5}, {0}}, {4, 0, {0, 2, -0.3, -2}, {0}}, {3, 0, {1e4, 0, -1e4}, {0}}}},
+    {"normal", normal_density, .uniforms = normal_uniforms, .apart = true, .mean = normal_mean, .f = sum_of_squares,
+     .order = normal_order,
+     .settings =
+         {{1, 1, {0.5}, {2}}, {3, 3, {1, -2, 0}, {0.1, 1, 3}}, {4, 1, {0, 1, 2, 3}, {0.5}}, {1, 2, {4}, {1, 2}}}},
+    {"uniform", uniform_density, .uniforms = uniform_uniforms, .apart = true, .mean = uniform_mean, .f = sum_of_squares,
+     .order = uniform_order, .settings = {{1, 1, {-1}, {3}}, {2, 2, {0, 100}, {1, 101}}, {1, 4, {0}, {1, 2, 3, 0.01}}}},
+    {"gumbel", gumbel_density, .uniforms = gumbel_uniforms, .apart = true, .mean = gumbel_mean, .f = sum_of_squares,
+     .order = gumbel_order, .settings = {{1, 0, {0}, {0}}, {3, 0, {1, -2, 5}, {0}}}},
+    {"concrete", concrete_density, .uniforms = concrete_uniforms, .mean = concrete_mean, .f = first_share,
+     .settings = {{2, 1, {0.5, -0.5}, {0.7}}, {2, 1, {-1, 1}, {2}}, {3, 1, {0.3, 0, -1}, {0.7}}}},
+};
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+
+static const struct subject *subject_of(const char *name)
+{
+    for (int i = 0; i < N_SUBJECTS; i++)
+        if (strcmp(subjects[i].name, name) == 0) return &subjects[i];
+    return NULL;
+}
+
+/* ---- a bench: one family, one setting, an engine to draw with */
+
+typedef enum { OUT_VALUE, OUT_MEAN, OUT_G, OUT_G_TILDE } hand_out;
+
+typedef struct {
+    const rws_family     *family;
+    const struct subject *subject;
+    const setting        *setting;
+    rws_params            params;
+    rws_param            *a, *b;
+    rws_field             fields[1];
+    const float          *field[1];
+    bool                  observed, noisy; /* the value is data; a normal is drawn before it */
+    hand_out              hand_out;
+    rws_pass              pass;
+    rws_engine           *engine;
+} bench;
+
+static rws_var visit(rws_run *r, const bench *b)
+{
+    const rws_var none = {0};
+    if (b->noisy) rws_normal(r, "noise", rws_constant(r, 0), rws_constant(r, 1));
+    return rws_site_visit(r, "v", b->family, rws_parameter(r, b->a), b->b ? rws_parameter(r, b->b) : none);
+}
+
+static void program(rws_run *r, void *context)
+{
+    const bench *b = context;
+    const bool   sleep = b->pass.mode == RWS_SLEEP;
+    if (b->observed) {
+        rws_run_side(r, RWS_SIDE_MODEL);
+        visit(r, b);
+        return;
+    }
+    rws_run_side(r, sleep ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+    const rws_var v = visit(r, b);
+    rws_run_side(r, sleep ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+    visit(r, b);
+    rws_run_side(r, RWS_SIDE_NONE);
+    if (b->hand_out == OUT_MEAN) {
+        rws_run_output(r, 0, b->subject->f(r, v));
+        return;
+    }
+    const bool    noted = b->hand_out == OUT_G || b->hand_out == OUT_G_TILDE;
+    const rws_var from = noted ? rws_run_noted(r, b->hand_out == OUT_G ? RWS_NOTE_G : RWS_NOTE_G_TILDE) : v;
+    const int     n = rws_dim(r, from) < VALUES ? rws_dim(r, from) : VALUES;
+    for (int j = 0; j < n; j++) rws_run_output(r, j, rws_slice(r, from, j, 1));
+    if (noted) rws_run_output(r, VALUES, v);
+}
+
+static rws_param *bench_param(bench *b, const char *name, const double *values, int n)
+{
+    if (!n) return NULL;
+    rws_param *p = rws_params_add(&b->params, RWS_PHI, name, 1, n);
+    for (int i = 0; i < n; i++) p->value[i] = (float)values[i];
+    return p;
+}
+
+static void bench_init(bench *b, const rws_family *family, const setting *s)
+{
+    *b = (bench){.family = family, .subject = subject_of(family->name), .setting = s};
+    b->a = bench_param(b, "a", s->a, s->n_a);
+    b->b = bench_param(b, "b", s->b, s->n_b);
+    rws_params_pack(&b->params);
+    b->engine = rws_engine_new(&b->params, b->fields, 0);
+    b->pass = (rws_pass){.program = program,
+                         .mode = RWS_WAKE,
+                         .groups = 1u << RWS_PHI,
+                         .fields = b->field,
+                         .delta = 0.3,
+                         .temperature = 0.6};
+}
+
+static void bench_release(bench *b)
+{
+    rws_engine_free(b->engine);
+    rws_params_release(&b->params);
+}
+
+static rws_scores *bench_draw(bench *b, uint64_t seed, int n_data, int n_particles)
+{
+    rws_error err;
+    b->pass.context = b;
+    b->pass.key = rws_key_for(seed, 0, RWS_KEY_METRIC, 0);
+    b->pass.n_data = n_data;
+    b->pass.n_particles = n_particles;
+    if (rws_engine_forward(b->engine, &b->pass, &err) != RWS_OK) fail_msg("%s: %s", b->family->name, err.text);
+    return rws_engine_scores(b->engine);
+}
+
+static void value_of(const rws_scores *s, int row, double *x)
+{
+    for (int j = 0; j < VALUES; j++) x[j] = s->out[j] ? s->out[j][row] : 0;
+}
+
+/* Numbers as large as a log-density is; what float arithmetic loses on the way grows with them. */
+static bool as_dense(double got, double want)
+{
+    return near(got, want, 5e-5 * (1 + fabs(want)));
+}
+
+static int outcome_of(const bench *b, const double *x)
+{
+    for (int o = 0; o < b->subject->outcomes(b->setting); o++) {
+        double at[WIDEST] = {0};
+        b->subject->outcome(b->setting, o, at);
+        if (memcmp(at, x, VALUES * sizeof *x) == 0) return o;
+    }
+    fail_msg("%s drew what is no outcome of it (%g …)", b->family->name, x[0]);
+    return -1;
+}
+
+static double probability(const bench *b, int outcome)
+{
+    double x[WIDEST];
+    b->subject->outcome(b->setting, outcome, x);
+    return exp(b->subject->density(b->setting, x));
+}
+
+/* Every family with every setting: what most tests walk over. */
+typedef void (*bench_test)(bench *b, int which);
+
+static void walk(bench_test test)
+{
+    for (int f = 0; rws_families[f]; f++) {
+        const struct subject *s = subject_of(rws_families[f]->name);
+        if (!s) fail_msg("the family %s has no twin in this test", rws_families[f]->name);
+        for (int i = 0; i < MAX_SETTINGS && s->settings[i].n_a; i++) {
+            bench b;
+            bench_init(&b, rws_families[f], &s->settings[i]);
+            test(&b, i);
+            bench_release(&b);
+        }
+    }
+}
+
+static const char *named(const bench *b, int which, const char *what)
+{
+    static char text[120];
+    snprintf(text, sizeof text, "%s, setting %d: %s", b->family->name, which, what);
+    return text;
+}
+
+static void every_twin_has_a_family(void **state)
+{
+    (void)state;
+    int n = 0;
+    for (; rws_families[n]; n++) {
+        if (!subject_of(rws_families[n]->name))
+            fail_msg("the family %s has no twin in this test", rws_families[n]->name);
+        assert_true(rws_families[n]->continuous == !!subject_of(rws_families[n]->name)->uniforms);
+        for (int i = 0; i < n; i++) assert_string_not_equal(rws_families[i]->name, rws_families[n]->name);
+    }
+    assert_int_equal(n, N_SUBJECTS);
+}
+
+/* ---- densities of values that are given */
+
+enum { POINTS = 64 };
+
+/* Values across the line (or the simplex), most of them possible. */
+static int points_of(const bench *b, float *to)
+{
+    const int dim = b->subject->uniforms ? longer(b->setting) : 0;
+    double    x[WIDEST] = {0};
+    die       d = {3};
+    if (b->subject->outcomes) {
+        const int n = b->subject->outcomes(b->setting),
+                  width = strcmp(b->family->name, "bernoulli vector") ? 1 : b->setting->n_a;
+        for (int o = 0; o < n; o++) {
+            b->subject->outcome(b->setting, o, x);
+            for (int j = 0; j < width; j++) to[o * width + j] = (float)x[j];
+        }
+        return n;
+    }
+    for (int i = 0; i < POINTS; i++) {
+        double total = 0;
+        for (int j = 0; j < dim; j++) x[j] = die_between(&d, -2, 5);
+        for (int j = 0; j < dim; j++) total += exp(x[j]);
+        for (int j = 0; j < dim; j++)
+            to[i * dim + j] =
+                (float)(b->subject->density == concrete_density ? x[j] - log(total)
+                        : b->subject->density == uniform_density && i % 2
+                            ? part(b->setting->a, b->setting->n_a, j) + (x[j] + 2) / 7 *
+                                                                            (part(b->setting->b, b->setting->n_b, j) -
+                                                                             part(b->setting->a, b->setting->n_a, j))
+                            : x[j]);
+    }
+    return POINTS;
+}
+
+static void check_density(bench *b, int which)
+{
+    float     points[POINTS * WIDEST];
+    const int n = points_of(b, points), dim = b->subject->outcomes
+                                                  ? (b->subject->outcome == bits_outcome ? b->setting->n_a : 1)
+                                                  : longer(b->setting);
+    int       n_possible = 0;
+    rws_engine_free(b->engine);
+    b->observed = true;
+    b->fields[0] = (rws_field){"v", dim};
+    b->field[0] = points;
+    b->engine = rws_engine_new(&b->params, b->fields, 1);
+    const rws_scores *s = bench_draw(b, 1, n, 1);
+    assert_int_equal(s->n, n);
+    for (int i = 0; i < n; i++) {
+        double x[WIDEST];
+        for (int j = 0; j < dim; j++) x[j] = (double)points[i * dim + j];
+        const double want = b->subject->density(b->setting, x);
+        if (!as_dense(s->log_p[i], want)) fail_msg("%s is %g, not %g", named(b, which, "a density"), s->log_p[i], want);
+        n_possible += isfinite(want);
+    }
+    assert_true(n_possible > 0);
+}
+
+static void densities_are_the_formulas(void **state)
+{
+    (void)state;
+    walk(check_density);
+}
+
+/* The Concrete's formula is a density: over (0, 1) it integrates to 1, and its integral is the distribution function. */
+static void concrete_formula_integrates_to_one(void **state)
+{
+    (void)state;
+    enum { N = 200000 };
+    const struct subject *c = subject_of("concrete");
+    for (int i = 0; i < 2; i++) {
+        const setting *s = &c->settings[i];
+        double         total = 0, u[4];
+        for (int j = 0; j < N; j++) { /* by t, s_1 = sigmoid(t), ds = s (1 - s) dt */
+            const double t = -60 + 120 * (j + 0.5) / N, x[2] = {-log1p(exp(t)), -log1p(exp(-t))};
+            total += exp(concrete_density(s, x) + x[0] + x[1]) * 120 / N;
+            if (j % 1000) continue;
+            concrete_uniforms(s, x, u);
+            assert_true(near(total, u[0], 1e-3));
+        }
+        assert_true(near(total, 1, 1e-6));
+    }
+}
+
+/* ---- draws against the density */
+
+/* How the draws are asked for: what shares a row, and who draws. */
+static const struct layout {
+    const char *name;
+    rws_mode    mode;
+    int         n_particles; /* per datum; 0: all draws are of one datum */
+    bool        noisy;
+} layouts[] = {
+    {"one datum", RWS_WAKE, 0, false},
+    {"few particles per datum", RWS_WAKE, 5, false},
+    {"one particle per datum", RWS_WAKE, 1, false},
+    {"asleep", RWS_SLEEP, 0, false},
+    {"after another draw", RWS_WAKE, 0, true},
+};
+
+typedef struct {
+    bench               *b;
+    const struct layout *layout;
+} draws;
+
+/* That x knows nothing of y, both of mean 0: neither they nor their squares go together. */
+static double strangers_tail(const double *x, const double *y, size_t n, double x_square, double y_square)
+{
+    double *pair = malloc(n * sizeof *pair);
+    for (size_t i = 0; i < n; i++) pair[i] = x[i] * y[i];
+    double p = mean_tail(pair, n, 0, 1e-9);
+    for (size_t i = 0; i < n; i++) pair[i] = (x[i] * x[i] - x_square) * (y[i] * y[i] - y_square);
+    p = fmin(p, mean_tail(pair, n, 0, 1e-9));
+    free(pair);
+    return 2 * p;
+}
+
+enum { LAGS = 4 }; /* a block of random words serves so many neighbours */
+
+/* Of discrete ones: how often each outcome came; and, where rows are single, that neighbours do not know each other. */
+static double look_at_outcomes(const bench *b, const rws_scores *s, int n)
+{
+    const int n_outcomes = b->subject->outcomes(b->setting);
+    double    seen[OUTCOMES] = {0}, expected[OUTCOMES], total = 0, mean = 0, square = 0, x[VALUES];
+    double   *which = malloc((size_t)n * sizeof *which);
+    for (int o = 0; o < n_outcomes; o++) {
+        expected[o] = n * probability(b, o);
+        mean += o * probability(b, o);
+        square += o * o * probability(b, o);
+    }
+    for (int i = 0; i < s->n; i++) {
+        value_of(s, i, x);
+        const int o = outcome_of(b, x);
+        seen[o] += s->count[i];
+        total += s->count[i];
+        which[i] = o - mean;
+    }
+    assert_true(total == n);
+    double p = counts_tail(seen, expected, n_outcomes);
+    square -= mean * mean;
+    for (int lag = 1; lag <= LAGS && s->n == n; lag++)
+        p = fmin(p, strangers_tail(which, which + lag, (size_t)(n - lag), square, square));
+    free(which);
+    return fmin(1, (1 + LAGS) * p);
+}
+
+/* Of continuous ones: each uniform by itself, with its next neighbours', and with the others of its own particle. */
+static double look_at_values(const bench *b, const rws_scores *s, int n)
+{
+    enum { MOST = 6 };
+    double *u = malloc(MOST * (size_t)n * sizeof *u), p = 1, x[VALUES], at[MOST];
+    int     m = 0, looks = 0;
+    assert_int_equal(s->n, n);
+    for (int i = 0; i < n; i++) {
+        value_of(s, i, x);
+        m = b->subject->uniforms(b->setting, x, at);
+        for (int j = 0; j < m; j++) u[j * n + i] = at[j] - 0.5;
+    }
+    for (int j = 0; j < m; j++) {
+        const double *mine = u + j * n;
+        for (int lag = 1; lag <= LAGS; lag++, looks++)
+            p = fmin(p, strangers_tail(mine, mine + lag, (size_t)(n - lag), 1 / 12.0, 1 / 12.0));
+        for (int k = 0; k < j && b->subject->apart; k++, looks++)
+            p = fmin(p, strangers_tail(mine, u + k * n, (size_t)n, 1 / 12.0, 1 / 12.0));
+    }
+    for (int j = 0; j < m; j++, looks++) {
+        for (int i = 0; i < n; i++) u[j * n + i] += 0.5;
+        p = fmin(p, uniform_tail(u + j * n, (size_t)n));
+    }
+    free(u);
+    return fmin(1, looks * p);
+}
+
+static double look_at_draws(void *context, int round, int wide)
+{
+    const draws *d = context;
+    bench       *b = d->b;
+    const int    n = USUAL * wide, K = d->layout->n_particles ? d->layout->n_particles : n;
+    b->pass.mode = d->layout->mode;
+    b->noisy = d->layout->noisy;
+    const rws_scores *s = bench_draw(b, 10 + (uint64_t)round, n / K, K);
+    if (!b->noisy) /* what was drawn is scored where it lies, and by both sides alike */
+        for (int i = 0; i < s->n; i += 1 + s->n / 200) {
+            double x[VALUES];
+            value_of(s, i, x);
+            const double want = b->subject->density(b->setting, x);
+            if (!as_dense(s->log_q[i], want))
+                fail_msg("%s drew %g, whose density is %g, not %g", b->family->name, x[0], s->log_q[i], want);
+            assert_true(b->pass.mode == RWS_SLEEP ? s->log_p[i] == 0 : s->log_p[i] == s->log_q[i]);
+            assert_true(s->log_d[i] == s->log_q[i]);
+        }
+    return b->subject->outcomes ? look_at_outcomes(b, s, n) : look_at_values(b, s, n);
+}
+
+static void check_draws(bench *b, int which)
+{
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        stays_likely(named(b, which, layouts[i].name), look_at_draws, &(draws){b, &layouts[i]});
+}
+
+static void draws_follow_the_density(void **state)
+{
+    (void)state;
+    walk(check_draws);
+}
+
+/* Three categories of the Concrete, where pairs do not say it all: the mean of g / q over draws from q is 1 for any other
+ * density g on the simplex; this is Dirichlet(3, 3, 3), 20160 = 8! / 2!^3 * 4 … of which the ratio to q is bounded. */
+static double look_at_simplex(void *context, int round, int wide)
+{
+    bench            *b = context;
+    const int         n = USUAL * wide;
+    const rws_scores *s = bench_draw(b, 40 + (uint64_t)round, 1, n);
+    double           *ratio = malloc((size_t)n * sizeof *ratio);
+    for (int i = 0; i < n; i++)
+        ratio[i] = exp(lgamma(9) - 3 * lgamma(3) + 2 * (s->out[0][i] + s->out[1][i] + s->out[2][i]) - s->log_q[i]);
+    const double p = mean_tail(ratio, (size_t)n, 1, 0);
+    free(ratio);
+    return p;
+}
+
+static void concrete_draws_follow_the_joint_density(void **state)
+{
+    (void)state;
+    bench b;
+    bench_init(&b, &rws_concrete_family, &subject_of("concrete")->settings[2]);
+    stays_likely("concrete of three", look_at_simplex, &b);
+    bench_release(&b);
+}
+
+/* ---- impossible, certain, broken */
+
+static rws_status draw_with(const rws_family *f, const setting *s, rws_error *err)
+{
+    bench b;
+    bench_init(&b, f, s);
+    b.pass.context = &b;
+    b.pass.n_data = 2;
+    b.pass.n_particles = 3;
+    const rws_status status = rws_engine_forward(b.engine, &b.pass, err);
+    bench_release(&b);
+    return status;
+}
+
+static void what_is_no_distribution_is_said_so(void **state)
+{
+    (void)state;
+    static const struct {
+        const rws_family *family;
+        setting           setting;
+    } broken[] = {
+        {&rws_categorical_family, {3, 0, {-INF, -INF, -INF}, {0}}},
+        {&rws_categorical_family, {3, 0, {0, NAN, 0}, {0}}},
+        {&rws_categorical_family, {2, 0, {0, INF}, {0}}},
+        {&rws_bernoulli_family, {1, 0, {NAN}, {0}}},
+        {&rws_bernoulli_vector_family, {2, 0, {0, NAN}, {0}}},
+        {&rws_normal_family, {1, 1, {0}, {NAN}}},
+        {&rws_normal_family, {1, 1, {0}, {-1}}},
+        {&rws_uniform_family, {1, 1, {1}, {NAN}}},
+        {&rws_gumbel_family, {1, 0, {NAN}, {0}}},
+        {&rws_concrete_family, {2, 1, {0, NAN}, {1}}},
+        {&rws_concrete_family, {2, 1, {0, 0}, {-1}}},
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+        rws_error err = {{0}};
+        if (draw_with(broken[i].family, &broken[i].setting, &err) != RWS_BROKEN)
+            fail_msg("%s, case %zu: nobody noticed", broken[i].family->name, i);
+        if (!strstr(err.text, "\"v\""))
+            fail_msg("%s: the sentence does not name the site: %s", broken[i].family->name, err.text);
+    }
+}
+
+/* A long run with what cannot happen first, in the middle and last: it never does. */
+static void the_impossible_never_happens(void **state)
+{
+    (void)state;
+    static const setting logits[] = {
+        {5, 0, {-INF, 2, -INF, 2, -INF}, {0}}, {4, 0, {-200, 0, -1e30, 0}, {0}}, {2, 0, {-INF, 0}, {0}}};
+    enum { N = 500000 };
+    for (int i = 0; i < 3; i++)
+        for (int apart = 0; apart < 2; apart++) {
+            bench b;
+            bench_init(&b, &rws_categorical_family, &logits[i]);
+            const rws_scores *s = bench_draw(&b, 50, apart ? N / 20 : 1, apart ? 1 : N);
+            for (int r = 0; r < s->n; r++) assert_true(logits[i].a[(int)s->out[0][r]] > -100 && isfinite(s->log_q[r]));
+            bench_release(&b);
+        }
+}
+
+/* ---- scores: the mean of the gradient of log q by its parameters is zero, unless they move the support */
+
+static double expected_score(const bench *b, size_t i)
+{
+    if (b->subject->density != uniform_density) return 0;
+    /* the density moves by 1 / (high - low) everywhere, and the ends make up for it */
+    const bool   high = i >= (size_t)b->setting->n_a;
+    double       total = 0;
+    const size_t j = high ? i - (size_t)b->setting->n_a : i;
+    for (int k = 0; k < longer(b->setting); k++) {
+        if ((high ? b->setting->n_b : b->setting->n_a) != 1 && (size_t)k != j) continue;
+        const double width = part(b->setting->b, b->setting->n_b, k) - part(b->setting->a, b->setting->n_a, k);
+        total += high ? -1 / width : 1 / width;
+    }
+    return total;
+}
+
+/* Means of batches, so that their spread is known. */
+static double look_at_gradients(bench *b, int round, int wide, double (*expected)(const bench *, size_t),
+                                void (*weigh)(rws_scores *s, int row, double by))
+{
+    enum { EACH = 1000 };
+    const size_t n = b->params.size, batches = 32 * (size_t)wide;
+    float       *gradient = malloc(n * sizeof *gradient);
+    double      *mean = malloc(n * batches * sizeof *mean), p = 1;
+    for (size_t i = 0; i < batches; i++) {
+        rws_scores *s = bench_draw(b, 1000 * (uint64_t)(round + 1) + i, 1, EACH);
+        for (int r = 0; r < s->n; r++) weigh(s, r, (double)s->count[r] / EACH);
+        memset(gradient, 0, n * sizeof *gradient);
+        rws_engine_backward(b->engine, 1u << RWS_PHI, gradient);
+        for (size_t j = 0; j < n; j++) mean[j * batches + i] = (double)gradient[j];
+    }
+    for (size_t j = 0; j < n; j++) {
+        const double want = expected(b, j);
+        p = fmin(p, mean_tail(mean + j * batches, batches, want, 1e-5 * (1 + fabs(want))));
+    }
+    free(gradient), free(mean);
+    return fmin(1, (double)n * p);
+}
+
+static void weigh_q(rws_scores *s, int row, double by)
+{
+    s->coef_q[row] = by;
+}
+
+static void weigh_p(rws_scores *s, int row, double by)
+{
+    s->coef_p[row] = by;
+}
+
+static void weigh_out(rws_scores *s, int row, double by)
+{
+    s->coef_out[0][row] = by;
+}
+
+static double look_at_scores(void *context, int round, int wide)
+{
+    return look_at_gradients(context, round, wide, expected_score, weigh_q);
+}
+
+static double look_at_model_scores(void *context, int round, int wide)
+{
+    return look_at_gradients(context, round, wide, expected_score, weigh_p);
+}
+
+static void check_scores(bench *b, int which)
+{
+    stays_likely(named(b, which, "scores of the guide"), look_at_scores, b);
+    stays_likely(named(b, which, "scores of the model"), look_at_model_scores, b);
+}
+
+static void scores_have_their_mean(void **state)
+{
+    (void)state;
+    walk(check_scores);
+}
+
+/* ---- gradients through a draw */
+
+/* The derivative of a function of the setting by parameter i (those of a first), by central differences. */
+static double derivative(const bench *b, double (*f)(const setting *s), size_t i)
+{
+    const double h = 1e-4;
+    setting      up = *b->setting, down = *b->setting;
+    const size_t n_a = (size_t)up.n_a;
+    if (i < n_a) up.a[i] += h, down.a[i] -= h;
+    else up.b[i - n_a] += h, down.b[i - n_a] -= h;
+    return (f(&up) - f(&down)) / (2 * h);
+}
+
+static double expected_slope(const bench *b, size_t i)
+{
+    return derivative(b, b->subject->mean, i);
+}
+
+static double look_at_slopes(void *context, int round, int wide)
+{
+    return look_at_gradients(context, round, wide, expected_slope, weigh_out);
+}
+
+static void gradient_of(bench *b, void (*weigh)(rws_scores *s, int row, double by), float *gradient)
+{
+    rws_scores *s = bench_draw(b, 60, 1, 500);
+    for (int r = 0; r < s->n; r++) weigh(s, r, (double)s->count[r] / 500);
+    memset(gradient, 0, b->params.size * sizeof *gradient);
+    rws_engine_backward(b->engine, 1u << RWS_PHI, gradient);
+}
+
+static void weigh_r(rws_scores *s, int row, double by)
+{
+    s->coef_r[row] = by;
+}
+
+static void check_paths(bench *b, int which)
+{
+    float gradient[2 * WIDEST];
+    if (!b->family->continuous) return;
+    assert_non_null(b->subject->f);
+    b->hand_out = OUT_MEAN;
+    gradient_of(b, weigh_out, gradient); /* of a value that counts as a constant there is none */
+    for (size_t i = 0; i < b->params.size; i++) assert_true(gradient[i] == 0);
+    b->pass.pathwise = true;
+    if (!isnan(b->subject->mean(b->setting)))
+        stays_likely(named(b, which, "gradients through a draw"), look_at_slopes, b);
+
+    /* log q of what moves: by coef_r, and by nothing else */
+    gradient_of(b, weigh_q, gradient);
+    for (size_t i = 0; i < b->params.size; i++) assert_true(gradient[i] == 0);
+    if (!b->subject->order) return;
+    gradient_of(b, weigh_r, gradient);
+    for (size_t i = 0; i < b->params.size; i++) {
+        const double want = derivative(b, b->subject->order, i);
+        if (!near((double)gradient[i], want, 1e-4 * (1 + fabs(want))))
+            fail_msg("%s: %g, not %g", named(b, which, "log q along the path"), (double)gradient[i], want);
+    }
+}
+
+static void paths_have_their_gradient(void **state)
+{
+    (void)state;
+    walk(check_paths);
+}
+
+/* ---- defensive draws */
+
+/* The mixture's probability: every choice, and every bit of a vector, by itself with a uniform one. */
+static double defended(const bench *b, int outcome)
+{
+    const double delta = b->pass.delta;
+    double       x[WIDEST], total = 1;
+    if (b->subject->outcome == number_outcome) return (1 - delta) * probability(b, outcome) + delta / b->setting->n_a;
+    bits_outcome(b->setting, outcome, x);
+    for (int j = 0; j < b->setting->n_a; j++)
+        total *= (1 - delta) * sigmoid(x[j] == 1 ? b->setting->a[j] : -b->setting->a[j]) + delta / 2;
+    return total;
+}
+
+static double look_at_defended(void *context, int round, int wide)
+{
+    bench            *b = context;
+    const int         n = USUAL * wide, n_outcomes = b->subject->outcomes(b->setting);
+    const rws_scores *s = bench_draw(b, 70 + (uint64_t)round, 1, n);
+    double            seen[OUTCOMES] = {0}, expected[OUTCOMES], x[VALUES];
+    for (int o = 0; o < n_outcomes; o++) expected[o] = n * defended(b, o);
+    for (int i = 0; i < s->n; i++) {
+        value_of(s, i, x);
+        const int o = outcome_of(b, x);
+        seen[o] += s->count[i];
+        assert_true(as_dense(s->log_d[i], log(defended(b, o))));
+        assert_true(as_dense(s->log_q[i], b->subject->density(b->setting, x)));
+        assert_true(s->log_p[i] == s->log_q[i]);
+    }
+    return counts_tail(seen, expected, n_outcomes);
+}
+
+static void check_defended(bench *b, int which)
+{
+    b->pass.proposal = RWS_DEFENSIVE;
+    if (b->family->continuous) { /* drawn as ever */
+        const rws_scores *s = bench_draw(b, 70, 1, 100);
+        for (int i = 0; i < s->n; i++) assert_true(s->log_d[i] == s->log_q[i]);
+        return;
+    }
+    assert_non_null(b->family->draw_defended);
+    for (int i = 0; i < 2; i++) {
+        b->pass.delta = i ? 0.05 : 0.5;
+        stays_likely(named(b, which, "defensive draws"), look_at_defended, b);
+    }
+}
+
+static void defensive_draws_follow_the_mixture(void **state)
+{
+    (void)state;
+    walk(check_defended);
+}
+
+/* dww_ref_bug: draws z from q, notes the mixture's density there, then replaces z by a uniform one with probability
+ * delta. So (z, what is used) has a joint law, and log_d tells z apart where the mixture's probabilities differ. */
+static double look_at_wrong_delta(void *context, int round, int wide)
+{
+    bench            *b = context;
+    const int         n = USUAL * wide, C = b->setting->n_a;
+    const rws_scores *s = bench_draw(b, 80 + (uint64_t)round, 1, n);
+    double            seen[OUTCOMES] = {0}, expected[OUTCOMES];
+    for (int z = 0; z < C; z++)
+        for (int used = 0; used < C; used++)
+            expected[z * C + used] = n * probability(b, z) * ((1 - b->pass.delta) * (z == used) + b->pass.delta / C);
+    for (int i = 0; i < s->n; i++) {
+        int z = 0;
+        while (z < C && !as_dense(s->log_d[i], log(defended(b, z)))) z++;
+        assert_true(z < C);
+        assert_true(as_dense(s->log_q[i], log(probability(b, (int)s->out[0][i]))));
+        seen[z * C + (int)s->out[0][i]] += s->count[i];
+    }
+    return counts_tail(seen, expected, C * C);
+}
+
+static void wrong_delta_is_wrong_as_described(void **state)
+{
+    (void)state;
+    bench b;
+    bench_init(&b, &rws_categorical_family, &subject_of("categorical")->settings[0]);
+    b.pass.proposal = RWS_DEFENSIVE;
+    b.pass.wrong_delta = true;
+    stays_likely("wrong delta", look_at_wrong_delta, &b);
+    bench_release(&b);
+}
+
+/* ---- Gumbel and relaxed passes */
+
+typedef struct {
+    bench *perturbed, *conditional; /* the same pass, handing out g and g~ */
+} gumbels;
+
+/* The law of (z, g~) is that of (argmax g, g). So g~_i alone is a Gumbel at log pi_i; and given z, which leaves g and g~
+ * independent, they agree in mean and square. */
+static double look_at_gumbels(void *context, int round, int wide)
+{
+    enum { C = 3 };
+    const gumbels    *both = context;
+    const int         n = USUAL * wide;
+    const rws_scores *s = bench_draw(both->perturbed, 90 + (uint64_t)round, 1, n);
+    const rws_scores *t = bench_draw(both->conditional, 90 + (uint64_t)round, 1, n);
+    double            seen[C] = {0}, expected[C], p = 1, *x = malloc((size_t)n * sizeof *x);
+    assert_true(s->n == n && t->n == n);
+    for (int i = 0; i < n; i++) {
+        const int z = (int)s->out[VALUES][i];
+        assert_true(s->out[VALUES][i] == t->out[VALUES][i]);
+        for (int j = 0; j < C; j++) {
+            assert_true(s->out[j][i] <= s->out[z][i]);
+            assert_true(t->out[j][i] <= t->out[z][i]);
+        }
+        assert_true(as_dense(s->log_q[i], log_share(both->perturbed->setting, z)));
+        seen[z]++;
+    }
+    for (int j = 0; j < C; j++) expected[j] = n * probability(both->perturbed, j);
+    p = fmin(p, counts_tail(seen, expected, C));
+    for (int j = 0; j < C; j++)
+        for (int k = 0; k < 2; k++) {
+            const double *g = (k ? t : s)->out[j];
+            for (int i = 0; i < n; i++) x[i] = exp(-exp(log_share(both->perturbed->setting, j) - g[i]));
+            p = fmin(p, uniform_tail(x, (size_t)n));
+        }
+    for (int i = 0; i < n; i++) x[i] = exp(-exp(-t->out[(int)t->out[VALUES][i]][i])); /* the largest is a Gumbel at 0 */
+    p = fmin(p, uniform_tail(x, (size_t)n));
+    for (int z = 0; z < C; z++)
+        for (int j = 0; j < C; j++)
+            for (int power = 1; power <= 2; power++) {
+                size_t m = 0;
+                for (int i = 0; i < n; i++)
+                    if ((int)s->out[VALUES][i] == z) x[m++] = pow(s->out[j][i], power) - pow(t->out[j][i], power);
+                p = fmin(p, mean_tail(x, m, 0, 0));
+            }
+    free(x);
+    return fmin(1, 26 * p);
+}
+
+static void conditional_gumbels_have_the_law_of_gumbels(void **state)
+{
+    (void)state;
+    bench         g, conditional;
+    const setting s = {3, 0, {1, -0.5, 0}, {0}};
+    bench_init(&g, &rws_categorical_family, &s);
+    bench_init(&conditional, &rws_categorical_family, &s);
+    g.pass.proposal = conditional.pass.proposal = RWS_GUMBEL;
+    g.hand_out = OUT_G;
+    conditional.hand_out = OUT_G_TILDE;
+    stays_likely("perturbed log-probabilities", look_at_gumbels, &(gumbels){&g, &conditional});
+    bench_release(&g);
+    bench_release(&conditional);
+}
+
+/* In a Gumbel pass impossible categories stay so, in both. */
+static void impossible_gumbels(void **state)
+{
+    (void)state;
+    const setting s = {3, 0, {0, -INF, 1}, {0}};
+    for (int k = 0; k < 2; k++) {
+        bench b;
+        bench_init(&b, &rws_categorical_family, &s);
+        b.pass.proposal = RWS_GUMBEL;
+        b.hand_out = k ? OUT_G_TILDE : OUT_G;
+        const rws_scores *t = bench_draw(&b, 95, 1, USUAL);
+        for (int i = 0; i < t->n; i++)
+            assert_true(t->out[1][i] == -INF && t->out[VALUES][i] != 1 && isfinite(t->out[0][i]) &&
+                        isfinite(t->out[2][i]));
+        bench_release(&b);
+    }
+}
+
+/* A relaxed categorical is a Concrete at the pass's temperature. */
+static double look_at_relaxed(void *context, int round, int wide)
+{
+    bench  *b = context;
+    setting s = *b->setting;
+    s.n_b = 1;
+    s.b[0] = b->pass.temperature;
+    const bench       as_concrete = {.family = &rws_concrete_family, .subject = subject_of("concrete"), .setting = &s};
+    const rws_scores *t = bench_draw(b, 97 + (uint64_t)round, 1, USUAL * wide);
+    for (int i = 0; i < t->n; i += 37) {
+        double x[VALUES], soft = 0;
+        value_of(t, i, x);
+        for (int j = 0; j < s.n_a; j++) soft += exp(x[j] + log_share(&s, j));
+        assert_true(as_dense(t->log_q[i], b->pass.relaxation == RWS_RELAX_SOFT ? log(soft) : concrete_density(&s, x)));
+        assert_true(t->log_p[i] == t->log_q[i]);
+    }
+    return look_at_values(&as_concrete, t, USUAL * wide);
+}
+
+static void relaxed_choices_are_concrete(void **state)
+{
+    (void)state;
+    static const setting logits[] = {{2, 0, {0.5, -0.5}, {0}}, {3, 0, {1, -0.5, 0}, {0}}};
+    for (int i = 0; i < 4; i++) {
+        bench b;
+        bench_init(&b, &rws_categorical_family, &logits[i % 2]);
+        b.pass.proposal = RWS_RELAXED;
+        b.pass.relaxation = i / 2 ? RWS_RELAX_SOFT : RWS_RELAX_DENSITY;
+        stays_likely("a relaxed categorical", look_at_relaxed, &b);
+        bench_release(&b);
+    }
+}
+
+int main(void)
+{
+    rws_error err;
+    if (rws_gemm_init(&err) != RWS_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_twin_has_a_family),
+        cmocka_unit_test(densities_are_the_formulas),
+        cmocka_unit_test(concrete_formula_integrates_to_one),
+        cmocka_unit_test(draws_follow_the_density),
+        cmocka_unit_test(concrete_draws_follow_the_joint_density),
+        cmocka_unit_test(what_is_no_distribution_is_said_so),
+        cmocka_unit_test(the_impossible_never_happens),
+        cmocka_unit_test(scores_have_their_mean),
+        cmocka_unit_test(paths_have_their_gradient),
+        cmocka_unit_test(defensive_draws_follow_the_mixture),
+        cmocka_unit_test(wrong_delta_is_wrong_as_described),
+        cmocka_unit_test(conditional_gumbels_have_the_law_of_gumbels),
+        cmocka_unit_test(impossible_gumbels),
+        cmocka_unit_test(relaxed_choices_are_concrete),
+    };
+    return cmocka_run_group_tests_name("dist", tests, NULL, NULL);
+}

@@ -1,0 +1,1174 @@
+/* test_estimator.c - every estimator of the table on the Gaussian mixture, against a twin that knows the answers.
+ *
+ *   frozen noise   one gradient, number by number, against the twin with the same draws
+ *   expectation    the mean of many gradients against the sum over all tuples of choices
+ *   control        what rebar and relax learn by, against differences of the variance they minimise
+ *   weights        coefficients of tables made by hand: extremes, symmetries, rows that stand for several particles
+ *   nvil           its running numbers and its baseline
+ *   refusals       what a method must not be asked for
+ */
+#include "estimator/control.h"
+#include "exact.h"
+#include "model/model.h"
+#include "run/run.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- trainers on data that never change ------------------------------------------------------------------------- */
+
+static const float few[] = {-3, 8, 17, 26.5f}, many[] = {2, 95, 161};
+
+static const float *points(int C, int *n)
+{
+    *n = C == 4 ? COUNT(few) : COUNT(many);
+    return C == 4 ? few : many;
+}
+
+/* The same few data over and over: a batch holds as many independent draws of the estimator for each. */
+static rws_status repeat(const float *x, int n_x, int n, float *out)
+{
+    for (int i = 0; i < n; i++) out[i] = x[i % n_x];
+    return RWS_OK;
+}
+
+static rws_status data_few(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                           float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)random, (void)err;
+    return repeat(few, COUNT(few), n, fields[0]);
+}
+
+static rws_status data_many(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                            float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)random, (void)err;
+    return repeat(many, COUNT(many), n, fields[0]);
+}
+
+static rws_config config_for(const char *method, const char *set, int C, int K, int batch)
+{
+    rws_config c = {.model = "gmm", .method = method, .particles = K, .batch = batch, .seed = 7, .n_test = 12};
+    if (C == 4) c.set[c.n_set++] = "components=4";
+    if (set) c.set[c.n_set++] = set;
+    return c;
+}
+
+/* Parameters away from their start: theta and the guide's logits of order 1, tanh units that are not saturated. */
+static void scatter(rws_trainer *t, int C)
+{
+    rws_params *p = rws_trainer_state_of(t).params;
+    rws_random  g = rws_random_new(rws_key_for(99, 0, RWS_KEY_DATA, 0), 0);
+    for (int i = 0; i < p->n; i++) {
+        const rws_param *q = p->list[i];
+        double           sd = 0.5;
+        if (q->group == RWS_THETA) sd = 1;
+        if (strcmp(q->name, "phi.mlp.0.weight") == 0) sd = C == 4 ? 0.1 : 0.015;
+        if (strcmp(q->name, "rho.0.weight") == 0) sd = 0.1;
+        for (size_t k = 0; k < rws_param_size(q); k++) q->value[k] = (float)(sd * rws_random_normal(&g));
+        if (strcmp(q->name, "rho.scale") == 0) q->value[0] = 0.7f;
+        if (strcmp(q->name, "rho.log_temperature") == 0) q->value[0] = -0.3f;
+    }
+    rws_trainer_state_loaded(t);
+}
+
+static rws_trainer *trainer_from(const rws_config *c, int C)
+{
+    static rws_model models[2];
+    rws_model       *model = &models[C == 4];
+    *model = rws_model_gmm;
+    model->data = C == 4 ? data_few : data_many;
+    rws_trainer     *t;
+    rws_error        err = {""};
+    const rws_status status = rws_trainer_new_with(c, model, &t, &err);
+    if (status != RWS_OK) fail_msg("%s: %s", c->method, err.text);
+    scatter(t, C);
+    return t;
+}
+
+static rws_trainer *trainer(const char *method, const char *set, int C, int K, int batch)
+{
+    const rws_config c = config_for(method, set, C, K, batch);
+    return trainer_from(&c, C);
+}
+
+static exact twin_of(rws_trainer *t)
+{
+    return exact_read(rws_trainer_state_of(t).params, 1);
+}
+
+static void gradient_of(rws_trainer *t, uint64_t draw, float *gradient)
+{
+    rws_error        err = {""};
+    const rws_status status = rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, &err);
+    if (status != RWS_OK) fail_msg("%s", err.text);
+}
+
+/* ---- what is known of each estimator ---------------------------------------------------------------------------- */
+
+typedef enum { COUNTED, CONTROLLED, PATHWISE } kind; /* coefficients only; a control variate too; a relaxed model */
+
+/* phi's gradient is `wake` times that of particles of a law counted by a, plus `sleep` times that of the model's own
+ * samples. Theta's is w_k's of the guide's particles, but for a relaxed model. */
+typedef struct {
+    const char        *method, *set;
+    kind               kind;
+    exact_coefficients a;
+    double             wake, sleep;
+    bool               defensive;
+    double             delta;
+    bool               bound; /* unbiased for the gradient of E[L] */
+    rws_relaxation     prior;
+} known;
+
+static const known table[] = {
+    {"ws", .sleep = 1},
+    {"ww", .a = exact_w, .wake = 1},
+    {"ww", "ww_baseline=1", .a = exact_centred, .wake = 1},
+    {"wws", .a = exact_w, .wake = 0.5, .sleep = 0.5},
+    {"dww", .a = exact_w, .wake = 1, .defensive = true, .delta = 0.2},
+    {"dww", "delta=0", .a = exact_w, .wake = 1, .defensive = true},
+    {"dww", "delta=1", .a = exact_w, .wake = 1, .defensive = true, .delta = 1},
+    {"dww", "dww_ref_bug=1", .a = exact_w, .wake = 1, .defensive = true, .delta = 0.2},
+    {"reinforce", .a = exact_reinforce, .wake = 1, .bound = true},
+    {"rloo", .a = exact_rloo, .wake = 1, .bound = true},
+    {"nvil", .a = exact_reinforce, .wake = 1, .bound = true},
+    {"vimco", .a = exact_vimco, .wake = 1, .bound = true},
+    {"vimco", "vimco_no_logK=1", .a = exact_vimco_no_logK, .wake = 1, .bound = true},
+    {"vimco", "vimco_air_ref=1", .a = exact_vimco_air_ref, .wake = 1},
+    {"rebar", .kind = CONTROLLED, .bound = true},
+    {"relax", .kind = CONTROLLED, .bound = true},
+    {"concrete", .kind = PATHWISE, .prior = RWS_RELAX_ARGMAX},
+    {"concrete", "concrete_prior=soft", .kind = PATHWISE, .prior = RWS_RELAX_SOFT},
+    {"concrete", "concrete_prior=density", .kind = PATHWISE, .prior = RWS_RELAX_DENSITY},
+};
+
+static const struct {
+    int C, K;
+} shapes[] = {{4, 1}, {4, 2}, {4, 3}, {20, 2}};
+
+static bool is(const known *e, const char *method)
+{
+    return strcmp(e->method, method) == 0;
+}
+
+static bool is_wrong(const known *e)
+{
+    return e->set && strcmp(e->set, "dww_ref_bug=1") == 0;
+}
+
+/* Where the estimator is defined at all. */
+static bool fits(const known *e, int K)
+{
+    return K >= rws_estimator_find(e->method)->min_particles;
+}
+
+static void test_every_estimator_is_known(void **state)
+{
+    (void)state;
+    for (int i = 0; rws_estimators[i]; i++) {
+        bool found = false;
+        for (int k = 0; k < COUNT(table); k++) found |= is(&table[k], rws_estimators[i]->name);
+        if (!found) fail_msg("No expectation for estimator %s in this test's table.", rws_estimators[i]->name);
+        assert_ptr_equal(rws_estimator_find(rws_estimators[i]->name), rws_estimators[i]);
+        assert_non_null(rws_estimators[i]->help);
+    }
+    for (int k = 0; k < COUNT(table); k++) assert_non_null(rws_estimator_find(table[k].method));
+    assert_null(rws_estimator_find("no such method"));
+}
+
+static void law_of(const known *e, const exact *m, double x, exact_law *law)
+{
+    if (is_wrong(e)) exact_law_wrong(m, x, e->delta, law);
+    else if (e->defensive) exact_law_defensive(m, x, e->delta, law);
+    else exact_law_guide(m, x, law);
+}
+
+/* Numbers of the method's own: nvil's shift and divisor of L for a datum. */
+static const double *set_of(const known *e, const exact *m, const double *memory, double x, double *room)
+{
+    if (!is(e, "nvil")) return NULL;
+    exact_net_forward(m, &m->baseline, &x, room);
+    room[0] += memory[0];
+    room[1] = fmax(1, sqrt(memory[1]));
+    return room;
+}
+
+/* ---- the twin itself -------------------------------------------------------------------------------------------- */
+
+/* The twin's gradient of E[L] against differences of its E[L]; and every method said to be unbiased, by enumeration. */
+static void test_twin(void **state)
+{
+    (void)state;
+    for (int s = 0; s < COUNT(shapes); s++) {
+        const int    C = shapes[s].C, K = shapes[s].K;
+        rws_trainer *t = trainer("nvil", NULL, C, K, 4);
+        exact        m = twin_of(t);
+        int          n_x;
+        const float *x = points(C, &n_x);
+        double      *g = calloc(2 * m.n, sizeof *g), *other = g + m.n, memory[] = {0.3, 0};
+        for (int i = 0; i < n_x; i++) {
+            memset(g, 0, 2 * m.n * sizeof *g);
+            exact_bound_gradient(&m, (double)x[i], K, g);
+            for (size_t k = 0; k < m.first[RWS_PHI + 1]; k++) {
+                const double at = m.value[k], h = 1e-5, weight[] = {-8, 8, -1, 1}; /* differences of fourth order */
+                double       slope = 0;
+                for (int j = 0; j < 4; j++) {
+                    m.value[k] = at + h * (double[]){-1, 1, 2, -2}[j];
+                    slope += weight[j] * exact_bound(&m, (double)x[i], K) / (12 * h);
+                }
+                m.value[k] = at;
+                assert_true(fabs(slope - g[k]) < 1e-6 * (1 + fabs(g[k])));
+            }
+            for (int e = 0; e < COUNT(table); e++) {
+                if (!table[e].bound || table[e].kind != COUNTED || !fits(&table[e], K)) continue;
+                exact_law law;
+                double    by[EXACT_MOST_C], room[2];
+                memset(other, 0, m.n * sizeof *other);
+                law_of(&table[e], &m, (double)x[i], &law);
+                exact_expect(&law, K, table[e].a, set_of(&table[e], &m, memory, (double)x[i], room), by);
+                exact_guide_gradient(&m, (double)x[i], by, other);
+                for (size_t k = m.first[RWS_PHI]; k < m.first[RWS_PHI + 1]; k++)
+                    assert_true(fabs(other[k] - g[k]) < 1e-9 * (1 + fabs(g[k])));
+            }
+        }
+        free(g);
+        exact_release(&m);
+        rws_trainer_free(t);
+    }
+}
+
+/* ---- frozen noise ----------------------------------------------------------------------------------------------- */
+
+/* A particle's choice and log-weight, drawn as the engine draws them. */
+static int drawn(const known *e, const exact *m, double x, rws_key key, uint32_t datum, uint32_t k, double *l)
+{
+    double    log_d[EXACT_MOST_C], log_p[EXACT_MOST_C];
+    exact_law law;
+    exact_log_joint(m, x, log_p);
+    if (e->defensive) exact_law_defensive(m, x, e->delta, &law);
+    else exact_law_guide(m, x, &law);
+    for (int c = 0; c < m->C; c++) log_d[c] = log(law.chance[c]);
+    if (!is_wrong(e)) {
+        const int z = exact_draw(key, datum, k, 0, log_d, m->C);
+        *l = log_p[z] - log_d[z];
+        return z;
+    }
+    double log_q[EXACT_MOST_C], log_u[EXACT_MOST_C];
+    exact_log_guide(m, x, log_q);
+    const int plain = exact_draw(key, datum, k, 0, log_q, m->C);
+    for (int c = 0; c < m->C; c++) log_u[c] = log((c == plain ? 1 - e->delta : 0) + e->delta / m->C);
+    const int z = exact_draw(key, datum, k, 1, log_u, m->C);
+    *l = log_p[z] - log_d[plain];
+    return z;
+}
+
+/* by[z] += scale times what the datum's particles count; returns L. */
+static double add_particles(const known *e, const exact *m, double x, int K, rws_key key, uint32_t datum,
+                            exact_coefficients a, const double *set, double scale, double *by)
+{
+    double l[EXACT_MOST_K] = {0}, coef[EXACT_MOST_K];
+    int    z[EXACT_MOST_K];
+    for (int k = 0; k < K; k++) z[k] = drawn(e, m, x, key, datum, (uint32_t)k, &l[k]);
+    a(l, K, set, coef);
+    for (int k = 0; k < K; k++) by[z[k]] += scale * coef[k];
+    return exact_log_sum(l, K) - log(K);
+}
+
+static rws_key metric_key(uint64_t draw, uint32_t phase)
+{
+    return rws_key_for(7, 0, RWS_KEY_METRIC, (uint32_t)(2 * draw) + phase);
+}
+
+static void frozen_wake(const known *e, const exact *m, const double *memory, double x, int K, uint64_t draw, int datum,
+                        double share, double *g)
+{
+    static const known plain = {"ww"};
+    double             by_theta[EXACT_MOST_C] = {0}, by_phi[EXACT_MOST_C] = {0}, room[2];
+    const double       L =
+        add_particles(&plain, m, x, K, metric_key(draw, 0), (uint32_t)datum, exact_w, NULL, share, by_theta);
+    exact_prior_gradient(m, by_theta, g);
+    if (e->wake > 0)
+        add_particles(e, m, x, K, metric_key(draw, e->defensive ? 1 : 0), (uint32_t)datum, e->a,
+                      set_of(e, m, memory, x, room), share * e->wake, by_phi);
+    exact_guide_gradient(m, x, by_phi, g);
+    if (is(e, "nvil")) { /* the baseline's squared error falls */
+        double b;
+        exact_net_forward(m, &m->baseline, &x, &b);
+        exact_net_backward(m, &m->baseline, &x, (double[]){2 * share * (L - b)}, NULL, g);
+    }
+}
+
+static void frozen_sleep(const known *e, const exact *m, int n, uint64_t draw, double *g)
+{
+    const rws_key key = metric_key(draw, 1);
+    double        log_pi[EXACT_MOST_C];
+    exact_log_prior(m, log_pi);
+    for (int s = 0; s < n; s++) {
+        const int    z = exact_draw(key, 0, (uint32_t)s, 0, log_pi, m->C);
+        const double x = EXACT_SPACING * z + EXACT_SD * exact_draw_normal(key, 0, (uint32_t)s, 1);
+        double       by[EXACT_MOST_C] = {0};
+        by[z] = e->sleep / n;
+        exact_guide_gradient(m, x, by, g);
+    }
+}
+
+/* Theta's part of a control variate's gradient, whose particles are the largest of perturbed log-probabilities. */
+static void frozen_control_theta(const exact *m, double x, int K, rws_key key, int datum, double share, double *g)
+{
+    double log_q[EXACT_MOST_C], log_p[EXACT_MOST_C], l[EXACT_MOST_K], w[EXACT_MOST_K], by[EXACT_MOST_C] = {0};
+    int    z[EXACT_MOST_K];
+    exact_log_guide(m, x, log_q);
+    exact_log_joint(m, x, log_p);
+    for (int k = 0; k < K; k++) {
+        double u[EXACT_MOST_C];
+        exact_draw_uniforms(key, (uint32_t)datum, (uint32_t)k, 0, m->C, u);
+        z[k] = 0;
+        for (int c = 0; c < m->C; c++)
+            if (log_q[c] - log(-log(u[c])) > log_q[z[k]] - log(-log(u[z[k]]))) z[k] = c;
+        l[k] = log_p[z[k]] - log_q[z[k]];
+    }
+    exact_w(l, K, NULL, w);
+    for (int k = 0; k < K; k++) by[z[k]] += share * w[k];
+    exact_prior_gradient(m, by, g);
+}
+
+static double concrete_bound(const known *e, const exact *m, double tau, const float *x, int n_x, int K, int batch,
+                             rws_key key)
+{
+    double total = 0;
+    for (int d = 0; d < batch; d++)
+        total += exact_concrete_bound(m, e->prior, tau, (double)x[d % n_x], K, key, (uint32_t)d) / batch;
+    return total;
+}
+
+static void frozen_concrete(const known *e, exact *m, double tau, const float *x, int n_x, int K, int batch,
+                            rws_key key, double *g)
+{
+    for (size_t k = 0; k < m->first[RWS_PHI + 1]; k++) {
+        const double at = m->value[k], h = 1e-6;
+        m->value[k] = at + h;
+        const double above = concrete_bound(e, m, tau, x, n_x, K, batch, key);
+        m->value[k] = at - h;
+        const double below = concrete_bound(e, m, tau, x, n_x, K, batch, key);
+        m->value[k] = at;
+        g[k] = (above - below) / (2 * h);
+    }
+}
+
+/* phi's gradient of a method with a control variate, mean over the batch. */
+static void frozen_control(const known *e, const exact *m, const float *x, int n_x, int K, int batch, uint64_t draw,
+                           double *g)
+{
+    double *one = calloc(m->n, sizeof *one);
+    for (int d = 0; d < batch; d++)
+        exact_control_gradient(m, is(e, "rebar"), (double)x[d % n_x], K, metric_key(draw, 0), (uint32_t)d, one);
+    for (size_t k = 0; k < m->n; k++) g[k] += one[k] / batch;
+    free(one);
+}
+
+static void frozen_gradient(const known *e, exact *m, const double *memory, const float *x, int n_x, int K, int batch,
+                            uint64_t draw, double *g)
+{
+    memset(g, 0, m->n * sizeof *g);
+    switch (e->kind) {
+    case COUNTED:
+        for (int d = 0; d < batch; d++) frozen_wake(e, m, memory, (double)x[d % n_x], K, draw, d, 1.0 / batch, g);
+        if (e->sleep > 0) frozen_sleep(e, m, batch * K, draw, g);
+        break;
+    case CONTROLLED:
+        frozen_control(e, m, x, n_x, K, batch, draw, g);
+        for (int d = 0; d < batch; d++)
+            frozen_control_theta(m, (double)x[d % n_x], K, metric_key(draw, 0), d, 1.0 / batch, g);
+        break;
+    case PATHWISE: frozen_concrete(e, m, 3, x, n_x, K, batch, metric_key(draw, 0), g); break;
+    }
+}
+
+/* Largest difference between two gradients of a group, as a share of the largest number in it. */
+static double distance(const float *a, const double *b, size_t first, size_t end)
+{
+    double top = 0, apart = 0;
+    for (size_t k = first; k < end; k++) {
+        top = fmax(top, fabs(b[k]));
+        apart = fmax(apart, fabs((double)a[k] - b[k]));
+    }
+    return top > 0 ? apart / top : apart;
+}
+
+static const char *label(const known *e, int C, int K)
+{
+    static char text[120];
+    snprintf(text, sizeof text, "%s %s C=%d K=%d", e->method, e->set ? e->set : "", C, K);
+    return text;
+}
+
+/* One gradient of theta, phi and the baseline against the twin with the same draws: what remains is rounding. */
+static void test_frozen_noise(void **state)
+{
+    (void)state;
+    enum { BATCH = 9, DRAWS = 3 };
+    for (int i = 0; i < COUNT(table); i++)
+        for (int s = 0; s < COUNT(shapes); s++) {
+            const known *e = &table[i];
+            const int    C = shapes[s].C, K = shapes[s].K;
+            if (!fits(e, K)) continue;
+            rws_trainer *t = trainer(e->method, e->set, C, K, BATCH);
+            double      *memory = rws_trainer_state_of(t).memory;
+            if (is(e, "nvil")) memory[0] = -2.5, memory[1] = 6.25; /* signals are shifted and divided by 2.5 */
+            exact        m = twin_of(t);
+            int          n_x;
+            const float *x = points(C, &n_x);
+            float       *g = malloc(m.n * sizeof *g);
+            double      *right = malloc(m.n * sizeof *right);
+            for (uint64_t draw = 0; draw < DRAWS; draw++) {
+                gradient_of(t, draw, g);
+                frozen_gradient(e, &m, memory, x, n_x, K, BATCH, draw, right);
+                for (int group = 0; group < RWS_GROUPS; group++) {
+                    if (group == RWS_CONTROL) continue;
+                    const double apart = distance(g, right, m.first[group], m.first[group + 1]);
+                    if (!(apart < 2e-4))
+                        fail_msg("%s, draw %d, group %d: gradients differ by %g of their size.", label(e, C, K),
+                                 (int)draw, group, apart);
+                }
+            }
+            free(g);
+            free(right);
+            exact_release(&m);
+            rws_trainer_free(t);
+        }
+}
+
+/* ---- expectation ------------------------------------------------------------------------------------------------ */
+
+/* The expected gradient of theta and phi, mean over the data. */
+static void expected_gradient(const known *e, const exact *m, const double *memory, const float *x, int n_x, int K,
+                              double *g)
+{
+    double *sum = calloc(2 * m->n, sizeof *sum), *dream = sum + m->n;
+    for (int i = 0; i < n_x; i++) {
+        double by[EXACT_MOST_C], room[2];
+        exact_wake_theta(m, (double)x[i], K, sum);
+        if (e->kind == CONTROLLED) {
+            exact_law law;
+            exact_law_guide(m, (double)x[i], &law);
+            exact_expect(&law, K, exact_reinforce, NULL, by);
+            exact_guide_gradient(m, (double)x[i], by, sum);
+        } else if (e->wake > 0) {
+            exact_law law;
+            law_of(e, m, (double)x[i], &law);
+            exact_expect(&law, K, e->a, set_of(e, m, memory, (double)x[i], room), by);
+            for (int c = 0; c < m->C; c++) by[c] *= e->wake;
+            exact_guide_gradient(m, (double)x[i], by, sum);
+        }
+    }
+    if (e->sleep > 0) exact_sleep(m, dream);
+    for (size_t k = 0; k < m->n; k++) g[k] = sum[k] / n_x + e->sleep * dream[k];
+    free(sum);
+}
+
+/* Student's t of every coordinate of the mean gradient, and the largest. */
+typedef struct {
+    uint64_t draws;
+    double  *sum, *squares;
+} sample;
+
+static double largest_t(const sample *s, const double *right, size_t end, size_t *at)
+{
+    double top = 0, scale = 0;
+    for (size_t k = 0; k < end; k++) scale = fmax(scale, fabs(right[k]));
+    for (size_t k = 0; k < end; k++) {
+        const double n = (double)s->draws, mean = s->sum[k] / n;
+        const double variance = fmax(0, s->squares[k] / n - mean * mean) / (n - 1);
+        const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
+        const double t = fabs(mean - right[k]) / sqrt(variance + rounding * rounding);
+        if (!(t <= top)) top = t, *at = k;
+    }
+    return top;
+}
+
+static void draw_more(rws_trainer *t, sample *s, uint64_t n, size_t end, float *g)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        gradient_of(t, s->draws++, g);
+        for (size_t k = 0; k < end; k++) {
+            s->sum[k] += (double)g[k];
+            s->squares[k] += (double)g[k] * (double)g[k];
+        }
+    }
+}
+
+/* The mean of gradients, each itself a mean over many copies of the data, has t-distributed coordinates. All entries
+ * and shapes together make about 11000 of them. The sample is widened four and sixteen times before a t above 6 counts,
+ * so that a right estimator fails with probability below 11000 * 2.5e-9 = 3e-5. */
+static void check_expectation(const known *e, int C, int K, const double *memory)
+{
+    enum { COPIES = 400, DRAWS = 100 };
+    const double bound = 6;
+    int          n_x;
+    const float *x = points(C, &n_x);
+    rws_trainer *t = trainer(e->method, e->set, C, K, COPIES * n_x);
+    if (memory) memcpy(rws_trainer_state_of(t).memory, memory, RWS_METHOD_MEMORY * sizeof *memory);
+    exact        m = twin_of(t);
+    const size_t end = m.first[RWS_PHI + 1];
+    double      *right = malloc(m.n * sizeof *right);
+    float       *g = malloc(m.n * sizeof *g);
+    sample       s = {0, calloc(end, sizeof(double)), calloc(end, sizeof(double))};
+    expected_gradient(e, &m, rws_trainer_state_of(t).memory, x, n_x, K, right);
+    size_t at = 0;
+    double top = INFINITY;
+    for (uint64_t n = DRAWS; n <= 16 * DRAWS && !(top < bound); n *= 4) {
+        draw_more(t, &s, n - s.draws, end, g);
+        top = largest_t(&s, right, end, &at);
+    }
+    if (getenv("RWS_TEST_VERBOSE")) printf("%-40s %5d draws, t = %.2f\n", label(e, C, K), (int)s.draws, top);
+    if (!(top < bound))
+        fail_msg("%s: number %d of the gradient is %g on average, not %g (t = %.1f).", label(e, C, K), (int)at,
+                 s.sum[at] / (double)s.draws, right[at], top);
+    free(s.sum);
+    free(s.squares);
+    free(right);
+    free(g);
+    exact_release(&m);
+    rws_trainer_free(t);
+}
+
+static void test_expectation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(table); i++)
+        for (int s = 0; s < COUNT(shapes); s++)
+            if (table[i].kind != PATHWISE && fits(&table[i], shapes[s].K))
+                check_expectation(&table[i], shapes[s].C, shapes[s].K, NULL);
+}
+
+/* With a variance above 1 the signal is scaled: what nvil then estimates is not the bound's gradient, but known. */
+static void test_nvil_scaled_expectation(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(table); i++)
+        if (is(&table[i], "nvil")) check_expectation(&table[i], 4, 2, (double[]){-4, 9});
+}
+
+/* ---- what control variates learn by ----------------------------------------------------------------------------- */
+
+/* J = |g_phi|^2 / D */
+static double spread(const known *e, const exact *m, const float *x, int n_x, int K, int batch, uint64_t draw)
+{
+    double      *g = calloc(m->n, sizeof *g), total = 0;
+    const size_t first = m->first[RWS_PHI], end = m->first[RWS_PHI + 1];
+    frozen_control(e, m, x, n_x, K, batch, draw, g);
+    for (size_t k = first; k < end; k++) total += g[k] * g[k];
+    free(g);
+    return total / (double)(end - first);
+}
+
+static void test_control_gradient(void **state)
+{
+    (void)state;
+    enum { BATCH = 5, DRAWS = 2 };
+    for (int i = 0; i < COUNT(table); i++)
+        for (int s = 0; s < COUNT(shapes); s++) {
+            const known *e = &table[i];
+            const int    C = shapes[s].C, K = shapes[s].K;
+            if (e->kind != CONTROLLED) continue;
+            rws_trainer *t = trainer(e->method, e->set, C, K, BATCH);
+            exact        m = twin_of(t);
+            int          n_x;
+            const float *x = points(C, &n_x);
+            float       *g = malloc(m.n * sizeof *g);
+            double      *right = calloc(m.n, sizeof *right);
+            const size_t first = m.first[RWS_CONTROL], end = m.first[RWS_CONTROL + 1];
+            assert_true(end > first);
+            for (uint64_t draw = 0; draw < DRAWS; draw++) {
+                gradient_of(t, draw, g);
+                for (size_t k = first; k < end; k++) {
+                    const double at = m.value[k], h = 1e-5;
+                    m.value[k] = at + h;
+                    const double above = spread(e, &m, x, n_x, K, BATCH, draw);
+                    m.value[k] = at - h;
+                    const double below = spread(e, &m, x, n_x, K, BATCH, draw);
+                    m.value[k] = at;
+                    right[k] = -(above - below) / (2 * h);
+                }
+                const double apart = distance(g, right, first, end);
+                if (!(apart < 5e-4))
+                    fail_msg("%s, draw %d: gradients of the control variate differ by %g.", label(e, C, K), (int)draw,
+                             apart);
+            }
+            free(g);
+            free(right);
+            exact_release(&m);
+            rws_trainer_free(t);
+        }
+}
+
+static double engine_spread(rws_trainer *t, float *g)
+{
+    const rws_params *p = rws_trainer_state_of(t).params;
+    double            total = 0;
+    gradient_of(t, 0, g);
+    for (size_t k = p->first[RWS_PHI]; k < p->first[RWS_PHI + 1]; k++) total += (double)g[k] * (double)g[k];
+    return total / (double)(p->first[RWS_PHI + 1] - p->first[RWS_PHI]);
+}
+
+/* The same from the engine alone: coarse, as floats only allow large differences. */
+static void test_control_gradient_by_engine(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(table); i++) {
+        if (table[i].kind != CONTROLLED) continue;
+        rws_trainer *t = trainer(table[i].method, table[i].set, 4, 3, 16);
+        rws_params  *p = rws_trainer_state_of(t).params;
+        float       *g = malloc(2 * p->size * sizeof *g), *moved = g + p->size;
+        double      *right = calloc(p->size, sizeof *right);
+        gradient_of(t, 0, g);
+        for (size_t k = p->first[RWS_CONTROL]; k < p->first[RWS_CONTROL + 1]; k++) {
+            const float at = p->value[k], h = 4e-3f;
+            p->value[k] = at + h;
+            rws_trainer_state_loaded(t);
+            const double above = engine_spread(t, moved);
+            p->value[k] = at - h;
+            rws_trainer_state_loaded(t);
+            const double below = engine_spread(t, moved);
+            p->value[k] = at;
+            right[k] = -(above - below) / (2 * (double)h);
+        }
+        rws_trainer_state_loaded(t);
+        assert_true(distance(g, right, p->first[RWS_CONTROL], p->first[RWS_CONTROL + 1]) < 1e-2);
+        free(g);
+        free(right);
+        rws_trainer_free(t);
+    }
+}
+
+/* A control variate that learns must lower the spread of the gradient, here from the same start on fixed data. */
+static void test_control_learns(void **state)
+{
+    (void)state;
+    rws_config c = config_for("relax", NULL, 4, 2, 64);
+    c.lr = "1e-2";
+    rws_trainer *t = trainer_from(&c, 4);
+    rws_params  *p = rws_trainer_state_of(t).params;
+    const size_t first = p->first[RWS_CONTROL], size = p->size;
+    float       *start = malloc(size * sizeof *start), *g = malloc(size * sizeof *g);
+    double       before = 0, after = 0;
+    rws_error    err;
+    memcpy(start, p->value, size * sizeof *start);
+    for (int round = 0; round < 2; round++) {
+        double total = 0;
+        for (uint64_t draw = 0; draw < 200; draw++) {
+            gradient_of(t, draw, g);
+            for (size_t k = p->first[RWS_PHI]; k < p->first[RWS_PHI + 1]; k++) total += (double)g[k] * (double)g[k];
+        }
+        if (round == 1) {
+            after = total;
+            break;
+        }
+        before = total;
+        for (int i = 0; i < 300; i++) { /* theta and phi stay where they are */
+            assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+            memcpy(p->value, start, first * sizeof *start);
+            rws_trainer_state_loaded(t);
+        }
+    }
+    assert_true(after < 0.8 * before);
+    free(start);
+    free(g);
+    rws_trainer_free(t);
+}
+
+/* ---- weights of tables made by hand ----------------------------------------------------------------------------- */
+
+#define MOST_ROWS 64
+
+typedef struct {
+    rws_scores s;
+    uint32_t   start[8], count[MOST_ROWS];
+    double     log_p[MOST_ROWS], log_q[MOST_ROWS], out[2][MOST_ROWS];
+    double     coef_p[MOST_ROWS], coef_q[MOST_ROWS], coef_r[MOST_ROWS], coef_out[2][MOST_ROWS];
+    double     l[MOST_ROWS], w[MOST_ROWS], L[MOST_ROWS], work[2][MOST_ROWS];
+    rws_tally  tally;
+} sheet;
+
+/* B data with n rows each; row i of them all has log-weight l[i] and stands for count[i] particles (NULL: one). */
+static void sheet_make(sheet *t, int B, int n, const double *l, const uint32_t *count)
+{
+    memset(t, 0, sizeof *t);
+    for (int i = 0; i < B * n; i++) {
+        t->count[i] = count ? count[i] : 1;
+        t->log_q[i] = -1 - 0.1 * i;
+        t->log_p[i] = l[i] + t->log_q[i];
+        if (i < n) t->s.K += (int)t->count[i];
+    }
+    for (int d = 0; d <= B; d++) t->start[d] = (uint32_t)(d * n);
+    t->s.B = B, t->s.n = B * n;
+    t->s.start = t->start, t->s.count = t->count;
+    t->s.log_p = t->log_p, t->s.log_q = t->log_q, t->s.log_d = t->log_q;
+    t->s.coef_p = t->coef_p, t->s.coef_q = t->coef_q, t->s.coef_r = t->coef_r;
+    t->s.l = t->l, t->s.w = t->w, t->s.L = t->L;
+    for (int j = 0; j < 2; j++) t->s.out[j] = t->out[j], t->s.coef_out[j] = t->coef_out[j], t->s.work[j] = t->work[j];
+}
+
+static float one = 1;
+
+/* A method without a trainer, enough for weighing. */
+static rws_method method_for(const known *e)
+{
+    static rws_param scale = {.value = &one};
+    rws_method       m = {.estimator = rws_estimator_find(e->method), .scale = &scale};
+    if (e->set && strstr(e->set, "ww_baseline")) m.set.ww_baseline = true;
+    if (e->set && strstr(e->set, "vimco_no_logK")) m.set.vimco_no_logK = true;
+    if (e->set && strstr(e->set, "vimco_air_ref")) m.set.vimco_air_ref = true;
+    return m;
+}
+
+/* The wake phase that gives phi's gradient, else theta's. */
+static void weigh(const known *e, sheet *t, double share)
+{
+    const rws_method m = method_for(e);
+    const int        phase = e->defensive ? 1 : 0;
+    m.estimator->phases[phase].weigh(&m, &t->s, share, &t->tally);
+}
+
+/* The twin's coefficients of a datum's particles. */
+static void weigh_plainly(const known *e, const double *l, int K, double share, double *a)
+{
+    const double none[] = {0, 1};
+    if (e->kind == PATHWISE) {
+        exact_w(l, K, NULL, a);
+        for (int k = 0; k < K; k++) a[k] = -a[k];
+    } else if (e->kind == CONTROLLED) exact_reinforce(l, K, NULL, a); /* with a control variate of 0 */
+    else e->a(l, K, none, a);
+    for (int k = 0; k < K; k++) a[k] *= share * (e->kind == COUNTED ? e->wake : 1);
+}
+
+static bool close_to(double a, double b, double tolerance)
+{
+    return fabs(a - b) <= tolerance * (1 + fabs(b));
+}
+
+/* Rebar's control variate is rho1 log mean exp(v): with v = 0 it is 0, as relax's mean is. */
+static void test_weights_against_twin(void **state)
+{
+    (void)state;
+    rws_random g = rws_random_new(rws_key_for(5, 0, RWS_KEY_DATA, 0), 0);
+    for (int round = 0; round < 60; round++) {
+        const int    K = round % 3 == 0 ? 2 : 2 + (int)rws_random_below(&g, 30), B = 2;
+        const double width = pow(10, rws_random_uniform(&g) * 3 - 1), share = 0.25;
+        double       l[MOST_ROWS], a[EXACT_MOST_K], w[EXACT_MOST_K];
+        for (int i = 0; i < B * K; i++) l[i] = -50 + width * rws_random_normal(&g);
+        for (int e = 0; e < COUNT(table); e++) {
+            sheet t;
+            sheet_make(&t, B, K, l, NULL);
+            weigh(&table[e], &t, share);
+            for (int d = 0; d < B; d++) {
+                double total = 0;
+                exact_w(l + d * K, K, NULL, w);
+                for (int k = 0; k < K; k++) {
+                    total += t.coef_p[d * K + k];
+                    assert_true(close_to(t.coef_p[d * K + k], share * w[k], 1e-12));
+                }
+                assert_true(close_to(total, share, 1e-13));
+                if (!table[e].a && table[e].kind == COUNTED) continue;
+                weigh_plainly(&table[e], l + d * K, K, share, a);
+                for (int k = 0; k < K; k++)
+                    if (!close_to(t.coef_q[d * K + k], a[k], 1e-12))
+                        fail_msg("%s: coefficient %.17g, not %.17g", label(&table[e], 0, K), t.coef_q[d * K + k], a[k]);
+            }
+            if (!table[e].defensive) {
+                assert_int_equal(t.tally.n_data, B);
+                assert_int_equal(t.tally.impossible, 0);
+            }
+        }
+    }
+}
+
+static const known *entry(const char *method, const char *set)
+{
+    for (int i = 0; i < COUNT(table); i++)
+        if (is(&table[i], method) && (set ? table[i].set && strcmp(table[i].set, set) == 0 : !table[i].set))
+            return &table[i];
+    fail_msg("no entry");
+    return NULL;
+}
+
+/* Numbers worked out by hand. */
+static void test_vimco_extremes(void **state)
+{
+    (void)state;
+    const known *vimco = entry("vimco", NULL), *rloo = entry("rloo", NULL);
+    sheet        t;
+
+    /* one weight dominates: its baseline is log((1/3)(2 e^-800 + e^-800)) = -800, that of the others log(1/3) */
+    sheet_make(&t, 1, 3, (double[]){0, -800, -800}, NULL);
+    weigh(vimco, &t, 1);
+    assert_true(close_to(t.coef_q[0], 800 - log(3) - 1, 1e-13));
+    assert_true(fabs(t.coef_q[1]) < 1e-13 && fabs(t.coef_q[2]) < 1e-13);
+    assert_true(t.tally.ess == 1 && close_to(t.tally.log_evidence, -log(3), 1e-13));
+    sheet_make(&t, 1, 3, (double[]){0, -800, -800}, NULL);
+    weigh(rloo, &t, 1);
+    assert_true(close_to(t.coef_q[0], 800 - log(3) - 1, 1e-13));
+    assert_true(close_to(t.coef_q[1], log(2) - log(3), 1e-13));
+
+    /* all equal: no signal, the weight is 1/K */
+    sheet_make(&t, 1, 5, (double[]){-7, -7, -7, -7, -7}, NULL);
+    weigh(vimco, &t, 1);
+    for (int k = 0; k < 5; k++) assert_true(close_to(t.coef_q[k], -0.2, 1e-13) && close_to(t.coef_p[k], 0.2, 1e-13));
+    assert_true(close_to(t.tally.ess, 5, 1e-13));
+
+    /* K = 2: the baseline of one is the other's weight, l_2 */
+    sheet_make(&t, 1, 2, (double[]){-1, -4}, NULL);
+    weigh(vimco, &t, 1);
+    const double L = log((exp(-1) + exp(-4)) / 2), w = 1 / (1 + exp(-3));
+    assert_true(close_to(t.coef_q[0], L + 4 - w, 1e-13));
+    assert_true(close_to(t.coef_q[1], L + 1 - (1 - w), 1e-13));
+
+    /* an impossible particle among three: the geometric mean is 0 for the others, the sum is not */
+    sheet_make(&t, 1, 3, (double[]){0, -1, -INFINITY}, NULL);
+    weigh(vimco, &t, 1);
+    const double total = 1 + exp(-1);
+    assert_true(close_to(t.coef_q[0], log(total / 3) - (-1 - log(3)) - 1 / total, 1e-13));
+    assert_true(close_to(t.coef_q[1], log(total / 3) + log(3) - exp(-1) / total, 1e-13));
+    assert_true(close_to(t.coef_q[2], log(total / 3) - log((total + exp(-0.5)) / 3), 1e-13));
+    assert_true(t.coef_p[2] == 0);
+
+    /* only one of two possible: there is nothing to compare it with, and the other learns that it was worse */
+    for (int i = 0; i < 2; i++) {
+        sheet_make(&t, 1, 2, (double[]){-3, -INFINITY}, NULL);
+        weigh(i ? rloo : vimco, &t, 1);
+        assert_true(close_to(t.coef_q[0], -1, 1e-13));
+        assert_true(close_to(t.coef_q[1], -log(2), 1e-13));
+    }
+}
+
+/* Every coefficient of every method is finite whatever is impossible, and those of an impossible datum are zero. */
+static void test_impossible(void **state)
+{
+    (void)state;
+    const double l[] = {-INFINITY, -INFINITY, -INFINITY, -1, -INFINITY, -2, -INFINITY, -800, -INFINITY};
+    for (int e = 0; e < COUNT(table); e++) {
+        sheet t;
+        sheet_make(&t, 3, 3, l, NULL);
+        weigh(&table[e], &t, 1.0 / 3);
+        for (int i = 0; i < 9; i++) {
+            const double all[] = {t.coef_p[i], t.coef_q[i], t.coef_r[i], t.coef_out[0][i], t.coef_out[1][i]};
+            for (int j = 0; j < COUNT(all); j++) {
+                if (!isfinite(all[j]) || (i < 3 && all[j] != 0))
+                    fail_msg("%s: coefficient %d of row %d is %g", label(&table[e], 0, 3), j, i, all[j]);
+            }
+        }
+        if (table[e].defensive) continue; /* tallies its first phase only */
+        assert_int_equal(t.tally.n_data, 3);
+        assert_int_equal(t.tally.impossible, 1);
+        assert_true(close_to(t.tally.log_evidence, log((exp(-1) + exp(-2)) / 3) - 800 - log(3), 1e-12));
+    }
+}
+
+/* A row that stands for c particles counts as much as c rows. Rows of a control variate always stand for one. */
+static void test_counts(void **state)
+{
+    (void)state;
+    const double   l[] = {-1, -3.5, -2, -2.2}, apart[] = {-1, -3.5, -3.5, -3.5, -2, -2.2, -2.2};
+    const uint32_t count[] = {1, 3, 1, 2};
+    for (int e = 0; e < COUNT(table); e++) {
+        if (table[e].kind == CONTROLLED) continue;
+        sheet t, u;
+        sheet_make(&t, 1, 4, l, count);
+        sheet_make(&u, 1, 7, apart, NULL);
+        weigh(&table[e], &t, 0.5);
+        weigh(&table[e], &u, 0.5);
+        for (int i = 0, at = 0; i < 4; i++) {
+            double p = 0, q = 0, r = 0;
+            for (uint32_t c = 0; c < count[i]; c++, at++) p += u.coef_p[at], q += u.coef_q[at], r += u.coef_r[at];
+            assert_true(close_to(t.coef_p[i], p, 1e-13));
+            if (!close_to(t.coef_q[i], q, 1e-12)) fail_msg("%s: %g, not %g", label(&table[e], 0, 7), t.coef_q[i], q);
+            assert_true(close_to(t.coef_r[i], r, 1e-13));
+        }
+        assert_true(close_to(t.tally.log_evidence, u.tally.log_evidence, 1e-13));
+        assert_true(close_to(t.tally.ess, u.tally.ess, 1e-13));
+        assert_true(close_to(t.coef_out[0][0], u.coef_out[0][0], 1e-13));
+    }
+}
+
+/* Which methods do not care how large p is: their coefficients stay when all log-weights move together. */
+static bool shifts_away(const known *e)
+{
+    return (e->kind == COUNTED && e->a != exact_reinforce) || e->kind == PATHWISE;
+}
+
+static void test_symmetries(void **state)
+{
+    (void)state;
+    const double l[] = {-1, -3.5, -2, -7}, shuffled[] = {-2, -7, -1, -3.5};
+    const int    where[] = {2, 3, 0, 1};
+    for (int e = 0; e < COUNT(table); e++) {
+        double moved[4];
+        sheet  t, u, v;
+        for (int i = 0; i < 4; i++) moved[i] = l[i] + 300;
+        sheet_make(&t, 1, 4, l, NULL);
+        sheet_make(&u, 1, 4, shuffled, NULL);
+        sheet_make(&v, 1, 4, moved, NULL);
+        weigh(&table[e], &t, 1);
+        weigh(&table[e], &u, 1);
+        weigh(&table[e], &v, 1);
+        for (int i = 0; i < 4; i++) {
+            assert_true(close_to(t.coef_p[i], u.coef_p[where[i]], 1e-13));
+            assert_true(close_to(t.coef_q[i], u.coef_q[where[i]], 1e-13));
+            assert_true(close_to(t.coef_p[i], v.coef_p[i], 1e-12));
+            if (shifts_away(&table[e])) assert_true(close_to(t.coef_q[i], v.coef_q[i], 1e-12));
+            else assert_true(close_to(t.coef_q[i] + 300, v.coef_q[i], 1e-12));
+        }
+    }
+}
+
+/* ---- nvil ------------------------------------------------------------------------------------------------------- */
+
+/* Running mean and variance of L - b(x) over iterations of training, replayed by the twin with the same draws. The
+ * guide's gradients with those numbers are in test_frozen_noise. */
+static void test_nvil_memory(void **state)
+{
+    (void)state;
+    enum { BATCH = 24, K = 3 };
+    const known *e = entry("nvil", NULL);
+    rws_config   c = config_for("nvil", "nvil_decay=0.7", 4, K, BATCH);
+    rws_trainer *t = trainer_from(&c, 4);
+    double       mean = 0, variance = 0;
+    double      *memory = rws_trainer_state_of(t).memory;
+    assert_true(memory[0] == 0 && memory[1] == 0);
+    for (uint64_t i = 0; i < 8; i++) {
+        exact         m = twin_of(t);
+        const rws_key key = rws_key_for(7, i, RWS_KEY_WAKE, 0);
+        double        sum = 0, squares = 0;
+        for (int d = 0; d < BATCH; d++) {
+            const double x = (double)few[d % COUNT(few)];
+            double       b, by[EXACT_MOST_C];
+            exact_net_forward(&m, &m.baseline, &x, &b);
+            const double error = add_particles(e, &m, x, K, key, (uint32_t)d, exact_w, NULL, 1, by) - b;
+            sum += error / BATCH, squares += error * error / BATCH;
+        }
+        mean = 0.7 * mean + 0.3 * sum;
+        variance = 0.7 * variance + 0.3 * (squares - sum * sum);
+        rws_error err;
+        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        assert_true(close_to(memory[0], mean, 1e-5));
+        assert_true(close_to(memory[1], variance, 1e-5));
+        exact_release(&m);
+    }
+    rws_trainer_free(t);
+}
+
+/* The baseline learns at nvil_lr times the rate: one step of plain gradient ascent shows it. */
+static void test_nvil_rate(void **state)
+{
+    (void)state;
+    rws_config c = config_for("nvil", "nvil_lr=4", 4, 2, 8);
+    c.optimiser = "sgd";
+    c.lr = "1e-3";
+    rws_trainer *t = trainer_from(&c, 4);
+    rws_params  *p = rws_trainer_state_of(t).params;
+    exact        m = twin_of(t);
+    double      *g = calloc(m.n, sizeof *g);
+    const known *e = entry("nvil", NULL);
+    for (int d = 0; d < 8; d++) {
+        const double x = (double)few[d % COUNT(few)];
+        double       b, by[EXACT_MOST_C];
+        exact_net_forward(&m, &m.baseline, &x, &b);
+        const double L =
+            add_particles(e, &m, x, 2, rws_key_for(7, 0, RWS_KEY_WAKE, 0), (uint32_t)d, exact_w, NULL, 1, by);
+        exact_net_backward(&m, &m.baseline, &x, (double[]){2 * (L - b) / 8}, NULL, g);
+    }
+    rws_error err;
+    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    double top = 0;
+    for (size_t k = m.first[RWS_BASELINE]; k < m.first[RWS_BASELINE + 1]; k++) top = fmax(top, fabs(g[k]));
+    for (size_t k = m.first[RWS_BASELINE]; k < m.first[RWS_BASELINE + 1]; k++)
+        assert_true(fabs((double)p->value[k] - m.value[k] - 4e-3 * g[k]) < 4e-3 * 1e-4 * top + 1e-7);
+    free(g);
+    exact_release(&m);
+    rws_trainer_free(t);
+}
+
+/* ---- concrete's temperature ------------------------------------------------------------------------------------- */
+
+/* It falls linearly from tau_start to tau_end: in iteration 40 of 100 it is 3 - 0.4 * 2.5 = 2. Seen in a step of plain
+ * gradient ascent, and in the gradient asked for before it. */
+static void test_concrete_temperature(void **state)
+{
+    (void)state;
+    enum { BATCH = 6, K = 2 };
+    const known *e = entry("concrete", NULL);
+    rws_config   c = config_for("concrete", NULL, 4, K, BATCH);
+    c.iterations = 100;
+    c.optimiser = "sgd";
+    c.lr = "0.125";
+    rws_trainer *t = trainer_from(&c, 4);
+    rws_params  *p = rws_trainer_state_of(t).params;
+    exact        m = twin_of(t);
+    float       *g = malloc(m.n * sizeof *g);
+    double      *right = calloc(m.n, sizeof *right);
+    rws_error    err;
+    *rws_trainer_state_of(t).iteration = 40;
+    gradient_of(t, 0, g);
+    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws_key_for(7, 40, RWS_KEY_WAKE, 0), right);
+    double top = 0;
+    for (size_t k = 0; k < m.n; k++) top = fmax(top, fabs(right[k]));
+    for (size_t k = 0; k < m.n; k++)
+        assert_true(fabs((double)p->value[k] - m.value[k] - 0.125 * right[k]) < 0.125 * 2e-4 * top + 1e-6);
+    frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws_key_for(7, 40, RWS_KEY_METRIC, 0), right);
+    assert_true(distance(g, right, 0, m.n) < 2e-4);
+    free(g);
+    free(right);
+    exact_release(&m);
+    rws_trainer_free(t);
+}
+
+/* ---- parts of a batch ------------------------------------------------------------------------------------------- */
+
+/* Every method gives the same gradient whether a batch is cut into shards or not, and whether particles share rows or
+ * not; also where some shards have no data, after a pass in which they had. */
+static void test_shards(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(table); i++) {
+        const known *e = &table[i];
+        rws_config   c = config_for(e->method, e->set, 4, 3, 7);
+        c.shards = 1;
+        rws_trainer *t = trainer_from(&c, 4);
+        const size_t size = rws_trainer_state_of(t).params->size;
+        float       *a = malloc(2 * size * sizeof *a), *b = a + size;
+        double      *right = malloc(size * sizeof *right);
+        gradient_of(t, 3, a);
+        for (size_t k = 0; k < size; k++) right[k] = (double)a[k];
+        rws_trainer_free(t);
+        for (int variant = 0; variant < 3; variant++) {
+            rws_error  err;
+            rws_config other = c;
+            other.shards = (int[]){3, 10, 1}[variant];
+            other.threads = variant == 0 ? 2 : 1;
+            other.scalar = variant == 2;
+            t = trainer_from(&other, 4);
+            assert_int_equal(rws_trainer_gradient(t, RWS_TEST, 0, b, &err), RWS_OK);
+            gradient_of(t, 3, b);
+            for (int group = 0; group < RWS_GROUPS; group++) {
+                const rws_params *p = rws_trainer_state_of(t).params;
+                const double      apart = distance(b, right, p->first[group], p->first[group + 1]);
+                if (!(apart < 1e-4))
+                    fail_msg("%s, %d shards%s: group %d differs by %g.", label(e, 4, 3), other.shards,
+                             other.scalar ? ", scalar" : "", group, apart);
+            }
+            rws_trainer_free(t);
+        }
+        free(a);
+        free(right);
+    }
+}
+
+/* ---- refusals --------------------------------------------------------------------------------------------------- */
+
+static void expect_refusal(const rws_config *c, const rws_model *model, const char *part)
+{
+    rws_trainer     *t = NULL;
+    rws_error        err = {""};
+    const rws_status status = rws_trainer_new_with(c, model, &t, &err);
+    if (status != RWS_BAD_INPUT || !strstr(err.text, part))
+        fail_msg("%s %s: status %d, \"%s\" without \"%s\"", c->method, c->n_set ? c->set[c->n_set - 1] : "",
+                 (int)status, err.text, part);
+    assert_null(t);
+}
+
+static void expect_accepted(const rws_config *c, const rws_model *model)
+{
+    rws_trainer *t = NULL;
+    rws_error    err = {""};
+    if (rws_trainer_new_with(c, model, &t, &err) != RWS_OK) fail_msg("%s: %s", c->method, err.text);
+    rws_trainer_free(t);
+}
+
+static const rws_setting *setting_of(const rws_estimator *e, const char *name)
+{
+    for (int i = 0; e->settings && e->settings[i].name; i++)
+        if (strcmp(e->settings[i].name, name) == 0) return &e->settings[i];
+    return NULL;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    rws_model hard = rws_model_gmm;
+    hard.relaxed = NULL;
+    for (int i = 0; rws_estimators[i]; i++) {
+        const rws_estimator *e = rws_estimators[i];
+        rws_config           c = config_for(e->name, NULL, 4, 3, 4);
+        expect_accepted(&c, &rws_model_gmm);
+        if (e->refuses) expect_refusal(&c, &hard, e->name);
+        else expect_accepted(&c, &hard);
+
+        c.particles = 1;
+        if (e->min_particles > 1) expect_refusal(&c, &rws_model_gmm, "at least 2 particles");
+        else expect_accepted(&c, &rws_model_gmm);
+
+        for (int j = 0; rws_estimators[j]; j++) /* settings of its own and of others, at their defaults */
+            for (const rws_setting *s = rws_estimators[j]->settings; s && s->name; s++) {
+                char text[80];
+                snprintf(text, sizeof text, "%s=%s", s->name, s->value);
+                c = config_for(e->name, text, 4, 3, 4);
+                if (setting_of(e, s->name)) expect_accepted(&c, &rws_model_gmm);
+                else expect_refusal(&c, &rws_model_gmm, rws_estimators[j]->name);
+                if (!setting_of(e, s->name) || (s->min == 0 && s->max == 0)) continue;
+                snprintf(text, sizeof text, "%s=%g", s->name, s->max + 1);
+                expect_refusal(&c, &rws_model_gmm, s->name);
+                snprintf(text, sizeof text, "%s=nan", s->name);
+                expect_refusal(&c, &rws_model_gmm, s->name);
+                snprintf(text, sizeof text, "%s=much", s->name);
+                expect_refusal(&c, &rws_model_gmm, s->name);
+            }
+    }
+    const bool relaxing[] = {rws_estimator_rebar.refuses, rws_estimator_relax.refuses, rws_estimator_concrete.refuses};
+    for (int i = 0; i < COUNT(relaxing); i++) assert_true(relaxing[i]);
+    assert_int_equal(rws_estimator_vimco.min_particles, 2);
+    assert_int_equal(rws_estimator_rloo.min_particles, 2);
+
+    rws_config c = config_for("concrete", "concrete_prior=firm", 4, 3, 4);
+    expect_refusal(&c, &rws_model_gmm, "concrete_prior");
+    c = config_for("dww", "=0.2", 4, 3, 4);
+    expect_refusal(&c, &rws_model_gmm, "name=value");
+    c = config_for("dww", "gamma=0.2", 4, 3, 4);
+    expect_refusal(&c, &rws_model_gmm, "gamma");
+    c = config_for("guess", NULL, 4, 3, 4);
+    expect_refusal(&c, &rws_model_gmm, "guess");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_estimator_is_known),
+        cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_frozen_noise),
+        cmocka_unit_test(test_control_gradient),
+        cmocka_unit_test(test_control_gradient_by_engine),
+        cmocka_unit_test(test_control_learns),
+        cmocka_unit_test(test_weights_against_twin),
+        cmocka_unit_test(test_vimco_extremes),
+        cmocka_unit_test(test_impossible),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_symmetries),
+        cmocka_unit_test(test_nvil_memory),
+        cmocka_unit_test(test_nvil_rate),
+        cmocka_unit_test(test_concrete_temperature),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_expectation),
+        cmocka_unit_test(test_nvil_scaled_expectation),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

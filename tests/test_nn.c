@@ -1,0 +1,804 @@
+/* test_nn.c - every layer, run by the engine, against a plain twin in double: values, the gradients of all parameters by
+ * central differences of the twin, names and shapes, starts.
+ *
+ * A layer is fed from every level there is: `top` is a parameter (one row for all), `x` a field of the datum times a
+ * parameter (so that its gradient shows), the one-hots come from indices in the data, and `z` is drawn by the particle.
+ */
+#include "nn/layer.h"
+#include "tensor/gemm.h"
+
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6 };
+
+typedef struct net net;
+
+typedef struct {
+    rws_var x, top, hot, bit, z, word; /* hot and bit are one-hots of WORDS and BITS, word the index behind hot */
+} inputs;
+
+typedef struct {
+    double x[WIDE], top[WIDE], z[WIDE];
+    int    word, bit;
+} numbers;
+
+typedef struct {
+    const char *name;
+    int         n_out;
+    void (*declare)(net *n);
+    rws_var (*run)(rws_run *r, const net *n, const inputs *in);
+    void (*twin)(const net *n, const numbers *in, double *out);
+    bool in_parts; /* takes parts, which may as well be joined */
+    bool once;     /* has no second derivatives, and says so */
+    struct {
+        const char *name;
+        int         rows, cols;
+    } params[8]; /* as PyTorch has them; a bias is one row */
+} subject;
+
+struct net {
+    const subject *subject;
+    bool           joined; /* feed the parts as one vector */
+    bool           whole;  /* hand out the layer's output instead of a number */
+    rws_setup      setup;
+    rws_engine    *engine;
+    rws_layer     *layer;
+    rws_param     *scale, *top;
+    float          x[DATA * WIDE], word[DATA], bit[DATA], mix[MOST];
+    double        *theta; /* the parameters, as the twin reads them */
+};
+
+/* ---- twins */
+
+static const double *values(const net *n, const char *name)
+{
+    for (int i = 0; i < n->setup.params.n; i++)
+        if (strcmp(n->setup.params.list[i]->name, name) == 0) return n->theta + n->setup.params.list[i]->offset;
+    fail_msg("%s has no parameter \"%s\"", n->subject->name, name);
+    return NULL;
+}
+
+/* out = W in + b, by the names of W and b */
+static void twin_linear(const net *n, const char *weight, const char *bias, const double *in, int n_in, double *out,
+                        int n_out)
+{
+    const double *w = values(n, weight), *b = values(n, bias);
+    for (int o = 0; o < n_out; o++) {
+        out[o] = b[o];
+        for (int i = 0; i < n_in; i++) out[o] += w[o * n_in + i] * in[i];
+    }
+}
+
+static int put(double *to, const double *from, int n)
+{
+    memcpy(to, from, (size_t)n * sizeof *to);
+    return n;
+}
+
+static int put_hot(double *to, int index, int n)
+{
+    for (int i = 0; i < n; i++) to[i] = i == index;
+    return n;
+}
+
+static void linear_twin(const net *n, const numbers *in, double *out)
+{
+    twin_linear(n, "net.weight", "net.bias", in->x, WIDE, out, 2);
+}
+
+static void parts_twin(const net *n, const numbers *in, double *out)
+{
+    double v[3 * WIDE + WORDS + BITS];
+    int    at = put(v, in->top, WIDE);
+    at += put(v + at, in->x, WIDE);
+    at += put_hot(v + at, in->word, WORDS);
+    at += put(v + at, in->z, WIDE);
+    at += put_hot(v + at, in->bit, BITS);
+    twin_linear(n, "net.weight", "net.bias", v, at, out, 2);
+}
+
+static void hots_twin(const net *n, const numbers *in, double *out)
+{
+    double v[WORDS + BITS];
+    int    at = put_hot(v, in->word, WORDS);
+    at += put_hot(v + at, in->bit, BITS);
+    twin_linear(n, "net.weight", "net.bias", v, at, out, 2);
+}
+
+static void mlp_twin(const net *n, const numbers *in, double *out)
+{
+    double a[5], b[4];
+    twin_linear(n, "net.0.weight", "net.0.bias", in->x, WIDE, a, 5);
+    for (int i = 0; i < 5; i++) a[i] = tanh(a[i]);
+    twin_linear(n, "net.2.weight", "net.2.bias", a, 5, b, 4);
+    for (int i = 0; i < 4; i++) b[i] = tanh(b[i]);
+    twin_linear(n, "net.4.weight", "net.4.bias", b, 4, out, 2);
+}
+
+static void mlp_parts_twin(const net *n, const numbers *in, double *out)
+{
+    double v[2 * WIDE + WORDS], a[6];
+    int    at = put(v, in->x, WIDE);
+    at += put(v + at, in->z, WIDE);
+    at += put_hot(v + at, in->word, WORDS);
+    twin_linear(n, "net.0.weight", "net.0.bias", v, at, a, 6);
+    for (int i = 0; i < 6; i++) a[i] = log(1 + exp(a[i]));
+    twin_linear(n, "net.2.weight", "net.2.bias", a, 6, out, 3);
+}
+
+/* Both cells make two steps: from the state `top` by (x, hot), then by (z, hot). */
+static void rnn_twin(const net *n, const numbers *in, double *out)
+{
+    double h[WIDE];
+    put(h, in->top, WIDE);
+    for (int step = 0; step < 2; step++) {
+        double v[WIDE + WORDS], a[WIDE], c[WIDE];
+        put_hot(v + put(v, step ? in->z : in->x, WIDE), in->word, WORDS);
+        twin_linear(n, "net.weight_ih", "net.bias_ih", v, WIDE + WORDS, a, WIDE);
+        twin_linear(n, "net.weight_hh", "net.bias_hh", h, WIDE, c, WIDE);
+        for (int i = 0; i < WIDE; i++) h[i] = tanh(a[i] + c[i]);
+    }
+    put(out, h, WIDE);
+}
+
+static void gru_twin(const net *n, const numbers *in, double *out)
+{
+    double h[WIDE];
+    put(h, in->top, WIDE);
+    for (int step = 0; step < 2; step++) {
+        double v[WIDE + WORDS], a[3 * WIDE], c[3 * WIDE];
+        put_hot(v + put(v, step ? in->z : in->x, WIDE), in->word, WORDS);
+        twin_linear(n, "net.weight_ih", "net.bias_ih", v, WIDE + WORDS, a, 3 * WIDE);
+        twin_linear(n, "net.weight_hh", "net.bias_hh", h, WIDE, c, 3 * WIDE);
+        for (int i = 0; i < WIDE; i++) {
+            const double reset = 1 / (1 + exp(-a[i] - c[i])), update = 1 / (1 + exp(-a[WIDE + i] - c[WIDE + i]));
+            h[i] = (1 - update) * tanh(a[2 * WIDE + i] + reset * c[2 * WIDE + i]) + update * h[i];
+        }
+    }
+    put(out, h, WIDE);
+}
+
+static void embedding_twin(const net *n, const numbers *in, double *out)
+{
+    put(out, values(n, "net.weight") + in->word * 5, 5);
+}
+
+/* ---- the layers */
+
+static void linear_declare(net *n)
+{
+    n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", WIDE, 2, RWS_UNIFORM);
+}
+
+static rws_var linear_run(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_linear(r, n->layer, in->x);
+}
+
+/* The parts as they are, or joined to one. */
+static int feed(rws_run *r, const net *n, rws_var *parts, int n_parts)
+{
+    if (!n->joined) return n_parts;
+    parts[0] = rws_concat(r, parts, n_parts);
+    return 1;
+}
+
+static void parts_declare(net *n)
+{
+    n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", 3 * WIDE + WORDS + BITS, 2, RWS_TRUNCATED);
+}
+
+static rws_var parts_run(rws_run *r, const net *n, const inputs *in)
+{
+    rws_var parts[] = {in->top, in->x, in->hot, in->z, in->bit};
+    return rws_linear_parts(r, n->layer, parts, feed(r, n, parts, 5));
+}
+
+static void hots_declare(net *n)
+{
+    n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", WORDS + BITS, 2, RWS_UNIFORM);
+}
+
+static rws_var hots_run(rws_run *r, const net *n, const inputs *in)
+{
+    rws_var parts[] = {in->hot, in->bit};
+    return rws_linear_parts(r, n->layer, parts, feed(r, n, parts, 2));
+}
+
+static void mlp_declare(net *n)
+{
+    n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_UNIFORM, (int[]){WIDE, 5, 4, 2}, 4);
+}
+
+static rws_var mlp_run(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_mlp(r, n->layer, in->x);
+}
+
+static void mlp_parts_declare(net *n)
+{
+    n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_SOFTPLUS, RWS_UNIFORM, (int[]){2 * WIDE + WORDS, 6, 3}, 3);
+}
+
+static rws_var mlp_parts_run(rws_run *r, const net *n, const inputs *in)
+{
+    rws_var parts[] = {in->x, in->z, in->hot};
+    return rws_mlp_parts(r, n->layer, parts, feed(r, n, parts, 3));
+}
+
+static void rnn_declare(net *n)
+{
+    n->layer = rws_setup_rnn(&n->setup, RWS_PHI, "net", WIDE + WORDS, WIDE, RWS_UNIFORM);
+}
+
+static void gru_declare(net *n)
+{
+    n->layer = rws_setup_gru(&n->setup, RWS_PHI, "net", WIDE + WORDS, WIDE);
+}
+
+static rws_var two_steps(rws_run *r, const net *n, const inputs *in,
+                         rws_var (*cell)(rws_run *, const rws_layer *, const rws_var *, int, rws_var))
+{
+    rws_var h = in->top;
+    for (int step = 0; step < 2; step++) {
+        rws_var   parts[] = {step ? in->z : in->x, in->hot};
+        const int n_parts = feed(r, n, parts, 2);
+        h = cell(r, n->layer, parts, n_parts, h);
+    }
+    return h;
+}
+
+static rws_var rnn_run(rws_run *r, const net *n, const inputs *in)
+{
+    return two_steps(r, n, in, rws_rnn);
+}
+
+static rws_var gru_run(rws_run *r, const net *n, const inputs *in)
+{
+    return two_steps(r, n, in, rws_gru);
+}
+
+static void embedding_declare(net *n)
+{
+    n->layer = rws_setup_embedding(&n->setup, RWS_PHI, "net", WORDS, 5);
+}
+
+static rws_var embedding_run(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_embedding(r, n->layer, in->word);
+}
+
+static const subject subjects[] = {
+    {"linear", 2, linear_declare, linear_run, linear_twin, false, false, {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
+    {"linear of parts",
+     2,
+     parts_declare,
+     parts_run,
+     parts_twin,
+     true,
+     false,
+     {{"net.weight", 2, 15}, {"net.bias", 1, 2}}},
+    {"linear of one-hots",
+     2,
+     hots_declare,
+     hots_run,
+     hots_twin,
+     true,
+     false,
+     {{"net.weight", 2, 6}, {"net.bias", 1, 2}}},
+    {"mlp",
+     2,
+     mlp_declare,
+     mlp_run,
+     mlp_twin,
+     false,
+     false,
+     {{"net.0.weight", 5, 3},
+      {"net.0.bias", 1, 5},
+      {"net.2.weight", 4, 5},
+      {"net.2.bias", 1, 4},
+      {"net.4.weight", 2, 4},
+      {"net.4.bias", 1, 2}}},
+    {"mlp of parts",
+     3,
+     mlp_parts_declare,
+     mlp_parts_run,
+     mlp_parts_twin,
+     true,
+     false,
+     {{"net.0.weight", 6, 10}, {"net.0.bias", 1, 6}, {"net.2.weight", 3, 6}, {"net.2.bias", 1, 3}}},
+    {"rnn",
+     WIDE,
+     rnn_declare,
+     rnn_run,
+     rnn_twin,
+     true,
+     false,
+     {{"net.weight_ih", 3, 7}, {"net.weight_hh", 3, 3}, {"net.bias_ih", 1, 3}, {"net.bias_hh", 1, 3}}},
+    {"gru",
+     WIDE,
+     gru_declare,
+     gru_run,
+     gru_twin,
+     true,
+     true,
+     {{"net.weight_ih", 9, 7}, {"net.weight_hh", 9, 3}, {"net.bias_ih", 1, 9}, {"net.bias_hh", 1, 9}}},
+    {"embedding", 5, embedding_declare, embedding_run, embedding_twin, false, false, {{"net.weight", WORDS, 5}}},
+};
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+
+/* ---- the program around them */
+
+static const float fixed_z[WIDE] = {0.3f, -0.7f, 1.1f}; /* where no site may be visited */
+
+static rws_var draw_z(rws_run *r)
+{
+    const float zeros[WIDE] = {0};
+    return rws_normal(r, "z", rws_constants(r, zeros, WIDE), rws_constant(r, 1));
+}
+
+static void program(rws_run *r, void *context)
+{
+    const net *n = context;
+    rws_run_side(r, RWS_SIDE_GUIDE);
+    inputs in = {.top = rws_parameter(r, n->top), .word = rws_observed(r, "word")};
+    in.x = rws_mul(r, rws_observed(r, "x"), rws_parameter(r, n->scale));
+    in.hot = rws_onehot(r, in.word, WORDS);
+    in.bit = rws_onehot(r, rws_observed(r, "bit"), BITS);
+    in.z = n->whole ? rws_constants(r, fixed_z, WIDE) : draw_z(r);
+    const rws_var y = n->subject->run(r, n, &in);
+    if (n->whole) {
+        rws_run_output(r, 0, y);
+        return;
+    }
+    rws_run_output(r, 0, rws_sum(r, rws_mul(r, y, rws_constants(r, n->mix, n->subject->n_out))));
+    for (int i = 0; i < WIDE; i++) rws_run_output(r, 1 + i, rws_slice(r, in.z, i, 1));
+    rws_run_side(r, RWS_SIDE_MODEL);
+    draw_z(r);
+    rws_run_fields_scored(r);
+}
+
+static void net_init(net *n, const subject *s)
+{
+    *n = (net){.subject = s, .setup = {.seed = 5}};
+    die d = {71};
+    rws_setup_field(&n->setup, "x", WIDE);
+    rws_setup_field(&n->setup, "word", 1);
+    rws_setup_field(&n->setup, "bit", 1);
+    n->scale = rws_setup_param(&n->setup, RWS_THETA, "scale", 1, WIDE, RWS_UNIFORM);
+    s->declare(n);
+    n->top = rws_setup_param(&n->setup, RWS_THETA, "top", 1, WIDE, RWS_TRUNCATED);
+    assert_int_equal(n->setup.status, RWS_OK);
+    rws_params_pack(&n->setup.params);
+    n->engine = rws_engine_new(&n->setup.params, n->setup.fields, n->setup.n_fields);
+    for (int i = 0; i < DATA * WIDE; i++) n->x[i] = (float)die_between(&d, -2, 2);
+    for (int i = 0; i < DATA; i++) n->word[i] = (float)((3 * i + 1) % WORDS), n->bit[i] = (float)(i % BITS);
+    for (int i = 0; i < MOST; i++) n->mix[i] = (float)die_between(&d, -1, 1);
+    n->theta = malloc(n->setup.params.size * sizeof *n->theta);
+    for (size_t i = 0; i < n->setup.params.size; i++) n->theta[i] = (double)n->setup.params.value[i];
+}
+
+static void net_release(net *n)
+{
+    rws_engine_free(n->engine);
+    rws_setup_release(&n->setup);
+    free(n->theta);
+}
+
+static rws_status net_pass(net *n, rws_mode mode, bool scalar, rws_error *err)
+{
+    const float *fields[] = {n->x, n->word, n->bit};
+    n->whole = mode == RWS_COMPUTE;
+    const rws_pass pass = {.program = program,
+                           .context = n,
+                           .mode = mode,
+                           .scalar = scalar,
+                           .groups = 1u << RWS_THETA | 1u << RWS_PHI,
+                           .key = {{1, 2}},
+                           .n_data = DATA,
+                           .n_particles = n->whole ? 1 : PARTICLES,
+                           .fields = fields};
+    return rws_engine_forward(n->engine, &pass, err);
+}
+
+static void twin_of(const net *n, int datum, const double *z, double *out)
+{
+    numbers       in = {.word = (int)n->word[datum], .bit = (int)n->bit[datum]};
+    const double *scale = values(n, "scale"), *top = values(n, "top");
+    for (int i = 0; i < WIDE; i++) {
+        in.x[i] = (double)n->x[datum * WIDE + i] * scale[i];
+        in.top[i] = top[i];
+        in.z[i] = z[i];
+    }
+    n->subject->twin(n, &in, out);
+}
+
+/* What the program hands out as a number, for a row of the table. */
+static double mixed(const net *n, const rws_scores *s, int datum, int row)
+{
+    double out[MOST], total = 0;
+    twin_of(n, datum, (double[]){s->out[1][row], s->out[2][row], s->out[3][row]}, out);
+    for (int i = 0; i < n->subject->n_out; i++) total += (double)n->mix[i] * out[i];
+    return total;
+}
+
+/* ---- values and gradients */
+
+static void check_vectors(net *n, bool scalar)
+{
+    rws_error err;
+    int       dim = 0;
+    double    want[MOST], z[WIDE];
+    for (int i = 0; i < WIDE; i++) z[i] = (double)fixed_z[i];
+    if (net_pass(n, RWS_COMPUTE, scalar, &err) != RWS_OK) fail_msg("%s: %s", n->subject->name, err.text);
+    const float *got = rws_engine_result(n->engine, &dim);
+    assert_int_equal(dim, n->subject->n_out);
+    for (int d = 0; d < DATA; d++) {
+        twin_of(n, d, z, want);
+        for (int j = 0; j < dim; j++)
+            if (!near((double)got[d * dim + j], want[j], 1e-5))
+                fail_msg("%s: (%d, %d) is %g, not %g", n->subject->name, d, j, (double)got[d * dim + j], want[j]);
+    }
+}
+
+static void check_gradient(net *n, const rws_scores *s, const float *gradient, unsigned groups)
+{
+    const rws_params *p = &n->setup.params;
+    for (size_t i = 0; i < p->size; i++) {
+        const bool   theta = i < p->first[RWS_THETA + 1];
+        const double was = n->theta[i], h = 1e-5;
+        double       want = 0, scale = 1;
+        for (int d = 0; d < s->B && groups >> (theta ? RWS_THETA : RWS_PHI) & 1; d++)
+            for (int row = (int)s->start[d]; row < (int)s->start[d + 1]; row++) {
+                n->theta[i] = was + h;
+                double part = mixed(n, s, d, row);
+                n->theta[i] = was - h;
+                part = s->coef_out[0][row] * (part - mixed(n, s, d, row)) / (2 * h);
+                want += part;
+                scale += fabs(part);
+            }
+        n->theta[i] = was;
+        if (!near((double)gradient[i], want, 1e-5 * scale))
+            fail_msg("%s, groups %u: gradient %zu of %zu is %g, not %g", n->subject->name, groups, i, p->size,
+                     (double)gradient[i], want);
+    }
+}
+
+static void check_numbers(net *n, bool scalar)
+{
+    rws_error err;
+    if (net_pass(n, RWS_WAKE, scalar, &err) != RWS_OK) fail_msg("%s: %s", n->subject->name, err.text);
+    rws_scores *s = rws_engine_scores(n->engine);
+    assert_int_equal(s->n, DATA * PARTICLES);
+    die d = {73};
+    for (int datum = 0; datum < DATA; datum++) {
+        assert_int_equal(s->start[datum + 1] - s->start[datum], PARTICLES);
+        for (int row = (int)s->start[datum]; row < (int)s->start[datum + 1]; row++) {
+            const double want = mixed(n, s, datum, row);
+            s->coef_out[0][row] = die_between(&d, -1, 1);
+            if (!near(s->out[0][row], want, 1e-5))
+                fail_msg("%s: row %d is %g, not %g", n->subject->name, row, s->out[0][row], want);
+        }
+    }
+    for (unsigned groups = 1; groups < 4; groups++) {
+        const unsigned mask = (groups & 1) << RWS_THETA | (groups >> 1 & 1) << RWS_PHI;
+        float         *gradient = calloc(n->setup.params.size, sizeof *gradient);
+        rws_engine_backward(n->engine, mask, gradient);
+        check_gradient(n, s, gradient, mask);
+        free(gradient);
+    }
+}
+
+/* One test for each layer: together and particle by particle, in parts and joined. */
+static void layer_equals_its_twin(void **state)
+{
+    const subject *s = *state;
+    net            n;
+    net_init(&n, s);
+    for (int joined = 0; joined <= s->in_parts; joined++)
+        for (int scalar = 0; scalar < 2; scalar++) {
+            n.joined = joined;
+            check_vectors(&n, scalar);
+            check_numbers(&n, scalar);
+        }
+    net_release(&n);
+}
+
+/* ---- directional derivatives, and their gradients: what rebar and relax need of a layer */
+
+/* The derivative of a row's number along a direction, at parameters moved by `by` in place i. */
+static double along(net *n, const rws_scores *s, int datum, int row, const double *direction, size_t i, double by)
+{
+    const double h = 1e-4;
+    double       end[2];
+    n->theta[i] += by;
+    for (int k = 0; k < 2; k++) {
+        for (size_t j = 0; j < n->setup.params.size; j++) n->theta[j] += (k ? -2 : 1) * h * direction[j];
+        end[k] = mixed(n, s, datum, row);
+    }
+    for (size_t j = 0; j < n->setup.params.size; j++) n->theta[j] += h * direction[j];
+    n->theta[i] -= by;
+    return (end[0] - end[1]) / (2 * h);
+}
+
+static void check_tangent(net *n, unsigned groups)
+{
+    enum { SLOT = 4 };
+    const rws_params *p = &n->setup.params;
+    rws_error         err;
+    float            *direction = calloc(p->size, sizeof *direction), *gradient = calloc(p->size, sizeof *gradient);
+    double           *moves = calloc(p->size, sizeof *moves);
+    die               d = {79};
+    for (size_t i = 0; i < p->size; i++) {
+        direction[i] = (float)die_between(&d, -1, 1); /* everywhere, but only these groups move */
+        moves[i] = groups >> (i < p->first[RWS_THETA + 1] ? RWS_THETA : RWS_PHI) & 1 ? (double)direction[i] : 0;
+    }
+    assert_int_equal(net_pass(n, RWS_WAKE, false, &err), RWS_OK);
+    rws_scores *s = rws_engine_scores(n->engine);
+    rws_engine_backward(n->engine, 1u << RWS_PHI, gradient);
+    const rws_status status = rws_engine_tangent(n->engine, 0, SLOT, groups, direction, &err);
+    if (n->subject->once) {
+        assert_int_equal(status, RWS_BAD_INPUT);
+        assert_non_null(strstr(err.text, "second derivative"));
+    } else {
+        if (status != RWS_OK) fail_msg("%s: %s", n->subject->name, err.text);
+        for (int datum = 0; datum < DATA; datum++)
+            for (int row = (int)s->start[datum]; row < (int)s->start[datum + 1]; row++) {
+                const double want = along(n, s, datum, row, moves, 0, 0);
+                if (!near(s->out[SLOT][row], want, 2e-5 * (1 + fabs(want))))
+                    fail_msg("%s, groups %u: derivative of row %d is %g, not %g", n->subject->name, groups, row,
+                             s->out[SLOT][row], want);
+                s->coef_out[SLOT][row] = die_between(&d, -1, 1);
+            }
+        memset(gradient, 0, p->size * sizeof *gradient);
+        rws_engine_backward(n->engine, 1u << RWS_THETA | 1u << RWS_PHI, gradient);
+        for (size_t i = 0; i < p->size; i++) {
+            double want = 0, scale = 1;
+            for (int datum = 0; datum < DATA; datum++)
+                for (int row = (int)s->start[datum]; row < (int)s->start[datum + 1]; row++) {
+                    const double up = along(n, s, datum, row, moves, i, 1e-4),
+                                 down = along(n, s, datum, row, moves, i, -1e-4);
+                    want += s->coef_out[SLOT][row] * (up - down) / 2e-4;
+                    scale += fabs(s->coef_out[SLOT][row] * (up - down) / 2e-4);
+                }
+            if (!near((double)gradient[i], want, 2e-5 * scale))
+                fail_msg("%s, groups %u: second derivative %zu of %zu is %g, not %g", n->subject->name, groups, i,
+                         p->size, (double)gradient[i], want);
+        }
+    }
+    free(direction), free(gradient), free(moves);
+}
+
+static void layer_has_directional_derivatives(void **state)
+{
+    const subject *s = *state;
+    net            n;
+    net_init(&n, s);
+    for (int joined = 0; joined <= s->in_parts; joined++)
+        for (unsigned groups = 1; groups < 4; groups++) {
+            n.joined = joined;
+            check_tangent(&n, (groups & 1) << RWS_THETA | (groups >> 1 & 1) << RWS_PHI);
+        }
+    net_release(&n);
+}
+
+static void parameters_have_pytorch_names_and_shapes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < N_SUBJECTS; i++) {
+        net n;
+        int n_named = 0;
+        net_init(&n, &subjects[i]);
+        for (; n_named < 8 && subjects[i].params[n_named].name; n_named++) {
+            rws_param *p = NULL;
+            for (int j = 0; j < n.setup.params.n; j++)
+                if (strcmp(n.setup.params.list[j]->name, subjects[i].params[n_named].name) == 0)
+                    p = n.setup.params.list[j];
+            if (!p) fail_msg("%s has no parameter \"%s\"", subjects[i].name, subjects[i].params[n_named].name);
+            assert_int_equal(p->rows, subjects[i].params[n_named].rows);
+            assert_int_equal(p->cols, subjects[i].params[n_named].cols);
+            assert_int_equal(p->group, RWS_PHI);
+        }
+        assert_int_equal(n.setup.params.n, n_named + 2); /* scale and top besides */
+        net_release(&n);
+    }
+}
+
+/* ---- mistakes are sentences that name the layer */
+
+static rws_var too_wide(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_linear_parts(r, n->layer, (rws_var[]){in->x, in->hot}, 2);
+}
+
+static rws_var another_kind(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_mlp(r, n->layer, in->x);
+}
+
+static rws_var short_state(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_rnn(r, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
+}
+
+static rws_var short_gru_state(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_gru(r, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
+}
+
+static void mistakes_name_the_layer(void **state)
+{
+    (void)state;
+    static const subject wrong[] = {
+        {"too wide", 2, linear_declare, too_wide, linear_twin, false, false, {{0}}},
+        {"another kind", 2, linear_declare, another_kind, linear_twin, false, false, {{0}}},
+        {"a short state", WIDE, rnn_declare, short_state, rnn_twin, false, false, {{0}}},
+        {"a short state of a gru", WIDE, gru_declare, short_gru_state, gru_twin, false, false, {{0}}},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        net       n;
+        rws_error err = {{0}};
+        net_init(&n, &wrong[i]);
+        assert_int_equal(net_pass(&n, RWS_WAKE, false, &err), RWS_BAD_INPUT);
+        if (!strstr(err.text, "\"net\""))
+            fail_msg("%s: the sentence does not name the layer: %s", wrong[i].name, err.text);
+        net_release(&n);
+    }
+}
+
+static void declarations_that_cannot_be(void **state)
+{
+    (void)state;
+    rws_setup s = {.seed = 1};
+    rws_setup_linear(&s, RWS_PHI, "twice", 2, 2, RWS_ZERO);
+    assert_int_equal(s.status, RWS_OK);
+    rws_setup_linear(&s, RWS_PHI, "twice", 2, 2, RWS_ZERO);
+    assert_int_equal(s.status, RWS_BAD_INPUT);
+    assert_non_null(strstr(s.error.text, "twice.weight"));
+    rws_setup_release(&s);
+
+    rws_setup empty = {.seed = 1};
+    rws_setup_linear(&empty, RWS_PHI, "empty", 0, 2, RWS_ZERO);
+    assert_int_equal(empty.status, RWS_BAD_INPUT);
+    rws_setup_release(&empty);
+}
+
+/* ---- starts */
+
+typedef struct {
+    const char *param;
+    double      limit, variance; /* of the numbers; 0: all of them are zero */
+} start;
+
+typedef struct {
+    void (*declare)(rws_setup *s, int wide);
+    start starts[4];
+} starting;
+
+enum { N_IN = 25, N_HIDDEN = 16 };
+
+static void start_uniform(rws_setup *s, int wide)
+{
+    rws_setup_linear(s, RWS_PHI, "net", N_IN, 200 * wide, RWS_UNIFORM);
+}
+
+static void start_truncated(rws_setup *s, int wide)
+{
+    rws_setup_linear(s, RWS_PHI, "net", N_IN, 200 * wide, RWS_TRUNCATED);
+}
+
+static void start_gru(rws_setup *s, int wide)
+{
+    for (int i = 0; i < wide; i++) {
+        char name[20];
+        snprintf(name, sizeof name, i ? "net%d" : "net", i);
+        rws_setup_gru(s, RWS_PHI, name, 9 * N_IN, N_HIDDEN);
+    }
+}
+
+static void start_rnn(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_rnn(s, RWS_PHI, "net", 100 * N_IN, N_HIDDEN, RWS_TRUNCATED);
+}
+
+static void start_embedding(rws_setup *s, int wide)
+{
+    rws_setup_embedding(s, RWS_PHI, "net", 200 * wide, N_IN);
+}
+
+/* N(0, 1) cut at two standard deviations has the variance 1 - 4 phi(2) / (2 Phi(2) - 1). */
+#define CUT_VARIANCE 0.773741
+
+static const starting starts[] = {
+    {start_uniform, {{"net.weight", 0.2, 0.04 / 3}, {"net.bias", 0.2, 0.04 / 3}}},
+    {start_truncated, {{"net.weight", 0.4, 0.04 * CUT_VARIANCE}, {"net.bias", 0, 0}}},
+    {start_gru, /* PyTorch's cells scale everything with the state */
+     {{"net.weight_ih", 0.25, 0.0625 / 3}, {"net.weight_hh", 0.25, 0.0625 / 3}, {"net.bias_ih", 0.25, 0.0625 / 3}}},
+    {start_rnn,
+     {{"net.weight_ih", 0.04, 0.0004 * CUT_VARIANCE},
+      {"net.weight_hh", 0.5, 0.0625 * CUT_VARIANCE},
+      {"net.bias_hh", 0, 0}}},
+    {start_embedding, {{"net.weight", 0.2, 0.04 / 3}}},
+};
+
+/* Mean 0 and the variance, by their standard errors; and the limit, which no number passes but one comes near. */
+static double look_at_starts(void *context, int round, int wide)
+{
+    const starting *what = context;
+    rws_setup       s = {.seed = 100 + (uint64_t)round};
+    double          p = 1;
+    what->declare(&s, wide);
+    for (const start *at = what->starts; at < what->starts + 4 && at->param; at++) {
+        rws_param *param = NULL;
+        for (int i = 0; i < s.params.n; i++)
+            if (strcmp(s.params.list[i]->name, at->param) == 0) param = s.params.list[i];
+        assert_non_null(param);
+        const size_t n = rws_param_size(param);
+        double      *x = malloc(n * sizeof *x), *square = malloc(n * sizeof *x), most = 0;
+        for (size_t i = 0; i < n; i++) {
+            x[i] = (double)param->value[i];
+            square[i] = x[i] * x[i];
+            most = fmax(most, fabs(x[i]));
+        }
+        assert_true(most <= at->limit * (1 + 1e-6) && most >= 0.7 * at->limit);
+        if (at->limit > 0) p = fmin(p, fmin(mean_tail(x, n, 0, 0), mean_tail(square, n, at->variance, 0)));
+        free(x), free(square);
+    }
+    rws_setup_release(&s);
+    return fmin(1, 6 * p);
+}
+
+static void starts_have_their_moments(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        stays_likely(starts[i].starts[0].param, look_at_starts, (void *)&starts[i]);
+}
+
+static void starts_are_the_seed_s(void **state)
+{
+    (void)state;
+    float first[3][20];
+    for (int i = 0; i < 3; i++) {
+        rws_setup s = {.seed = i == 2 ? 8 : 7};
+        rws_setup_param(&s, RWS_THETA, "a", 2, 5, RWS_UNIFORM);
+        rws_setup_param(&s, RWS_THETA, "b", 2, 5, RWS_UNIFORM);
+        rws_param *zero = rws_setup_param(&s, RWS_THETA, "zero", 3, 1, RWS_ZERO);
+        for (int j = 0; j < 3; j++) assert_true(zero->value[j] == 0);
+        memcpy(first[i], s.params.list[0]->value, 10 * sizeof(float));
+        memcpy(first[i] + 10, s.params.list[1]->value, 10 * sizeof(float));
+        rws_setup_release(&s);
+    }
+    assert_memory_equal(first[0], first[1], sizeof first[0]);
+    for (int i = 0; i < 20; i++) assert_true(first[0][i] != first[2][i]);
+    for (int i = 0; i < 10; i++) assert_true(first[0][i] != first[0][10 + i]);
+}
+
+int main(void)
+{
+    rws_error err;
+    if (rws_gemm_init(&err) != RWS_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    struct CMUnitTest tests[32] = {
+        cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
+        cmocka_unit_test(mistakes_name_the_layer),
+        cmocka_unit_test(declarations_that_cannot_be),
+        cmocka_unit_test(starts_have_their_moments),
+        cmocka_unit_test(starts_are_the_seed_s),
+    };
+    size_t      n = 5;
+    static char second[N_SUBJECTS][60];
+    for (int i = 0; i < N_SUBJECTS; i++) {
+        tests[n++] = (struct CMUnitTest){subjects[i].name, layer_equals_its_twin, NULL, NULL, (void *)&subjects[i]};
+        snprintf(second[i], sizeof second[i], "%s, along a direction", subjects[i].name);
+        tests[n++] =
+            (struct CMUnitTest){second[i], layer_has_directional_derivatives, NULL, NULL, (void *)&subjects[i]};
+    }
+    return _cmocka_run_group_tests("nn", tests, n, NULL, NULL);
+}
