@@ -386,10 +386,12 @@ void exact_sleep(const exact *m, double *gradient)
 
 int exact_draw(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, const double *log_p, int C)
 {
-    uint32_t words[4], group = k / 4;
+    uint32_t words[4], rest[4], group = k / 8;
     rws_rng_blocks(key, 1, &group, &datum, ordinal, 0, words);
-    const double u = (words[k % 4] >> 2) * 0x1p-30;
-    double       sum = 0;
+    rws_rng_blocks(key, 1, &k, &datum, ordinal, 1u << 30, rest);
+    const int16_t half = (int16_t)(words[k % 8 / 2] >> (16 * (k % 2)) & 0xffff);
+    const double  u = (((uint32_t)(half + 32768) << 14) | (rest[0] & 0x3fff)) * 0x1p-30;
+    double        sum = 0;
     for (int c = 0; c < C - 1; c++) {
         sum += exp(log_p[c]);
         if (u < sum) return c;

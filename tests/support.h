@@ -1,9 +1,10 @@
-/* support.h - what the tests of numbers share: a die of their own, the tails that statistical tests end in, and the rule
- * by which such a test may fail.
+/* support.h - what the tests of numbers share: a die of their own, the tails that statistical tests end in, and the
+ * rule by which such a test may fail.
  *
- * The rule: a test looks at a sample and returns a p-value. Below LEVEL the sample is widened fourfold, with new numbers,
- * and looked at again; only a test that stays below LEVEL in all ROUNDS fails. A correct program fails one such test in
- * 1 / LEVEL^ROUNDS = 10^12 choices of the seeds; and the seeds are fixed, so what passed once passes always.
+ * The rule: a test looks at a sample and returns a p-value. Below LEVEL the sample is widened fourfold, with new
+ * numbers, and looked at again; only a test that stays below LEVEL in all ROUNDS fails. A correct program fails one
+ * such test in 1 / LEVEL^ROUNDS = 10^12 choices of the seeds; and the seeds are fixed, so what passed once passes
+ * always.
  */
 #ifndef RWS_TESTS_SUPPORT_H
 #define RWS_TESTS_SUPPORT_H
@@ -52,7 +53,7 @@ static inline double normal_tail(double z)
     return erfc(fabs(z) / sqrt(2));
 }
 
-/* Of a chi-square variable: the upper incomplete gamma function at (dof / 2, x / 2), by series or continued fraction. */
+/* Of a chi-square variable: the upper incomplete gamma function at (dof / 2, x / 2), by series or by a fraction. */
 static inline double chi_square_tail(double x, int dof)
 {
     const double a = dof / 2.0;

@@ -227,7 +227,7 @@ static rws_random stream_of(uint64_t seed, uint32_t stream)
     return rws_random_new(rws_key_for(seed, 7, RWS_KEY_DATA, 0), stream);
 }
 
-/* The distribution by Kolmogorov and Smirnov; the first two moments, which they are weak in; neighbours by their product. */
+/* The distribution by Kolmogorov and Smirnov; two moments, which they are weak in; neighbours by their product. */
 static double look_at_source(void *context, int round, int wide)
 {
     const source *s = context;
@@ -298,8 +298,8 @@ static void check_same(bool normal, const float *got, const float *want, size_t 
     for (size_t i = 0; i < n; i++) assert_true(near((double)got[i], (double)want[i], 2e-6));
 }
 
-/* A stream's numbers are the same however many are asked for: n of them begin like m < n of them, and in pieces of whole
- * blocks they are the same as at once. */
+/* A stream's numbers are the same however many are asked for: n of them begin like m < n of them, and in pieces of
+ * whole blocks they are the same as at once. */
 static void streams_do_not_depend_on_how_many_are_asked(void **state)
 {
     (void)state;

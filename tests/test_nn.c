@@ -1,5 +1,5 @@
-/* test_nn.c - every layer, run by the engine, against a plain twin in double: values, the gradients of all parameters by
- * central differences of the twin, names and shapes, starts.
+/* test_nn.c - every layer, run by the engine, against a plain twin in double: values, the gradients of all parameters
+ * and derivatives along a direction by central differences of the twin, names and shapes, starts.
  *
  * A layer is fed from every level there is: `top` is a parameter (one row for all), `x` a field of the datum times a
  * parameter (so that its gradient shows), the one-hots come from indices in the data, and `z` is drawn by the particle.

@@ -1,8 +1,8 @@
 /* test_ops.c - every op of rws_ops against a plain twin in double: values, and gradients by central differences.
  *
- * The twin computes one row. A trial makes random inputs of one shape, lets the op compute n rows of them through a call
- * like the engine's, and compares; with and without row indices, so that several rows may read (and give their gradient
- * to) one row of an input. An op that is in rws_ops but not in the table of twins fails.
+ * The twin computes one row. A trial makes random inputs of one shape, lets the op compute n rows of them through a
+ * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
+ * gradient to) one row of an input. An op that is in rws_ops but not in the table of twins fails.
  */
 #include "dist/dist.h"
 #include "nn/layer.h"
@@ -601,7 +601,7 @@ static bool kinked(int f)
     return f == RWS_RELU || f == RWS_ELU || f == RWS_LOG;
 }
 
-/* A weight with a neighbour before it in the flat vector. The bias keeps what goes into a kinked function away from 0. */
+/* A weight with a neighbour before it in the flat vector. The bias keeps what enters a kinked function away from 0. */
 static void make_weights(trial *t, die *d)
 {
     const shape *s = t->shape;

@@ -1,49 +1,44 @@
 /* draw.c - random draws: every particle has its own counter, whatever rows it shares with others.
  *
- * The counter of a draw is (particle / 4, datum, draws before it on the path, block); a block's four words serve four
- * neighbouring particles. A categorical draw turns its word into 30 bits u and counts the thresholds that u reaches:
+ * A categorical draw turns a particle's random bits into u in 0 … 2^30 - 1 and counts the thresholds that u reaches:
  *
  *     threshold[c] = 2^30 * P(category <= c)          0 .. |--c0--|c1|---c2---| .. 2^30
  *
- * so a category of probability zero is never drawn, and one below 2^-30 counts as zero. Particles with equal outcomes
- * then share a row. Which particles they are is only worked out when somebody needs to know (level_who).
+ * so a category of probability zero is never drawn, and one below 2^-30 counts as zero. The upper 16 bits of u decide
+ * nearly always, so whole vectors of particles are compared by them; the rest is looked at only where they are equal to
+ * a threshold's. Particles with equal outcomes share a row. Which ones they are is worked out when somebody needs to
+ * know (level_who).
  */
 #include "base/vecmath.h"
-#include "engine/internal.h"
+#include "engine/words.h"
 
 #include <string.h>
 
 #define BITS 30
-#define CHUNK 1024 /* blocks of random words drawn at a time */
+#define LOW 14 /* bits below the first 16 */
 
-static void particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum)
-{
-    const uint32_t K = (uint32_t)e->pass.n_particles;
-    *datum = e->pass.first_datum + id / K;
-    *k = e->pass.first_particle + id % K;
-}
+typedef float    v4 __attribute__((vector_size(16), aligned(4)));
+typedef uint32_t u4 __attribute__((vector_size(16), aligned(4)));
+typedef int32_t  i4 __attribute__((vector_size(16), aligned(4)));
 
-typedef float   v4 __attribute__((vector_size(16), aligned(4)));
-typedef int32_t i4 __attribute__((vector_size(16), aligned(4)));
-
-/* Thresholds of a row: running sums, four at a time. False if the row is not a distribution; rounding may carry a sum a
- * little beyond 1, which does no harm. */
+/* Thresholds of a row: running sums of probabilities as integers, whose additions are exact in any order, so they never
+ * fall and stay put where a probability is zero. False if the row is not a distribution. */
 static bool make_row(const float *p, int C, int32_t *t)
 {
-    const v4 zero = {0};
-    v4       carry = zero;
+    const u4 zero = {0};
+    u4       carry = zero;
     int      c = 0;
     for (; c + 4 <= C; c += 4) {
-        v4 x = *(const v4 *)(p + c);
+        u4 x = (u4) __builtin_convertvector(*(const v4 *)(p + c) * (float)(1 << BITS), i4);
         x += __builtin_shufflevector(zero, x, 0, 4, 5, 6);
         x += __builtin_shufflevector(zero, x, 0, 1, 4, 5);
         x += carry;
         carry = __builtin_shufflevector(x, x, 3, 3, 3, 3);
-        *(i4 *)(t + c) = __builtin_convertvector(x * (float)(1 << BITS), i4);
+        *(u4 *)(t + c) = x;
     }
-    float sum = carry[3];
-    for (; c < C; c++) t[c] = (int32_t)((sum += p[c]) * (float)(1 << BITS));
-    if (!(sum > 0.99f && sum < 1.01f)) return false;
+    uint32_t sum = carry[3];
+    for (; c < C; c++) t[c] = (int32_t)(sum += (uint32_t)(int32_t)(p[c] * (float)(1 << BITS)));
+    if (sum < (uint32_t)(0.99 * (1 << BITS)) || sum > (uint32_t)(1.01 * (1 << BITS))) return false;
     /* what is left over by rounding belongs to the last category that can happen at all */
     for (c = C - 1; c >= 0; c--) {
         t[c] = 1 << BITS;
@@ -52,15 +47,76 @@ static bool make_row(const float *p, int C, int32_t *t)
     return true;
 }
 
-/* Thresholds of n rows, of which row i has the probabilities of row map[i]. */
-static bool make_thresholds(const float *p, const uint32_t *map, uint32_t n, int C, int32_t *threshold)
+/* A row of thresholds, ready to be compared with the upper halves of many particles. */
+typedef struct {
+    const int32_t *full;
+    int16_t       *upper, *reached, *equal; /* C each */
+    int            C;
+} comparison;
+
+static void compare_begin(comparison *m, const int32_t *full)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (!make_row(p + (size_t)(map ? map[i] : i) * (size_t)C, C, threshold + (size_t)i * (size_t)C)) return false;
-    return true;
+    m->full = full;
+    for (int c = 0; c < m->C; c++) {
+        const int32_t upper = full[c] >> LOW;
+        m->upper[c] = (int16_t)((upper < 65535 ? upper : 65535) - 32768);
+    }
+    memset(m->reached, 0, (size_t)m->C * sizeof *m->reached);
+    memset(m->equal, 0, (size_t)m->C * sizeof *m->equal);
 }
 
-/* The number of thresholds that u reaches is the category. */
+/* reached[c] += particles above threshold c by their upper half; equal[c] |= whether one is just at it. n < 2^15. */
+static void compare(comparison *m, const int16_t *restrict half, uint32_t n)
+{
+    const int C = m->C;
+    int16_t *restrict reached = m->reached, *restrict equal = m->equal;
+    const int16_t *restrict upper = m->upper;
+    if (n >= 64) {
+        for (int c = 0; c < C; c++) {
+            const int16_t t = upper[c];
+            int16_t       above = 0, at = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                above = (int16_t)(above + (half[i] > t));
+                at |= (int16_t)(half[i] == t);
+            }
+            reached[c] = (int16_t)(reached[c] + above);
+            equal[c] |= at;
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const int16_t u = half[i];
+        for (int c = 0; c < C; c++) {
+            reached[c] = (int16_t)(reached[c] + (u > upper[c]));
+            equal[c] |= (int16_t)(u == upper[c]);
+        }
+    }
+}
+
+static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t k)
+{
+    return (int32_t)(((uint32_t)(half + 32768) << LOW) | words_rest(s, i, k));
+}
+
+/* Decides the particles whose upper half is just a threshold's. */
+static void compare_rest(comparison *m, const word_source *s, const int16_t *half, uint32_t i, uint32_t from,
+                         uint32_t n)
+{
+    for (int c = 0; c < m->C; c++) {
+        if (!m->equal[c]) continue;
+        for (uint32_t k = 0; k < n; k++)
+            if (half[k] == m->upper[c] && all_bits(s, half[k], i, from + k) >= m->full[c]) m->reached[c]++;
+    }
+    memset(m->equal, 0, (size_t)m->C * sizeof *m->equal);
+}
+
+static bool any(const int16_t *x, int n)
+{
+    int16_t all = 0;
+    for (int i = 0; i < n; i++) all |= x[i];
+    return all != 0;
+}
+
 static uint32_t category_of(const int32_t *t, int C, int32_t u)
 {
     uint32_t c = 0;
@@ -68,112 +124,27 @@ static uint32_t category_of(const int32_t *t, int C, int32_t u)
     return c;
 }
 
-/* reached[c] += how many of n particles reach threshold c. */
-static void count_reached(const int32_t *restrict t, int C, const uint32_t *words, uint32_t n,
-                          int32_t *restrict reached)
+/* A subset of the parent's rows has the parent's particles in them. */
+static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
-    uint32_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        const int32_t a = (int32_t)(words[i] >> 2), b = (int32_t)(words[i + 1] >> 2);
-        const int32_t c = (int32_t)(words[i + 2] >> 2), d = (int32_t)(words[i + 3] >> 2);
-        for (int j = 0; j < C; j++) reached[j] += (a >= t[j]) + (b >= t[j]) + (c >= t[j]) + (d >= t[j]);
-    }
-    for (; i < n; i++) {
-        const int32_t u = (int32_t)(words[i] >> 2);
-        for (int j = 0; j < C; j++) reached[j] += u >= t[j];
-    }
-}
-
-/* The random words of a level's particles, row by row. Blocks are drawn for a window of rows at a time, because one at a
- * time would be slow. */
-typedef struct {
-    rws_engine *e;
-    uint32_t    level, ordinal;
-    uint32_t    first, end;       /* rows in the window */
-    uint32_t    start[CHUNK + 1]; /* of each of them in words */
-    uint32_t    words[4 * CHUNK];
-    uint32_t    k[CHUNK], datum[CHUNK], blocks[4 * CHUNK];
-    uint16_t    at[CHUNK];
-} word_source;
-
-static word_source *words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
-{
-    level_who(e, from);
-    word_source *s = RWS_NEW(&e->arena, word_source, 1);
-    s->e = e, s->level = from, s->ordinal = ordinal, s->first = s->end = 0;
-    return s;
-}
-
-static uint32_t particle_at(const level *l, uint32_t i, uint32_t k)
-{
-    return l->stride ? i * l->stride + k : l->who[l->who_start[i] + k];
-}
-
-/* Rows of neighbours: their blocks are whole, so the words need no sorting. */
-static const uint32_t *neighbour_words(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n)
-{
-    uint32_t k, d;
-    particle_counter(s->e, i * l->stride, &k, &d);
-    const uint32_t lane = k % 4, each = (lane + l->stride + 3) / 4;
-    if (each > CHUNK / 2) { /* a long row is its own window */
-        const uint32_t first = (k + from) / 4, n_blocks = (k + from + n + 3) / 4 - first;
-        for (uint32_t b = 0; b < n_blocks; b++) s->k[b] = first + b, s->datum[b] = d;
-        rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->words);
-        return s->words + (k + from) % 4;
-    }
-    if (i < s->first || i >= s->end) {
-        uint32_t n_blocks = 0;
-        s->first = s->end = i;
-        for (; s->end < l->n_rows && n_blocks + each <= CHUNK; s->end++)
-            for (uint32_t b = 0; b < each; b++, n_blocks++)
-                s->k[n_blocks] = k / 4 + b, s->datum[n_blocks] = d + s->end - i;
-        rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->words);
-    }
-    return s->words + 4 * (size_t)(i - s->first) * each + lane + from;
-}
-
-/* Adds particles from … from + n - 1 of row i to the blocks to be drawn. */
-static uint32_t words_note(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n, uint32_t n_words,
-                           uint32_t n_blocks)
-{
-    for (uint32_t j = 0; j < n; j++) {
-        uint32_t k, d;
-        particle_counter(s->e, particle_at(l, i, from + j), &k, &d);
-        if (!n_blocks || s->k[n_blocks - 1] != k / 4 || s->datum[n_blocks - 1] != d)
-            s->k[n_blocks] = k / 4, s->datum[n_blocks] = d, n_blocks++;
-        s->at[n_words + j] = (uint16_t)(4 * (n_blocks - 1) + k % 4);
-    }
-    return n_blocks;
-}
-
-static void words_draw(word_source *s, uint32_t n_words, uint32_t n_blocks)
-{
-    rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->blocks);
-    for (uint32_t j = 0; j < n_words; j++) s->words[j] = s->blocks[s->at[j]];
-}
-
-/* Words of particles from … from + n - 1 of row i; n is at most CHUNK. */
-static const uint32_t *row_words(word_source *s, uint32_t i, uint32_t from, uint32_t n)
-{
-    const level *l = &s->e->levels[s->level];
-    if (l->stride) return neighbour_words(s, l, i, from, n);
-    if (l->count[i] > CHUNK / 4) {
-        words_draw(s, n, words_note(s, l, i, from, n, 0, 0));
-        s->first = s->end = 0;
-        return s->words;
-    }
-    if (i < s->first || i >= s->end) {
-        uint32_t n_words = 0, n_blocks = 0;
-        s->first = s->end = i;
-        while (s->end < l->n_rows && n_words + l->count[s->end] <= CHUNK) {
-            const uint32_t row = s->end++;
-            s->start[row - i] = n_words;
-            n_blocks = words_note(s, l, row, 0, l->count[row], n_words, n_blocks);
-            n_words += l->count[row];
+    const uint32_t *who = level_who(e, e->levels[to].parent);
+    const level    *p = &e->levels[e->levels[to].parent];
+    level          *l = &e->levels[to];
+    uint32_t       *start = RWS_NEW(&e->arena, uint32_t, l->n_rows);
+    if (p->stride) {
+        uint32_t n = 0, at = 0;
+        for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
+        uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n);
+        for (uint32_t i = 0; i < l->n_rows; i++) {
+            start[i] = at;
+            for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = l->up[i] * p->stride + k;
         }
-        words_draw(s, n_words, n_blocks);
+        who = ids;
+    } else {
+        for (uint32_t i = 0; i < l->n_rows; i++) start[i] = p->who_start[l->up[i]];
     }
-    return s->words + s->start[i - s->first] + from;
+    l->who_start = start;
+    return l->who = who;
 }
 
 /* Lists the particles of a drawn level by drawing again: a counter gives the same number twice. */
@@ -181,26 +152,7 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
 {
     if (e->levels[to].who || e->levels[to].stride) return e->levels[to].who;
     const draw_record *d = e->levels[to].draw;
-    if (!d) { /* a subset of the parent's rows */
-        const uint32_t *who = level_who(e, e->levels[to].parent);
-        const level    *p = &e->levels[e->levels[to].parent];
-        level          *l = &e->levels[to];
-        uint32_t       *start = RWS_NEW(&e->arena, uint32_t, l->n_rows);
-        if (p->stride) {
-            uint32_t n = 0, at = 0;
-            for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
-            uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n);
-            for (uint32_t i = 0; i < l->n_rows; i++) {
-                start[i] = at;
-                for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = l->up[i] * p->stride + k;
-            }
-            who = ids;
-        } else {
-            for (uint32_t i = 0; i < l->n_rows; i++) start[i] = p->who_start[l->up[i]];
-        }
-        l->who_start = start;
-        return l->who = who;
-    }
+    if (!d) return list_subset(e, to);
     word_source *source = words_new(e, d->parent, d->ordinal);
     level       *l = &e->levels[to];
     const level *p = &e->levels[d->parent];
@@ -209,20 +161,49 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
     for (uint32_t i = 0; i < l->n_rows; i++) start[i] = fill[i] = n, n += l->count[i];
     uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n), *row_of = RWS_NEW(&e->arena, uint32_t, d->n_categories);
     for (uint32_t i = 0; i < p->n_rows; i++) {
+        const int32_t *threshold = d->threshold + (size_t)i * (size_t)d->n_categories;
         const uint32_t end = i + 1 < p->n_rows ? d->child[i + 1] : l->n_rows;
+        if (end - d->child[i] == 1) { /* all of them */
+            for (uint32_t k = 0; k < p->count[i]; k++) ids[fill[d->child[i]]++] = particle_at(p, i, k);
+            continue;
+        }
         for (uint32_t r = d->child[i]; r < end; r++) row_of[d->category[r]] = r;
-        for (uint32_t from = 0; from < p->count[i]; from += CHUNK) {
-            const uint32_t  m = p->count[i] - from < CHUNK ? p->count[i] - from : CHUNK;
-            const uint32_t *words = row_words(source, i, from, m);
+        for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
+            const uint32_t m = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
+            const int16_t *half = words_row(source, i, from, m);
             for (uint32_t j = 0; j < m; j++) {
-                uint32_t c = category_of(d->threshold + (size_t)i * (size_t)d->n_categories, d->n_categories,
-                                         (int32_t)(words[j] >> 2));
+                const int32_t  low = (int32_t)((uint32_t)(half[j] + 32768) << LOW);
+                const uint32_t first = category_of(threshold, d->n_categories, low);
+                uint32_t       c = category_of(threshold, d->n_categories, low | ((1 << LOW) - 1));
+                if (c != first) c = category_of(threshold, d->n_categories, all_bits(source, half[j], i, from + j));
                 ids[fill[row_of[c]]++] = particle_at(p, i, from + j);
             }
         }
     }
     l->who_start = start;
     return l->who = ids;
+}
+
+/* Rows of probabilities as thresholds, a row for each row of the group's level. */
+static const int32_t *make_thresholds(rws_run *r, const node *n)
+{
+    rws_engine    *e = r->e;
+    const size_t   C = (size_t)n->dim;
+    const uint32_t rows = e->levels[r->level].n_rows, *map = level_map(e, r->level, n->level);
+    const float   *p = n->saved;
+    if (!p) {
+        const size_t size = (size_t)e->levels[n->level].n_rows * C;
+        float       *exps = RWS_NEW(&e->arena, float, size);
+        rws_function_apply(RWS_EXP, size, n->value, exps);
+        p = exps;
+    }
+    int32_t *threshold = RWS_NEW(&e->arena, int32_t, rows * C);
+    char     text[160];
+    for (uint32_t i = 0; i < rows; i++)
+        if (!make_row(p + (map ? map[i] : i) * C, (int)C, threshold + i * C))
+            run_fail(r, RWS_BROKEN, "The probabilities at site %s are not a distribution (NaN or all impossible).",
+                     site_text(e, r->site, r->site_visit, text));
+    return threshold;
 }
 
 rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
@@ -232,51 +213,44 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     const uint32_t from = r->level, ordinal = r->ordinal++;
     const node    *n = &e->nodes[log_probabilities.id];
     const int      C = n->dim;
-    const uint32_t rows = e->levels[from].n_rows;
-    const float   *p = n->saved;
-    if (!p) {
-        const size_t size = (size_t)e->levels[n->level].n_rows * (size_t)C;
-        float       *exps = RWS_NEW(&e->arena, float, size);
-        rws_function_apply(RWS_EXP, size, n->value, exps);
-        p = exps;
-    }
-    int32_t *threshold = RWS_NEW(&e->arena, int32_t, (size_t)rows * (size_t)C);
-    char     text[160];
-    if (!make_thresholds(p, level_map(e, from, n->level), rows, C, threshold))
-        run_fail(r, RWS_BROKEN, "The probabilities at site %s are not a distribution (NaN or all impossible).",
-                 site_text(e, r->site, r->site_visit, text));
+    const int32_t *threshold = make_thresholds(r, n);
+    word_source   *source = words_new(e, from, ordinal);
+    const level   *l = &e->levels[from];
+    const uint32_t rows = l->n_rows;
 
-    word_source *source = words_new(e, from, ordinal);
-    const level *l = &e->levels[from];
-    if (l->single) { /* nothing to share: the index is one more number per row */
-        float *value = RWS_NEW(&e->arena, float, rows);
-        for (uint32_t i = 0; i < rows; i++)
-            value[i] =
-                (float)category_of(threshold + (size_t)i * (size_t)C, C, (int32_t)(row_words(source, i, 0, 1)[0] >> 2));
-        return (rws_var){node_leaf(e, from, 1, value)};
-    }
     uint32_t most = 0;
     for (uint32_t i = 0; i < rows; i++) most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
-    uint32_t *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
-    uint32_t *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
-    int32_t  *reached = RWS_NEW(&e->arena, int32_t, C);
-    uint32_t  n_rows = 0;
-    bool      single = true;
+    uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
+    uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
+    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
+    comparison m = {.C = C};
+    m.upper = RWS_NEW(&e->arena, int16_t, C);
+    m.reached = RWS_NEW(&e->arena, int16_t, C);
+    m.equal = RWS_NEW(&e->arena, int16_t, C);
+    bool single = true;
     for (uint32_t i = 0; i < rows; i++) {
-        memset(reached, 0, (size_t)C * sizeof *reached);
-        for (uint32_t at = 0; at < l->count[i]; at += CHUNK) {
-            const uint32_t m = l->count[i] - at < CHUNK ? l->count[i] - at : CHUNK;
-            count_reached(threshold + (size_t)i * (size_t)C, C, row_words(source, i, at, m), m, reached);
-        }
         child[i] = n_rows;
-        int32_t left = (int32_t)l->count[i]; /* particles of this category or a later one */
+        for (int c = 0; c < C; c++) reached[c] = 0;
+        for (uint32_t at = 0; at < l->count[i]; at += WORDS_CHUNK) {
+            const uint32_t part = l->count[i] - at < WORDS_CHUNK ? l->count[i] - at : WORDS_CHUNK;
+            const int16_t *half = words_row(source, i, at, part);
+            compare_begin(&m, threshold + (size_t)i * (size_t)C);
+            compare(&m, half, part);
+            if (any(m.equal, C)) compare_rest(&m, source, half, i, at, part);
+            for (int c = 0; c < C; c++) reached[c] += (uint32_t)m.reached[c];
+        }
+        uint32_t left = l->count[i]; /* particles of this category or a later one */
         for (uint32_t c = 0; left; left = reached[c++]) {
-            const uint32_t here = (uint32_t)(left - reached[c]);
+            const uint32_t here = left - reached[c];
             if (!here) continue;
             up[n_rows] = i, count[n_rows] = here, category[n_rows++] = c;
             single &= here == 1;
         }
     }
+    float *value = RWS_NEW(&e->arena, float, n_rows);
+    for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)category[i];
+    if (l->single) return (rws_var){node_leaf(e, from, 1, value)}; /* nothing was shared: one more number per row */
+
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, category};
     const uint32_t to = level_new(e, from, n_rows);
@@ -285,8 +259,6 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     e->levels[to].draw = d;
     e->levels[to].single = single;
     r->level = to;
-    float *value = RWS_NEW(&e->arena, float, n_rows);
-    for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)category[i];
     return (rws_var){node_leaf(e, to, 1, value)};
 }
 

@@ -31,39 +31,56 @@ typedef struct {
     int          k;
 } tile;
 
-/* R rows by V vectors of a type; R and V are constants wherever this is inlined, so everything is unrolled. */
-#define TILE(name, vector, width)                                                                                  \
-    static inline __attribute__((always_inline)) void name(const tile *t, const int R, const int V)                \
-    {                                                                                                              \
-        vector sum[4][2];                                                                                          \
-        for (int i = 0; i < R; i++)                                                                                \
-            for (int v = 0; v < V; v++)                                                                            \
-                sum[i][v] = t->from ? *(const vector *)(t->from + (size_t)i * t->ldf + v * width) : (vector){0};   \
-        for (int p = 0; p < t->k; p++) {                                                                           \
-            const float *b = t->b + (size_t)p * t->ldb, *a = t->a + (size_t)p * t->step;                           \
-            for (int i = 0; i < R; i++)                                                                            \
-                for (int v = 0; v < V; v++) sum[i][v] += a[(size_t)i * t->row] * *(const vector *)(b + v * width); \
-        }                                                                                                          \
-        for (int i = 0; i < R; i++)                                                                                \
-            for (int v = 0; v < V; v++) *(vector *)(t->c + (size_t)i * t->ldc + v * width) = sum[i][v];            \
+/* R rows by `wide` vectors of 8 and `narrow` of 4; constants wherever this is inlined, so everything is unrolled. */
+static inline __attribute__((always_inline)) void multiply(const tile t, const int R, const int wide, const int narrow)
+{
+    v8           sum[4][3];
+    v4           rest[4];
+    const float *a = t.a, *b = t.b;
+    for (int i = 0; i < R; i++) {
+        const float *from = t.from + (size_t)i * t.ldf;
+        for (int v = 0; v < wide; v++) sum[i][v] = t.from ? *(const v8 *)(from + 8 * v) : (v8){0};
+        if (narrow) rest[i] = t.from ? *(const v4 *)(from + 8 * wide) : (v4){0};
     }
+    for (int p = t.k; p > 0; p--, a += t.step, b += t.ldb)
+        for (int i = 0; i < R; i++) {
+            const float x = a[(size_t)i * t.row];
+            for (int v = 0; v < wide; v++) sum[i][v] += x * *(const v8 *)(b + 8 * v);
+            if (narrow) rest[i] += x * *(const v4 *)(b + 8 * wide);
+        }
+    for (int i = 0; i < R; i++) {
+        float *to = t.c + (size_t)i * t.ldc;
+        for (int v = 0; v < wide; v++) *(v8 *)(to + 8 * v) = sum[i][v];
+        if (narrow) *(v4 *)(to + 8 * wide) = rest[i];
+    }
+}
 
-TILE(tile8, v8, 8)
-TILE(tile4, v4, 4)
-TILE(tile1, float, 1)
+/* A single column. */
+static inline __attribute__((always_inline)) void multiply_one(const tile t, const int R)
+{
+    float        sum[4];
+    const float *a = t.a, *b = t.b;
+    for (int i = 0; i < R; i++) sum[i] = t.from ? t.from[(size_t)i * t.ldf] : 0;
+    for (int p = t.k; p > 0; p--, a += t.step, b += t.ldb)
+        for (int i = 0; i < R; i++) sum[i] += a[(size_t)i * t.row] * b[0];
+    for (int i = 0; i < R; i++) t.c[(size_t)i * t.ldc] = sum[i];
+}
 
 /* All columns of R rows. */
 static inline __attribute__((always_inline)) void strip(const tile *all, const int R, int n)
 {
     tile t = *all;
     for (int j = 0, width; j < n; j += width) {
+        const int left = n - j;
         t.b = all->b + j, t.c = all->c + j;
         if (all->from) t.from = all->from + j;
-        width = n - j >= 16 ? 16 : n - j >= 8 ? 8 : n - j >= 4 ? 4 : 1;
-        if (width == 16) tile8(&t, R, 2);
-        else if (width == 8) tile8(&t, R, 1);
-        else if (width == 4) tile4(&t, R, 1);
-        else tile1(&t, R, 1);
+        if (left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
+        else if (left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
+        else if (left >= 16) multiply(t, R, 2, 0), width = 16;
+        else if (left >= 12) multiply(t, R, 1, 1), width = 12;
+        else if (left >= 8) multiply(t, R, 1, 0), width = 8;
+        else if (left >= 4) multiply(t, R, 0, 1), width = 4;
+        else multiply_one(t, R), width = 1;
     }
 }
 

@@ -254,27 +254,39 @@ static void sum_backward(rws_call *c)
 
 /* ---- log_softmax: keeps the probabilities, which draws and backward both need */
 
-/* Largest and total of a row; eight running results, so that additions do not wait for each other. */
-static float row_max(const float *x, size_t n)
+/* Largest and total of a row, four numbers at a time. */
+typedef float   v4 __attribute__((vector_size(16), aligned(4)));
+typedef int32_t i4 __attribute__((vector_size(16), aligned(4)));
+
+static inline v4 larger(v4 a, v4 b)
 {
-    float m[8], top;
-    for (int k = 0; k < 8; k++) m[k] = x[0];
+    const i4 first = a > b;
+    return (v4)(((i4)a & first) | ((i4)b & ~first));
+}
+
+static inline float row_max(const float *x, size_t n)
+{
+    float  top = x[0];
     size_t j = 0;
-    for (; j + 8 <= n; j += 8)
-        for (size_t k = 0; k < 8; k++) m[k] = x[j + k] > m[k] ? x[j + k] : m[k];
-    for (top = m[0]; j < n; j++) top = x[j] > top ? x[j] : top;
-    for (int k = 1; k < 8; k++) top = m[k] > top ? m[k] : top;
+    if (n >= 4) {
+        v4 m = *(const v4 *)x;
+        for (j = 4; j + 4 <= n; j += 4) m = larger(*(const v4 *)(x + j), m);
+        m = larger(m, __builtin_shufflevector(m, m, 2, 3, 0, 1));
+        top = m[0] > m[1] ? m[0] : m[1];
+    }
+    for (; j < n; j++) top = x[j] > top ? x[j] : top;
     return top;
 }
 
-static float row_sum(const float *x, size_t n)
+static inline float row_sum(const float *x, size_t n)
 {
-    float  s[8] = {0};
+    v4     s = {0};
     size_t j = 0;
-    for (; j + 8 <= n; j += 8)
-        for (size_t k = 0; k < 8; k++) s[k] += x[j + k];
-    for (size_t k = 0; j < n; j++, k++) s[k] += x[j];
-    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+    for (; j + 4 <= n; j += 4) s += *(const v4 *)(x + j);
+    s += __builtin_shufflevector(s, s, 2, 3, 0, 1);
+    float total = s[0] + s[1];
+    for (; j < n; j++) total += x[j];
+    return total;
 }
 
 static void log_softmax_forward(rws_call *c)
@@ -301,15 +313,17 @@ static void log_softmax_forward(rws_call *c)
 static void log_softmax_backward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim;
-    float       *g = rws_call_open(c, 0, c->dim);
+    bool         fresh;
+    float       *g = rws_call_claim(c, 0, c->dim, &fresh);
     if (!g) return;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *gy = c->gout + r * dim, *p = c->saved + r * dim;
-        float        total = 0;
-#pragma omp simd reduction(+ : total)
-        for (size_t j = 0; j < dim; j++) total += gy[j];
-#pragma omp simd
-        for (size_t j = 0; j < dim; j++) g[r * dim + j] += gy[j] - p[j] * total;
+        const float *restrict gy = c->gout + r * dim, *restrict p = c->saved + r * dim;
+        float *restrict to = g + r * dim;
+        const float total = row_sum(gy, dim);
+        if (fresh)
+            for (size_t j = 0; j < dim; j++) to[j] = gy[j] - p[j] * total;
+        else
+            for (size_t j = 0; j < dim; j++) to[j] += gy[j] - p[j] * total;
     }
     rws_call_close(c, 0, c->dim, g);
 }

@@ -1,0 +1,100 @@
+#include "engine/words.h"
+
+#include <string.h>
+
+void particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum)
+{
+    const uint32_t K = (uint32_t)e->pass.n_particles;
+    *datum = e->pass.first_datum + id / K;
+    *k = e->pass.first_particle + id % K;
+}
+
+uint32_t particle_at(const level *l, uint32_t i, uint32_t k)
+{
+    return l->stride ? i * l->stride + k : l->who[l->who_start[i] + k];
+}
+
+word_source *words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
+{
+    level_who(e, from);
+    word_source *s = RWS_NEW(&e->arena, word_source, 1);
+    s->e = e, s->level = from, s->ordinal = ordinal, s->first = s->end = 0;
+    return s;
+}
+
+uint32_t words_rest(const word_source *s, uint32_t i, uint32_t particle)
+{
+    uint32_t k, datum, block[4];
+    particle_counter(s->e, particle_at(&s->e->levels[s->level], i, particle), &k, &datum);
+    rws_rng_blocks(s->e->pass.key, 1, &k, &datum, s->ordinal, 1u << 30, block);
+    return block[0] & 0x3fff;
+}
+
+/* Rows of neighbours: their blocks are whole, so the halves need no sorting. */
+static const int16_t *neighbours(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n)
+{
+    uint32_t k, d;
+    particle_counter(s->e, i * l->stride, &k, &d);
+    const uint32_t lane = k % 8, each = (lane + l->stride + 7) / 8;
+    if (8 * each > WORDS_CHUNK / 2) { /* a long row is by itself */
+        const uint32_t first = (k + from) / 8, n_blocks = (k + from + n + 7) / 8 - first;
+        for (uint32_t b = 0; b < n_blocks; b++) s->k[b] = first + b, s->datum[b] = d;
+        rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
+        memcpy(s->half, s->block, n_blocks * 16);
+        return s->half + (k + from) % 8;
+    }
+    if (i < s->first || i >= s->end) {
+        uint32_t n_blocks = 0;
+        s->first = s->end = i;
+        for (; s->end < l->n_rows && 8 * (n_blocks + each) <= WORDS_CHUNK; s->end++)
+            for (uint32_t b = 0; b < each; b++, n_blocks++)
+                s->k[n_blocks] = k / 8 + b, s->datum[n_blocks] = d + s->end - i;
+        rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
+        memcpy(s->half, s->block, n_blocks * 16);
+    }
+    return s->half + 8 * (size_t)(i - s->first) * each + lane + from;
+}
+
+/* Adds particles from … from + n - 1 of row i to the blocks to be drawn. */
+static uint32_t note(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n, uint32_t n_noted,
+                     uint32_t n_blocks)
+{
+    for (uint32_t j = 0; j < n; j++) {
+        uint32_t k, d;
+        particle_counter(s->e, particle_at(l, i, from + j), &k, &d);
+        if (!n_blocks || s->k[n_blocks - 1] != k / 8 || s->datum[n_blocks - 1] != d)
+            s->k[n_blocks] = k / 8, s->datum[n_blocks] = d, n_blocks++;
+        s->at[n_noted + j] = (uint16_t)(8 * (n_blocks - 1) + k % 8);
+    }
+    return n_blocks;
+}
+
+static void draw_noted(word_source *s, uint32_t n_noted, uint32_t n_blocks)
+{
+    rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
+    const char *bytes = (const char *)s->block;
+    for (uint32_t j = 0; j < n_noted; j++) memcpy(&s->half[j], bytes + 2 * (size_t)s->at[j], 2);
+}
+
+const int16_t *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
+{
+    const level *l = &s->e->levels[s->level];
+    if (l->stride) return neighbours(s, l, i, from, n);
+    if (l->count[i] > WORDS_CHUNK / 4) {
+        draw_noted(s, n, note(s, l, i, from, n, 0, 0));
+        s->first = s->end = 0;
+        return s->half;
+    }
+    if (i < s->first || i >= s->end) {
+        uint32_t n_noted = 0, n_blocks = 0;
+        s->first = s->end = i;
+        while (s->end < l->n_rows && n_noted + l->count[s->end] <= WORDS_CHUNK) {
+            const uint32_t row = s->end++;
+            s->start[row - i] = n_noted;
+            n_blocks = note(s, l, row, 0, l->count[row], n_noted, n_blocks);
+            n_noted += l->count[row];
+        }
+        draw_noted(s, n_noted, n_blocks);
+    }
+    return s->half + s->start[i - s->first] + from;
+}

@@ -1,0 +1,36 @@
+/* words.h - the random bits of particles, drawn for many at a time; included by draw.c and level.c only.
+ *
+ * A draw of a choice needs 16 bits of its particle, and 14 more if those do not decide. The first are halves of words:
+ * counter (particle / 8, datum, ordinal, 0) holds those of eight neighbours; the rest is at (particle, datum, ordinal, 2^30).
+ */
+#ifndef RWS_ENGINE_WORDS_H
+#define RWS_ENGINE_WORDS_H
+
+#include "engine/internal.h"
+
+#define WORDS_CHUNK 4096 /* particles at a time, at most */
+
+typedef struct {
+    rws_engine *e;
+    uint32_t    level, ordinal;
+    uint32_t    first, end; /* rows whose bits are at hand */
+    uint32_t    start[WORDS_CHUNK];
+    int16_t     half[WORDS_CHUNK + 16];
+    uint16_t    at[WORDS_CHUNK];
+    uint32_t    k[WORDS_CHUNK], datum[WORDS_CHUNK], block[4 * WORDS_CHUNK];
+} word_source;
+
+/* Of the particles of a level, at their draw number `ordinal`; lives until the pass ends. */
+word_source *words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
+
+/* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */
+const int16_t *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
+
+/* The other 14 bits of particle k of row i. */
+uint32_t words_rest(const word_source *s, uint32_t i, uint32_t k);
+
+/* The number of a particle in its pass, and its counters. */
+uint32_t particle_at(const level *l, uint32_t i, uint32_t k);
+void     particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum);
+
+#endif
