@@ -54,6 +54,14 @@ typedef struct {
     int            C;
 } comparison;
 
+static comparison compare_new(rws_engine *e, int C)
+{
+    return (comparison){.C = C,
+                        .upper = RWS_NEW(&e->arena, int16_t, C),
+                        .reached = RWS_NEW(&e->arena, int16_t, C),
+                        .equal = RWS_NEW(&e->arena, int16_t, C)};
+}
+
 static void compare_begin(comparison *m, const int32_t *full)
 {
     m->full = full;
@@ -117,11 +125,19 @@ static bool any(const int16_t *x, int n)
     return all != 0;
 }
 
-static uint32_t category_of(const int32_t *t, int C, int32_t u)
+/* The category of one particle. */
+static uint32_t category_of(const comparison *m, const word_source *s, int16_t half, uint32_t i, uint32_t k)
 {
-    uint32_t c = 0;
-    for (int j = 0; j < C; j++) c += u >= t[j];
-    return c;
+    int16_t above = 0, at = 0;
+    for (int c = 0; c < m->C; c++) {
+        above = (int16_t)(above + (half > m->upper[c]));
+        at |= (int16_t)(half == m->upper[c]);
+    }
+    if (!at) return (uint32_t)above;
+    const int32_t u = all_bits(s, half, i, k);
+    uint32_t      reached = 0;
+    for (int c = 0; c < m->C; c++) reached += u >= m->full[c];
+    return reached;
 }
 
 /* A subset of the parent's rows has the parent's particles in them. */
@@ -159,7 +175,8 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
     uint32_t    *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), *fill = RWS_NEW(&e->arena, uint32_t, l->n_rows);
     uint32_t     n = 0;
     for (uint32_t i = 0; i < l->n_rows; i++) start[i] = fill[i] = n, n += l->count[i];
-    uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n), *row_of = RWS_NEW(&e->arena, uint32_t, d->n_categories);
+    uint32_t  *ids = RWS_NEW(&e->arena, uint32_t, n), *row_of = RWS_NEW(&e->arena, uint32_t, d->n_categories);
+    comparison m = compare_new(e, d->n_categories);
     for (uint32_t i = 0; i < p->n_rows; i++) {
         const int32_t *threshold = d->threshold + (size_t)i * (size_t)d->n_categories;
         const uint32_t end = i + 1 < p->n_rows ? d->child[i + 1] : l->n_rows;
@@ -168,16 +185,12 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
             continue;
         }
         for (uint32_t r = d->child[i]; r < end; r++) row_of[d->category[r]] = r;
+        compare_begin(&m, threshold);
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
-            const uint32_t m = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
-            const int16_t *half = words_row(source, i, from, m);
-            for (uint32_t j = 0; j < m; j++) {
-                const int32_t  low = (int32_t)((uint32_t)(half[j] + 32768) << LOW);
-                const uint32_t first = category_of(threshold, d->n_categories, low);
-                uint32_t       c = category_of(threshold, d->n_categories, low | ((1 << LOW) - 1));
-                if (c != first) c = category_of(threshold, d->n_categories, all_bits(source, half[j], i, from + j));
-                ids[fill[row_of[c]]++] = particle_at(p, i, from + j);
-            }
+            const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
+            const int16_t *half = words_row(source, i, from, part);
+            for (uint32_t j = 0; j < part; j++)
+                ids[fill[row_of[category_of(&m, source, half[j], i, from + j)]]++] = particle_at(p, i, from + j);
         }
     }
     l->who_start = start;
@@ -223,10 +236,7 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
     uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
     uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
-    comparison m = {.C = C};
-    m.upper = RWS_NEW(&e->arena, int16_t, C);
-    m.reached = RWS_NEW(&e->arena, int16_t, C);
-    m.equal = RWS_NEW(&e->arena, int16_t, C);
+    comparison m = compare_new(e, C);
     bool single = true;
     for (uint32_t i = 0; i < rows; i++) {
         child[i] = n_rows;

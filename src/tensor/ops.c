@@ -289,25 +289,53 @@ static inline float row_sum(const float *x, size_t n)
     return total;
 }
 
+/* out = x + shift; x *= scale; to = or += g - p * total: short rows, so no loop may have much of a preamble. */
+static inline void row_shift(const float *x, size_t n, float shift, float *out)
+{
+    size_t j = 0;
+    for (; j + 4 <= n; j += 4) *(v4 *)(out + j) = *(const v4 *)(x + j) + shift;
+    for (; j < n; j++) out[j] = x[j] + shift;
+}
+
+static inline void row_scale(float *x, size_t n, float scale)
+{
+    size_t j = 0;
+    for (; j + 4 <= n; j += 4) *(v4 *)(x + j) *= scale;
+    for (; j < n; j++) x[j] *= scale;
+}
+
+static inline void row_give(const float *g, const float *p, size_t n, float total, bool fresh, float *to)
+{
+    size_t j = 0;
+    for (; j + 4 <= n; j += 4) {
+        const v4 y = *(const v4 *)(g + j) - *(const v4 *)(p + j) * total;
+        *(v4 *)(to + j) = fresh ? y : *(const v4 *)(to + j) + y;
+    }
+    for (; j < n; j++) to[j] = g[j] - p[j] * total + (fresh ? 0 : to[j]);
+}
+
+/* p = softmax of rows of x; their log-sum-exp is top + log_total. shifted = x - top, and may be p. A row that is all
+ * impossible has p = NaN. */
+static void softmax(const float *x, size_t n, size_t dim, float *shifted, float *p, float *top, float *log_total)
+{
+    for (size_t r = 0; r < n; r++) {
+        top[r] = row_max(x + r * dim, dim);
+        row_shift(x + r * dim, dim, -top[r], shifted + r * dim);
+    }
+    EACH(n * dim, p[i] = expf(shifted[i]));
+    for (size_t r = 0; r < n; r++) {
+        log_total[r] = row_sum(p + r * dim, dim);
+        row_scale(p + r * dim, dim, 1 / log_total[r]);
+    }
+    EACH(n, log_total[i] = logf(log_total[i]));
+}
+
 static void log_softmax_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    const float *x = rws_call_input(c, 0, c->dim);
-    float       *total = RWS_NEW(c->arena, float, n), *log_total = RWS_NEW(c->arena, float, n);
-    for (size_t r = 0; r < n; r++) {
-        const float *restrict in = x + r * dim;
-        float *restrict out = c->out + r * dim;
-        const float top = row_max(in, dim); /* all impossible: -inf - -inf is NaN, which the site reports */
-        for (size_t j = 0; j < dim; j++) out[j] = in[j] - top;
-    }
-    EACH(n * dim, c->saved[i] = expf(c->out[i]));
-    for (size_t r = 0; r < n; r++) total[r] = row_sum(c->saved + r * dim, dim);
-    EACH(n, log_total[i] = logf(total[i]); total[i] = 1 / total[i]);
-    for (size_t r = 0; r < n; r++) {
-        float *restrict out = c->out + r * dim, *restrict p = c->saved + r * dim;
-        const float l = log_total[r], t = total[r];
-        for (size_t j = 0; j < dim; j++) out[j] -= l, p[j] *= t;
-    }
+    float       *top = RWS_NEW(c->arena, float, n), *log_total = RWS_NEW(c->arena, float, n);
+    softmax(rws_call_input(c, 0, c->dim), n, dim, c->out, c->saved, top, log_total);
+    for (size_t r = 0; r < n; r++) row_shift(c->out + r * dim, dim, -log_total[r], c->out + r * dim);
 }
 
 static void log_softmax_backward(rws_call *c)
@@ -317,42 +345,27 @@ static void log_softmax_backward(rws_call *c)
     float       *g = rws_call_claim(c, 0, c->dim, &fresh);
     if (!g) return;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *restrict gy = c->gout + r * dim, *restrict p = c->saved + r * dim;
-        float *restrict to = g + r * dim;
-        const float total = row_sum(gy, dim);
-        if (fresh)
-            for (size_t j = 0; j < dim; j++) to[j] = gy[j] - p[j] * total;
-        else
-            for (size_t j = 0; j < dim; j++) to[j] += gy[j] - p[j] * total;
+        const float *gy = c->gout + r * dim;
+        row_give(gy, c->saved + r * dim, dim, row_sum(gy, dim), fresh, g + r * dim);
     }
     rws_call_close(c, 0, c->dim, g);
 }
 
 /* ---- log_sum_exp, and its derivative along da: sum softmax(a) da */
 
-/* p = softmax of rows of x; log_total[r] = their log-sum-exp */
-static void softmax(const float *x, size_t n, size_t dim, float *p, float *log_total)
-{
-    for (size_t r = 0; r < n; r++) {
-        const float *restrict in = x + r * dim;
-        float *restrict out = p + r * dim;
-        log_total[r] = row_max(in, dim);
-        if (log_total[r] == -INFINITY) log_total[r] = 0; /* all impossible: the total is 0 and its log -inf */
-        for (size_t j = 0; j < dim; j++) out[j] = in[j] - log_total[r];
-    }
-    EACH(n * dim, p[i] = expf(p[i]));
-    for (size_t r = 0; r < n; r++) {
-        const float total = row_sum(p + r * dim, dim), scale = total > 0 ? 1 / total : 0;
-        float *restrict out = p + r * dim;
-        for (size_t j = 0; j < dim; j++) out[j] *= scale;
-        log_total[r] += logf(total);
-    }
-}
-
 static void log_sum_exp_forward(rws_call *c)
 {
     const int dim = c->in[0].dim;
-    softmax(rws_call_input(c, 0, dim), (size_t)c->n, (size_t)dim, c->saved, c->out);
+    const size_t n = (size_t)c->n, d = (size_t)dim;
+    float       *top = RWS_NEW(c->arena, float, n);
+    softmax(rws_call_input(c, 0, dim), n, d, c->saved, c->saved, top, c->out);
+    for (size_t r = 0; r < n; r++) {
+        if (top[r] == -INFINITY) { /* all impossible */
+            c->out[r] = 0;
+            memset(c->saved + r * d, 0, d * sizeof(float));
+        }
+        c->out[r] += top[r];
+    }
 }
 
 static void log_sum_exp_backward(rws_call *c)
@@ -373,7 +386,7 @@ static void softmax_dot_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
     const float *x = rws_call_input(c, 0, (int)dim), *dx = rws_call_input(c, 1, (int)dim);
-    softmax(x, n, dim, c->saved, c->out);
+    softmax(x, n, dim, c->saved, c->saved, RWS_NEW(c->arena, float, n), c->out);
     for (size_t r = 0; r < n; r++) {
         float total = 0;
 #pragma omp simd reduction(+ : total)
