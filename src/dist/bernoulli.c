@@ -10,10 +10,16 @@ static void prepare(rws_run *r, rws_var *p)
     p[0] = rws_record(r, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
 }
 
-static int one(const rws_run *r, const rws_var *p)
+static int one(rws_run *r, const rws_var *p)
 {
     (void)r, (void)p;
     return 1;
+}
+
+static int two(rws_run *r, const rws_var *p)
+{
+    (void)r, (void)p;
+    return 2;
 }
 
 static rws_var draw(rws_run *r, const rws_var *p, bool stop)
@@ -40,6 +46,7 @@ const rws_family rws_bernoulli_family = {
     .n_params = 1,
     .prepare = prepare,
     .size = one,
+    .choices = two,
     .dim = one,
     .draw = draw,
     .log_density = log_density,
@@ -48,7 +55,7 @@ const rws_family rws_bernoulli_family = {
 
 /* ---- as a vector */
 
-static int length(const rws_run *r, const rws_var *p)
+static int length(rws_run *r, const rws_var *p)
 {
     return rws_dim(r, p[0]);
 }
@@ -130,7 +137,8 @@ static void bernoulli_density_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++, x += dim, l += dim) {
         float total = 0;
 #pragma omp simd reduction(+ : total)
-        for (int j = 0; j < dim; j++) total += x[j] * l[j] - (l[j] > 0 ? l[j] : 0) - log1pf(expf(-fabsf(l[j])));
+        for (int j = 0; j < dim; j++)
+            total += (x[j] == 0 ? 0 : x[j] * l[j]) - (l[j] > 0 ? l[j] : 0) - log1pf(expf(-fabsf(l[j])));
         c->out[r] = total;
     }
 }

@@ -15,12 +15,12 @@ static void prepare(rws_run *r, rws_var *p)
     p[0] = rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(r, p[0]));
 }
 
-static int size(const rws_run *r, const rws_var *p)
+static int size(rws_run *r, const rws_var *p)
 {
     return rws_dim(r, p[0]);
 }
 
-static int one(const rws_run *r, const rws_var *p)
+static int one(rws_run *r, const rws_var *p)
 {
     (void)r, (void)p;
     return 1;
@@ -85,6 +85,7 @@ const rws_family rws_categorical_family = {
     .n_params = 1,
     .prepare = prepare,
     .size = size,
+    .choices = size,
     .dim = one,
     .draw = draw,
     .log_density = log_density,

@@ -8,10 +8,11 @@
 
 static void prepare(rws_run *r, rws_var *p)
 {
+    if (rws_dim(r, p[1]) != 1) rws_give_up(r, "rws_concrete takes one temperature, not %d.", rws_dim(r, p[1]));
     p[0] = rws_log_softmax(r, p[0]);
 }
 
-static int length(const rws_run *r, const rws_var *p)
+static int length(rws_run *r, const rws_var *p)
 {
     return rws_dim(r, p[0]);
 }
@@ -45,6 +46,10 @@ rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var 
 {
     rws_var v;
     if (rws_replayed(r, &v)) return v;
+    if (rws_dim(r, log_s) != rws_dim(r, log_pi) || rws_dim(r, temperature) != 1)
+        rws_give_up(
+            r, "rws_concrete_density takes two vectors of one length and one temperature, not %d, %d and %d numbers.",
+            rws_dim(r, log_s), rws_dim(r, log_pi), rws_dim(r, temperature));
     return rws_returns(r, log_density(r, log_s, (rws_var[]){log_pi, temperature}));
 }
 

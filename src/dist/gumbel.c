@@ -2,7 +2,7 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 
-static int length(const rws_run *r, const rws_var *p)
+static int length(rws_run *r, const rws_var *p)
 {
     return rws_dim(r, p[0]);
 }

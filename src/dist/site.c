@@ -6,9 +6,10 @@ const rws_family *const rws_families[] = {
     &rws_uniform_family,     &rws_gumbel_family,    &rws_concrete_family,         NULL,
 };
 
-int rws_dist_widest(const rws_run *r, const rws_var *p)
+int rws_dist_widest(rws_run *r, const rws_var *p)
 {
     const int a = rws_dim(r, p[0]), b = rws_dim(r, p[1]);
+    if (a != b && a != 1 && b != 1) rws_give_up(r, "A distribution has parameters of %d and %d numbers.", a, b);
     return a > b ? a : b;
 }
 
@@ -27,6 +28,7 @@ rws_var rws_site_visit(rws_run *r, const char *site, const rws_family *f, rws_va
     const int  size = f->size(r, p);
     const bool found = rws_site_find(r, site, f->name, size, f->dim(r, p), &value);
     const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
+    if (found && f->choices) rws_site_expect_choice(r, site, value, f->choices(r, p));
     if (!found) {
         if (defended && f->draw_defended) value = f->draw_defended(r, p, &log_defended);
         else value = f->draw(r, p, !pass->pathwise);

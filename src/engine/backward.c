@@ -96,13 +96,13 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
     }
 }
 
-/* Whether input s is all of another call's output, used once here, and has no gradient yet. */
+/* Whether input s is all of another call's output, which is used once here and has no gradient yet. */
 static bool is_whole(const rws_engine *e, const call *c, int s)
 {
     const node *n = &e->nodes[c->source[s]];
     if (n->param || c->c.in[s].row || e->calls[n->call].gradient || e->calls[n->call].c.n != c->c.n) return false;
     for (int i = 0; i < c->c.n_in; i++)
-        if (i != s && c->source[i] == c->source[s]) return false;
+        if (i != s && c->source[i] && c->source[i] != NONE && e->nodes[c->source[i]].call == n->call) return false;
     return true;
 }
 

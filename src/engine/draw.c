@@ -17,9 +17,17 @@
 #define BITS 30
 #define LOW 14 /* bits below the first 16 */
 
-typedef float    v4 __attribute__((vector_size(16), aligned(4)));
-typedef uint32_t u4 __attribute__((vector_size(16), aligned(4)));
-typedef int32_t  i4 __attribute__((vector_size(16), aligned(4)));
+#define LANES 16 /* thresholds compared at once; rows of them are padded to a multiple */
+
+typedef float    v4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t u4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t  i4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int16_t  h16 __attribute__((vector_size(32), may_alias));
+
+static int padded(int C)
+{
+    return (C + LANES - 1) / LANES * LANES;
+}
 
 /* Thresholds of a row: running sums of probabilities as integers, whose additions are exact in any order, so they never
  * fall and stay put where a probability is zero. False if the row is not a distribution. */
@@ -38,6 +46,7 @@ static bool make_row(const float *p, int C, int32_t *t)
     }
     uint32_t sum = carry[3];
     for (; c < C; c++) t[c] = (int32_t)(sum += (uint32_t)(int32_t)(p[c] * (float)(1 << BITS)));
+    for (; c < padded(C); c++) t[c] = 1 << BITS;
     if (sum < (uint32_t)(0.99 * (1 << BITS)) || sum > (uint32_t)(1.01 * (1 << BITS))) return false;
     /* what is left over by rounding belongs to the last category that can happen at all */
     for (c = C - 1; c >= 0; c--) {
@@ -47,58 +56,54 @@ static bool make_row(const float *p, int C, int32_t *t)
     return true;
 }
 
-/* A row of thresholds, ready to be compared with the upper halves of many particles. */
+/* A row of thresholds and what many particles were when compared with the upper halves of it. */
 typedef struct {
     const int32_t *full;
-    int16_t       *upper, *reached, *equal; /* C each */
-    int            C;
+    h16           *upper, *reached, *equal;
+    int            n; /* vectors in each */
 } comparison;
 
 static comparison compare_new(rws_engine *e, int C)
 {
-    return (comparison){.C = C,
-                        .upper = RWS_NEW(&e->arena, int16_t, C),
-                        .reached = RWS_NEW(&e->arena, int16_t, C),
-                        .equal = RWS_NEW(&e->arena, int16_t, C)};
+    const int n = padded(C) / LANES;
+    return (comparison){.n = n,
+                        .upper = RWS_NEW(&e->arena, h16, n),
+                        .reached = RWS_NEW(&e->arena, h16, n),
+                        .equal = RWS_NEW(&e->arena, h16, n)};
 }
 
 static void compare_begin(comparison *m, const int32_t *full)
 {
     m->full = full;
-    for (int c = 0; c < m->C; c++) {
-        const int32_t upper = full[c] >> LOW;
-        m->upper[c] = (int16_t)((upper < 65535 ? upper : 65535) - 32768);
+    for (int v = 0; v < m->n; v++) {
+        int16_t upper[LANES];
+        for (int c = 0; c < LANES; c++) {
+            const int32_t x = full[LANES * v + c] >> LOW;
+            upper[c] = (int16_t)((x < 65535 ? x : 65535) - 32768);
+        }
+        memcpy(&m->upper[v], upper, sizeof upper);
     }
-    memset(m->reached, 0, (size_t)m->C * sizeof *m->reached);
-    memset(m->equal, 0, (size_t)m->C * sizeof *m->equal);
 }
 
-/* reached[c] += particles above threshold c by their upper half; equal[c] |= whether one is just at it. n < 2^15. */
-static void compare(comparison *m, const int16_t *restrict half, uint32_t n)
+/* reached = particles above each threshold by their upper half; equal is not 0 where one is just at it. n < 2^15. */
+static bool compare(comparison *m, const int16_t *half, uint32_t n)
 {
-    const int C = m->C;
-    int16_t *restrict reached = m->reached, *restrict equal = m->equal;
-    const int16_t *restrict upper = m->upper;
-    if (n >= 64) {
-        for (int c = 0; c < C; c++) {
-            const int16_t t = upper[c];
-            int16_t       above = 0, at = 0;
-            for (uint32_t i = 0; i < n; i++) {
-                above = (int16_t)(above + (half[i] > t));
-                at |= (int16_t)(half[i] == t);
-            }
-            reached[c] = (int16_t)(reached[c] + above);
-            equal[c] |= at;
+    h16 any = {0};
+    for (int v = 0; v < m->n; v++) {
+        const h16 upper = m->upper[v];
+        h16       reached = {0}, equal = {0};
+        for (uint32_t i = 0; i < n; i++) {
+            reached -= half[i] > upper; /* a true lane is -1 */
+            equal |= half[i] == upper;
         }
-        return;
+        m->reached[v] = reached;
+        m->equal[v] = equal;
+        any |= equal;
     }
-    for (uint32_t i = 0; i < n; i++) {
-        const int16_t u = half[i];
-        for (int c = 0; c < C; c++) {
-            reached[c] = (int16_t)(reached[c] + (u > upper[c]));
-            equal[c] |= (int16_t)(u == upper[c]);
-        }
-    }
+    int16_t lanes[LANES], all = 0;
+    memcpy(lanes, &any, sizeof any);
+    for (int c = 0; c < LANES; c++) all |= lanes[c];
+    return all != 0;
 }
 
 static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t k)
@@ -110,34 +115,24 @@ static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t
 static void compare_rest(comparison *m, const word_source *s, const int16_t *half, uint32_t i, uint32_t from,
                          uint32_t n)
 {
-    for (int c = 0; c < m->C; c++) {
-        if (!m->equal[c]) continue;
-        for (uint32_t k = 0; k < n; k++)
-            if (half[k] == m->upper[c] && all_bits(s, half[k], i, from + k) >= m->full[c]) m->reached[c]++;
-    }
-    memset(m->equal, 0, (size_t)m->C * sizeof *m->equal);
+    for (int v = 0; v < m->n; v++)
+        for (int c = 0; c < LANES; c++) {
+            if (!m->equal[v][c]) continue;
+            for (uint32_t k = 0; k < n; k++)
+                if (half[k] == m->upper[v][c] && all_bits(s, half[k], i, from + k) >= m->full[LANES * v + c])
+                    m->reached[v][c]++;
+        }
 }
 
-static bool any(const int16_t *x, int n)
+/* The category of one particle: how many thresholds it reaches. */
+static uint32_t category_of(comparison *m, const word_source *s, const int16_t *half, uint32_t i, uint32_t k)
 {
-    int16_t all = 0;
-    for (int i = 0; i < n; i++) all |= x[i];
-    return all != 0;
-}
-
-/* The category of one particle. */
-static uint32_t category_of(const comparison *m, const word_source *s, int16_t half, uint32_t i, uint32_t k)
-{
-    int16_t above = 0, at = 0;
-    for (int c = 0; c < m->C; c++) {
-        above = (int16_t)(above + (half > m->upper[c]));
-        at |= (int16_t)(half == m->upper[c]);
-    }
-    if (!at) return (uint32_t)above;
-    const int32_t u = all_bits(s, half, i, k);
-    uint32_t      reached = 0;
-    for (int c = 0; c < m->C; c++) reached += u >= m->full[c];
-    return reached;
+    if (compare(m, half, 1)) compare_rest(m, s, half, i, k, 1);
+    h16 sum = {0};
+    for (int v = 0; v < m->n; v++) sum += m->reached[v];
+    uint32_t category = 0;
+    for (int c = 0; c < LANES; c++) category += (uint32_t)sum[c];
+    return category;
 }
 
 /* A subset of the parent's rows has the parent's particles in them. */
@@ -178,7 +173,7 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
     uint32_t  *ids = RWS_NEW(&e->arena, uint32_t, n), *row_of = RWS_NEW(&e->arena, uint32_t, d->n_categories);
     comparison m = compare_new(e, d->n_categories);
     for (uint32_t i = 0; i < p->n_rows; i++) {
-        const int32_t *threshold = d->threshold + (size_t)i * (size_t)d->n_categories;
+        const int32_t *threshold = d->threshold + (size_t)i * (size_t)padded(d->n_categories);
         const uint32_t end = i + 1 < p->n_rows ? d->child[i + 1] : l->n_rows;
         if (end - d->child[i] == 1) { /* all of them */
             for (uint32_t k = 0; k < p->count[i]; k++) ids[fill[d->child[i]]++] = particle_at(p, i, k);
@@ -190,7 +185,7 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
             const int16_t *half = words_row(source, i, from, part);
             for (uint32_t j = 0; j < part; j++)
-                ids[fill[row_of[category_of(&m, source, half[j], i, from + j)]]++] = particle_at(p, i, from + j);
+                ids[fill[row_of[category_of(&m, source, half + j, i, from + j)]]++] = particle_at(p, i, from + j);
         }
     }
     l->who_start = start;
@@ -210,10 +205,11 @@ static const int32_t *make_thresholds(rws_run *r, const node *n)
         rws_function_apply(RWS_EXP, size, n->value, exps);
         p = exps;
     }
-    int32_t *threshold = RWS_NEW(&e->arena, int32_t, rows * C);
-    char     text[160];
+    const size_t width = (size_t)padded(n->dim);
+    int32_t     *threshold = RWS_NEW(&e->arena, int32_t, rows * width);
+    char         text[160];
     for (uint32_t i = 0; i < rows; i++)
-        if (!make_row(p + (map ? map[i] : i) * C, (int)C, threshold + i * C))
+        if (!make_row(p + (map ? map[i] : i) * C, (int)C, threshold + i * width))
             run_fail(r, RWS_BROKEN, "The probabilities at site %s are not a distribution (NaN or all impossible).",
                      site_text(e, r->site, r->site_visit, text));
     return threshold;
@@ -235,19 +231,19 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     for (uint32_t i = 0; i < rows; i++) most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
     uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
     uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
-    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
+    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, padded(C)), n_rows = 0;
     comparison m = compare_new(e, C);
-    bool single = true;
+    bool       single = true;
     for (uint32_t i = 0; i < rows; i++) {
         child[i] = n_rows;
-        for (int c = 0; c < C; c++) reached[c] = 0;
+        compare_begin(&m, threshold + (size_t)i * (size_t)padded(C));
         for (uint32_t at = 0; at < l->count[i]; at += WORDS_CHUNK) {
             const uint32_t part = l->count[i] - at < WORDS_CHUNK ? l->count[i] - at : WORDS_CHUNK;
             const int16_t *half = words_row(source, i, at, part);
-            compare_begin(&m, threshold + (size_t)i * (size_t)C);
-            compare(&m, half, part);
-            if (any(m.equal, C)) compare_rest(&m, source, half, i, at, part);
-            for (int c = 0; c < C; c++) reached[c] += (uint32_t)m.reached[c];
+            if (compare(&m, half, part)) compare_rest(&m, source, half, i, at, part);
+            for (int v = 0; v < m.n; v++)
+                for (int c = 0; c < LANES; c++)
+                    reached[LANES * v + c] = (at ? reached[LANES * v + c] : 0) + (uint32_t)m.reached[v][c];
         }
         uint32_t left = l->count[i]; /* particles of this category or a later one */
         for (uint32_t c = 0; left; left = reached[c++]) {

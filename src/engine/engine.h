@@ -139,6 +139,9 @@ void rws_site_put(rws_run *r, const char *site, const char *family, int size, rw
 /* A program that scores the data by other means than their site says so. */
 void rws_run_fields_scored(rws_run *r);
 
+/* Stops with a sentence if the data hold anything but 0 … n - 1 at this site. Other sites are not looked at. */
+void rws_site_expect_choice(rws_run *r, const char *site, rws_var value, int n);
+
 typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_D, RWS_TERMS } rws_term;
 
 /* Whether the current side's log-density is wanted at all in this pass; and adds one to every particle here. */

@@ -156,6 +156,7 @@ static uint32_t moved(mover *v, uint32_t id)
 rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)
 {
     if (e->tangent != direction) {
+        for (uint32_t i = 0; i < e->n_nodes; i++) e->nodes[i].tangent = NONE;
         e->tangent = direction;
         float *transposed = RWS_NEW(&e->arena, float, e->params->transposed_size + 16);
         rws_params_transpose(e->params, groups, direction, transposed);

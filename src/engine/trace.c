@@ -90,6 +90,18 @@ bool rws_site_find(rws_run *r, const char *name, const char *family, int size, i
     return true;
 }
 
+void rws_site_expect_choice(rws_run *r, const char *site, rws_var value, int n)
+{
+    rws_engine *e = r->e;
+    const int   field = field_number(e, site);
+    if (field < 0 || e->pass.mode == RWS_SLEEP) return;
+    const node *data = &e->nodes[value.id];
+    for (uint32_t i = 0; i < e->levels[data->level].n_rows; i++)
+        if (!(data->value[i] >= 0 && data->value[i] < (float)n && data->value[i] == (float)(int)data->value[i]))
+            run_fail(r, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
+                     (double)data->value[i], site, n - 1);
+}
+
 void rws_site_put(rws_run *r, const char *name, const char *family, int size, rws_var value)
 {
     rws_engine *e = r->e;

@@ -69,6 +69,7 @@ rws_var rws_argmax(rws_run *r, rws_var a)
 
 rws_var rws_onehot(rws_run *r, rws_var index, int n)
 {
+    if (rws_dim(r, index) != 1) rws_give_up(r, "rws_onehot takes one index, not %d.", rws_dim(r, index));
     return unary(r, &rws_op_onehot, (rws_op_args){0}, index, n);
 }
 

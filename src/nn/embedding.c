@@ -8,7 +8,7 @@ rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, 
     char       full[140];
     rws_layer *l = rws_setup_alloc(s, sizeof *l);
     snprintf(full, sizeof full, "%s.weight", name);
-    *l = (rws_layer){.kind = RWS_LAYER_EMBEDDING, .name = name, .n_in = n_words, .n_out = dim};
+    *l = (rws_layer){.kind = RWS_LAYER_EMBEDDING, .name = rws_layer_name(s, name), .n_in = n_words, .n_out = dim};
     l->w = rws_setup_param_scaled(s, group, full, n_words, dim, RWS_UNIFORM, dim);
     return l;
 }
@@ -18,5 +18,6 @@ rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index)
     rws_var v;
     if (rws_replayed(r, &v)) return v;
     rws_layer_expect(r, l, RWS_LAYER_EMBEDDING, "rws_embedding");
+    if (rws_dim(r, index) != 1) rws_give_up(r, "rws_embedding takes one index, not %d.", rws_dim(r, index));
     return rws_returns(r, rws_record(r, &rws_op_embed, (rws_op_args){.w = l->w, .k = 1}, &index, 1, l->n_out));
 }

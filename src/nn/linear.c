@@ -10,13 +10,17 @@ void rws_layer_expect(rws_run *r, const rws_layer *l, rws_layer_kind kind, const
         rws_give_up(r, "%s was given a layer of another kind (\"%s\").", function, l ? l->name : "NULL");
 }
 
+const char *rws_layer_name(rws_setup *s, const char *name)
+{
+    return strcpy(rws_setup_alloc(s, strlen(name) + 1), name);
+}
+
 static rws_layer *linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
                              int n_in, int n_out, rws_init init, int scale)
 {
     char       full[160];
     rws_layer *l = rws_setup_alloc(s, sizeof *l);
-    char      *own = rws_setup_alloc(s, strlen(name) + 1);
-    *l = (rws_layer){.kind = RWS_LAYER_LINEAR, .name = strcpy(own, name), .n_in = n_in, .n_out = n_out};
+    *l = (rws_layer){.kind = RWS_LAYER_LINEAR, .name = rws_layer_name(s, name), .n_in = n_in, .n_out = n_out};
     snprintf(full, sizeof full, "%s.%s", name, weight);
     l->w = rws_setup_param_scaled(s, group, full, n_out, n_in, init, scale);
     l->w->transposed = true;
@@ -60,7 +64,8 @@ static rws_var product(rws_run *r, const rws_layer *l, int offset, rws_var part)
 {
     rws_var in[RWS_OP_INPUTS];
     if (rws_var_op(r, part, in, NULL) == &rws_op_onehot)
-        return rws_record(r, &rws_op_embed, (rws_op_args){.w = l->w, .offset = offset}, in, 1, l->n_out);
+        return rws_record(r, &rws_op_embed, (rws_op_args){.w = l->w, .offset = offset, .t = (float)rws_dim(r, part)},
+                          in, 1, l->n_out);
     return rws_record(r, &rws_op_dense, (rws_op_args){.w = l->w, .offset = offset, .k = RWS_LINEAR}, &part, 1,
                       l->n_out);
 }

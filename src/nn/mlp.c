@@ -7,7 +7,7 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
                          const int *sizes, int n_sizes)
 {
     rws_layer *l = rws_setup_alloc(s, sizeof *l);
-    *l = (rws_layer){.kind = RWS_LAYER_MLP, .name = name, .hidden = hidden, .n_parts = n_sizes - 1};
+    *l = (rws_layer){.kind = RWS_LAYER_MLP, .name = rws_layer_name(s, name), .hidden = hidden, .n_parts = n_sizes - 1};
     l->n_in = sizes[0];
     l->n_out = sizes[n_sizes - 1];
     l->parts = rws_setup_alloc(s, (size_t)n_sizes * sizeof *l->parts);

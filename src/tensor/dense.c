@@ -74,14 +74,14 @@ static void dense_backward(rws_call *c)
     rws_call_close(c, 0, n_x, gx);
 }
 
-/* ---- embed: with k = 0, column `index` of W counted from offset, which is what a one-hot input adds to a linear layer;
+/* ---- embed: with k = 0, column `index` (one of t) of W counted from offset, which is what a one-hot input adds to a linear layer;
  * with k = 1, row `index` of W, a table of vectors. */
 
 static size_t looked_up(const rws_call *c, size_t r)
 {
     const rws_view *v = &c->in[0];
     const float     index = v->data[v->row ? v->row[r] : r];
-    RWS_CHECK(index >= 0 && index + (float)c->args.offset < (float)(c->args.k ? c->args.w->rows : c->args.w->cols));
+    RWS_CHECK(index >= 0 && index < (c->args.k ? (float)c->args.w->rows : c->args.t));
     return (size_t)c->args.offset + (size_t)index;
 }
 

@@ -21,8 +21,8 @@ rws_status rws_gemm_init(rws_error *err)
 
 #define SMALL 64 /* columns and depth up to which this pays */
 
-typedef float v8 __attribute__((vector_size(32), aligned(4)));
-typedef float v4 __attribute__((vector_size(16), aligned(4)));
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 typedef struct {
     const float *a, *b, *from; /* from: what the sum begins with, or NULL */

@@ -255,8 +255,8 @@ static void sum_backward(rws_call *c)
 /* ---- log_softmax: keeps the probabilities, which draws and backward both need */
 
 /* Largest and total of a row, four numbers at a time. */
-typedef float   v4 __attribute__((vector_size(16), aligned(4)));
-typedef int32_t i4 __attribute__((vector_size(16), aligned(4)));
+typedef float   v4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t i4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 static inline v4 larger(v4 a, v4 b)
 {
@@ -308,8 +308,9 @@ static inline void row_give(const float *g, const float *p, size_t n, float tota
 {
     size_t j = 0;
     for (; j + 4 <= n; j += 4) {
-        const v4 y = *(const v4 *)(g + j) - *(const v4 *)(p + j) * total;
-        *(v4 *)(to + j) = fresh ? y : *(const v4 *)(to + j) + y;
+        v4 y = *(const v4 *)(g + j) - *(const v4 *)(p + j) * total;
+        if (!fresh) y += *(const v4 *)(to + j);
+        *(v4 *)(to + j) = y;
     }
     for (; j < n; j++) to[j] = g[j] - p[j] * total + (fresh ? 0 : to[j]);
 }
@@ -355,7 +356,7 @@ static void log_softmax_backward(rws_call *c)
 
 static void log_sum_exp_forward(rws_call *c)
 {
-    const int dim = c->in[0].dim;
+    const int    dim = c->in[0].dim;
     const size_t n = (size_t)c->n, d = (size_t)dim;
     float       *top = RWS_NEW(c->arena, float, n);
     softmax(rws_call_input(c, 0, dim), n, d, c->saved, c->saved, top, c->out);
