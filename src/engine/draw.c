@@ -29,9 +29,19 @@ static int padded(int C)
     return (C + LANES - 1) / LANES * LANES;
 }
 
+typedef int16_t h4 __attribute__((vector_size(8), aligned(2), may_alias));
+
+/* The upper halves of thresholds, less 2^15 so that they compare as signed numbers. Whatever is not below 2^30 is never
+ * reached, and is told from the highest half by the rest of its bits. */
+static h4 upper_halves(u4 t)
+{
+    const u4 upper = t >> LOW, most = (u4){0} + 65535, fits = (u4)(upper < most);
+    return __builtin_convertvector((i4)((upper & fits) | (most & ~fits)) - 32768, h4);
+}
+
 /* Thresholds of a row: running sums of probabilities as integers, whose additions are exact in any order, so they never
  * fall and stay put where a probability is zero. False if the row is not a distribution. */
-static bool make_row(const float *p, int C, int32_t *t)
+static bool make_row(const float *p, int C, int32_t *t, int16_t *upper)
 {
     const u4 zero = {0};
     u4       carry = zero;
@@ -43,14 +53,18 @@ static bool make_row(const float *p, int C, int32_t *t)
         x += carry;
         carry = __builtin_shufflevector(x, x, 3, 3, 3, 3);
         *(u4 *)(t + c) = x;
+        *(h4 *)(upper + c) = upper_halves(x);
     }
-    uint32_t sum = carry[3];
+    uint32_t  sum = carry[3];
+    const int vectors = c;
     for (; c < C; c++) t[c] = (int32_t)(sum += (uint32_t)(int32_t)(p[c] * (float)(1 << BITS)));
-    for (; c < padded(C); c++) t[c] = 1 << BITS;
+    for (; c % 4; c++) t[c] = 1 << BITS;
+    if (c > vectors) *(h4 *)(upper + vectors) = upper_halves(*(const u4 *)(t + vectors));
+    for (; c < padded(C); c++) t[c] = 1 << BITS, upper[c] = INT16_MAX;
     if (sum < (uint32_t)(0.99 * (1 << BITS)) || sum > (uint32_t)(1.01 * (1 << BITS))) return false;
     /* what is left over by rounding belongs to the last category that can happen at all */
     for (c = C - 1; c >= 0; c--) {
-        t[c] = 1 << BITS;
+        t[c] = 1 << BITS, upper[c] = INT16_MAX;
         if (p[c] > 0) break;
     }
     return true;
@@ -59,30 +73,22 @@ static bool make_row(const float *p, int C, int32_t *t)
 /* A row of thresholds and what many particles were when compared with the upper halves of it. */
 typedef struct {
     const int32_t *full;
-    h16           *upper, *reached, *equal;
+    const h16     *upper;
+    h16           *reached, *equal;
     int            n; /* vectors in each */
 } comparison;
 
 static comparison compare_new(rws_engine *e, int C)
 {
     const int n = padded(C) / LANES;
-    return (comparison){.n = n,
-                        .upper = RWS_NEW(&e->arena, h16, n),
-                        .reached = RWS_NEW(&e->arena, h16, n),
-                        .equal = RWS_NEW(&e->arena, h16, n)};
+    return (comparison){.n = n, .reached = RWS_NEW(&e->arena, h16, n), .equal = RWS_NEW(&e->arena, h16, n)};
 }
 
-static void compare_begin(comparison *m, const int32_t *full)
+/* With the thresholds of row i of a level. */
+static void compare_with(comparison *m, const thresholds *t, uint32_t i)
 {
-    m->full = full;
-    for (int v = 0; v < m->n; v++) {
-        int16_t upper[LANES];
-        for (int c = 0; c < LANES; c++) {
-            const int32_t x = full[LANES * v + c] >> LOW;
-            upper[c] = (int16_t)((x < 65535 ? x : 65535) - 32768);
-        }
-        memcpy(&m->upper[v], upper, sizeof upper);
-    }
+    m->full = t->full + (size_t)i * (size_t)(LANES * m->n);
+    m->upper = (const h16 *)t->upper + (size_t)i * (size_t)m->n;
 }
 
 /* reached = particles above each threshold by their upper half; equal is not 0 where one is just at it. n < 2^15. */
@@ -173,14 +179,13 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
     uint32_t  *ids = RWS_NEW(&e->arena, uint32_t, n), *row_of = RWS_NEW(&e->arena, uint32_t, d->n_categories);
     comparison m = compare_new(e, d->n_categories);
     for (uint32_t i = 0; i < p->n_rows; i++) {
-        const int32_t *threshold = d->threshold + (size_t)i * (size_t)padded(d->n_categories);
         const uint32_t end = i + 1 < p->n_rows ? d->child[i + 1] : l->n_rows;
         if (end - d->child[i] == 1) { /* all of them */
             for (uint32_t k = 0; k < p->count[i]; k++) ids[fill[d->child[i]]++] = particle_at(p, i, k);
             continue;
         }
         for (uint32_t r = d->child[i]; r < end; r++) row_of[d->category[r]] = r;
-        compare_begin(&m, threshold);
+        compare_with(&m, &d->threshold, i);
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
             const int16_t *half = words_row(source, i, from, part);
@@ -193,10 +198,10 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
 }
 
 /* Rows of probabilities as thresholds, a row for each row of the group's level. */
-static const int32_t *make_thresholds(rws_run *r, const node *n)
+static thresholds make_thresholds(rws_run *r, const node *n)
 {
     rws_engine    *e = r->e;
-    const size_t   C = (size_t)n->dim;
+    const size_t   C = (size_t)n->dim, width = (size_t)padded(n->dim);
     const uint32_t rows = e->levels[r->level].n_rows, *map = level_map(e, r->level, n->level);
     const float   *p = n->saved;
     if (!p) {
@@ -205,45 +210,46 @@ static const int32_t *make_thresholds(rws_run *r, const node *n)
         rws_function_apply(RWS_EXP, size, n->value, exps);
         p = exps;
     }
-    const size_t width = (size_t)padded(n->dim);
-    int32_t     *threshold = RWS_NEW(&e->arena, int32_t, rows * width);
-    char         text[160];
+    int32_t *full = RWS_NEW(&e->arena, int32_t, rows * width);
+    int16_t *upper = RWS_NEW(&e->arena, int16_t, rows * width);
+    char     text[160];
     for (uint32_t i = 0; i < rows; i++)
-        if (!make_row(p + (map ? map[i] : i) * C, (int)C, threshold + i * width))
+        if (!make_row(p + (map ? map[i] : i) * C, (int)C, full + i * width, upper + i * width))
             run_fail(r, RWS_BROKEN, "The probabilities at site %s are not a distribution (NaN or all impossible).",
                      site_text(e, r->site, r->site_visit, text));
-    return threshold;
+    return (thresholds){full, upper};
 }
 
 rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
 {
     rws_engine *e = r->e;
     run_need(r, log_probabilities.id);
-    const uint32_t from = r->level, ordinal = r->ordinal++;
-    const node    *n = &e->nodes[log_probabilities.id];
-    const int      C = n->dim;
-    const int32_t *threshold = make_thresholds(r, n);
-    word_source   *source = words_new(e, from, ordinal);
-    const level   *l = &e->levels[from];
-    const uint32_t rows = l->n_rows;
+    const uint32_t   from = r->level, ordinal = r->ordinal++;
+    const node      *n = &e->nodes[log_probabilities.id];
+    const int        C = n->dim;
+    const thresholds threshold = make_thresholds(r, n);
+    word_source     *source = words_new(e, from, ordinal);
+    const level     *l = &e->levels[from];
+    const uint32_t   rows = l->n_rows;
 
     uint32_t most = 0;
     for (uint32_t i = 0; i < rows; i++) most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
     uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
     uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
-    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, padded(C)), n_rows = 0;
+    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
     comparison m = compare_new(e, C);
     bool       single = true;
     for (uint32_t i = 0; i < rows; i++) {
         child[i] = n_rows;
-        compare_begin(&m, threshold + (size_t)i * (size_t)padded(C));
+        compare_with(&m, &threshold, i);
         for (uint32_t at = 0; at < l->count[i]; at += WORDS_CHUNK) {
             const uint32_t part = l->count[i] - at < WORDS_CHUNK ? l->count[i] - at : WORDS_CHUNK;
-            const int16_t *half = words_row(source, i, at, part);
+            const int16_t *half = words_row(source, i, at, part), *lanes = (const int16_t *)m.reached;
             if (compare(&m, half, part)) compare_rest(&m, source, half, i, at, part);
-            for (int v = 0; v < m.n; v++)
-                for (int c = 0; c < LANES; c++)
-                    reached[LANES * v + c] = (at ? reached[LANES * v + c] : 0) + (uint32_t)m.reached[v][c];
+            if (at == 0)
+                for (int c = 0; c < C; c++) reached[c] = (uint32_t)lanes[c];
+            else
+                for (int c = 0; c < C; c++) reached[c] += (uint32_t)lanes[c];
         }
         uint32_t left = l->count[i]; /* particles of this category or a later one */
         for (uint32_t c = 0; left; left = reached[c++]) {

@@ -41,13 +41,19 @@ enum { ROOT = 0 }; /* the first level */
      &(array)[(n)++])
 void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
 
+/* What a level's rows draw from, as integers: see draw.c. */
+typedef struct {
+    const int32_t *full;
+    const int16_t *upper;
+} thresholds;
+
 /* A draw by index, kept so that the particles of its rows can be listed later if anybody asks. */
 typedef struct {
     uint32_t        parent, ordinal;
     int             n_categories;
-    const int32_t  *threshold; /* per row of the parent: see draw.c */
-    const uint32_t *child;     /* per row of the parent: its first row at the drawn level */
-    const uint32_t *category;  /* per row of the drawn level */
+    thresholds      threshold;
+    const uint32_t *child;    /* per row of the parent: its first row at the drawn level */
+    const uint32_t *category; /* per row of the drawn level */
 } draw_record;
 
 typedef struct {
