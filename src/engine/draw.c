@@ -17,6 +17,7 @@
 #define BITS 30
 #define LOW 14 /* bits below the first 16 */
 
+#define PART 512 /* particles compared between two looks at those that are not decided */
 #define LANES 16 /* thresholds compared at once; rows of them are padded to a multiple */
 
 typedef float    v4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -98,6 +99,7 @@ static bool compare(comparison *m, const int16_t *half, uint32_t n)
     for (int v = 0; v < m->n; v++) {
         const h16 upper = m->upper[v];
         h16       reached = {0}, equal = {0};
+#pragma GCC unroll 4
         for (uint32_t i = 0; i < n; i++) {
             reached -= half[i] > upper; /* a true lane is -1 */
             equal |= half[i] == upper;
@@ -123,7 +125,7 @@ static void compare_rest(comparison *m, const word_source *s, const int16_t *hal
 {
     for (int v = 0; v < m->n; v++)
         for (int c = 0; c < LANES; c++) {
-            if (!m->equal[v][c]) continue;
+            if (!m->equal[v][c] || m->full[LANES * v + c] >= 1 << BITS) continue;
             for (uint32_t k = 0; k < n; k++)
                 if (half[k] == m->upper[v][c] && all_bits(s, half[k], i, from + k) >= m->full[LANES * v + c])
                     m->reached[v][c]++;
@@ -242,8 +244,8 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     for (uint32_t i = 0; i < rows; i++) {
         child[i] = n_rows;
         compare_with(&m, &threshold, i);
-        for (uint32_t at = 0; at < l->count[i]; at += WORDS_CHUNK) {
-            const uint32_t part = l->count[i] - at < WORDS_CHUNK ? l->count[i] - at : WORDS_CHUNK;
+        for (uint32_t at = 0; at < l->count[i]; at += PART) {
+            const uint32_t part = l->count[i] - at < PART ? l->count[i] - at : PART;
             const int16_t *half = words_row(source, i, at, part), *lanes = (const int16_t *)m.reached;
             if (compare(&m, half, part)) compare_rest(&m, source, half, i, at, part);
             if (at == 0)
