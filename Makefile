@@ -2,7 +2,6 @@
 
 PREFIX ?= /usr/local
 SETUP  ?= scripts/setup
-MODELS ?= gmm pcfg air sbn
 
 # Builds and runs the tests of a folder, then counts them alone on the last line; the exit status is meson's.
 define run_tests # folder, options
@@ -27,8 +26,10 @@ test: all                        ## the test suite; the last line is "N passed, 
 	$(call run_tests,build)
 
 .PHONY: bench
-bench: all                       ## how long an iteration takes, model by model
-	@for model in $(MODELS); do build/rws bench $$model || exit; done
+bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch)
+	@$(SETUP) bench
+	@ninja -C build bench/floor/floor_gmm
+	bench/run --build build
 
 .PHONY: examples
 examples: all                    ## the programs in examples/
@@ -70,4 +71,4 @@ build-asan/build.ninja: | setup
 	meson setup build-asan --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
 
 build-valgrind/build.ninja: | setup
-	meson setup build-valgrind --buildtype=debugoptimized
+	meson setup build-valgrind --buildtype=debugoptimized -Darch=x86-64-v3 # valgrind knows no AVX-512
