@@ -23,6 +23,10 @@ typedef struct {
     double scale;
 } rws_reduction;
 
+#define RWS_CONTROL_PHASE                                                                         \
+    .mode = RWS_WAKE, .proposal = RWS_GUMBEL, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
+    .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL)
+
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
 
 /* Runs guide and model, then v on g and on g~. */

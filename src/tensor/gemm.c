@@ -34,8 +34,8 @@ typedef struct {
 /* R rows by `wide` vectors of 8 and `narrow` of 4; constants wherever this is inlined, so everything is unrolled. */
 static inline __attribute__((always_inline)) void multiply(const tile t, const int R, const int wide, const int narrow)
 {
-    v8           sum[4][3];
-    v4           rest[4];
+    v8           sum[6][3];
+    v4           rest[6];
     const float *a = t.a, *b = t.b;
     for (int i = 0; i < R; i++) {
         const float *from = t.from + (size_t)i * t.ldf;
@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) void multiply(const tile t, const i
 /* A single column. */
 static inline __attribute__((always_inline)) void multiply_one(const tile t, const int R)
 {
-    float        sum[4];
+    float        sum[6];
     const float *a = t.a, *b = t.b;
     for (int i = 0; i < R; i++) sum[i] = t.from ? t.from[(size_t)i * t.ldf] : 0;
     for (int p = t.k; p > 0; p--, a += t.step, b += t.ldb)
@@ -74,8 +74,8 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
         const int left = n - j;
         t.b = all->b + j, t.c = all->c + j;
         if (all->from) t.from = all->from + j;
-        if (left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
-        else if (left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
+        if (R < 6 && left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
+        else if (R < 6 && left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
         else if (left >= 16) multiply(t, R, 2, 0), width = 16;
         else if (left >= 12) multiply(t, R, 1, 1), width = 12;
         else if (left >= 8) multiply(t, R, 1, 0), width = 8;
@@ -87,8 +87,9 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
 static void small(int m, int n, tile t)
 {
     for (int i = 0, rows; i < m; i += rows) {
-        rows = m - i >= 4 ? 4 : 1;
-        if (rows == 4) strip(&t, 4, n);
+        rows = m - i >= 6 ? 6 : m - i >= 4 ? 4 : 1;
+        if (rows == 6) strip(&t, 6, n);
+        else if (rows == 4) strip(&t, 4, n);
         else strip(&t, 1, n);
         t.a += (size_t)rows * t.row, t.c += (size_t)rows * t.ldc;
         if (t.from) t.from += (size_t)rows * t.ldf;
