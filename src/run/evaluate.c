@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define GRADIENTS 10 /* behind one grad_std */
+#define AT_ONCE 4096 /* particles of a pass that only measures, unless a datum has more */
 
 struct rws_eval {
     rws_trainer *t;
@@ -92,41 +93,47 @@ typedef struct {
     double log_evidence, kl, ess;
 } bound;
 
+static void add_datum(const rws_scores *s, int d, bound *sum, int *n)
+{
+    double top = -INFINITY, total = 0, squares = 0, mean = 0;
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
+    if (top == -INFINITY) return; /* impossible under the model: counts nothing */
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+        const double l = s->log_p[i] - s->log_q[i], w = exp(l - top);
+        total += s->count[i] * w;
+        squares += s->count[i] * w * w;
+        mean += s->count[i] * l / s->K;
+    }
+    const double L = top + log(total / s->K);
+    sum->log_evidence += L;
+    sum->kl += L - mean;
+    sum->ess += total * total / squares / s->K;
+    ++*n;
+}
+
 /* Importance sampling with the guide on the test data: the K-particle bound, KL(q || p) and the effective number of
- * particles as a share of K; means over the data. */
+ * particles as a share of K; means over the data. As many data at a time as keep the particles to a few thousand. */
 static rws_status measure_bound(rws_trainer *t, bound *out, rws_error *err)
 {
     const rws_config *c = &t->config;
+    const int         at_once = c->particles < AT_ONCE ? AT_ONCE / c->particles : 1;
     bound             sum = {0};
     int               n = 0;
-    for (int d = 0; d < c->n_test; d++) {
+    for (int first = 0; first < c->n_test; first += at_once) {
         const float *fields[RWS_FIELDS];
-        for (int f = 0; f < t->setup.n_fields; f++) fields[f] = t->test[f] + (size_t)d * (size_t)t->setup.fields[f].dim;
+        for (int f = 0; f < t->setup.n_fields; f++)
+            fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
         const rws_pass pass = {.program = rws_programs,
                                .context = &t->method,
                                .mode = RWS_WAKE,
-                               .n_data = 1,
+                               .n_data = c->n_test - first < at_once ? c->n_test - first : at_once,
                                .n_particles = c->particles,
                                .fields = fields,
                                .scalar = c->scalar,
-                               .first_datum = (uint32_t)d,
+                               .first_datum = (uint32_t)first,
                                .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
         RWS_TRY(rws_engine_forward(t->shards[0].engine, &pass, err));
-        const rws_scores *s = rws_engine_scores(t->shards[0].engine);
-        double            top = -INFINITY, total = 0, squares = 0, mean = 0;
-        for (int i = 0; i < s->n; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
-        if (top == -INFINITY) continue;
-        for (int i = 0; i < s->n; i++) {
-            const double l = s->log_p[i] - s->log_q[i], w = exp(l - top);
-            total += s->count[i] * w;
-            squares += s->count[i] * w * w;
-            mean += s->count[i] * l / s->K;
-        }
-        const double L = top + log(total / s->K);
-        sum.log_evidence += L;
-        sum.kl += L - mean;
-        sum.ess += total * total / squares / s->K;
-        n++;
+        for (int d = 0; d < pass.n_data; d++) add_datum(rws_engine_scores(t->shards[0].engine), d, &sum, &n);
     }
     *out = (bound){sum.log_evidence / n, sum.kl / n, sum.ess / n};
     return RWS_OK;
