@@ -29,24 +29,30 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
         for (uint32_t i = 0; i < rows; i++) g[i] += (float)coef[i];
 }
 
+/* The part of a table of coefficients that belongs to a leaf whose rows begin at `at`. */
+static double *leaf_coef(rws_engine *e, double *table, uint32_t at, uint32_t n)
+{
+    if (!e->place) return table + at;
+    double *coef = RWS_NEW(&e->arena, double, n);
+    for (uint32_t row = 0; row < n; row++) coef[row] = table[e->place[at + row]];
+    return coef;
+}
+
 static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
 {
     const rws_scores *s = &e->scores;
-    const double     *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r};
+    double           *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r};
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (int k = 0; k < N_COEF; k++) e->levels[l].coef[k] = NULL;
     uint32_t at = 0;
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         level *l = &e->levels[e->leaves[i]];
         for (int k = 0; k < N_COEF; k++) {
-            if (!l->total[k]) continue; /* no terms of this kind on the way here */
-            l->coef[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            for (uint32_t row = 0; row < l->n_rows; row++) l->coef[k][row] = tables[k][scores_place(e, at + row)];
+            if (l->total[k]) l->coef[k] = leaf_coef(e, tables[k], at, l->n_rows); /* else no terms on the way here */
         }
         for (int slot = 0; slot < RWS_OUTPUTS; slot++) {
             if (!s->coef_out[slot]) continue;
-            double *coef = RWS_NEW(&e->arena, double, l->n_rows);
-            for (uint32_t row = 0; row < l->n_rows; row++) coef[row] = s->coef_out[slot][scores_place(e, at + row)];
+            const double *coef = leaf_coef(e, s->coef_out[slot], at, l->n_rows);
             for (uint32_t up = e->leaves[i]; up != NONE; up = e->levels[up].parent)
                 if (e->levels[up].outputs[slot] != NONE) {
                     seed(e, e->levels[up].outputs[slot], e->leaves[i], coef, groups, gradient);

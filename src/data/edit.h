@@ -1,0 +1,12 @@
+/* edit.h - how many words apart two sentences are.
+ *
+ * Sentences are arrays of token ids; equal ids match, so RWS_OOV matches itself and no word.
+ */
+#ifndef RWS_DATA_EDIT_H
+#define RWS_DATA_EDIT_H
+
+/* Levenshtein's distance: the least number of insertions, deletions and replacements, each of one token, that turn a
+ * into b. Time n_a * n_b; a side of up to 512 tokens needs no allocation. */
+int rws_edit_distance(const int *a, int n_a, const int *b, int n_b);
+
+#endif
