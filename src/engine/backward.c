@@ -47,9 +47,8 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
     uint32_t at = 0;
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         level *l = &e->levels[e->leaves[i]];
-        for (int k = 0; k < N_COEF; k++) {
+        for (int k = 0; k < N_COEF; k++)
             if (l->total[k]) l->coef[k] = leaf_coef(e, tables[k], at, l->n_rows); /* else no terms on the way here */
-        }
         for (int slot = 0; slot < RWS_OUTPUTS; slot++) {
             if (!s->coef_out[slot]) continue;
             const double *coef = leaf_coef(e, s->coef_out[slot], at, l->n_rows);

@@ -45,8 +45,3 @@ uint64_t rws_engine_allocations(const rws_engine *e)
 {
     return e->n_allocations + e->arena.n_blocks;
 }
-
-size_t rws_engine_bytes(const rws_engine *e)
-{
-    return rws_arena_bytes(&e->arena);
-}

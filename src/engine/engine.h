@@ -34,7 +34,7 @@ typedef enum {
 typedef enum {
     RWS_PLAIN,
     RWS_DEFENSIVE, /* a mixture with the uniform distribution, of weight delta */
-    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are kept: rws_relaxed_* */
+    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_run_noted */
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
 
@@ -105,7 +105,6 @@ const float *rws_engine_result(rws_engine *e, int *dim);
 
 rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
 uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
-size_t           rws_engine_bytes(const rws_engine *e);
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 

@@ -170,8 +170,7 @@ struct rws_engine {
 
 /* level.c */
 uint32_t        level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
-const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor);         /* NULL: the same level */
-bool            level_is_below(const rws_engine *e, uint32_t l, uint32_t ancestor); /* or equal */
+const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor); /* NULL: the same level */
 const uint32_t *level_who(rws_engine *e, uint32_t l);    /* particle ids, row after row from who_start */
 uint32_t        level_expand(rws_engine *e, uint32_t l); /* a level below with one particle per row */
 

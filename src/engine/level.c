@@ -9,13 +9,6 @@ uint32_t level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
     return e->n_levels - 1;
 }
 
-/* A child is made after its parent, so walking up means walking to smaller numbers. */
-bool level_is_below(const rws_engine *e, uint32_t l, uint32_t ancestor)
-{
-    while (l != NONE && l > ancestor) l = e->levels[l].parent;
-    return l == ancestor;
-}
-
 const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
 {
     if (from == ancestor) return NULL;

@@ -1,4 +1,4 @@
-/* words.h - the random bits of particles, drawn for many at a time; included by draw.c and level.c only.
+/* words.h - the random bits of particles, drawn for many at a time; included by the files of this room only.
  *
  * A draw of a choice needs 16 bits of its particle, and 14 more if those do not decide. The first are halves of words:
  * counter (particle / 8, datum, ordinal, 0) holds those of eight neighbours; the rest is at (particle, datum, ordinal, 2^30).
