@@ -41,7 +41,7 @@ asan: build-asan/build.ninja     ## the test suite with AddressSanitizer and UBS
 
 .PHONY: valgrind
 valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stands on, under valgrind
-	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn estimator optim))
+	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn optim))
 
 .PHONY: install
 install: all                     ## program, library, header, man pages under PREFIX (/usr/local)

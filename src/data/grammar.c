@@ -74,7 +74,7 @@ static shown show_name(const char *name)
     return show(name, strlen(name));
 }
 
-#define REFUSE(r, line, format, ...)                                                                        \
+#define REFUSE(r, line, format, ...)                                                                           \
     rws_fail((r)->err, RWS_BAD_INPUT, "Grammar \"%s\", line %d: " format ".", show_name((r)->name).text, line, \
              ##__VA_ARGS__)
 
@@ -138,6 +138,10 @@ static rws_status next_piece(const reader *r, int line, const char **at, const c
     }
     if (memchr(out->at, '"', (size_t)out->length))
         return REFUSE(r, line, "%s has a quotation mark inside", show(from, (size_t)(*at - from)).text);
+    if (!out->quoted && out->length > 1 && !piece_is(*out, "->") &&
+        (memchr(from, '|', (size_t)out->length) || memmem(from, (size_t)out->length, "->", 2)))
+        return REFUSE(r, line, "there should be blanks on both sides of -> and | in %s",
+                      show(from, (size_t)out->length).text);
     return RWS_OK;
 }
 
@@ -507,10 +511,8 @@ rws_status rws_grammar_parse(const char *text, size_t length, const char *name, 
 
     const rws_status status = read_all(&r, text, length, g);
     rws_arena_free(&r.scratch);
-    if (status == RWS_OK)
-        *out = g;
-    else
-        rws_grammar_free(g);
+    if (status == RWS_OK) *out = g;
+    else rws_grammar_free(g);
     return status;
 }
 
@@ -528,8 +530,7 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
     if (ferror(f))
         status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", show_name(path).text,
                           strerror(errno));
-    else
-        status = rws_grammar_parse(text, length, path, out, err);
+    else status = rws_grammar_parse(text, length, path, out, err);
     fclose(f);
     free(text);
     return status;
@@ -552,10 +553,8 @@ static int find_name(const char *const *names, int n, const char *name, size_t l
         int          order = memcmp(names[middle], name, its < length ? its : length);
         if (order == 0) order = (its > length) - (its < length);
         if (order == 0) return middle;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
+        if (order < 0) low = middle + 1;
+        else high = middle;
     }
     return -1;
 }

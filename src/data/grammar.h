@@ -58,14 +58,14 @@ typedef struct {
 /* Names are sorted by their bytes; productions stand in the order of their left-hand sides and, within one, as
  * written: those of a are first[a] … first[a + 1] - 1. Everything belongs to the grammar. */
 typedef struct rws_grammar {
-    int                    n_terminals, n_nonterminals, n_productions;
-    int                    start;
-    const char *const     *terminals, *const *nonterminals;
-    const int             *first; /* n_nonterminals + 1 */
-    const rws_production  *productions;
-    const bool            *given;      /* by non-terminal: the file gave its probabilities */
-    const int             *unit_order; /* all non-terminals; if A -> B is a rule, B comes before A */
-    int                    max_right, max_productions;
+    int                n_terminals, n_nonterminals, n_productions;
+    int                start;
+    const char *const *terminals, *const *nonterminals;
+    const int                 *first; /* n_nonterminals + 1 */
+    const rws_production      *productions;
+    const bool                *given;      /* by non-terminal: the file gave its probabilities */
+    const int                 *unit_order; /* all non-terminals; if A -> B is a rule, B comes before A */
+    int                        max_right, max_productions;
     struct rws_grammar_memory *memory;
 } rws_grammar;
 

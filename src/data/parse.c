@@ -1,0 +1,349 @@
+/* parse.c - charts.
+ *
+ * Rules of any length are cut into steps: besides a plane for every non-terminal a chart has, for every production of
+ * k >= 2 symbols, planes for its first 2, 3, …, k symbols,
+ *
+ *     first l of r over [i, j)  =  sum over m of  (first l - 1 of r over [i, m)) * (symbol l of r over [m, j))
+ *
+ * and as nothing derives the empty string, both factors are about shorter stretches. So stretches are filled from short
+ * to long, in each of them first the steps and then the non-terminals, the latter in the grammar's unit_order, which
+ * settles single-symbol rules.
+ *
+ * The three kinds differ in what sum and product are: (log-sum-exp, +), (max, +) and (+, *). Walks down the chart redo
+ * the same terms: expected counts share out the expected number of uses among them, trees follow one of them.
+ */
+#include "data/parse.h"
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct rws_chart {
+    const rws_grammar *g;
+    rws_chart_kind     kind;
+    int                n;
+    int               *tokens;
+    double            *weight; /* by production: log_p, or 0 and 1 in a COUNT chart */
+    int               *steps;  /* by production: the plane of its first 2 symbols; those of more follow */
+    int                n_planes;
+    double            *values; /* planes of (n + 1) * (n + 1) */
+};
+
+static void *get(size_t n, size_t size)
+{
+    void *p = calloc(n ? n : 1, size);
+    RWS_CHECK(p != NULL);
+    return p;
+}
+
+static size_t cell(const rws_chart *c, int plane, int from, int to)
+{
+    const size_t side = (size_t)c->n + 1;
+    return ((size_t)plane * side + (size_t)from) * side + (size_t)to;
+}
+
+static double zero(const rws_chart *c)
+{
+    return c->kind == RWS_CHART_COUNT ? 0 : -INFINITY;
+}
+
+static double one(const rws_chart *c)
+{
+    return c->kind == RWS_CHART_COUNT ? 1 : 0;
+}
+
+static double times(const rws_chart *c, double x, double y)
+{
+    return c->kind == RWS_CHART_COUNT ? x * y : x + y;
+}
+
+static double sum(const rws_chart *c, const double *terms, int n)
+{
+    double total = zero(c), most = -INFINITY;
+    if (c->kind == RWS_CHART_COUNT) {
+        for (int i = 0; i < n; i++) total += terms[i];
+        return total;
+    }
+    for (int i = 0; i < n; i++) most = fmax(most, terms[i]);
+    if (c->kind == RWS_CHART_MAX || n == 1 || most == -INFINITY) return most;
+    total = 0;
+    for (int i = 0; i < n; i++) total += exp(terms[i] - most);
+    return most + log(total);
+}
+
+/* A symbol over a stretch. */
+static double symbol_value(const rws_chart *c, rws_symbol s, int from, int to)
+{
+    if (!s.word) return c->values[cell(c, s.id, from, to)];
+    return to == from + 1 && c->tokens[from] == s.id ? one(c) : zero(c);
+}
+
+/* The first l >= 1 symbols of production r over a stretch. */
+static double prefix_value(const rws_chart *c, int r, int l, int from, int to)
+{
+    if (l == 1) return symbol_value(c, c->g->productions[r].right[0], from, to);
+    return c->values[cell(c, c->steps[r] + l - 2, from, to)];
+}
+
+/* All of production r, itself included. */
+static double production_value(const rws_chart *c, int r, int from, int to)
+{
+    return times(c, c->weight[r], prefix_value(c, r, c->g->productions[r].n_right, from, to));
+}
+
+/* The term of a step: its first l - 1 symbols up to m, and symbol l from there. */
+static double step_term(const rws_chart *c, int r, int l, int from, int m, int to)
+{
+    return times(c, prefix_value(c, r, l - 1, from, m), symbol_value(c, c->g->productions[r].right[l - 1], m, to));
+}
+
+/* The first m that step_term need be asked for: a word behind has length 1. The last is to - 1. */
+static int first_split(const rws_chart *c, int r, int l, int from, int to)
+{
+    return c->g->productions[r].right[l - 1].word ? to - 1 : from + l - 1;
+}
+
+static void fill_stretch(rws_chart *c, int from, int to, double *terms)
+{
+    const rws_grammar *g = c->g;
+    for (int r = 0; r < g->n_productions; r++)
+        for (int l = 2; l <= g->productions[r].n_right; l++) {
+            int n = 0;
+            for (int m = first_split(c, r, l, from, to); m < to && to - from >= l; m++)
+                terms[n++] = step_term(c, r, l, from, m, to);
+            c->values[cell(c, c->steps[r] + l - 2, from, to)] = sum(c, terms, n);
+        }
+    for (int u = 0; u < g->n_nonterminals; u++) {
+        const int a = g->unit_order[u];
+        int       n = 0;
+        for (int r = g->first[a]; r < g->first[a + 1]; r++) terms[n++] = production_value(c, r, from, to);
+        c->values[cell(c, a, from, to)] = sum(c, terms, n);
+    }
+}
+
+rws_status rws_chart_new(const rws_grammar *g, rws_chart_kind kind, const double *log_p, const int *tokens, int n,
+                         rws_chart **out, rws_error *err)
+{
+    *out = NULL;
+    RWS_CHECK(n >= 0);
+    size_t n_planes = (size_t)g->n_nonterminals;
+    for (int r = 0; r < g->n_productions; r++) {
+        n_planes += (size_t)g->productions[r].n_right - 1;
+        if (log_p && (isnan(log_p[r]) || log_p[r] == INFINITY))
+            return rws_fail(err, RWS_BROKEN, "The log-probability of production %d, a rule for %s, is %g.", r,
+                            g->nonterminals[g->productions[r].left], log_p[r]);
+    }
+    const double bytes = (double)n_planes * ((double)n + 1) * ((double)n + 1) * sizeof(double);
+    if (bytes > 0x1p30)
+        return rws_fail(err, RWS_BAD_INPUT, "A sentence of %d words needs %.3g GiB to be parsed exactly, more than 1.",
+                        n, bytes / 0x1p30);
+
+    rws_chart *c = get(1, sizeof *c);
+    c->g = g;
+    c->kind = kind;
+    c->n = n;
+    c->n_planes = (int)n_planes;
+    c->tokens = get((size_t)n, sizeof *c->tokens);
+    c->weight = get((size_t)g->n_productions, sizeof *c->weight);
+    c->steps = get((size_t)g->n_productions, sizeof *c->steps);
+    c->values = get(n_planes * ((size_t)n + 1) * ((size_t)n + 1), sizeof *c->values);
+    if (n > 0) memcpy(c->tokens, tokens, sizeof *tokens * (size_t)n);
+    for (int r = 0, plane = g->n_nonterminals; r < g->n_productions; r++) {
+        const double weight = log_p ? log_p[r] : log(g->productions[r].p);
+        c->weight[r] = kind == RWS_CHART_COUNT ? weight > -INFINITY : weight;
+        c->steps[r] = plane;
+        plane += g->productions[r].n_right - 1;
+    }
+
+    double *terms = get((size_t)(n > g->max_productions ? n : g->max_productions), sizeof *terms);
+    for (int length = 1; length <= n; length++)
+        for (int from = 0; from + length <= n; from++) fill_stretch(c, from, from + length, terms);
+    free(terms);
+    *out = c;
+    return RWS_OK;
+}
+
+void rws_chart_free(rws_chart *c)
+{
+    if (!c) return;
+    free(c->tokens);
+    free(c->weight);
+    free(c->steps);
+    free(c->values);
+    free(c);
+}
+
+double rws_chart_value(const rws_chart *c, int a, int from, int to)
+{
+    RWS_CHECK(a >= 0 && a < c->g->n_nonterminals && 0 <= from && from < to && to <= c->n);
+    return c->values[cell(c, a, from, to)];
+}
+
+double rws_chart_total(const rws_chart *c)
+{
+    return c->n > 0 ? c->values[cell(c, c->g->start, 0, c->n)] : zero(c);
+}
+
+/* -------------------------------------------------------------------------------------------------------- going down */
+
+static void give(const rws_chart *c, double *mass, rws_symbol s, int from, int to, double share)
+{
+    if (!s.word) mass[cell(c, s.id, from, to)] += share;
+}
+
+/* mass[cell] is the posterior expected number of trees' nodes (or steps) there, inside times outside over p(x). It is
+ * complete once all longer stretches, and the non-terminals after it in unit_order, have shared theirs out; each share
+ * is the quotient of a term and its sum, so nothing under- or overflows. */
+void rws_chart_expected_counts(const rws_chart *c, double *counts)
+{
+    const rws_grammar *g = c->g;
+    RWS_CHECK(c->kind == RWS_CHART_SUM && rws_chart_total(c) > -INFINITY);
+    double *mass = get((size_t)c->n_planes * ((size_t)c->n + 1) * ((size_t)c->n + 1), sizeof *mass);
+    for (int r = 0; r < g->n_productions; r++) counts[r] = 0;
+    mass[cell(c, g->start, 0, c->n)] = 1;
+
+    for (int length = c->n; length >= 1; length--)
+        for (int from = 0, to = length; to <= c->n; from++, to++) {
+            for (int u = g->n_nonterminals - 1; u >= 0; u--) {
+                const int    a = g->unit_order[u];
+                const double here = mass[cell(c, a, from, to)], all = c->values[cell(c, a, from, to)];
+                for (int r = g->first[a]; here > 0 && r < g->first[a + 1]; r++) {
+                    const double share = here * exp(production_value(c, r, from, to) - all);
+                    const int    k = g->productions[r].n_right;
+                    counts[r] += share;
+                    if (k == 1) give(c, mass, g->productions[r].right[0], from, to, share);
+                    else mass[cell(c, c->steps[r] + k - 2, from, to)] += share;
+                }
+            }
+            for (int r = 0; r < g->n_productions; r++)
+                for (int l = g->productions[r].n_right; l >= 2; l--) {
+                    const size_t at = cell(c, c->steps[r] + l - 2, from, to);
+                    if (!(mass[at] > 0)) continue;
+                    for (int m = first_split(c, r, l, from, to); m < to; m++) {
+                        const double share = mass[at] * exp(step_term(c, r, l, from, m, to) - c->values[at]);
+                        if (!(share > 0)) continue;
+                        give(c, mass, g->productions[r].right[l - 1], m, to, share);
+                        if (l == 2) give(c, mass, g->productions[r].right[0], from, m, share);
+                        else mass[cell(c, c->steps[r] + l - 3, from, m)] += share;
+                    }
+                }
+        }
+    free(mass);
+}
+
+/* A node still to be written, and in a COUNT chart which of its trees. */
+typedef struct {
+    rws_symbol symbol;
+    int        from, to;
+    double     index;
+} node;
+
+/* Is this term the one to follow? In a MAX chart the first that reaches the maximum; in a COUNT chart the one whose
+ * trees include number *index, which is counted down by the trees passed over. */
+static bool follow(const rws_chart *c, double term, double whole, double *index)
+{
+    if (c->kind == RWS_CHART_MAX) return term == whole;
+    if (*index < term) return true;
+    *index -= term;
+    return false;
+}
+
+/* Writes the tree that `follow` leads to. Number i of x * y trees of a product is number floor(i / y) of the left one
+ * and number i mod y of the right one. */
+static void descend(const rws_chart *c, double index, rws_sequence *tree)
+{
+    const rws_grammar *g = c->g;
+    rws_sequence_push(tree, 0); /* so that a capacity is there; overwritten below */
+    tree->n = 0;
+
+    /* A stack never holds more than n disjoint stretches. */
+    node *todo = get((size_t)c->n + 1, sizeof *todo);
+    int   n_todo = 0;
+    todo[n_todo++] = (node){{.word = false, .id = g->start}, 0, c->n, index};
+    while (n_todo > 0) {
+        node at = todo[--n_todo];
+        if (at.symbol.word) continue;
+
+        const int    a = at.symbol.id;
+        const double whole = c->values[cell(c, a, at.from, at.to)];
+        int          r = g->first[a];
+        while (r < g->first[a + 1] && !follow(c, production_value(c, r, at.from, at.to), whole, &at.index)) r++;
+        RWS_CHECK(r < g->first[a + 1]);
+        rws_sequence_push(tree, r);
+
+        /* From the last symbol to the first, so that the first ends up on top. */
+        const rws_symbol *right = g->productions[r].right;
+        for (int l = g->productions[r].n_right; l >= 2; l--) {
+            const double step = c->values[cell(c, c->steps[r] + l - 2, at.from, at.to)];
+            int          m = first_split(c, r, l, at.from, at.to);
+            while (m < at.to && !follow(c, step_term(c, r, l, at.from, m, at.to), step, &at.index)) m++;
+            RWS_CHECK(m < at.to);
+            const double n_right = c->kind == RWS_CHART_COUNT ? symbol_value(c, right[l - 1], m, at.to) : 1;
+            todo[n_todo++] = (node){right[l - 1], m, at.to, fmod(at.index, n_right)};
+            at.index = floor(at.index / n_right);
+            at.to = m;
+        }
+        todo[n_todo++] = (node){right[0], at.from, at.to, at.index};
+    }
+    free(todo);
+}
+
+void rws_chart_best(const rws_chart *c, rws_sequence *tree)
+{
+    RWS_CHECK(c->kind == RWS_CHART_MAX && rws_chart_total(c) > -INFINITY);
+    descend(c, 0, tree);
+}
+
+void rws_chart_tree(const rws_chart *c, double i, rws_sequence *tree)
+{
+    RWS_CHECK(c->kind == RWS_CHART_COUNT && rws_chart_total(c) < 0x1p53);
+    RWS_CHECK(i >= 0 && i < rws_chart_total(c) && i == floor(i));
+    descend(c, i, tree);
+}
+
+/* ------------------------------------------------------------------------------------------------------- in one call */
+
+rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
+                           rws_error *err)
+{
+    rws_chart *c;
+    RWS_TRY(rws_chart_new(g, RWS_CHART_SUM, log_p, tokens, n, &c, err));
+    *log_evidence = rws_chart_total(c);
+    rws_chart_free(c);
+    return RWS_OK;
+}
+
+rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
+                           int max_trees, rws_error *err)
+{
+    rws_chart *c;
+    *out = (rws_parses){.log_evidence = -INFINITY};
+    RWS_TRY(rws_parse_log_p(g, log_p, tokens, n, &out->log_evidence, err));
+    RWS_TRY(rws_chart_new(g, RWS_CHART_COUNT, log_p, tokens, n, &c, err));
+    out->n_all = rws_chart_total(c);
+    if (out->n_all < 0x1p53) {
+        out->n_trees = out->n_all < max_trees ? (int)out->n_all : max_trees;
+        out->trees = get((size_t)out->n_trees, sizeof *out->trees);
+        out->posterior = get((size_t)out->n_trees, sizeof *out->posterior);
+    }
+    for (int i = 0; i < out->n_trees; i++) {
+        double log_tree = 0;
+        rws_chart_tree(c, i, &out->trees[i]);
+        for (int k = 0; k < out->trees[i].n; k++) {
+            const int r = out->trees[i].at[k];
+            log_tree += log_p ? log_p[r] : log(g->productions[r].p);
+        }
+        out->posterior[i] = exp(log_tree - out->log_evidence);
+    }
+    rws_chart_free(c);
+    return RWS_OK;
+}
+
+void rws_parses_release(rws_parses *p)
+{
+    for (int i = 0; i < p->n_trees; i++) rws_sequence_release(&p->trees[i]);
+    free(p->trees);
+    free(p->posterior);
+    *p = (rws_parses){0};
+}
