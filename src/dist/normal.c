@@ -63,7 +63,17 @@ static void normal_density_forward(rws_call *c)
 {
     const int    dim = widest(c);
     const size_t n = (size_t)c->n;
-    const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim), *s = rws_call_input(c, 2, dim);
+    const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim);
+    const float *s = dim == 1 && c->in[2].same ? c->in[2].data : rws_call_input(c, 2, dim);
+    if (dim == 1 && c->in[2].same) { /* one standard deviation for all: one logarithm */
+        const float scale = 1 / s[0], constant = -logf(s[0]) - 0.918938533f;
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) {
+            const float d = (x[i] - m[i]) * scale;
+            c->out[i] = constant - 0.5f * d * d;
+        }
+        return;
+    }
     if (dim == 1) {
 #pragma omp simd
         for (size_t i = 0; i < n; i++) {

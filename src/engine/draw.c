@@ -92,8 +92,45 @@ static void compare_with(comparison *m, const thresholds *t, uint32_t i)
     m->upper = (const h16 *)t->upper + (size_t)i * (size_t)m->n;
 }
 
-/* reached = particles above each threshold by their upper half; equal is not 0 where one is just at it. n < 2^15. */
-static bool compare(comparison *m, const int16_t *half, uint32_t n)
+typedef int16_t loose16 __attribute__((vector_size(32), aligned(2), may_alias)); /* anywhere in memory */
+
+/* Sums of lanes, and whether any is not 0. */
+static int16_t lanes_sum(h16 x)
+{
+    int16_t sum = 0;
+    for (int c = 0; c < LANES; c++) sum = (int16_t)(sum + x[c]);
+    return sum;
+}
+
+static bool lanes_any(h16 x)
+{
+    int16_t all = 0;
+    for (int c = 0; c < LANES; c++) all |= x[c];
+    return all != 0;
+}
+
+/* Many particles: one threshold at a time, a particle in each lane. n is a multiple of LANES. */
+static bool compare_many(comparison *m, const half16 *half, uint32_t n)
+{
+    h16 any = {0};
+    for (int c = 0; c < LANES * m->n; c++) {
+        const int16_t upper = m->upper[c / LANES][c % LANES];
+        h16           reached = {0}, equal = {0};
+        if (m->full[c] < 1 << BITS)
+            for (uint32_t i = 0; i < n; i += LANES) {
+                const h16 u = *(const loose16 *)(half + i);
+                reached -= u > upper;
+                equal |= u == upper;
+            }
+        m->reached[c / LANES][c % LANES] = lanes_sum(reached);
+        m->equal[c / LANES][c % LANES] = lanes_any(equal);
+        any |= equal;
+    }
+    return lanes_any(any);
+}
+
+/* Few particles: one at a time, a threshold in each lane. */
+static bool compare_few(comparison *m, const half16 *half, uint32_t n)
 {
     h16 any = {0};
     for (int v = 0; v < m->n; v++) {
@@ -108,10 +145,14 @@ static bool compare(comparison *m, const int16_t *half, uint32_t n)
         m->equal[v] = equal;
         any |= equal;
     }
-    int16_t lanes[LANES], all = 0;
-    memcpy(lanes, &any, sizeof any);
-    for (int c = 0; c < LANES; c++) all |= lanes[c];
-    return all != 0;
+    return lanes_any(any);
+}
+
+/* reached = particles above each threshold by their upper half; equal is not 0 where one is just at it, and then the
+ * answer is true. */
+static bool compare(comparison *m, const half16 *half, uint32_t n)
+{
+    return n == PART ? compare_many(m, half, n) : compare_few(m, half, n);
 }
 
 static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t k)
@@ -120,8 +161,7 @@ static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t
 }
 
 /* Decides the particles whose upper half is just a threshold's. */
-static void compare_rest(comparison *m, const word_source *s, const int16_t *half, uint32_t i, uint32_t from,
-                         uint32_t n)
+static void compare_rest(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from, uint32_t n)
 {
     for (int v = 0; v < m->n; v++)
         for (int c = 0; c < LANES; c++) {
@@ -133,7 +173,7 @@ static void compare_rest(comparison *m, const word_source *s, const int16_t *hal
 }
 
 /* The category of one particle: how many thresholds it reaches. */
-static uint32_t category_of(comparison *m, const word_source *s, const int16_t *half, uint32_t i, uint32_t k)
+static uint32_t category_of(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t k)
 {
     if (compare(m, half, 1)) compare_rest(m, s, half, i, k, 1);
     h16 sum = {0};
@@ -190,7 +230,7 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
         compare_with(&m, &d->threshold, i);
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
-            const int16_t *half = words_row(source, i, from, part);
+            const half16  *half = words_row(source, i, from, part);
             for (uint32_t j = 0; j < part; j++)
                 ids[fill[row_of[category_of(&m, source, half + j, i, from + j)]]++] = particle_at(p, i, from + j);
         }
@@ -246,7 +286,7 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
         compare_with(&m, &threshold, i);
         for (uint32_t at = 0; at < l->count[i]; at += PART) {
             const uint32_t part = l->count[i] - at < PART ? l->count[i] - at : PART;
-            const int16_t *half = words_row(source, i, at, part), *lanes = (const int16_t *)m.reached;
+            const half16  *half = words_row(source, i, at, part), *lanes = (const half16 *)m.reached;
             if (compare(&m, half, part)) compare_rest(&m, source, half, i, at, part);
             if (at == 0)
                 for (int c = 0; c < C; c++) reached[c] = (uint32_t)lanes[c];

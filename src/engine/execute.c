@@ -40,6 +40,7 @@ static void resolve(rws_engine *e, call *c, int s)
         v->data = e->nodes[source].value;
     } else if (one_source) {
         v->data = e->nodes[source].value;
+        v->same = n_rows(e, &e->nodes[source]) == 1;
         const uint32_t from = e->nodes[source].level;
         if (c->n_nodes == 1) {
             v->row = level_map(e, first->level, from);

@@ -31,7 +31,7 @@ uint32_t words_rest(const word_source *s, uint32_t i, uint32_t particle)
 }
 
 /* Rows of neighbours: their blocks are whole, so the halves need no sorting. */
-static const int16_t *neighbours(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n)
+static const half16 *neighbours(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n)
 {
     uint32_t k, d;
     particle_counter(s->e, i * l->stride, &k, &d);
@@ -40,8 +40,7 @@ static const int16_t *neighbours(word_source *s, const level *l, uint32_t i, uin
         const uint32_t first = (k + from) / 8, n_blocks = (k + from + n + 7) / 8 - first;
         for (uint32_t b = 0; b < n_blocks; b++) s->k[b] = first + b, s->datum[b] = d;
         rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
-        memcpy(s->half, s->block, n_blocks * 16);
-        return s->half + (k + from) % 8;
+        return (const half16 *)s->block + (k + from) % 8;
     }
     if (i < s->first || i >= s->end) {
         uint32_t n_blocks = 0;
@@ -50,9 +49,8 @@ static const int16_t *neighbours(word_source *s, const level *l, uint32_t i, uin
             for (uint32_t b = 0; b < each; b++, n_blocks++)
                 s->k[n_blocks] = k / 8 + b, s->datum[n_blocks] = d + s->end - i;
         rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);
-        memcpy(s->half, s->block, n_blocks * 16);
     }
-    return s->half + 8 * (size_t)(i - s->first) * each + lane + from;
+    return (const half16 *)s->block + 8 * (size_t)(i - s->first) * each + lane + from;
 }
 
 /* Adds particles from … from + n - 1 of row i to the blocks to be drawn. */
@@ -76,7 +74,7 @@ static void draw_noted(word_source *s, uint32_t n_noted, uint32_t n_blocks)
     for (uint32_t j = 0; j < n_noted; j++) memcpy(&s->half[j], bytes + 2 * (size_t)s->at[j], 2);
 }
 
-const int16_t *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
+const half16 *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
 {
     const level *l = &s->e->levels[s->level];
     if (l->stride) return neighbours(s, l, i, from, n);

@@ -8,6 +8,8 @@
 
 #include "engine/internal.h"
 
+typedef int16_t half16 __attribute__((may_alias)); /* half of a random word */
+
 #define WORDS_CHUNK 4096 /* particles at a time, at most */
 
 typedef struct {
@@ -24,7 +26,7 @@ typedef struct {
 word_source *words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */
-const int16_t *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
+const half16 *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
 
 /* The other 14 bits of particle k of row i. */
 uint32_t words_rest(const word_source *s, uint32_t i, uint32_t k);

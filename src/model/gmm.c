@@ -17,7 +17,7 @@ typedef struct {
     rws_param *theta;
     rws_layer *mlp;
     double    *truth;      /* C */
-    double    *cumulative; /* C */
+    float     *cumulative; /* C */
     float     *means;      /* C */
 } gmm;
 
@@ -47,7 +47,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     for (int c = 0; c < m->C; c++) total += c + 5;
     for (int c = 0; c < m->C; c++) {
         m->truth[c] = (c + 5) / total;
-        m->cumulative[c] = m->truth[c] + (c ? m->cumulative[c - 1] : 0);
+        m->cumulative[c] = (float)m->truth[c] + (c ? m->cumulative[c - 1] : 0);
         m->means[c] = (float)(SPACING * c);
     }
 
@@ -78,7 +78,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
         rws_random_uniforms(random, (size_t)part, u);
         for (int i = 0; i < part; i++) {
             int z = 0;
-            for (int c = 0; c + 1 < m->C; c++) z += (double)u[i] >= m->cumulative[c];
+            for (int c = 0; c + 1 < m->C; c++) z += u[i] >= m->cumulative[c];
             x[done + i] = (float)SD * x[done + i] + m->means[z];
         }
     }

@@ -11,7 +11,10 @@ const float *rws_call_input(rws_call *c, int s, int dim)
     RWS_CHECK(v->dim == dim || v->dim == 1);
     float *flat = RWS_NEW(c->arena, float, (size_t)c->n *(size_t)dim);
     if (dim == 1) {
-        for (int i = 0; i < c->n; i++) flat[i] = v->data[v->row[i]];
+        if (v->same)
+            for (int i = 0; i < c->n; i++) flat[i] = v->data[0];
+        else
+            for (int i = 0; i < c->n; i++) flat[i] = v->data[v->row[i]];
         return flat;
     }
     for (int i = 0; i < c->n; i++) {

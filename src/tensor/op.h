@@ -20,6 +20,7 @@ typedef struct {
     const float    *data;
     const uint32_t *row; /* NULL: row i is row i */
     int             dim;
+    bool            same; /* all rows are one row: row 0 of the data */
 } rws_view;
 
 typedef struct {
