@@ -44,7 +44,7 @@ typedef struct {
     rws_error   *err;
 } reader;
 
-/* ---------------------------------------------------------------------------------------------------------- sentences */
+/* -------------------------------------------------------------------------------------------------------- sentences */
 
 /* Text from outside, made fit for a sentence: control characters become '?', the middle of long text is left out. */
 typedef struct {
@@ -81,7 +81,7 @@ static shown show_name(const char *name)
 #define REFUSE_ALL(r, format, ...) \
     rws_fail((r)->err, RWS_BAD_INPUT, "Grammar \"%s\" " format ".", show_name((r)->name).text, ##__VA_ARGS__)
 
-/* --------------------------------------------------------------------------------------------------------------- scan */
+/* ------------------------------------------------------------------------------------------------------------- scan */
 
 static bool is_blank(char c)
 {
@@ -245,7 +245,7 @@ static rws_status scan(reader *r, const char *text, size_t length)
     return RWS_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- build */
+/* ------------------------------------------------------------------------------------------------------------ build */
 
 static int compare_pieces(const void *a, const void *b)
 {
@@ -375,7 +375,7 @@ static rws_status build(reader *r, rws_grammar *g)
     return RWS_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- checks */
+/* ----------------------------------------------------------------------------------------------------------- checks */
 
 static int compare_productions(const void *a, const void *b)
 {
@@ -498,7 +498,7 @@ static rws_status read_all(reader *r, const char *text, size_t length, rws_gramm
     return check_reachable(r, g);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- functions */
+/* -------------------------------------------------------------------------------------------------------- functions */
 
 rws_status rws_grammar_parse(const char *text, size_t length, const char *name, rws_grammar **out, rws_error *err)
 {

@@ -19,8 +19,8 @@
  *   - A symbol is a non-terminal if it has a rule and a word otherwise. One with a capital in front and without a rule
  *     is refused as undefined. In double quotes anything without blanks is a word: "McDonald", "0.5", "|".
  *   - A number at the end of an alternative is its probability, in (0, 1]. Either all alternatives of a non-terminal
- *     have one, and then they sum to 1 within 1e-6 (and are divided by their sum), or none, and then each is as probable
- *     as the other: a place to start learning from. A bare symbol cannot look like a number.
+ *     have one, and then they sum to 1 within 1e-6 (and are divided by their sum), or none, and then all are equally
+ *     probable: a place to start learning from. A bare symbol cannot look like a number.
  *
  * What a grammar that was read guarantees: every non-terminal can be reached from the start and can end in words; no
  * right-hand side is empty; no rule is there twice; no chain of single-symbol rules leads from a non-terminal back to

@@ -185,7 +185,7 @@ double rws_chart_total(const rws_chart *c)
     return c->n > 0 ? c->values[cell(c, c->g->start, 0, c->n)] : zero(c);
 }
 
-/* -------------------------------------------------------------------------------------------------------- going down */
+/* ------------------------------------------------------------------------------------------------------- going down */
 
 static void give(const rws_chart *c, double *mass, rws_symbol s, int from, int to, double share)
 {
@@ -254,7 +254,6 @@ static bool follow(const rws_chart *c, double term, double whole, double *index)
 static void descend(const rws_chart *c, double index, rws_sequence *tree)
 {
     const rws_grammar *g = c->g;
-    rws_sequence_push(tree, 0); /* so that a capacity is there; overwritten below */
     tree->n = 0;
 
     /* A stack never holds more than n disjoint stretches. */
@@ -302,7 +301,7 @@ void rws_chart_tree(const rws_chart *c, double i, rws_sequence *tree)
     descend(c, i, tree);
 }
 
-/* ------------------------------------------------------------------------------------------------------- in one call */
+/* ------------------------------------------------------------------------------------------------------ in one call */
 
 rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
                            rws_error *err)
@@ -318,6 +317,7 @@ rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *
                            int max_trees, rws_error *err)
 {
     rws_chart *c;
+    RWS_CHECK(max_trees >= 0);
     *out = (rws_parses){.log_evidence = -INFINITY};
     RWS_TRY(rws_parse_log_p(g, log_p, tokens, n, &out->log_evidence, err));
     RWS_TRY(rws_chart_new(g, RWS_CHART_COUNT, log_p, tokens, n, &c, err));

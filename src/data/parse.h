@@ -42,7 +42,7 @@ void rws_chart_expected_counts(const rws_chart *c, double *counts);
 /* Of a MAX chart of a possible sentence: the most probable tree, the first of equals. The list is overwritten. */
 void rws_chart_best(const rws_chart *c, rws_sequence *tree);
 
-/* Of a COUNT chart with fewer than 2^53 trees: tree number i of 0 … total - 1, in a fixed order, each exactly once. */
+/* Of a COUNT chart with fewer than 2^53 trees: tree number i of 0 … total - 1, in a fixed order, each once. */
 void rws_chart_tree(const rws_chart *c, double i, rws_sequence *tree);
 
 /* log p(x). */
@@ -58,8 +58,8 @@ typedef struct {
     double       *posterior;
 } rws_parses;
 
-/* Fills *out with the first max_trees trees in the order of rws_chart_tree; none if the sentence has 2^53 or more. To be
- * released also after a failure. */
+/* Fills *out with the first max_trees trees in the order of rws_chart_tree; none if the sentence has 2^53 or more.
+ * To be released also after a failure. */
 rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
                            int max_trees, rws_error *err) __attribute__((warn_unused_result));
 void       rws_parses_release(rws_parses *p);

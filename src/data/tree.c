@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------------------------------------------------- sequences */
+/* -------------------------------------------------------------------------------------------------------- sequences */
 
 void rws_sequence_push(rws_sequence *s, int value)
 {
@@ -35,7 +35,7 @@ bool rws_sequence_equal(const rws_sequence *a, const rws_sequence *b)
     return a->n == b->n && (a->n == 0 || memcmp(a->at, b->at, sizeof *a->at * (size_t)a->n) == 0);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- walks */
+/* ------------------------------------------------------------------------------------------------------------ walks */
 
 typedef struct {
     rws_symbol symbol;
@@ -175,7 +175,7 @@ int rws_tree_depth(const rws_grammar *g, const rws_sequence *tree)
     return deepest;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- text */
+/* ------------------------------------------------------------------------------------------------------------- text */
 
 static size_t put(char *text, size_t room, size_t at, const char *piece)
 {
@@ -215,7 +215,7 @@ size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text,
     return length;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ moments */
+/* ---------------------------------------------------------------------------------------------------------- moments */
 
 /* With M[a][b] the expected number of children b of a node a, the expected numbers of nodes are the row of the start in
  * 1 + M + M^2 + … = (1 - M)^-1. The sum is finite exactly if elimination without exchanges meets only positive pivots

@@ -27,8 +27,9 @@ void rws_sequence_push(rws_sequence *s, int value);
 void rws_sequence_release(rws_sequence *s);
 bool rws_sequence_equal(const rws_sequence *a, const rws_sequence *b);
 
-/* Where trees end at the latest. The start has depth 0; a non-terminal is expanded if its depth is at most max_depth and
- * fewer than max_nodes were expanded before it, in pre-order. Otherwise it stays a leaf, and costs no probability. */
+/* Where trees end at the latest. The start has depth 0; a non-terminal is expanded if its depth is at most max_depth
+ * and fewer than max_nodes were expanded before it, in pre-order. Otherwise it stays a leaf, and costs no
+ * probability. */
 typedef struct {
     int max_depth, max_nodes;
 } rws_caps;
