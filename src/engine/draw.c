@@ -17,8 +17,8 @@
 #define BITS 30
 #define LOW 14 /* bits below the first 16 */
 
-#define PART 512 /* particles compared between two looks at those that are not decided */
-#define LANES 16 /* thresholds compared at once; rows of them are padded to a multiple */
+#define PART 2048 /* particles compared between two looks at those that are not decided */
+#define LANES 16  /* thresholds compared at once; rows of them are padded to a multiple */
 
 typedef float    v4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint32_t u4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -94,51 +94,50 @@ static void compare_with(comparison *m, const thresholds *t, uint32_t i)
 
 typedef int16_t loose16 __attribute__((vector_size(32), aligned(2), may_alias)); /* anywhere in memory */
 
-/* Sums of lanes, and whether any is not 0. */
-static int16_t lanes_sum(h16 x)
-{
-    int16_t sum = 0;
-    for (int c = 0; c < LANES; c++) sum = (int16_t)(sum + x[c]);
-    return sum;
-}
-
 static bool lanes_any(h16 x)
 {
-    int16_t all = 0;
-    for (int c = 0; c < LANES; c++) all |= x[c];
-    return all != 0;
+    uint64_t four[4];
+    memcpy(four, &x, sizeof x);
+    return (four[0] | four[1] | four[2] | four[3]) != 0;
 }
 
 /* Many particles: one threshold at a time, a particle in each lane. n is a multiple of LANES. */
-static bool compare_many(comparison *m, const half16 *half, uint32_t n)
+static void compare_many(comparison *m, const half16 *half, uint32_t n)
 {
-    h16 any = {0};
+    const half16 *upper = (const half16 *)m->upper;
+    half16       *reached = (half16 *)m->reached, *equal = (half16 *)m->equal;
     for (int c = 0; c < LANES * m->n; c++) {
-        const int16_t upper = m->upper[c / LANES][c % LANES];
-        h16           reached = {0}, equal = {0};
+        h16 above = {0}, at = {0};
+        if (c && m->full[c] == m->full[c - 1]) { /* impossible: as the one before */
+            reached[c] = reached[c - 1];
+            equal[c] = equal[c - 1];
+            continue;
+        }
         if (m->full[c] < 1 << BITS)
+#pragma GCC unroll 4
             for (uint32_t i = 0; i < n; i += LANES) {
                 const h16 u = *(const loose16 *)(half + i);
-                reached -= u > upper;
-                equal |= u == upper;
+                above -= u > upper[c]; /* a true lane is -1 */
+                at |= u == upper[c];
             }
-        m->reached[c / LANES][c % LANES] = lanes_sum(reached);
-        m->equal[c / LANES][c % LANES] = lanes_any(equal);
-        any |= equal;
+        int16_t lanes[LANES], sum = 0;
+        memcpy(lanes, &above, sizeof lanes);
+        for (int k = 0; k < LANES; k++) sum = (int16_t)(sum + lanes[k]);
+        reached[c] = sum;
+        equal[c] = lanes_any(at);
     }
-    return lanes_any(any);
 }
 
-/* Few particles: one at a time, a threshold in each lane. */
-static bool compare_few(comparison *m, const half16 *half, uint32_t n)
+/* Few particles, the first or after others: one at a time, a threshold in each lane. True if one is just at a threshold. */
+static bool compare_few(comparison *m, const half16 *half, uint32_t n, bool first)
 {
     h16 any = {0};
     for (int v = 0; v < m->n; v++) {
-        const h16 upper = m->upper[v];
-        h16       reached = {0}, equal = {0};
+        const h16 upper = m->upper[v], zero = {0};
+        h16       reached = first ? zero : m->reached[v], equal = first ? zero : m->equal[v];
 #pragma GCC unroll 4
         for (uint32_t i = 0; i < n; i++) {
-            reached -= half[i] > upper; /* a true lane is -1 */
+            reached -= half[i] > upper;
             equal |= half[i] == upper;
         }
         m->reached[v] = reached;
@@ -152,7 +151,9 @@ static bool compare_few(comparison *m, const half16 *half, uint32_t n)
  * answer is true. */
 static bool compare(comparison *m, const half16 *half, uint32_t n)
 {
-    return n == PART ? compare_many(m, half, n) : compare_few(m, half, n);
+    const uint32_t many = n >= 8 * LANES ? n / LANES * LANES : 0;
+    if (many) compare_many(m, half, many);
+    return compare_few(m, half + many, n - many, !many);
 }
 
 static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t k)
@@ -163,13 +164,15 @@ static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t
 /* Decides the particles whose upper half is just a threshold's. */
 static void compare_rest(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from, uint32_t n)
 {
-    for (int v = 0; v < m->n; v++)
-        for (int c = 0; c < LANES; c++) {
-            if (!m->equal[v][c] || m->full[LANES * v + c] >= 1 << BITS) continue;
-            for (uint32_t k = 0; k < n; k++)
-                if (half[k] == m->upper[v][c] && all_bits(s, half[k], i, from + k) >= m->full[LANES * v + c])
-                    m->reached[v][c]++;
+    for (int c = 0; c < LANES * m->n; c++) {
+        const int16_t upper = m->upper[c / LANES][c % LANES];
+        if (!m->equal[c / LANES][c % LANES] || m->full[c] >= 1 << BITS) continue;
+        for (uint32_t k = 0; k < n; k++) {
+            while (k + LANES <= n && !lanes_any(*(const loose16 *)(half + k) == upper)) k += LANES;
+            if (k < n && half[k] == upper && all_bits(s, half[k], i, from + k) >= m->full[c])
+                m->reached[c / LANES][c % LANES]++;
         }
+    }
 }
 
 /* The category of one particle: how many thresholds it reaches. */
