@@ -181,9 +181,9 @@ static uint32_t category_of(comparison *m, const word_source *s, const half16 *h
     if (compare(m, half, 1)) compare_rest(m, s, half, i, k, 1);
     h16 sum = {0};
     for (int v = 0; v < m->n; v++) sum += m->reached[v];
-    uint32_t category = 0;
-    for (int c = 0; c < LANES; c++) category += (uint32_t)sum[c];
-    return category;
+    uint64_t four[4]; /* each holds four lanes, which a multiplication adds up in its upper end */
+    memcpy(four, &sum, sizeof sum);
+    return (uint32_t)((four[0] + four[1] + four[2] + four[3]) * 0x0001000100010001u >> 48);
 }
 
 /* A subset of the parent's rows has the parent's particles in them. */
