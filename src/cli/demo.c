@@ -24,7 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ITERATIONS 20000 /* of each training */
+#define ITERATIONS 100000 /* of each training */
 #define POINTS 100       /* of each curve */
 #define SEED 1
 
