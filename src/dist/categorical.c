@@ -100,7 +100,7 @@ static void defend_forward(rws_call *c)
     const float *log_p = rws_call_input(c, 0, c->dim);
     const float  keep = 1 - c->args.s, floor = c->args.s / (float)c->dim;
 #pragma omp simd
-    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = logf(keep * expf(log_p[i]) + floor);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = logf(keep * rws_exp(log_p[i]) + floor);
 }
 
 /* The same for a distribution that is certain of an index. */
@@ -124,15 +124,15 @@ static void conditional_gumbel_forward(rws_call *c)
 #pragma omp simd
     for (size_t i = 0; i < n * dim; i++) {
         float u = v[i] < clip ? clip : v[i] > 1 - clip ? 1 - clip : v[i];
-        c->out[i] = logf(-logf(u));
+        c->out[i] = -rws_gumbel_of(u);
     }
     for (size_t r = 0; r < n; r++) minus[r] = c->out[r * dim + (size_t)z[r]];
     for (size_t r = 0; r < n; r++)
         for (size_t j = 0; j < dim; j++) c->saved[r * dim + j] = c->out[r * dim + j] - log_pi[r * dim + j] - minus[r];
 #pragma omp simd
     for (size_t i = 0; i < n * dim; i++) {
-        const float d = c->saved[i], e = expf(-fabsf(d)); /* log(1 + e^d), and its slope */
-        c->out[i] = -((d > 0 ? d : 0) + log1pf(e));
+        const float d = c->saved[i], e = rws_exp(-fabsf(d)); /* log(1 + e^d), and its slope */
+        c->out[i] = -((d > 0 ? d : 0) + rws_log(1 + e));
         c->saved[i] = d > 0 ? 1 / (1 + e) : e / (1 + e);
     }
     for (size_t r = 0; r < n; r++) {

@@ -76,7 +76,7 @@ static void concrete_density_forward(rws_call *c)
         c->out[r] = sum - (float)C * top;
     }
 #pragma omp      simd
-    for (size_t i = 0; i < n * dim; i++) c->saved[i] = expf(c->saved[i]);
+    for (size_t i = 0; i < n * dim; i++) c->saved[i] = rws_exp(c->saved[i]);
     for (size_t r = 0; r < n; r++) {
              float *restrict y = c->saved + r * dim;
              float total = 0;

@@ -37,7 +37,7 @@ static void gumbel_draw_forward(rws_call *c)
 #pragma omp simd
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
         const float v = u[i] < clip ? clip : u[i] > 1 - clip ? 1 - clip : u[i];
-        c->out[i] = m[i] - logf(-logf(v));
+        c->out[i] = m[i] + rws_gumbel_of(v);
     }
 }
 
@@ -56,7 +56,7 @@ static void gumbel_density_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float total = 0;
 #pragma omp simd reduction(+ : total)
-        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) total -= x[i] - m[i] + expf(m[i] - x[i]);
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) total -= x[i] - m[i] + rws_exp(m[i] - x[i]);
         c->out[r] = total;
     }
 }
@@ -67,7 +67,7 @@ static void gumbel_density_backward(rws_call *c)
     const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim);
     float       *gx = rws_call_open(c, 0, dim), *gm = rws_call_open(c, 1, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
-        const float slope = c->gout[i / (size_t)dim] * (1 - expf(m[i] - x[i]));
+        const float slope = c->gout[i / (size_t)dim] * (1 - rws_exp(m[i] - x[i]));
         if (gx) gx[i] -= slope;
         if (gm) gm[i] += slope;
     }

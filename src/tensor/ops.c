@@ -323,7 +323,7 @@ static void softmax(const float *x, size_t n, size_t dim, float *shifted, float 
         top[r] = row_max(x + r * dim, dim);
         row_shift(x + r * dim, dim, -top[r], shifted + r * dim);
     }
-    EACH(n * dim, p[i] = expf(shifted[i]));
+    EACH(n * dim, p[i] = rws_exp(shifted[i]));
     for (size_t r = 0; r < n; r++) {
         log_total[r] = row_sum(p + r * dim, dim);
         row_scale(p + r * dim, dim, 1 / log_total[r]);
