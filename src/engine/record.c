@@ -179,11 +179,16 @@ static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float 
     return (rws_var){*slot = e->n_nodes - 1};
 }
 
+uint32_t node_constant(rws_run *r, float value)
+{
+    return root_leaf(r, (rws_op_args){.s = value}, 1, &value).id;
+}
+
 rws_var rws_constant(rws_run *r, float value)
 {
     rws_var v;
     if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, root_leaf(r, (rws_op_args){.s = value}, 1, &value));
+    return rws_returns(r, (rws_var){node_constant(r, value)});
 }
 
 rws_var rws_constants(rws_run *r, const float *values, int dim)
@@ -211,6 +216,8 @@ rws_var rws_observed(rws_run *r, const char *field)
         run_fail(r, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
         if (strcmp(e->fields[i].name, field) != 0) continue;
+        if (e->fields[i].label)
+            run_fail(r, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
         if (r->field[i] == 0)
             run_fail(r, RWS_BAD_INPUT,
                      "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
