@@ -137,8 +137,9 @@ rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var
 /* The op and inputs behind a value; NULL for one that was not computed. */
 const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args);
 
-/* Whether the value v is computed at the rows where the program is now, or at fewer rows further up. */
+/* Whether the value v is computed at fewer rows, further up, than another; or than those where the program is now. */
 bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than);
+bool rws_var_is_above(const rws_run *r, rws_var v);
 
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
