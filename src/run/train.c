@@ -177,7 +177,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
         RWS_TRY(step_groups(t, phase->steps, err));
     }
     if (estimator->remember) estimator->remember(&t->method, &t->tally);
-    if (t->tally.impossible == t->tally.n_data)
+    if (t->tally.impossible == t->tally.n_data && !t->model->defaults.impossible)
         return rws_fail(err, RWS_BROKEN,
                         "In iteration %llu every particle of every datum is impossible under the model.",
                         (unsigned long long)t->iteration + 1);
