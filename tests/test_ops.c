@@ -181,17 +181,33 @@ static void sum(const row *r)
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j];
 }
 
+/* Of x, or of x / t. */
 static void log_softmax(const row *r)
 {
-    double total = 0;
-    for (int j = 0; j < r->dim; j++) total += exp(r->in[0][j]);
-    EACH(r->in[0][j] - log(total));
+    const double t = r->n_in > 1 ? r->in[1][0] : 1;
+    double       total = 0;
+    for (int j = 0; j < r->dim; j++) total += exp(r->in[0][j] / t);
+    EACH(r->in[0][j] / t - log(total));
+}
+
+static void log_softmax_tangent(const row *r)
+{
+    const double t = r->n_in > 2 ? r->in[2][0] : 1;
+    double       mean = 0;
+    for (int j = 0; j < r->dim; j++) mean += exp(r->in[0][j]) * r->in[1][j];
+    EACH((r->in[1][j] - mean) / t);
+}
+
+static void dot(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * r->in[1][j];
 }
 
 static void log_sum_exp(const row *r)
 {
     double total = 0;
-    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j]);
+    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j] + (r->n_in > 1 ? r->in[1][j] : 0));
     r->out[0] = log(total);
 }
 
@@ -199,8 +215,9 @@ static void softmax_dot(const row *r)
 {
     double total = 0, weighted = 0;
     for (int j = 0; j < r->in_dim[0]; j++) {
-        total += exp(r->in[0][j]);
-        weighted += exp(r->in[0][j]) * at(r, 1, j);
+        const double e = exp(r->in[0][j] + (r->n_in > 2 ? r->in[2][j] : 0));
+        total += e;
+        weighted += e * at(r, 1, j);
     }
     r->out[0] = weighted / total;
 }
@@ -413,14 +430,25 @@ static const struct subject {
       {13, {{REAL, 1}, {REAL, 2}, {REAL, 3}, {REAL, 1}, {REAL, 1}, {REAL, 1}, {REAL, 1}, {REAL, 3}}}}},
     {"slice", slice, {{1, ONE(REAL)}, {2, {{REAL, 5}}, .k = 1}, {1, {{REAL, 5}}, .k = 4}, {17, {{REAL, 33}}, .k = 9}}},
     {"sum", sum, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},
-    {"log_softmax", log_softmax, {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}}},
-    {"log_sum_exp", log_sum_exp, {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}}},
+    {"log_softmax",
+     log_softmax,
+     {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}, {13, TWO(REAL, 13, POSITIVE, 1)}}},
+    {"log_softmax_tangent",
+     log_softmax_tangent,
+     {{1, TWO(LOG_PROB, 1, REAL, 1)},
+      {13, TWO(LOG_PROB, 13, REAL, 13)},
+      {20, THREE(LOG_PROB, 20, REAL, 20, POSITIVE, 1)}}},
+    {"dot", dot, {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 33, REAL, 33)}}},
+    {"log_sum_exp",
+     log_sum_exp,
+     {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 20, REAL, 20)}}},
     {"softmax_dot",
      softmax_dot,
      {{1, TWO(REAL, 1, REAL, 1)},
       {1, TWO(REAL, 5, REAL, 5)},
       {1, TWO(REAL, 5, REAL, 1)},
-      {1, TWO(REAL, 33, REAL, 33)}}},
+      {1, TWO(REAL, 33, REAL, 33)},
+      {1, THREE(REAL, 13, REAL, 13, REAL, 13)}}},
     {"pick", pick, {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1}, {1, TWO(REAL, 5, INDEX, 1), .n_index = 5}}},
     {"dense",
      dense,

@@ -52,9 +52,20 @@ rws_var rws_apply(rws_run *r, rws_function f, rws_var a)
     return unary(r, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
 }
 
+/* A sum over the components of a: if a is made by the op `inner` of two whole vectors, by the op `fused` from these, so
+ * that a itself need never be computed. */
+static rws_var fold(rws_run *r, const rws_op *op, const rws_op *inner, const rws_op *fused, rws_var a)
+{
+    rws_var v, in[RWS_OP_INPUTS];
+    if (rws_replayed(r, &v)) return v;
+    const bool both = rws_var_op(r, a, in, NULL) == inner && rws_dim(r, in[0]) == rws_dim(r, in[1]);
+    return rws_returns(r, both ? rws_record(r, fused, (rws_op_args){0}, in, 2, 1)
+                               : rws_record(r, op, (rws_op_args){0}, &a, 1, 1));
+}
+
 rws_var rws_sum(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_sum, (rws_op_args){0}, a, 1);
+    return fold(r, &rws_op_sum, &rws_op_mul, &rws_op_dot, a);
 }
 
 rws_var rws_log_softmax(rws_run *r, rws_var a)
@@ -107,5 +118,5 @@ rws_var rws_pick(rws_run *r, rws_var a, rws_var index)
 
 rws_var rws_log_sum_exp(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_log_sum_exp, (rws_op_args){0}, a, 1);
+    return fold(r, &rws_op_log_sum_exp, &rws_op_add, &rws_op_log_sum_exp, a);
 }

@@ -1,7 +1,7 @@
 /* ops.c - arithmetic and shape: each op's forward and backward side by side. */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "tensor/op.h"
+#include "tensor/rows.h"
 
 #include <string.h>
 
@@ -154,6 +154,25 @@ static void apply_tangent_backward(rws_call *c)
     }
 }
 
+/* ---- dot: the sum of a b, which is never there as a vector */
+
+static void dot_forward(rws_call *c)
+{
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        c->out[r] = row_dot(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), (size_t)c->in[0].dim);
+}
+
+static void dot_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    for (int s = 0; s < 2; s++) {
+        if (!c->gin[s].data) continue;
+        const bool fresh = rws_sink_take(&c->gin[s]);
+        for (size_t r = 0; r < (size_t)c->n; r++)
+            row_give(rws_view_row(&c->in[1 - s], r), dim, c->gout[r], fresh, rws_sink_row(&c->gin[s], r, dim));
+    }
+}
+
 /* ---- comparisons and other things without a gradient */
 
 static void greater_forward(rws_call *c)
@@ -164,12 +183,11 @@ static void greater_forward(rws_call *c)
 
 static void argmax_forward(rws_call *c)
 {
-    const int    dim = c->in[0].dim;
-    const float *x = rws_call_input(c, 0, dim);
-    for (int r = 0; r < c->n; r++, x += dim) {
-        int best = 0;
-        for (int j = 1; j < dim; j++)
-            if (x[j] > x[best]) best = j;
+    const size_t dim = (size_t)c->in[0].dim;
+    for (int r = 0; r < c->n; r++) {
+        const float *x = rws_view_row(&c->in[0], (size_t)r), top = row_max(x, dim);
+        size_t       best = 0;
+        while (best + 1 < dim && x[best] != top) best++;
         c->out[r] = (float)best;
     }
 }
@@ -252,165 +270,6 @@ static void sum_backward(rws_call *c)
     rws_call_close(c, 0, (int)dim, g);
 }
 
-/* ---- log_softmax: keeps the probabilities, which draws and backward both need */
-
-/* Largest and total of a row, four numbers at a time. */
-typedef float   v4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t i4 __attribute__((vector_size(16), aligned(4), may_alias));
-
-static inline v4 larger(v4 a, v4 b)
-{
-    const i4 first = a > b;
-    return (v4)(((i4)a & first) | ((i4)b & ~first));
-}
-
-static inline float row_max(const float *x, size_t n)
-{
-    float  top = x[0];
-    size_t j = 0;
-    if (n >= 4) {
-        v4 m = *(const v4 *)x;
-        for (j = 4; j + 4 <= n; j += 4) m = larger(*(const v4 *)(x + j), m);
-        m = larger(m, __builtin_shufflevector(m, m, 2, 3, 0, 1));
-        top = m[0] > m[1] ? m[0] : m[1];
-    }
-    for (; j < n; j++) top = x[j] > top ? x[j] : top;
-    return top;
-}
-
-static inline float row_sum(const float *x, size_t n)
-{
-    v4     s = {0};
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) s += *(const v4 *)(x + j);
-    s += __builtin_shufflevector(s, s, 2, 3, 0, 1);
-    float total = s[0] + s[1];
-    for (; j < n; j++) total += x[j];
-    return total;
-}
-
-/* out = x + shift; x *= scale; to = or += g - p * total: short rows, so no loop may have much of a preamble. */
-static inline void row_shift(const float *x, size_t n, float shift, float *out)
-{
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) *(v4 *)(out + j) = *(const v4 *)(x + j) + shift;
-    for (; j < n; j++) out[j] = x[j] + shift;
-}
-
-static inline void row_scale(float *x, size_t n, float scale)
-{
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) *(v4 *)(x + j) *= scale;
-    for (; j < n; j++) x[j] *= scale;
-}
-
-static inline void row_give(const float *g, const float *p, size_t n, float total, bool fresh, float *to)
-{
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        v4 y = *(const v4 *)(g + j) - *(const v4 *)(p + j) * total;
-        if (!fresh) y += *(const v4 *)(to + j);
-        *(v4 *)(to + j) = y;
-    }
-    for (; j < n; j++) to[j] = g[j] - p[j] * total + (fresh ? 0 : to[j]);
-}
-
-/* p = softmax of rows of x; their log-sum-exp is top + log_total. shifted = x - top, and may be p. A row that is all
- * impossible has p = NaN. */
-static void softmax(const float *x, size_t n, size_t dim, float *shifted, float *p, float *top, float *log_total)
-{
-    for (size_t r = 0; r < n; r++) {
-        top[r] = row_max(x + r * dim, dim);
-        row_shift(x + r * dim, dim, -top[r], shifted + r * dim);
-    }
-    EACH(n * dim, p[i] = rws_exp(shifted[i]));
-    for (size_t r = 0; r < n; r++) {
-        log_total[r] = row_sum(p + r * dim, dim);
-        row_scale(p + r * dim, dim, 1 / log_total[r]);
-    }
-    EACH(n, log_total[i] = logf(log_total[i]));
-}
-
-static void log_softmax_forward(rws_call *c)
-{
-    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    float       *top = RWS_NEW(c->arena, float, n), *log_total = RWS_NEW(c->arena, float, n);
-    softmax(rws_call_input(c, 0, c->dim), n, dim, c->out, c->saved, top, log_total);
-    for (size_t r = 0; r < n; r++) row_shift(c->out + r * dim, dim, -log_total[r], c->out + r * dim);
-}
-
-static void log_softmax_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->dim;
-    bool         fresh;
-    float       *g = rws_call_claim(c, 0, c->dim, &fresh);
-    if (!g) return;
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *gy = c->gout + r * dim;
-        row_give(gy, c->saved + r * dim, dim, row_sum(gy, dim), fresh, g + r * dim);
-    }
-    rws_call_close(c, 0, c->dim, g);
-}
-
-/* ---- log_sum_exp, and its derivative along da: sum softmax(a) da */
-
-static void log_sum_exp_forward(rws_call *c)
-{
-    const int    dim = c->in[0].dim;
-    const size_t n = (size_t)c->n, d = (size_t)dim;
-    float       *top = RWS_NEW(c->arena, float, n);
-    softmax(rws_call_input(c, 0, dim), n, d, c->saved, c->saved, top, c->out);
-    for (size_t r = 0; r < n; r++) {
-        if (top[r] == -INFINITY) { /* all impossible */
-            c->out[r] = 0;
-            memset(c->saved + r * d, 0, d * sizeof(float));
-        }
-        c->out[r] += top[r];
-    }
-}
-
-static void log_sum_exp_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->in[0].dim;
-    float       *g = rws_call_open(c, 0, (int)dim);
-    if (!g) return;
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *restrict p = c->saved + r * dim;
-        float *restrict to = g + r * dim;
-        const float gy = c->gout[r];
-        for (size_t j = 0; j < dim; j++) to[j] += gy * p[j];
-    }
-    rws_call_close(c, 0, (int)dim, g);
-}
-
-static void softmax_dot_forward(rws_call *c)
-{
-    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
-    const float *x = rws_call_input(c, 0, (int)dim), *dx = rws_call_input(c, 1, (int)dim);
-    softmax(x, n, dim, c->saved, c->saved, RWS_NEW(c->arena, float, n), c->out);
-    for (size_t r = 0; r < n; r++) {
-        float total = 0;
-#pragma omp simd reduction(+ : total)
-        for (size_t j = r * dim; j < (r + 1) * dim; j++) total += c->saved[j] * dx[j];
-        c->out[r] = total;
-    }
-}
-
-static void softmax_dot_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->in[0].dim;
-    const float *dx = rws_call_input(c, 1, (int)dim);
-    float       *gx = rws_call_open(c, 0, (int)dim), *gdx = rws_call_open(c, 1, (int)dim);
-    for (size_t r = 0; r < (size_t)c->n; r++)
-        for (size_t j = r * dim; j < (r + 1) * dim; j++) {
-            const float gp = c->gout[r] * c->saved[j];
-            if (gx) gx[j] += gp * (dx[j] - c->out[r]);
-            if (gdx) gdx[j] += gp;
-        }
-    rws_call_close(c, 0, (int)dim, gx);
-    rws_call_close(c, 1, (int)dim, gdx);
-}
-
 /* ---- pick: a[index]; neither is gathered. Forward leaves the places for backward. */
 
 static void pick_forward(rws_call *c)
@@ -450,6 +309,7 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = RWS_TANGENT_APPLY, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
+const rws_op rws_op_dot = {.name = "dot", .tangent = RWS_TANGENT_DOT, .forward = dot_forward, .backward = dot_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
@@ -459,17 +319,5 @@ const rws_op rws_op_slice = {
     .name = "slice", .tangent = RWS_TANGENT_LINEAR, .forward = slice_forward, .backward = slice_backward};
 const rws_op rws_op_sum = {
     .name = "sum", .tangent = RWS_TANGENT_LINEAR, .forward = sum_forward, .backward = sum_backward};
-const rws_op rws_op_log_softmax = {.name = "log_softmax",
-                                   .tangent = RWS_TANGENT_SOFTMAX,
-                                   .saves = true,
-                                   .forward = log_softmax_forward,
-                                   .backward = log_softmax_backward};
 const rws_op rws_op_pick = {
     .name = "pick", .tangent = RWS_TANGENT_PICK, .forward = pick_forward, .backward = pick_backward};
-const rws_op rws_op_log_sum_exp = {.name = "log_sum_exp",
-                                   .tangent = RWS_TANGENT_LOG_SUM_EXP,
-                                   .saves = true,
-                                   .forward = log_sum_exp_forward,
-                                   .backward = log_sum_exp_backward};
-const rws_op rws_op_softmax_dot = {
-    .name = "softmax_dot", .saves = true, .forward = softmax_dot_forward, .backward = softmax_dot_backward};
