@@ -33,6 +33,7 @@ typedef enum {
     FOR_Y,    /* a value it may have there */
     NOISE,    /* 0.05 … 0.95; has no gradient */
     INDEX,    /* 0 … n_index - 1; has no gradient */
+    SOFTMAX,  /* of input 2, or of the sum of 2 and 3 if those are equally long; has no gradient of its own */
 } kind;
 
 typedef struct {
@@ -190,12 +191,27 @@ static void log_softmax(const row *r)
     EACH(r->in[0][j] / t - log(total));
 }
 
+/* The softmax of input 2, or of the sum of 2 and 3; input 0 is the same, and not looked at. */
+static double mean_of(const row *r, bool two)
+{
+    double total = 0, weighted = 0;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        const double e = exp(r->in[2][j] + (two ? r->in[3][j] : 0));
+        total += e;
+        weighted += e * r->in[1][j];
+    }
+    return weighted / total;
+}
+
 static void log_softmax_tangent(const row *r)
 {
-    const double t = r->n_in > 2 ? r->in[2][0] : 1;
-    double       mean = 0;
-    for (int j = 0; j < r->dim; j++) mean += exp(r->in[0][j]) * r->in[1][j];
-    EACH((r->in[1][j] - mean) / t);
+    const double t = r->n_in > 3 ? r->in[3][0] : 1;
+    EACH((r->in[1][j] - mean_of(r, false)) / t);
+}
+
+static void softmax_dot(const row *r)
+{
+    r->out[0] = mean_of(r, r->n_in > 3);
 }
 
 static void dot(const row *r)
@@ -209,17 +225,6 @@ static void log_sum_exp(const row *r)
     double total = 0;
     for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j] + (r->n_in > 1 ? r->in[1][j] : 0));
     r->out[0] = log(total);
-}
-
-static void softmax_dot(const row *r)
-{
-    double total = 0, weighted = 0;
-    for (int j = 0; j < r->in_dim[0]; j++) {
-        const double e = exp(r->in[0][j] + (r->n_in > 2 ? r->in[2][j] : 0));
-        total += e;
-        weighted += e * at(r, 1, j);
-    }
-    r->out[0] = weighted / total;
 }
 
 static void pick(const row *r)
@@ -435,20 +440,18 @@ static const struct subject {
      {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}, {13, TWO(REAL, 13, POSITIVE, 1)}}},
     {"log_softmax_tangent",
      log_softmax_tangent,
-     {{1, TWO(LOG_PROB, 1, REAL, 1)},
-      {13, TWO(LOG_PROB, 13, REAL, 13)},
-      {20, THREE(LOG_PROB, 20, REAL, 20, POSITIVE, 1)}}},
+     {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},
+      {13, THREE(SOFTMAX, 13, REAL, 13, REAL, 13)},
+      {20, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {POSITIVE, 1}}}}},
     {"dot", dot, {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 33, REAL, 33)}}},
     {"log_sum_exp",
      log_sum_exp,
      {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 20, REAL, 20)}}},
     {"softmax_dot",
      softmax_dot,
-     {{1, TWO(REAL, 1, REAL, 1)},
-      {1, TWO(REAL, 5, REAL, 5)},
-      {1, TWO(REAL, 5, REAL, 1)},
-      {1, TWO(REAL, 33, REAL, 33)},
-      {1, THREE(REAL, 13, REAL, 13, REAL, 13)}}},
+     {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},
+      {1, THREE(SOFTMAX, 5, REAL, 5, REAL, 5)},
+      {1, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {REAL, 20}}}}},
     {"pick", pick, {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1}, {1, TWO(REAL, 5, INDEX, 1), .n_index = 5}}},
     {"dense",
      dense,
@@ -621,7 +624,7 @@ static double make(const trial *t, kind kind, die *d)
 
 static bool has_gradient(kind kind)
 {
-    return kind != ABSENT && kind != NOISE && kind != INDEX;
+    return kind != ABSENT && kind != NOISE && kind != INDEX && kind != SOFTMAX;
 }
 
 static bool kinked(int f)
@@ -678,6 +681,24 @@ static void make_input(trial *t, int s, die *d)
     memset(t->zeros[s], 0, size * sizeof(float));
 }
 
+static int base_row(const trial *t, int s, int i)
+{
+    return t->index[s] ? (int)t->index[s][i] : i;
+}
+
+static void make_softmax(trial *t)
+{
+    const int dim = t->shape->in[0].dim;
+    for (int i = 0; i < t->n; i++) {
+        float       *p = (float *)t->call.in[0].data + i * dim;
+        const float *a = t->call.in[2].data + base_row(t, 2, i) * dim, *b = NULL;
+        double       total = 0;
+        if (t->n_in > 3 && t->shape->in[3].dim == dim) b = t->call.in[3].data + base_row(t, 3, i) * dim;
+        for (int j = 0; j < dim; j++) total += exp((double)a[j] + (b ? (double)b[j] : 0));
+        for (int j = 0; j < dim; j++) p[j] = (float)(exp((double)a[j] + (b ? (double)b[j] : 0)) / total);
+    }
+}
+
 static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, int n, int indexed, die *d)
 {
     *t = (trial){.op = op, .subject = subject_of(op->name), .shape = shape, .k = k, .n = n, .indexed = indexed};
@@ -689,7 +710,9 @@ static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, in
                          .arena = &t->arena,
                          .products = &t->products,
                          .args = {.k = k, .s = shape->s, .t = shape->t}};
+    if (shape->in[0].kind == SOFTMAX) t->indexed &= ~1; /* each row has its own */
     for (int s = 0; s < t->n_in; s++) make_input(t, s, d);
+    if (shape->in[0].kind == SOFTMAX) make_softmax(t);
     if (shape->rows) make_weights(t, d);
     t->call.out = take_floats(t, NULL, (size_t)n * (size_t)shape->dim);
     if (op->saves) t->call.saved = take_floats(t, NULL, (size_t)n * (size_t)shape->in[0].dim);
@@ -703,11 +726,6 @@ static void trial_release(trial *t)
     rws_params_release(&t->params);
     rws_arena_free(&t->arena);
     free(t->products.list);
-}
-
-static int base_row(const trial *t, int s, int i)
-{
-    return t->index[s] ? (int)t->index[s][i] : i;
 }
 
 static void twin_row(const trial *t, int i, double *out)

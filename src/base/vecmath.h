@@ -72,6 +72,12 @@ static inline float rws_log(float x)
     return n * 0x1.62e4p-1f + (f + (f * f * (f * p - 0.5f) + n * 0x1.7f7d1cp-20f));
 }
 
+/* Of a sum of exponentials, which is a positive normal number or a NaN, and that stays one. */
+static inline float rws_log_total(float x)
+{
+    return rws_log(x) + (x - x);
+}
+
 /* -log(-log u): a Gumbel from a uniform in (0, 1). */
 static inline float rws_gumbel_of(float u)
 {

@@ -319,48 +319,67 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     return (rws_var){node_leaf(e, to, 1, value)};
 }
 
-/* Number j of a particle: with dim 1 neighbours share a block as above; else a particle has blocks of its own, numbered
- * from 1 so that they are never those. A normal needs two words and leaves a sine for the odd neighbour. */
+/* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine. */
+static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, float *value)
+{
+    const uint32_t n = l->n_rows;
+    uint32_t      *block = RWS_NEW(&e->arena, uint32_t, n), *datum = RWS_NEW(&e->arena, uint32_t, n);
+    uint32_t      *lane = RWS_NEW(&e->arena, uint32_t, n), *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n);
+    for (uint32_t i = 0; i < n; i++) {
+        particle_counter(e, particle_at(l, i, 0), &block[i], &datum[i]);
+        lane[i] = block[i] % 4;
+        block[i] /= 4;
+    }
+    rws_rng_blocks(e->pass.key, n, block, datum, ordinal, 0, words);
+    if (kind == RWS_NOISE_UNIFORM)
+        for (uint32_t i = 0; i < n; i++) value[i] = rws_unit(words[4 * i + lane[i]]);
+    else
+#pragma omp simd
+        for (uint32_t i = 0; i < n; i++)
+            value[i] = rws_box_muller(rws_unit(words[4 * i + (lane[i] & 2)]),
+                                      rws_unit(words[4 * i + (lane[i] & 2) + 1]), (float)(lane[i] & 1));
+}
+
+#define NOISE_CHUNK 64 /* particles */
+
+/* A vector for each particle: it has blocks of its own, numbered from 1 so that they are never those above. */
+static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, uint32_t dim, float *value)
+{
+    uint32_t k[NOISE_CHUNK], datum[NOISE_CHUNK], words[4 * NOISE_CHUNK];
+    float    four[4 * NOISE_CHUNK];
+    for (uint32_t first = 0; first < l->n_rows; first += NOISE_CHUNK) {
+        const uint32_t n = l->n_rows - first < NOISE_CHUNK ? l->n_rows - first : NOISE_CHUNK;
+        for (uint32_t i = 0; i < n; i++) particle_counter(e, particle_at(l, first + i, 0), &k[i], &datum[i]);
+        for (uint32_t j = 0; j < dim; j += 4) {
+            rws_rng_blocks(e->pass.key, n, k, datum, ordinal, j / 4 + 1, words);
+            if (kind == RWS_NOISE_UNIFORM) {
+#pragma omp simd
+                for (uint32_t i = 0; i < 4 * n; i++) four[i] = rws_unit(words[i]);
+            } else {
+#pragma omp simd
+                for (uint32_t i = 0; i < 4 * n; i++)
+                    four[i] = rws_box_muller(rws_unit(words[i & ~1u]), rws_unit(words[i | 1]), (float)(i & 1));
+            }
+            float *to = value + (size_t)first * dim + j;
+            if (j + 4 <= dim)
+                for (uint32_t i = 0; i < n; i++) memcpy(to + (size_t)i * dim, four + 4 * i, 4 * sizeof(float));
+            else
+                for (uint32_t i = 0; i < n; i++) memcpy(to + (size_t)i * dim, four + 4 * i, (dim - j) * sizeof(float));
+        }
+    }
+}
+
 rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim)
 {
     rws_engine *e = r->e;
     r->level = level_expand(e, r->level);
-    const uint32_t n = e->levels[r->level].n_rows, ordinal = r->ordinal++;
     level_who(e, r->level);
     const level   *l = &e->levels[r->level];
-    const size_t   size = (size_t)n * (size_t)dim;
-    float         *value = RWS_NEW(&e->arena, float, size);
-    const uint32_t blocks_each = dim == 1 ? 1 : ((uint32_t)dim + 3) / 4;
+    const uint32_t ordinal = r->ordinal++;
+    float         *value = RWS_NEW(&e->arena, float, l->n_rows *(size_t)dim);
     rws_arena_mark mark = rws_arena_at(&e->arena);
-    uint32_t      *k = RWS_NEW(&e->arena, uint32_t, n), *datum = RWS_NEW(&e->arena, uint32_t, n);
-    uint32_t      *lane = RWS_NEW(&e->arena, uint32_t, n), *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n);
-    for (uint32_t i = 0; i < n; i++) {
-        particle_counter(e, particle_at(l, i, 0), &k[i], &datum[i]);
-        lane[i] = k[i] % 4;
-        if (dim == 1) k[i] /= 4;
-    }
-    for (uint32_t b = 0; b < blocks_each; b++) {
-        rws_rng_blocks(e->pass.key, n, k, datum, ordinal, dim == 1 ? 0 : b + 1, words);
-        const int first = 4 * (int)b, m = dim - first < 4 ? dim - first : 4;
-        for (int j = 0; j < m; j++) {
-            float *out = value + first + j;
-            if (kind == RWS_NOISE_UNIFORM) {
-                for (uint32_t i = 0; i < n; i++)
-                    out[(size_t)i * (size_t)dim] = rws_unit(words[4 * i + (dim == 1 ? lane[i] : (uint32_t)j)]);
-            } else if (dim == 1) {
-#pragma omp simd
-                for (uint32_t i = 0; i < n; i++)
-                    out[i] = rws_box_muller(rws_unit(words[4 * i + (lane[i] & 2)]),
-                                            rws_unit(words[4 * i + (lane[i] & 2) + 1]), (float)(lane[i] & 1));
-            } else {
-#pragma omp simd
-                for (uint32_t i = 0; i < n; i++)
-                    out[(size_t)i * (size_t)dim] =
-                        rws_box_muller(rws_unit(words[4 * i + ((uint32_t)j & 2)]),
-                                       rws_unit(words[4 * i + ((uint32_t)j & 2) + 1]), (float)(j & 1));
-            }
-        }
-    }
+    if (dim == 1) noise_alone(e, l, ordinal, kind, value);
+    else noise_vector(e, l, ordinal, kind, (uint32_t)dim, value);
     rws_arena_release(&e->arena, mark);
     return (rws_var){node_leaf(e, r->level, dim, value)};
 }

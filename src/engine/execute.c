@@ -36,7 +36,7 @@ static void resolve(rws_engine *e, call *c, int s)
         contiguous &= m->level == n->level && m->value == expected && m->call == e->nodes[source].call;
         expected = m->value + (size_t)n_rows(e, n) * (size_t)v->dim;
     }
-    if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
+    if (contiguous && (c->n_nodes == 1 || !e->nodes[source].param)) {
         v->data = e->nodes[source].value;
     } else if (one_source) {
         v->data = e->nodes[source].value;

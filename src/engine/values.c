@@ -70,7 +70,12 @@ rws_var rws_sum(rws_run *r, rws_var a)
 
 rws_var rws_log_softmax(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_log_softmax, (rws_op_args){0}, a, 0);
+    rws_var v, in[RWS_OP_INPUTS];
+    if (rws_replayed(r, &v)) return v;
+    const bool tempered =
+        rws_var_op(r, a, in, NULL) == &rws_op_div && rws_dim(r, in[1]) == 1; /* a need not be computed, as in fold */
+    return rws_returns(
+        r, rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, tempered ? in : &a, tempered ? 2 : 1, rws_dim(r, a)));
 }
 
 rws_var rws_argmax(rws_run *r, rws_var a)

@@ -184,12 +184,7 @@ static void greater_forward(rws_call *c)
 static void argmax_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->in[0].dim;
-    for (int r = 0; r < c->n; r++) {
-        const float *x = rws_view_row(&c->in[0], (size_t)r), top = row_max(x, dim);
-        size_t       best = 0;
-        while (best + 1 < dim && x[best] != top) best++;
-        c->out[r] = (float)best;
-    }
+    for (int r = 0; r < c->n; r++) c->out[r] = (float)row_argmax(rws_view_row(&c->in[0], (size_t)r), dim);
 }
 
 static void onehot_forward(rws_call *c)
