@@ -277,13 +277,16 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;
 
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < rows; i++) most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
+    uint32_t most = 0, particles = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
+        particles += l->count[i];
+    }
+    most++; /* the last category of a row is written before it is known to be there */
     uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
     uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
     uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
     comparison m = compare_new(e, C);
-    bool       single = true;
     for (uint32_t i = 0; i < rows; i++) {
         child[i] = n_rows;
         compare_with(&m, &threshold, i);
@@ -298,10 +301,8 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
         }
         uint32_t left = l->count[i]; /* particles of this category or a later one */
         for (uint32_t c = 0; left; left = reached[c++]) {
-            const uint32_t here = left - reached[c];
-            if (!here) continue;
-            up[n_rows] = i, count[n_rows] = here, category[n_rows++] = c;
-            single &= here == 1;
+            up[n_rows] = i, count[n_rows] = left - reached[c], category[n_rows] = c;
+            n_rows += left != reached[c]; /* no branch: it could not be predicted */
         }
     }
     float *value = RWS_NEW(&e->arena, float, n_rows);
@@ -314,7 +315,7 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     e->levels[to].up = up;
     e->levels[to].count = count;
     e->levels[to].draw = d;
-    e->levels[to].single = single;
+    e->levels[to].single = n_rows == particles;
     r->level = to;
     return (rws_var){node_leaf(e, to, 1, value)};
 }

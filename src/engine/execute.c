@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALONE 128 /* rows from which a node has a call to itself: gathering its inputs would cost more than the call */
+
 static uint32_t n_rows(const rws_engine *e, const node *n)
 {
     return e->levels[n->level].n_rows;
@@ -36,7 +38,7 @@ static void resolve(rws_engine *e, call *c, int s)
         contiguous &= m->level == n->level && m->value == expected && m->call == e->nodes[source].call;
         expected = m->value + (size_t)n_rows(e, n) * (size_t)v->dim;
     }
-    if (contiguous && (c->n_nodes == 1 || !e->nodes[source].param)) {
+    if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
         v->data = e->nodes[source].value;
     } else if (one_source) {
         v->data = e->nodes[source].value;
@@ -184,9 +186,9 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
     const uint32_t n_pending = e->n_pending;
     for (uint32_t i = 0, m; i < n_pending; i += m) {
         const node *head = &e->nodes[e->order[base + i]];
-        for (m = 1; i + m < n_pending && !e->pass.scalar; m++) {
+        for (m = 1; i + m < n_pending && !e->pass.scalar && n_rows(e, head) < ALONE; m++) {
             const node *next = &e->nodes[e->order[base + i + m]];
-            if (next->wave != head->wave || next->alike != head->alike) break;
+            if (next->wave != head->wave || next->alike != head->alike || n_rows(e, next) >= ALONE) break;
         }
         execute_call(e, base + i, m);
     }
