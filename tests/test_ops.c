@@ -214,6 +214,13 @@ static void softmax_dot(const row *r)
     r->out[0] = mean_of(r, r->n_in > 3);
 }
 
+static void log_softmax_pick(const row *r)
+{
+    double total = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j]);
+    r->out[0] = r->in[0][(int)r->in[1][0]] - log(total);
+}
+
 static void dot(const row *r)
 {
     r->out[0] = 0;
@@ -438,6 +445,11 @@ static const struct subject {
     {"log_softmax",
      log_softmax,
      {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}, {13, TWO(REAL, 13, POSITIVE, 1)}}},
+    {"log_softmax_pick",
+     log_softmax_pick,
+     {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1},
+      {1, TWO(REAL, 5, INDEX, 1), .n_index = 5},
+      {1, TWO(REAL, 20, INDEX, 1), .n_index = 20}}},
     {"log_softmax_tangent",
      log_softmax_tangent,
      {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},

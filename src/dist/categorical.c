@@ -38,6 +38,16 @@ static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
     return rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
+/* Where every row has logits of its own, all their log-probabilities need not be known. */
+static rws_var score(rws_run *r, rws_var value, const rws_var *p)
+{
+    rws_var in[RWS_OP_INPUTS] = {{0}};
+    if (rws_run_pass(r)->proposal == RWS_RELAXED || rws_var_op(r, p[0], in, NULL) != &rws_op_log_softmax ||
+        !rws_var_is_here(r, in[0]))
+        return log_density(r, value, p);
+    return rws_record(r, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
+}
+
 static rws_var perturbed(rws_run *r, rws_var log_pi)
 {
     const rws_var noise[] = {log_pi, rws_draw_noise(r, RWS_NOISE_UNIFORM, rws_dim(r, log_pi))};
@@ -90,6 +100,7 @@ const rws_family rws_categorical_family = {
     .dim = one,
     .draw = draw,
     .log_density = log_density,
+    .score = score,
     .draw_defended = draw_defended,
 };
 

@@ -186,6 +186,24 @@ static uint32_t category_of(comparison *m, const word_source *s, const half16 *h
     return (uint32_t)((four[0] + four[1] + four[2] + four[3]) * 0x0001000100010001u >> 48);
 }
 
+/* The categories of particles from … from + n - 1 of row i, in as many places as LANES. */
+static void categories_of(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from,
+                          uint32_t n, int16_t out[LANES])
+{
+    const half16 *upper = (const half16 *)m->upper;
+    h16           reached = {0}, equal = {0};
+    if (n == LANES) {
+        const h16 u = *(const loose16 *)half;
+        for (int c = 0; c < LANES * m->n && m->full[c] < 1 << BITS; c++) {
+            reached -= u > upper[c];
+            equal |= u == upper[c];
+        }
+        memcpy(out, &reached, sizeof reached);
+    }
+    if (n < LANES || lanes_any(equal))
+        for (uint32_t k = 0; k < n; k++) out[k] = (int16_t)category_of(m, s, half + k, i, from + k);
+}
+
 /* A subset of the parent's rows has the parent's particles in them. */
 static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
@@ -234,8 +252,12 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
             const half16  *half = words_row(source, i, from, part);
-            for (uint32_t j = 0; j < part; j++)
-                ids[fill[row_of[category_of(&m, source, half + j, i, from + j)]]++] = particle_at(p, i, from + j);
+            for (uint32_t j = 0; j < part; j += LANES) {
+                const uint32_t few = part - j < LANES ? part - j : LANES;
+                int16_t        category[LANES];
+                categories_of(&m, source, half + j, i, from + j, few, category);
+                for (uint32_t k = 0; k < few; k++) ids[fill[row_of[category[k]]]++] = particle_at(p, i, from + j + k);
+            }
         }
     }
     l->who_start = start;

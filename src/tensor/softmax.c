@@ -1,5 +1,6 @@
 /* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op keeps the softmax, which
  * backward (and a draw) needs. */
+#include "base/error.h"
 #include "base/vecmath.h"
 #include "tensor/rows.h"
 
@@ -70,6 +71,39 @@ static void log_softmax_backward(rws_call *c)
         if (gt) gt[r] -= scale * (row_dot(g, y, dim) - total * row_dot(p, y, dim));
     }
     if (gt) rws_call_close(c, 1, 1, gt);
+}
+
+/* ---- log_softmax_pick: inputs x and an index; the component of log softmax(x) that it names, without the others */
+
+static size_t picked(const rws_call *c, size_t r)
+{
+    const float index = rws_view_row(&c->in[1], r)[0];
+    RWS_CHECK(index >= 0 && index < (float)c->in[0].dim);
+    return (size_t)index;
+}
+
+static void log_softmax_pick_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    float        top[RWS_TILE], log_total[RWS_TILE];
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
+        softmax((exponents){.x = &c->in[0]}, first, end, dim, c->saved, c->saved, top, log_total);
+        for (size_t r = first; r < end; r++)
+            c->out[r] = rws_view_row(&c->in[0], r)[picked(c, r)] - top[r - first] - log_total[r - first];
+    }
+}
+
+static void log_softmax_pick_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    rws_sink    *gx = &c->gin[0];
+    const bool   fresh = rws_sink_take(gx);
+    for (size_t r = 0; r < (size_t)c->n && gx->data; r++) {
+        float *to = rws_sink_row(gx, r, dim);
+        row_give(c->saved + r * dim, dim, -c->gout[r], fresh, to);
+        to[picked(c, r)] += c->gout[r];
+    }
 }
 
 /* ---- Derivatives along d, given p, which is the softmax of the inputs after them (a, or a + b): softmax_dot, of a
@@ -161,6 +195,10 @@ const rws_op rws_op_log_softmax = {.name = "log_softmax",
                                    .saves = true,
                                    .forward = log_softmax_forward,
                                    .backward = log_softmax_backward};
+const rws_op rws_op_log_softmax_pick = {.name = "log_softmax_pick",
+                                        .saves = true,
+                                        .forward = log_softmax_pick_forward,
+                                        .backward = log_softmax_pick_backward};
 const rws_op rws_op_log_softmax_tangent = {
     .name = "log_softmax_tangent", .forward = log_softmax_tangent_forward, .backward = log_softmax_tangent_backward};
 const rws_op rws_op_log_sum_exp = {.name = "log_sum_exp",
