@@ -342,25 +342,29 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     return (rws_var){node_leaf(e, to, 1, value)};
 }
 
-/* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine. */
+/* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine.
+ * A block is drawn once for all if most particles of the pass are here, else for each row. */
 static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, float *value)
 {
-    const uint32_t n = l->n_rows;
-    uint32_t      *block = RWS_NEW(&e->arena, uint32_t, n), *datum = RWS_NEW(&e->arena, uint32_t, n);
-    uint32_t      *lane = RWS_NEW(&e->arena, uint32_t, n), *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n);
+    const uint32_t n = l->n_rows, K = (uint32_t)e->pass.n_particles, lane = e->pass.first_particle % 4;
+    const uint32_t each = (lane + K + 3) / 4, all = each * (uint32_t)e->pass.n_data, n_blocks = all < n ? all : n;
+    uint32_t      *block = RWS_NEW0(&e->arena, uint32_t, n_blocks), *datum = RWS_NEW0(&e->arena, uint32_t, n_blocks);
+    uint32_t      *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n_blocks), *at = RWS_NEW(&e->arena, uint32_t, n);
     for (uint32_t i = 0; i < n; i++) {
-        particle_counter(e, particle_at(l, i, 0), &block[i], &datum[i]);
-        lane[i] = block[i] % 4;
-        block[i] /= 4;
+        uint32_t k, d;
+        particle_counter(e, particle_at(l, i, 0), &k, &d);
+        const uint32_t b = all < n ? (d - e->pass.first_datum) * each + k / 4 - e->pass.first_particle / 4 : i;
+        block[b] = k / 4, datum[b] = d;
+        at[i] = 4 * b + k % 4;
     }
-    rws_rng_blocks(e->pass.key, n, block, datum, ordinal, 0, words);
-    if (kind == RWS_NOISE_UNIFORM)
-        for (uint32_t i = 0; i < n; i++) value[i] = rws_unit(words[4 * i + lane[i]]);
-    else
+    rws_rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, 0, words);
+    if (kind == RWS_NOISE_UNIFORM) {
+        for (uint32_t i = 0; i < n; i++) value[i] = rws_unit(words[at[i]]);
+        return;
+    }
 #pragma omp simd
-        for (uint32_t i = 0; i < n; i++)
-            value[i] = rws_box_muller(rws_unit(words[4 * i + (lane[i] & 2)]),
-                                      rws_unit(words[4 * i + (lane[i] & 2) + 1]), (float)(lane[i] & 1));
+    for (uint32_t i = 0; i < n; i++)
+        value[i] = rws_box_muller(rws_unit(words[at[i] & ~1u]), rws_unit(words[at[i] | 1]), (float)(at[i] & 1));
 }
 
 #define NOISE_CHUNK 64 /* particles */
