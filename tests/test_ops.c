@@ -227,6 +227,13 @@ static void dot(const row *r)
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * r->in[1][j];
 }
 
+static void exp_dot(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++)
+        r->out[0] += exp(r->in[0][j]) * r->in[1][j] * (r->n_in > 2 ? r->in[2][j] : 1);
+}
+
 static void log_sum_exp(const row *r)
 {
     double total = 0;
@@ -456,6 +463,9 @@ static const struct subject {
       {13, THREE(SOFTMAX, 13, REAL, 13, REAL, 13)},
       {20, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {POSITIVE, 1}}}}},
     {"dot", dot, {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 33, REAL, 33)}}},
+    {"exp_dot",
+     exp_dot,
+     {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 20, REAL, 20)}, {1, THREE(REAL, 13, REAL, 13, REAL, 13)}}},
     {"log_sum_exp",
      log_sum_exp,
      {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 20, REAL, 20)}}},

@@ -41,6 +41,11 @@ static uint32_t dot(rws_engine *e, uint32_t a, uint32_t b)
     return a && b ? record(e, &rws_op_dot, (rws_op_args){0}, (uint32_t[]){a, b}, 2, 1) : 0;
 }
 
+static uint32_t exp_dot(rws_engine *e, uint32_t a, uint32_t b, uint32_t c)
+{
+    return record(e, &rws_op_exp_dot, (rws_op_args){0}, (uint32_t[]){a, b, c}, c ? 3 : 2, 1);
+}
+
 static uint32_t moved(mover *v, uint32_t id);
 
 /* W and b may move as well as x and the addends. */
@@ -140,6 +145,9 @@ static uint32_t derive(mover *v, uint32_t id)
     case RWS_TANGENT_APPLY:
         return record(e, &rws_op_apply_tangent, (rws_op_args){.k = n.args.k}, (uint32_t[]){id, d[0]}, 2, n.dim);
     case RWS_TANGENT_DOT: return add(e, dot(e, n.in[0], d[1]), dot(e, d[0], n.in[1]));
+    case RWS_TANGENT_EXP_DOT:
+        if (n.n_in > 2) return NONE;
+        return add(e, d[0] ? exp_dot(e, n.in[0], n.in[1], d[0]) : 0, d[1] ? exp_dot(e, n.in[0], d[1], 0) : 0);
     case RWS_TANGENT_SOFTMAX:
         if (d[1]) return NONE;
         return record(e, &rws_op_log_softmax_tangent, (rws_op_args){0}, (uint32_t[]){saved(e, id), d[0], id, n.in[1]},

@@ -17,6 +17,7 @@ const rws_op *const rws_ops[] = {
     &rws_op_slice,
     &rws_op_sum,
     &rws_op_dot,
+    &rws_op_exp_dot,
     &rws_op_log_softmax,
     &rws_op_log_softmax_pick,
     &rws_op_log_softmax_tangent,

@@ -66,6 +66,7 @@ typedef enum {
     RWS_TANGENT_PRODUCT, /* a db + b da */
     RWS_TANGENT_QUOTIENT,
     RWS_TANGENT_DOT,     /* sum of a db + b da */
+    RWS_TANGENT_EXP_DOT, /* sum of e^a b da + e^a db */
     RWS_TANGENT_APPLY,   /* f'(y) da */
     RWS_TANGENT_SOFTMAX, /* of its log: da - sum softmax(a) da; a temperature must not move */
     RWS_TANGENT_LOG_SUM_EXP,
@@ -103,8 +104,8 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
 extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
-    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot, rws_op_log_softmax, rws_op_log_softmax_pick,
-    rws_op_log_softmax_tangent, rws_op_log_sum_exp, rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot,
-    rws_op_dense, rws_op_embed;
+    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot, rws_op_exp_dot, rws_op_log_softmax,
+    rws_op_log_softmax_pick, rws_op_log_softmax_tangent, rws_op_log_sum_exp, rws_op_softmax_dot, rws_op_argmax,
+    rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
 
 #endif

@@ -138,20 +138,24 @@ static void apply_tangent_forward(rws_call *c)
 
 static void apply_tangent_backward(rws_call *c)
 {
-    const float *y = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
-    bool         fresh_y, fresh_dx;
-    float       *gy = rws_call_claim(c, 0, c->dim, &fresh_y), *gdx = rws_call_claim(c, 1, c->dim, &fresh_dx);
-    float       *by = RWS_NEW(c->arena, float, size(c));
-    if (gy) {
-        rws_function_bend((rws_function)c->args.k, size(c), y, c->gout, by);
-        GIVE(fresh_y, size(c), gy, by[i] * dx[i]);
-        rws_call_close(c, 0, c->dim, gy);
+    const float       *y = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
+    const rws_function f = (rws_function)c->args.k;
+    bool               fresh_y, fresh_dx;
+    float             *gy = rws_call_claim(c, 0, c->dim, &fresh_y), *gdx = rws_call_claim(c, 1, c->dim, &fresh_dx);
+    float              by[RWS_TILE];
+    for (size_t first = 0; first < size(c); first += RWS_TILE) {
+        const size_t n = size(c) - first < RWS_TILE ? size(c) - first : RWS_TILE;
+        if (gy) {
+            rws_function_bend(f, n, y + first, c->gout + first, by);
+            GIVE(fresh_y, n, gy + first, by[i] * dx[first + i]);
+        }
+        if (gdx) {
+            rws_function_slope(f, n, y + first, c->gout + first, by);
+            GIVE(fresh_dx, n, gdx + first, by[i]);
+        }
     }
-    if (gdx) {
-        rws_function_slope((rws_function)c->args.k, size(c), y, c->gout, by);
-        GIVE(fresh_dx, size(c), gdx, by[i]);
-        rws_call_close(c, 1, c->dim, gdx);
-    }
+    rws_call_close(c, 0, c->dim, gy);
+    rws_call_close(c, 1, c->dim, gdx);
 }
 
 /* ---- dot: the sum of a b, which is never there as a vector */
@@ -170,6 +174,44 @@ static void dot_backward(rws_call *c)
         const bool fresh = rws_sink_take(&c->gin[s]);
         for (size_t r = 0; r < (size_t)c->n; r++)
             row_give(rws_view_row(&c->in[1 - s], r), dim, c->gout[r], fresh, rws_sink_row(&c->gin[s], r, dim));
+    }
+}
+
+/* ---- exp_dot: inputs a, b and perhaps c; the sum of e^a b c. Keeps e^a b. */
+
+static void exp_dot_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    const float *a = rws_call_input(c, 0, (int)dim);
+    EACH(n * dim, c->saved[i] = rws_exp(a[i]));
+    for (size_t r = 0; r < n; r++) {
+        float *kept = c->saved + r * dim;
+        row_give_product(kept, rws_view_row(&c->in[1], r), dim, 1, true, kept);
+        c->out[r] = c->n_in > 2 ? row_dot(kept, rws_view_row(&c->in[2], r), dim) : row_sum(kept, dim);
+    }
+}
+
+static void exp_dot_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    float       *e = NULL;
+    bool         fresh[3];
+    for (int s = 0; s < c->n_in; s++) fresh[s] = rws_sink_take(&c->gin[s]);
+    if (c->gin[1].data) { /* only then e^a itself is needed again */
+        const float *a = rws_call_input(c, 0, (int)dim);
+        e = RWS_NEW(c->arena, float, n *dim);
+        EACH(n * dim, e[i] = rws_exp(a[i]));
+    }
+    for (size_t r = 0; r < n; r++) {
+        const float *kept = c->saved + r * dim, *by = c->n_in > 2 ? rws_view_row(&c->in[2], r) : NULL, g = c->gout[r];
+        float       *to[3] = {0};
+        for (int s = 0; s < c->n_in; s++)
+            if (c->gin[s].data) to[s] = rws_sink_row(&c->gin[s], r, dim);
+        if (to[0] && by) row_give_product(kept, by, dim, g, fresh[0], to[0]);
+        if (to[0] && !by) row_give(kept, dim, g, fresh[0], to[0]);
+        if (to[1] && by) row_give_product(e + r * dim, by, dim, g, fresh[1], to[1]);
+        if (to[1] && !by) row_give(e + r * dim, dim, g, fresh[1], to[1]);
+        if (to[2]) row_give(kept, dim, g, fresh[2], to[2]);
     }
 }
 
@@ -305,6 +347,11 @@ const rws_op rws_op_apply = {
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
 const rws_op rws_op_dot = {.name = "dot", .tangent = RWS_TANGENT_DOT, .forward = dot_forward, .backward = dot_backward};
+const rws_op rws_op_exp_dot = {.name = "exp_dot",
+                               .tangent = RWS_TANGENT_EXP_DOT,
+                               .saves = true,
+                               .forward = exp_dot_forward,
+                               .backward = exp_dot_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
