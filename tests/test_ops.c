@@ -4,6 +4,7 @@
  * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
  * gradient to) one row of an input. An op that is in rws_ops but not in the table of twins fails.
  */
+#include "base/vecmath.h"
 #include "dist/dist.h"
 #include "nn/layer.h"
 #include "tensor/gemm.h"
@@ -404,6 +405,7 @@ static const struct subject {
     {"affine",
      affine,
      {{1, ONE(REAL), .s = 2, .t = -1}, {5, {{REAL, 5}}, .s = -0.5f, .t = 3}, {33, {{REAL, 33}}, .s = 1}}},
+    {"detach", slice, {{1, ONE(REAL)}, {5, {{REAL, 5}}}}},
     {"add",
      add,
      {{1, TWO(REAL, 1, REAL, 1)},
@@ -952,6 +954,35 @@ static void expect(const char *what, const float *got, const double *want, int n
             fail_msg("%s: number %d is %g, not %g", what, i, (double)got[i], want[i]);
 }
 
+/* Exponentials that are at hand change nothing, not even where their products vanish. */
+static void exponentials_at_hand_change_nothing(void **state)
+{
+    (void)state;
+    enum { DIM = 13, N = 3 };
+    const rws_op *const ops[] = {&rws_op_log_sum_exp, &rws_op_exp_dot};
+    rws_arena           arena = {0};
+    die                 d = {17};
+    float               a[N * DIM], b[N * DIM], exp_a[N * DIM], exp_b[N * DIM], out[2][N], saved[2][N * DIM];
+    for (int i = 0; i < N * DIM; i++) {
+        a[i] = (float)die_between(&d, -4, 0), b[i] = (float)die_between(&d, -4, 0);
+        if (i / DIM == 1) *(i % 2 ? &a[i] : &b[i]) -= 60;  /* products of about e^-60 */
+        if (i / DIM == 2) *(i % 2 ? &a[i] : &b[i]) -= 200; /* one factor is 0 everywhere */
+        exp_a[i] = rws_exp(a[i]), exp_b[i] = rws_exp(b[i]);
+    }
+    for (int o = 0; o < 2; o++) {
+        for (int k = 0; k < 2; k++) {
+            rws_call c = {.op = ops[o], .n = N, .dim = 1, .n_in = 2, .out = out[k], .saved = saved[k], .arena = &arena};
+            c.in[0] = (rws_view){.data = a, .dim = DIM, .exp = k ? exp_a : NULL};
+            c.in[1] = (rws_view){.data = b, .dim = DIM, .exp = k ? exp_b : NULL};
+            ops[o]->forward(&c);
+        }
+        for (int i = 0; i < N; i++)
+            assert_true(near((double)out[1][i], (double)out[0][i], 2e-6 * fabs((double)out[0][i])));
+        for (int i = 0; i < N * DIM; i++) assert_true(near((double)saved[1][i], (double)saved[0][i], 1e-5));
+    }
+    rws_arena_free(&arena);
+}
+
 static void log_softmax_of_impossible_and_huge(void **state)
 {
     (void)state;
@@ -1118,6 +1149,7 @@ int main(void)
     }
     struct CMUnitTest tests[128] = {
         cmocka_unit_test(every_twin_has_an_op),
+        cmocka_unit_test(exponentials_at_hand_change_nothing),
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(densities_at_the_ends),

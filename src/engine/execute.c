@@ -19,6 +19,14 @@ static uint32_t n_rows(const rws_engine *e, const node *n)
     return e->levels[n->level].n_rows;
 }
 
+/* Of a node's value, if its op has kept them. */
+static const float *exponentials(const rws_engine *e, uint32_t id)
+{
+    const node *n = &e->nodes[id];
+    if (!n->op || !n->op->saves_exp) return NULL;
+    return n->op->saves ? n->saved : exponentials(e, n->in[0]);
+}
+
 /* Input s of all nodes of a call as one view. */
 static void resolve(rws_engine *e, call *c, int s)
 {
@@ -40,8 +48,10 @@ static void resolve(rws_engine *e, call *c, int s)
     }
     if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
         v->data = e->nodes[source].value;
+        if (c->n_nodes == 1 || e->nodes[source].op->saves) v->exp = exponentials(e, source); /* contiguous likewise */
     } else if (one_source) {
         v->data = e->nodes[source].value;
+        v->exp = exponentials(e, source);
         v->same = n_rows(e, &e->nodes[source]) == 1;
         const uint32_t from = e->nodes[source].level;
         if (c->n_nodes == 1) {

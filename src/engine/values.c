@@ -101,7 +101,7 @@ rws_var rws_onehot(rws_run *r, rws_var index, int n)
 
 rws_var rws_detach(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_affine, (rws_op_args){.s = 1, .stop = true}, a, 0);
+    return unary(r, &rws_op_detach, (rws_op_args){0}, a, 0);
 }
 
 rws_var rws_slice(rws_run *r, rws_var a, int first, int n)

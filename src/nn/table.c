@@ -4,6 +4,7 @@
 
 const rws_op *const rws_ops[] = {
     &rws_op_affine,
+    &rws_op_detach,
     &rws_op_add,
     &rws_op_sub,
     &rws_op_mul,

@@ -43,6 +43,13 @@ static void affine_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, g);
 }
 
+/* ---- detach: the value without its history */
+
+static void detach_forward(rws_call *c)
+{
+    memcpy(c->out, rws_call_input(c, 0, c->dim), size(c) * sizeof(float));
+}
+
 /* ---- add, sub, mul, div: either side may be a single column */
 
 static void add_forward(rws_call *c)
@@ -182,11 +189,16 @@ static void dot_backward(rws_call *c)
 static void exp_dot_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
-    const float *a = rws_call_input(c, 0, (int)dim);
-    EACH(n * dim, c->saved[i] = rws_exp(a[i]));
+    const float *e = c->saved;
+    if (c->in[0].exp && !c->in[0].row) {
+        e = c->in[0].exp;
+    } else {
+        const float *a = rws_call_input(c, 0, (int)dim);
+        EACH(n * dim, c->saved[i] = rws_exp(a[i]));
+    }
     for (size_t r = 0; r < n; r++) {
         float *kept = c->saved + r * dim;
-        row_give_product(kept, rws_view_row(&c->in[1], r), dim, 1, true, kept);
+        row_give_product(e + r * dim, rws_view_row(&c->in[1], r), dim, 1, true, kept);
         c->out[r] = c->n_in > 2 ? row_dot(kept, rws_view_row(&c->in[2], r), dim) : row_sum(kept, dim);
     }
 }
@@ -334,6 +346,7 @@ static void pick_backward(rws_call *c)
 
 const rws_op rws_op_affine = {
     .name = "affine", .tangent = RWS_TANGENT_LINEAR, .forward = affine_forward, .backward = affine_backward};
+const rws_op rws_op_detach = {.name = "detach", .constant = true, .saves_exp = true, .forward = detach_forward};
 const rws_op rws_op_add = {
     .name = "add", .tangent = RWS_TANGENT_LINEAR, .forward = add_forward, .backward = add_backward};
 const rws_op rws_op_sub = {

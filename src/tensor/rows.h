@@ -45,6 +45,11 @@ static inline const float *rws_view_row(const rws_view *v, size_t r)
     return v->data + (v->row ? v->row[r] : r) * (size_t)v->dim;
 }
 
+static inline const float *rws_exp_row(const rws_view *v, size_t r)
+{
+    return v->exp + (v->row ? v->row[r] : r) * (size_t)v->dim;
+}
+
 static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
 {
     return g->data + (g->row ? g->row[r] : r) * dim;

@@ -161,21 +161,47 @@ static void softmax_dot_backward(rws_call *c)
 
 /* ---- log_sum_exp: of a, or of a + b, which is never there as a vector */
 
+static void log_sum_exp_rows(rws_call *c, size_t first, size_t end, size_t dim)
+{
+    exponents e = {.x = &c->in[0], .y = c->n_in > 1 ? &c->in[1] : NULL};
+    float     top[RWS_TILE];
+    softmax(e, first, end, dim, c->saved, c->saved, top, c->out + first);
+    for (size_t r = first; r < end; r++) {
+        if (top[r - first] == -INFINITY) { /* all impossible */
+            c->out[r] = 0;
+            memset(c->saved + r * dim, 0, dim * sizeof(float));
+        }
+        c->out[r] += top[r - first];
+    }
+}
+
+/* Where e^a and e^b are known their products are summed up; a row whose sum is about to be lost is done from a and b. */
+static void multiply_exponentials(rws_call *c, size_t dim)
+{
+    const size_t n = (size_t)c->n;
+    const float  least = 1e-30f;
+    float       *total = RWS_NEW(c->arena, float, n);
+    for (size_t r = 0; r < n; r++) {
+        const float *ea = rws_exp_row(&c->in[0], r), *eb = rws_exp_row(&c->in[1], r);
+        float       *p = c->saved + r * dim;
+        total[r] = row_dot(ea, eb, dim);
+        row_give_product(ea, eb, dim, 1 / total[r], true, p);
+    }
+    EACH(0, n, c->out[i] = rws_log_total(total[i]));
+    for (size_t r = 0; r < n; r++)
+        if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim);
+}
+
 static void log_sum_exp_forward(rws_call *c)
 {
     const size_t n = (size_t)c->n, dim = (size_t)c->in[0].dim;
-    exponents    e = {.x = &c->in[0], .y = c->n_in > 1 ? &c->in[1] : NULL};
-    float        top[RWS_TILE];
+    if (c->n_in > 1 && c->in[0].exp && c->in[1].exp) {
+        multiply_exponentials(c, dim);
+        return;
+    }
     for (size_t first = 0, end; first < n; first = end) {
         end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
-        softmax(e, first, end, dim, c->saved, c->saved, top, c->out + first);
-        for (size_t r = first; r < end; r++) {
-            if (top[r - first] == -INFINITY) { /* all impossible */
-                c->out[r] = 0;
-                memset(c->saved + r * dim, 0, dim * sizeof(float));
-            }
-            c->out[r] += top[r - first];
-        }
+        log_sum_exp_rows(c, first, end, dim);
     }
 }
 
@@ -193,6 +219,7 @@ static void log_sum_exp_backward(rws_call *c)
 const rws_op rws_op_log_softmax = {.name = "log_softmax",
                                    .tangent = RWS_TANGENT_SOFTMAX,
                                    .saves = true,
+                                   .saves_exp = true,
                                    .forward = log_softmax_forward,
                                    .backward = log_softmax_backward};
 const rws_op rws_op_log_softmax_pick = {.name = "log_softmax_pick",
