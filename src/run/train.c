@@ -15,6 +15,9 @@ static void flush_denormals(void)
 #endif
 }
 
+/* Of every datum's coefficients, what the gradient may lack: less than single precision loses. */
+#define NEGLIGIBLE 1e-6
+
 typedef struct {
     rws_trainer        *t;
     const rws_phase    *phase;
@@ -65,6 +68,7 @@ static void shard_phase(void *context, int i)
            .relaxation = m->set.concrete_prior,
            .pathwise = j->phase->pathwise,
            .scalar = t->config.scalar,
+           .negligible = t->config.scalar ? 0 : NEGLIGIBLE,
            .groups = j->phase->gradients | (j->phase->second ? RWS_BIT(RWS_CONTROL) : 0),
            .key = j->key,
            .first_datum = sleep ? 0 : (uint32_t)first,
