@@ -81,6 +81,13 @@ typedef struct {
     uint8_t  kind;
 } term;
 
+typedef struct {
+    const rws_op *op;
+    uint64_t      hash;
+} op_hash;
+
+#define N_OP_HASHES 64
+
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
@@ -168,6 +175,8 @@ struct rws_engine {
     uint32_t *pending; /* scratch of flush */
     uint32_t  n_pending, pending_capacity;
     uint32_t *shared, n_shared, shared_capacity; /* hash table of nodes at levels that several groups may see */
+
+    op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
 
     rws_run **runs; /* all groups ever made; the first n_runs are of this pass */
     uint32_t  n_runs, run_capacity, n_made;
