@@ -2,14 +2,13 @@
  * random in them repeats and has the distribution it should. */
 #include "support.h"
 
+#include "data/canvas.h"
 #include "data/file.h"
 #include "data/idx.h"
 #include "data/mnist.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -328,6 +327,261 @@ static void binary_pixels(void **state)
     free(grey), free(x), free(again);
 }
 
+/* ---- canvases */
+
+enum { N_DIGITS = 5, SIDE = 7, INK = 40 };
+
+/* Digit k is a full rectangle of 2 + k/2 rows and 5 - k columns in the colour INK + k, somewhere on the paper. A canvas
+ * can then be read back: a digit is whole if and only if nothing lies on it. */
+static int digit_rows(int k)
+{
+    return 2 + k / 2;
+}
+
+static int digit_cols(int k)
+{
+    return 5 - k;
+}
+
+static rws_digits fake_digits(uint8_t *pixels)
+{
+    memset(pixels, 0, N_DIGITS * SIDE * SIDE);
+    for (int k = 0; k < N_DIGITS; k++)
+        for (int r = 0; r < digit_rows(k); r++)
+            memset(pixels + (k * SIDE + k % 3 + r) * SIDE + 1 + k % 2, INK + k, (size_t)digit_cols(k));
+    return (rws_digits){.n = N_DIGITS, .rows = SIDE, .cols = SIDE, .pixels = pixels};
+}
+
+/* The digits on a canvas, each where it should be whole; where each is into top and left (-1: not there). */
+static int read_canvas(const uint8_t *canvas, int size, int top[N_DIGITS], int left[N_DIGITS])
+{
+    int n = 0, painted = 0, ink = 0;
+    for (int i = 0; i < size * size; i++) ink += canvas[i] != 0;
+    for (int k = 0; k < N_DIGITS; k++) {
+        const uint8_t *at = memchr(canvas, INK + k, (size_t)(size * size));
+        top[k] = left[k] = -1;
+        if (!at) continue;
+        top[k] = (int)(at - canvas) / size;
+        left[k] = (int)(at - canvas) % size;
+        for (int r = 0; r < digit_rows(k); r++)
+            for (int c = 0; c < digit_cols(k); c++) {
+                assert_true(top[k] + r < size && left[k] + c < size);
+                assert_int_equal(canvas[(top[k] + r) * size + left[k] + c], INK + k);
+            }
+        painted += digit_rows(k) * digit_cols(k);
+        n++;
+    }
+    assert_int_equal(ink, painted);
+    return n;
+}
+
+static void draw(rws_split split, int n, int size, int max_digits, uint64_t seed, rws_canvases *out)
+{
+    uint8_t          pixels[N_DIGITS * SIDE * SIDE];
+    const rws_digits digits = fake_digits(pixels);
+    rws_error        err = {""};
+    if (rws_canvases_draw(&digits, split, n, size, max_digits, seed, NULL, NULL, out, &err) != RWS_OK)
+        fail_msg("%s", err.text);
+}
+
+/* A small canvas, where places are often taken and canvases often started again: n stays uniform all the same. */
+static double look_at_canvases(void *context, int round, int wide)
+{
+    enum { MAX = 3, SIZE = 9 };
+    (void)context;
+    const int    n = 2000 * wide;
+    rws_canvases c;
+    draw(RWS_TRAIN, n, SIZE, MAX, (uint64_t)round, &c);
+    double seen[MAX + 1] = {0}, expected[MAX + 1], used[N_DIGITS] = {0}, even[N_DIGITS];
+    int    n_single = 0;
+    for (int i = 0; i < n; i++) {
+        int       top[N_DIGITS], left[N_DIGITS];
+        const int found = read_canvas(c.pixels + (size_t)i * SIZE * SIZE, SIZE, top, left);
+        assert_int_equal(found, c.counts[i]);
+        seen[found]++;
+        n_single += found == 1;
+        for (int k = 0; k < N_DIGITS && found == 1; k++) used[k] += top[k] >= 0;
+    }
+    for (int k = 0; k <= MAX; k++) expected[k] = n / (MAX + 1.0);
+    for (int k = 0; k < N_DIGITS; k++) even[k] = n_single / (double)N_DIGITS;
+    rws_canvases_release(&c);
+    return fmin(1, 2 * fmin(counts_tail(seen, expected, MAX + 1), counts_tail(used, even, N_DIGITS)));
+}
+
+static void canvas_counts(void **state)
+{
+    (void)state;
+    stays_likely("digits on a canvas, and which", look_at_canvases, NULL);
+}
+
+/* Where a digit alone on its canvas is: round(u * room) on each axis, the two independent. */
+static double look_at_places(void *context, int round, int wide)
+{
+    enum { SIZE = 7, K = 3, ROWS = 3, COLS = 2, TOPS = SIZE - ROWS + 1, LEFTS = SIZE - COLS + 1 };
+    (void)context;
+    const int    n = 20000 * wide;
+    rws_canvases c;
+    double       seen[TOPS * LEFTS] = {0}, expected[TOPS * LEFTS], total = 0;
+    assert_true(digit_rows(K) == ROWS && digit_cols(K) == COLS);
+    draw(RWS_TEST, n, SIZE, 1, 100 + (uint64_t)round, &c);
+    for (int i = 0; i < n; i++) {
+        int top[N_DIGITS], left[N_DIGITS];
+        read_canvas(c.pixels + (size_t)i * SIZE * SIZE, SIZE, top, left);
+        if (top[K] >= 0) seen[top[K] * LEFTS + left[K]]++, total++;
+    }
+    for (int t = 0; t < TOPS; t++)
+        for (int l = 0; l < LEFTS; l++)
+            expected[t * LEFTS + l] = total * (t == 0 || t == TOPS - 1 ? 0.5 : 1) / (TOPS - 1) *
+                                      (l == 0 || l == LEFTS - 1 ? 0.5 : 1) / (LEFTS - 1);
+    rws_canvases_release(&c);
+    return counts_tail(seen, expected, TOPS * LEFTS);
+}
+
+static void canvas_places(void **state)
+{
+    (void)state;
+    stays_likely("places of a digit", look_at_places, NULL);
+}
+
+static void canvas_repeats(void **state)
+{
+    (void)state;
+    enum { SIZE = 12, N = 100 };
+    rws_canvases a, b;
+    draw(RWS_TRAIN, N, SIZE, 2, 7, &a);
+    draw(RWS_TRAIN, N / 2, SIZE, 2, 7, &b);
+    assert_memory_equal(a.pixels, b.pixels, N / 2 * SIZE * SIZE);
+    assert_memory_equal(a.counts, b.counts, N / 2);
+    rws_canvases_release(&b);
+    draw(RWS_TRAIN, N, SIZE, 2, 8, &b);
+    assert_memory_not_equal(a.pixels, b.pixels, N * SIZE * SIZE);
+    rws_canvases_release(&b);
+    draw(RWS_TEST, N, SIZE, 2, 7, &b);
+    assert_memory_not_equal(a.pixels, b.pixels, N * SIZE * SIZE);
+    rws_canvases_release(&a);
+    rws_canvases_release(&b);
+}
+
+static bool stop_at_once(void *context, int done)
+{
+    (void)context;
+    return done < 1000;
+}
+
+static void canvas_refusals(void **state)
+{
+    (void)state;
+    uint8_t      pixels[N_DIGITS * SIDE * SIDE];
+    rws_digits   digits = fake_digits(pixels);
+    rws_error    err = {""};
+    rws_canvases c;
+    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 10, SIDE - 1, 1, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "too small for digits of 7 x 7");
+    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 10, SIDE, 6, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "cannot be chosen from 5");
+    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 5000, SIDE, 1, 1, stop_at_once, NULL, &c, &err),
+                     RWS_STOPPED);
+    assert_null(c.pixels);
+    memset(pixels, 1, sizeof pixels); /* as large as the canvas: two never fit */
+    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 50, SIDE, 2, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "too small for 2 digits");
+    assert_null(c.pixels);
+    memset(pixels, 0, SIDE * SIDE);
+    assert_int_equal(rws_canvases_draw(&digits, RWS_TRAIN, 50, SIDE, 1, 1, NULL, NULL, &c, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "number 0 has no ink");
+}
+
+static void assert_same_canvases(const rws_canvases *a, const rws_canvases *b)
+{
+    assert_true(a->n == b->n && a->size == b->size && a->max_digits == b->max_digits);
+    assert_memory_equal(a->counts, b->counts, (size_t)a->n);
+    assert_memory_equal(a->pixels, b->pixels, (size_t)(a->n * a->size * a->size));
+}
+
+static void canvas_file(void **state)
+{
+    (void)state;
+    enum { SIZE = 8, HEADER = 48, N_TRAIN = 3, N_TEST = 2, BYTES = HEADER + (N_TRAIN + N_TEST) * (SIZE * SIZE + 1) };
+    rws_canvases train, test, got;
+    rws_error    err = {""};
+    setenv("RWS_CACHE", folder, 1);
+    assert_int_equal(rws_canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "`rws data multimnist`");
+
+    char *path;
+    assert_int_equal(rws_canvases_path(&path, &err), RWS_OK);
+    draw(RWS_TRAIN, N_TRAIN, SIZE, 2, 3, &train);
+    draw(RWS_TEST, N_TEST, SIZE, 2, 3, &test);
+    assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK);
+    assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK); /* over its like */
+    assert_int_equal(rws_canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_OK);
+    assert_same_canvases(&got, &train);
+    rws_canvases_release(&got);
+    assert_int_equal(rws_canvases_open(path, RWS_TEST, &got, &err), RWS_OK);
+    assert_same_canvases(&got, &test);
+    rws_canvases_release(&got);
+
+    uint8_t *bytes;
+    size_t   size;
+    assert_int_equal(rws_file_read(path, 1 << 20, &bytes, &size, &err), RWS_OK);
+    assert_int_equal(size, BYTES);
+    for (size_t cut = 0; cut < size; cut++) {
+        uint8_t *part = malloc(cut ? cut : 1);
+        memcpy(part, bytes, cut);
+        assert_int_equal(rws_canvases_parse(part, cut, "some-file", RWS_TEST, &got, &err), RWS_BAD_INPUT);
+        assert_sentence(&err, "some-file");
+        assert_sentence(&err, cut < 8 ? "not a file of canvases" : "cut short");
+        assert_null(got.pixels);
+        free(part);
+    }
+    for (size_t bit = 0; bit < 8 * size; bit++) {
+        const size_t    train_end = HEADER + N_TRAIN * (SIZE * SIZE + 1);
+        const rws_split split = bit / 8 < train_end ? RWS_TRAIN : RWS_TEST;
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_int_equal(rws_canvases_parse(bytes, size, "some-file", split, &got, &err), RWS_BAD_INPUT);
+        assert_sentence(&err, "some-file");
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    uint8_t *longer = calloc(size + 1, 1);
+    memcpy(longer, bytes, size);
+    assert_int_equal(rws_canvases_parse(longer, size + 1, "some-file", RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "goes on after its end");
+    free(longer);
+    free(bytes);
+
+    /* what is not of its kind is not written over, and an empty file is of no kind */
+    for (size_t length = 0; length < 6; length += 5) {
+        const rws_piece thesis = {"dear ", length};
+        assert_int_equal(rws_file_write(path, &thesis, 1, &err), RWS_OK);
+        assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_BAD_INPUT);
+        assert_sentence(&err, "left alone");
+        assert_int_equal(rws_canvases_open(path, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws_file_read(path, 5, &bytes, &size, &err), RWS_OK);
+        assert_int_equal(size, length);
+        free(bytes);
+    }
+    unlink(path);
+    free(path);
+    unsetenv("RWS_CACHE");
+    rws_canvases_release(&train);
+    rws_canvases_release(&test);
+}
+
+static void write_fails(void **state)
+{
+    (void)state;
+    const rws_piece piece = {"x", 1};
+    rws_error       err = {""};
+    assert_int_equal(rws_file_write("/nowhere/file", &piece, 1, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, "/nowhere/file");
+    assert_int_equal(rws_file_write(folder, &piece, 1, &err), RWS_BAD_INPUT); /* the temporary is removed again */
+    assert_sentence(&err, folder);
+    char *in_file = rws_file_join("/dev/null", "folder");
+    assert_int_equal(rws_file_make_folder(in_file, &err), RWS_BAD_INPUT);
+    assert_sentence(&err, in_file);
+    free(in_file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +590,9 @@ int main(void)
         cmocka_unit_test(idx_hostile_sizes),    cmocka_unit_test(idx_on_disk),
         cmocka_unit_test(cache_is_found),       cmocka_unit_test(mnist_is_missing),
         cmocka_unit_test(mnist_of_paper),       cmocka_unit_test(binary_pixels),
+        cmocka_unit_test(canvas_counts),        cmocka_unit_test(canvas_places),
+        cmocka_unit_test(canvas_repeats),       cmocka_unit_test(canvas_refusals),
+        cmocka_unit_test(canvas_file),          cmocka_unit_test(write_fails),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,38 +32,61 @@ static ssize_t read_all(int fd, uint8_t *out, size_t size)
     return (ssize_t)done;
 }
 
-static rws_status read_open(int fd, const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
+/* Opens a regular file; *fd is the caller's to close. */
+static rws_status open_file(const char *path, int *fd, size_t *size, rws_error *err)
 {
     struct stat is;
-    if (fstat(fd, &is) != 0) return refuse("read", path, err);
-    if (!S_ISREG(is.st_mode)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a file.", rws_quote(path).text);
-    if ((uint64_t)is.st_size > most)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %lld bytes, and files of up to %zu are read.",
-                        rws_quote(path).text, (long long)is.st_size, most);
-    const size_t announced = (size_t)is.st_size;
-    *bytes = malloc(announced + 1);
-    if (!*bytes)
-        return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the %zu bytes of \"%s\".", announced,
-                        rws_quote(path).text);
-    const ssize_t got = read_all(fd, *bytes, announced);
-    if (got < 0) return refuse("read", path, err);
-    *size = (size_t)got; /* fewer if somebody cut it meanwhile; its reader will see that */
-    return RWS_OK;
+    *fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); /* a pipe would keep us waiting */
+    if (*fd < 0) return refuse("read", path, err);
+    rws_status status = RWS_OK;
+    if (fstat(*fd, &is) != 0) status = refuse("read", path, err);
+    else if (!S_ISREG(is.st_mode)) status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a file.", rws_quote(path).text);
+    else *size = (size_t)is.st_size;
+    if (status != RWS_OK) close(*fd);
+    return status;
 }
 
 rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
 {
+    int    fd;
+    size_t announced;
     *bytes = NULL;
-    *size = 0;
-    const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); /* a pipe would keep us waiting */
-    if (fd < 0) return refuse("read", path, err);
-    const rws_status status = read_open(fd, path, most, bytes, size, err);
+    RWS_TRY(open_file(path, &fd, &announced, err));
+    rws_status status = RWS_OK;
+    if (announced > most)
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu bytes, and files of up to %zu are read.",
+                          rws_quote(path).text, announced, most);
+    else if (!(*bytes = malloc(announced + 1)))
+        status = rws_fail(err, RWS_BAD_INPUT, "No memory is left for the %zu bytes of \"%s\".", announced,
+                          rws_quote(path).text);
+    else {
+        const ssize_t got = read_all(fd, *bytes, announced);
+        if (got < 0) status = refuse("read", path, err);
+        *size = (size_t)got; /* fewer if somebody cut it meanwhile; its reader will see that */
+    }
     close(fd);
     if (status != RWS_OK) {
         free(*bytes);
         *bytes = NULL;
     }
     return status;
+}
+
+rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
+{
+    int fd;
+    *bytes = NULL;
+    RWS_TRY(open_file(path, &fd, size, err));
+    void            *map = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    const rws_status status = map == MAP_FAILED ? refuse("read", path, err) : RWS_OK;
+    close(fd);
+    if (status == RWS_OK) *bytes = map;
+    return status;
+}
+
+void rws_file_unmap(const uint8_t *bytes, size_t size)
+{
+    if (size) munmap((void *)bytes, size);
 }
 
 /* ---- writing */

@@ -14,6 +14,11 @@
 rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* The same without a copy, for a file of any size; until rws_file_unmap. An empty file has no bytes to look at. */
+rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
+    __attribute__((warn_unused_result));
+void rws_file_unmap(const uint8_t *bytes, size_t size);
+
 typedef struct {
     const void *bytes;
     size_t      size;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define FOLDER "mnist"
+#define PHASE 0xb1000000u /* no other use of a data key has it */
 
 enum { N_FILES = 4, N_VALID = 10000 };
 
@@ -137,7 +138,7 @@ void rws_digits_release(rws_digits *d)
 
 void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n, float *out)
 {
-    const rws_key key = rws_key_for(0, 0, RWS_KEY_DATA, (uint32_t)split);
+    const rws_key key = rws_key_for(0, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
     const size_t  n_pixels = (size_t)d->rows * (size_t)d->cols;
     RWS_CHECK(first >= 0 && n >= 0 && n <= d->n);
     for (int i = 0; i < n; i++) {
