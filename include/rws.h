@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RWS_ABI 1 /* raised whenever a model built for an older header would misbehave */
+#define RWS_ABI 2 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -72,6 +72,9 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes);
 /* Declares a field of a datum: `dim` floats under a name. The model visits a site of that name; the guide reads it with
  * rws_observed. */
 void rws_setup_field(rws_setup *s, const char *name, int dim);
+
+/* The same for what programs do not get to see and metrics compare with: the true number of objects in a picture. */
+void rws_setup_label(rws_setup *s, const char *name, int dim);
 
 /* Who owns a parameter: the generative model (theta) or the guide (phi). */
 typedef enum { RWS_THETA, RWS_PHI, RWS_CONTROL, RWS_BASELINE, RWS_GROUPS } rws_group;
@@ -145,6 +148,13 @@ rws_var rws_parameter(rws_run *r, const rws_param *p);
 /* The integer that v (a vector of one) holds, for C code to look at. The call splits where particles differ. */
 int rws_branch(rws_run *r, rws_var v);
 
+/* All numbers of v, likewise: a sentence, say. They last as long as the run. */
+const float *rws_look(rws_run *r, rws_var v);
+
+/* Computes these values now, all of them together. Never needed; but a program that is about to branch on several values
+ * which do not depend on each other waits once and not once for each, and their networks run in the same calls. */
+void rws_await(rws_run *r, const rws_var *v, int n);
+
 /* Sites: random choices and random values, addressed by name and, in loops and recursion, by how many visits the name
  * has had. The guide draws at a site and the model scores the same value there (or the other way round in the sleep
  * phase); both must visit the same sites, with the same distribution family and size, in any order. A site named like a
@@ -155,6 +165,17 @@ rws_var rws_normal(rws_run *r, const char *site, rws_var mean, rws_var sd); /* i
 rws_var rws_uniform(rws_run *r, const char *site, rws_var low, rws_var high);
 rws_var rws_gumbel(rws_run *r, const char *site, rws_var location);                      /* scale 1 */
 rws_var rws_concrete(rws_run *r, const char *site, rws_var logits, rws_var temperature); /* log of a simplex point */
+
+/* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
+ * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
+typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
+void           rws_simulate(rws_run *r, const char *site, const float *made, rws_kernel *kernel, const void *context);
+
+/* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
+ * this call shares. A name may be told of again and again. Costs nothing while training. */
+void rws_report(rws_run *r, const char *name, rws_var v);
+void rws_report_text(rws_run *r, const char *name, const char *text);
+bool rws_reports(const rws_run *r); /* whether anybody listens; a program may spare itself the text */
 
 /* A choice that C code branches on. */
 static inline int rws_choose(rws_run *r, const char *site, rws_var logits)
@@ -216,10 +237,25 @@ const float *rws_eval_field(const rws_eval *e, const char *field);
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
                             float *out, rws_error *err);
 
+/* The mean of log q over the guide's sites, at n samples of `program`, which takes the place of the model: the truth,
+ * where it is known. Other samples in every evaluation. */
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+                          rws_error *err);
+
+/* One particle of a test datum, and what its programs have reported. */
+typedef struct rws_particle rws_particle;
+
+const float *rws_particle_datum(const rws_particle *p, const char *field);
+const float *rws_particle_report(const rws_particle *p, const char *name, int time); /* the first is 0; NULL: no more */
+
+/* A metric is one number of an evaluation, or a number of every particle, whose mean over the test data it is: by
+ * importance weights (the posterior's), or plainly (the guide's own). */
 typedef struct {
     const char *name; /* in the table, in --json and in the store */
     const char *help;
     rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    double (*posterior)(const rws_particle *p, const void *state); /* instead of measure */
+    double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
 } rws_metric;
 
 /* ------------------------------------------------------------------------------------------------------------- model */
@@ -233,6 +269,7 @@ typedef struct {
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
+    bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;
 
 /* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
@@ -247,6 +284,9 @@ typedef struct rws_model {
     /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
      * starts of the model's own. */
     rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
+
+    /* Gives back what setup took by other means than rws_setup_alloc. NULL if nothing. */
+    void (*release)(void *state);
 
     /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim. Training data may be drawn fresh
      * from `random`, which is another stream in every iteration; for test data it is the same one in every run. */

@@ -268,7 +268,7 @@ static thresholds make_thresholds(rws_run *r, const node *n)
 rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
 {
     rws_engine *e = r->e;
-    run_need(r, log_probabilities.id);
+    run_need(r, &log_probabilities, 1);
     const uint32_t   from = r->level, ordinal = r->ordinal++;
     const node      *n = &e->nodes[log_probabilities.id];
     const int        C = n->dim;

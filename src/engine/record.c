@@ -72,7 +72,8 @@ static uint64_t hash_name(uint64_t h, const char *name)
     return h;
 }
 
-/* A node at a level that other groups see as well may already have been recorded by one of them. */
+/* A node at a level that other groups see as well may already have been recorded by one of them; and a product is worth
+ * a look in any case: children of one parent ask for the same one. */
 static uint32_t *shared_slot(rws_engine *e, const node *n)
 {
     if (2 * e->n_shared >= e->shared_capacity) {
@@ -121,7 +122,7 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
     if (op->constant || args.stop) n.depends = 0;
     n.depends &= (uint8_t)e->pass.groups;
     n.alike = h;
-    uint32_t *slot = n.level != at && !e->pass.scalar ? shared_slot(e, &n) : NULL;
+    uint32_t *slot = (n.level != at || args.w) && !e->pass.scalar ? shared_slot(e, &n) : NULL;
     if (slot && *slot != NONE) return *slot;
     *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
     if (slot) *slot = e->n_nodes - 1, e->n_shared++;
@@ -155,6 +156,11 @@ bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than)
     return r->e->nodes[v.id].level < r->e->nodes[than.id].level;
 }
 
+bool rws_var_is_above(const rws_run *r, rws_var v)
+{
+    return r->e->nodes[v.id].level < r->level;
+}
+
 /* ---- leaves */
 
 /* A leaf at the root that every group may find again: its identity stands in args. */
@@ -179,11 +185,16 @@ static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float 
     return (rws_var){*slot = e->n_nodes - 1};
 }
 
+uint32_t node_constant(rws_run *r, float value)
+{
+    return root_leaf(r, (rws_op_args){.s = value}, 1, &value).id;
+}
+
 rws_var rws_constant(rws_run *r, float value)
 {
     rws_var v;
     if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, root_leaf(r, (rws_op_args){.s = value}, 1, &value));
+    return rws_returns(r, (rws_var){node_constant(r, value)});
 }
 
 rws_var rws_constants(rws_run *r, const float *values, int dim)
@@ -211,6 +222,8 @@ rws_var rws_observed(rws_run *r, const char *field)
         run_fail(r, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
         if (strcmp(e->fields[i].name, field) != 0) continue;
+        if (e->fields[i].label)
+            run_fail(r, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
         if (r->field[i] == 0)
             run_fail(r, RWS_BAD_INPUT,
                      "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
