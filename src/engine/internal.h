@@ -81,6 +81,13 @@ typedef struct {
     uint8_t  kind;
 } term;
 
+typedef struct {
+    const rws_op *op;
+    uint64_t      hash;
+} op_hash;
+
+#define N_OP_HASHES 64
+
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
@@ -169,6 +176,8 @@ struct rws_engine {
     uint32_t  n_pending, pending_capacity;
     uint32_t *shared, n_shared, shared_capacity; /* hash table of nodes at levels that several groups may see */
 
+    op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
+
     rws_run **runs; /* all groups ever made; the first n_runs are of this pass */
     uint32_t  n_runs, run_capacity, n_made;
     uint32_t *ready; /* groups that can go on, first in first out */
@@ -180,6 +189,8 @@ struct rws_engine {
 
     const char *site_names[MAX_SITES];
     int         n_sites;
+
+    struct word_source *words; /* scratch of draws */
 
     rws_scores       scores;
     uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
