@@ -102,7 +102,8 @@ refuses '--seed' train gmm --seed -1
 refuses '--threads' train gmm --threads 100000
 refuses '--shards' train gmm --shards 0
 refuses '--eval-every' train gmm --eval-every 0
-refuses '--test' train gmm --test 0
+refuses '--eval-data' train gmm --eval-data 0
+refuses '--eval-particles' train gmm --eval-particles 0
 refuses '--l2' train gmm --l2 -1
 refuses '--l2' train gmm --l2 nan
 refuses '--resume' train gmm --resume
@@ -228,7 +229,7 @@ cp out first
 gives 0 "the run can be evaluated" eval run --json
 [ "$(sed 's/"seconds":[^,]*,//' out)" = "$(tail -n 1 first | sed 's/"seconds":[^,]*,//')" ]
 report $? "eval gives the last line of train"
-gives 0 "with other particles and data" eval run --particles 50 --test 20 --json
+gives 0 "with other particles and data" eval run --eval-particles 50 --eval-data 20 --json
 before=$(cat run/* | cksum)
 refuses '--resume' train gmm -k 2 -n 60 --out run
 [ "$before" = "$(cat run/* | cksum)" ]
