@@ -251,6 +251,11 @@ const float *rws_eval_field(const rws_eval *e, const char *field);
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
                             float *out, rws_error *err);
 
+/* The mean of log q over the guide's sites, at n samples of `program`, which takes the place of the model: the truth,
+ * where it is known. Other samples in every evaluation. */
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+                          rws_error *err);
+
 /* One particle of a test datum, and what its programs have reported. */
 typedef struct rws_particle rws_particle;
 
@@ -278,6 +283,7 @@ typedef struct {
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
+    bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;
 
 /* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
@@ -292,6 +298,9 @@ typedef struct rws_model {
     /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
      * starts of the model's own. */
     rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
+
+    /* Gives back what setup took by other means than rws_setup_alloc. NULL if nothing. */
+    void (*release)(void *state);
 
     /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim. Training data may be drawn fresh
      * from `random`, which is another stream in every iteration; for test data it is the same one in every run. */

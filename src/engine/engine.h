@@ -44,21 +44,22 @@ typedef enum {
 
 typedef struct {
     void (*program)(rws_run *r, void *context); /* runs the two sides in the right order: rws_run_side */
-    void               *context;
-    rws_mode            mode;
-    rws_proposal        proposal;
-    double              delta;       /* RWS_DEFENSIVE */
-    bool                wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
-    double              temperature; /* RWS_RELAXED */
-    rws_relaxation      relaxation;  /* what takes the place of densities there */
-    bool                pathwise;    /* gradients pass through continuous values (reparameterised) */
-    bool                reports;     /* what programs tell of their particles is wanted */
-    bool                scalar;      /* every particle alone, nothing shared or merged: the reference */
-    unsigned            groups;      /* bit g: gradients of parameter group g may be asked for */
-    rws_key             key;
-    uint32_t            first_datum, first_particle; /* global indices, for the random numbers */
-    int                 n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
-    const float *const *fields;                      /* n_data x dim each, in the order of the declaration */
+    void          *context;
+    rws_mode       mode;
+    rws_proposal   proposal;
+    double         delta;       /* RWS_DEFENSIVE */
+    bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    double         temperature; /* RWS_RELAXED */
+    rws_relaxation relaxation;  /* what takes the place of densities there */
+    bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
+    bool           reports;     /* what programs tell of their particles is wanted */
+    bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
+    double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
+    unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
+    rws_key        key;
+    uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
+    int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
@@ -137,8 +138,9 @@ rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var
 /* The op and inputs behind a value; NULL for one that was not computed. */
 const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args);
 
-/* Whether the value v is computed at the rows where the program is now, or at fewer rows further up. */
+/* Whether the value v is computed at fewer rows, further up, than another; or than those where the program is now. */
 bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than);
+bool rws_var_is_above(const rws_run *r, rws_var v);
 
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of

@@ -69,7 +69,9 @@ typedef struct {
     uint32_t           outputs[RWS_OUTPUTS];
     double            *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
     double            *coef[N_COEF];
-    uint32_t           map_to; /* the last composed map, which is usually asked for again */
+    uint32_t           n_live;          /* rows that backward works on: all, or those listed in live */
+    const uint32_t    *live, *position; /* position: from a row to its place among them */
+    uint32_t           map_to;          /* the last composed map, which is usually asked for again */
     const uint32_t    *map;
 } level;
 
@@ -86,7 +88,8 @@ typedef struct {
     uint64_t         alike; /* nodes that agree in this may share a call */
     uint32_t         in[RWS_OP_INPUTS];
     uint8_t          n_in, state, depends; /* depends: bit per parameter group */
-    uint32_t         level, wave, call, first_row;
+    uint32_t         level, wave, call;
+    uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
     float           *value, *saved;
@@ -98,7 +101,8 @@ typedef struct {
     rws_call c;
     uint32_t first, n_nodes;        /* in engine.order */
     uint32_t source[RWS_OP_INPUTS]; /* the node whose memory the view is; NONE: rows of several, gathered */
-    float   *gradient;              /* of out; NULL until something flows */
+    uint32_t n_live;                /* rows that backward works on */
+    float   *gradient;              /* of those; NULL until something flows */
     uint8_t  depends;
 } call;
 
@@ -183,6 +187,7 @@ struct rws_engine {
     rws_products     products;
     const float     *tangent, *tangent_transposed;
     rws_engine_stats stats;
+    uint64_t         forward_flops; /* of the last pass */
     uint64_t         n_allocations;
 };
 

@@ -72,7 +72,8 @@ static uint64_t hash_name(uint64_t h, const char *name)
     return h;
 }
 
-/* A node at a level that other groups see as well may already have been recorded by one of them. */
+/* A node at a level that other groups see as well may already have been recorded by one of them; and a product is worth
+ * a look in any case: children of one parent ask for the same one. */
 static uint32_t *shared_slot(rws_engine *e, const node *n)
 {
     if (2 * e->n_shared >= e->shared_capacity) {
@@ -121,7 +122,7 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
     if (op->constant || args.stop) n.depends = 0;
     n.depends &= (uint8_t)e->pass.groups;
     n.alike = h;
-    uint32_t *slot = n.level != at && !e->pass.scalar ? shared_slot(e, &n) : NULL;
+    uint32_t *slot = (n.level != at || args.w) && !e->pass.scalar ? shared_slot(e, &n) : NULL;
     if (slot && *slot != NONE) return *slot;
     *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
     if (slot) *slot = e->n_nodes - 1, e->n_shared++;
@@ -153,6 +154,11 @@ const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *
 bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than)
 {
     return r->e->nodes[v.id].level < r->e->nodes[than.id].level;
+}
+
+bool rws_var_is_above(const rws_run *r, rws_var v)
+{
+    return r->e->nodes[v.id].level < r->level;
 }
 
 /* ---- leaves */

@@ -85,6 +85,8 @@ rws_var rws_dense(rws_run *r, const rws_layer *l, rws_function f, const rws_var 
         if (!onehot && (main < 0 || rws_var_is_shared(r, parts[main], parts[i]))) main = i, main_offset = offset;
         offset += rws_dim(r, parts[i]);
     }
+    /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */
+    if (main >= 0 && n > 1 && rws_var_is_above(r, parts[main])) main = -1, main_offset = 0;
     offset = 0;
     for (int i = 0; i < n; i++) {
         if (i == main) in[0] = parts[i];

@@ -56,6 +56,40 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *st
     return RWS_OK;
 }
 
+typedef struct {
+    void (*program)(rws_run *r, const void *state);
+    const rws_trainer *t;
+} dream_job;
+
+static void dream(rws_run *r, void *context)
+{
+    const dream_job *j = context;
+    rws_run_side(r, RWS_SIDE_MODEL);
+    j->program(r, j->t->state);
+    rws_run_side(r, RWS_SIDE_GUIDE);
+    j->t->model->guide(r, j->t->state);
+    rws_run_side(r, RWS_SIDE_NONE);
+}
+
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+                          rws_error *err)
+{
+    dream_job      job = {program, e->t};
+    const rws_pass pass = {.program = dream,
+                           .context = &job,
+                           .mode = RWS_SLEEP,
+                           .n_data = 1,
+                           .n_particles = n,
+                           .scalar = e->t->config.scalar,
+                           .key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2)};
+    rws_engine    *engine = e->t->shards[0].engine;
+    RWS_TRY(rws_engine_forward(engine, &pass, err));
+    const rws_scores *s = rws_engine_scores(engine);
+    *log_q = 0;
+    for (int i = 0; i < s->n; i++) *log_q += s->count[i] * s->log_q[i] / n;
+    return RWS_OK;
+}
+
 /* Spread of the guide's gradient at the present parameters: the mean over phi of the standard deviation of 10 draws. */
 static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
 {

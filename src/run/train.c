@@ -15,6 +15,9 @@ static void flush_denormals(void)
 #endif
 }
 
+/* Of every datum's coefficients, what the gradient may lack: less than single precision loses. */
+#define NEGLIGIBLE 1e-6
+
 typedef struct {
     rws_trainer        *t;
     const rws_phase    *phase;
@@ -65,6 +68,7 @@ static void shard_phase(void *context, int i)
            .relaxation = m->set.concrete_prior,
            .pathwise = j->phase->pathwise,
            .scalar = t->config.scalar,
+           .negligible = t->config.scalar ? 0 : NEGLIGIBLE,
            .groups = j->phase->gradients | (j->phase->second ? RWS_BIT(RWS_CONTROL) : 0),
            .key = j->key,
            .first_datum = sleep ? 0 : (uint32_t)first,
@@ -177,7 +181,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
         RWS_TRY(step_groups(t, phase->steps, err));
     }
     if (estimator->remember) estimator->remember(&t->method, &t->tally);
-    if (t->tally.impossible == t->tally.n_data)
+    if (t->tally.impossible == t->tally.n_data && !t->model->defaults.impossible)
         return rws_fail(err, RWS_BROKEN,
                         "In iteration %llu every particle of every datum is impossible under the model.",
                         (unsigned long long)t->iteration + 1);

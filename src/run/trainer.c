@@ -29,6 +29,7 @@ void rws_trainer_free(rws_trainer *t)
     }
     void *vectors[] = {t->shards, t->gradient, t->slot[0], t->slot[1], t->direction};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
+    if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
     if (t->library) dlclose(t->library);
     free(t);
