@@ -181,6 +181,8 @@ struct rws_engine {
     const char *site_names[MAX_SITES];
     int         n_sites;
 
+    struct word_source *words; /* scratch of draws */
+
     rws_scores       scores;
     uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
     origin          *origins; /* per row of the table, in a pass with reports */
