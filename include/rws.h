@@ -132,6 +132,9 @@ int rws_dim(const rws_run *r, rws_var v);
 /* Memory for the program's own structures; lasts as long as this run of it. */
 void *rws_alloc(rws_run *r, size_t bytes);
 
+/* How many iterations of training came before this one; of an evaluation, before it. */
+uint64_t rws_iteration(const rws_run *r);
+
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
 _Noreturn void rws_give_up(rws_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -46,7 +46,8 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *st
                            .n_data = n,
                            .n_particles = 1,
                            .fields = fields,
-                           .scalar = e->t->config.scalar};
+                           .scalar = e->t->config.scalar,
+                           .iteration = e->t->iteration};
     rws_engine    *engine = e->t->shards[0].engine;
     RWS_TRY(rws_engine_forward(engine, &pass, err));
     int          dim = 0;
@@ -81,6 +82,7 @@ rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *s
                            .n_data = 1,
                            .n_particles = n,
                            .scalar = e->t->config.scalar,
+                           .iteration = e->t->iteration,
                            .key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2)};
     rws_engine    *engine = e->t->shards[0].engine;
     RWS_TRY(rws_engine_forward(engine, &pass, err));
@@ -209,6 +211,7 @@ static rws_status measure_bound(rws_trainer *t, bound *out, rws_error *err)
                                .scalar = c->scalar,
                                .reports = reports,
                                .first_datum = (uint32_t)first,
+                               .iteration = t->iteration,
                                .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
         RWS_TRY(rws_engine_forward(t->shards[0].engine, &pass, err));
         for (int d = 0; d < pass.n_data; d++) add_datum(t, rws_engine_scores(t->shards[0].engine), d, first, &sum, &n);
