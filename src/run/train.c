@@ -175,6 +175,7 @@ static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
         const size_t first = p->first[g], n = p->first[g + 1] - first;
         if (!(groups >> g & 1) || n == 0) continue;
         float total = 0;
+#pragma omp simd reduction(+ : total)
         for (size_t k = first; k < first + n; k++) total += t->gradient[k] * 0;
         if (total != 0) /* NaN: something times zero that is not zero */
             for (int i = 0; i < p->n; i++)
