@@ -153,14 +153,14 @@ static bool of_particles(const rws_metric *m)
     return m->posterior || m->guide;
 }
 
-/* Row i of datum `datum`, whose share of the posterior is w and of the guide's particles q. */
-static void add_particle(const rws_trainer *t, int i, int datum, double w, double q, bound *sum)
+/* Row i of datum `datum`, whose share of the guide's particles is q and of the posterior w; NaN: there is none. */
+static void add_particle(const rws_trainer *t, int i, int datum, double q, double w, bound *sum)
 {
     const rws_particle p = {t, t->shards[0].engine, i, datum};
     for (int m = 0; m < t->n_model_metrics; m++) {
         const rws_metric *metric = &t->model->metrics[m];
-        if (metric->posterior) sum->metric[m] += w * metric->posterior(&p, t->state);
         if (metric->guide) sum->metric[m] += q * metric->guide(&p, t->state);
+        if (metric->posterior && !isnan(w)) sum->metric[m] += w * metric->posterior(&p, t->state);
     }
 }
 
@@ -168,7 +168,7 @@ static void add_datum(const rws_trainer *t, const rws_scores *s, int d, int firs
 {
     double top = -INFINITY, total = 0, squares = 0, mean = 0;
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
-    if (top == -INFINITY) return; /* impossible under the model: counts nothing */
+    const bool possible = top > -INFINITY;
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
         const double l = s->log_p[i] - s->log_q[i], w = exp(l - top);
         total += s->count[i] * w;
@@ -178,8 +178,9 @@ static void add_datum(const rws_trainer *t, const rws_scores *s, int d, int firs
     const double L = top + log(total / s->K);
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
         const double w = s->count[i] * exp(s->log_p[i] - s->log_q[i] - top) / total;
-        add_particle(t, (int)i, first + d, w, (double)s->count[i] / s->K, sum);
+        add_particle(t, (int)i, first + d, (double)s->count[i] / s->K, possible ? w : NAN, sum);
     }
+    if (!possible) return; /* under the model: counts nothing */
     sum->log_evidence += L;
     sum->kl += L - mean;
     sum->ess += total * total / squares / s->K;
@@ -214,7 +215,8 @@ static rws_status measure_bound(rws_trainer *t, bound *out, rws_error *err)
         for (int d = 0; d < pass.n_data; d++) add_datum(t, rws_engine_scores(t->shards[0].engine), d, first, &sum, &n);
     }
     *out = (bound){sum.log_evidence / n, sum.kl / n, sum.ess / n};
-    for (int m = 0; m < RWS_METRICS; m++) out->metric[m] = sum.metric[m] / n;
+    for (int m = 0; m < t->n_model_metrics; m++)
+        out->metric[m] = sum.metric[m] / (t->model->metrics[m].guide ? c->n_test : n);
     return RWS_OK;
 }
 
