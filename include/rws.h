@@ -106,6 +106,9 @@ rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
 
+/* The bias of a linear layer, to start from values of your own. */
+rws_param *rws_layer_bias(const rws_layer *l);
+
 /* ------------------------------------------------------------------------------------------------------------- data */
 
 typedef struct rws_random rws_random; /* a stream of random numbers, the same whenever the run is repeated */
@@ -268,6 +271,7 @@ typedef struct {
     int         n_test;         /* test data used for metrics */
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
+    int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;

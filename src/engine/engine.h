@@ -44,21 +44,22 @@ typedef enum {
 
 typedef struct {
     void (*program)(rws_run *r, void *context); /* runs the two sides in the right order: rws_run_side */
-    void               *context;
-    rws_mode            mode;
-    rws_proposal        proposal;
-    double              delta;       /* RWS_DEFENSIVE */
-    bool                wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
-    double              temperature; /* RWS_RELAXED */
-    rws_relaxation      relaxation;  /* what takes the place of densities there */
-    bool                pathwise;    /* gradients pass through continuous values (reparameterised) */
-    bool                reports;     /* what programs tell of their particles is wanted */
-    bool                scalar;      /* every particle alone, nothing shared or merged: the reference */
-    unsigned            groups;      /* bit g: gradients of parameter group g may be asked for */
-    rws_key             key;
-    uint32_t            first_datum, first_particle; /* global indices, for the random numbers */
-    int                 n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
-    const float *const *fields;                      /* n_data x dim each, in the order of the declaration */
+    void          *context;
+    rws_mode       mode;
+    rws_proposal   proposal;
+    double         delta;       /* RWS_DEFENSIVE */
+    bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    double         temperature; /* RWS_RELAXED */
+    rws_relaxation relaxation;  /* what takes the place of densities there */
+    bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
+    bool           reports;     /* what programs tell of their particles is wanted */
+    bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
+    double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
+    unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
+    rws_key        key;
+    uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
+    int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands

@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "run/config.h"
-#include "run/quote.h"
+#include "base/quote.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 

@@ -1,7 +1,7 @@
 #include "run/config.h"
 
 #include "base/error.h"
-#include "run/quote.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,7 @@ static const struct {
     {"batch", COUNT, offsetof(rws_config, batch)},
     {"shards", COUNT, offsetof(rws_config, shards)},
     {"n_test", COUNT, offsetof(rws_config, n_test)},
+    {"eval_particles", COUNT, offsetof(rws_config, eval_particles)},
     {"iterations", BIG_COUNT, offsetof(rws_config, iterations)},
     {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every)},
     {"seed", BIG_COUNT, offsetof(rws_config, seed)},

@@ -51,7 +51,7 @@ typedef struct {
     const float         *gout;
     float               *saved;  /* n x op->saved(dim) */
     const float         *kept;   /* input 0 of a product, gathered by forward for backward's use */
-    const uint32_t      *places; /* where forward found what it picked */
+    const uint32_t      *places; /* what forward picked, by row */
     rws_op_args          args;
     const float         *w, *wt, *b; /* the weight [out, in], its transpose, the bias */
     float               *gw, *gb;    /* their gradients, NULL if not wanted */

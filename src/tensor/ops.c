@@ -411,7 +411,7 @@ static void softmax_dot_backward(rws_call *c)
     rws_call_close(c, 1, (int)dim, gdx);
 }
 
-/* ---- pick: a[index]; neither is gathered. Forward leaves the places for backward. */
+/* ---- pick: a[index]; neither is gathered. Forward leaves the indices for backward. */
 
 static void pick_forward(rws_call *c)
 {
@@ -422,10 +422,10 @@ static void pick_forward(rws_call *c)
     for (uint32_t r = 0; r < (uint32_t)c->n; r++) {
         const int index = (int)v->data[v->row ? v->row[r] : r];
         inside &= (uint32_t)index < dim;
-        at[r] = (a->row ? a->row[r] : r) * dim + (uint32_t)index;
+        at[r] = (uint32_t)index;
     }
     RWS_CHECK(inside && "an index of the vector it picks from");
-    for (int r = 0; r < c->n; r++) c->out[r] = a->data[at[r]];
+    for (uint32_t r = 0; r < (uint32_t)c->n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
 }
 
@@ -433,7 +433,9 @@ static void pick_backward(rws_call *c)
 {
     if (!c->gin[0].data) return;
     rws_call_clear(c, 0);
-    for (int r = 0; r < c->n; r++) c->gin[0].data[c->places[r]] += c->gout[r];
+    const rws_sink *g = &c->gin[0];
+    const size_t    dim = (size_t)c->in[0].dim;
+    for (uint32_t r = 0; r < (uint32_t)c->n; r++) g->data[(g->row ? g->row[r] : r) * dim + c->places[r]] += c->gout[r];
 }
 
 const rws_op rws_op_affine = {
