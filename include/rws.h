@@ -135,6 +135,9 @@ int rws_dim(const rws_run *r, rws_var v);
 /* Memory for the program's own structures; lasts as long as this run of it. */
 void *rws_alloc(rws_run *r, size_t bytes);
 
+/* How many iterations of training came before this one; of an evaluation, before it. */
+uint64_t rws_iteration(const rws_run *r);
+
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
 _Noreturn void rws_give_up(rws_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -198,7 +201,8 @@ rws_var rws_mul(rws_run *r, rws_var a, rws_var b);
 rws_var rws_div(rws_run *r, rws_var a, rws_var b);
 rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift); /* scale * a + shift */
 rws_var rws_apply(rws_run *r, rws_function f, rws_var a);
-rws_var rws_greater(rws_run *r, rws_var a, rws_var b); /* 1 where a > b, else 0; no gradient */
+rws_var rws_clip(rws_run *r, rws_var a, float low, float high); /* no gradient outside */
+rws_var rws_greater(rws_run *r, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
 
 /* Shape. */
 rws_var rws_concat(rws_run *r, const rws_var *parts, int n);
@@ -226,6 +230,19 @@ rws_var rws_mlp_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int 
 rws_var rws_rnn(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
 rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index);
+
+/* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
+ * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */
+rws_var rws_attend(rws_run *r, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols); /* read */
+rws_var rws_place(rws_run *r, rws_var glimpse, int rows, int cols, rws_var where, int out_rows,
+                  int out_cols);                                                              /* write */
+rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
+
+/* Logits of the pixels of n glimpses on a background: with y the sum of what rws_place makes of them, a that of their
+ * covers and m = sigmoid(20 a - 10), y + m front - (1 - m) back, clipped to [-88, 16]. As logits of an observed
+ * rws_bernoulli they are never made: most of a picture is background, and it is scored once per datum. */
+rws_var rws_picture(rws_run *r, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+                    rws_var front, rws_var back, int out_rows, int out_cols);
 
 /* ----------------------------------------------------------------------------------------------------------- metrics */
 

@@ -75,7 +75,14 @@ static rws_var vector_draw(rws_run *r, const rws_var *p, bool stop)
 
 static rws_var vector_log_density(rws_run *r, rws_var value, const rws_var *p)
 {
-    return rws_record(r, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+    rws_var       in[RWS_OP_INPUTS + 1] = {value};
+    rws_op_args   args;
+    const rws_op *op = rws_var_op(r, p[0], in + 1, &args);
+    int           n = 1;
+    if (!op || !op->bits)
+        return rws_record(r, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+    while (n <= RWS_OP_INPUTS && in[n].id) n++;
+    return rws_record(r, op->bits, args, in, n, 1);
 }
 
 /* Every component has its own mixture with a fair coin. */

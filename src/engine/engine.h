@@ -57,6 +57,7 @@ typedef struct {
     double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
     unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
     rws_key        key;
+    uint64_t       iteration;                   /* of training, for programs that change with it */
     uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
     int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
     const float *const *fields;                 /* n_data x dim each, in the order of the declaration */

@@ -125,6 +125,7 @@ static rws_status measure_data(const bound_job *j, rws_engine *engine, int first
                                .reports = j->reports,
                                .first_datum = (uint32_t)first,
                                .first_particle = (uint32_t)k,
+                               .iteration = t->iteration,
                                .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
         RWS_TRY(rws_engine_forward(engine, &pass, &p->error));
         for (int d = 0; d < n; d++) add_rows(t, engine, d, first + d, &data[d]);

@@ -45,7 +45,8 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *st
                            .n_data = n,
                            .n_particles = 1,
                            .fields = fields,
-                           .scalar = e->t->config.scalar};
+                           .scalar = e->t->config.scalar,
+                           .iteration = e->t->iteration};
     rws_engine    *engine = e->t->engines[0];
     RWS_TRY(rws_engine_forward(engine, &pass, err));
     int          dim = 0;
@@ -80,6 +81,7 @@ rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *s
                            .n_data = 1,
                            .n_particles = n,
                            .scalar = e->t->config.scalar,
+                           .iteration = e->t->iteration,
                            .key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2)};
     rws_engine    *engine = e->t->engines[0];
     RWS_TRY(rws_engine_forward(engine, &pass, err));

@@ -73,6 +73,7 @@ static rws_status pass_phase(const phase_job *j, rws_engine *engine, rws_shard *
            .negligible = t->config.scalar ? 0 : NEGLIGIBLE,
            .groups = j->phase->gradients | (j->phase->second ? RWS_BIT(RWS_CONTROL) : 0),
            .key = j->key,
+           .iteration = t->iteration,
            .first_datum = sleep ? 0 : (uint32_t)first,
            .first_particle = sleep ? (uint32_t)(first * t->config.particles) : 0,
            .n_data = sleep ? 1 : end - first,

@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "tensor/params.h"
 
-#define RWS_OP_INPUTS 8
+#define RWS_OP_INPUTS 12
 
 typedef struct {
     const float    *data;
@@ -83,10 +83,31 @@ typedef struct rws_op {
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     rws_tangent tangent;
+    /* The log-density of bits whose logits this op makes, straight from its inputs: takes the bits, then those. NULL: it
+     * has none, and the logits are made first. */
+    const struct rws_op *bits;
 } rws_op;
 
 /* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
 const float *rws_call_input(rws_call *c, int s, int dim);
+
+/* Row r of an input where it is, for ops that need not gather; and where that row's gradient is to be added, after
+ * rws_call_clear, or NULL if it is not wanted. */
+static inline size_t rws_view_row(const rws_view *v, size_t r)
+{
+    return v->row ? v->row[r] : r;
+}
+
+static inline const float *rws_view_at(const rws_view *v, size_t r)
+{
+    return v->data + rws_view_row(v, r) * (size_t)v->dim;
+}
+
+static inline float *rws_call_sink_at(const rws_call *c, int s, size_t r)
+{
+    const rws_sink *g = &c->gin[s];
+    return g->data ? g->data + (g->row ? g->row[r] : r) * (size_t)c->in[s].dim : NULL;
+}
 
 /* Where to add the gradient of input s, n x dim; give it to rws_call_close when done. NULL if it is not wanted. With
  * rws_call_claim, *fresh tells that it is to be written instead, which saves clearing it first. */
@@ -102,7 +123,7 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
 extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
-    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp, rws_op_softmax_dot,
-    rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
+    rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp,
+    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
 
 #endif

@@ -154,6 +154,23 @@ static void apply_tangent_backward(rws_call *c)
     }
 }
 
+/* ---- clip to s … t; no gradient outside */
+
+static void clip_forward(rws_call *c)
+{
+    const float *x = rws_call_input(c, 0, c->dim), low = c->args.s, high = c->args.t;
+    EACH(size(c), float y = x[i] < low ? low : x[i]; c->out[i] = y > high ? high : y);
+}
+
+static void clip_backward(rws_call *c)
+{
+    const float *x = rws_call_input(c, 0, c->dim), low = c->args.s, high = c->args.t;
+    bool         fresh;
+    float       *g = rws_call_claim(c, 0, c->dim, &fresh);
+    if (g) GIVE(fresh, size(c), g, x[i] >= low && x[i] <= high ? c->gout[i] : 0);
+    rws_call_close(c, 0, c->dim, g);
+}
+
 /* ---- comparisons and other things without a gradient */
 
 static void greater_forward(rws_call *c)
@@ -452,6 +469,7 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = RWS_TANGENT_APPLY, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
+const rws_op rws_op_clip = {.name = "clip", .forward = clip_forward, .backward = clip_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
