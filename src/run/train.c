@@ -174,8 +174,10 @@ static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
     for (int g = 0; g < RWS_GROUPS; g++) {
         const size_t first = p->first[g], n = p->first[g + 1] - first;
         if (!(groups >> g & 1) || n == 0) continue;
+        const float *restrict gradient = t->gradient + first;
         float total = 0;
-        for (size_t k = first; k < first + n; k++) total += t->gradient[k] * 0;
+#pragma omp simd reduction(+ : total)
+        for (size_t k = 0; k < n; k++) total += gradient[k] * 0;
         if (total != 0) /* NaN: something times zero that is not zero */
             for (int i = 0; i < p->n; i++)
                 for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
