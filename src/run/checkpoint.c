@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "run/config.h"
+#include "run/file.h"
 #include "run/quote.h"
 #include "run/safetensors.h"
 #include "run/store.h"
@@ -34,12 +35,6 @@ void rws_folder_close(rws_folder *f)
     free(f);
 }
 
-static char *join(const char *folder, const char *name)
-{
-    char *path;
-    return asprintf(&path, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", name) < 0 ? NULL : path;
-}
-
 /* The paths of a folder that need not exist yet. NULL with a sentence. */
 static rws_folder *folder_new(const char *path, rws_error *err)
 {
@@ -48,9 +43,9 @@ static rws_folder *folder_new(const char *path, rws_error *err)
     rws_folder *f = calloc(1, sizeof *f);
     if (f) f->path = strndup(path, length);
     if (f && f->path) {
-        f->config_path = join(f->path, "config.json");
-        f->checkpoint_path = join(f->path, "checkpoint.safetensors");
-        f->store_path = join(f->path, "metrics.sqlite");
+        f->config_path = rws_file_join(f->path, "config.json");
+        f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
+        f->store_path = rws_file_join(f->path, "metrics.sqlite");
     }
     if (!f || !f->config_path || !f->checkpoint_path || !f->store_path) {
         rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
@@ -85,37 +80,6 @@ static bool exists(const char *path)
     return lstat(path, &about) == 0;
 }
 
-static bool is_folder(const char *path)
-{
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-/* The folder and its parents. */
-static rws_status make_folder(const char *path, rws_error *err)
-{
-    char *part = strdup(path), *slash = part;
-    if (!part) return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
-    rws_status status = RWS_OK;
-    do {
-        slash = strchr(slash + (*slash != '\0'), '/'); /* the next one, but not that of the root */
-        if (slash) *slash = '\0';
-        if (mkdir(part, 0777) != 0) {
-            const int why = errno;
-            if (why == EEXIST && !is_folder(part)) {
-                status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a file, so it cannot be the folder of a run.",
-                                  rws_quote(part).text);
-            } else if (!is_folder(part)) {
-                status = rws_fail(err, RWS_BAD_INPUT, "Cannot make the folder \"%s\": %s.", rws_quote(part).text,
-                                  strerror(why));
-            }
-        }
-        if (slash) *slash = '/';
-    } while (slash && status == RWS_OK);
-    free(part);
-    return status;
-}
-
 static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
 {
     if (exists(f->config_path) || exists(f->checkpoint_path)) {
@@ -133,7 +97,7 @@ static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
     const rws_given *settings = rws_trainer_settings(t, &n);
     f->config.document = rws_config_describe(rws_trainer_config(t), settings, n, err);
     if (!f->config.document) return RWS_BAD_INPUT;
-    RWS_TRY(make_folder(f->path, err));
+    RWS_TRY(rws_file_make_folder(f->path, err));
     RWS_TRY(name_run(f, err));
     return rws_config_write(f->config_path, f->config.document, err);
 }
