@@ -59,4 +59,150 @@ report $? "whose ending says the format"
 refuses '--format' export some --format xml
 refuses 'nowhere' export some --out nowhere/table.csv
 
+# ---- rws sweep
+
+cat >small.sweep <<END
+model      gmm
+methods    ww dww
+particles  2 5
+seeds      1-2
+set        dww.delta 0.1 0.3
+iterations 200
+eval-every 50
+END
+gives 0 "the runs of a sweep" sweep small.sweep --list
+[ "$(wc -l <out)" = 12 ] && [ "$(head -n 1 out)" = gmm-ww-k5-s1 ] && [ ! -e small ]
+report $? "seed by seed, many particles first"
+gives 0 "rws sweep" sweep small.sweep
+[ "$(grep -c '^finished  gmm-' out)" = 12 ] && tail -n 1 out | grep -q '^12 runs: 12 finished$' && [ ! -s err ]
+report $? "a line for each run"
+[ -f small/metrics.sqlite ] && [ "$(ls small | wc -l)" = 13 ] && [ ! -e small/gmm-ww-k2-s1/metrics.sqlite ]
+report $? "one store beside the folders of the runs"
+gives 0 "the store has them all" runs small --json
+[ "$(grep -c '"state":"finished","iteration":200' out)" = 12 ]
+report $? "to the end"
+before=$(cat small/*/* | cksum)
+gives 0 "a sweep that is done" sweep small.sweep --json
+[ "$(cat out)" = '{"final":true,"runs":12,"finished":12,"finished_before":12,"failed":0}' ]
+report $? "does nothing"
+[ "$before" = "$(cat small/*/* | cksum)" ]
+report $? "and touches nothing"
+run train gmm --method ww -k 5 -s 2 -n 200 --eval-every 50 --out alone
+same_checkpoint "a run of a sweep is the run it would be alone" small/gmm-ww-k5-s2 alone
+rm -r small/gmm-ww-k2-s1
+gives 0 "a finished run whose folder is gone" sweep small.sweep
+tail -n 1 out | grep -q '12 of them before'
+report $? "is still finished"
+sed -i 's/^iterations.*/iterations 300/' small.sweep
+gives 0 "more iterations" sweep small.sweep
+run runs small --where iterations=200 --json
+[ "$(grep -c '"iteration":300' out)" = 11 ]
+report $? "extend what is there"
+run runs small/gmm-ww-k2-s1 --json
+grep -q '"iteration":300,"iterations":300' out
+report $? "and begin anew what is not"
+sed -i 's/^iterations.*/iterations 200/' small.sweep
+
+refuses 'nowhere.sweep' sweep nowhere.sweep
+refuses 'Which sweep' sweep
+printf 'model gmm\nmethods ww\nparticles 0\n' >wrong.sweep
+refuses 'line 3' sweep wrong.sweep
+printf 'model gmm\nmethods ww\nparticles 2\nset start there\n' >wrong.sweep
+refuses 'there' sweep wrong.sweep
+printf 'model gmm\nmethods vimco\nparticles 1\n' >wrong.sweep
+refuses 'vimco' sweep wrong.sweep
+[ ! -e wrong ]
+report $? "nothing is begun that cannot go on"
+refuses '--jobs' sweep small.sweep --jobs 0
+
+# one of them breaks: its numbers, in the middle
+cat >broken.sweep <<END
+model      gmm
+methods    ww
+particles  2 5
+iterations 200
+eval-every 50
+model      gmm
+methods    reinforce
+particles  2
+optimiser  momentum
+lr         1e-3,30:1e38
+iterations 200
+END
+gives 1 "a run that breaks" sweep broken.sweep
+[ "$(grep -c '^finished ' out)" = 2 ] && tail -n 1 out | grep -q '^failed    gmm-reinforce-k2-s1: .*iteration'
+report $? "does not stop the others, and is named at the end"
+run runs broken --where state=failed --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"failure":".*iteration' out
+report $? "the store knows why"
+gives 1 "it is not tried again" sweep broken.sweep --json
+grep -q '"finished_before":2,"failed":1}' out && [ "$(wc -l <out)" = 1 ]
+report $? "unless --retry"
+gives 1 "--retry" sweep broken.sweep --retry
+grep -q '^failed    gmm-reinforce-k2-s1: In iteration' out
+report $? "tries"
+
+# stopped and killed
+cat >cut.sweep <<END
+model      gmm
+methods    ww dww
+particles  20
+seeds      1-2
+iterations 12000
+eval-every 1000
+END
+gives 0 "a sweep to compare with" sweep cut.sweep --out uncut
+for signal in TERM KILL KILL; do
+    "$rws" sweep cut.sweep >out 2>err &
+    pid=$!
+    while [ -z "$(ls cut/*/checkpoint.safetensors 2>/dev/null)" ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
+    sleep 0.2
+    kill -$signal $pid
+    wait $pid 2>/dev/null
+    status=$?
+    if [ $signal = TERM ]; then
+        [ $status = 130 ] && grep -q 'the same command goes on' err
+        report $? "stopped politely"
+    fi
+done
+gives 0 "goes on" sweep cut.sweep
+tail -n 1 out | grep -q '^4 runs: 4 finished'
+report $? "to the end"
+for name in ww-k20-s1 ww-k20-s2 dww-k20-s1 dww-k20-s2; do
+    same_checkpoint "$name is what it would have been" cut/gmm-$name uncut/gmm-$name
+done
+
+# two at once
+"$rws" sweep small.sweep --out shared >first 2>&1 &
+one=$!
+"$rws" sweep small.sweep --out shared >second 2>&1 &
+two=$!
+wait $one && wait $two
+report $? "two sweeps in one folder at once"
+[ "$(cat first second | grep -c '^finished')" = 12 ] && run runs shared --where state=finished --json && [ "$(wc -l <out)" = 12 ]
+report $? "share the work"
+sed 's/1-2/3-4/' small.sweep >other.sweep
+"$rws" sweep small.sweep --out mixed >first 2>&1 &
+one=$!
+"$rws" sweep other.sweep --out mixed >second 2>&1 &
+two=$!
+wait $one && wait $two
+report $? "two different sweeps in one folder at once"
+run export mixed
+[ "$(wc -l <out)" = $((1 + 24 * 5)) ]
+report $? "lose no rows"
+run export mixed --snapshots
+[ "$(wc -l <out)" = $((1 + 24 * 3 * 8 * 20)) ]
+report $? "nor snapshots"
+
+# measured after training
+printf 'model gmm\nmethods ww\nparticles 2\niterations 20\nfinal 50 30\n' >final.sweep
+gives 0 "a sweep that measures at the end" sweep final.sweep
+run runs final --metric final_ess --json
+grep -q '"final_ess":0\.' out
+report $? "has it in the store"
+gives 0 "is done" sweep final.sweep --json
+grep -q '"finished_before":1' out
+report $? "when that is"
+
 finish

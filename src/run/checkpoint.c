@@ -146,9 +146,9 @@ bool rws_folder_is_busy(const char *path)
 /* A run that goes by this name already, and what it measured, must not be mixed up with the new one. */
 static rws_status check_store(const rws_folder *f, rws_error *err)
 {
-    bool known = !f->shared && exists(f->store_path);
-    if (f->shared) RWS_TRY(rws_store_knows(f->store_path, f->name, &known, err));
-    if (!known) return RWS_OK;
+    rws_store_progress progress = {.known = !f->shared && exists(f->store_path)};
+    if (f->shared) RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    if (!progress.known) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT,
                     "\"%s\" holds the measures of another run called \"%.60s\": choose another --out, or move them "
                     "away.",

@@ -265,18 +265,32 @@ rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
     return end(db, path, code, err);
 }
 
-rws_status rws_store_knows(const char *path, const char *run, bool *known, rws_error *err)
+rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
 {
-    *known = false;
+    *out = (rws_store_progress){0};
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    int           code = begin(path, &db);
-    if (!code) code = sqlite3_prepare_v2(db, "SELECT 1 FROM runs WHERE run = ?1", -1, &s, NULL);
-    if (!code) {
+    int           format = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
+    if (!code) code = rws_store_wait(db);
+    if (!code) code = rws_store_check_format(db, &format);
+    if (!code && format > 0)
+        code = sqlite3_prepare_v2(db,
+                                  "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
+                                  " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
+                                  "        AND name GLOB 'final_*') FROM runs WHERE run = ?1",
+                                  -1, &s, NULL);
+    if (!code && s) {
         bind_text(s, 1, run);
-        *known = sqlite3_step(s) == SQLITE_ROW;
+        if (sqlite3_step(s) == SQLITE_ROW)
+            *out = (rws_store_progress){.known = true,
+                                        .iteration = (uint64_t)sqlite3_column_int64(s, 0),
+                                        .seconds = sqlite3_column_double(s, 1),
+                                        .failed = sqlite3_column_int(s, 2),
+                                        .measured = sqlite3_column_int(s, 3)};
         code = sqlite3_finalize(s);
     }
-    return end(db, path, code, err);
+    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    sqlite3_close(db);
+    return status;
 }

@@ -71,8 +71,17 @@ rws_status rws_store_forget(const char *path, const char *run, uint64_t iteratio
 /* Forgets everything about the run. */
 rws_status rws_store_drop(const char *path, const char *run, rws_error *err) __attribute__((warn_unused_result));
 
-/* Whether the store has a run of that name. Without a file it has not. */
-rws_status rws_store_knows(const char *path, const char *run, bool *known, rws_error *err)
+/* How far a run has got. */
+typedef struct {
+    bool     known;    /* the store has it */
+    bool     failed;   /* its numbers broke */
+    bool     measured; /* it has metrics called final_… of its last evaluation */
+    uint64_t iteration;
+    double   seconds;
+} rws_store_progress;
+
+/* Without a file no run is known. */
+rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* For tests: how long to wait for a file that is locked, instead of 10 s. Not while other threads use a store. */
