@@ -33,6 +33,7 @@ typedef struct {
     uint64_t             iteration;  /* as far as is known */
     uint64_t             began_at;   /* iteration, */
     double               began;      /* and when */
+    bool                 refused;    /* once, by the files as they were then */
     double               not_before; /* when it may be looked at: another program had it */
     char                 last[1024]; /* line it printed */
     char                *failure;
@@ -345,9 +346,10 @@ static rws_status job_ended(campaign *s, int job, rws_error *err)
         report_end(s, e);
     } else if (rws_interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
-    } else if (status == RWS_BAD_INPUT && !is_free(s, e)) {
-        e->stage = WAITING; /* another program was quicker */
-        e->not_before = rws_clock_now() + ELSEWHERE;
+    } else if (status == RWS_BAD_INPUT && !e->refused) {
+        /* Perhaps another program was quicker, and has it in hand or is done with it already: a second look tells. */
+        e->refused = true;
+        e->stage = WAITING;
     } else {
         note_failure(s, e, status, s->jobs[job].complaint);
     }
