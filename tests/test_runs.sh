@@ -205,4 +205,28 @@ gives 0 "is done" sweep final.sweep --json
 grep -q '"finished_before":1' out
 report $? "when that is"
 
+# ---- rws plot
+
+LC_ALL=C gives 0 "a curve on the terminal" plot p_error shared --where delta=0.1
+[ "$(wc -l <out)" = 48 ] && grep -q 'd-WW$' out && ! LC_ALL=C grep -q '[^ -~]' out
+report $? "in ASCII where there is no UTF-8"
+LC_ALL=C.UTF-8 gives 0 "one panel" plot p_error shared --panels none
+grep -q '⠉' out && grep -q 'WW, K = 5$' out
+report $? "in braille where there is"
+for ending in png svg pdf; do
+    gives 0 "a picture" plot p_error,q_error shared --out picture.$ending
+done
+[ "$(head -c 4 picture.png | tail -c 3)" = PNG ] && grep -q '>δ-WW, delta = 0.1<' picture.svg && head -c 4 picture.pdf | grep -q PDF
+report $? "of each kind, with the curves' names"
+gives 0 "final values over particles" plot p_error shared -x particles --out over.svg
+grep -q '>particles K<' over.svg
+report $? "are drawn too"
+gives 0 "over seconds" plot q_error shared -x seconds --linear --out seconds.png
+refuses 'Which metric' plot
+refuses '"nonsense"' plot nonsense shared
+refuses '.png' plot p_error shared --out picture.gif
+refuses 'nonsense' plot p_error shared --panels nonsense
+refuses 'nonsense' plot p_error shared -x nonsense
+refuses '"start"' plot p_error shared -x start
+
 finish

@@ -4,7 +4,7 @@
 #include "cli/report.h"
 #include "cli/select.h"
 #include "cli/table.h"
-#include "figure/stats.h"
+#include "figure/gather.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -26,41 +26,16 @@ typedef struct {
 typedef struct {
     const rws_result **runs;
     int                n;
-    double             median[MOST_METRICS], low[MOST_METRICS], high[MOST_METRICS];
+    rws_quartiles      last[MOST_METRICS];
     double             rank; /* what it is sorted by */
 } group;
 
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of the last evaluations; a run that has none, or a NaN, is left out. Returns the median. */
-static double quartiles(const group *g, const char *metric, double *low, double *high)
-{
-    double *values = malloc((size_t)g->n * sizeof *values);
-    RWS_CHECK(values);
-    int n = 0;
-    for (int i = 0; i < g->n; i++) {
-        values[n] = rws_result_last(g->runs[i], metric);
-        n += !isnan(values[n]);
-    }
-    qsort(values, (size_t)n, sizeof *values, ascending);
-    const double median = rws_stats_percentile(values, n, 50);
-    *low = rws_stats_percentile(values, n, 25);
-    *high = rws_stats_percentile(values, n, 75);
-    free(values);
-    return median;
-}
-
 static void summarise(group *g, const runs_options *o)
 {
-    double low, high;
-    for (int m = 0; m < o->n_metrics; m++) g->median[m] = quartiles(g, o->metrics[m], &g->low[m], &g->high[m]);
+    for (int m = 0; m < o->n_metrics; m++) g->last[m] = rws_gather_last(g->runs, g->n, o->metrics[m]);
     if (!o->sort) return;
     const bool   largest = o->sort[0] == '-';
-    const double median = quartiles(g, o->sort + largest, &low, &high);
+    const double median = rws_gather_last(g->runs, g->n, o->sort + largest).median;
     g->rank = largest ? -median : median;
 }
 
@@ -131,8 +106,8 @@ static void print_json_group(const group *g, const runs_options *o)
     json_t *j = json_pack("{s:i,s:o}", "runs", g->n, "config", json_config(g->runs[0])), *metrics = json_object();
     for (int m = 0; m < o->n_metrics; m++)
         json_object_set_new(metrics, o->metrics[m],
-                            json_pack("{s:o,s:o,s:o}", "median", rws_report_real(g->median[m]), "low",
-                                      rws_report_real(g->low[m]), "high", rws_report_real(g->high[m])));
+                            json_pack("{s:o,s:o,s:o}", "median", rws_report_real(g->last[m].median), "low",
+                                      rws_report_real(g->last[m].low), "high", rws_report_real(g->last[m].high)));
     json_object_set_new(j, "metrics", metrics);
     rws_report_json(j);
 }
@@ -169,9 +144,9 @@ static void print_table(const group *groups, int n, const rws_results *r, const 
             rws_table_cell(t, "%.1f", first->seconds);
         }
         for (int m = 0; m < o->n_metrics; m++) {
-            rws_table_number(t, g->median[m]);
-            if (o->compare && isnan(g->median[m])) rws_table_cell(t, "%s", "");
-            else if (o->compare) rws_table_cell(t, "%.4g … %.4g", g->low[m], g->high[m]);
+            rws_table_number(t, g->last[m].median);
+            if (o->compare && isnan(g->last[m].median)) rws_table_cell(t, "%s", "");
+            else if (o->compare) rws_table_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
         }
     }
     rws_table_print(t);
