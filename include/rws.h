@@ -106,6 +106,9 @@ rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
 
+/* The bias of a linear layer, to start from values of your own. */
+rws_param *rws_layer_bias(const rws_layer *l);
+
 /* ------------------------------------------------------------------------------------------------------------- data */
 
 typedef struct rws_random rws_random; /* a stream of random numbers, the same whenever the run is repeated */
@@ -131,6 +134,9 @@ int rws_dim(const rws_run *r, rws_var v);
 
 /* Memory for the program's own structures; lasts as long as this run of it. */
 void *rws_alloc(rws_run *r, size_t bytes);
+
+/* How many iterations of training came before this one; of an evaluation, before it. */
+uint64_t rws_iteration(const rws_run *r);
 
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
 _Noreturn void rws_give_up(rws_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -195,7 +201,8 @@ rws_var rws_mul(rws_run *r, rws_var a, rws_var b);
 rws_var rws_div(rws_run *r, rws_var a, rws_var b);
 rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift); /* scale * a + shift */
 rws_var rws_apply(rws_run *r, rws_function f, rws_var a);
-rws_var rws_greater(rws_run *r, rws_var a, rws_var b); /* 1 where a > b, else 0; no gradient */
+rws_var rws_clip(rws_run *r, rws_var a, float low, float high); /* no gradient outside */
+rws_var rws_greater(rws_run *r, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
 
 /* Shape. */
 rws_var rws_concat(rws_run *r, const rws_var *parts, int n);
@@ -223,6 +230,19 @@ rws_var rws_mlp_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int 
 rws_var rws_rnn(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
 rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index);
+
+/* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
+ * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */
+rws_var rws_attend(rws_run *r, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols); /* read */
+rws_var rws_place(rws_run *r, rws_var glimpse, int rows, int cols, rws_var where, int out_rows,
+                  int out_cols);                                                              /* write */
+rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
+
+/* Logits of the pixels of n glimpses on a background: with y the sum of what rws_place makes of them, a that of their
+ * covers and m = sigmoid(20 a - 10), y + m front - (1 - m) back, clipped to [-88, 16]. As logits of an observed
+ * rws_bernoulli they are never made: most of a picture is background, and it is scored once per datum. */
+rws_var rws_picture(rws_run *r, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+                    rws_var front, rws_var back, int out_rows, int out_cols);
 
 /* ----------------------------------------------------------------------------------------------------------- metrics */
 
@@ -258,6 +278,18 @@ typedef struct {
     double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
 } rws_metric;
 
+/* A list of numbers that no curve can show: a distribution, the trees that a guide likes best. Measured at the first,
+ * the middle and the last evaluation of a run that has a folder, and kept there beside its metrics. */
+typedef struct {
+    const char *name;
+    const char *help;
+    rws_status (*measure)(rws_eval *e, const void *state, rws_error *err); /* hands its numbers to rws_eval_show */
+} rws_snapshot;
+
+/* The next number of the snapshot that is being measured, and what it belongs to ("NP -> NP PP"; NULL: its place in
+ * the list says it). */
+void rws_eval_show(rws_eval *e, const char *label, double value);
+
 /* ------------------------------------------------------------------------------------------------------------- model */
 
 typedef enum { RWS_RELAX_ARGMAX, RWS_RELAX_SOFT, RWS_RELAX_DENSITY } rws_relaxation;
@@ -268,6 +300,7 @@ typedef struct {
     int         n_test;         /* test data used for metrics */
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
+    int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;
@@ -279,7 +312,8 @@ typedef struct rws_model {
     const rws_setting *settings;
     const rws_metric
         *metrics; /* ends with a NULL name; the library adds ess, and log_evidence and kl if the former is absent */
-    rws_defaults defaults;
+    const rws_snapshot *snapshots; /* ends with a NULL name; may be NULL */
+    rws_defaults        defaults;
 
     /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
      * starts of the model's own. */

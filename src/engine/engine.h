@@ -44,21 +44,23 @@ typedef enum {
 
 typedef struct {
     void (*program)(rws_run *r, void *context); /* runs the two sides in the right order: rws_run_side */
-    void               *context;
-    rws_mode            mode;
-    rws_proposal        proposal;
-    double              delta;       /* RWS_DEFENSIVE */
-    bool                wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
-    double              temperature; /* RWS_RELAXED */
-    rws_relaxation      relaxation;  /* what takes the place of densities there */
-    bool                pathwise;    /* gradients pass through continuous values (reparameterised) */
-    bool                reports;     /* what programs tell of their particles is wanted */
-    bool                scalar;      /* every particle alone, nothing shared or merged: the reference */
-    unsigned            groups;      /* bit g: gradients of parameter group g may be asked for */
-    rws_key             key;
-    uint32_t            first_datum, first_particle; /* global indices, for the random numbers */
-    int                 n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
-    const float *const *fields;                      /* n_data x dim each, in the order of the declaration */
+    void          *context;
+    rws_mode       mode;
+    rws_proposal   proposal;
+    double         delta;       /* RWS_DEFENSIVE */
+    bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    double         temperature; /* RWS_RELAXED */
+    rws_relaxation relaxation;  /* what takes the place of densities there */
+    bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
+    bool           reports;     /* what programs tell of their particles is wanted */
+    bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
+    double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
+    unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
+    rws_key        key;
+    uint64_t       iteration;                   /* of training, for programs that change with it */
+    uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
+    int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
@@ -174,5 +176,21 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities);
  * their own. */
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
 rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim);
+
+/* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers as
+ * they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
+typedef struct {
+    uint32_t particle, datum, ordinal;
+    rws_key  key;
+} rws_counter;
+#define RWS_COUNTER ((int)(sizeof(rws_counter) / sizeof(float)))
+
+rws_var rws_draw_counters(rws_run *r);
+
+/* Words 0 … n - 1 of a particle that has more than one; n is a multiple of 16. */
+static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)
+{
+    rws_rng_row(c->key, n / 4, c->particle, c->datum, c->ordinal, 1, out);
+}
 
 #endif

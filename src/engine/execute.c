@@ -115,7 +115,6 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
         n->value = k->out + (size_t)row * (size_t)k->dim;
         if (k->saved) n->saved = k->saved + (size_t)row * (size_t)k->in[0].dim;
         n->call = e->n_calls - 1;
-        n->first_row = row;
         n->state = DONE;
         row += n_rows(e, n);
         c->depends |= n->depends;

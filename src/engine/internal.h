@@ -69,7 +69,9 @@ typedef struct {
     uint32_t           outputs[RWS_OUTPUTS];
     double            *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
     double            *coef[N_COEF];
-    uint32_t           map_to; /* the last composed map, which is usually asked for again */
+    uint32_t           n_live;          /* rows that backward works on: all, or those listed in live */
+    const uint32_t    *live, *position; /* position: from a row to its place among them */
+    uint32_t           map_to;          /* the last composed map, which is usually asked for again */
     const uint32_t    *map;
 } level;
 
@@ -79,6 +81,13 @@ typedef struct {
     uint8_t  kind;
 } term;
 
+typedef struct {
+    const rws_op *op;
+    uint64_t      hash;
+} op_hash;
+
+#define N_OP_HASHES 64
+
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
@@ -86,7 +95,8 @@ typedef struct {
     uint64_t         alike; /* nodes that agree in this may share a call */
     uint32_t         in[RWS_OP_INPUTS];
     uint8_t          n_in, state, depends; /* depends: bit per parameter group */
-    uint32_t         level, wave, call, first_row;
+    uint32_t         level, wave, call;
+    uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
     float           *value, *saved;
@@ -98,7 +108,8 @@ typedef struct {
     rws_call c;
     uint32_t first, n_nodes;        /* in engine.order */
     uint32_t source[RWS_OP_INPUTS]; /* the node whose memory the view is; NONE: rows of several, gathered */
-    float   *gradient;              /* of out; NULL until something flows */
+    uint32_t n_live;                /* rows that backward works on */
+    float   *gradient;              /* of those; NULL until something flows */
     uint8_t  depends;
 } call;
 
@@ -165,6 +176,8 @@ struct rws_engine {
     uint32_t  n_pending, pending_capacity;
     uint32_t *shared, n_shared, shared_capacity; /* hash table of nodes at levels that several groups may see */
 
+    op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
+
     rws_run **runs; /* all groups ever made; the first n_runs are of this pass */
     uint32_t  n_runs, run_capacity, n_made;
     uint32_t *ready; /* groups that can go on, first in first out */
@@ -177,12 +190,15 @@ struct rws_engine {
     const char *site_names[MAX_SITES];
     int         n_sites;
 
+    struct word_source *words; /* scratch of draws */
+
     rws_scores       scores;
     uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
     origin          *origins; /* per row of the table, in a pass with reports */
     rws_products     products;
     const float     *tangent, *tangent_transposed;
     rws_engine_stats stats;
+    uint64_t         forward_flops; /* of the last pass */
     uint64_t         n_allocations;
 };
 

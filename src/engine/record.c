@@ -72,6 +72,13 @@ static uint64_t hash_name(uint64_t h, const char *name)
     return h;
 }
 
+static uint64_t hash_op(rws_engine *e, const rws_op *op)
+{
+    op_hash *known = &e->op_hashes[(uintptr_t)op / sizeof *op % N_OP_HASHES];
+    if (known->op != op) *known = (op_hash){op, hash_name(0, op->name)};
+    return known->hash;
+}
+
 /* A node at a level that other groups see as well may already have been recorded by one of them; and a product is worth
  * a look in any case: children of one parent ask for the same one. */
 static uint32_t *shared_slot(rws_engine *e, const node *n)
@@ -104,7 +111,7 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
     node     n = {.op = op, .args = args, .n_in = (uint8_t)n_in, .dim = dim, .call = NONE, .tangent = NONE};
-    uint64_t h = hash(hash_name(0, op->name), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
+    uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
     if (args.w) h = hash(h, args.w->offset + 1), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.w->group);
     if (args.b) h = hash(h, args.b->offset + 2), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.b->group);
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);

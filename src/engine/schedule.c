@@ -355,7 +355,8 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
     run_all(e);
     if (e->status == RWS_OK) scores_make(e);
-    e->stats.flops += rws_gemm_flops - flops;
+    e->forward_flops = rws_gemm_flops - flops;
+    e->stats.flops += e->forward_flops;
     if (e->status != RWS_OK && err) *err = e->error;
     return e->status;
 }

@@ -175,6 +175,11 @@ void rws_run_side(rws_run *r, rws_side side)
     r->side = side;
 }
 
+uint64_t rws_iteration(const rws_run *r)
+{
+    return r->e->pass.iteration;
+}
+
 const rws_pass *rws_run_pass(const rws_run *r)
 {
     return &r->e->pass;

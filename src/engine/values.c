@@ -52,6 +52,12 @@ rws_var rws_apply(rws_run *r, rws_function f, rws_var a)
     return unary(r, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
 }
 
+rws_var rws_clip(rws_run *r, rws_var a, float low, float high)
+{
+    if (!(low <= high)) rws_give_up(r, "rws_clip takes bounds in order, not %g and %g.", (double)low, (double)high);
+    return unary(r, &rws_op_clip, (rws_op_args){.s = low, .t = high}, a, 0);
+}
+
 /* What is made of one or two vectors that are themselves only made for it is one op, and those need never be computed:
  * sums of products and of products with an exponential, log-sum-exps of sums, log-softmaxes of quotients. */
 static bool made_of_two(rws_run *r, rws_var a, const rws_op *op, rws_var *in)

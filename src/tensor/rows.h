@@ -9,9 +9,7 @@
 #include "base/vecmath.h"
 #include "tensor/op.h"
 
-typedef float   rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float   rws_v4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t rws_i8 __attribute__((vector_size(32), may_alias));
 typedef int32_t rws_i4 __attribute__((vector_size(16), may_alias));
 
 #define RWS_AT8(p) (*(rws_v8 *)(p))
@@ -39,20 +37,9 @@ static inline size_t rws_tile(size_t dim)
     return dim < RWS_TILE ? RWS_TILE / dim : 1;
 }
 
-/* Row r of an input, and of the gradient of one that has as many columns as the op works on. */
-static inline const float *rws_view_row(const rws_view *v, size_t r)
-{
-    return v->data + (v->row ? v->row[r] : r) * (size_t)v->dim;
-}
-
 static inline const float *rws_exp_row(const rws_view *v, size_t r)
 {
-    return v->exp + (v->row ? v->row[r] : r) * (size_t)v->dim;
-}
-
-static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
-{
-    return g->data + (g->row ? g->row[r] : r) * dim;
+    return v->exp + rws_view_index(v, r) * (size_t)v->dim;
 }
 
 /* Whether the gradient is to be written instead of added to; from now on it is not. */
