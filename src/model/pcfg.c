@@ -22,6 +22,7 @@
 #include <string.h>
 
 #define HIDDEN 100
+#define SENTENCE "the sentence" /* the datum; no non-terminal has a blank in its name */
 
 typedef struct {
     rws_grammar *g;
@@ -39,7 +40,7 @@ static const rws_setting settings[] = {
     {"grammar", "astronomers", 0, 0, "astronomers, orders, garden, or the path of a grammar file"},
     {"likelihood", "relaxed", 0, 0, "relaxed (exp(-distance^2) in words) or hard (the same sentence or nothing)"},
     {"depth", "30", 1, 10000, "non-terminals deeper than this stay leaves", true},
-    {"nodes", "2000", 1, 100000, "and so do all after so many have been expanded", true},
+    {"nodes", "2000", 1, 10000, "and so do all after so many have been expanded", true},
     {"pcfg_core", "tree", 0, 0, "tree (states from parent to child) or sequential (along the derivation)"},
     {"rules", "random", 0, 0, "where theta starts: random (logits from N(0, 1)) or grammar (the file's probabilities)"},
     {0},
@@ -138,11 +139,11 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->deep = rws_setup_alloc(s, n * sizeof *m->deep);
     m->n_places = count_places(g);
     find_deep(m);
-    rws_setup_field(s, "sentence", 1 + m->room);
+    rws_setup_field(s, SENTENCE, 1 + m->room);
     declare_rules(s, m, random, from_grammar);
     declare_guide(s, m);
     bool known = true;
-    for (size_t a = 0; a < n; a++) known &= g->given[a];
+    for (int a = 0; a < g->n_nonterminals; a++) known &= g->given[a] || n_rules(g, a) == 1;
     if (known) m->log_truth = rws_setup_alloc(s, (size_t)g->n_productions * sizeof *m->log_truth);
     for (int i = 0; i < g->n_productions && known; i++) m->log_truth[i] = (float)log(g->productions[i].p);
     return RWS_OK;
@@ -263,9 +264,8 @@ static derivation *derive(rws_run *r, const pcfg *m, proposer *propose, void *co
     plan(r, &next, 0);
     while (next.n) {
         const int take = m->sequential ? 1 : next.n;
-        int       now[take];
-        rws_var   log_p[take], awaited[take];
-        int       n_awaited = 0;
+        int      *now = rws_alloc(r, (size_t)take * sizeof *now), n_awaited = 0;
+        rws_var  *log_p = rws_alloc(r, 2 * (size_t)take * sizeof *log_p), *awaited = log_p + take;
         next.n -= take;
         memcpy(now, next.at + next.n, (size_t)take * sizeof *now);
         for (int i = 0; i < take; i++) {
@@ -292,35 +292,51 @@ static derivation *derive(rws_run *r, const pcfg *m, proposer *propose, void *co
     return t;
 }
 
-/* Calls `say` for every word and `enter` for every expanded or cut node, in pre-order. */
+/* What a tree says and how it is written down (tree.h), read from left to right. */
 typedef struct {
     const pcfg       *m;
     const derivation *t;
-    float            *words; /* or NULL */
-    int              *rules; /* or NULL */
-    int               n_words, n_rules;
+    int              *rules, n_rules;
+    float            *words;
+    int               n_words;
 } reading;
 
-static void read_tree(reading *out, int node)
+/* A place in the right-hand side of an expanded node: the next symbol, and the node it is if it is a non-terminal. */
+typedef struct {
+    const rws_production *rule;
+    int                   k, child;
+} place;
+
+/* Comes to a node. Returns whether there is something below it. */
+static bool enter(reading *out, int node, place *below)
 {
     const branch *b = &out->t->node[node];
     const int     rule = b->rule == RWS_LEAF ? RWS_LEAF : out->m->g->first[b->symbol] + b->rule;
-    if (out->rules) out->rules[out->n_rules] = rule;
-    out->n_rules++;
+    out->rules[out->n_rules++] = rule;
     if (rule == RWS_LEAF) {
-        if (out->words) out->words[out->n_words] = RWS_OOV;
-        out->n_words++;
-        return;
+        out->words[out->n_words++] = RWS_OOV;
+        return false;
     }
-    const rws_production *p = &out->m->g->productions[rule];
-    for (int k = 0, child = b->first_child; k < p->n_right; k++) {
-        if (!p->right[k].word) {
-            read_tree(out, child++);
+    *below = (place){&out->m->g->productions[rule], 0, b->first_child};
+    return true;
+}
+
+static reading read_tree(rws_run *r, const pcfg *m, const derivation *t, float *words)
+{
+    reading out = {m, t, rws_alloc(r, (size_t)t->n * sizeof *out.rules), 0, words, 0};
+    place  *path = rws_alloc(r, (size_t)(t->n_expanded + 1) * sizeof *path);
+    int     n = enter(&out, 0, path);
+    while (n) {
+        place *at = &path[n - 1];
+        if (at->k == at->rule->n_right) {
+            n--;
             continue;
         }
-        if (out->words) out->words[out->n_words] = (float)p->right[k].id;
-        out->n_words++;
+        const rws_symbol s = at->rule->right[at->k++];
+        if (s.word) words[out.n_words++] = (float)s.id;
+        else n += enter(&out, at->child++, path + n);
     }
+    return out;
 }
 
 /* ---- the two programs */
@@ -338,48 +354,51 @@ static rws_var by_truth(rws_run *r, const pcfg *m, derivation *t, int node, void
     return ((const rws_var *)context)[t->node[node].symbol];
 }
 
-static int read_words(const float *sentence, int *words)
+static int words_of(const float *sentence, int *words)
 {
     const int n = (int)sentence[0];
     for (int i = 0; i < n; i++) words[i] = (int)sentence[1 + i];
     return n;
 }
 
+/* What likelihoods compare with, and room for what they look at. */
+typedef struct {
+    const pcfg *m;
+    int        *made, n_made, *datum;
+} comparison;
+
 /* log p(x | z) = -Lev(x, s(z))^2; hard: 0 or -inf. */
 static double likelihood(const float *datum, const float *made, int dim, const void *context)
 {
     (void)dim;
-    const pcfg *m = context;
-    if (m->hard) {
-        const bool same = memcmp(datum, made, (size_t)(1 + (int)made[0]) * sizeof *made) == 0;
-        return same ? 0 : -INFINITY;
-    }
-    int       x[(int)datum[0] + 1], s[(int)made[0] + 1];
-    const int d = rws_edit_distance(x, read_words(datum, x), s, read_words(made, s));
-    return -(double)d * d;
+    const comparison *c = context;
+    if (c->m->hard) return memcmp(datum, made, (size_t)(1 + c->n_made) * sizeof *made) == 0 ? 0 : -INFINITY;
+    const double d = rws_edit_distance(c->datum, words_of(datum, c->datum), c->made, c->n_made);
+    return -d * d;
 }
 
-static void tell(rws_run *r, const pcfg *m, const derivation *t)
+static void tell(rws_run *r, const pcfg *m, const reading *read, bool cut)
 {
     if (!rws_reports(r)) return;
-    rws_sequence rules = {.at = rws_alloc(r, (size_t)t->n * sizeof *rules.at), .n = t->n};
-    reading      out = {.m = m, .t = t, .rules = rules.at};
-    read_tree(&out, 0);
-    const size_t length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
-    char        *text = rws_alloc(r, length);
+    const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
+    const size_t       length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
+    char              *text = rws_alloc(r, length);
     rws_tree_text(m->g, &rules, text, length);
     rws_report_text(r, "tree", text);
-    rws_report(r, "truncated", rws_constant(r, t->cut));
+    rws_report(r, "truncated", rws_constant(r, cut));
 }
 
 static void say(rws_run *r, const pcfg *m, const derivation *t)
 {
-    float  *made = rws_alloc(r, (size_t)(1 + m->room) * sizeof *made);
-    reading out = {.m = m, .t = t, .words = made + 1};
-    read_tree(&out, 0);
-    made[0] = (float)out.n_words;
-    tell(r, m, t);
-    rws_simulate(r, "sentence", made, likelihood, m);
+    float        *made = rws_alloc(r, (size_t)(1 + m->room) * sizeof *made);
+    const reading read = read_tree(r, m, t, made + 1);
+    comparison   *c = rws_alloc(r, sizeof *c);
+    made[0] = (float)read.n_words;
+    tell(r, m, &read, t->cut);
+    *c = (comparison){.m = m, .made = rws_alloc(r, (size_t)(read.n_words + m->room) * sizeof *c->made)};
+    c->n_made = words_of(made, c->made);
+    c->datum = c->made + c->n_made;
+    rws_simulate(r, SENTENCE, made, likelihood, c);
 }
 
 static void model(rws_run *r, const void *state)
@@ -428,7 +447,7 @@ static void guide(rws_run *r, const void *state)
     reader        g = {.no_rule = rws_constants(r, no_word, m->g->max_productions),
                        .no_state = rws_constants(r, zeros, HIDDEN),
                        .last = -1};
-    const float  *x = rws_look(r, rws_observed(r, "sentence"));
+    const float  *x = rws_look(r, rws_observed(r, SENTENCE));
     g.e = g.no_state;
     for (int i = 0; i < (int)x[0]; i++) {
         const rws_var word =

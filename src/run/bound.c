@@ -43,7 +43,7 @@ typedef struct {
         metric[RWS_METRICS]; /* of a number per particle, times e^(l - top) where the posterior's mean is asked for */
 } datum;
 
-/* A fixed part of the data: sums over those that are possible under the model. */
+/* A fixed part of the data: sums over those that are possible under the model; of the guide's metrics, over all. */
 typedef struct {
     rws_bound  sum;
     double     squares; /* of log_evidence */
@@ -93,6 +93,8 @@ static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number
 static void add_datum(const rws_trainer *t, const datum *d, part *p)
 {
     const double K = t->config.eval_particles;
+    for (int m = 0; m < t->n_model_metrics; m++)
+        if (t->model->metrics[m].guide) p->sum.metric[m] += d->metric[m] / K;
     if (d->top == -INFINITY) return;
     const double L = d->top + log(d->total / K);
     p->sum.log_evidence += L;
@@ -100,7 +102,7 @@ static void add_datum(const rws_trainer *t, const datum *d, part *p)
     p->sum.kl += L - d->sum / K;
     p->sum.ess += d->total * d->total / d->squares / K;
     for (int m = 0; m < t->n_model_metrics; m++)
-        p->sum.metric[m] += d->metric[m] / (t->model->metrics[m].posterior ? d->total : K);
+        if (t->model->metrics[m].posterior) p->sum.metric[m] += d->metric[m] / d->total;
     p->n++;
 }
 
@@ -175,6 +177,7 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     const double n = all.n, mean = all.sum.log_evidence / n;
     *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n};
     out->log_evidence_error = sqrt(fmax(0, all.squares / n - mean * mean) / (n - 1));
-    for (int m = 0; m < RWS_METRICS; m++) out->metric[m] = all.sum.metric[m] / n;
+    for (int m = 0; m < t->n_model_metrics; m++)
+        out->metric[m] = all.sum.metric[m] / (t->model->metrics[m].guide ? t->config.n_test : n);
     return all.status;
 }
