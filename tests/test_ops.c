@@ -832,7 +832,7 @@ static void make_weights(trial *t, die *d)
     const shape *s = t->shape;
     rws_params_add(&t->params, RWS_THETA, "other", 3, 7);
     t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
-    t->w->transposed = strcmp(t->op->name, "dense") == 0 || s->k == 0;
+    t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && t->indexed != 0x555; /* with and without */
     t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
         for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)
