@@ -80,6 +80,8 @@ typedef struct rws_op {
     const char *name;
     bool        saves;    /* keeps n x in[0].dim numbers for backward */
     bool        constant; /* no gradient passes */
+    bool        binary;   /* the output is zeros and ones */
+    bool        forgets;  /* backward does not look at the output */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     rws_tangent tangent;
@@ -87,17 +89,6 @@ typedef struct rws_op {
      * has none, and the logits are made first. */
     const struct rws_op *bits;
 } rws_op;
-
-/* Row r of an input, where it is; and of a gradient. */
-static inline const float *rws_view_row(const rws_view *v, int r)
-{
-    return v->data + (size_t)(v->row ? v->row[r] : (uint32_t)r) * (size_t)v->dim;
-}
-
-static inline float *rws_sink_row(const rws_sink *g, int r, int dim)
-{
-    return g->data + (size_t)(g->row ? g->row[r] : (uint32_t)r) * (size_t)dim;
-}
 
 /* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
 const float *rws_call_input(rws_call *c, int s, int dim);
@@ -135,6 +126,6 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
 extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
     rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp,
-    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
+    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
 
 #endif

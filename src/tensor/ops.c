@@ -470,7 +470,7 @@ const rws_op rws_op_apply = {
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
 const rws_op rws_op_clip = {.name = "clip", .forward = clip_forward, .backward = clip_backward};
-const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
+const rws_op rws_op_greater = {.name = "greater", .constant = true, .binary = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
 const rws_op rws_op_concat = {
