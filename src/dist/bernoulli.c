@@ -159,10 +159,10 @@ static void bernoulli_draw_forward(rws_call *c)
     uint32_t    *words = RWS_NEW(c->arena, uint32_t, padded);
     const float *last = NULL;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *l = rws_view_at(&c->in[0], r);
+        const float *l = rws_view_row(&c->in[0], r);
         for (int j = 0; j < dim && l != last; j += 8) *(rws_v8 *)(inverse + j) = rws_exp8(-load(l + j, dim - j)) + 1;
         last = l;
-        rws_counter_row((const rws_counter *)rws_view_at(&c->in[1], r), (size_t)padded, words);
+        rws_counter_row((const rws_counter *)rws_view_row(&c->in[1], r), (size_t)padded, words);
         for (int j = 0; j < dim; j += 8) {
             const rws_i8 yes = (uniforms(words + j) - floor) * *(const rws_v8 *)(inverse + j) < keep;
             store(c->out + r * (size_t)dim + j, dim - j, rws_choose8(yes, one, zero));
@@ -194,7 +194,7 @@ static void bernoulli_density_forward(rws_call *c)
     const float *last = NULL;
     double       norm = 0;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *x = rws_view_at(&c->in[0], r), *l = rws_view_at(&c->in[1], r);
+        const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r);
         rws_v8       sum = {0};
         if (l != last) norm = log_sum(l, dim);
         last = l;
@@ -219,14 +219,14 @@ static void bernoulli_density_backward(rws_call *c)
     rws_call_clear(c, 0);
     gl->fresh = false;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *x = rws_view_at(&c->in[0], r), *l = rws_view_at(&c->in[1], r), g = c->gout[r];
+        const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r), g = c->gout[r];
         for (int j = 0; j < dim && l != last; j += 8) {
             const rws_v8 v = load(l + j, dim - j), e = rws_exp8(rws_minus_abs8(v)), one = (rws_v8){0} + 1;
             *(rws_v8 *)(p + j) = rws_choose8(v > 0, one, e) / (e + 1);
         }
         last = l;
         if (gl->data) {
-            float *to = rws_call_sink_at(c, 1, r);
+            float *to = rws_call_sink_row(c, 1, r);
             for (int j = 0; j < dim; j += 8) {
                 rws_v8 by = g * (load(x + j, dim - j) - *(const rws_v8 *)(p + j));
                 if (!fresh) by += load(to + j, dim - j);
@@ -234,7 +234,7 @@ static void bernoulli_density_backward(rws_call *c)
             }
         }
         if (gx->data) {
-            float *to = rws_call_sink_at(c, 0, r);
+            float *to = rws_call_sink_row(c, 0, r);
             for (int j = 0; j < dim; j++) to[j] += g * l[j];
         }
     }
