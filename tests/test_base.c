@@ -546,6 +546,41 @@ static void params_lie_in_one_vector_by_group(void **state)
     rws_params_release(&empty);
 }
 
+/* ---- mathematics */
+
+static double worst; /* relative error so far */
+
+static void compare(float value, double truth)
+{
+    const double error = fabs((double)value - truth) / fabs(truth);
+    if (truth != 0 && !(error <= worst)) worst = error;
+}
+
+static void functions_are_right_to_three_units(void **state)
+{
+    (void)state;
+    worst = 0;
+    for (double x = -87.3; x < 88.3; x += 1.37e-3) {
+        compare(rws_exp((float)x), exp((double)(float)x));
+        const float e = (float)exp(x);
+        compare(rws_log(e), log((double)e));
+    }
+    for (double x = 0.5; x < 2; x += 1.37e-5) compare(rws_log((float)x), log((double)(float)x));
+    for (double x = 1e-30; x < 20; x = 1.0003 * x) {
+        compare(rws_tanh((float)x), tanh((double)(float)x));
+        compare(rws_tanh((float)-x), tanh((double)(float)-x));
+    }
+    assert_true(worst < 3 * 0x1p-23);
+    assert_true(rws_exp(0) == 1 && rws_log(1) == 0 && rws_tanh(0) == 0);
+    assert_true(rws_exp(-INFINITY) == 0 && rws_exp(-200) == 0 && rws_exp(INFINITY) == INFINITY && isnan(rws_exp(NAN)));
+    assert_true(rws_log_total(7) == rws_log(7) && isnan(rws_log_total(NAN)));
+    assert_true(fabsf(rws_tanh(INFINITY) - 1) < 4e-7f && rws_tanh(-INFINITY) == -rws_tanh(INFINITY) &&
+                rws_tanh(INFINITY) <= 1 && isnan(rws_tanh(NAN)));
+    compare(rws_gumbel_of(rws_unit(0)), -log(-log((double)rws_unit(0))));
+    compare(rws_gumbel_of(rws_unit(UINT32_MAX)), -log(-log((double)rws_unit(UINT32_MAX))));
+    assert_true(worst < 3 * 0x1p-23);
+}
+
 int main(void)
 {
     rws_error err;
@@ -567,6 +602,7 @@ int main(void)
         cmocka_unit_test(streams_have_their_distribution),
         cmocka_unit_test(below_is_below_and_even),
         cmocka_unit_test(streams_do_not_depend_on_how_many_are_asked),
+        cmocka_unit_test(functions_are_right_to_three_units),
         cmocka_unit_test(gemm_equals_three_loops),
         cmocka_unit_test(products_add_up_whatever_their_thickness),
         cmocka_unit_test(params_lie_in_one_vector_by_group),
