@@ -15,7 +15,6 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
 RWS_SIMD float  expf(float);
-RWS_SIMD float  expm1f(float);
 RWS_SIMD float  logf(float);
 RWS_SIMD float  log1pf(float);
 RWS_SIMD float  cosf(float);
@@ -56,6 +55,17 @@ static inline float rws_exp(float x)
     const float p = (((1.381459836e-03f * r + 8.368716903e-03f) * r + 4.166838805e-02f) * r + 1.666652063e-01f) * r +
                     4.999999345e-01f;
     return rws_float_of((int32_t)((uint32_t)((int32_t)n + 127) << 23)) * (r * r * p + r + 1);
+}
+
+/* e^x - 1 for x <= 88; what is near 0 keeps its digits. */
+static inline float rws_expm1(float x)
+{
+    const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]);
+    const float n = rintf(y * 1.44269504f), r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    const float p = (((1.381459836e-03f * r + 8.368716903e-03f) * r + 4.166838805e-02f) * r + 1.666652063e-01f) * r +
+                    4.999999345e-01f;
+    const float scale = rws_float_of((int32_t)((uint32_t)((int32_t)n + 127) << 23));
+    return scale * (r * r * p + r) + (scale - 1);
 }
 
 /* Of a positive normal number x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f), p
