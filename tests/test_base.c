@@ -615,10 +615,13 @@ static void functions_are_right_to_three_units(void **state)
     for (double x = 1e-30; x < 20; x = 1.0003 * x) {
         compare(rws_tanh((float)x), tanh((double)(float)x));
         compare(rws_tanh((float)-x), tanh((double)(float)-x));
+        compare(rws_expm1((float)x), expm1((double)(float)x));
+        compare(rws_expm1((float)-x), expm1((double)(float)-x));
     }
     assert_true(worst < 3 * 0x1p-23);
     assert_true(rws_exp(0) == 1 && rws_log(1) == 0 && rws_tanh(0) == 0);
     assert_true(rws_exp(-INFINITY) == 0 && rws_exp(-200) == 0 && rws_exp(INFINITY) == INFINITY && isnan(rws_exp(NAN)));
+    assert_true(rws_expm1(0) == 0 && rws_expm1(-INFINITY) == -1 && rws_expm1(-200) == -1 && isnan(rws_expm1(NAN)));
     assert_true(rws_log_total(7) == rws_log(7) && isnan(rws_log_total(NAN)));
     assert_true(fabsf(rws_tanh(INFINITY) - 1) < 4e-7f && rws_tanh(-INFINITY) == -rws_tanh(INFINITY) &&
                 rws_tanh(INFINITY) <= 1 && isnan(rws_tanh(NAN)));
