@@ -32,6 +32,7 @@ typedef enum {
     FOR_X,    /* where the function of the trial is smooth */
     FOR_Y,    /* a value it may have there */
     NOISE,    /* 0.05 … 0.95; has no gradient */
+    COUNTER,  /* words of a counter in place of floats; has no gradient */
     INDEX,    /* 0 … n_index - 1; has no gradient */
     WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
     STEEP,    /* -30 … 30 */
@@ -349,9 +350,31 @@ static void log_sigmoids(const row *r)
     r->out[1] = log(p);
 }
 
+/* Floats that are words, and back; small ones, which are the tiniest of floats and as such survive as doubles. */
+static float float_of(uint32_t word)
+{
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+static uint32_t word_of(double x)
+{
+    const float as_float = (float)x;
+    uint32_t    word;
+    memcpy(&word, &as_float, sizeof word);
+    return word;
+}
+
 static void bernoulli_draw(const row *r)
 {
-    EACH(r->in[1][j] < (1 - r->s) * function(RWS_SIGMOID, r->in[0][j]) + r->s / 2);
+    uint32_t word[5], block[4];
+    for (int i = 0; i < 5; i++) word[i] = word_of(r->in[1][i]);
+    const rws_key key = {{word[3], word[4]}};
+    for (int j = 0; j < r->dim; j++) {
+        if (j % 4 == 0) rws_rng_blocks(key, 1, &word[0], &word[1], word[2], (uint32_t)j / 4 + 1, block);
+        r->out[j] = (double)rws_unit(block[j % 4]) < (1 - r->s) * function(RWS_SIGMOID, r->in[0][j]) + r->s / 2;
+    }
 }
 
 /* log p is linear in x; p(1) and p(0) are the two ends. */
@@ -590,7 +613,9 @@ static const struct subject {
     {"log_sigmoids", log_sigmoids, {{2, ONE(REAL)}}},
     {"bernoulli_draw",
      bernoulli_draw,
-     {{1, TWO(REAL, 1, NOISE, 1)}, {5, TWO(REAL, 5, NOISE, 5), .s = 0.5f}, {33, TWO(REAL, 33, NOISE, 33), .s = 0.1f}}},
+     {{1, TWO(REAL, 1, COUNTER, 5)},
+      {5, TWO(REAL, 5, COUNTER, 5), .s = 0.5f},
+      {33, TWO(REAL, 33, COUNTER, 5), .s = 0.1f}}},
     {"bernoulli_density",
      bernoulli_density,
      {{1, TWO(BIT, 1, REAL, 1)}, {1, TWO(BIT, 5, REAL, 5)}, {1, TWO(BIT, 33, REAL, 33)}}},
@@ -709,6 +734,7 @@ static double make(const trial *t, kind kind, die *d)
     case FOR_X: return domain(t->k, d);
     case FOR_Y: return t->k == RWS_RELU ? die_between(d, 0.2, 2) : function(t->k, domain(t->k, d));
     case NOISE: return die_between(d, 0.05, 0.95);
+    case COUNTER: return (double)float_of((uint32_t)die_below(d, 1 << 20));
     case INDEX: return die_below(d, t->shape->n_index);
     case STEEP: return die_between(d, -30, 30);
     default: return die_between(d, -2, 2);
@@ -737,7 +763,7 @@ static void make_where(const trial *t, float *w, die *d)
 
 static bool has_gradient(kind kind)
 {
-    return kind != ABSENT && kind != NOISE && kind != INDEX;
+    return kind != ABSENT && kind != NOISE && kind != COUNTER && kind != INDEX;
 }
 
 static bool kinked(int f)
@@ -1185,10 +1211,16 @@ static void densities_at_the_ends(void **state)
     expect("bernoulli_density", out, (double[]){-2e4}, 1);
     run_extreme(&rws_op_bernoulli_defended, (rws_op_args){.s = 0.5f}, 2, vector, 1, out, NULL);
     expect("bernoulli_defended", out, (double[]){2 * log(0.75) + 2 * log(0.25)}, 1);
-    const float    noise[4] = {1e-7f, 0.9999999f, 1e-7f, 0.9999999f}, certain[4] = {-INFINITY, INFINITY, -1e4f, 1e4f};
-    const rws_view draw[] = {{.data = certain, .dim = 4}, {.data = noise, .dim = 4}};
-    run_extreme(&rws_op_bernoulli_draw, (rws_op_args){0}, 2, draw, 4, out, NULL);
-    expect("bernoulli_draw", out, (double[]){0, 1, 0, 1}, 4);
+    const float certain[4] = {-INFINITY, INFINITY, -1e4f, 1e4f};
+    for (uint32_t i = 0; i < 1000; i++) {
+        const rws_counter counter = {i, 0, 0, {{1, 2}}};
+        const rws_view    draw[] = {{.data = certain, .dim = 4}, {.data = (const float *)&counter, .dim = RWS_COUNTER}};
+        run_extreme(&rws_op_bernoulli_draw, (rws_op_args){0}, 2, draw, 4, out, NULL);
+        expect("bernoulli_draw", out, (double[]){0, 1, 0, 1}, 4);
+    }
+    run_extreme(&rws_op_bernoulli_density, (rws_op_args){0}, 2,
+                (rws_view[]){{.data = bits, .dim = 4}, {.data = certain, .dim = 4}}, 1, out, NULL);
+    expect("bernoulli_density", out, (double[]){0}, 1);
 }
 
 /* Reading or placing a whole picture at its own size gives that picture; one point further out it is gone. */

@@ -35,6 +35,7 @@ static rws_config config_for(const char *method, int K, int batch)
 {
     rws_config c = {.model = "sbn", .method = method, .particles = K, .batch = batch, .seed = 7, .n_test = 12};
     c.set[c.n_set++] = "layers=3,3,3";
+    c.set[c.n_set++] = "data=noise";
     c.set[c.n_set++] = "pixels=4";
     return c;
 }

@@ -364,3 +364,18 @@ rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim)
     rws_arena_release(&e->arena, mark);
     return (rws_var){node_leaf(e, r->level, dim, value)};
 }
+
+rws_var rws_draw_counters(rws_run *r)
+{
+    rws_engine *e = r->e;
+    r->level = level_expand(e, r->level);
+    const uint32_t n = e->levels[r->level].n_rows, ordinal = r->ordinal++;
+    level_who(e, r->level);
+    const level *l = &e->levels[r->level];
+    rws_counter *c = RWS_NEW(&e->arena, rws_counter, n);
+    for (uint32_t i = 0; i < n; i++) {
+        c[i] = (rws_counter){.ordinal = ordinal, .key = e->pass.key};
+        particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
+    }
+    return (rws_var){node_leaf(e, r->level, RWS_COUNTER, (float *)c)};
+}

@@ -174,4 +174,20 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities);
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
 rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim);
 
+/* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers as
+ * they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
+typedef struct {
+    uint32_t particle, datum, ordinal;
+    rws_key  key;
+} rws_counter;
+#define RWS_COUNTER ((int)(sizeof(rws_counter) / sizeof(float)))
+
+rws_var rws_draw_counters(rws_run *r);
+
+/* Words 0 … n - 1 of a particle that has more than one; n is a multiple of 16. */
+static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)
+{
+    rws_rng_row(c->key, n / 4, c->particle, c->datum, c->ordinal, 1, out);
+}
+
 #endif

@@ -6,6 +6,7 @@
  * Inputs of every map are signs, 2h - 1; psi centres the pixels. A parameter is named by what it makes: "theta.x" is
  * the map from h_1 to the pixels, "phi.h1" the one from the pixels to h_1.
  */
+#include "data/mnist.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -17,9 +18,16 @@
 #define MOST_UNITS 10000
 #define CLIP 1e-4 /* of the pixels' means, whose logits the bias of the pixels starts from */
 
+/* Binary images. */
+typedef struct {
+    int      n;
+    uint8_t *pixels; /* n x n_pixels */
+} images;
+
 typedef struct {
     int        n_pixels, n_layers, size[MOST_LAYERS]; /* size[0]: units of h_1, next to the pixels */
     bool       half;                                  /* psi(x) = (x - mean + 1) / 2 instead of x - mean */
+    images     train, test;                           /* without any, data are noise */
     float     *mean;                                  /* n_pixels */
     rws_param *prior;                                 /* a */
     rws_layer *up[MOST_LAYERS], *down[MOST_LAYERS];   /* into h_{i+1}; out of h_{i+1}, into h_i or the pixels */
@@ -29,8 +37,8 @@ typedef struct {
 static const rws_setting settings[] = {
     {"layers", "200,200,200", 0, 0, "units of each layer, from the pixels upwards"},
     {"sbn_center", "mean", 0, 0, "what the guide sees: mean (x - mean) or half ((x - mean + 1) / 2)"},
-    {"data", "noise", 0, 0, "noise (every pixel a fair coin)"},
-    {"pixels", "784", 1, 100000, "of an image of noise", true},
+    {"data", "mnist", 0, 0, "mnist, or noise (every pixel a fair coin)"},
+    {"pixels", "784", 1, 100000, "of an image; for noise", true},
     {0},
 };
 
@@ -48,6 +56,33 @@ static rws_status read_layers(const char *text, sbn *m, rws_error *err)
         at = *end ? end + 1 : NULL;
     } while (at);
     return RWS_OK;
+}
+
+static rws_status read_images(rws_setup *s, rws_part part, images *out, rws_error *err)
+{
+    float           *pixels;
+    const rws_status status = rws_mnist_binary(part, &pixels, &out->n, err);
+    if (status != RWS_OK) return status;
+    const size_t size = (size_t)out->n * RWS_MNIST_PIXELS;
+    out->pixels = rws_setup_alloc(s, size);
+    for (size_t i = 0; i < size; i++) out->pixels[i] = pixels[i] > 0;
+    free(pixels);
+    return RWS_OK;
+}
+
+/* The mean image, and pixels that start from it. */
+static void centre(rws_setup *s, sbn *m)
+{
+    const size_t n = (size_t)m->n_pixels;
+    float       *bias = rws_param_values(rws_layer_bias(m->down[0]));
+    m->mean = rws_setup_alloc(s, n * sizeof *m->mean);
+    for (int i = 0; i < m->train.n; i++)
+        for (size_t j = 0; j < n; j++) m->mean[j] += m->train.pixels[(size_t)i * n + j]; /* whole numbers, exact */
+    for (size_t j = 0; j < n; j++) {
+        m->mean[j] = m->train.n ? m->mean[j] / (float)m->train.n : 0.5f;
+        const double p = fmin(fmax((double)m->mean[j], CLIP), 1 - CLIP);
+        bias[j] = (float)log(p / (1 - p));
+    }
 }
 
 static rws_layer *map_to(rws_setup *s, rws_group group, const char *what, int n_in, int n_out)
@@ -75,30 +110,45 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     (void)random;
     sbn        *m = rws_setup_alloc(s, sizeof *m);
     const char *center = rws_setup_text(s, "sbn_center"), *data = rws_setup_text(s, "data");
+    const bool  mnist = strcmp(data, "mnist") == 0;
+    rws_status  status;
     m->half = strcmp(center, "half") == 0;
     if (!m->half && strcmp(center, "mean") != 0)
         return rws_fail(err, RWS_BAD_INPUT, "sbn_center is mean or half, not \"%s\".", center);
-    if (strcmp(data, "noise") != 0) return rws_fail(err, RWS_BAD_INPUT, "data is noise, not \"%s\".", data);
-    const rws_status status = read_layers(rws_setup_text(s, "layers"), m, err);
-    if (status != RWS_OK) return status;
-
+    if (!mnist && strcmp(data, "noise") != 0)
+        return rws_fail(err, RWS_BAD_INPUT, "data is mnist or noise, not \"%s\".", data);
     m->n_pixels = rws_setup_int(s, "pixels");
-    m->mean = rws_setup_alloc(s, (size_t)m->n_pixels * sizeof *m->mean);
-    for (int j = 0; j < m->n_pixels; j++) m->mean[j] = 0.5f;
+    if (mnist && m->n_pixels != RWS_MNIST_PIXELS)
+        return rws_fail(err, RWS_BAD_INPUT, "pixels is for data=noise; images of mnist have %d.", RWS_MNIST_PIXELS);
+    if ((status = read_layers(rws_setup_text(s, "layers"), m, err)) != RWS_OK) return status;
+    if (mnist && (status = read_images(s, RWS_PART_TRAIN, &m->train, err)) != RWS_OK) return status;
+    if (mnist && (status = read_images(s, RWS_PART_TEST, &m->test, err)) != RWS_OK) return status;
     rws_setup_field(s, "x", m->n_pixels);
     make_maps(s, m);
+    centre(s, m);
     *state = m;
     return RWS_OK;
 }
 
+/* Batches are drawn with replacement. */
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
 {
-    (void)split, (void)first, (void)err;
-    const sbn   *m = state;
-    const size_t size = (size_t)n * (size_t)m->n_pixels;
-    rws_random_uniforms(random, size, fields[0]);
-    for (size_t i = 0; i < size; i++) fields[0][i] = fields[0][i] < 0.5f;
+    const sbn    *m = state;
+    const images *from = split == RWS_TRAIN ? &m->train : &m->test;
+    const size_t  width = (size_t)m->n_pixels, size = (size_t)n * width;
+    if (from->n == 0) {
+        rws_random_uniforms(random, size, fields[0]);
+        for (size_t i = 0; i < size; i++) fields[0][i] = fields[0][i] < 0.5f;
+        return RWS_OK;
+    }
+    if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images; --eval-data asks for more.", from->n);
+    for (int i = 0; i < n; i++) {
+        const uint64_t number = split == RWS_TEST ? first + (uint64_t)i : rws_random_below(random, (uint32_t)from->n);
+        const uint8_t *image = from->pixels + number * width;
+        for (size_t j = 0; j < width; j++) fields[0][(size_t)i * width + j] = image[j];
+    }
     return RWS_OK;
 }
 

@@ -88,6 +88,17 @@ typedef struct rws_op {
     const struct rws_op *bits;
 } rws_op;
 
+/* Row r of an input, where it is; and of a gradient. */
+static inline const float *rws_view_row(const rws_view *v, int r)
+{
+    return v->data + (size_t)(v->row ? v->row[r] : (uint32_t)r) * (size_t)v->dim;
+}
+
+static inline float *rws_sink_row(const rws_sink *g, int r, int dim)
+{
+    return g->data + (size_t)(g->row ? g->row[r] : (uint32_t)r) * (size_t)dim;
+}
+
 /* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
 const float *rws_call_input(rws_call *c, int s, int dim);
 
