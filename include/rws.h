@@ -278,6 +278,18 @@ typedef struct {
     double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
 } rws_metric;
 
+/* A list of numbers that no curve can show: a distribution, the trees that a guide likes best. Measured at the first,
+ * the middle and the last evaluation of a run that has a folder, and kept there beside its metrics. */
+typedef struct {
+    const char *name;
+    const char *help;
+    rws_status (*measure)(rws_eval *e, const void *state, rws_error *err); /* hands its numbers to rws_eval_show */
+} rws_snapshot;
+
+/* The next number of the snapshot that is being measured, and what it belongs to ("NP -> NP PP"; NULL: its place in
+ * the list says it). */
+void rws_eval_show(rws_eval *e, const char *label, double value);
+
 /* ------------------------------------------------------------------------------------------------------------- model */
 
 typedef enum { RWS_RELAX_ARGMAX, RWS_RELAX_SOFT, RWS_RELAX_DENSITY } rws_relaxation;
@@ -300,7 +312,8 @@ typedef struct rws_model {
     const rws_setting *settings;
     const rws_metric
         *metrics; /* ends with a NULL name; the library adds ess, and log_evidence and kl if the former is absent */
-    rws_defaults defaults;
+    const rws_snapshot *snapshots; /* ends with a NULL name; may be NULL */
+    rws_defaults        defaults;
 
     /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
      * starts of the model's own. */

@@ -15,6 +15,10 @@
 const rws_command *const rws_commands[] = {
     &rws_command_train,
     &rws_command_eval,
+    &rws_command_sweep,
+    &rws_command_runs,
+    &rws_command_export,
+    &rws_command_plot,
     &rws_command_bench,
     &rws_command_data,
     &rws_command_list,

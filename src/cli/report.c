@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void rws_note(const char *format, ...)
@@ -21,6 +22,16 @@ void rws_note(const char *format, ...)
 json_t *rws_report_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *rws_report_value(const char *text)
+{
+    char        *end;
+    const double value = strtod(text, &end);
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
+    if (end == text || *end || !isfinite(value)) return json_string(text);
+    if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
+    return json_real(value);
 }
 
 void rws_report_json(json_t *object)

@@ -91,95 +91,127 @@ void rws_file_unmap(const uint8_t *bytes, size_t size)
 
 /* ---- writing */
 
+/* A run is told to stop by signals and writes its checkpoint then, so every call below goes on after EINTR. */
+
 /* All of it, through partial writes; false with errno. */
-static bool write_all(int fd, const rws_piece *pieces, int n)
+static bool write_all(int fd, const void *data, size_t n_bytes)
 {
-    for (int i = 0; i < n; i++) {
-        const char *at = pieces[i].bytes;
-        for (size_t left = pieces[i].size; left > 0;) {
-            const ssize_t written = TEMP_FAILURE_RETRY(write(fd, at, left));
-            if (written < 0) return false;
-            at += written;
-            left -= (size_t)written;
-        }
+    const char *at = data;
+    while (n_bytes > 0) {
+        const ssize_t written = TEMP_FAILURE_RETRY(write(fd, at, n_bytes));
+        if (written < 0) return false;
+        at += written;
+        n_bytes -= (size_t)written;
     }
     return true;
 }
 
-/* The folder that holds path brought to disk, so that the name is; false with errno. */
-static bool sync_folder(const char *path)
+/* The folder that holds path, opened for fsync; -1 with errno. */
+static int open_folder(const char *path)
 {
     const char *slash = strrchr(path, '/');
     char       *folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    RWS_CHECK(folder);
+    if (!folder) return -1;
     const int fd = TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const int why = errno;
     free(folder);
-    if (fd < 0) return false;
-    /* Some file systems have no fsync for folders, and say so with EINVAL. */
-    const bool synced = TEMP_FAILURE_RETRY(fsync(fd)) == 0 || errno == EINVAL;
-    const int  why = errno;
-    close(fd);
     errno = why;
-    return synced;
+    return fd;
+}
+
+/* Fills the temporary file and brings it to disk: that must be done before the name points at it. False with errno. */
+static bool fill(int fd, const rws_piece *pieces, int n)
+{
+    bool written = true;
+    for (int i = 0; i < n && written; i++) written = write_all(fd, pieces[i].bytes, pieces[i].size);
+    written = written && TEMP_FAILURE_RETRY(fsync(fd)) == 0;
+    const int why = errno;
+    /* A close may report what the writes did not, but an interrupted one is done. */
+    if (close(fd) != 0 && errno != EINTR && written) return false;
+    errno = why;
+    return written;
 }
 
 rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
 {
-    /* A name of its own, so that two that write the same file at once do not write into each other's. */
-    char *temporary = NULL;
-    RWS_CHECK(asprintf(&temporary, "%s.%ld.tmp", path, (long)getpid()) >= 0);
-    const int  fd = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    rws_status status = RWS_OK;
-    if (fd < 0) {
-        status = refuse("written", path, err);
-        free(temporary);
+    const rws_quoted file = rws_quote(path);
+    rws_status       status = RWS_BAD_INPUT;
+    char            *temporary = NULL;
+    const int        folder = open_folder(path);
+    if (folder < 0) {
+        rws_fail(err, status, "Cannot write \"%s\": its folder cannot be opened (%s).", file.text, strerror(errno));
         return status;
     }
-    /* The bytes must be on disk before the name points at them. */
-    bool written = write_all(fd, pieces, n) && TEMP_FAILURE_RETRY(fsync(fd)) == 0;
-    int  why = errno;
-    if (close(fd) != 0 && errno != EINTR && written) written = false, why = errno;
-    if (written && rename(temporary, path) != 0) written = false, why = errno;
-    errno = why;
-    if (!written) {
-        status = refuse("written", path, err);
-        unlink(temporary);
-    } else if (!sync_folder(path)) {
-        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is written, but might not survive a power cut: %s.",
-                          rws_quote(path).text, strerror(errno));
+    if (asprintf(&temporary, "%s.tmp", path) < 0) {
+        temporary = NULL;
+        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", file.text);
+        goto done;
     }
+    const int fd = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (fd < 0) {
+        rws_fail(err, status, "Cannot write \"%s\": %s.", rws_quote(temporary).text, strerror(errno));
+        goto done;
+    }
+    if (!fill(fd, pieces, n) || rename(temporary, path) != 0) {
+        rws_fail(err, status, "Cannot write \"%s\": %s.", file.text, strerror(errno));
+        unlink(temporary);
+        goto done;
+    }
+    /* Some file systems have no fsync for folders, and say so with EINVAL. */
+    if (TEMP_FAILURE_RETRY(fsync(folder)) != 0 && errno != EINVAL) {
+        rws_fail(err, status,
+                 "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to disk (%s).",
+                 file.text, strerror(errno));
+        goto done;
+    }
+    status = RWS_OK;
+done:
+    close(folder);
     free(temporary);
     return status;
 }
 
-rws_status rws_file_make_folder(const char *path, rws_error *err)
+rws_status rws_file_write_text(const char *path, const char *text, rws_error *err)
 {
-    char *part = strdup(path);
-    RWS_CHECK(part);
-    bool made = true;
-    for (char *at = part; made && *at; at++) {
-        const bool last = at[1] == '\0';
-        if (!last && (*at != '/' || at == part)) continue;
-        if (!last) *at = '\0';
-        made = mkdir(part, 0777) == 0 || errno == EEXIST;
-        if (!last) *at = '/';
-    }
-    free(part);
-    if (!made)
-        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be made: %s.", rws_quote(path).text,
-                        strerror(errno));
-    struct stat is;
-    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode)) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a folder.", rws_quote(path).text);
+    return rws_file_write(path, &(rws_piece){text, strlen(text)}, 1, err);
 }
 
-/* ---- places */
+static bool is_folder(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+}
+
+rws_status rws_file_make_folder(const char *path, rws_error *err)
+{
+    char *part = strdup(path), *slash = part;
+    if (!part) return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
+    rws_status status = RWS_OK;
+    do {
+        slash = strchr(slash + (*slash != '\0'), '/'); /* the next one, but not that of the root */
+        if (slash) *slash = '\0';
+        if (mkdir(part, 0777) != 0) {
+            const int why = errno;
+            if (why == EEXIST && !is_folder(part)) {
+                status =
+                    rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a file, so it cannot be a folder.", rws_quote(part).text);
+            } else if (!is_folder(part)) {
+                status = rws_fail(err, RWS_BAD_INPUT, "Cannot make the folder \"%s\": %s.", rws_quote(part).text,
+                                  strerror(why));
+            }
+        }
+        if (slash) *slash = '/';
+    } while (slash && status == RWS_OK);
+    free(part);
+    return status;
+}
 
 char *rws_file_join(const char *folder, const char *name)
 {
+    const size_t length = strlen(folder);
     char        *path = NULL;
-    const size_t n = strlen(folder);
-    RWS_CHECK(asprintf(&path, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", name) >= 0);
+    const int    written = asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+    RWS_CHECK(written >= 0 && "memory for a path");
     return path;
 }
 

@@ -4,6 +4,7 @@
  * what is in a file.
  *
  *     disk -> [file] -> idx, canvas -> model
+ *     config, checkpoint, export -> [file] -> disk
  */
 #ifndef RWS_DATA_FILE_H
 #define RWS_DATA_FILE_H
@@ -24,9 +25,13 @@ typedef struct {
     size_t      size;
 } rws_piece;
 
-/* Writes the pieces one after the other. On failure what was at path is still there. */
+/* Replaces `path` by the pieces, one after the other, through `path`.tmp. RWS_BAD_INPUT with a sentence that names the
+ * file; `path` is then as it was, unless the sentence says that it is written, and `path`.tmp is gone. */
 rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* The same for a text. */
+rws_status rws_file_write_text(const char *path, const char *text, rws_error *err) __attribute__((warn_unused_result));
 
 /* Makes a folder and those above it; one that is there already will do. */
 rws_status rws_file_make_folder(const char *path, rws_error *err) __attribute__((warn_unused_result));

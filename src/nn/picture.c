@@ -118,14 +118,14 @@ static void begin(picture *p, size_t r)
 {
     const rws_call *c = p->c;
     const rws_view *front = &c->in[p->at], *back = &c->in[p->at + 1];
-    if (rws_view_row(front, r) != p->front_row || rws_view_row(back, r) != p->back_row) {
-        p->front_row = rws_view_row(front, r);
-        p->back_row = rws_view_row(back, r);
-        make_background(p, rws_view_at(front, r), rws_view_at(back, r));
+    if (rws_view_index(front, r) != p->front_row || rws_view_index(back, r) != p->back_row) {
+        p->front_row = rws_view_index(front, r);
+        p->back_row = rws_view_index(back, r);
+        make_background(p, rws_view_row(front, r), rws_view_row(back, r));
     }
     for (int t = 0; t < p->n; t++)
-        rws_window_lay(&p->window[t], rws_view_at(&c->in[p->at + 3 + 2 * t], r),
-                       rws_view_at(&c->in[p->at + 2 + 2 * t], r));
+        rws_window_lay(&p->window[t], rws_view_row(&c->in[p->at + 3 + 2 * t], r),
+                       rws_view_row(&c->in[p->at + 2 + 2 * t], r));
 }
 
 /* Line i from *first to *end, which is where glimpses lie; false if there are none. */
@@ -168,7 +168,7 @@ static void back_line(picture *p, int i, int first, int end, size_t r)
         FOR_SIMD (j, first, end) p->by_a[j] = p->by[j] * p->both[at + (size_t)j] * SLOPE * p->m[j] * (1 - p->m[j]);
     for (int t = 0; t < p->n; t++)
         if (rws_window_has(&p->window[t], i))
-            rws_window_back(&p->window[t], i, p->by, p->by_a, rws_call_sink_at(c, p->at + 3 + 2 * t, r));
+            rws_window_back(&p->window[t], i, p->by, p->by_a, rws_call_sink_row(c, p->at + 3 + 2 * t, r));
 }
 
 /* Those of front and back along line i; p->m is the mask of all of it. */
@@ -185,7 +185,7 @@ static void back_end(picture *p, size_t r)
 {
     for (int t = 0; t < p->n; t++) {
         const int s = p->at + 2 + 2 * t;
-        rws_window_back_end(&p->window[t], rws_call_sink_at(p->c, s, r), rws_call_sink_at(p->c, s + 1, r));
+        rws_window_back_end(&p->window[t], rws_call_sink_row(p->c, s, r), rws_call_sink_row(p->c, s + 1, r));
     }
 }
 
@@ -231,7 +231,7 @@ static void picture_backward(rws_call *c)
                 clip_background(&p, i, end, p.stride);
                 back_line(&p, i, first, end, r);
             }
-            back_background(&p, i, rws_call_sink_at(c, 0, r), rws_call_sink_at(c, 1, r));
+            back_background(&p, i, rws_call_sink_row(c, 0, r), rws_call_sink_row(c, 1, r));
         }
         back_end(&p, r);
     }
@@ -287,7 +287,7 @@ static void picture_bits_forward(rws_call *c)
     rws_arena_mark mark = rws_arena_at(c->arena);
     picture        p = picture_new(c, 1, c->in[0].dim);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *x = rws_view_at(&c->in[0], r);
+        const float *x = rws_view_row(&c->in[0], r);
         product      q = {.lanes = {1, 1, 1, 1, 1, 1, 1, 1}};
         begin(&p, r);
         double total = background_dot(&p, x) - p.total;
@@ -322,9 +322,9 @@ static void picture_bits_backward(rws_call *c)
     for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float  g = c->gout[r];
-        const float *x = rws_view_at(&c->in[0], r);
-        float       *by_x = rws_call_sink_at(c, 0, r), *by_front = rws_call_sink_at(c, 1, r),
-              *by_back = rws_call_sink_at(c, 2, r);
+        const float *x = rws_view_row(&c->in[0], r);
+        float       *by_x = rws_call_sink_row(c, 0, r), *by_front = rws_call_sink_row(c, 1, r),
+              *by_back = rws_call_sink_row(c, 2, r);
         if (g == 0) continue;
         begin(&p, r);
         for (int i = 0, first, end; i < p.rows; i++) {

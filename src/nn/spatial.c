@@ -112,9 +112,9 @@ static void attend_forward(rws_call *c)
     reader          a = reader_new(c);
     const int       cols = a.x.n;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *from = rws_view_at(image, r);
+        const float *from = rws_view_row(image, r);
         float       *out = c->out + r * (size_t)c->dim;
-        reader_lay(&a, rws_view_at(where, r));
+        reader_lay(&a, rws_view_row(where, r));
         if (a.x.begin != 0 || a.x.stop != a.x.n || a.y.begin != 0 || a.y.stop != a.y.n || a.x.begin == a.x.stop)
             memset(out, 0, (size_t)c->dim * sizeof *out);
         if (a.x.begin == a.x.stop) continue;
@@ -162,10 +162,10 @@ static void attend_backward(rws_call *c)
     reader          a = reader_new(c);
     for (int s = 0; s < 2; s++) rws_call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *from = rws_view_at(image, r);
+        const float *from = rws_view_row(image, r);
         const float *g = c->gout + r * (size_t)c->dim;
-        float       *by_image = rws_call_sink_at(c, 0, r), *by_where = rws_call_sink_at(c, 1, r);
-        reader_lay(&a, rws_view_at(where, r));
+        float       *by_image = rws_call_sink_row(c, 0, r), *by_where = rws_call_sink_row(c, 1, r);
+        reader_lay(&a, rws_view_row(where, r));
         for (int i = a.y.begin; i < a.y.stop && a.x.begin < a.x.stop; i++)
             attend_back_row(&a, from, i, g + (size_t)i * (size_t)a.x.n, by_image, by_where);
         if (!by_where) continue;
@@ -196,7 +196,7 @@ static void put_forward(rws_call *c, const rws_view *glimpse, const rws_view *wh
     const size_t   wide = (size_t)w.x.n;
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float *out = c->out + r * (size_t)c->dim;
-        rws_window_lay(&w, rws_view_at(where, r), glimpse ? rws_view_at(glimpse, r) : NULL);
+        rws_window_lay(&w, rws_view_row(where, r), glimpse ? rws_view_row(glimpse, r) : NULL);
         memset(out, 0, (size_t)c->dim * sizeof *out);
         for (int i = w.y.begin; i < w.y.stop; i++) {
             memset(line, 0, (size_t)w.stride * sizeof *line);
@@ -216,9 +216,9 @@ static void put_backward(rws_call *c, int glimpse, int where, int cols)
     for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const rws_view *place = &c->in[where], *from = &c->in[0];
-        float          *by_where = rws_call_sink_at(c, where, r),
-              *by_glimpse = glimpse < 0 ? NULL : rws_call_sink_at(c, glimpse, r);
-        rws_window_lay(&w, rws_view_at(place, r), glimpse < 0 ? NULL : rws_view_at(from, r));
+        float          *by_where = rws_call_sink_row(c, where, r),
+              *by_glimpse = glimpse < 0 ? NULL : rws_call_sink_row(c, glimpse, r);
+        rws_window_lay(&w, rws_view_row(place, r), glimpse < 0 ? NULL : rws_view_row(from, r));
         for (int i = w.y.begin; i < w.y.stop; i++) {
             memcpy(line, c->gout + r * (size_t)c->dim + (size_t)i * wide, wide * sizeof *line);
             rws_window_back(&w, i, glimpse < 0 ? NULL : line, glimpse < 0 ? line : NULL, by_where);

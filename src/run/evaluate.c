@@ -8,7 +8,10 @@
 #define GRADIENTS 10 /* behind one grad_std */
 
 struct rws_eval {
-    rws_trainer *t;
+    rws_trainer   *t;
+    rws_snapshots *shown; /* NULL while metrics are measured */
+    const char    *snapshot;
+    int            place;
 };
 
 int rws_eval_size(const rws_eval *e)
@@ -126,7 +129,7 @@ static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
 
 rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err)
 {
-    rws_eval  e = {t};
+    rws_eval  e = {.t = t};
     rws_bound b;
     *out = (rws_measures){.iteration = t->iteration, .n = t->n_metrics, .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
@@ -141,6 +144,33 @@ rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *er
         } else {
             out->value[i] = strcmp(name, "kl") == 0 ? b.kl : b.ess;
         }
+    }
+    return RWS_OK;
+}
+
+/* ---- snapshots */
+
+void rws_eval_show(rws_eval *e, const char *label, double value)
+{
+    RWS_CHECK(e->shown && "a snapshot is being measured");
+    rws_snapshots_add(e->shown, &(rws_shown){e->snapshot, e->place++, (char *)label, value});
+}
+
+bool rws_trainer_snapshots_due(const rws_trainer *t)
+{
+    const rws_config *c = &t->config;
+    const uint64_t    middle = c->iterations / 2;
+    if (!t->model->snapshots || t->iteration == 0) return false;
+    if (t->iteration == 1 || t->iteration == c->iterations) return true;
+    /* metrics are measured at the multiples of eval_every */
+    return t->iteration % c->eval_every == 0 && t->iteration >= middle && t->iteration - middle < c->eval_every;
+}
+
+rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *err)
+{
+    for (const rws_snapshot *s = t->model->snapshots; s && s->name; s++) {
+        rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
+        RWS_TRY(s->measure(&e, t->state, err));
     }
     return RWS_OK;
 }

@@ -88,37 +88,30 @@ typedef struct rws_op {
     const struct rws_op *bits;
 } rws_op;
 
-/* Row r of an input, where it is; and of a gradient. */
-static inline const float *rws_view_row(const rws_view *v, int r)
-{
-    return v->data + (size_t)(v->row ? v->row[r] : (uint32_t)r) * (size_t)v->dim;
-}
-
-static inline float *rws_sink_row(const rws_sink *g, int r, int dim)
-{
-    return g->data + (size_t)(g->row ? g->row[r] : (uint32_t)r) * (size_t)dim;
-}
-
-/* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
-const float *rws_call_input(rws_call *c, int s, int dim);
-
-/* Row r of an input where it is, for ops that need not gather; and where that row's gradient is to be added, after
- * rws_call_clear, or NULL if it is not wanted. */
-static inline size_t rws_view_row(const rws_view *v, size_t r)
+/* Row r of an input where it is, for ops that need not gather; and of a gradient. */
+static inline size_t rws_view_index(const rws_view *v, size_t r)
 {
     return v->row ? v->row[r] : r;
 }
 
-static inline const float *rws_view_at(const rws_view *v, size_t r)
+static inline const float *rws_view_row(const rws_view *v, size_t r)
 {
-    return v->data + rws_view_row(v, r) * (size_t)v->dim;
+    return v->data + rws_view_index(v, r) * (size_t)v->dim;
 }
 
-static inline float *rws_call_sink_at(const rws_call *c, int s, size_t r)
+static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
 {
-    const rws_sink *g = &c->gin[s];
-    return g->data ? g->data + (g->row ? g->row[r] : r) * (size_t)c->in[s].dim : NULL;
+    return g->data + (g->row ? g->row[r] : r) * dim;
 }
+
+/* The gradient of row r of input s, after rws_call_clear; NULL if it is not wanted. */
+static inline float *rws_call_sink_row(const rws_call *c, int s, size_t r)
+{
+    return c->gin[s].data ? rws_sink_row(&c->gin[s], r, (size_t)c->in[s].dim) : NULL;
+}
+
+/* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
+const float *rws_call_input(rws_call *c, int s, int dim);
 
 /* Where to add the gradient of input s, n x dim; give it to rws_call_close when done. NULL if it is not wanted. With
  * rws_call_claim, *fresh tells that it is to be written instead, which saves clearing it first. */
