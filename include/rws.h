@@ -66,6 +66,10 @@ double      rws_setup_number(const rws_setup *s, const char *name);
 int         rws_setup_int(const rws_setup *s, const char *name);
 const char *rws_setup_text(const rws_setup *s, const char *name); /* lives as long as the model */
 
+/* The same for a setting that is the path of a file: an absolute path from now on, if there is such a file, so that the
+ * run can go on from another folder. */
+const char *rws_setup_path(rws_setup *s, const char *name);
+
 /* Memory that lives as long as the model; zeroed. For the state that setup leaves in *state. */
 void *rws_setup_alloc(rws_setup *s, size_t bytes);
 
@@ -273,7 +277,7 @@ const float *rws_particle_report(const rws_particle *p, const char *name, int ti
 typedef struct {
     const char *name; /* in the table, in --json and in the store */
     const char *help;
-    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err); /* NaN: there is none */
     double (*posterior)(const rws_particle *p, const void *state); /* instead of measure */
     double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
 } rws_metric;

@@ -124,6 +124,60 @@ static void typed_sentences_are_read(void **state)
     }
 }
 
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Every sentence of the file is for learning or for tests; sentence i has i + 1 words. */
+static void check_corpus(const char *train, const char *test, int n_train, int n_test)
+{
+    rws_corpus c;
+    rws_error  err = {""};
+    if (rws_corpus_read(astronomers, train, test, RWS_UNKNOWN_REFUSE, 100, &c, &err) != RWS_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(c.n[RWS_TRAIN], n_train);
+    assert_int_equal(c.n[RWS_TEST], n_test);
+    for (int split = 0; split < 2; split++)
+        for (int i = 0, n_words; i < c.n[split]; i++) {
+            const int *words = rws_corpus_sentence(&c, (rws_split)split, i, &n_words);
+            assert_true(n_words >= 1 && words[0] == 3 && words[n_words - 1] == 3);
+            if (test || n_train == n_test) assert_int_equal(n_words, i + 1);
+            else if (split == RWS_TEST) assert_int_equal(n_words, 10 * i + 10);
+            else assert_int_equal(n_words, 1 + 10 * (i / 9) + i % 9);
+        }
+    rws_corpus_release(&c);
+    assert_null(c.file[RWS_TRAIN].tokens);
+}
+
+static void a_corpus_holds_out_a_tenth(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, n_train, n_test;
+    } list[] = {{1, 1, 1}, {9, 9, 9}, {10, 9, 1}, {11, 10, 1}, {19, 18, 1}, {20, 18, 2}, {29, 27, 2}, {35, 32, 3}};
+    char path[] = "/tmp/rws-sentences-XXXXXX", text[8000];
+    assert_true(close(mkstemp(path)) == 0);
+    for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
+        char *at = text;
+        for (int i = 0; i < list[k].n; i++)
+            for (int w = 0; w <= i; w++) at = stpcpy(at, w < i ? "stars " : "stars\n");
+        write_file(path, text);
+        check_corpus(path, NULL, list[k].n_train, list[k].n_test);
+        check_corpus(path, path, list[k].n, list[k].n);
+        check_corpus(NULL, path, 0, list[k].n);
+    }
+    check_corpus(NULL, NULL, 0, 0);
+    rws_corpus c;
+    rws_error  err = {""};
+    assert_int_equal(rws_corpus_read(astronomers, path, "/nowhere", RWS_UNKNOWN_REFUSE, 100, &c, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "/nowhere"));
+    unlink(path);
+}
+
 static double length_look(void *context, int round, int wide)
 {
     (void)context;
@@ -181,6 +235,7 @@ int main(void)
         cmocka_unit_test(unknown_words_are_named_or_skipped),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(typed_sentences_are_read),
+        cmocka_unit_test(a_corpus_holds_out_a_tenth),
         cmocka_unit_test(drawn_sentences_are_read_again),
         cmocka_unit_test(what_cannot_be_drawn_is_refused),
     };

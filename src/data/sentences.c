@@ -131,6 +131,43 @@ rws_status rws_sentences_type(const rws_grammar *g, const char *text, int max_wo
     return RWS_OK;
 }
 
+/* ---- a corpus */
+
+rws_status rws_corpus_read(const rws_grammar *g, const char *train, const char *test, rws_unknown unknown,
+                           int max_words, rws_corpus *out, rws_error *err)
+{
+    const char *const paths[] = {[RWS_TRAIN] = train, [RWS_TEST] = test};
+    *out = (rws_corpus){.held_out = train && !test};
+    for (int split = 0; split < 2; split++) {
+        if (!paths[split]) continue;
+        const rws_status status = rws_sentences_read(g, paths[split], unknown, max_words, &out->file[split], err);
+        if (status != RWS_OK) {
+            rws_corpus_release(out);
+            return status;
+        }
+        out->n[split] = out->file[split].n;
+    }
+    const int tenth = out->n[RWS_TRAIN] / 10;
+    if (out->held_out && tenth) out->n[RWS_TRAIN] -= out->n[RWS_TEST] = tenth;
+    else if (out->held_out) out->n[RWS_TEST] = out->n[RWS_TRAIN];
+    return RWS_OK;
+}
+
+void rws_corpus_release(rws_corpus *c)
+{
+    for (int split = 0; split < 2; split++) rws_sentences_release(&c->file[split]);
+    *c = (rws_corpus){0};
+}
+
+const int *rws_corpus_sentence(const rws_corpus *c, rws_split split, int i, int *n_words)
+{
+    RWS_CHECK(i >= 0 && i < c->n[split]);
+    const rws_sentences *s = &c->file[c->held_out ? RWS_TRAIN : split];
+    if (c->held_out && s->n >= 10) i = split == RWS_TEST ? 10 * i + 9 : i + i / 9;
+    *n_words = s->start[i + 1] - s->start[i];
+    return s->tokens + s->start[i];
+}
+
 /* ---- writing */
 
 rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
