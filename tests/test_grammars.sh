@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_grammars.sh PROGRAM - learning grammars from the command line: sentences from files.
+# test_grammars.sh PROGRAM - learning grammars from the command line: sentences from files, em.
 set -u
 rws=$(realpath "${1:?usage: test_grammars.sh PROGRAM}")
 . "$(dirname "$0")/tap.sh"
@@ -26,5 +26,16 @@ refuses 'sentences' train pcfg --data sentences --out free --resume -n 8
 run train pcfg --data sentences -n 2 -k 2 --set grammar=astronomers
 sed -n 2p out | grep -q ' [0-9.e-]* ' && ! grep -qi nan out
 report $? "no number in a table is nan"
+
+# ---- em
+
+refuses 'Method em does not apply to model gmm' train gmm --method em
+gives 0 "rws train pcfg --method em" train pcfg --method em --set em_data=50 -n 5 --eval-every 1 --json --out em
+grep -o '"log_p_exact":-[0-9.]*' out >climb
+[ "$(wc -l <climb)" = 6 ]
+report $? "log p(x) after every step"
+gives 0 "goes on" train --out em --resume -n 8
+run train pcfg --method em --set em_data=50 -n 8 --eval-every 1 --out em_whole
+same_checkpoint "and ends with the same bits" em em_whole
 
 finish

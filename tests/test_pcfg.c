@@ -965,6 +965,76 @@ static void a_grammar_without_probabilities_learns(void **unused)
     unlink(path);
 }
 
+/* -------------------------------------------------------------------------------------------------------------- em */
+
+/* On a sample that is always the same log p(x) never falls, and soon rises no more. */
+static void em_climbs(void **unused)
+{
+    (void)unused;
+    const char *const set[] = {"em_data=200", NULL};
+    char              text[] = "stars saw ears\nears saw stars with ears with ears\nstars saw ears with stars\n",
+         path[] = "/tmp/rws-pcfg-XXXXXX", data_set[64];
+    rws_error err = {""};
+    assert_true(close(mkstemp(path)) == 0);
+    write_file(path, text);
+    snprintf(data_set, sizeof data_set, "data=%s", path);
+
+    /* fewer than ten sentences: what is learned from is what is tested with */
+    rws_trainer *t = trainer("em", (rws_config){.n_test = 3}, (const char *const[]){data_set, NULL});
+    double       before = metric(t, "log_p_exact"), rise = INFINITY;
+    for (int i = 0; i < 100; i++) {
+        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+        const double now = metric(t, "log_p_exact");
+        assert_true(now >= before - 1e-6);
+        rise = now - before;
+        before = now;
+    }
+    assert_true(rise < 1e-5);
+    rws_trainer_free(t);
+    unlink(path);
+
+    t = trainer("em", (rws_config){0}, set);
+    const double start = metric(t, "p_error");
+    for (int i = 0; i < 20; i++)
+        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_int_equal(rws_trainer_iteration(t), 20);
+    assert_true(metric(t, "p_error") < 0.02 && metric(t, "p_error") < start);
+    rws_trainer_free(t);
+}
+
+/* Where a sentence has one tree, one step counts its rules, wherever it starts. */
+static void em_counts_rules(void **unused)
+{
+    (void)unused;
+    char path[] = "/tmp/rws-pcfg-XXXXXX", set[64];
+    assert_true(close(mkstemp(path)) == 0);
+    write_file(path, "take the cup\nwait then take the red ball\nput the box on the table then take the blue box\n");
+    snprintf(set, sizeof set, "data=%s", path);
+    rws_trainer *t = trainer("em", (rws_config){0}, (const char *const[]){set, "grammar=orders", NULL});
+    rws_error    err = {""};
+    if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    static const struct {
+        const char *nonterminal;
+        int         n;
+        double      counts[4]; /* in the order of grammars/orders.pcfg */
+    } want[] = {{"Order", 2, {3, 2}}, {"Act", 4, {3, 0, 1, 1}}, {"Thing", 2, {2, 2}},
+                {"Place", 2, {1, 0}}, {"Object", 3, {1, 1, 2}}, {"Colour", 3, {1, 0, 1}}};
+    for (int k = 0; k < COUNT(want); k++) {
+        const float *theta = param(rws_trainer_state_of(t).params, "theta.", want[k].nonterminal, "")->value;
+        double       all = 0;
+        for (int i = 0; i < want[k].n; i++) all += want[k].counts[i];
+        for (int i = 0; i < want[k].n; i++) assert_true(near(exp((double)theta[i]), want[k].counts[i] / all, 1e-6));
+    }
+    rws_trainer_free(t);
+
+    write_file(path, "take take\n");
+    t = trainer("em", (rws_config){0}, (const char *const[]){set, "grammar=orders", NULL});
+    assert_int_equal(rws_trainer_step(t, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "The grammar derives none of the sentences to learn from.");
+    rws_trainer_free(t);
+    unlink(path);
+}
+
 /* -------------------------------------------------------------------------------------------------------------- runs */
 
 static void threads_change_nothing(void **unused)
@@ -1022,6 +1092,8 @@ int main(void)
         cmocka_unit_test(errors_are_what_they_say),
         cmocka_unit_test(sentences_come_from_a_file),
         cmocka_unit_test(a_grammar_without_probabilities_learns),
+        cmocka_unit_test(em_climbs),
+        cmocka_unit_test(em_counts_rules),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),
     };

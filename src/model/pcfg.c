@@ -613,6 +613,55 @@ static const rws_metric metrics[] = {
     {0},
 };
 
+/* ---- expectation and maximisation, by the exact parser */
+
+#define LEAST 1e-30 /* of a probability, so that its log is a number */
+
+static rws_status add_counts(const pcfg *m, const double *log_p, const int *words, int n_words, double *counts,
+                             rws_error *err)
+{
+    rws_chart *chart;
+    double     more[m->g->n_productions];
+    RWS_TRY(rws_chart_new(m->g, RWS_CHART_SUM, log_p, words, n_words, &chart, err));
+    if (rws_chart_total(chart) > -INFINITY) {
+        rws_chart_expected_counts(chart, more);
+        for (int i = 0; i < m->g->n_productions; i++) counts[i] += more[i];
+    }
+    rws_chart_free(chart);
+    return RWS_OK;
+}
+
+/* p(a -> r) becomes the share of r in how often a's rules are expected to be used, given the sentences. */
+static rws_status em(const void *state, int n_fresh, rws_random *random, rws_error *err)
+{
+    const pcfg        *m = state;
+    const rws_grammar *g = m->g;
+    source             s;
+    RWS_TRY(source_open(&s, m, RWS_TRAIN, err));
+    double    *log_p = log_theta(m), *counts = calloc((size_t)g->n_productions, sizeof *counts), all = 0;
+    rws_status status = RWS_OK;
+    RWS_CHECK(counts);
+    for (int i = 0; i < (s.n_file ? s.n_file : n_fresh) && status == RWS_OK; i++) {
+        int        n_words;
+        const int *words = source_take(&s, i, random, &n_words);
+        status = add_counts(m, log_p, words, n_words, counts, err);
+    }
+    for (int a = 0; a < g->n_nonterminals && status == RWS_OK; a++) {
+        float *logits = rws_param_values(m->theta[a]);
+        double total = 0;
+        for (int i = g->first[a]; i < g->first[a + 1]; i++) total += counts[i];
+        for (int i = 0; i < n_rules(g, a) && total > 0; i++)
+            logits[i] = (float)log(fmax(counts[g->first[a] + i] / total, LEAST));
+        all += total;
+    }
+    if (status == RWS_OK && all == 0)
+        status = rws_fail(err, RWS_BAD_INPUT, "The grammar derives none of the sentences to learn from.");
+    free(counts);
+    free(log_p);
+    source_close(&s);
+    return status;
+}
+
 const rws_model rws_model_pcfg = {
     .abi = RWS_ABI,
     .name = "pcfg",
@@ -633,4 +682,5 @@ const rws_model rws_model_pcfg = {
     .data = data,
     .guide = guide,
     .model = model,
+    .em = em,
 };
