@@ -12,9 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALONE 128 /* rows from which a node has a call to itself: gathering its inputs would cost more than the call */
+
 static uint32_t n_rows(const rws_engine *e, const node *n)
 {
     return e->levels[n->level].n_rows;
+}
+
+/* Of a node's value, if its op has kept them. */
+static const float *exponentials(const rws_engine *e, uint32_t id)
+{
+    const node *n = &e->nodes[id];
+    if (!n->op || !n->op->saves_exp) return NULL;
+    return n->op->saves ? n->saved : exponentials(e, n->in[0]);
 }
 
 /* Input s of all nodes of a call as one view. */
@@ -38,8 +48,10 @@ static void resolve(rws_engine *e, call *c, int s)
     }
     if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
         v->data = e->nodes[source].value;
+        if (c->n_nodes == 1 || e->nodes[source].op->saves) v->exp = exponentials(e, source); /* contiguous likewise */
     } else if (one_source) {
         v->data = e->nodes[source].value;
+        v->exp = exponentials(e, source);
         v->same = n_rows(e, &e->nodes[source]) == 1;
         const uint32_t from = e->nodes[source].level;
         if (c->n_nodes == 1) {
@@ -131,41 +143,78 @@ static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
     }
 }
 
-static _Thread_local const node *sort_nodes;
-
 static int by_number(const void *a, const void *b)
 {
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-static int by_wave(const void *a, const void *b)
-{
-    const node *x = &sort_nodes[*(const uint32_t *)a], *y = &sort_nodes[*(const uint32_t *)b];
-    if (x->wave != y->wave) return x->wave < y->wave ? -1 : 1;
-    if (x->alike != y->alike) return x->alike < y->alike ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
-static void sort(uint32_t *ids, uint32_t n, int (*order)(const void *, const void *))
+static void sort_by_number(uint32_t *ids, uint32_t n)
 {
     if (n > 24) {
-        qsort(ids, n, sizeof *ids, order);
+        qsort(ids, n, sizeof *ids, by_number);
         return;
     }
     for (uint32_t i = 1; i < n; i++)
-        for (uint32_t j = i; j > 0 && order(&ids[j - 1], &ids[j]) > 0; j--) {
+        for (uint32_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
             const uint32_t swap = ids[j];
             ids[j] = ids[j - 1];
             ids[j - 1] = swap;
         }
 }
 
+/* Pending nodes of one wave that are alike. */
+typedef struct {
+    uint64_t alike;
+    uint32_t wave, first, last; /* places in pending */
+} bunch;
+
+static bunch *find_bunch(bunch *bunches, uint32_t *n, uint32_t *table, uint32_t mask, const node *m)
+{
+    for (uint32_t at = ((uint32_t)m->alike ^ m->wave * 0x9e3779b9u) & mask;; at = (at + 1) & mask) {
+        if (!table[at]) {
+            table[at] = ++*n;
+            bunches[*n - 1] = (bunch){m->alike, m->wave, NONE, NONE};
+        }
+        bunch *b = &bunches[table[at] - 1];
+        if (b->alike == m->alike && b->wave == m->wave) return b;
+    }
+}
+
+/* Puts pending nodes in order: wave after wave, those that are alike next to each other, bunches as they first appear. */
+static void bring_together(rws_engine *e)
+{
+    rws_arena_mark mark = rws_arena_at(&e->arena);
+    const uint32_t n = e->n_pending;
+    uint32_t       mask = 63, n_bunches = 0, n_waves = 0;
+    while (mask < 2 * n) mask = 2 * mask + 1;
+    uint32_t *table = RWS_NEW0(&e->arena, uint32_t, mask + 1), *next = RWS_NEW(&e->arena, uint32_t, n);
+    bunch    *bunches = RWS_NEW(&e->arena, bunch, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const node *m = &e->nodes[e->pending[i]];
+        bunch      *b = find_bunch(bunches, &n_bunches, table, mask, m);
+        next[i] = NONE;
+        if (b->first == NONE) b->first = i;
+        else next[b->last] = i;
+        b->last = i;
+        if (m->wave >= n_waves) n_waves = m->wave + 1;
+    }
+    uint32_t *start = RWS_NEW0(&e->arena, uint32_t, n_waves + 1), *order = RWS_NEW(&e->arena, uint32_t, n_bunches);
+    for (uint32_t i = 0; i < n_bunches; i++) start[bunches[i].wave + 1]++;
+    for (uint32_t w = 0; w < n_waves; w++) start[w + 1] += start[w];
+    for (uint32_t i = 0; i < n_bunches; i++) order[start[bunches[i].wave]++] = i;
+    uint32_t *sorted = RWS_NEW(&e->arena, uint32_t, n), at = 0;
+    for (uint32_t i = 0; i < n_bunches; i++)
+        for (uint32_t k = bunches[order[i]].first; k != NONE; k = next[k]) sorted[at++] = e->pending[k];
+    memcpy(e->pending, sorted, n * sizeof *sorted);
+    rws_arena_release(&e->arena, mark);
+}
+
 void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     collect(e, wanted, n);
     if (e->n_pending == 0) return;
-    sort(e->pending, e->n_pending, by_number); /* inputs have smaller numbers than what is made of them */
+    sort_by_number(e->pending, e->n_pending); /* inputs have smaller numbers than what is made of them */
     for (uint32_t i = 0; i < e->n_pending; i++) {
         node *m = &e->nodes[e->pending[i]];
         m->wave = 0;
@@ -174,18 +223,15 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
             if (m->in[s] && in->state == NEEDED && in->wave >= m->wave) m->wave = in->wave + 1;
         }
     }
-    if (!e->pass.scalar) {
-        sort_nodes = e->nodes;
-        sort(e->pending, e->n_pending, by_wave);
-    }
+    if (!e->pass.scalar) bring_together(e);
     const uint32_t base = e->n_order;
     for (uint32_t i = 0; i < e->n_pending; i++) *RWS_PUSH(e, e->order, e->n_order, e->order_capacity) = e->pending[i];
     const uint32_t n_pending = e->n_pending;
     for (uint32_t i = 0, m; i < n_pending; i += m) {
         const node *head = &e->nodes[e->order[base + i]];
-        for (m = 1; i + m < n_pending && !e->pass.scalar; m++) {
+        for (m = 1; i + m < n_pending && !e->pass.scalar && n_rows(e, head) < ALONE; m++) {
             const node *next = &e->nodes[e->order[base + i + m]];
-            if (next->wave != head->wave || next->alike != head->alike) break;
+            if (next->wave != head->wave || next->alike != head->alike || n_rows(e, next) >= ALONE) break;
         }
         execute_call(e, base + i, m);
     }

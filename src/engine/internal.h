@@ -104,6 +104,11 @@ typedef struct {
     rws_op_args      args;
 } node;
 
+/* A slot of the table of nodes; node 0 is never in it. */
+typedef struct {
+    uint32_t node, hash;
+} known_node;
+
 typedef struct {
     rws_call c;
     uint32_t first, n_nodes;        /* in engine.order */
@@ -162,19 +167,20 @@ struct rws_engine {
     rws_status        status;
     rws_error         error;
 
-    level    *levels;
-    uint32_t  n_levels, level_capacity;
-    term     *terms;
-    uint32_t  n_terms, term_capacity;
-    node     *nodes;
-    uint32_t  n_nodes, node_capacity;
-    call     *calls;
-    uint32_t  n_calls, call_capacity;
-    uint32_t *order; /* nodes in the order of execution; calls are ranges of it */
-    uint32_t  n_order, order_capacity;
-    uint32_t *pending; /* scratch of flush */
-    uint32_t  n_pending, pending_capacity;
-    uint32_t *shared, n_shared, shared_capacity; /* hash table of nodes at levels that several groups may see */
+    level      *levels;
+    uint32_t    n_levels, level_capacity;
+    term       *terms;
+    uint32_t    n_terms, term_capacity;
+    node       *nodes;
+    uint32_t    n_nodes, node_capacity;
+    call       *calls;
+    uint32_t    n_calls, call_capacity;
+    uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
+    uint32_t    n_order, order_capacity;
+    uint32_t   *pending; /* scratch of flush */
+    uint32_t    n_pending, pending_capacity;
+    known_node *shared; /* hash table of nodes that may be asked for again */
+    uint32_t    n_shared, shared_capacity;
 
     op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
 

@@ -346,7 +346,7 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     e->products.n = 0;
     e->tangent = e->tangent_transposed = NULL;
     e->n_nodes = 0;
-    if (e->n_shared) memset(e->shared, 0xff, e->shared_capacity * sizeof *e->shared);
+    if (e->n_shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
     e->n_shared = 0;
     level_new(e, NONE, 1);
     node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
