@@ -552,4 +552,4 @@ def make(args):
 
 if __name__ == "__main__":
     args = common.options(__doc__, ["ww", "vimco"], batch=32, particles=5, iterations=55).parse_args()
-    check(args) if args.check else common.measure(args, common.size(shapes()), make(args))
+    check(args) if args.check else common.measure(args, common.size(shapes()), make(args), even=True)
