@@ -115,6 +115,7 @@ static rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out)
                              .batch = 100,
                              .shards = 4,
                              .n_test = 77,
+                             .eval_particles = 5000,
                              .iterations = 200000,
                              .eval_every = 1000,
                              .seed = HUGE_SEED,
@@ -312,6 +313,7 @@ static void same_config(const rws_config *a, const rws_config *b)
     assert_int_equal(a->batch, b->batch);
     assert_int_equal(a->shards, b->shards);
     assert_int_equal(a->n_test, b->n_test);
+    assert_int_equal(a->eval_particles, b->eval_particles);
     assert_true(a->iterations == b->iterations);
     assert_true(a->eval_every == b->eval_every);
     assert_true(a->seed == b->seed);
@@ -424,7 +426,7 @@ static void config_is_read_strictly(void **state)
     rws_trainer *t = trainer_new(&two_slots, 4);
     rws_folder_close(create(t));
     good = json_load_file(in_root("run/config.json"), 0, NULL);
-    assert_int_equal(json_object_size(good), 17);
+    assert_int_equal(json_object_size(good), 18);
 
     json_object_foreach(good, key, value)
     {
@@ -954,7 +956,8 @@ static const char *ask(const char *sql)
 static rws_status record(rws_folder *f, const rws_trainer *t, uint64_t iteration, double value, rws_error *err)
 {
     const rws_measures m = {.iteration = iteration, .n = 3, .value = {value, -INFINITY, NAN}};
-    return rws_folder_record(f, t, &m, (double)iteration / 2, err);
+    rws_folder_record(f, t, &m, NULL, (double)iteration / 2);
+    return rws_folder_flush(f, err);
 }
 
 static void measures_are_recorded(void **state)
@@ -1153,6 +1156,135 @@ static void what_is_not_a_store_is_refused(void **state)
     trainer_free(t);
 }
 
+static void evaluations_wait_for_a_flush(void **state)
+{
+    (void)state;
+    rws_trainer  *t = trainer_new(&two_slots, 4);
+    rws_error     err = {""};
+    rws_folder   *f = create(t);
+    rws_snapshots shown = {0};
+    double        seconds;
+    must(record(f, t, 100, 1, &err), &err);
+    char label[] = "NP -> \"NP\" PP";
+    rws_snapshots_add(&shown, &(rws_shown){"np", 0, label, 0.5});
+    rws_snapshots_add(&shown, &(rws_shown){"np", 1, NULL, NAN});
+    rws_snapshots_add(&shown, &(rws_shown){"trees", 0, "", 0.25});
+    memset(label, 'x', sizeof label - 1); /* it was copied */
+    for (uint64_t i = 200; i <= 400; i += 100) {
+        const rws_measures m = {.iteration = i, .n = 3, .value = {1, 2, 3}};
+        rws_folder_record(f, t, &m, i == 200 ? NULL : &shown, 1);
+    }
+    rws_snapshots_release(&shown);
+    assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");
+    t->iteration = 300;
+    save(f, t, 7); /* flushes first */
+    assert_string_equal(ask("SELECT count(*) || ' ' || max(iteration) FROM metrics"), "12 400");
+    assert_string_equal(ask("SELECT count(*) FROM snapshots"), "6");
+    assert_string_equal(ask("SELECT label || value FROM snapshots WHERE name = 'np' AND place = 0 AND iteration = 300"),
+                        "NP -> \"NP\" PP0.5");
+    assert_string_equal(ask("SELECT label FROM snapshots WHERE name = 'np' AND place = 1"), "NULL");
+    assert_string_equal(ask("SELECT value FROM snapshots WHERE name = 'np' AND place = 1"), "NULL");
+    assert_string_equal(ask("SELECT label FROM snapshots WHERE name = 'trees'"), "");
+    must(rws_folder_fail(f, 350, "It broke.", &err), &err);
+    assert_string_equal(ask("SELECT iteration || sentence FROM failures"), "350It broke.");
+    must(rws_folder_load(f, t, &seconds, &err), &err);
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
+    assert_string_equal(ask("SELECT max(iteration) FROM snapshots"), "300");
+    must(rws_folder_add(f, 300, 9, 1, (const char *[]){"final_kl"}, (double[]){4}, &err), &err);
+    assert_string_equal(ask("SELECT value FROM metrics WHERE name = 'final_kl'"), "4.0");
+    assert_string_equal(ask("SELECT iteration FROM runs"), "300");
+    rws_folder_close(f);
+    trainer_free(t);
+}
+
+static void a_store_of_a_newer_program_is_refused(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_folder  *f = create(t);
+    must(record(f, t, 100, 1, &err), &err);
+    sqlite3 *db = store_open();
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    check_refused(record(f, t, 200, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "newer");
+    assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");
+    rws_folder_close(f);
+    trainer_free(t);
+}
+
+/* A folder with a store and without a configuration is a sweep's: the runs in it measure into that store. */
+static void runs_of_a_sweep_find_its_store(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_folder  *f[2];
+    char         path[PATH_MAX];
+    assert_int_equal(mkdir(in_root("run"), 0777), 0);
+    strcpy(path, in_root("run/metrics.sqlite"));
+    must(rws_store_make(path, &err), &err);
+    must(rws_store_make(path, &err), &err); /* again is nothing */
+    for (int i = 0; i < 2; i++) {
+        strcpy(path, in_root(i ? "run/b" : "run/a"));
+        must(rws_folder_create(path, t, &f[i], &err), &err);
+        must(record(f[i], t, 100, i, &err), &err);
+    }
+    assert_string_equal(ask("SELECT group_concat(run) FROM runs ORDER BY run"), "a,b");
+    assert_false(is_there("run/a/metrics.sqlite"));
+    t->iteration = 50;
+    save(f[0], t, 1);
+    for (int i = 0; i < 2; i++) rws_folder_close(f[i]);
+
+    rws_config read;
+    double     seconds;
+    strcpy(path, in_root("run/a"));
+    must(rws_folder_open(path, &read, &f[0], &err), &err);
+    must(rws_folder_load(f[0], t, &seconds, &err), &err);
+    assert_string_equal(ask("SELECT group_concat(run) FROM metrics WHERE name = 'ess'"), "b");
+    rws_folder_close(f[0]);
+
+    /* b's folder is gone, its measures are not: they must not get another run's */
+    strcpy(path, in_root("run/b/config.json"));
+    assert_int_equal(unlink(path), 0);
+    *strrchr(path, '/') = '\0';
+    check_refused(rws_folder_create(path, t, &f[1], &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "\"b\"");
+    char store[PATH_MAX];
+    strcpy(store, in_root("run/metrics.sqlite"));
+    must(rws_store_drop(store, "b", &err), &err);
+    must(rws_folder_create(path, t, &f[1], &err), &err);
+    rws_folder_close(f[1]);
+
+    /* inside a run's own folder a run is on its own */
+    assert_int_equal(mkdir(in_root("run/a/inner"), 0777), 0);
+    spill("run/a/metrics.sqlite", "", 0);
+    strcpy(path, in_root("run/a/inner"));
+    must(rws_folder_create(path, t, &f[0], &err), &err);
+    must(record(f[0], t, 100, 1, &err), &err);
+    assert_true(is_there("run/a/inner/metrics.sqlite"));
+    rws_folder_close(f[0]);
+    trainer_free(t);
+}
+
+static void one_process_trains_a_run(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f = create(t), *other;
+    assert_true(rws_folder_is_busy(run_path));
+    must(rws_folder_open(run_path, &read, &other, &err), &err); /* looking is allowed */
+    check_refused(rws_folder_lock(other, &err), RWS_BAD_INPUT, &err, "\"", "another process");
+    rws_folder_close(f);
+    assert_false(rws_folder_is_busy(run_path));
+    must(rws_folder_lock(other, &err), &err);
+    must(rws_folder_lock(other, &err), &err);
+    rws_folder_close(other);
+    assert_false(rws_folder_is_busy(in_root("nowhere")));
+    trainer_free(t);
+}
+
 /* Runs of a sweep write to one file at the same time; each waits for its turn and nothing is lost. */
 static void several_runs_share_a_store(void **state)
 {
@@ -1168,8 +1300,10 @@ static void several_runs_share_a_store(void **state)
         if (children[i] != 0) continue;
         const rws_store_run run = {names[i], "{}", "1", "2000-01-01T00:00:00Z"};
         for (uint64_t k = 1; k <= ITERATIONS; k++) {
-            rws_error err;
-            if (rws_store_add(path, &run, k, 1, 2, metrics, (double[]){1, 2}, &err) == RWS_OK) continue;
+            rws_error             err;
+            const rws_store_entry entry = {
+                .iteration = k, .seconds = 1, .n = 2, .names = metrics, .values = (double[]){1, 2}};
+            if (rws_store_add(path, &run, &entry, 1, &err) == RWS_OK) continue;
             fprintf(stderr, "%s\n", err.text);
             _exit(1);
         }
@@ -1276,6 +1410,10 @@ int main(void)
         TEST(a_locked_store_is_refused),
         TEST(a_read_only_store_is_refused),
         TEST(what_is_not_a_store_is_refused),
+        TEST(evaluations_wait_for_a_flush),
+        TEST(a_store_of_a_newer_program_is_refused),
+        TEST(runs_of_a_sweep_find_its_store),
+        TEST(one_process_trains_a_run),
         TEST(several_runs_share_a_store),
         TEST(a_kill_leaves_a_folder_that_resumes),
     };

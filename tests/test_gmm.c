@@ -542,6 +542,46 @@ static void test_std_ref(void **state)
     }
 }
 
+/* ---- snapshots --------------------------------------------------------------------------------------------------- */
+
+static double shown(const rws_snapshots *s, const char *name, int place)
+{
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->list[i].snapshot, name) == 0 && s->list[i].place == place) return s->list[i].value;
+    fail_msg("There is no number %d in the snapshot %s.", place, name);
+    return NAN;
+}
+
+static void test_snapshots(void **state)
+{
+    (void)state;
+    rws_trainer  *t = trainer("start=near");
+    rws_snapshots s = {0};
+    rws_error     err = {""};
+    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    assert_int_equal(s.n, 8 * 20);
+    assert_near(shown(&s, "p", 7), 1.0 / 20, 1e-7);
+    assert_near(shown(&s, "true_p", 19), 24.0 / 290, 1e-12);
+    assert_near(shown(&s, "true_q_0", 0), 0.859940, 1e-6);
+    assert_near(shown(&s, "true_q_95", 10), 0.507935, 1e-6);
+    assert_near(shown(&s, "true_q_190", 18), 0.114775, 1e-6);
+    double total = 0;
+    for (int c = 0; c < 20; c++) total += shown(&s, "q_95", c);
+    assert_near(total, 1, 1e-5);
+    rws_snapshots_release(&s);
+    rws_trainer_free(t);
+
+    /* of 10 iterations evaluated every third: the first, the first past the middle, the last */
+    const rws_config c = {.model = "gmm", .method = "ww", .particles = 2, .seed = 1, .iterations = 10, .eval_every = 3};
+    t = trainer_from(&c, true);
+    assert_false(rws_trainer_snapshots_due(t));
+    for (int i = 1; i <= 10; i++) {
+        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        assert_int_equal(rws_trainer_snapshots_due(t), i == 1 || i == 6 || i == 10);
+    }
+    rws_trainer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,7 +589,7 @@ int main(void)
         cmocka_unit_test(test_evidence),      cmocka_unit_test(test_posterior),      cmocka_unit_test(test_q_error),
         cmocka_unit_test(test_metrics),       cmocka_unit_test(test_many_particles), cmocka_unit_test(test_data),
         cmocka_unit_test(test_repeatability), cmocka_unit_test(test_far_start),      cmocka_unit_test(test_grad_std),
-        cmocka_unit_test(test_std_ref),
+        cmocka_unit_test(test_std_ref),       cmocka_unit_test(test_snapshots),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < 2; i++) free(seen[i]);

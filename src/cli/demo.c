@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define ITERATIONS 100000 /* of each training */
-#define POINTS 100       /* of each curve */
+#define POINTS 100        /* of each curve */
 #define SEED 1
 
 static const char *const methods[] = {"ws", "ww", "dww"};

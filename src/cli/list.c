@@ -42,6 +42,10 @@ static void json_model(const rws_model *m)
     for (const rws_metric *k = m->metrics; k && k->name; k++)
         json_array_append_new(metrics, json_pack("{s:s,s:s}", "name", k->name, "help", k->help));
     json_object_set_new(o, "metrics", metrics);
+    json_t *snapshots = json_array();
+    for (const rws_snapshot *k = m->snapshots; k && k->name; k++)
+        json_array_append_new(snapshots, json_pack("{s:s,s:s}", "name", k->name, "help", k->help));
+    json_object_set_new(o, "snapshots", snapshots);
     json_object_set_new(o, "settings", json_settings(m->settings));
     rws_report_json(o);
 }

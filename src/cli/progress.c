@@ -60,7 +60,7 @@ static void format_bar(const rws_progress *p, char *out, double share, int width
     strcpy(end, p->unicode ? "▏" : "]");
 }
 
-static void format_left(char *out, size_t size, double seconds)
+void rws_progress_time(char *out, size_t size, double seconds)
 {
     const double minutes = floor(seconds / 60), hours = floor(minutes / 60);
     if (!(seconds >= 0) || hours > 9999) snprintf(out, size, "?");
@@ -71,22 +71,20 @@ static void format_left(char *out, size_t size, double seconds)
 
 static void draw(const rws_progress *p, uint64_t done)
 {
-    const double share = p->total ? fmin(1, (double)done / (double)p->total) : 1;
+    const double share = p->uneven ? p->share : p->total ? fmin(1, (double)done / (double)p->total) : 1;
     const double rate = p->weight > 0 ? p->rate / p->weight : 0;
     const int    columns = terminal_width() - 1; /* the last one would wrap the line */
-    char         total[24], left[32], head[160], tail[320], bar[3 * MAX_BAR + 16] = "", line[1024];
+    char         total[24], left[32], speed[40] = "", head[160], tail[320], bar[3 * MAX_BAR + 16] = "", line[1024];
     const int    n_total = snprintf(total, sizeof total, "%" PRIu64, p->total);
-    format_left(left, sizeof left, rate > 0 ? (double)(p->total - done) / rate : -1);
+    rws_progress_time(left, sizeof left, p->uneven ? p->left : rate > 0 ? (double)(p->total - done) / rate : NAN);
+    if (!p->uneven) snprintf(speed, sizeof speed, "%.*f it/s  ", rate >= 100 ? 0 : rate >= 1 ? 1 : 3, rate);
 
     /* What has no room is left out, the least needed first: the note, the name, the bar. */
     for (int wish = 0; wish < 3; wish++) {
         const int n_head = snprintf(head, sizeof head, "%s%s%*" PRIu64 "/%s %3.0f%%", wish < 2 ? p->what : "",
                                     wish < 2 ? "  " : "", n_total, done, total, floor(100 * share));
-        const int n_tail = snprintf(tail, sizeof tail, "%.*f it/s  %s left%s%s",
-                                    rate >= 100 ? 0
-                                    : rate >= 1 ? 1
-                                                : 3,
-                                    rate, left, wish < 1 && p->note[0] ? "  " : "", wish < 1 ? p->note : "");
+        const int n_tail = snprintf(tail, sizeof tail, "%s%s left%s%s", speed, left, wish < 1 && p->note[0] ? "  " : "",
+                                    wish < 1 ? p->note : "");
         int       room = columns - n_head - n_tail - 4;
         if (room > MAX_BAR) room = MAX_BAR;
         if (room < MIN_BAR) continue;
@@ -96,6 +94,12 @@ static void draw(const rws_progress *p, uint64_t done)
     int n = snprintf(line, sizeof line, "\r%s%s%s %s", head, bar[0] ? " " : "", bar, tail);
     if (!bar[0] && n > columns + 1) n = columns + 1;
     fprintf(stderr, "%.*s\033[K", n, line);
+}
+
+/* Whether the terminal is ours at the moment. */
+static bool in_foreground(void)
+{
+    return tcgetpgrp(STDERR_FILENO) == getpgrp();
 }
 
 void rws_progress_show(rws_progress *p, uint64_t done)
@@ -110,7 +114,19 @@ void rws_progress_show(rws_progress *p, uint64_t done)
         p->asked_at = now;
         p->asked_done = done;
     }
-    if (tcgetpgrp(STDERR_FILENO) != getpgrp()) return;
+    if (!in_foreground()) return;
+    draw(p, done);
+    p->drawn = true;
+    p->drawn_at = now;
+}
+
+void rws_progress_show_share(rws_progress *p, uint64_t done, double share, double left)
+{
+    const double now = rws_clock_now();
+    if (!p->active || now - p->drawn_at < REDRAW || !in_foreground()) return;
+    p->uneven = true;
+    p->share = share;
+    p->left = left;
     draw(p, done);
     p->drawn = true;
     p->drawn_at = now;

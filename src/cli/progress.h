@@ -9,6 +9,7 @@
 #define RWS_CLI_PROGRESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -21,17 +22,26 @@ typedef struct {
     double      asked_at;
     uint64_t    asked_done;
     double      rate, weight; /* running mean of iterations per second, recent seconds counting most */
+    bool        uneven;       /* what is counted takes differently long: share and time left are the caller's */
+    double      share, left;
     char        note[160];
 } rws_progress;
 
 /* `done` of `total` were done before the start. */
 void rws_progress_init(rws_progress *p, const char *what, uint64_t done, uint64_t total);
 
+/* A time in few characters: "1:02:03", "?" for a NaN. */
+void rws_progress_time(char *out, size_t size, double seconds);
+
 /* What is shown at the end of the line from now on: the latest metrics. */
 void rws_progress_note(rws_progress *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Draws the line, unless it was drawn less than a tenth of a second ago. */
 void rws_progress_show(rws_progress *p, uint64_t done);
+
+/* The same where one of the total may take much longer than another: the share of the work that is done, and the
+ * seconds that are left (NaN: unknown), are given. */
+void rws_progress_show_share(rws_progress *p, uint64_t done, double share, double left);
 
 /* Erases the line: before output, and at the end. The next rws_progress_show draws it again. */
 void rws_progress_clear(rws_progress *p);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void rws_note(const char *format, ...)
@@ -21,6 +22,16 @@ void rws_note(const char *format, ...)
 json_t *rws_report_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *rws_report_value(const char *text)
+{
+    char        *end;
+    const double value = strtod(text, &end);
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
+    if (end == text || *end || !isfinite(value)) return json_string(text);
+    if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
+    return json_real(value);
 }
 
 void rws_report_json(json_t *object)
@@ -40,6 +51,8 @@ void rws_report_measures(const rws_trainer *t, const rws_measures *m, double sec
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
     json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
     for (int i = 0; i < m->n; i++) json_object_set_new(o, rws_trainer_metric_name(t, i), rws_report_real(m->value[i]));
+    if (!isnan(m->log_evidence_error))
+        json_object_set_new(o, "log_evidence_error", rws_report_real(m->log_evidence_error));
     rws_report_json(o);
 }
 

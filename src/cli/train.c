@@ -9,15 +9,18 @@
 #include "run/checkpoint.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SAVE_LEAST 5.0 /* seconds between two checkpoints, at least, */
-#define SAVE_MOST 60.0 /* and at most */
+#define SAVE_LEAST 5.0  /* seconds between two checkpoints, which come after evaluations, at least */
+#define SAVE_MOST 60.0  /* and at most, where evaluations are rarer */
+#define FLUSH_LEAST 1.0 /* seconds between two additions to the store: each brings it to disk */
 
 typedef struct {
     rws_options  options;
+    double       save_every; /* seconds */
     rws_trainer *trainer;
     rws_folder  *folder; /* NULL without --out */
     rws_progress progress;
@@ -26,6 +29,7 @@ typedef struct {
     double       seconds;           /* of training until `since`, evaluations and checkpoints left out */
     double       since;             /* when training went on */
     double       saved_at;          /* 0: never */
+    double       flushed_at;        /* likewise */
     uint64_t     saved;             /* iteration of the checkpoint */
     uint64_t     stored_iterations; /* of a resumed run, as its folder has them; else 0 */
 } session;
@@ -64,14 +68,28 @@ static void report(session *s, bool final)
     }
 }
 
+/* Into the store, not necessarily at once: what was measured after the last checkpoint is measured again anyway. */
+static rws_status record(session *s, rws_error *err)
+{
+    rws_snapshots    shown = {0};
+    const rws_status status =
+        rws_trainer_snapshots_due(s->trainer) ? rws_trainer_snapshots(s->trainer, &shown, err) : RWS_OK;
+    if (status == RWS_OK) rws_folder_record(s->folder, s->trainer, &s->latest, &shown, s->seconds);
+    rws_snapshots_release(&shown);
+    return status;
+}
+
 static rws_status evaluate(session *s, bool last, rws_error *err)
 {
     RWS_TRY(rws_trainer_evaluate(s->trainer, &s->latest, err));
     report(s, false);
     if (!s->folder) return RWS_OK;
-    RWS_TRY(rws_folder_record(s->folder, s->trainer, &s->latest, s->seconds, err));
-    if (last || !s->saved_at || rws_clock_now() - s->saved_at >= SAVE_LEAST) return save(s, err);
-    return RWS_OK;
+    RWS_TRY(record(s, err));
+    const double now = rws_clock_now();
+    if (last || !s->saved_at || now - s->saved_at >= s->save_every) return save(s, err);
+    if (now - s->flushed_at < FLUSH_LEAST) return RWS_OK;
+    s->flushed_at = now;
+    return rws_folder_flush(s->folder, err);
 }
 
 /* ---- the loop */
@@ -104,7 +122,7 @@ static rws_status iterate(session *s, rws_error *err)
             pause_training(s);
             RWS_TRY(evaluate(s, last, err));
             continue_training(s);
-        } else if (due && s->folder && rws_clock_now() - s->saved_at >= SAVE_MOST) {
+        } else if (due && s->folder && rws_clock_now() - s->saved_at >= fmax(SAVE_MOST, s->save_every)) {
             pause_training(s);
             RWS_TRY(save(s, err));
             continue_training(s);
@@ -125,6 +143,16 @@ static void describe_break(const session *s, rws_error *err)
         snprintf(err->text + n, sizeof err->text - n, " The checkpoint of iteration %" PRIu64 " is kept.", s->saved);
 }
 
+static void note_break(session *s, rws_error *err)
+{
+    rws_error other;
+    describe_break(s, err);
+    if (!s->folder) return;
+    /* one sentence is enough; that the store could not be told does not change what happened */
+    if (rws_folder_fail(s->folder, rws_trainer_iteration(s->trainer), err->text, &other) != RWS_OK)
+        rws_note("%s", other.text);
+}
+
 static rws_status train(session *s, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
@@ -137,7 +165,7 @@ static rws_status train(session *s, rws_error *err)
     const rws_status status = iterate(s, err);
     pause_training(s);
     rws_progress_clear(&s->progress);
-    if (status == RWS_BROKEN) describe_break(s, err);
+    if (status == RWS_BROKEN) note_break(s, err);
     if (status != RWS_OK) return status;
     if (rws_trainer_iteration(s->trainer) < c->iterations) return stopped(s, err);
     report(s, true);
@@ -161,6 +189,7 @@ static rws_status begin_again(session *s, rws_error *err)
     RWS_TRY(rws_folder_open(o->out, &stored, &s->folder, err));
     s->stored_iterations = stored.iterations;
     RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
+    RWS_TRY(rws_folder_lock(s->folder, err));
     RWS_TRY(rws_trainer_new(&config, &s->trainer, err));
     if (!rws_folder_has_checkpoint(s->folder)) return RWS_OK;
     RWS_TRY(rws_folder_load(s->folder, s->trainer, &s->seconds, err));
@@ -179,15 +208,26 @@ static rws_status finished(session *s, rws_error *err)
     return RWS_OK;
 }
 
+enum { KEY_SAVE_EVERY = 0x3000 };
+
+static const struct argp_option options[] = {
+    {"save-every", KEY_SAVE_EVERY, "SECONDS", 0,
+     "Between two checkpoints, at least (default 5; 0: at every evaluation)", 3},
+    {0},
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    (void)arg;
-    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
-    state->child_inputs[0] = state->input;
-    return 0;
+    session *s = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &s->options; return 0;
+    case KEY_SAVE_EVERY: return rws_arguments_real(state, "--save-every", arg, 0, 1e6, &s->save_every);
+    default: return ARGP_ERR_UNKNOWN;
+    }
 }
 
 static const struct argp argp = {
+    .options = options,
     .parser = parse,
     .doc = "Trains a model and its guide. MODEL is a name from `rws list`, or the path of a shared object.",
     .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
@@ -195,8 +235,8 @@ static const struct argp argp = {
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    session s = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s.options, err));
+    session s = {.save_every = SAVE_LEAST};
+    RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {
         const bool over = rws_trainer_iteration(s.trainer) >= rws_trainer_config(s.trainer)->iterations;

@@ -16,7 +16,8 @@ typedef struct {
     float      mult; /* on theta, before the softmax */
     rws_param *theta;
     rws_layer *mlp;
-    double    *truth;      /* C */
+    double    *truth;      /* C: the true mixture */
+    double    *log_truth;  /* C */
     float     *cumulative; /* C */
     float     *means;      /* C */
 } gmm;
@@ -40,6 +41,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->C = rws_setup_int(s, "components");
     m->mult = (float)rws_setup_number(s, "theta_mult");
     m->truth = rws_setup_alloc(s, (size_t)m->C * sizeof *m->truth);
+    m->log_truth = rws_setup_alloc(s, (size_t)m->C * sizeof *m->log_truth);
     m->cumulative = rws_setup_alloc(s, (size_t)m->C * sizeof *m->cumulative);
     m->means = rws_setup_alloc(s, (size_t)m->C * sizeof *m->means);
 
@@ -47,6 +49,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     for (int c = 0; c < m->C; c++) total += c + 5;
     for (int c = 0; c < m->C; c++) {
         m->truth[c] = (c + 5) / total;
+        m->log_truth[c] = log(m->truth[c]);
         m->cumulative[c] = (float)m->truth[c] + (c ? m->cumulative[c - 1] : 0);
         m->means[c] = (float)(SPACING * c);
     }
@@ -175,9 +178,8 @@ static rws_status q_error(rws_eval *e, const void *state, double *value, rws_err
     const gmm   *m = state;
     const int    n = rws_eval_size(e);
     const float *x = rws_eval_field(e, "x");
-    double       log_pi[1000], posterior[1000], total = 0;
+    double       posterior[1000], total = 0;
     float        log_q[64 * 1000];
-    for (int c = 0; c < m->C; c++) log_pi[c] = log(m->truth[c]);
     for (int first = 0; first < n; first += 64) {
         const int        part = n - first < 64 ? n - first : 64;
         const float     *fields[] = {x + first};
@@ -185,7 +187,7 @@ static rws_status q_error(rws_eval *e, const void *state, double *value, rws_err
         if (status != RWS_OK) return status;
         for (int i = 0; i < part; i++) {
             double squares = 0;
-            log_evidence(m, log_pi, (double)x[first + i], posterior);
+            log_evidence(m, m->log_truth, (double)x[first + i], posterior);
             for (int c = 0; c < m->C; c++) squares += pow(exp((double)log_q[i * m->C + c]) - posterior[c], 2);
             total += sqrt(squares);
         }
@@ -213,12 +215,76 @@ static const rws_metric metrics[] = {
     {0},
 };
 
+/* ---- what the Hinton diagrams show: p(z) and q(z|x) at the ends and in the middle, beside the truth */
+
+static rws_status show_p(rws_eval *e, const void *state, rws_error *err)
+{
+    (void)err;
+    const gmm *m = state;
+    double     log_pi[1000];
+    model_log_pi(m, log_pi);
+    for (int c = 0; c < m->C; c++) rws_eval_show(e, NULL, exp(log_pi[c]));
+    return RWS_OK;
+}
+
+static rws_status show_true_p(rws_eval *e, const void *state, rws_error *err)
+{
+    (void)err;
+    const gmm *m = state;
+    for (int c = 0; c < m->C; c++) rws_eval_show(e, NULL, m->truth[c]);
+    return RWS_OK;
+}
+
+static rws_status show_q(rws_eval *e, const gmm *m, float x, rws_error *err)
+{
+    float            log_q[1000];
+    const float     *fields[] = {&x};
+    const rws_status status = rws_eval_compute(e, log_guide, 1, fields, log_q, err);
+    for (int c = 0; c < m->C && status == RWS_OK; c++) rws_eval_show(e, NULL, exp((double)log_q[c]));
+    return status;
+}
+
+static rws_status show_true_q(rws_eval *e, const gmm *m, double x)
+{
+    double posterior[1000];
+    log_evidence(m, m->log_truth, x, posterior);
+    for (int c = 0; c < m->C; c++) rws_eval_show(e, NULL, posterior[c]);
+    return RWS_OK;
+}
+
+#define SHOW_Q_AT(place)                                                                  \
+    static rws_status show_q_##place(rws_eval *e, const void *state, rws_error *err)      \
+    {                                                                                     \
+        return show_q(e, state, place, err);                                              \
+    }                                                                                     \
+    static rws_status show_true_q_##place(rws_eval *e, const void *state, rws_error *err) \
+    {                                                                                     \
+        (void)err;                                                                        \
+        return show_true_q(e, state, place);                                              \
+    }
+SHOW_Q_AT(0)
+SHOW_Q_AT(95)
+SHOW_Q_AT(190)
+
+static const rws_snapshot snapshots[] = {
+    {"p", "p(z)", show_p},
+    {"q_0", "q(z|x = 0)", show_q_0},
+    {"q_95", "q(z|x = 95)", show_q_95},
+    {"q_190", "q(z|x = 190)", show_q_190},
+    {"true_p", "the true p(z)", show_true_p},
+    {"true_q_0", "the true posterior at x = 0", show_true_q_0},
+    {"true_q_95", "the true posterior at x = 95", show_true_q_95},
+    {"true_q_190", "the true posterior at x = 190", show_true_q_190},
+    {0},
+};
+
 const rws_model rws_model_gmm = {
     .abi = RWS_ABI,
     .name = "gmm",
     .help = "Gaussian mixture: 20 components, only their weights are learned",
     .settings = settings,
     .metrics = metrics,
+    .snapshots = snapshots,
     .defaults = {.batch = 100,
                  .particles = 20,
                  .iterations = 100000,

@@ -2,42 +2,61 @@
 
 #include "base/error.h"
 #include "run/config.h"
-#include "run/quote.h"
+#include "base/quote.h"
+#include "data/file.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
+
+/* An evaluation that waits to be flushed. */
+typedef struct {
+    rws_measures  measures;
+    double        seconds;
+    rws_snapshots shown;
+} pending;
 
 struct rws_folder {
     char           *path; /* as typed, without slashes at the end */
     char           *name; /* of the run in the store */
     char           *config_path, *checkpoint_path, *store_path;
+    bool            shared; /* the store is the sweep's */
+    int             lock;   /* -1: none */
     rws_config_json config;
     char            started[32];
+    const char     *metrics[RWS_METRICS]; /* names; the trainer's */
+    pending        *kept;
+    int             n_kept, kept_capacity;
 };
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
 
+static void forget_kept(rws_folder *f)
+{
+    for (int i = 0; i < f->n_kept; i++) rws_snapshots_release(&f->kept[i].shown);
+    f->n_kept = 0;
+}
+
 void rws_folder_close(rws_folder *f)
 {
     if (!f) return;
+    forget_kept(f);
+    free(f->kept);
+    if (f->lock >= 0) close(f->lock);
     char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->store_path};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     rws_config_release(&f->config);
     free(f);
-}
-
-static char *join(const char *folder, const char *name)
-{
-    char *path;
-    return asprintf(&path, "%s%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/", name) < 0 ? NULL : path;
 }
 
 /* The paths of a folder that need not exist yet. NULL with a sentence. */
@@ -46,11 +65,12 @@ static rws_folder *folder_new(const char *path, rws_error *err)
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
     rws_folder *f = calloc(1, sizeof *f);
+    if (f) f->lock = -1;
     if (f) f->path = strndup(path, length);
     if (f && f->path) {
-        f->config_path = join(f->path, "config.json");
-        f->checkpoint_path = join(f->path, "checkpoint.safetensors");
-        f->store_path = join(f->path, "metrics.sqlite");
+        f->config_path = rws_file_join(f->path, "config.json");
+        f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
+        f->store_path = rws_file_join(f->path, "metrics.sqlite");
     }
     if (!f || !f->config_path || !f->checkpoint_path || !f->store_path) {
         rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
@@ -63,6 +83,27 @@ static rws_folder *folder_new(const char *path, rws_error *err)
     return f;
 }
 
+static bool exists(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) == 0;
+}
+
+/* Where a sweep keeps its store: the folder above has one and is not itself a run's. False without memory. */
+static bool find_store(rws_folder *f, const char *above)
+{
+    char *store = rws_file_join(above, "metrics.sqlite"), *config = rws_file_join(above, "config.json");
+    f->shared = store && config && exists(store) && !exists(config);
+    if (f->shared) {
+        free(f->store_path);
+        f->store_path = strdup(store);
+    }
+    const bool done = store && config && f->store_path;
+    free(store);
+    free(config);
+    return done;
+}
+
 /* The run is called like its folder, however that was typed: "." and a link to it are the same run. */
 static rws_status name_run(rws_folder *f, rws_error *err)
 {
@@ -70,50 +111,48 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     if (!real) {
         return rws_fail(err, RWS_BAD_INPUT, "There is no run in \"%s\": %s.", rws_quote(f->path).text, strerror(errno));
     }
-    const char *slash = strrchr(real, '/');
+    char *slash = strrchr(real, '/');
     f->name = strdup(slash && slash[1] ? slash + 1 : real);
+    if (slash) slash[slash == real] = '\0'; /* what is above the root is the root */
+    const bool done = f->name && find_store(f, real);
     free(real);
-    if (!f->name) {
+    if (!done) {
         return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(f->path).text);
     }
     return RWS_OK;
 }
 
-static bool exists(const char *path)
+rws_status rws_folder_lock(rws_folder *f, rws_error *err)
 {
-    struct stat about;
-    return lstat(path, &about) == 0;
+    if (f->lock >= 0) return RWS_OK;
+    const int fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        close(fd);
+        return rws_fail(err, RWS_BAD_INPUT, "The run in \"%s\" is being trained by another process.",
+                        rws_quote(f->path).text);
+    }
+    f->lock = fd;
+    return RWS_OK;
 }
 
-static bool is_folder(const char *path)
+bool rws_folder_is_busy(const char *path)
 {
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    const int  fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    if (fd >= 0) close(fd);
+    return busy;
 }
 
-/* The folder and its parents. */
-static rws_status make_folder(const char *path, rws_error *err)
+/* A run that goes by this name already, and what it measured, must not be mixed up with the new one. */
+static rws_status check_store(const rws_folder *f, rws_error *err)
 {
-    char *part = strdup(path), *slash = part;
-    if (!part) return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
-    rws_status status = RWS_OK;
-    do {
-        slash = strchr(slash + (*slash != '\0'), '/'); /* the next one, but not that of the root */
-        if (slash) *slash = '\0';
-        if (mkdir(part, 0777) != 0) {
-            const int why = errno;
-            if (why == EEXIST && !is_folder(part)) {
-                status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a file, so it cannot be the folder of a run.",
-                                  rws_quote(part).text);
-            } else if (!is_folder(part)) {
-                status = rws_fail(err, RWS_BAD_INPUT, "Cannot make the folder \"%s\": %s.", rws_quote(part).text,
-                                  strerror(why));
-            }
-        }
-        if (slash) *slash = '/';
-    } while (slash && status == RWS_OK);
-    free(part);
-    return status;
+    rws_store_progress progress = {.known = !f->shared && exists(f->store_path)};
+    if (f->shared) RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    if (!progress.known) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" holds the measures of another run called \"%.60s\": choose another --out, or move them "
+                    "away.",
+                    rws_quote(f->store_path).text, rws_quote(f->name).text);
 }
 
 static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
@@ -123,18 +162,14 @@ static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
                         "\"%s\" holds a run already: add --resume to go on with it, or choose another --out.",
                         rws_quote(f->path).text);
     }
-    if (exists(f->store_path)) {
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" holds the measures of another run (metrics.sqlite): choose another --out, or move "
-                        "them away.",
-                        rws_quote(f->path).text);
-    }
     int              n;
     const rws_given *settings = rws_trainer_settings(t, &n);
     f->config.document = rws_config_describe(rws_trainer_config(t), settings, n, err);
     if (!f->config.document) return RWS_BAD_INPUT;
-    RWS_TRY(make_folder(f->path, err));
+    RWS_TRY(rws_file_make_folder(f->path, err));
     RWS_TRY(name_run(f, err));
+    RWS_TRY(rws_folder_lock(f, err));
+    RWS_TRY(check_store(f, err));
     return rws_config_write(f->config_path, f->config.document, err);
 }
 
@@ -245,6 +280,7 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
 rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
 {
     RWS_CHECK(isfinite(seconds) && seconds >= 0);
+    RWS_TRY(rws_folder_flush(f, err));
     const rws_trainer_state s = rws_trainer_state_of(t);
     inventory               all;
     if (!take_inventory(&s, &seconds, &all)) {
@@ -368,17 +404,54 @@ rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_e
 
 /* ---- the measures ----------------------------------------------------------------------------------------------- */
 
-rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, double seconds, rws_error *err)
+void rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
+                       double seconds)
 {
     RWS_CHECK(m->n >= 0 && m->n <= RWS_METRICS && m->n == rws_trainer_n_metrics(t));
-    const char *names[RWS_METRICS];
-    for (int i = 0; i < m->n; i++) names[i] = rws_trainer_metric_name(t, i);
-    char *config = json_dumps(f->config.document, JSON_COMPACT);
-    if (!config) {
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.", rws_quote(f->store_path).text);
+    for (int i = 0; i < m->n; i++) f->metrics[i] = rws_trainer_metric_name(t, i);
+    if (f->n_kept == f->kept_capacity) {
+        f->kept_capacity = 2 * f->kept_capacity + 16;
+        f->kept = realloc(f->kept, (size_t)f->kept_capacity * sizeof *f->kept);
+        RWS_CHECK(f->kept && "memory for an evaluation");
     }
-    const rws_store_run run = {.name = f->name, .config = config, .version = RWS_VERSION, .started = f->started};
-    const rws_status    status = rws_store_add(f->store_path, &run, m->iteration, seconds, m->n, names, m->value, err);
+    pending *p = &f->kept[f->n_kept++];
+    *p = (pending){.measures = *m, .seconds = seconds};
+    for (int i = 0; shown && i < shown->n; i++) rws_snapshots_add(&p->shown, &shown->list[i]);
+}
+
+rws_status rws_folder_flush(rws_folder *f, rws_error *err)
+{
+    if (f->n_kept == 0) return RWS_OK;
+    char            *config = json_dumps(f->config.document, JSON_COMPACT);
+    rws_store_entry *entries = calloc((size_t)f->n_kept, sizeof *entries);
+    rws_status       status = RWS_BAD_INPUT;
+    if (!config || !entries) {
+        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", rws_quote(f->store_path).text);
+    } else {
+        for (int i = 0; i < f->n_kept; i++) {
+            const pending *p = &f->kept[i];
+            entries[i] = (rws_store_entry){p->measures.iteration, p->seconds, p->measures.n, f->metrics,
+                                           p->measures.value,     p->shown.n, p->shown.list};
+        }
+        const rws_store_run run = {f->name, config, RWS_VERSION, f->started};
+        status = rws_store_add(f->store_path, &run, entries, f->n_kept, err);
+    }
+    free(entries);
     free(config);
+    if (status == RWS_OK) forget_kept(f);
     return status;
+}
+
+rws_status rws_folder_fail(rws_folder *f, uint64_t iteration, const char *sentence, rws_error *err)
+{
+    RWS_TRY(rws_folder_flush(f, err));
+    return rws_store_fail(f->store_path, f->name, iteration, sentence, err);
+}
+
+rws_status rws_folder_add(rws_folder *f, uint64_t iteration, double seconds, int n, const char *const *names,
+                          const double *values, rws_error *err)
+{
+    const rws_store_entry entry = {
+        .iteration = iteration, .seconds = seconds, .n = n, .names = names, .values = values};
+    return rws_store_add_metrics(f->store_path, f->name, &entry, err);
 }

@@ -1,7 +1,8 @@
 #include "run/config.h"
 
 #include "base/error.h"
-#include "run/quote.h"
+#include "base/quote.h"
+#include "data/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +34,7 @@ static const struct {
     {"batch", COUNT, offsetof(rws_config, batch)},
     {"shards", COUNT, offsetof(rws_config, shards)},
     {"n_test", COUNT, offsetof(rws_config, n_test)},
+    {"eval_particles", COUNT, offsetof(rws_config, eval_particles)},
     {"iterations", BIG_COUNT, offsetof(rws_config, iterations)},
     {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every)},
     {"seed", BIG_COUNT, offsetof(rws_config, seed)},
@@ -136,65 +138,12 @@ failed:
     return NULL;
 }
 
-/* All of it, through signals and partial writes; false with errno. */
-static bool write_all(int fd, const char *text, size_t size)
-{
-    while (size > 0) {
-        const ssize_t written = TEMP_FAILURE_RETRY(write(fd, text, size));
-        if (written < 0) return false;
-        text += written;
-        size -= (size_t)written;
-    }
-    return true;
-}
-
-/* Brings the folder that holds path to disk, and with it the name; false with errno. */
-static bool sync_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char       *folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    if (!folder) return false;
-    const int fd = TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    /* Some file systems have no fsync for folders, and say so with EINVAL. */
-    const bool synced = fd >= 0 && (TEMP_FAILURE_RETRY(fsync(fd)) == 0 || errno == EINVAL);
-    const int  why = errno;
-    if (fd >= 0) close(fd);
-    free(folder);
-    errno = why;
-    return synced;
-}
-
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
 {
-    char *text = json_dumps(document, JSON_INDENT(4)), *temporary;
-    if (asprintf(&temporary, "%s.tmp", path) < 0) temporary = NULL;
-    rws_status status = RWS_BAD_INPUT;
-    if (!text || !temporary) {
-        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
-        goto done;
-    }
-    const int fd = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (fd < 0) {
-        rws_fail(err, status, "Cannot write \"%s\": %s.", rws_quote(temporary).text, strerror(errno));
-        goto done;
-    }
-    bool written = write_all(fd, text, strlen(text)) && write_all(fd, "\n", 1) && TEMP_FAILURE_RETRY(fsync(fd)) == 0;
-    const int why = errno;
-    /* A close may report what the writes did not, but an interrupted one is done. */
-    if (close(fd) != 0 && errno != EINTR) written = false;
-    else if (!written) errno = why;
-    if (!written || rename(temporary, path) != 0) {
-        rws_fail(err, status, "Cannot write \"%s\": %s.", rws_quote(path).text, strerror(errno));
-        unlink(temporary);
-    } else if (!sync_folder(path)) {
-        rws_fail(err, status,
-                 "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to disk (%s).",
-                 rws_quote(path).text, strerror(errno));
-    } else {
-        status = RWS_OK;
-    }
-done:
-    free(temporary);
+    char *text = json_dumps(document, JSON_INDENT(4));
+    if (!text) return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
+    const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
+    const rws_status status = rws_file_write(path, parts, 2, err);
     free(text);
     return status;
 }

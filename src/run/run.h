@@ -17,6 +17,7 @@ typedef struct {
     const char *model; /* as typed: a name, or the path of a shared object */
     const char *method;
     int         particles, batch, shards, n_test; /* 0: the model's own default */
+    int         eval_particles;                   /* 0: as many as in training */
     uint64_t    iterations, eval_every;           /* 0: likewise */
     uint64_t    seed;
     int         threads;
@@ -34,6 +35,7 @@ typedef struct {
     uint64_t iteration;
     int      n;
     double   value[RWS_METRICS];
+    double   log_evidence_error; /* standard error of that metric; NaN if the model knows log p(x) itself */
 } rws_measures;
 
 typedef struct rws_trainer rws_trainer;
@@ -62,6 +64,33 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err) __attribute__((warn_
 rws_status  rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err) __attribute__((warn_unused_result));
 int         rws_trainer_n_metrics(const rws_trainer *t);
 const char *rws_trainer_metric_name(const rws_trainer *t, int i);
+
+/* A number of a snapshot, as the model showed it. */
+typedef struct {
+    const char *snapshot; /* its name; the model's */
+    int         place;    /* 0 … in the snapshot */
+    char       *label;    /* NULL if it has none */
+    double      value;
+} rws_shown;
+
+/* A growing list of them; a zeroed one is valid and empty. */
+typedef struct {
+    rws_shown *list;
+    int        n, capacity;
+} rws_snapshots;
+
+void rws_snapshots_add(rws_snapshots *s, const rws_shown *shown); /* with a copy of the label */
+void rws_snapshots_release(rws_snapshots *s);
+
+/* Whether the present iteration, of which metrics are measured, is one that the model's snapshots are taken of: the
+ * first, the first past the middle, the last. Always false for a model without snapshots. */
+bool rws_trainer_snapshots_due(const rws_trainer *t);
+
+/* Measures the model's snapshots at the present parameters; changes nothing. The caller releases *out, which need not
+ * be empty, also after a failure. */
+rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *err)
+    __attribute__((warn_unused_result));
+void rws_snapshots_release(rws_snapshots *s);
 
 /* The gradient that one iteration would step by, at the present parameters, which do not change: flat, ascent. */
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, rws_error *err)

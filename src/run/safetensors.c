@@ -1,6 +1,8 @@
 #include "run/safetensors.h"
 
 #include "base/error.h"
+#include "data/file.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,27 +55,6 @@ static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_e
     }
     *n_elements = n;
     return !__builtin_mul_overflow(n, rws_dtype_size(dtype), n_bytes);
-}
-
-/* Text from a file or a path for a sentence: control characters become '?', and of what does not fit the end is kept,
- * which is the telling part of a path. */
-typedef struct {
-    char text[161];
-} printable;
-
-static printable clean(const char *raw)
-{
-    printable    out;
-    const size_t length = strlen(raw), room = sizeof out.text - 1;
-    const char  *from = length > room ? raw + length - room : raw;
-    size_t       i = 0;
-    for (; from[i]; i++) {
-        const unsigned char c = (unsigned char)from[i];
-        out.text[i] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
-    }
-    out.text[i] = '\0';
-    if (length > room) memcpy(out.text, "...", 3);
-    return out;
 }
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
@@ -136,15 +117,15 @@ static char *describe(const char *path, const rws_tensor_out *tensors, size_t n,
         const rws_tensor_out *t = &tensors[places[i].which];
         const size_t          end = begin + places[i].n_bytes;
         if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name)) {
-            rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.", clean(path).text,
-                     clean(t->name).text);
+            rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.", rws_quote(path).text,
+                     rws_quote(t->name).text);
             goto done;
         }
         if (json_object_set_new(header, t->name, describe_tensor(t, begin, end)) != 0) {
             rws_fail(err, RWS_BAD_INPUT,
                      "Cannot write \"%s\": the tensor \"%s\" cannot be described: its name is not UTF-8, "
                      "or no memory is left.",
-                     clean(path).text, clean(t->name).text);
+                     rws_quote(path).text, rws_quote(t->name).text);
             goto done;
         }
         begin = end;
@@ -154,7 +135,7 @@ static char *describe(const char *path, const rws_tensor_out *tensors, size_t n,
     *length = (LENGTH_BYTES + bare + 7) / 8 * 8 - LENGTH_BYTES;
     if (*length > HEADER_MAX) {
         rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
-                 clean(path).text, *length, HEADER_MAX);
+                 rws_quote(path).text, *length, HEADER_MAX);
         goto done;
     }
     text = bare > 0 ? malloc(*length) : NULL;
@@ -169,49 +150,19 @@ done:
     json_decref(header);
     return text;
 no_memory:
-    rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left for its header.", clean(path).text);
+    rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left for its header.", rws_quote(path).text);
     goto done;
-}
-
-/* A run is told to stop by signals and writes its checkpoint then, so every call below goes on after EINTR. */
-
-/* All of it, through partial writes; false with errno. */
-static int write_all(int fd, const void *data, size_t n_bytes)
-{
-    const char *at = data;
-    while (n_bytes > 0) {
-        const ssize_t written = write(fd, at, n_bytes);
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) return 0;
-        at += written;
-        n_bytes -= (size_t)written;
-    }
-    return 1;
-}
-
-/* The folder that holds path, opened for fsync; -1 with errno. */
-static int open_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char       *folder = !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    if (!folder) return -1;
-    const int fd = TEMP_FAILURE_RETRY(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const int why = errno;
-    free(folder);
-    errno = why;
-    return fd;
 }
 
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err)
 {
     rws_status status = RWS_BAD_INPUT;
-    int        folder = -1, file = -1;
-    char      *temporary = NULL, *header = NULL;
+    char      *header = NULL;
     placement *places = malloc((n ? n : 1) * sizeof *places);
-    if (!places || asprintf(&temporary, "%s.tmp", path) < 0) {
-        temporary = NULL;
-        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", clean(path).text);
+    rws_piece *parts = malloc((n + 2) * sizeof *parts);
+    if (!places || !parts) {
+        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
         goto done;
     }
     place(tensors, n, places);
@@ -219,48 +170,14 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
     header = describe(path, tensors, n, places, metadata, &header_length, err);
     if (!header) goto done;
 
-    folder = open_folder(path);
-    if (folder < 0) {
-        rws_fail(err, status, "Cannot write \"%s\": its folder cannot be opened (%s).", clean(path).text,
-                 strerror(errno));
-        goto done;
-    }
-    file = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (file < 0) {
-        rws_fail(err, status, "Cannot write \"%s\": %s.", clean(temporary).text, strerror(errno));
-        goto done;
-    }
-    const uint64_t announced = header_length;
-    int            written = write_all(file, &announced, LENGTH_BYTES) && write_all(file, header, header_length);
-    for (size_t i = 0; i < n && written; i++) {
-        written = write_all(file, tensors[places[i].which].data, places[i].n_bytes);
-    }
-    /* The data must be on disk before the name points at it. A close may report what the writes did not, but an
-     * interrupted one is done. */
-    written = written && TEMP_FAILURE_RETRY(fsync(file)) == 0;
-    if (written) {
-        written = close(file) == 0 || errno == EINTR;
-        file = -1;
-    }
-    if (!written || rename(temporary, path) != 0) {
-        rws_fail(err, status, "Cannot write \"%s\": %s.", clean(path).text, strerror(errno));
-        unlink(temporary);
-        goto done;
-    }
-    /* Some file systems have no fsync for folders, and say so with EINVAL. */
-    if (TEMP_FAILURE_RETRY(fsync(folder)) != 0 && errno != EINVAL) {
-        rws_fail(err, status,
-                 "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to "
-                 "disk (%s).",
-                 clean(path).text, strerror(errno));
-        goto done;
-    }
-    status = RWS_OK;
+    uint64_t announced = header_length;
+    parts[0] = (rws_piece){&announced, LENGTH_BYTES};
+    parts[1] = (rws_piece){header, header_length};
+    for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
+    status = rws_file_write(path, parts, (int)n + 2, err);
 done:
-    if (file >= 0) close(file);
-    if (folder >= 0) close(folder);
     free(header);
-    free(temporary);
+    free(parts);
     free(places);
     return status;
 }
@@ -300,7 +217,7 @@ static rws_status read_entry(const char *file, const char *name, const json_t *e
                              rws_error *err)
 {
 #define REFUSE(...) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" " __VA_ARGS__)
-    const printable f = clean(file), t = clean(name);
+    const rws_quoted f = rws_quote(file), t = rws_quote(name);
     s->view.name = name;
     if (!json_is_object(entry)) REFUSE("is not described by an object.", f.text, t.text);
 
@@ -309,7 +226,7 @@ static rws_status read_entry(const char *file, const char *name, const json_t *e
     int d = 0;
     while (d < RWS_DTYPE_COUNT && strcmp(dtype, dtypes[d].name) != 0) d++;
     if (d == RWS_DTYPE_COUNT) {
-        REFUSE("has the dtype \"%.20s\", which is unknown here.", f.text, t.text, clean(dtype).text);
+        REFUSE("has the dtype \"%.20s\", which is unknown here.", f.text, t.text, rws_quote(dtype).text);
     }
     s->view.dtype = (rws_dtype)d;
 
@@ -350,8 +267,8 @@ static int compare_places(const void *a_, const void *b_)
 
 static rws_status read_header(rws_safetensors *st, const char *bytes, size_t size, rws_error *err)
 {
-    const printable f = clean(st->file);
-    uint64_t        length;
+    const rws_quoted f = rws_quote(st->file);
+    uint64_t         length;
     if (size < LENGTH_BYTES) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is too short for a safetensors file: it has %zu bytes.", f.text,
                         size);
@@ -372,12 +289,12 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
     st->header = json_loadb(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err);
     if (!st->header && json_error_code(&json_err) == json_error_duplicate_key) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
-                        clean(json_err.text).text);
+                        rws_quote(json_err.text).text);
     }
     if (!json_is_object(st->header)) {
         const char *why = st->header ? "it is an array" : json_err.text[0] ? json_err.text : "no memory is left for it";
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",
-                        f.text, clean(why).text);
+                        f.text, rws_quote(why).text);
     }
 
     json_t *metadata = json_object_get(st->header, METADATA_KEY);
@@ -387,7 +304,7 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
     for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
         if (!json_is_string(json_object_iter_value(at))) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has metadata under \"%s\" that is not a string.", f.text,
-                            clean(json_object_iter_key(at)).text);
+                            rws_quote(json_object_iter_key(at)).text);
         }
     }
 
@@ -413,7 +330,7 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
             return rws_fail(err, RWS_BAD_INPUT,
                             "\"%s\": the tensor \"%s\" begins at byte %zu of the data, which %s at "
                             "byte %zu.",
-                            f.text, clean(s->view.name).text, s->begin,
+                            f.text, rws_quote(s->view.name).text, s->begin,
                             s->begin < at ? "overlaps the one that ends" : "leaves a hole after the one that ends", at);
         }
         at = s->end;
@@ -431,7 +348,7 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
         s->view.data = s->copy = malloc(n_bytes + 1);
         if (!s->copy) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": no memory is left for the tensor \"%s\".", f.text,
-                            clean(s->view.name).text);
+                            rws_quote(s->view.name).text);
         }
         memcpy(s->copy, data + s->begin, n_bytes);
     }
@@ -443,7 +360,7 @@ rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char
     rws_safetensors *st = calloc(1, sizeof *st);
     if (st) st->file = strdup(name);
     if (!st || !st->file) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", clean(name).text);
+        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(name).text);
     } else if (read_header(st, data, size, err) == RWS_OK) {
         return st;
     }
@@ -458,16 +375,16 @@ rws_safetensors *rws_safetensors_open(const char *path, rws_error *err)
     /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
     const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0 || fstat(fd, &about) != 0) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", clean(path).text, strerror(errno));
+        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
     } else if (!S_ISREG(about.st_mode)) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", clean(path).text);
+        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", rws_quote(path).text);
     } else if (about.st_size == 0) {
         st = rws_safetensors_parse("", 0, path, err); /* mmap takes no length of 0; the parser has the sentence */
     } else {
         const size_t size = (size_t)about.st_size;
         void        *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED) {
-            rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", clean(path).text, strerror(errno));
+            rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
         } else if (!(st = rws_safetensors_parse(map, size, path, err))) {
             munmap(map, size);
         } else {
@@ -532,13 +449,14 @@ rws_status rws_safetensors_expect(const rws_safetensors *st, const char *name, r
     RWS_CHECK(n_dims >= 0 && n_dims <= RWS_TENSOR_MAX_DIMS);
     const rws_tensor_in *t = rws_safetensors_find(st, name);
     if (!t) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no tensor \"%s\".", clean(st->file).text, clean(name).text);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no tensor \"%s\".", rws_quote(st->file).text,
+                        rws_quote(name).text);
     }
     int fits = t->dtype == dtype && t->n_dims == n_dims;
     for (int d = 0; d < n_dims && fits; d++) fits = t->shape[d] == shape[d];
     if (!fits) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" is %s %s, but %s %s is needed.",
-                        clean(st->file).text, clean(name).text, rws_dtype_name(t->dtype),
+                        rws_quote(st->file).text, rws_quote(name).text, rws_dtype_name(t->dtype),
                         print_shape(t->n_dims, t->shape).text, rws_dtype_name(dtype), print_shape(n_dims, shape).text);
     }
     *out = t;

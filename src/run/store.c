@@ -1,19 +1,27 @@
 #include "run/store.h"
 
 #include "base/error.h"
-#include "run/quote.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <math.h>
-#include <sqlite3.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define TEXT_OF(x) #x
+#define DIGITS(x) TEXT_OF(x)
 
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS metrics(run TEXT, iteration INTEGER, seconds REAL, name TEXT, value REAL,"
     "    PRIMARY KEY(run, iteration, name)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS runs(run TEXT PRIMARY KEY, config TEXT, host TEXT, version TEXT, started TEXT,"
-    "    iteration INTEGER, seconds REAL);";
+    "    iteration INTEGER, seconds REAL);"
+    "CREATE TABLE IF NOT EXISTS snapshots(run TEXT, iteration INTEGER, name TEXT, place INTEGER, label TEXT, value "
+    "REAL,"
+    "    PRIMARY KEY(run, iteration, name, place)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
+    "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
 
 static int patience = 10000; /* milliseconds */
 
@@ -22,43 +30,62 @@ void rws_store_patience(int milliseconds)
     patience = milliseconds;
 }
 
+int rws_store_wait(sqlite3 *db)
+{
+    return sqlite3_busy_timeout(db, patience);
+}
+
+int rws_store_check_format(sqlite3 *db, int *format)
+{
+    sqlite3_stmt *s;
+    int           code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL);
+    if (code) return code;
+    *format = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : 0;
+    code = sqlite3_finalize(s);
+    return code ? code : *format > RWS_STORE_FORMAT ? SQLITE_SCHEMA : SQLITE_OK;
+}
+
+rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
+{
+    const rws_quoted file = rws_quote(path);
+    switch (code & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": another program has kept it locked for %g seconds.",
+                        what, file.text, patience / 1000.0);
+    case SQLITE_READONLY:
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the file or its folder is read-only.", what, file.text);
+    case SQLITE_FULL: return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the disk is full.", what, file.text);
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT: return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not an SQLite file, or is damaged.", file.text);
+    case SQLITE_SCHEMA:
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" was written by a newer version of rws than this one.", file.text);
+    default:
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": %s.", what, file.text,
+                        db ? rws_quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));
+    }
+}
+
 /* Below, an int is an SQLite result code, and each step is taken only if all before it went well. */
 
 /* Opens the store and begins to write. IMMEDIATE: who waits for a lock does so here, before having read anything that
  * may be outdated when the wait is over. *db may be set on failure too. */
 static int begin(const char *path, sqlite3 **db)
 {
+    int format = 0;
     int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    if (!code) code = sqlite3_busy_timeout(*db, patience);
+    if (!code) code = rws_store_wait(*db);
     if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE;", NULL, NULL, NULL);
-    if (!code) code = sqlite3_exec(*db, schema, NULL, NULL, NULL);
+    if (!code) code = rws_store_check_format(*db, &format);
+    if (!code && format < RWS_STORE_FORMAT) code = sqlite3_exec(*db, schema, NULL, NULL, NULL);
     return code;
 }
 
 /* Commits if code is SQLITE_OK; otherwise closing the connection rolls back, and the code becomes a sentence. */
 static rws_status end(sqlite3 *db, const char *path, int code, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
-    rws_status       status = RWS_OK;
     if (!code) code = sqlite3_exec(db, "COMMIT;", NULL, NULL, NULL);
-    switch (code & 0xff) {
-    case SQLITE_OK: break;
-    case SQLITE_BUSY:
-    case SQLITE_LOCKED:
-        status = rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": another program has kept it locked for %g seconds.",
-                          file.text, patience / 1000.0);
-        break;
-    case SQLITE_READONLY:
-        status = rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the file or its folder is read-only.", file.text);
-        break;
-    case SQLITE_NOTADB:
-    case SQLITE_CORRUPT:
-        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not an SQLite file, or is damaged.", file.text);
-        break;
-    default:
-        status = rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", file.text,
-                          db ? rws_quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));
-    }
+    const rws_status status = code ? rws_store_explain(db, path, "write", code, err) : RWS_OK;
     sqlite3_close(db);
     return status;
 }
@@ -74,6 +101,12 @@ static int step(sqlite3_stmt *s)
 static void bind_text(sqlite3_stmt *s, int at, const char *text)
 {
     sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
+}
+
+static void bind_number(sqlite3_stmt *s, int at, double value)
+{
+    if (isnan(value)) sqlite3_bind_null(s, at);
+    else sqlite3_bind_double(s, at, value);
 }
 
 static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, double seconds)
@@ -96,8 +129,7 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
     return code;
 }
 
-static int add_measures(sqlite3 *db, const char *run, uint64_t iteration, double seconds, int n,
-                        const char *const *names, const double *values)
+static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
 {
     sqlite3_stmt *s;
     int           code = sqlite3_prepare_v2(db,
@@ -106,54 +138,159 @@ static int add_measures(sqlite3 *db, const char *run, uint64_t iteration, double
                                             -1, &s, NULL);
     if (code) return code;
     bind_text(s, 1, run);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)iteration);
-    sqlite3_bind_double(s, 3, seconds);
-    for (int i = 0; i < n && !code; i++) {
-        bind_text(s, 4, names[i]);
-        if (isnan(values[i])) sqlite3_bind_null(s, 5);
-        else sqlite3_bind_double(s, 5, values[i]);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)e->iteration);
+    sqlite3_bind_double(s, 3, e->seconds);
+    for (int i = 0; i < e->n && !code; i++) {
+        bind_text(s, 4, e->names[i]);
+        bind_number(s, 5, e->values[i]);
         code = step(s);
     }
     sqlite3_finalize(s);
     return code;
 }
 
-rws_status rws_store_add(const char *path, const rws_store_run *run, uint64_t iteration, double seconds, int n,
-                         const char *const *names, const double *values, rws_error *err)
+static int add_shown(sqlite3 *db, const char *run, const rws_store_entry *e)
 {
-    RWS_CHECK(iteration <= INT64_MAX);
-    sqlite3 *db = NULL;
-    int      code = begin(path, &db);
-    if (!code) code = add_run(db, run, iteration, seconds);
-    if (!code) code = add_measures(db, run->name, iteration, seconds, n, names, values);
+    sqlite3_stmt *s;
+    int           code = sqlite3_prepare_v2(db,
+                                            "INSERT OR REPLACE INTO snapshots(run, iteration, name, place, label, value)"
+                                                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+                                            -1, &s, NULL);
+    if (code) return code;
+    bind_text(s, 1, run);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)e->iteration);
+    for (int i = 0; i < e->n_shown && !code; i++) {
+        bind_text(s, 3, e->shown[i].snapshot);
+        sqlite3_bind_int(s, 4, e->shown[i].place);
+        bind_text(s, 5, e->shown[i].label);
+        bind_number(s, 6, e->shown[i].value);
+        code = step(s);
+    }
+    sqlite3_finalize(s);
+    return code;
+}
+
+rws_status rws_store_make(const char *path, rws_error *err)
+{
+    sqlite3  *db = NULL;
+    const int code = begin(path, &db);
     return end(db, path, code, err);
 }
 
-/* Runs a statement on ?1: run, ?2: iteration and, where it occurs, ?3: seconds. */
-static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iteration, double seconds)
+rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
+                         rws_error *err)
+{
+    if (n == 0) return RWS_OK;
+    const rws_store_entry *last = &entries[n - 1];
+    RWS_CHECK(last->iteration <= INT64_MAX);
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = add_run(db, run, last->iteration, last->seconds);
+    for (int i = 0; i < n && !code; i++) {
+        code = add_metrics(db, run->name, &entries[i]);
+        if (!code) code = add_shown(db, run->name, &entries[i]);
+    }
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
+{
+    RWS_CHECK(entry->iteration <= INT64_MAX);
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = add_metrics(db, run, entry);
+    return end(db, path, code, err);
+}
+
+/* Runs a statement on ?1: run, ?2: iteration and, where they occur, ?3: seconds, ?4: text. */
+static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iteration, double seconds, const char *text)
 {
     sqlite3_stmt *s;
     int           code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (code) return code;
+    const int n = sqlite3_bind_parameter_count(s);
     bind_text(s, 1, run);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)iteration);
-    if (sqlite3_bind_parameter_count(s) > 2) sqlite3_bind_double(s, 3, seconds);
+    if (n > 1) sqlite3_bind_int64(s, 2, (sqlite3_int64)iteration);
+    if (n > 2) sqlite3_bind_double(s, 3, seconds);
+    if (n > 3) bind_text(s, 4, text);
     code = step(s);
     sqlite3_finalize(s);
     return code;
 }
 
-rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
+rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
 {
     RWS_CHECK(iteration <= INT64_MAX);
-    struct stat about;
-    if (lstat(path, &about) != 0 && errno == ENOENT) return RWS_OK;
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
-    if (!code) code = apply(db, "DELETE FROM metrics WHERE run = ?1 AND iteration > ?2", run, iteration, seconds);
-    if (!code) {
-        code = apply(db, "UPDATE runs SET iteration = ?2, seconds = ?3 WHERE run = ?1 AND iteration > ?2", run,
-                     iteration, seconds);
-    }
+    if (!code)
+        code = apply(db, "INSERT OR REPLACE INTO failures(run, iteration, sentence) VALUES(?1, ?2, ?4)", run, iteration,
+                     0, sentence);
     return end(db, path, code, err);
+}
+
+static bool is_missing(const char *path)
+{
+    struct stat about;
+    return lstat(path, &about) != 0 && errno == ENOENT;
+}
+
+rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM metrics WHERE run = ?1 AND iteration > ?2",
+        "DELETE FROM snapshots WHERE run = ?1 AND iteration > ?2",
+        "DELETE FROM failures WHERE run = ?1",
+        "UPDATE runs SET iteration = ?2, seconds = ?3 WHERE run = ?1 AND iteration > ?2",
+    };
+    RWS_CHECK(iteration <= INT64_MAX);
+    if (is_missing(path)) return RWS_OK;
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    for (int i = 0; i < 4 && !code; i++) code = apply(db, statements[i], run, iteration, seconds, NULL);
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM metrics WHERE run = ?1",
+        "DELETE FROM snapshots WHERE run = ?1",
+        "DELETE FROM failures WHERE run = ?1",
+        "DELETE FROM runs WHERE run = ?1",
+    };
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    for (int i = 0; i < 4 && !code; i++) code = apply(db, statements[i], run, 0, 0, NULL);
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+{
+    *out = (rws_store_progress){0};
+    if (is_missing(path)) return RWS_OK;
+    sqlite3      *db = NULL;
+    sqlite3_stmt *s = NULL;
+    int           format = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
+    if (!code) code = rws_store_wait(db);
+    if (!code) code = rws_store_check_format(db, &format);
+    if (!code && format > 0)
+        code = sqlite3_prepare_v2(db,
+                                  "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
+                                  " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
+                                  "        AND name GLOB 'final_*') FROM runs WHERE run = ?1",
+                                  -1, &s, NULL);
+    if (!code && s) {
+        bind_text(s, 1, run);
+        if (sqlite3_step(s) == SQLITE_ROW)
+            *out = (rws_store_progress){.known = true,
+                                        .iteration = (uint64_t)sqlite3_column_int64(s, 0),
+                                        .seconds = sqlite3_column_double(s, 1),
+                                        .failed = sqlite3_column_int(s, 2),
+                                        .measured = sqlite3_column_int(s, 3)};
+        code = sqlite3_finalize(s);
+    }
+    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    sqlite3_close(db);
+    return status;
 }

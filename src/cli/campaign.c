@@ -1,0 +1,458 @@
+#include "cli/campaign.h"
+
+#include "base/error.h"
+#include "cli/clock.h"
+#include "cli/jobs.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "cli/signals.h"
+#include "run/checkpoint.h"
+#include "data/file.h"
+#include "run/store.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_ARGUMENTS = 256 };
+
+#define ELSEWHERE 2.0 /* seconds until a run that another program has in hand is looked at again */
+
+typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
+
+typedef struct {
+    const rws_sweep_run *run;
+    int                  kind; /* the first run that differs in the seed only */
+    stage                stage;
+    bool                 found;      /* it was in this stage before we came */
+    uint64_t             iteration;  /* as far as is known */
+    uint64_t             began_at;   /* iteration, */
+    double               began;      /* and when */
+    bool                 refused;    /* once, by the files as they were then */
+    double               not_before; /* when it may be looked at: another program had it */
+    char                 last[1024]; /* line it printed */
+    char                *failure;
+} entry;
+
+/* How fast runs of a kind are. */
+typedef struct {
+    double seconds, iterations;
+    bool   watched; /* by us, evaluations and all; otherwise it is what the store says of training alone */
+} pace;
+
+typedef struct {
+    const rws_campaign_options *options;
+    char                       *store;
+    entry                      *entries;
+    int                         n, n_jobs;
+    rws_job                    *jobs;
+    int                        *doing; /* [n_jobs] entry */
+    pace                       *paces; /* [n] of a kind */
+    rws_progress                progress;
+    rws_campaign_result         result;
+} campaign;
+
+/* ---- what is known of a run */
+
+static bool is_done(const entry *e, const rws_store_progress *p)
+{
+    return p->known && !p->failed && p->iteration >= e->run->config.iterations &&
+           (p->measured || !e->run->final_particles);
+}
+
+static rws_status look_up(campaign *s, entry *e, rws_error *err)
+{
+    rws_store_progress p;
+    RWS_TRY(rws_store_ask(s->store, e->run->name, &p, err));
+    e->iteration = p.iteration;
+    if (is_done(e, &p)) e->stage = FINISHED;
+    else if (p.failed && !s->options->retry) e->stage = FAILED;
+    if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
+        s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
+    return RWS_OK;
+}
+
+static bool same_kind(const rws_config *a, const rws_config *b)
+{
+    bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->particles == b->particles &&
+                a->n_set == b->n_set;
+    for (int i = 0; same && i < a->n_set; i++) same = strcmp(a->set[i], b->set[i]) == 0;
+    return same;
+}
+
+static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
+{
+    RWS_TRY(rws_file_make_folder(s->options->folder, err));
+    s->store = rws_file_join(s->options->folder, "metrics.sqlite");
+    RWS_CHECK(s->store);
+    RWS_TRY(rws_store_make(s->store, err));
+    for (int i = 0; i < s->n; i++) {
+        entry *e = &s->entries[i];
+        e->run = &sweep->runs[i];
+        while (e->kind < i && !same_kind(&s->entries[e->kind].run->config, &e->run->config)) e->kind++;
+        RWS_TRY(look_up(s, e, err));
+        e->found = e->stage != WAITING;
+        s->result.found += e->stage == FINISHED;
+        if (e->stage != FAILED) continue;
+        s->result.failed++;
+        s->result.worst = RWS_BROKEN;
+        e->failure = strdup("Its numbers broke before; --retry would try again.");
+    }
+    return RWS_OK;
+}
+
+/* ---- how long it takes */
+
+/* Seconds per iteration of a kind; of all kinds that are known where this one is not. NaN if none is. */
+static double seconds_each(const campaign *s, int kind)
+{
+    if (s->paces[kind].iterations > 0) return s->paces[kind].seconds / s->paces[kind].iterations;
+    double total = 0;
+    int    n = 0;
+    for (int i = 0; i < s->n; i++)
+        if (s->paces[i].iterations > 0) total += s->paces[i].seconds / s->paces[i].iterations, n++;
+    return n ? total / n : NAN;
+}
+
+static void estimate(const campaign *s, double *share, double *left)
+{
+    double todo = 0, done = 0, longest = 0;
+    int    n_todo = 0;
+    for (int i = 0; i < s->n; i++) {
+        const entry *e = &s->entries[i];
+        const double each = seconds_each(s, e->kind), all = (double)e->run->config.iterations;
+        const double gone = e->stage == FINISHED || e->stage == FAILED ? all : fmin((double)e->iteration, all);
+        done += each * gone;
+        todo += each * (all - gone);
+        longest = fmax(longest, each * (all - gone));
+        n_todo += gone < all;
+    }
+    const int at_once = n_todo < s->n_jobs ? n_todo : s->n_jobs;
+    *share = done + todo > 0 ? done / (done + todo) : 0;
+    *left = at_once ? fmax(longest, todo / at_once) : 0;
+}
+
+static void show(campaign *s)
+{
+    double share, left;
+    char   note[128] = "";
+    size_t used = 0;
+    int    ended = 0;
+    for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
+    for (int i = 0; i < s->n_jobs && used < sizeof note; i++) {
+        if (!s->jobs[i].pid) continue;
+        const rws_config *c = &s->entries[s->doing[i]].run->config;
+        used += (size_t)snprintf(note + used, sizeof note - used, "%s%s k%d s%" PRIu64, used ? ", " : "", c->method,
+                                 c->particles, c->seed);
+    }
+    if (s->result.failed) rws_progress_note(&s->progress, "%d failed; %s", s->result.failed, note);
+    else rws_progress_note(&s->progress, "%s", note);
+    estimate(s, &share, &left);
+    rws_progress_show_share(&s->progress, (uint64_t)ended, share, left);
+}
+
+/* ---- starting */
+
+typedef struct {
+    char *list[MOST_ARGUMENTS];
+    int   n;
+} arguments;
+
+static void add(arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(arguments *a, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS && vasprintf(&a->list[a->n++], format, args) >= 0);
+    va_end(args);
+}
+
+static void add_training(arguments *a, const entry *e, const char *folder, bool resume)
+{
+    const rws_config *c = &e->run->config;
+    add(a, "train");
+    add(a, "%s", c->model);
+    add(a, "--out=%s/%s", folder, e->run->name);
+    if (resume) add(a, "--resume");
+    add(a, "--json");
+    add(a, "--threads=1");
+    add(a, "--method=%s", c->method);
+    add(a, "--particles=%d", c->particles);
+    add(a, "--seed=%" PRIu64, c->seed);
+    add(a, "--iterations=%" PRIu64, c->iterations);
+    if (c->eval_every) add(a, "--eval-every=%" PRIu64, c->eval_every);
+    if (c->batch) add(a, "--batch=%d", c->batch);
+    if (c->n_test) add(a, "--eval-data=%d", c->n_test);
+    if (c->eval_particles) add(a, "--eval-particles=%d", c->eval_particles);
+    if (c->shards) add(a, "--shards=%d", c->shards);
+    if (c->optimiser) add(a, "--optimiser=%s", c->optimiser);
+    if (c->lr) add(a, "--lr=%s", c->lr);
+    if (c->l2 != 0) add(a, "--l2=%.17g", c->l2);
+    for (int i = 0; i < c->n_set; i++) add(a, "--set=%s", c->set[i]);
+}
+
+static void add_measuring(arguments *a, const entry *e, const char *folder)
+{
+    add(a, "eval");
+    add(a, "%s/%s", folder, e->run->name);
+    add(a, "--record");
+    add(a, "--json");
+    add(a, "--threads=1");
+    add(a, "--eval-particles=%d", e->run->final_particles);
+    if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
+}
+
+static rws_status launch(campaign *s, int job, int index, stage stage, rws_error *err)
+{
+    entry     *e = &s->entries[index];
+    arguments  a = {{strdup("rws")}, 1};
+    rws_status status = RWS_OK;
+    if (stage == MEASURING) {
+        add_measuring(&a, e, s->options->folder);
+    } else {
+        char *folder = rws_file_join(s->options->folder, e->run->name);
+        char *config = folder ? rws_file_join(folder, "config.json") : NULL;
+        RWS_CHECK(config);
+        const bool resume = access(config, F_OK) == 0;
+        /* measures of a run whose folder is gone: it begins anew */
+        if (!resume && e->iteration > 0) status = rws_store_drop(s->store, e->run->name, err);
+        if (!resume) e->iteration = 0;
+        add_training(&a, e, s->options->folder, resume);
+        free(config);
+        free(folder);
+    }
+    if (status == RWS_OK) status = rws_job_start(a.list, &s->jobs[job], err);
+    for (int i = 0; i < a.n; i++) free(a.list[i]);
+    if (status != RWS_OK) return status;
+    s->doing[job] = index;
+    e->stage = stage;
+    e->began = rws_clock_now();
+    e->began_at = e->iteration;
+    return RWS_OK;
+}
+
+/* Whether nobody else has it in hand. */
+static bool is_free(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    RWS_CHECK(folder);
+    const bool busy = rws_folder_is_busy(folder);
+    free(folder);
+    return !busy;
+}
+
+/* The next run for a free place, -1 if there is none at the moment. Another program may have been at it meanwhile. */
+static rws_status choose(campaign *s, int *index, rws_error *err)
+{
+    const double now = rws_clock_now();
+    for (int i = 0; i < s->n; i++) {
+        entry *e = &s->entries[i];
+        if (e->stage != WAITING || now < e->not_before) continue;
+        if (!is_free(s, e)) {
+            e->not_before = now + ELSEWHERE;
+            continue;
+        }
+        RWS_TRY(look_up(s, e, err));
+        if (e->stage == FINISHED) s->result.finished++;
+        if (e->stage != WAITING) continue;
+        *index = i;
+        return RWS_OK;
+    }
+    *index = -1;
+    return RWS_OK;
+}
+
+/* ---- lines and ends */
+
+static void take_line(void *context, int job, const char *text)
+{
+    campaign *s = context;
+    entry    *e = &s->entries[s->doing[job]];
+    uint64_t  iteration;
+    snprintf(e->last, sizeof e->last, "%s", text);
+    const char *at = strstr(text, "\"iteration\":");
+    if (e->stage == TRAINING && at && sscanf(at, "\"iteration\":%" SCNu64, &iteration) == 1) e->iteration = iteration;
+}
+
+static void report_end(campaign *s, const entry *e)
+{
+    char   left_text[32];
+    double share, left;
+    int    ended = 0;
+    for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
+    estimate(s, &share, &left);
+    rws_progress_time(left_text, sizeof left_text, left);
+    rws_progress_clear(&s->progress);
+    json_t *line = json_loads(e->last, 0, NULL);
+    if (s->options->json) {
+        json_t *o = json_pack("{s:s,s:s}", "run", e->run->name, "state", e->failure ? "failed" : "finished");
+        if (e->failure) json_object_set_new(o, "failure", json_string(e->failure));
+        json_object_del(line, "final");
+        if (line) json_object_update_missing(o, line);
+        json_object_set_new(o, "seconds_left", rws_report_real(round(left)));
+        rws_report_json(o);
+    } else if (e->failure) {
+        printf("failed    %s: %s\n", e->run->name, e->failure);
+    } else {
+        printf("finished  %s  (%d of %d, %s left)", e->run->name, ended, s->n, left_text);
+        int shown = 0;
+        for (void *at = json_object_iter(line); at && shown < 3; at = json_object_iter_next(line, at)) {
+            const json_t *value = json_object_iter_value(at);
+            if (!json_is_real(value) || strcmp(json_object_iter_key(at), "seconds") == 0) continue;
+            printf("  %s %.4g", json_object_iter_key(at), json_real_value(value));
+            shown++;
+        }
+        putchar('\n');
+    }
+    fflush(stdout);
+    json_decref(line);
+}
+
+static void note_failure(campaign *s, entry *e, int status, const char *complaint)
+{
+    e->stage = FAILED;
+    if (status < 0)
+        RWS_CHECK(asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status) > 0);
+    else if (complaint[0]) e->failure = strdup(complaint);
+    else RWS_CHECK(asprintf(&e->failure, "It ended with status %d.", status) > 0);
+    s->result.failed++;
+    if (status == RWS_BAD_INPUT || s->result.worst == 0)
+        s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
+    report_end(s, e);
+}
+
+static rws_status job_ended(campaign *s, int job, rws_error *err)
+{
+    const int index = s->doing[job];
+    entry    *e = &s->entries[index];
+    const int status = rws_job_end(&s->jobs[job]);
+    if (e->stage == TRAINING && e->iteration > e->began_at) {
+        pace *p = &s->paces[e->kind];
+        if (!p->watched) *p = (pace){.watched = true};
+        p->seconds += rws_clock_now() - e->began;
+        p->iterations += (double)(e->iteration - e->began_at);
+    }
+    if (status == RWS_OK && e->stage == TRAINING && e->run->final_particles && !rws_interrupted())
+        return launch(s, job, index, MEASURING, err);
+    if (status == RWS_OK && !(e->stage == TRAINING && e->run->final_particles)) {
+        e->stage = FINISHED;
+        e->iteration = e->run->config.iterations;
+        s->result.finished++;
+        report_end(s, e);
+    } else if (rws_interrupted() || status == 0 || status == 130) {
+        e->stage = WAITING;
+    } else if (status == RWS_BAD_INPUT && !e->refused) {
+        /* Perhaps another program was quicker, and has it in hand or is done with it already: a second look tells. */
+        e->refused = true;
+        e->stage = WAITING;
+    } else {
+        note_failure(s, e, status, s->jobs[job].complaint);
+    }
+    return RWS_OK;
+}
+
+/* ---- the loop */
+
+static int n_running(const campaign *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_jobs; i++) n += s->jobs[i].pid != 0;
+    return n;
+}
+
+static bool has_waiting(const campaign *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->entries[i].stage == WAITING) return true;
+    return false;
+}
+
+static rws_status fill_places(campaign *s, rws_error *err)
+{
+    for (int job = 0; job < s->n_jobs; job++) {
+        int index;
+        if (s->jobs[job].pid) continue;
+        RWS_TRY(choose(s, &index, err));
+        if (index < 0) return RWS_OK;
+        RWS_TRY(launch(s, job, index, TRAINING, err));
+    }
+    return RWS_OK;
+}
+
+/* After the first failure of our own, as after Ctrl-C, nothing more is started, and what runs is asked to stop. */
+static rws_status work(campaign *s, rws_error *err)
+{
+    rws_status status = RWS_OK;
+    bool       told = false;
+    while (n_running(s) || (has_waiting(s) && status == RWS_OK && !rws_interrupted())) {
+        const bool stop = status != RWS_OK || rws_interrupted();
+        if (!stop) status = fill_places(s, err);
+        if (stop && !told) {
+            for (int i = 0; i < s->n_jobs; i++) rws_job_stop(&s->jobs[i]);
+            told = true;
+        }
+        const int job = rws_jobs_read(s->jobs, s->n_jobs, 200, take_line, s);
+        if (job >= 0) {
+            rws_error        other;
+            const rws_status end = job_ended(s, job, &other);
+            if (status == RWS_OK && end != RWS_OK) *err = other, status = end;
+        }
+        show(s);
+    }
+    rws_progress_clear(&s->progress);
+    return status;
+}
+
+static void report_all(const campaign *s)
+{
+    const rws_campaign_result *r = &s->result;
+    if (s->options->json) {
+        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "runs", s->n, "finished", r->finished + r->found,
+                                  "finished_before", r->found, "failed", r->failed));
+        return;
+    }
+    printf("%d runs: %d finished", s->n, r->finished + r->found);
+    if (r->found) printf(" (%d of them before)", r->found);
+    if (r->failed) printf(", %d failed", r->failed);
+    putchar('\n');
+    for (int i = 0; i < s->n; i++)
+        if (s->entries[i].failure) printf("failed    %s: %s\n", s->entries[i].run->name, s->entries[i].failure);
+}
+
+rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
+                            rws_error *err)
+{
+    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? o->jobs : rws_options_cores()};
+    s.entries = calloc((size_t)s.n, sizeof *s.entries);
+    s.jobs = calloc((size_t)s.n_jobs, sizeof *s.jobs);
+    s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
+    s.paces = calloc((size_t)s.n, sizeof *s.paces);
+    RWS_CHECK(s.entries && s.jobs && s.doing && s.paces && "memory for a sweep");
+    rws_status status = prepare(&s, sweep, err);
+    if (status == RWS_OK) {
+        rws_signals_catch();
+        rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
+        status = work(&s, err);
+    }
+    if (status == RWS_OK && rws_interrupted())
+        status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command goes on.",
+                          s.result.finished + s.result.found, s.n);
+    if (status == RWS_OK) report_all(&s);
+    *result = s.result;
+    for (int i = 0; i < s.n; i++) free(s.entries[i].failure);
+    void *memory[] = {s.store, s.entries, s.jobs, s.doing, s.paces};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
+    return status;
+}
+
+rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err)
+{
+    if (r->failed == 0) return RWS_OK;
+    return rws_fail(err, r->worst == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT, "%d of the runs failed.", r->failed);
+}

@@ -1,0 +1,251 @@
+/* export.c - rws export: what stores hold, for other programs: CSV with a heading, or JSON, one object per line. */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "cli/select.h"
+#include "data/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_FORMAT = 0x2000, KEY_SNAPSHOTS, MOST_KEYS = 128, MOST_METRICS = 64 };
+
+typedef struct {
+    rws_select  select;
+    const char *out; /* NULL: stdout */
+    bool        json, format_given, snapshots;
+} export_options;
+
+/* Every row has these columns, whatever run it is of. */
+typedef struct {
+    const char *keys[MOST_KEYS], *metrics[MOST_METRICS];
+    int         n_keys, n_metrics;
+} columns;
+
+/* One way of writing a row, cell by cell. */
+typedef struct {
+    FILE   *file;
+    bool    heading; /* CSV: cells are names */
+    bool    first;
+    json_t *object; /* NULL for CSV */
+} row;
+
+static void put_csv(row *r, const char *text)
+{
+    if (!r->first) fputc(',', r->file);
+    r->first = false;
+    if (!text[strcspn(text, ",\"\r\n")]) {
+        fputs(text, r->file);
+        return;
+    }
+    fputc('"', r->file);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', r->file);
+        fputc(*text, r->file);
+    }
+    fputc('"', r->file);
+}
+
+static void put_text(row *r, const char *name, const char *text)
+{
+    if (r->object) json_object_set_new(r->object, name, text ? json_string(text) : json_null());
+    else put_csv(r, r->heading ? name : text ? text : "");
+}
+
+static void put_value(row *r, const char *name, const char *text)
+{
+    if (r->object) json_object_set_new(r->object, name, text ? rws_report_value(text) : json_null());
+    else put_text(r, name, text);
+}
+
+/* 17 digits: the same double when it is read again. A NaN is an empty cell. */
+static void put_number(row *r, const char *name, double value)
+{
+    char text[32] = "";
+    if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
+    if (r->object) json_object_set_new(r->object, name, rws_report_real(value));
+    else put_csv(r, r->heading ? name : text);
+}
+
+static void put_count(row *r, const char *name, double value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.0f", value);
+    if (r->object) json_object_set_new(r->object, name, json_integer((json_int_t)value));
+    else put_csv(r, r->heading ? name : text);
+}
+
+static void begin_row(row *r, bool json)
+{
+    r->first = true;
+    if (json) r->object = json_object();
+}
+
+static void end_row(row *r)
+{
+    if (r->object) json_dumpf(r->object, r->file, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(r->object);
+    r->object = NULL;
+    fputc('\n', r->file);
+}
+
+static void put_run(row *r, const columns *c, const rws_result *run)
+{
+    put_text(r, "run", run->name);
+    for (int k = 0; k < c->n_keys; k++) put_value(r, c->keys[k], rws_result_get(run, c->keys[k]));
+}
+
+static double value_at(const rws_result *run, const char *metric, double iteration)
+{
+    const rws_series *s = rws_result_series(run, metric);
+    for (int i = 0; s && i < s->n; i++)
+        if (s->iterations[i] == iteration) return s->values[i];
+    return NAN;
+}
+
+static void put_evaluation(row *r, const columns *c, const rws_result *run, double iteration, double seconds, bool json)
+{
+    begin_row(r, json);
+    put_run(r, c, run);
+    put_count(r, "iteration", iteration);
+    put_number(r, "seconds", seconds);
+    for (int m = 0; m < c->n_metrics; m++) put_number(r, c->metrics[m], value_at(run, c->metrics[m], iteration));
+    end_row(r);
+}
+
+/* The iterations at which anything was measured: series may differ in theirs. */
+static void put_evaluations(row *r, const columns *c, const rws_result *run, bool json)
+{
+    for (double after = -1;;) {
+        double next = INFINITY, seconds = NAN;
+        for (int s = 0; s < run->n_series; s++) {
+            const rws_series *series = &run->series[s];
+            for (int i = 0; i < series->n; i++) {
+                if (series->iterations[i] <= after) continue;
+                if (series->iterations[i] < next) next = series->iterations[i], seconds = series->seconds[i];
+                break;
+            }
+        }
+        if (isinf(next)) return;
+        put_evaluation(r, c, run, next, seconds, json);
+        after = next;
+    }
+}
+
+static void put_shot(row *r, const columns *c, const rws_result *run, const rws_shot *shot, bool json)
+{
+    for (int i = 0; i < shot->n; i++) {
+        begin_row(r, json);
+        put_run(r, c, run);
+        put_count(r, "iteration", (double)shot->iteration);
+        put_text(r, "snapshot", shot->name);
+        put_count(r, "place", i);
+        put_text(r, "label", shot->labels[i]);
+        put_number(r, "value", shot->values[i]);
+        end_row(r);
+    }
+}
+
+static bool listed(const columns *c, const char *key)
+{
+    for (int i = 0; i < c->n_keys; i++)
+        if (strcmp(c->keys[i], key) == 0) return true;
+    return false;
+}
+
+static void write_rows(const rws_results *results, const export_options *o, FILE *file)
+{
+    columns c = {.n_metrics = 0};
+    row     r = {.file = file};
+    for (int i = 0; i < results->n; i++)
+        for (int k = 0; k < results->runs[i].n_keys; k++)
+            if (c.n_keys < MOST_KEYS && !listed(&c, results->runs[i].keys[k].key))
+                c.keys[c.n_keys++] = results->runs[i].keys[k].key;
+    c.n_metrics = rws_select_metrics(results, c.metrics, MOST_METRICS);
+    if (!o->json) { /* the heading is the row of a run without values */
+        const rws_result  nobody = {.name = ""};
+        const char *const none[] = {NULL};
+        const rws_shot    empty = {"", 0, 1, (const double[]){0}, none};
+        r.heading = true;
+        if (o->snapshots) put_shot(&r, &c, &nobody, &empty, false);
+        else put_evaluation(&r, &c, &nobody, 0, 0, false);
+        r.heading = false;
+    }
+    for (int i = 0; i < results->n; i++) {
+        const rws_result *run = &results->runs[i];
+        if (!o->snapshots) put_evaluations(&r, &c, run, o->json);
+        for (int k = 0; o->snapshots && k < run->n_shots; k++) put_shot(&r, &c, run, &run->shots[k], o->json);
+    }
+}
+
+/* ---- the command */
+
+static const struct argp_option options[] = {
+    {"format", KEY_FORMAT, "csv|json", 0, "Default: what --out ends with, or csv", 2},
+    {"snapshots", KEY_SNAPSHOTS, 0, 0, "The runs' snapshots instead of their metrics", 2},
+    {"out", 'o', "FILE", 0, "Where to (default: stdout)", 2},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    export_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
+    case KEY_FORMAT:
+        if (strcmp(arg, "csv") != 0 && strcmp(arg, "json") != 0)
+            return rws_arguments_fail(state, "--format is csv or json, not \"%s\".", arg);
+        o->format_given = true;
+        o->json = strcmp(arg, "json") == 0;
+        return 0;
+    case KEY_SNAPSHOTS: o->snapshots = true; return 0;
+    case 'o':
+        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a file.");
+        o->out = arg;
+        return 0;
+    case ARGP_KEY_END: {
+        const size_t length = o->out ? strlen(o->out) : 0;
+        if (!o->format_given && length > 5 && strcmp(o->out + length - 5, ".json") == 0) o->json = true;
+        return 0;
+    }
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Writes what runs measured as CSV or JSON: one row or object for each evaluation, with the run's "
+           "configuration. PATH is as for `rws runs`.",
+    .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
+};
+
+static rws_status write_file(const rws_results *r, const export_options *o, rws_error *err)
+{
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *file = open_memstream(&text, &size);
+    RWS_CHECK(file && "memory for the export");
+    write_rows(r, o, file);
+    RWS_CHECK(fclose(file) == 0 && "memory for the export");
+    const rws_status status = rws_file_write_text(o->out, text, err);
+    free(text);
+    return status;
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    export_options o = {0};
+    RWS_TRY(rws_arguments_parse(&argp, "rws export", argc, argv, 0, &o, err));
+    rws_results *r;
+    RWS_TRY(rws_select_read(&o.select, &r, err));
+    rws_status status = RWS_OK;
+    if (o.out) status = write_file(r, &o, err);
+    else write_rows(r, &o, stdout);
+    rws_results_free(r);
+    return status;
+}
+
+const rws_command rws_command_export = {"export", "write what runs measured as CSV or JSON", run};

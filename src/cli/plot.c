@@ -1,0 +1,386 @@
+/* plot.c - rws plot: any metric of any runs, as a picture or right here on the terminal.
+ *
+ * Runs that differ in their seed only are one curve. What else they differ in tells curves apart, but for the one key
+ * that gives each of its values a panel. All of it is read from stores; nothing is trained or measured.
+ */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/select.h"
+#include "figure/chart.h"
+#include "figure/gather.h"
+#include "figure/style.h"
+#include "figure/terminal.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { MOST_METRICS = 6, MOST_KEYS = 32, MOST_PANELS = 8, MOST_CURVES = 40 };
+enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE };
+
+typedef struct {
+    rws_select  select;
+    char       *metrics[MOST_METRICS];
+    int         n_metrics;
+    const char *out, *x, *panels, *title;
+    int         scale; /* 0: what suits the numbers; KEY_LOG, KEY_LINEAR */
+} plot_options;
+
+/* A curve in all panels and rows: the runs that agree in everything but the seed, the panel's key and x. */
+typedef struct {
+    char        identity[512]; /* what tells it apart */
+    char        label[256];
+    const char *method;
+    double      shade;
+} look;
+
+typedef struct {
+    const plot_options *o;
+    const rws_results  *results;
+    const char         *keys[MOST_KEYS]; /* in which the runs differ */
+    int                 n_keys;
+    const char         *panel_key; /* NULL: one panel */
+    const char         *panels[MOST_PANELS];
+    int                 n_panels; /* at least 1 */
+    look                looks[MOST_CURVES];
+    int                 n_looks;
+    rws_gathered        gathered[MOST_METRICS][MOST_PANELS][MOST_CURVES];
+    rws_curve           curves[MOST_METRICS][MOST_PANELS][MOST_CURVES];
+    int                 n_curves[MOST_METRICS][MOST_PANELS];
+    bool                log[MOST_METRICS];
+    char                captions[MOST_METRICS][64]; /* a metric's name with blanks */
+} plot;
+
+static bool over_training(const plot_options *o)
+{
+    return strcmp(o->x, "iteration") == 0 || strcmp(o->x, "seconds") == 0;
+}
+
+/* ---- which runs make a curve */
+
+static int style_index(const char *method)
+{
+    int i = 0;
+    while (rws_styles[i].method && (!method || strcmp(rws_styles[i].method, method) != 0)) i++;
+    return i;
+}
+
+/* Seeds are what a curve is the median of; the others change what is measured, not what is learned. */
+static bool tells_nothing(const char *key)
+{
+    static const char *const keys[] = {"seed", "threads", "eval_every", "eval_particles", "n_test"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+/* What tells the run's curve apart from others, and what to call it. */
+static void describe(const plot *p, const rws_result *r, look *out)
+{
+    *out = (look){.method = rws_result_get(r, "method")};
+    size_t      n = 0, m = 0;
+    const char *name = out->method ? rws_style_name(out->method) : r->name;
+    m += (size_t)snprintf(out->label, sizeof out->label, "%s", name);
+    for (int i = 0; i < p->n_keys; i++) {
+        const char *key = p->keys[i], *value = rws_result_get(r, key);
+        if (!value || tells_nothing(key)) continue;
+        if ((p->panel_key && strcmp(key, p->panel_key) == 0) || strcmp(key, p->o->x) == 0) continue;
+        if (n < sizeof out->identity)
+            n += (size_t)snprintf(out->identity + n, sizeof out->identity - n, "%s=%s;", key, value);
+        if (strcmp(key, "method") == 0 || m >= sizeof out->label) continue;
+        const bool K = strcmp(key, "particles") == 0;
+        m += (size_t)snprintf(out->label + m, sizeof out->label - m, ", %s = %s", K ? "K" : key, value);
+    }
+}
+
+static int find_look(const plot *p, const rws_result *r)
+{
+    look l;
+    describe(p, r, &l);
+    for (int i = 0; i < p->n_looks; i++)
+        if (strcmp(p->looks[i].identity, l.identity) == 0) return i;
+    return -1;
+}
+
+static int by_style(const void *a, const void *b)
+{
+    const look *x = a, *y = b;
+    const int   order = style_index(x->method) - style_index(y->method);
+    return order ? order : strverscmp(x->identity, y->identity);
+}
+
+static rws_status find_looks(plot *p, rws_error *err)
+{
+    for (int i = 0; i < p->results->n; i++) {
+        if (find_look(p, &p->results->runs[i]) >= 0) continue;
+        if (p->n_looks == MOST_CURVES)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "There are more than %d different curves: choose some with --where, such as "
+                            "--where method=ww.",
+                            MOST_CURVES);
+        describe(p, &p->results->runs[i], &p->looks[p->n_looks++]);
+    }
+    qsort(p->looks, (size_t)p->n_looks, sizeof *p->looks, by_style);
+    /* several curves of a method are shades of its colour, the last one full */
+    for (int i = 0; i < p->n_looks; i++) {
+        int before = 0, after = 0;
+        for (int k = 0; k < p->n_looks; k++) {
+            if (style_index(p->looks[k].method) != style_index(p->looks[i].method)) continue;
+            if (k < i) before++;
+            else if (k > i) after++;
+        }
+        if (after) p->looks[i].shade = 0.65 * after / (before + after);
+    }
+    return RWS_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static rws_status find_panels(plot *p, rws_error *err)
+{
+    const char *wanted = p->o->panels ? p->o->panels : "particles";
+    p->n_panels = 1;
+    if (strcmp(wanted, "none") == 0 || strcmp(wanted, p->o->x) == 0) return RWS_OK;
+    bool differs = false;
+    for (int i = 0; i < p->n_keys; i++) differs = differs || strcmp(p->keys[i], wanted) == 0;
+    if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
+        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", wanted);
+    if (!differs) return RWS_OK;
+    p->panel_key = wanted;
+    p->n_panels = 0;
+    for (int i = 0; i < p->results->n; i++) {
+        const char *value = rws_result_get(&p->results->runs[i], wanted);
+        bool        found = !value;
+        for (int k = 0; k < p->n_panels && !found; k++) found = strcmp(p->panels[k], value) == 0;
+        if (found) continue;
+        if (p->n_panels == MOST_PANELS)
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has more than %d values: choose some with --where.", wanted,
+                            MOST_PANELS);
+        p->panels[p->n_panels++] = value;
+    }
+    qsort(p->panels, (size_t)p->n_panels, sizeof *p->panels, by_number);
+    return RWS_OK;
+}
+
+/* The runs of a curve in a panel. Returns how many. */
+static int choose(const plot *p, int panel, int curve, const rws_result **out)
+{
+    int n = 0;
+    for (int i = 0; i < p->results->n; i++) {
+        const rws_result *r = &p->results->runs[i];
+        if (p->panel_key && !rws_result_has(r, p->panel_key, p->panels[panel])) continue;
+        if (find_look(p, r) == curve) out[n++] = r;
+    }
+    return n;
+}
+
+/* ---- numbers */
+
+static rws_status gather(plot *p, rws_error *err)
+{
+    const plot_options *o = p->o;
+    const rws_result  **runs = calloc((size_t)p->results->n + 1, sizeof *runs);
+    RWS_CHECK(runs);
+    rws_status status = RWS_OK;
+    for (int m = 0; m < o->n_metrics; m++) {
+        double least = INFINITY, most = -INFINITY;
+        for (int c = 0; c < p->n_panels; c++) {
+            for (int l = 0; l < p->n_looks && status == RWS_OK; l++) {
+                rws_gathered *g = &p->gathered[m][c][l];
+                const int     n = choose(p, c, l, runs);
+                if (over_training(o))
+                    rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION,
+                               g);
+                else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
+                if (g->n == 0) continue;
+                rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
+                *curve = rws_gathered_curve(g, p->looks[l].method);
+                curve->label = p->looks[l].label;
+                curve->shade = p->looks[l].shade;
+                for (int i = 0; i < g->n; i++) least = fmin(least, g->median[i]), most = fmax(most, g->median[i]);
+            }
+        }
+        snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);
+        for (char *c = p->captions[m]; *c; c++)
+            if (*c == '_') *c = ' ';
+        p->log[m] = o->scale == KEY_LOG || (o->scale == 0 && least > 0 && most > 20 * least);
+    }
+    free(runs);
+    return status;
+}
+
+/* ---- drawing */
+
+static rws_axis x_axis(const plot_options *o)
+{
+    rws_axis x = {.label = o->x};
+    if (strcmp(o->x, "seconds") == 0) x = (rws_axis){.label = "training time", .unit = "s"};
+    if (strcmp(o->x, "particles") == 0) x = (rws_axis){.label = "particles K", .scale = RWS_AXIS_LOG};
+    return x;
+}
+
+static rws_axis y_axis(const plot *p, int metric)
+{
+    return (rws_axis){.label = p->captions[metric], .scale = p->log[metric] ? RWS_AXIS_LOG : RWS_AXIS_LINEAR};
+}
+
+static void panel_title(const plot *p, int panel, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (!p->panel_key) return;
+    snprintf(out, size, "%s = %s", strcmp(p->panel_key, "particles") == 0 ? "K" : p->panel_key, p->panels[panel]);
+}
+
+static rws_status draw_file(const plot *p, rws_error *err)
+{
+    rws_panel panels[MOST_METRICS * MOST_PANELS];
+    rws_axis  x[MOST_PANELS], y[MOST_METRICS];
+    char      titles[MOST_PANELS][128];
+    for (int c = 0; c < p->n_panels; c++) {
+        x[c] = x_axis(p->o);
+        panel_title(p, c, titles[c], sizeof titles[c]);
+    }
+    for (int m = 0; m < p->o->n_metrics; m++) {
+        y[m] = y_axis(p, m);
+        for (int c = 0; c < p->n_panels; c++)
+            panels[m * p->n_panels + c] = (rws_panel){.title = m == 0 && titles[c][0] ? titles[c] : NULL,
+                                                      .curves = p->curves[m][c],
+                                                      .n_curves = p->n_curves[m][c]};
+    }
+    const rws_chart chart = {.title = p->o->title,
+                             .n_rows = p->o->n_metrics,
+                             .n_columns = p->n_panels,
+                             .panels = panels,
+                             .x = x,
+                             .y = y,
+                             .width = p->n_panels == 1 ? 330 : 0};
+    return rws_chart_draw(&chart, p->o->out, err);
+}
+
+static rws_status draw_terminal(const plot *p, rws_error *err)
+{
+    struct winsize size = {0};
+    const bool     terminal = isatty(STDOUT_FILENO);
+    setlocale(LC_CTYPE, "");
+    if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    const int width = size.ws_col >= 40 ? size.ws_col : 80, height = size.ws_row >= 12 ? size.ws_row - 1 : 24;
+    for (int m = 0; m < p->o->n_metrics; m++) {
+        for (int c = 0; c < p->n_panels; c++) {
+            char title[256], panel[128];
+            panel_title(p, c, panel, sizeof panel);
+            snprintf(title, sizeof title, "%s%s%s", p->o->title ? p->o->title : "", p->o->title && panel[0] ? ", " : "",
+                     panel);
+            const rws_terminal t = {.title = title[0] ? title : NULL,
+                                    .curves = p->curves[m][c],
+                                    .n_curves = p->n_curves[m][c],
+                                    .x = x_axis(p->o),
+                                    .y = y_axis(p, m),
+                                    .width = width < 120 ? width : 120,
+                                    .height = height < 24 ? height : 24,
+                                    .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+                                    .colour = terminal};
+            RWS_TRY(rws_terminal_draw(&t, stdout, err));
+        }
+    }
+    return RWS_OK;
+}
+
+/* ---- the command */
+
+static const struct argp_option options[] = {
+    {"out", 'o', "FILE", 0, "A picture: .png, .svg or .pdf (default: here, on the terminal)", 2},
+    {"x", 'x', "KEY", 0,
+     "Below: iteration (default), seconds, or a number of the configuration such as particles, against the final "
+     "values",
+     2},
+    {"panels", KEY_PANELS, "KEY", 0, "A panel for each of its values (default: particles; none: one panel)", 2},
+    {"log", KEY_LOG, 0, 0, "Logarithmic (default: if the numbers span much)", 2},
+    {"linear", KEY_LINEAR, 0, 0, "Not logarithmic", 2},
+    {"title", KEY_TITLE, "TEXT", 0, "Above it", 2},
+    {0},
+};
+
+static error_t parse_metrics(char *text, plot_options *o, const struct argp_state *state)
+{
+    for (char *rest = NULL, *part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+        if (o->n_metrics == MOST_METRICS) return rws_arguments_fail(state, "%d metrics are the most.", MOST_METRICS);
+        o->metrics[o->n_metrics++] = part;
+    }
+    return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    plot_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
+    case 'o': o->out = arg; return 0;
+    case 'x': o->x = arg; return 0;
+    case KEY_PANELS: o->panels = arg; return 0;
+    case KEY_LOG:
+    case KEY_LINEAR: o->scale = key; return 0;
+    case KEY_TITLE: o->title = arg; return 0;
+    case ARGP_KEY_ARG:
+        if (o->n_metrics) return ARGP_ERR_UNKNOWN; /* a path */
+        return parse_metrics(arg, o, state);
+    case ARGP_KEY_END: return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "METRIC[,METRIC...]",
+    .doc =
+        "Draws metrics of runs: the median over seeds, with a band between the quartiles. PATH is as for `rws runs`.",
+    .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
+};
+
+static rws_status check_metrics(const plot_options *o, const rws_results *r, rws_error *err)
+{
+    for (int m = 0; m < o->n_metrics; m++) {
+        bool found = false;
+        for (int i = 0; i < r->n && !found; i++) found = rws_result_series(&r->runs[i], o->metrics[m]) != NULL;
+        if (!found) return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", o->metrics[m]);
+    }
+    return RWS_OK;
+}
+
+static rws_status draw(plot *p, rws_error *err)
+{
+    RWS_TRY(check_metrics(p->o, p->results, err));
+    p->n_keys = rws_select_differing(p->results, p->keys, MOST_KEYS);
+    RWS_TRY(find_panels(p, err));
+    RWS_TRY(find_looks(p, err));
+    RWS_TRY(gather(p, err));
+    return p->o->out ? draw_file(p, err) : draw_terminal(p, err);
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    plot_options o = {.x = "iteration"};
+    rws_results *results;
+    RWS_TRY(rws_arguments_parse(&argp, "rws plot", argc, argv, 0, &o, err));
+    RWS_TRY(rws_select_read(&o.select, &results, err));
+    plot *p = calloc(1, sizeof *p);
+    RWS_CHECK(p && "memory for a figure");
+    p->o = &o;
+    p->results = results;
+    const rws_status status = draw(p, err);
+    rws_gathered    *all = &p->gathered[0][0][0];
+    for (size_t i = 0; i < sizeof p->gathered / sizeof *all; i++) rws_gathered_release(&all[i]);
+    free(p);
+    rws_results_free(results);
+    return status;
+}
+
+const rws_command rws_command_plot = {"plot", "draw metrics of runs, as a picture or on the terminal", run};

@@ -1,0 +1,235 @@
+/* runs.c - rws runs: which runs there are, how far they are, and how they compare. */
+#include "base/error.h"
+#include "cli/command.h"
+#include "cli/report.h"
+#include "cli/select.h"
+#include "cli/table.h"
+#include "figure/gather.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_JSON = 0x2000, KEY_COMPARE, KEY_SORT, MOST_KEYS = 48, MOST_METRICS = 16 };
+
+typedef struct {
+    rws_select  select;
+    const char *metrics[MOST_METRICS];
+    int         n_metrics;
+    const char *sort; /* a metric; with a '-' in front the largest comes first */
+    bool        compare, json;
+} runs_options;
+
+/* Runs that differ in their seed only; for a list, each on its own. */
+typedef struct {
+    const rws_result **runs;
+    int                n;
+    rws_quartiles      last[MOST_METRICS];
+    double             rank; /* what it is sorted by */
+} group;
+
+static void summarise(group *g, const runs_options *o)
+{
+    for (int m = 0; m < o->n_metrics; m++) g->last[m] = rws_gather_last(g->runs, g->n, o->metrics[m]);
+    if (!o->sort) return;
+    const bool   largest = o->sort[0] == '-';
+    const double median = rws_gather_last(g->runs, g->n, o->sort + largest).median;
+    g->rank = largest ? -median : median;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const group *x = a, *y = b;
+    if (isnan(x->rank) || isnan(y->rank)) return isnan(x->rank) - isnan(y->rank);
+    return x->rank != y->rank ? (x->rank > y->rank ? 1 : -1) : (x->runs > y->runs) - (x->runs < y->runs);
+}
+
+/* Fills groups and order, which have room for all runs; the groups' runs lie in order. Returns how many groups. */
+static int make_groups(const rws_results *r, const runs_options *o, group *groups, const rws_result **order)
+{
+    bool *taken = calloc((size_t)r->n, sizeof *taken);
+    RWS_CHECK(taken);
+    int n = 0, placed = 0;
+    for (int i = 0; i < r->n; i++) {
+        if (taken[i]) continue;
+        group *g = &groups[n++];
+        g->runs = order + placed;
+        for (int k = i; k < r->n; k++) {
+            if (taken[k] || (k > i && !(o->compare && rws_result_same_but_seed(&r->runs[i], &r->runs[k])))) continue;
+            taken[k] = true;
+            g->runs[g->n++] = &r->runs[k];
+        }
+        placed += g->n;
+        summarise(g, o);
+    }
+    free(taken);
+    if (o->sort) qsort(groups, (size_t)n, sizeof *groups, by_rank);
+    return n;
+}
+
+/* ---- as JSON */
+
+static json_t *json_config(const rws_result *r)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < r->n_keys; i++) {
+        if (strcmp(r->keys[i].key, "seed") != 0)
+            json_object_set_new(o, r->keys[i].key, rws_report_value(r->keys[i].value));
+    }
+    return o;
+}
+
+static json_t *json_seed(const rws_result *r)
+{
+    const char *seed = rws_result_get(r, "seed");
+    return seed ? rws_report_value(seed) : NULL;
+}
+
+static void print_json_run(const rws_result *r, const runs_options *o)
+{
+    json_t *j =
+        json_pack("{s:s,s:s,s:s,s:I,s:I,s:o,s:s?,s:s?,s:s?,s:s?,s:o?,s:o}", "run", r->name, "store", r->store, "state",
+                  rws_result_state(r), "iteration", (json_int_t)r->iteration, "iterations", (json_int_t)r->iterations,
+                  "seconds", rws_report_real(r->seconds), "host", r->host, "version", r->version, "started", r->started,
+                  "failure", r->failure, "seed", json_seed(r), "config", json_config(r));
+    json_t *metrics = json_object();
+    for (int m = 0; m < o->n_metrics; m++)
+        json_object_set_new(metrics, o->metrics[m], rws_report_real(rws_result_last(r, o->metrics[m])));
+    json_object_set_new(j, "metrics", metrics);
+    rws_report_json(j);
+}
+
+static void print_json_group(const group *g, const runs_options *o)
+{
+    json_t *j = json_pack("{s:i,s:o}", "runs", g->n, "config", json_config(g->runs[0])), *metrics = json_object();
+    for (int m = 0; m < o->n_metrics; m++)
+        json_object_set_new(metrics, o->metrics[m],
+                            json_pack("{s:o,s:o,s:o}", "median", rws_report_real(g->last[m].median), "low",
+                                      rws_report_real(g->last[m].low), "high", rws_report_real(g->last[m].high)));
+    json_object_set_new(j, "metrics", metrics);
+    rws_report_json(j);
+}
+
+/* ---- as a table */
+
+static void print_table(const group *groups, int n, const rws_results *r, const runs_options *o)
+{
+    const char *keys[MOST_KEYS];
+    int         n_keys = rws_select_differing(r, keys, MOST_KEYS);
+    if (o->compare && n_keys && strcmp(keys[n_keys - 1], "seed") == 0) n_keys--;
+    rws_table *t = rws_table_new();
+    if (!o->compare) rws_table_column(t, "run", 0);
+    for (int k = 0; k < n_keys; k++) rws_table_column(t, keys[k], strcmp(keys[k], "method") != 0);
+    rws_table_column(t, o->compare ? "runs" : "state", o->compare);
+    if (!o->compare) rws_table_column(t, "iteration", 1);
+    if (!o->compare) rws_table_column(t, "seconds", 1);
+    for (int m = 0; m < o->n_metrics; m++) {
+        rws_table_column(t, o->metrics[m], 1);
+        if (o->compare) rws_table_column(t, "quartiles", 0);
+    }
+    for (int i = 0; i < n; i++) {
+        const group      *g = &groups[i];
+        const rws_result *first = g->runs[0];
+        if (!o->compare) rws_table_cell(t, "%s", first->name);
+        for (int k = 0; k < n_keys; k++) {
+            const char *value = rws_result_get(first, keys[k]);
+            rws_table_cell(t, "%s", value ? value : "");
+        }
+        if (o->compare) rws_table_cell(t, "%d", g->n);
+        else {
+            rws_table_cell(t, "%s", rws_result_state(first));
+            rws_table_cell(t, "%" PRIu64, first->iteration);
+            rws_table_cell(t, "%.1f", first->seconds);
+        }
+        for (int m = 0; m < o->n_metrics; m++) {
+            rws_table_number(t, g->last[m].median);
+            if (o->compare && isnan(g->last[m].median)) rws_table_cell(t, "%s", "");
+            else if (o->compare) rws_table_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
+        }
+    }
+    rws_table_print(t);
+    for (int i = 0; i < r->n && !o->compare; i++)
+        if (r->runs[i].failure) printf("%s: %s\n", r->runs[i].name, r->runs[i].failure);
+}
+
+static void list(const rws_results *r, const runs_options *o)
+{
+    group             *groups = calloc((size_t)r->n, sizeof *groups);
+    const rws_result **order = calloc((size_t)r->n, sizeof *order);
+    RWS_CHECK(groups && order);
+    const int n = make_groups(r, o, groups, order);
+    if (!o->json) print_table(groups, n, r, o);
+    for (int i = 0; i < n && o->json; i++) {
+        if (o->compare) print_json_group(&groups[i], o);
+        else print_json_run(groups[i].runs[0], o);
+    }
+    free(order);
+    free(groups);
+}
+
+/* ---- the command */
+
+static const struct argp_option options[] = {
+    {"metric", 'm', "NAME", 0, "Show this metric; may be repeated (default: all)", 2},
+    {"compare", KEY_COMPARE, 0, 0, "One row for runs that differ in their seed only: median and quartiles", 2},
+    {"sort", KEY_SORT, "METRIC", 0, "Smallest first; with a - in front, largest first", 2},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 2},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    runs_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
+    case 'm':
+        if (o->n_metrics == MOST_METRICS)
+            return rws_arguments_fail(state, "--metric can be given %d times at most.", MOST_METRICS);
+        o->metrics[o->n_metrics++] = arg;
+        return 0;
+    case KEY_COMPARE: o->compare = true; return 0;
+    case KEY_SORT: o->sort = arg; return 0;
+    case KEY_JSON: o->json = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Lists runs and what they measured last. PATH is a run, a sweep, a folder with some of them (default: the "
+           "present one), or a metrics.sqlite.",
+    .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
+};
+
+static rws_status check_metrics(runs_options *o, const rws_results *r, rws_error *err)
+{
+    const char *known[MOST_METRICS];
+    const int   n = rws_select_metrics(r, known, MOST_METRICS);
+    for (int m = 0; m <= o->n_metrics; m++) {
+        const char *name = m < o->n_metrics ? o->metrics[m] : o->sort ? o->sort + (o->sort[0] == '-') : NULL;
+        bool        found = !name;
+        for (int i = 0; i < n && !found; i++) found = strcmp(name, known[i]) == 0;
+        if (!found) return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", name);
+    }
+    if (o->n_metrics > 0) return RWS_OK;
+    memcpy(o->metrics, known, sizeof known);
+    o->n_metrics = n;
+    return RWS_OK;
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    runs_options o = {0};
+    RWS_TRY(rws_arguments_parse(&argp, "rws runs", argc, argv, 0, &o, err));
+    rws_results *r;
+    RWS_TRY(rws_select_read(&o.select, &r, err));
+    const rws_status status = check_metrics(&o, r, err);
+    if (status == RWS_OK) list(r, &o);
+    rws_results_free(r);
+    return status;
+}
+
+const rws_command rws_command_runs = {"runs", "list, filter and compare runs", run};

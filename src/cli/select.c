@@ -1,0 +1,95 @@
+#include "cli/select.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+enum { KEY_WHERE = 'w' };
+
+static const struct argp_option options[] = {
+    {"where", KEY_WHERE, "KEY=VALUE[,VALUE]", 0,
+     "Only runs that have it: method, particles, seed, a setting, state (finished, failed, unfinished) …; may be "
+     "repeated",
+     1},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    rws_select *s = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: *s = (rws_select){0}; return 0;
+    case KEY_WHERE:
+        if (s->n_conditions == RWS_SELECT_CONDITIONS)
+            return rws_arguments_fail(state, "--where can be given %d times at most.", RWS_SELECT_CONDITIONS);
+        s->conditions[s->n_conditions++] = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (s->n_paths == RWS_SELECT_PATHS)
+            return rws_arguments_fail(state, "%d paths are the most; name the folder above them.", RWS_SELECT_PATHS);
+        s->paths[s->n_paths++] = arg;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp rws_select_argp = {.options = options, .parser = parse, .args_doc = "[PATH...]"};
+
+rws_status rws_select_read(const rws_select *s, rws_results **out, rws_error *err)
+{
+    const char *const here = ".";
+    RWS_TRY(rws_results_read(s->n_paths ? s->paths : &here, s->n_paths ? s->n_paths : 1, out, err));
+    rws_status status = rws_results_keep(*out, s->conditions, s->n_conditions, err);
+    if (status == RWS_OK && (*out)->n == 0)
+        status = rws_fail(err, RWS_BAD_INPUT,
+                          s->n_conditions ? "There is no run for which all of --where holds." : "There is no run yet.");
+    if (status == RWS_OK) return RWS_OK;
+    rws_results_free(*out);
+    *out = NULL;
+    return status;
+}
+
+static int find(const char **list, int n, const char *text)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i], text) == 0) return i;
+    return -1;
+}
+
+/* A key that some runs do not have, such as the setting of another method, is no difference. */
+static bool differs(const rws_results *r, const char *key)
+{
+    const char *first = NULL;
+    for (int i = 0; i < r->n; i++) {
+        const char *value = rws_result_get(&r->runs[i], key);
+        if (value && first && strcmp(first, value) != 0) return true;
+        if (value) first = value;
+    }
+    return false;
+}
+
+int rws_select_differing(const rws_results *r, const char **keys, int room)
+{
+    int  n = 0;
+    bool seed = false;
+    for (int i = 0; i < r->n; i++) {
+        for (int k = 0; k < r->runs[i].n_keys; k++) {
+            const char *key = r->runs[i].keys[k].key;
+            if (n + 1 == room || find(keys, n, key) >= 0 || !differs(r, key)) continue;
+            if (strcmp(key, "seed") == 0) seed = true;
+            else keys[n++] = key;
+        }
+    }
+    if (seed && n < room) keys[n++] = "seed";
+    return n;
+}
+
+int rws_select_metrics(const rws_results *r, const char **metrics, int room)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < r->runs[i].n_series; k++)
+            if (n < room && find(metrics, n, r->runs[i].series[k].metric) < 0)
+                metrics[n++] = r->runs[i].series[k].metric;
+    return n;
+}

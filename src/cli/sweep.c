@@ -1,0 +1,95 @@
+/* sweep.c - rws sweep: all runs that a small file stands for. */
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/campaign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    const char *file, *out;
+    uint64_t    jobs;
+    bool        retry, list, json;
+} sweep_options;
+
+enum { KEY_JSON = 0x2000, KEY_RETRY, KEY_LIST };
+
+static const struct argp_option options[] = {
+    {"out", 'o', "DIR", 0, "The folder of the runs (default: FILE without its ending)", 0},
+    {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
+    {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
+    {"list", KEY_LIST, 0, 0, "Only print the names of the runs", 0},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    sweep_options *o = state->input;
+    switch (key) {
+    case 'o':
+        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
+        o->out = arg;
+        return 0;
+    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
+    case KEY_RETRY: o->retry = true; return 0;
+    case KEY_LIST: o->list = true; return 0;
+    case KEY_JSON: o->json = true; return 0;
+    case ARGP_KEY_ARG:
+        if (o->file) return rws_arguments_extra(state, arg);
+        o->file = arg;
+        return 0;
+    case ARGP_KEY_END: return o->file ? 0 : rws_arguments_fail(state, "Which sweep? Name its file.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE",
+    .doc = "Trains all runs that FILE stands for, and goes on where it was stopped. A file:\v"
+           "    model      gmm\n"
+           "    methods    ws ww dww\n"
+           "    particles  2 5 10 20\n"
+           "    seeds      1-10\n"
+           "    set        start far\n"
+           "    set        dww.delta 0.1 0.2      # every combination is a run\n"
+           "    iterations 100000                 # also eval-every, batch, test, shards, optimiser, lr, l2\n"
+           "    final      5000 1000              # measured after training: particles, test data",
+};
+
+static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *err)
+{
+    char                folder[4096];
+    const char         *slash = strrchr(o->file, '/'), *dot = strrchr(o->file, '.');
+    rws_campaign_result result;
+    RWS_TRY(rws_sweep_settle(sweep, err));
+    if (o->list) {
+        for (int i = 0; i < sweep->n; i++) puts(sweep->runs[i].name);
+        return RWS_OK;
+    }
+    if (!o->out && (!dot || (slash && dot < slash) || dot == o->file))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%.200s\" has no ending to leave out: say with --out where to.", o->file);
+    const int length = o->out ? snprintf(folder, sizeof folder, "%s", o->out)
+                              : snprintf(folder, sizeof folder, "%.*s", (int)(dot - o->file), o->file);
+    if (length >= (int)sizeof folder) return rws_fail(err, RWS_BAD_INPUT, "The name of the folder is too long.");
+    const rws_campaign_options options_ = {
+        .what = "sweep", .folder = folder, .jobs = (int)o->jobs, .retry = o->retry, .json = o->json};
+    RWS_TRY(rws_campaign_run(sweep, &options_, &result, err));
+    return rws_campaign_verdict(&result, err);
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    sweep_options o = {0};
+    rws_sweep    *sweep;
+    RWS_TRY(rws_arguments_parse(&argp, "rws sweep", argc, argv, 0, &o, err));
+    RWS_TRY(rws_sweep_read(o.file, &sweep, err));
+    const rws_status status = do_sweep(&o, sweep, err);
+    rws_sweep_free(sweep);
+    return status;
+}
+
+const rws_command rws_command_sweep = {"sweep", "train all runs of a sweep file", run};

@@ -1,0 +1,80 @@
+#include "cli/table.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MOST_COLUMNS = 64 };
+
+struct rws_table {
+    int    n_columns, n_cells, capacity;
+    int    right[MOST_COLUMNS];
+    char **cells; /* headings first, row by row */
+};
+
+rws_table *rws_table_new(void)
+{
+    rws_table *t = calloc(1, sizeof *t);
+    RWS_CHECK(t && "memory for a table");
+    return t;
+}
+
+static void add(rws_table *t, const char *format, va_list args)
+{
+    if (t->n_cells == t->capacity) {
+        t->capacity = 2 * t->capacity + 64;
+        t->cells = realloc(t->cells, (size_t)t->capacity * sizeof *t->cells);
+        RWS_CHECK(t->cells && "memory for a table");
+    }
+    RWS_CHECK(vasprintf(&t->cells[t->n_cells++], format, args) >= 0);
+}
+
+void rws_table_cell(rws_table *t, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add(t, format, args);
+    va_end(args);
+}
+
+void rws_table_column(rws_table *t, const char *heading, int right)
+{
+    RWS_CHECK(t->n_columns == t->n_cells && t->n_columns < MOST_COLUMNS);
+    t->right[t->n_columns++] = right;
+    rws_table_cell(t, "%s", heading);
+}
+
+void rws_table_number(rws_table *t, double value)
+{
+    if (isnan(value)) rws_table_cell(t, "%s", "");
+    else rws_table_cell(t, "%.4g", value);
+}
+
+/* Characters, of which UTF-8 has some that are several bytes. */
+static int width_of(const char *text)
+{
+    int n = 0;
+    for (; *text; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+void rws_table_print(rws_table *t)
+{
+    int width[MOST_COLUMNS] = {0};
+    for (int i = 0; i < t->n_cells; i++) {
+        const int w = width_of(t->cells[i]), c = i % t->n_columns;
+        if (w > width[c]) width[c] = w;
+    }
+    for (int i = 0; i < t->n_cells; i++) {
+        const int  c = i % t->n_columns, space = width[c] - width_of(t->cells[i]);
+        const bool last = c + 1 == t->n_columns;
+        printf("%*s%s%*s%s", t->right[c] ? space : 0, "", t->cells[i], t->right[c] || last ? 0 : space, "",
+               last ? "\n" : "  ");
+        free(t->cells[i]);
+    }
+    free(t->cells);
+    free(t);
+}

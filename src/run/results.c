@@ -1,0 +1,436 @@
+#include "run/results.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "data/file.h"
+#include "base/quote.h"
+#include "run/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct rws_results_memory {
+    rws_arena arena;
+    int       capacity; /* of the runs */
+};
+
+void rws_results_free(rws_results *r)
+{
+    if (!r) return;
+    rws_arena_free(&r->memory->arena);
+    free(r->memory);
+    free(r->runs);
+    free(r);
+}
+
+static char *keep_text(rws_results *r, const char *text)
+{
+    if (!text) return NULL;
+    const size_t size = strlen(text) + 1;
+    return memcpy(rws_arena_alloc(&r->memory->arena, size), text, size);
+}
+
+static rws_result *add_run(rws_results *r)
+{
+    if (r->n == r->memory->capacity) {
+        r->memory->capacity = 2 * r->memory->capacity + 64;
+        r->runs = realloc(r->runs, (size_t)r->memory->capacity * sizeof *r->runs);
+        RWS_CHECK(r->runs && "memory for runs");
+    }
+    r->runs[r->n] = (rws_result){0};
+    return &r->runs[r->n++];
+}
+
+/* ---- the configuration */
+
+static const char *value_text(rws_results *r, const json_t *value)
+{
+    char text[64];
+    if (json_is_string(value)) return keep_text(r, json_string_value(value));
+    if (json_is_integer(value)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value)) snprintf(text, sizeof text, "%.15g", json_real_value(value));
+    else snprintf(text, sizeof text, "%s", json_is_true(value) ? "true" : "false");
+    return keep_text(r, text);
+}
+
+/* What config.json says, settings beside the rest. One that cannot be read leaves a run without keys. */
+static void read_config(rws_results *r, rws_result *run, const char *text)
+{
+    json_t         *document = text ? json_loads(text, 0, NULL) : NULL;
+    json_t         *settings = json_object_get(document, "settings");
+    const size_t    most = json_object_size(document) + json_object_size(settings);
+    rws_result_key *keys = RWS_NEW0(&r->memory->arena, rws_result_key, most + 1);
+    json_t *const   objects[] = {document, settings};
+    for (int i = 0; i < 2; i++) {
+        for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
+            const char   *key = json_object_iter_key(at);
+            const json_t *value = json_object_iter_value(at);
+            const bool    about = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
+            if (about || json_is_object(value) || json_is_array(value)) continue;
+            keys[run->n_keys++] = (rws_result_key){keep_text(r, key), value_text(r, value)};
+        }
+    }
+    run->keys = keys;
+    json_decref(document);
+    const char *iterations = rws_result_get(run, "iterations");
+    run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
+}
+
+/* ---- rows. An int is an SQLite result code. */
+
+static double number_at(sqlite3_stmt *s, int column)
+{
+    return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
+}
+
+static const char *text_at(sqlite3_stmt *s, int column)
+{
+    return (const char *)sqlite3_column_text(s, column);
+}
+
+/* A statement about one run, whose rows come in order. */
+static int prepare(sqlite3 *db, const char *sql, const char *run, sqlite3_stmt **s)
+{
+    const int code = sqlite3_prepare_v2(db, sql, -1, s, NULL);
+    return code ? code : sqlite3_bind_text(*s, 1, run, -1, SQLITE_STATIC);
+}
+
+/* The last step of a statement: SQLITE_DONE is the good end. */
+static int finish(sqlite3_stmt *s, int code)
+{
+    sqlite3_finalize(s);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+}
+
+static int count_rows(sqlite3 *db, const char *sql, const char *run, int *n)
+{
+    sqlite3_stmt *s = NULL;
+    int           code = prepare(db, sql, run, &s);
+    *n = 0;
+    if (!code) {
+        code = sqlite3_step(s);
+        if (code == SQLITE_ROW) *n = sqlite3_column_int(s, 0), code = SQLITE_DONE;
+    }
+    return finish(s, code ? code : SQLITE_DONE);
+}
+
+static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
+{
+    int n_rows, n_names, n = 0;
+    int code = count_rows(db, "SELECT count(*) FROM metrics WHERE run = ?1", run->name, &n_rows);
+    if (!code) code = count_rows(db, "SELECT count(DISTINCT name) FROM metrics WHERE run = ?1", run->name, &n_names);
+    if (code) return code;
+    rws_arena    *a = &r->memory->arena;
+    double       *numbers = RWS_NEW(a, double, 3 * n_rows + 1);
+    rws_series   *series = RWS_NEW0(a, rws_series, n_names + 1);
+    sqlite3_stmt *s = NULL;
+    code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
+                   run->name, &s);
+    if (code) return finish(s, code);
+    for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
+        const char *name = text_at(s, 0) ? text_at(s, 0) : "";
+        rws_series *now = n ? &series[n - 1] : NULL;
+        if (!now || strcmp(now->metric, name) != 0) {
+            now = &series[n++];
+            *now =
+                (rws_series){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
+        }
+        numbers[row] = (double)sqlite3_column_int64(s, 1);
+        numbers[n_rows + row] = number_at(s, 2);
+        numbers[2 * n_rows + row] = number_at(s, 3);
+        now->n++;
+    }
+    run->series = series;
+    run->n_series = n;
+    return finish(s, code);
+}
+
+static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
+{
+    int n_rows, n_shots, n = 0;
+    int code = count_rows(db, "SELECT count(*) FROM snapshots WHERE run = ?1", run->name, &n_rows);
+    if (!code)
+        code = count_rows(db, "SELECT count(*) FROM (SELECT DISTINCT name, iteration FROM snapshots WHERE run = ?1)",
+                          run->name, &n_shots);
+    if (code) return code;
+    rws_arena    *a = &r->memory->arena;
+    double       *values = RWS_NEW(a, double, n_rows + 1);
+    const char  **labels = RWS_NEW0(a, const char *, n_rows + 1);
+    rws_shot     *shots = RWS_NEW0(a, rws_shot, n_shots + 1);
+    sqlite3_stmt *s = NULL;
+    code = prepare(db,
+                   "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1 ORDER BY name, iteration, place",
+                   run->name, &s);
+    if (code) return finish(s, code);
+    for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
+        const char    *name = text_at(s, 0) ? text_at(s, 0) : "";
+        const uint64_t iteration = (uint64_t)sqlite3_column_int64(s, 1);
+        rws_shot      *now = n ? &shots[n - 1] : NULL;
+        if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
+            now = &shots[n++];
+            *now = (rws_shot){keep_text(r, name), iteration, 0, values + row, labels + row};
+        }
+        labels[row] = keep_text(r, text_at(s, 2));
+        values[row] = number_at(s, 3);
+        now->n++;
+    }
+    run->shots = shots;
+    run->n_shots = n;
+    return finish(s, code);
+}
+
+/* ---- stores */
+
+/* The runs of a store, or one of them. */
+static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
+{
+    const int     first = r->n;
+    const char   *store = keep_text(r, path);
+    sqlite3_stmt *s = NULL;
+    int           code = prepare(db,
+                                 "SELECT runs.run, config, host, version, started, runs.iteration, seconds, sentence"
+                                           " FROM runs LEFT JOIN failures ON runs.run = failures.run"
+                                           " WHERE ?1 IS NULL OR runs.run = ?1",
+                                 only, &s);
+    if (code) return finish(s, code);
+    while ((code = sqlite3_step(s)) == SQLITE_ROW) {
+        rws_result *run = add_run(r);
+        run->name = keep_text(r, text_at(s, 0) ? text_at(s, 0) : "");
+        run->store = store;
+        run->host = keep_text(r, text_at(s, 2));
+        run->version = keep_text(r, text_at(s, 3));
+        run->started = keep_text(r, text_at(s, 4));
+        run->iteration = (uint64_t)sqlite3_column_int64(s, 5);
+        run->seconds = sqlite3_column_double(s, 6);
+        run->failure = keep_text(r, text_at(s, 7));
+        read_config(r, run, text_at(s, 1));
+    }
+    code = finish(s, code);
+    for (int i = first; i < r->n && !code; i++) {
+        code = read_series(r, &r->runs[i], db);
+        if (!code) code = read_shots(r, &r->runs[i], db);
+    }
+    return code;
+}
+
+/* One transaction, so that all of it is of the same moment. Read-write, if the file allows it: only then can what a
+ * killed writer left behind be rolled back. */
+static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
+{
+    sqlite3 *db = NULL;
+    int      format = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
+    if (!code) code = rws_store_wait(db);
+    if (!code) code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+    if (!code) code = rws_store_check_format(db, &format);
+    if (!code && format == 0) {
+        sqlite3_close(db);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);
+    }
+    if (!code) code = read_runs(r, db, path, only);
+    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    sqlite3_close(db);
+    return status;
+}
+
+static bool exists(const char *path)
+{
+    struct stat about;
+    return path && stat(path, &about) == 0;
+}
+
+/* The stores of the folders in a folder. */
+static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
+{
+    struct dirent **list;
+    const int       n = scandir(folder, &list, NULL, alphasort);
+    rws_status      status = RWS_OK;
+    int             n_stores = 0;
+    if (n < 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot read the folder \"%s\": %s.", rws_quote(folder).text,
+                        strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char *inner = list[i]->d_name[0] == '.' ? NULL : rws_file_join(folder, list[i]->d_name);
+        char *store = inner ? rws_file_join(inner, "metrics.sqlite") : NULL;
+        if (status == RWS_OK && exists(store)) {
+            n_stores++;
+            status = read_store(r, store, NULL, err);
+        }
+        free(store);
+        free(inner);
+        free(list[i]);
+    }
+    free(list);
+    if (status == RWS_OK && n_stores == 0)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There are no runs in \"%s\": neither it nor a folder in it has a "
+                        "metrics.sqlite.",
+                        rws_quote(folder).text);
+    return status;
+}
+
+/* A run of a sweep, whose measures are in the folder above. */
+static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_error *err)
+{
+    rws_status status = RWS_BAD_INPUT;
+    char      *real = realpath(folder, NULL), *slash = real ? strrchr(real, '/') : NULL, *store = NULL;
+    if (slash && slash[1]) {
+        *slash = '\0';
+        store = rws_file_join(slash == real ? "/" : real, "metrics.sqlite");
+    }
+    if (exists(store)) status = read_store(r, store, slash + 1, err);
+    else rws_fail(err, status, "The run in \"%s\" has no metrics.sqlite.", rws_quote(folder).text);
+    free(store);
+    free(real);
+    return status;
+}
+
+static rws_status read_path(rws_results *r, const char *path, rws_error *err)
+{
+    struct stat about;
+    if (stat(path, &about) != 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
+    if (!S_ISDIR(about.st_mode)) return read_store(r, path, NULL, err);
+    char      *store = rws_file_join(path, "metrics.sqlite"), *config = rws_file_join(path, "config.json");
+    rws_status status;
+    if (exists(store)) status = read_store(r, store, NULL, err);
+    else if (exists(config)) status = read_one_of_sweep(r, path, err);
+    else status = read_below(r, path, err);
+    free(store);
+    free(config);
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const rws_result *x = a, *y = b;
+    const int         order = strverscmp(x->name, y->name);
+    return order ? order : strcmp(x->store, y->store);
+}
+
+rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err)
+{
+    rws_results *r = calloc(1, sizeof *r);
+    RWS_CHECK(r && "memory for results");
+    r->memory = calloc(1, sizeof *r->memory);
+    RWS_CHECK(r->memory && "memory for results");
+    rws_status status = RWS_OK;
+    *out = NULL;
+    for (int i = 0; i < n && status == RWS_OK; i++) status = read_path(r, paths[i], err);
+    if (status != RWS_OK) {
+        rws_results_free(r);
+        return status;
+    }
+    if (r->n) qsort(r->runs, (size_t)r->n, sizeof *r->runs, by_name);
+    *out = r;
+    return RWS_OK;
+}
+
+/* ---- finding */
+
+const char *rws_result_state(const rws_result *r)
+{
+    if (r->failure) return "failed";
+    return r->iterations && r->iteration >= r->iterations ? "finished" : "unfinished";
+}
+
+const char *rws_result_get(const rws_result *r, const char *key)
+{
+    if (strcmp(key, "run") == 0) return r->name;
+    if (strcmp(key, "state") == 0) return rws_result_state(r);
+    for (int i = 0; i < r->n_keys; i++)
+        if (strcmp(r->keys[i].key, key) == 0) return r->keys[i].value;
+    return NULL;
+}
+
+static bool same_value(const char *a, const char *b)
+{
+    char        *end_a, *end_b;
+    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
+}
+
+bool rws_result_has(const rws_result *r, const char *key, const char *value)
+{
+    const char *own = rws_result_get(r, key);
+    return own && same_value(own, value);
+}
+
+bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
+{
+    if (a->n_keys != b->n_keys) return false;
+    for (int i = 0; i < a->n_keys; i++) {
+        const char *key = a->keys[i].key, *other = rws_result_get(b, key);
+        if (strcmp(key, "seed") == 0 || strcmp(key, "threads") == 0) continue;
+        if (!other || strcmp(a->keys[i].value, other) != 0) return false;
+    }
+    return true;
+}
+
+const rws_series *rws_result_series(const rws_result *r, const char *metric)
+{
+    for (int i = 0; i < r->n_series; i++)
+        if (strcmp(r->series[i].metric, metric) == 0) return &r->series[i];
+    return NULL;
+}
+
+double rws_result_last(const rws_result *r, const char *metric)
+{
+    const rws_series *s = rws_result_series(r, metric);
+    return s && s->n ? s->values[s->n - 1] : NAN;
+}
+
+const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t iteration)
+{
+    const rws_shot *latest = NULL;
+    for (int i = 0; i < r->n_shots; i++)
+        if (strcmp(r->shots[i].name, name) == 0 && r->shots[i].iteration <= iteration) latest = &r->shots[i];
+    return latest;
+}
+
+/* Whether the run has one of the values, which stand between commas. */
+static bool has_one_of(const rws_result *r, const char *key, const char *values)
+{
+    for (;;) {
+        const size_t length = strcspn(values, ",");
+        char        *value = strndup(values, length);
+        RWS_CHECK(value);
+        const bool found = rws_result_has(r, key, value);
+        free(value);
+        if (found || !values[length]) return found;
+        values += length + 1;
+    }
+}
+
+static rws_status keep_those(rws_results *r, const char *condition, rws_error *err)
+{
+    const char  *equals = strchr(condition, '=');
+    const size_t length = equals ? (size_t)(equals - condition) : 0;
+    if (length == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "A condition is key=value, such as method=ww, not \"%s\".",
+                        rws_quote(condition).text);
+    char *key = strndup(condition, length);
+    RWS_CHECK(key);
+    bool known = r->n == 0;
+    int  n = 0;
+    for (int i = 0; i < r->n; i++) {
+        known = known || rws_result_get(&r->runs[i], key);
+        if (has_one_of(&r->runs[i], key, equals + 1)) r->runs[n++] = r->runs[i];
+    }
+    r->n = n;
+    const rws_status status =
+        known ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", rws_quote(key).text);
+    free(key);
+    return status;
+}
+
+rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
+{
+    for (int i = 0; i < n; i++) RWS_TRY(keep_those(r, conditions[i], err));
+    return RWS_OK;
+}

@@ -1,0 +1,512 @@
+#include "run/sweep.h"
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/quote.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_WORDS = 256, MAX_VALUES = 128, MAX_SETS = 32, MAX_BLOCKS = 32, MAX_NAME = 200 };
+
+struct rws_sweep_memory {
+    rws_arena arena;
+};
+
+/* A line `set`: values of a setting of the model or, with a method, of that method. */
+typedef struct {
+    const char *method; /* NULL: of all runs */
+    const char *name;
+    const char *values[MAX_VALUES];
+    int         n;
+} setting;
+
+typedef struct {
+    rws_config  base;  /* model and single values */
+    int         line;  /* where it began */
+    unsigned    given; /* bit i: row i of the table was */
+    const char *methods[MAX_VALUES];
+    int         particles[MAX_VALUES];
+    uint64_t   *seeds;
+    int         n_methods, n_particles, n_seeds;
+    setting     sets[MAX_SETS];
+    int         n_sets;
+    int         final_particles, final_test;
+} block;
+
+typedef struct {
+    const char *name;
+    rws_sweep  *sweep;
+    block      *blocks;
+    int         n_blocks, line;
+    rws_error  *err;
+} reader;
+
+#define REFUSE(r, line, format, ...) \
+    rws_fail((r)->err, RWS_BAD_INPUT, "\"%.80s\", line %d: " format ".", rws_quote((r)->name).text, line, ##__VA_ARGS__)
+
+/* Words of the file in a sentence, cut by %.60s. */
+#define SHOW(raw) rws_quote(raw).text
+
+/* ---- words */
+
+static bool is_number(const char *text, double least, double most, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return text[0] != '\0' && !*end && *out >= least && *out <= most;
+}
+
+/* Decimal digits alone; the part of text up to end. */
+static bool is_count(const char *text, const char *end, uint64_t *out)
+{
+    if (text == end || end - text > 20) return false;
+    *out = 0;
+    for (; text < end; text++) {
+        if (*text < '0' || *text > '9') return false;
+        if (__builtin_mul_overflow(*out, (uint64_t)10, out)) return false;
+        if (__builtin_add_overflow(*out, (uint64_t)(*text - '0'), out)) return false;
+    }
+    return true;
+}
+
+static rws_status read_count(reader *r, const char *key, const char *text, uint64_t least, uint64_t most, uint64_t *out)
+{
+    if (is_count(text, text + strlen(text), out) && *out >= least && *out <= most) return RWS_OK;
+    return REFUSE(r, r->line, "%s is a whole number from %llu to %llu, not \"%.60s\"", key, (unsigned long long)least,
+                  (unsigned long long)most, SHOW(text));
+}
+
+/* ---- lines: each function gets the words behind the key */
+
+static rws_status read_methods(reader *r, block *b, char **words, int n)
+{
+    if (n > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d methods", MAX_VALUES);
+    for (int i = 0; i < n; i++) {
+        if (!rws_estimator_find(words[i]))
+            return REFUSE(r, r->line, "there is no method \"%.60s\"; `rws list` shows them", SHOW(words[i]));
+        b->methods[b->n_methods++] = words[i];
+    }
+    return RWS_OK;
+}
+
+static rws_status read_particles(reader *r, block *b, char **words, int n)
+{
+    if (n > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d numbers of particles", MAX_VALUES);
+    for (int i = 0; i < n; i++) {
+        uint64_t value;
+        RWS_TRY(read_count(r, "particles", words[i], 1, 10000000, &value));
+        b->particles[b->n_particles++] = (int)value;
+    }
+    return RWS_OK;
+}
+
+static rws_status read_seeds(reader *r, block *b, char **words, int n)
+{
+    int capacity = 0;
+    for (int i = 0; i < n; i++) {
+        const char *dash = strchr(words[i], '-'), *end = words[i] + strlen(words[i]);
+        uint64_t    first, last;
+        bool        good = is_count(words[i], dash ? dash : end, &first);
+        last = first;
+        if (good && dash) good = is_count(dash + 1, end, &last) && last >= first;
+        if (!good) return REFUSE(r, r->line, "seeds are numbers or ranges such as 1-10, not \"%.60s\"", SHOW(words[i]));
+        if (last - first >= (uint64_t)(RWS_SWEEP_MAX_RUNS - b->n_seeds))
+            return REFUSE(r, r->line, "there are more than %d seeds", RWS_SWEEP_MAX_RUNS);
+        for (uint64_t k = 0; k <= last - first; k++) {
+            if (b->n_seeds == capacity) {
+                uint64_t *more = RWS_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
+                if (capacity) memcpy(more, b->seeds, (size_t)capacity * sizeof *more);
+                b->seeds = more;
+                capacity = 2 * capacity + 16;
+            }
+            b->seeds[b->n_seeds++] = first + k;
+        }
+    }
+    return RWS_OK;
+}
+
+static rws_status read_set(reader *r, block *b, char **words, int n)
+{
+    if (n < 2) return REFUSE(r, r->line, "set needs the name of a setting and one value or more");
+    if (b->n_sets == MAX_SETS) return REFUSE(r, r->line, "a block can have %d lines with set", MAX_SETS);
+    if (n - 1 > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d values", MAX_VALUES);
+    setting *s = &b->sets[b->n_sets++];
+    char    *dot = strchr(words[0], '.');
+    *s = (setting){.name = words[0]};
+    if (dot) {
+        *dot = '\0';
+        s->method = words[0];
+        s->name = dot + 1;
+        if (!rws_estimator_find(s->method))
+            return REFUSE(r, r->line, "there is no method \"%.60s\"; `rws list` shows them", SHOW(s->method));
+    }
+    if (!s->name[0] || strchr(s->name, '='))
+        return REFUSE(r, r->line, "set takes a name and its values with blanks between: set start far");
+    for (int i = 0; i + 1 < b->n_sets; i++) {
+        const bool same = strcmp(b->sets[i].name, s->name) == 0;
+        if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
+            return REFUSE(r, r->line, "\"%.60s\" is set already", SHOW(s->name));
+    }
+    for (int i = 1; i < n; i++) s->values[s->n++] = words[i];
+    return RWS_OK;
+}
+
+static rws_status read_final(reader *r, block *b, char **words, int n)
+{
+    uint64_t particles, data = 0;
+    if (n > 2) return REFUSE(r, r->line, "final takes a number of particles and perhaps one of test data");
+    RWS_TRY(read_count(r, "final", words[0], 1, 10000000, &particles));
+    if (n == 2) RWS_TRY(read_count(r, "final", words[1], 1, 1000000, &data));
+    b->final_particles = (int)particles;
+    b->final_test = (int)data;
+    return RWS_OK;
+}
+
+typedef enum { LIST, INT, COUNT, REAL, TEXT } kind;
+
+/* Every key but `model`. */
+static const struct {
+    const char *name;
+    kind        kind;
+    size_t      at; /* in rws_config */
+    uint64_t    most;
+    rws_status (*read)(reader *r, block *b, char **words, int n); /* of a list */
+    bool repeated;
+} keys[] = {
+    {"methods", LIST, 0, 0, read_methods, false},
+    {"particles", LIST, 0, 0, read_particles, false},
+    {"seeds", LIST, 0, 0, read_seeds, false},
+    {"set", LIST, 0, 0, read_set, true},
+    {"final", LIST, 0, 0, read_final, false},
+    {"batch", INT, offsetof(rws_config, batch), 1000000, NULL, false},
+    {"test", INT, offsetof(rws_config, n_test), 1000000, NULL, false},
+    {"shards", INT, offsetof(rws_config, shards), 1024, NULL, false},
+    {"iterations", COUNT, offsetof(rws_config, iterations), UINT64_C(1000000000000000), NULL, false},
+    {"eval-every", COUNT, offsetof(rws_config, eval_every), UINT64_C(1000000000000000), NULL, false},
+    {"l2", REAL, offsetof(rws_config, l2), 1000000, NULL, false},
+    {"optimiser", TEXT, offsetof(rws_config, optimiser), 0, NULL, false},
+    {"lr", TEXT, offsetof(rws_config, lr), 0, NULL, false},
+};
+
+enum { N_KEYS = sizeof keys / sizeof *keys };
+
+static rws_status read_key(reader *r, block *b, int key, char **words, int n)
+{
+    const char *name = keys[key].name;
+    char       *at = (char *)&b->base + keys[key].at;
+    uint64_t    count;
+    if (n == 0) return REFUSE(r, r->line, "%s needs a value", name);
+    if (b->given >> key & 1 && !keys[key].repeated) return REFUSE(r, r->line, "%s is given already", name);
+    b->given |= 1u << key;
+    if (keys[key].kind == LIST) return keys[key].read(r, b, words, n);
+    if (n > 1) return REFUSE(r, r->line, "%s takes one value", name);
+    switch (keys[key].kind) {
+    case INT:
+        RWS_TRY(read_count(r, name, words[0], 1, keys[key].most, &count));
+        *(int *)at = (int)count;
+        return RWS_OK;
+    case COUNT: return read_count(r, name, words[0], 1, keys[key].most, (uint64_t *)at);
+    case REAL:
+        if (is_number(words[0], 0, (double)keys[key].most, (double *)at)) return RWS_OK;
+        return REFUSE(r, r->line, "%s is a number from 0 to %g, not \"%.60s\"", name, (double)keys[key].most,
+                      SHOW(words[0]));
+    default: *(const char **)at = words[0]; return RWS_OK;
+    }
+}
+
+static rws_status read_line(reader *r, char **words, int n)
+{
+    if (strcmp(words[0], "model") == 0) {
+        if (n != 2) return REFUSE(r, r->line, "model takes one name");
+        if (r->n_blocks == MAX_BLOCKS) return REFUSE(r, r->line, "there are more than %d models", MAX_BLOCKS);
+        r->blocks[r->n_blocks++] = (block){.base.model = words[1], .line = r->line};
+        return RWS_OK;
+    }
+    if (r->n_blocks == 0) return REFUSE(r, r->line, "the first line must say which model: model gmm");
+    for (int i = 0; i < N_KEYS; i++)
+        if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
+    return REFUSE(r, r->line, "there is no key \"%.60s\"", SHOW(words[0]));
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* The words of a line, each ended by a zero that is put into the text; *at moves behind the line. */
+static rws_status split(reader *r, char **at, char *end, char **words, int *n)
+{
+    *n = 0;
+    while (*at < end && **at != '\n') {
+        if (is_blank(**at)) {
+            *(*at)++ = '\0';
+            continue;
+        }
+        if (**at == '#') {
+            while (*at < end && **at != '\n') *(*at)++ = '\0';
+            break;
+        }
+        if (*n == MAX_WORDS) return REFUSE(r, r->line, "there are more than %d words", MAX_WORDS);
+        for (words[(*n)++] = *at; *at < end && !is_blank(**at) && **at != '\n'; ++*at)
+            if ((unsigned char)**at < 0x20 || **at == 0x7f) return REFUSE(r, r->line, "a control character is in it");
+    }
+    if (*at < end) *(*at)++ = '\0';
+    return RWS_OK;
+}
+
+static rws_status scan(reader *r, char *text, size_t length)
+{
+    char *words[MAX_WORDS], *at = text;
+    int   n;
+    while (at < text + length) {
+        r->line++;
+        RWS_TRY(split(r, &at, text + length, words, &n));
+        if (n) RWS_TRY(read_line(r, words, n));
+    }
+    return RWS_OK;
+}
+
+/* ---- from blocks to runs */
+
+/* Appends to a name what a folder can be called: other characters become '_'. */
+static void append(char *name, const char *text)
+{
+    size_t n = strlen(name);
+    for (; *text && n + 1 < MAX_NAME; text++) {
+        const char c = *text;
+        const bool plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("._=+-", c));
+        name[n++] = plain ? c : '_';
+    }
+    name[n] = '\0';
+}
+
+/* A model's name as part of a run's: a path without folders and ending. */
+static void append_model(char *name, const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    append(name, slash ? slash + 1 : model);
+    const size_t n = strlen(name);
+    if (slash && n > 3 && strcmp(name + n - 3, ".so") == 0) name[n - 3] = '\0';
+}
+
+static char *keep(rws_sweep *s, const char *text)
+{
+    return strcpy(rws_arena_alloc(&s->memory->arena, strlen(text) + 1), text);
+}
+
+/* The settings of combination `which`, those of the block or those of the method, into the configuration and the name.
+ * Returns what is left of `which`: 0 if it was a combination. */
+static uint64_t combine(rws_sweep *s, const block *b, const char *method, uint64_t which, rws_config *c, char *name)
+{
+    for (int i = 0; i < b->n_sets; i++) {
+        const setting *set = &b->sets[i];
+        if (!method != !set->method || (method && strcmp(method, set->method) != 0)) continue;
+        const char *value = set->values[which % (uint64_t)set->n];
+        char       *text = rws_arena_alloc(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
+        which /= (uint64_t)set->n;
+        stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
+        c->set[c->n_set++] = text;
+        append(name, "-");
+        append(name, text);
+    }
+    return which;
+}
+
+/* Of the block's settings and the method's; beyond the most runs there can be it is not counted on. */
+static uint64_t n_combinations(const block *b, const char *method)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < b->n_sets && n <= RWS_SWEEP_MAX_RUNS; i++) {
+        const setting *set = &b->sets[i];
+        if (!set->method || strcmp(method, set->method) == 0) n *= (uint64_t)set->n;
+    }
+    return n;
+}
+
+static rws_status check_block(reader *r, const block *b, uint64_t *total)
+{
+    static const int needed[] = {0, 1}; /* methods and particles in the table */
+    for (int i = 0; i < 2; i++)
+        if (!(b->given >> needed[i] & 1))
+            return REFUSE(r, b->line, "this model has no line with %s", keys[needed[i]].name);
+    for (int i = 0; i < b->n_sets; i++) {
+        bool used = !b->sets[i].method;
+        for (int m = 0; m < b->n_methods && !used; m++) used = strcmp(b->methods[m], b->sets[i].method) == 0;
+        if (!used)
+            return REFUSE(r, b->line, "\"%.60s\" is set for %s, which is not among the methods", SHOW(b->sets[i].name),
+                          b->sets[i].method);
+    }
+    for (int m = 0; m < b->n_methods; m++) {
+        const uint64_t each = n_combinations(b, b->methods[m]);
+        if (each > RWS_SWEEP_MAX_RUNS) *total = each;
+        else *total += each * (uint64_t)b->n_particles * (uint64_t)b->n_seeds;
+        if (*total > RWS_SWEEP_MAX_RUNS) return REFUSE(r, b->line, "there are more than %d runs", RWS_SWEEP_MAX_RUNS);
+    }
+    return RWS_OK;
+}
+
+static int descending(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x < y) - (x > y);
+}
+
+static void add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
+{
+    char           name[MAX_NAME] = "", number[32];
+    rws_sweep_run *run = &s->runs[s->n++];
+    *run = (rws_sweep_run){.config = b->base, .final_particles = b->final_particles, .final_test = b->final_test};
+    run->config.method = method;
+    run->config.particles = particles;
+    run->config.seed = seed;
+    run->config.threads = 1;
+    append_model(name, b->base.model);
+    which = combine(s, b, NULL, which, &run->config, name);
+    append(name, "-");
+    append(name, method);
+    which = combine(s, b, method, which, &run->config, name);
+    RWS_CHECK(which == 0);
+    snprintf(number, sizeof number, "-k%d-s%llu", particles, (unsigned long long)seed);
+    /* the end tells most runs apart: it must be in the name */
+    if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
+    append(name, number);
+    run->name = keep(s, name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static rws_status check_names(reader *r)
+{
+    const rws_sweep *s = r->sweep;
+    const char     **names = RWS_NEW(&s->memory->arena, const char *, s->n + 1);
+    for (int i = 0; i < s->n; i++) names[i] = s->runs[i].name;
+    qsort(names, (size_t)s->n, sizeof *names, by_name);
+    for (int i = 1; i < s->n; i++)
+        if (strcmp(names[i - 1], names[i]) == 0)
+            return rws_fail(r->err, RWS_BAD_INPUT,
+                            "\"%.80s\" has two runs that would be called \"%.200s\": is a value there twice?",
+                            rws_quote(r->name).text, names[i]);
+    return RWS_OK;
+}
+
+static rws_status expand(reader *r)
+{
+    static uint64_t first_seed[] = {1};
+    rws_sweep      *s = r->sweep;
+    uint64_t        total = 0;
+    int             most_seeds = 0;
+    if (r->n_blocks == 0) return rws_fail(r->err, RWS_BAD_INPUT, "\"%.80s\" names no model.", rws_quote(r->name).text);
+    for (int i = 0; i < r->n_blocks; i++) {
+        block *b = &r->blocks[i];
+        if (b->n_seeds == 0) b->seeds = first_seed, b->n_seeds = 1;
+        if (b->n_seeds > most_seeds) most_seeds = b->n_seeds;
+        qsort(b->particles, (size_t)b->n_particles, sizeof *b->particles, descending);
+        RWS_TRY(check_block(r, b, &total));
+    }
+    s->runs = RWS_NEW(&s->memory->arena, rws_sweep_run, total + 1);
+    for (int seed = 0; seed < most_seeds; seed++) {
+        for (int i = 0; i < r->n_blocks; i++) {
+            const block *b = &r->blocks[i];
+            if (seed >= b->n_seeds) continue;
+            for (int k = 0; k < b->n_particles; k++) {
+                for (int m = 0; m < b->n_methods; m++) {
+                    const uint64_t n = n_combinations(b, b->methods[m]);
+                    for (uint64_t which = 0; which < n; which++)
+                        add_run(s, b, b->methods[m], b->particles[k], b->seeds[seed], which);
+                }
+            }
+        }
+    }
+    return check_names(r);
+}
+
+void rws_sweep_free(rws_sweep *s)
+{
+    if (!s) return;
+    rws_arena_free(&s->memory->arena);
+    free(s->memory);
+    free(s);
+}
+
+rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rws_sweep **out, rws_error *err)
+{
+    *out = NULL;
+    if (length > RWS_SWEEP_MAX_BYTES)
+        return rws_fail(err, RWS_BAD_INPUT, "\"%.80s\" is longer than %d bytes.", rws_quote(name).text,
+                        RWS_SWEEP_MAX_BYTES);
+    rws_sweep *s = calloc(1, sizeof *s);
+    RWS_CHECK(s && "memory for a sweep");
+    s->memory = calloc(1, sizeof *s->memory);
+    RWS_CHECK(s->memory && "memory for a sweep");
+    char *copy = rws_arena_alloc(&s->memory->arena, length + 1); /* words end in zeros that are put into it */
+    if (length) memcpy(copy, text, length);
+    copy[length] = '\0';
+    reader     r = {.name = name, .sweep = s, .blocks = RWS_NEW(&s->memory->arena, block, MAX_BLOCKS), .err = err};
+    rws_status status = scan(&r, copy, length);
+    if (status == RWS_OK) status = expand(&r);
+    if (status == RWS_OK) *out = s;
+    else rws_sweep_free(s);
+    return status;
+}
+
+rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
+{
+    *out = NULL;
+    FILE *f = fopen(path, "rbe");
+    char *text = f ? malloc(RWS_SWEEP_MAX_BYTES + 1) : NULL;
+    if (!text) {
+        rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
+                 strerror(errno));
+        if (f) fclose(f);
+        return RWS_BAD_INPUT;
+    }
+    const size_t length = fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f);
+    rws_status   status;
+    if (ferror(f))
+        status = rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be read: %s.", rws_quote(path).text,
+                          strerror(errno));
+    else status = rws_sweep_parse(text, length, path, out, err);
+    fclose(f);
+    free(text);
+    return status;
+}
+
+/* ---- trying them */
+
+/* Alike but for the seed: both come from the same block, so settings are the same texts in the same order. */
+static bool same_kind(const rws_config *a, const rws_config *b)
+{
+    bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->particles == b->particles &&
+                a->iterations == b->iterations && a->n_set == b->n_set && a->batch == b->batch;
+    for (int i = 0; same && i < a->n_set; i++) same = strcmp(a->set[i], b->set[i]) == 0;
+    return same;
+}
+
+rws_status rws_sweep_settle(rws_sweep *s, rws_error *err)
+{
+    uint64_t *iterations = RWS_NEW(&s->memory->arena, uint64_t, s->n + 1);
+    for (int i = 0; i < s->n; i++) {
+        const rws_config *c = &s->runs[i].config;
+        int               k = 0;
+        while (k < i && !same_kind(&s->runs[k].config, c)) k++;
+        if (k < i) {
+            iterations[i] = iterations[k];
+            continue;
+        }
+        rws_trainer *t;
+        RWS_TRY(rws_trainer_new(c, &t, err));
+        iterations[i] = rws_trainer_config(t)->iterations;
+        rws_trainer_free(t);
+    }
+    for (int i = 0; i < s->n; i++) s->runs[i].config.iterations = iterations[i];
+    return RWS_OK;
+}

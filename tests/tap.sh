@@ -1,0 +1,61 @@
+# tap.sh - what the shell tests share. The caller has set $rws, the program under test.
+#
+# Prints TAP. Works in a folder of its own, which is removed.
+work=$(mktemp -d) && cd "$work" || exit 99
+trap 'rm -rf "$work"' EXIT
+
+n=0 failed=0
+report() { # status name: a line of TAP, with what the last command said if it is a bad one
+    n=$((n + 1))
+    if [ "$1" = 0 ]; then
+        echo "ok $n - $2"
+    else
+        failed=$((failed + 1))
+        echo "not ok $n - $2"
+        sed 's/^/# stdout: /' out 2>/dev/null | tail -n 5
+        sed 's/^/# stderr: /' err 2>/dev/null | tail -n 5
+    fi
+}
+
+run() { "$rws" "$@" >out 2>err; }
+
+gives() { # status name arguments…
+    want=$1 name=$2
+    shift 2
+    run "$@"
+    [ $? = "$want" ]
+    report $? "$name"
+}
+
+# One sentence on stderr that has the words in it, nothing on stdout, exit status 2.
+refuses() { # words arguments…
+    words=$1
+    shift
+    run "$@"
+    [ $? = 2 ] && [ ! -s out ] && [ "$(wc -l <err)" -eq 1 ] && grep -q '^rws: .*\.$' err && grep -qFe "$words" err
+    report $? "refused: rws $*"
+}
+
+matches() { # name pattern file: every line of the file does
+    [ -s "$3" ] && ! grep -Evq "$2" "$3"
+    report $? "$1"
+}
+
+# A checkpoint without the 8 bytes that say how long training took.
+timeless() { # file
+    length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    at=$(head -c $((8 + length)) "$1" | tail -c "$length" | sed -n 's/.*"seconds":{[^}]*\[\([0-9]*\),.*/\1/p')
+    [ -n "$at" ] || return 1
+    head -c $((8 + length + at)) "$1"
+    tail -c +$((8 + length + at + 9)) "$1"
+}
+
+same_checkpoint() { # name folder folder
+    timeless "$2/checkpoint.safetensors" >one && timeless "$3/checkpoint.safetensors" >two && cmp -s one two
+    report $? "$1"
+}
+
+finish() { # the plan, at the end; fails if a test did
+    echo "1..$n"
+    [ $failed = 0 ]
+}

@@ -1,0 +1,232 @@
+#!/bin/sh
+# test_runs.sh PROGRAM - stores and what is made of them: lists, exports, sweeps, figures.
+set -u
+rws=$(realpath "${1:?usage: test_runs.sh PROGRAM}")
+. "$(dirname "$0")/tap.sh"
+
+# ---- rws runs, rws export
+
+for seed in 1 2 3; do
+    run train gmm --method ws -k 2 -s $seed -n 20 --eval-every 10 --out some/ws$seed
+    run train gmm --method dww -k 2 -s $seed -n 20 --eval-every 10 --set delta=0.$seed --out some/dww$seed
+done
+gives 0 "rws runs" runs some
+[ "$(wc -l <out)" = 7 ] && head -n 1 out | grep -q '^run  *method .*seed .*state .*p_error' && [ ! -s err ]
+report $? "a table of all runs"
+gives 0 "a run alone" runs some/ws1 --json
+matches "an object" '^\{"run":"ws1","store":"some/ws1/metrics.sqlite","state":"finished","iteration":20,.*\}$' out
+gives 0 "conditions" runs some --where method=ws --where seed=1,3 --json
+[ "$(wc -l <out)" = 2 ] && ! grep -q '"seed":2' out
+report $? "keep those that fulfil them"
+gives 0 "conditions on settings" runs some --where delta=0.20 --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"run":"dww2"' out
+report $? "compare numbers as numbers"
+gives 0 "comparing" runs some --compare --metric p_error --json
+[ "$(wc -l <out)" = 4 ] && grep -q '^{"runs":3,.*"method":"ws".*"p_error":{"median":' out
+report $? "puts seeds together, and nothing else"
+gives 0 "sorting" runs some --metric p_error --sort -q_error
+gives 0 "a file" runs some/ws1/metrics.sqlite
+refuses 'nowhere' runs nowhere
+mkdir bare
+refuses 'no runs' runs bare
+refuses '"nonsense"' runs some --where nonsense=1
+refuses 'key=value' runs some --where nonsense
+refuses 'no run' runs some --where method=ww
+refuses '"nonsense"' runs some --metric nonsense
+refuses '"nonsense"' runs some --sort nonsense
+: >empty.sqlite
+refuses 'empty.sqlite' runs empty.sqlite
+echo "this is not a database, and it is long enough that it cannot be taken for an empty one" >text.sqlite
+refuses 'text.sqlite' runs text.sqlite
+
+gives 0 "rws export" export some
+[ "$(wc -l <out)" = 19 ] && head -n 1 out | grep -q '^run,model,method,.*,delta,.*,iteration,seconds,.*p_error'
+report $? "a heading and a row for each evaluation"
+columns=$(head -n 1 out | tr -dc , | wc -c)
+[ "$(tr -dc ',\n' <out | awk -v n="$columns" 'length != n' | wc -l)" = 0 ]
+report $? "as many columns in each"
+gives 0 "as JSON" export some --format json --where method=dww
+[ "$(wc -l <out)" = 9 ]
+report $? "an object for each evaluation"
+matches "with the configuration and the numbers" \
+    '^\{"run":"dww[123]","model":"gmm",.*"delta":0\.[0-9]+,.*"iteration":[0-9]+,"seconds":.*"p_error":0\.[0-9]+.*\}$' out
+gives 0 "snapshots" export some --snapshots
+[ "$(wc -l <out)" = $((1 + 6 * 3 * 8 * 20)) ]
+report $? "the first, the middle and the last evaluation of each run"
+gives 0 "into a file" export some --out table.json
+[ ! -s out ] && [ "$(wc -l <table.json)" = 18 ] && grep -q '^{' table.json
+report $? "whose ending says the format"
+refuses '--format' export some --format xml
+refuses 'nowhere' export some --out nowhere/table.csv
+
+# ---- rws sweep
+
+cat >small.sweep <<END
+model      gmm
+methods    ww dww
+particles  2 5
+seeds      1-2
+set        dww.delta 0.1 0.3
+iterations 200
+eval-every 50
+END
+gives 0 "the runs of a sweep" sweep small.sweep --list
+[ "$(wc -l <out)" = 12 ] && [ "$(head -n 1 out)" = gmm-ww-k5-s1 ] && [ ! -e small ]
+report $? "seed by seed, many particles first"
+gives 0 "rws sweep" sweep small.sweep
+[ "$(grep -c '^finished  gmm-' out)" = 12 ] && tail -n 1 out | grep -q '^12 runs: 12 finished$' && [ ! -s err ]
+report $? "a line for each run"
+[ -f small/metrics.sqlite ] && [ "$(ls small | wc -l)" = 13 ] && [ ! -e small/gmm-ww-k2-s1/metrics.sqlite ]
+report $? "one store beside the folders of the runs"
+gives 0 "the store has them all" runs small --json
+[ "$(grep -c '"state":"finished","iteration":200' out)" = 12 ]
+report $? "to the end"
+before=$(cat small/*/* | cksum)
+gives 0 "a sweep that is done" sweep small.sweep --json
+[ "$(cat out)" = '{"final":true,"runs":12,"finished":12,"finished_before":12,"failed":0}' ]
+report $? "does nothing"
+[ "$before" = "$(cat small/*/* | cksum)" ]
+report $? "and touches nothing"
+run train gmm --method ww -k 5 -s 2 -n 200 --eval-every 50 --out alone
+same_checkpoint "a run of a sweep is the run it would be alone" small/gmm-ww-k5-s2 alone
+rm -r small/gmm-ww-k2-s1
+gives 0 "a finished run whose folder is gone" sweep small.sweep
+tail -n 1 out | grep -q '12 of them before'
+report $? "is still finished"
+sed -i 's/^iterations.*/iterations 300/' small.sweep
+gives 0 "more iterations" sweep small.sweep
+run runs small --where iterations=200 --json
+[ "$(grep -c '"iteration":300' out)" = 11 ]
+report $? "extend what is there"
+run runs small/gmm-ww-k2-s1 --json
+grep -q '"iteration":300,"iterations":300' out
+report $? "and begin anew what is not"
+sed -i 's/^iterations.*/iterations 200/' small.sweep
+
+refuses 'nowhere.sweep' sweep nowhere.sweep
+refuses 'Which sweep' sweep
+printf 'model gmm\nmethods ww\nparticles 0\n' >wrong.sweep
+refuses 'line 3' sweep wrong.sweep
+printf 'model gmm\nmethods ww\nparticles 2\nset start there\n' >wrong.sweep
+refuses 'there' sweep wrong.sweep
+printf 'model gmm\nmethods vimco\nparticles 1\n' >wrong.sweep
+refuses 'vimco' sweep wrong.sweep
+[ ! -e wrong ]
+report $? "nothing is begun that cannot go on"
+refuses '--jobs' sweep small.sweep --jobs 0
+
+# one of them breaks: its numbers, in the middle
+cat >broken.sweep <<END
+model      gmm
+methods    ww
+particles  2 5
+iterations 200
+eval-every 50
+model      gmm
+methods    reinforce
+particles  2
+optimiser  momentum
+lr         1e-3,30:1e38
+iterations 200
+END
+gives 1 "a run that breaks" sweep broken.sweep
+[ "$(grep -c '^finished ' out)" = 2 ] && tail -n 1 out | grep -q '^failed    gmm-reinforce-k2-s1: .*iteration'
+report $? "does not stop the others, and is named at the end"
+run runs broken --where state=failed --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"failure":".*iteration' out
+report $? "the store knows why"
+gives 1 "it is not tried again" sweep broken.sweep --json
+grep -q '"finished_before":2,"failed":1}' out && [ "$(wc -l <out)" = 1 ]
+report $? "unless --retry"
+gives 1 "--retry" sweep broken.sweep --retry
+grep -q '^failed    gmm-reinforce-k2-s1: In iteration' out
+report $? "tries"
+
+# stopped and killed
+cat >cut.sweep <<END
+model      gmm
+methods    ww dww
+particles  20
+seeds      1-2
+iterations 12000
+eval-every 1000
+END
+gives 0 "a sweep to compare with" sweep cut.sweep --out uncut
+for signal in TERM KILL KILL; do
+    "$rws" sweep cut.sweep >out 2>err &
+    pid=$!
+    while [ -z "$(ls cut/*/checkpoint.safetensors 2>/dev/null)" ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
+    sleep 0.2
+    kill -$signal $pid
+    wait $pid 2>/dev/null
+    status=$?
+    if [ $signal = TERM ]; then
+        [ $status = 130 ] && grep -q 'the same command goes on' err
+        report $? "stopped politely"
+    fi
+done
+gives 0 "goes on" sweep cut.sweep
+tail -n 1 out | grep -q '^4 runs: 4 finished'
+report $? "to the end"
+for name in ww-k20-s1 ww-k20-s2 dww-k20-s1 dww-k20-s2; do
+    same_checkpoint "$name is what it would have been" cut/gmm-$name uncut/gmm-$name
+done
+
+# two at once
+"$rws" sweep small.sweep --out shared >first 2>&1 &
+one=$!
+"$rws" sweep small.sweep --out shared >second 2>&1 &
+two=$!
+wait $one && wait $two
+report $? "two sweeps in one folder at once"
+[ "$(cat first second | grep -c '^finished')" = 12 ] && run runs shared --where state=finished --json && [ "$(wc -l <out)" = 12 ]
+report $? "share the work"
+sed 's/1-2/3-4/' small.sweep >other.sweep
+"$rws" sweep small.sweep --out mixed >first 2>&1 &
+one=$!
+"$rws" sweep other.sweep --out mixed >second 2>&1 &
+two=$!
+wait $one && wait $two
+report $? "two different sweeps in one folder at once"
+run export mixed
+[ "$(wc -l <out)" = $((1 + 24 * 5)) ]
+report $? "lose no rows"
+run export mixed --snapshots
+[ "$(wc -l <out)" = $((1 + 24 * 3 * 8 * 20)) ]
+report $? "nor snapshots"
+
+# measured after training
+printf 'model gmm\nmethods ww\nparticles 2\niterations 20\nfinal 50 30\n' >final.sweep
+gives 0 "a sweep that measures at the end" sweep final.sweep
+run runs final --metric final_ess --json
+grep -q '"final_ess":0\.' out
+report $? "has it in the store"
+gives 0 "is done" sweep final.sweep --json
+grep -q '"finished_before":1' out
+report $? "when that is"
+
+# ---- rws plot
+
+LC_ALL=C gives 0 "a curve on the terminal" plot p_error shared --where delta=0.1
+[ "$(wc -l <out)" = 48 ] && grep -q 'd-WW$' out && ! LC_ALL=C grep -q '[^ -~]' out
+report $? "in ASCII where there is no UTF-8"
+LC_ALL=C.UTF-8 gives 0 "one panel" plot p_error shared --panels none
+grep -q '⠉' out && grep -q 'WW, K = 5$' out
+report $? "in braille where there is"
+for ending in png svg pdf; do
+    gives 0 "a picture" plot p_error,q_error shared --out picture.$ending
+done
+[ "$(head -c 4 picture.png | tail -c 3)" = PNG ] && grep -q '>δ-WW, delta = 0.1<' picture.svg && head -c 4 picture.pdf | grep -q PDF
+report $? "of each kind, with the curves' names"
+gives 0 "final values over particles" plot p_error shared -x particles --out over.svg
+grep -q '>particles K<' over.svg
+report $? "are drawn too"
+gives 0 "over seconds" plot q_error shared -x seconds --linear --out seconds.png
+refuses 'Which metric' plot
+refuses '"nonsense"' plot nonsense shared
+refuses '.png' plot p_error shared --out picture.gif
+refuses 'nonsense' plot p_error shared --panels nonsense
+refuses 'nonsense' plot p_error shared -x nonsense
+refuses '"start"' plot p_error shared -x start
+
+finish
