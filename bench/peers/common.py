@@ -44,7 +44,7 @@ def options(doc, methods, batch, particles, iterations):
     return parser
 
 
-# ---- random numbers
+# ---- random numbers and data
 
 
 class Uniform:
@@ -58,6 +58,13 @@ class Uniform:
         bits = self.rng.integers(0, 2**64 - 1, (n + 1) // 2, dtype=np.uint64, endpoint=True).view(np.int32)[:n]
         u = torch.from_numpy(bits).bitwise_and_(0x7fffff).bitwise_or_(0x3f800000).view(torch.float32)
         return u.sub_(1 - 2**-24).view(shape)
+
+
+def cached(name, offset):
+    """The bytes after the offset of a file that `rws data` keeps, or None."""
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = os.path.join(folder, "rws", name)
+    return np.memmap(path, np.uint8, "r", offset) if os.path.exists(path) else None
 
 
 # ---- coefficients

@@ -24,7 +24,7 @@ H, RATE = 100, 1e-3
 # Words are letters, in the order of their one-hot codes; OOV stands for a non-terminal that the caps left a leaf.
 WORDS, OOV = "aesrtw", "?"  # astronomers ears saw stars telescopes with
 NONTERMINALS = ["NP", "P", "PP", "S", "V", "VP"]
-TRUE = [0.4, 0.1, 0.18, 0.04, 0.18, 0.1], [0.7, 0.3]  # of NP -> NP PP | a | e | s | r | t and VP -> V NP | VP PP
+TRUE = np.array([0.4, 0.1, 0.18, 0.04, 0.18, 0.1, 0.7, 0.3])  # NP -> NP PP | a | e | s | r | t, VP -> V NP | VP PP
 # Kinds of nodes: the non-terminal and which production its parent chose. P and V are part of their parents.
 KINDS = [("S", None), ("NP", 0), ("VP", 0), ("VP", 1), ("PP", 0), ("PP", 1)]
 N_KINDS = len(KINDS)
@@ -427,10 +427,15 @@ class Trainer:
     def __init__(self, team, args):
         self.team, self.args, self.coefficients = team, args, common.coefficients
         self.B = args.batch // team.size + (team.rank < args.batch % team.size)
+        self.true = TRUE.copy()
+        if args.recursion is not None:
+            self.true[:6] *= np.array([args.recursion] + [1 - args.recursion] * 5) / np.array([0.4] + [0.6] * 5)
         self.p, self.g = common.views(team.P, shapes()), common.views(team.G, shapes())
         if team.rank == 0:
             torch.manual_seed(args.seed)
             initialise(self.p)
+            if args.recursion is not None:
+                self.p["theta"].copy_(torch.from_numpy(self.true).log())
         team.wait()
         self.guide = Guide(self.p, self.g)
         self.rng = np.random.Generator(np.random.SFC64((args.seed, team.rank)))
@@ -442,7 +447,7 @@ class Trainer:
 
     def sentences(self):
         if len(self.data) < self.B:
-            self.data = sample_prior(100 * self.B, np.concatenate(TRUE), self.rng).yields()
+            self.data = sample_prior(100 * self.B, self.true, self.rng).yields()
         return [self.data.pop() for _ in range(self.B)]
 
     def gumbel(self, n):
@@ -631,13 +636,17 @@ def check(args):
     q, here = trainer.guide.log.exp().numpy()[trees.row], COUNTED[trees.code] < 6
     z = ((trees.code[here] & 7) == 0).sum() - q[here, 0].sum()
     assert abs(z) < 5 * math.sqrt((q[here, 0] * (1 - q[here, 0])).sum()), z
-    trees = sample_prior(5000, np.concatenate(TRUE), trainer.rng)
+    trees = sample_prior(5000, TRUE, trainer.rng)
     assert abs(np.mean([len(y) for y in trees.yields()]) - 13.2) < 1.5
     shares = trees.counts().sum(0)
-    assert np.abs(shares[:6] / shares[:6].sum() - TRUE[0]).max() < 0.01
+    assert np.abs(shares[:6] / shares[:6].sum() - TRUE[:6]).max() < 0.01
 
 
 if __name__ == "__main__":
-    args = common.options(__doc__, ["ww", "ws", "vimco", "reinforce"], batch=2, particles=20, iterations=440).parse_args()
+    parser = common.options(__doc__, ["ww", "ws", "vimco", "reinforce"], batch=2, particles=20, iterations=260)
+    parser.add_argument("--recursion", type=float, metavar="P", help="the true probability of NP -> NP PP instead of 0.4; "
+                        "theta starts there, too")
+    args = parser.parse_args()
+    trainer = lambda team: Trainer(team, args)
     with torch.no_grad() if not args.check else torch.enable_grad():
-        check(args) if args.check else common.measure(args, common.size(shapes()), lambda team: Trainer(team, args), even=False)
+        check(args) if args.check else common.measure(args, common.size(shapes()), trainer, even=False)
