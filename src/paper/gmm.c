@@ -36,16 +36,6 @@ static rws_status draw_std(const rws_query *q, const char *path, rws_error *err)
     return rws_panels_grid(q, "Gaussian mixture, far start", rws_gmm_methods, rows, 1, path, err);
 }
 
-/* The first run, which has the least seed. */
-static const rws_result *first_run(const rws_query *q, const char *method, int K)
-{
-    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
-    RWS_CHECK(runs);
-    const rws_result *first = rws_query_runs(q, method, K, runs) ? runs[0] : NULL;
-    free(runs);
-    return first;
-}
-
 /* The iterations of which snapshots of the run were taken, at most three. */
 static int moments_of(const rws_result *r, const char *snapshot, uint64_t *moments)
 {
@@ -74,7 +64,7 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
     for (int half = 0; half < HALVES && n_K; half++) {
         for (int strip = 0; strip < STRIPS; strip++) {
             /* the truth is in every run's snapshots */
-            const rws_result *run = first_run(q, strip ? rws_gmm_methods[strip - 1] : NULL, halves[half]);
+            const rws_result *run = rws_query_first_run(q, strip ? rws_gmm_methods[strip - 1] : NULL, halves[half]);
             if (!run) continue;
             if (!n_moments) n_moments = moments_of(run, "p", moments);
             for (int moment = 0; moment < n_moments; moment++) {

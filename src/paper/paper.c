@@ -21,7 +21,7 @@ static bool has_runs(const rws_experiment *e, const rws_results *r, const rws_va
         const rws_query_own *paper = e->variants[0].own;
         for (int k = 0; paper[k].method; k++)
             if (strcmp(paper[k].key, v->own[i].key) == 0 && strcmp(paper[k].value, v->own[i].value) != 0)
-                return rws_query_has(&q, v->own[i].method);
+                return rws_query_first_run(&q, v->own[i].method, 0) != NULL;
     }
     return false;
 }

@@ -41,7 +41,8 @@ typedef struct {
 
 /* Every experiment, NULL-terminated. */
 extern const rws_experiment *const rws_experiments[];
-extern const rws_experiment        rws_experiment_gmm, rws_experiment_gmm_near;
+extern const rws_experiment        rws_experiment_gmm, rws_experiment_gmm_near, rws_experiment_pcfg, rws_experiment_air,
+    rws_experiment_sbn;
 
 /* A claim that was checked. */
 typedef struct {

@@ -61,11 +61,11 @@ int rws_query_runs(const rws_query *q, const char *method, int K, const rws_resu
     return n;
 }
 
-bool rws_query_has(const rws_query *q, const char *method)
+const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K)
 {
     for (int i = 0; i < q->results->n; i++)
-        if (fits(q, &q->results->runs[i], method, 0)) return true;
-    return false;
+        if (fits(q, &q->results->runs[i], method, K)) return &q->results->runs[i];
+    return NULL;
 }
 
 /* Room for all runs; the caller frees it. */

@@ -42,6 +42,9 @@ void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attr
  * the results. Returns how many. */
 int rws_query_runs(const rws_query *q, const char *method, int K, const rws_result **out);
 
+/* The first of them, which has the least seed; NULL if there is none. A method NULL stands for any. */
+const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
+
 /* Medians over seeds: of the final value, of the first, and of the value that is typical of the whole training (its
  * median over the evaluations). The finding learns how many seeds there were. NaN if there are none. */
 double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
@@ -53,8 +56,5 @@ rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *m
 
 /* The numbers of particles that the results have, in ascending order. Returns how many, at most `room`. */
 int rws_query_particles(const rws_query *q, int *K, int room);
-
-/* Whether there is a finished run of the method. */
-bool rws_query_has(const rws_query *q, const char *method);
 
 #endif
