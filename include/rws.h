@@ -73,6 +73,9 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes);
  * rws_observed. */
 void rws_setup_field(rws_setup *s, const char *name, int dim);
 
+/* The same for what programs do not get to see and metrics compare with: the true number of objects in a picture. */
+void rws_setup_label(rws_setup *s, const char *name, int dim);
+
 /* Who owns a parameter: the generative model (theta) or the guide (phi). */
 typedef enum { RWS_THETA, RWS_PHI, RWS_CONTROL, RWS_BASELINE, RWS_GROUPS } rws_group;
 
@@ -103,6 +106,9 @@ rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
 
+/* The bias of a linear layer, to start from values of your own. */
+rws_param *rws_layer_bias(const rws_layer *l);
+
 /* ------------------------------------------------------------------------------------------------------------- data */
 
 typedef struct rws_random rws_random; /* a stream of random numbers, the same whenever the run is repeated */
@@ -129,6 +135,9 @@ int rws_dim(const rws_run *r, rws_var v);
 /* Memory for the program's own structures; lasts as long as this run of it. */
 void *rws_alloc(rws_run *r, size_t bytes);
 
+/* How many iterations of training came before this one; of an evaluation, before it. */
+uint64_t rws_iteration(const rws_run *r);
+
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
 _Noreturn void rws_give_up(rws_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -145,6 +154,13 @@ rws_var rws_parameter(rws_run *r, const rws_param *p);
 /* The integer that v (a vector of one) holds, for C code to look at. The call splits where particles differ. */
 int rws_branch(rws_run *r, rws_var v);
 
+/* All numbers of v, likewise: a sentence, say. They last as long as the run. */
+const float *rws_look(rws_run *r, rws_var v);
+
+/* Computes these values now, all of them together. Never needed; but a program that is about to branch on several values
+ * which do not depend on each other waits once and not once for each, and their networks run in the same calls. */
+void rws_await(rws_run *r, const rws_var *v, int n);
+
 /* Sites: random choices and random values, addressed by name and, in loops and recursion, by how many visits the name
  * has had. The guide draws at a site and the model scores the same value there (or the other way round in the sleep
  * phase); both must visit the same sites, with the same distribution family and size, in any order. A site named like a
@@ -155,6 +171,17 @@ rws_var rws_normal(rws_run *r, const char *site, rws_var mean, rws_var sd); /* i
 rws_var rws_uniform(rws_run *r, const char *site, rws_var low, rws_var high);
 rws_var rws_gumbel(rws_run *r, const char *site, rws_var location);                      /* scale 1 */
 rws_var rws_concrete(rws_run *r, const char *site, rws_var logits, rws_var temperature); /* log of a simplex point */
+
+/* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
+ * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
+typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
+void           rws_simulate(rws_run *r, const char *site, const float *made, rws_kernel *kernel, const void *context);
+
+/* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
+ * this call shares. A name may be told of again and again. Costs nothing while training. */
+void rws_report(rws_run *r, const char *name, rws_var v);
+void rws_report_text(rws_run *r, const char *name, const char *text);
+bool rws_reports(const rws_run *r); /* whether anybody listens; a program may spare itself the text */
 
 /* A choice that C code branches on. */
 static inline int rws_choose(rws_run *r, const char *site, rws_var logits)
@@ -174,7 +201,8 @@ rws_var rws_mul(rws_run *r, rws_var a, rws_var b);
 rws_var rws_div(rws_run *r, rws_var a, rws_var b);
 rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift); /* scale * a + shift */
 rws_var rws_apply(rws_run *r, rws_function f, rws_var a);
-rws_var rws_greater(rws_run *r, rws_var a, rws_var b); /* 1 where a > b, else 0; no gradient */
+rws_var rws_clip(rws_run *r, rws_var a, float low, float high); /* no gradient outside */
+rws_var rws_greater(rws_run *r, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
 
 /* Shape. */
 rws_var rws_concat(rws_run *r, const rws_var *parts, int n);
@@ -203,6 +231,19 @@ rws_var rws_rnn(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws
 rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index);
 
+/* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
+ * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */
+rws_var rws_attend(rws_run *r, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols); /* read */
+rws_var rws_place(rws_run *r, rws_var glimpse, int rows, int cols, rws_var where, int out_rows,
+                  int out_cols);                                                              /* write */
+rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
+
+/* Logits of the pixels of n glimpses on a background: with y the sum of what rws_place makes of them, a that of their
+ * covers and m = sigmoid(20 a - 10), y + m front - (1 - m) back, clipped to [-88, 16]. As logits of an observed
+ * rws_bernoulli they are never made: most of a picture is background, and it is scored once per datum. */
+rws_var rws_picture(rws_run *r, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+                    rws_var front, rws_var back, int out_rows, int out_cols);
+
 /* ----------------------------------------------------------------------------------------------------------- metrics */
 
 typedef struct rws_eval rws_eval; /* one evaluation of a run */
@@ -216,10 +257,25 @@ const float *rws_eval_field(const rws_eval *e, const char *field);
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
                             float *out, rws_error *err);
 
+/* The mean of log q over the guide's sites, at n samples of `program`, which takes the place of the model: the truth,
+ * where it is known. Other samples in every evaluation. */
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+                          rws_error *err);
+
+/* One particle of a test datum, and what its programs have reported. */
+typedef struct rws_particle rws_particle;
+
+const float *rws_particle_datum(const rws_particle *p, const char *field);
+const float *rws_particle_report(const rws_particle *p, const char *name, int time); /* the first is 0; NULL: no more */
+
+/* A metric is one number of an evaluation, or a number of every particle, whose mean over the test data it is: by
+ * importance weights (the posterior's), or plainly (the guide's own). */
 typedef struct {
     const char *name; /* in the table, in --json and in the store */
     const char *help;
     rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    double (*posterior)(const rws_particle *p, const void *state); /* instead of measure */
+    double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
 } rws_metric;
 
 /* A list of numbers that no curve can show: a distribution, the trees that a guide likes best. Measured at the first,
@@ -244,7 +300,9 @@ typedef struct {
     int         n_test;         /* test data used for metrics */
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
+    int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
+    bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;
 
 /* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
@@ -260,6 +318,9 @@ typedef struct rws_model {
     /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
      * starts of the model's own. */
     rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
+
+    /* Gives back what setup took by other means than rws_setup_alloc. NULL if nothing. */
+    void (*release)(void *state);
 
     /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim. Training data may be drawn fresh
      * from `random`, which is another stream in every iteration; for test data it is the same one in every run. */

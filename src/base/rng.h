@@ -22,6 +22,9 @@ rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint
 void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c1, uint32_t c2, uint32_t c3,
                     uint32_t *out);
 
+/* The same for one particle: out[4 i … 4 i + 3] is the block of counter (c0, c1, c2, first + i). */
+void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t first, uint32_t *out);
+
 /* A number in (0, 1): 23 bits and a half, which a float holds exactly, so that neither end is ever reached. */
 static inline float rws_unit(uint32_t bits)
 {

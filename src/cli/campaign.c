@@ -8,7 +8,7 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "run/checkpoint.h"
-#include "run/file.h"
+#include "data/file.h"
 #include "run/store.h"
 
 #include <inttypes.h>
@@ -188,7 +188,8 @@ static void add_training(arguments *a, const entry *e, const char *folder, bool 
     add(a, "--iterations=%" PRIu64, c->iterations);
     if (c->eval_every) add(a, "--eval-every=%" PRIu64, c->eval_every);
     if (c->batch) add(a, "--batch=%d", c->batch);
-    if (c->n_test) add(a, "--test=%d", c->n_test);
+    if (c->n_test) add(a, "--eval-data=%d", c->n_test);
+    if (c->eval_particles) add(a, "--eval-particles=%d", c->eval_particles);
     if (c->shards) add(a, "--shards=%d", c->shards);
     if (c->optimiser) add(a, "--optimiser=%s", c->optimiser);
     if (c->lr) add(a, "--lr=%s", c->lr);
@@ -203,8 +204,8 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
     add(a, "--record");
     add(a, "--json");
     add(a, "--threads=1");
-    add(a, "--particles=%d", e->run->final_particles);
-    if (e->run->final_test) add(a, "--test=%d", e->run->final_test);
+    add(a, "--eval-particles=%d", e->run->final_particles);
+    if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
 }
 
 static rws_status launch(campaign *s, int job, int index, stage stage, rws_error *err)

@@ -5,6 +5,7 @@
 #include "cli/report.h"
 #include "run/checkpoint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,11 +16,11 @@ typedef struct {
     bool        threads_given, record, json;
 } eval_options;
 
-enum { KEY_JSON = 0x2000, KEY_TEST, KEY_RECORD };
+enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD };
 
 static const struct argp_option options[] = {
-    {"particles", 'k', "K", 0, "Particles per datum (default: as in training)", 0},
-    {"test", KEY_TEST, "N", 0, "Test data (default: as in training)", 0},
+    {"eval-particles", 'k', "N", 0, "Particles per test datum (default: as in the run)", 0},
+    {"eval-data", KEY_EVAL_DATA, "N", 0, "Test data (default: as in the run)", 0},
     {"threads", 't', "T", 0, "Threads (0: all cores)", 0},
     {"record", KEY_RECORD, 0, 0, "Also add the numbers to the run's store, as final_ and the metric's name", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object", 0},
@@ -30,8 +31,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     eval_options *o = state->input;
     switch (key) {
-    case 'k': return rws_arguments_count(state, "--particles", arg, 1, 10000000, &o->particles);
-    case KEY_TEST: return rws_arguments_count(state, "--test", arg, 1, 1000000, &o->n_test);
+    case 'k': return rws_arguments_count(state, "--eval-particles", arg, 1, 10000000, &o->particles);
+    case KEY_EVAL_DATA: return rws_arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
     case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
     case KEY_RECORD: o->record = true; return 0;
     case KEY_JSON: o->json = true; return 0;
@@ -46,9 +47,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void print_measures(const rws_trainer *t, const rws_measures *m, double seconds)
 {
-    printf("%-14s %llu\n", "iteration", (unsigned long long)m->iteration);
-    printf("%-14s %.3f\n", "seconds", seconds);
-    for (int i = 0; i < m->n; i++) printf("%-14s %.6g\n", rws_trainer_metric_name(t, i), m->value[i]);
+    printf("%-18s %llu\n", "iteration", (unsigned long long)m->iteration);
+    printf("%-18s %.3f\n", "seconds", seconds);
+    for (int i = 0; i < m->n; i++) printf("%-18s %.6g\n", rws_trainer_metric_name(t, i), m->value[i]);
+    if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
 }
 
 static rws_status record(rws_folder *folder, const rws_trainer *t, const rws_measures *m, double seconds,
@@ -71,7 +73,7 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     RWS_TRY(rws_folder_open(o->folder, &config, folder, err));
     if (!rws_folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->folder);
-    if (o->particles) config.particles = (int)o->particles;
+    if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
     RWS_TRY(rws_trainer_new(&config, trainer, err));

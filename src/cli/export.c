@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
-#include "run/file.h"
+#include "data/file.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -21,6 +21,7 @@ const rws_command *const rws_commands[] = {
     &rws_command_plot,
     &rws_command_reproduce,
     &rws_command_bench,
+    &rws_command_data,
     &rws_command_list,
     &rws_command_demo,
     NULL,

@@ -70,6 +70,15 @@ static int style_index(const char *method)
     return i;
 }
 
+/* Seeds are what a curve is the median of; the others change what is measured, not what is learned. */
+static bool tells_nothing(const char *key)
+{
+    static const char *const keys[] = {"seed", "threads", "eval_every", "eval_particles", "n_test"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
 /* What tells the run's curve apart from others, and what to call it. */
 static void describe(const plot *p, const rws_result *r, look *out)
 {
@@ -79,7 +88,7 @@ static void describe(const plot *p, const rws_result *r, look *out)
     m += (size_t)snprintf(out->label, sizeof out->label, "%s", name);
     for (int i = 0; i < p->n_keys; i++) {
         const char *key = p->keys[i], *value = rws_result_get(r, key);
-        if (!value || strcmp(key, "seed") == 0 || strcmp(key, "threads") == 0) continue;
+        if (!value || tells_nothing(key)) continue;
         if ((p->panel_key && strcmp(key, p->panel_key) == 0) || strcmp(key, p->o->x) == 0) continue;
         if (n < sizeof out->identity)
             n += (size_t)snprintf(out->identity + n, sizeof out->identity - n, "%s=%s;", key, value);

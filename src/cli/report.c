@@ -51,6 +51,8 @@ void rws_report_measures(const rws_trainer *t, const rws_measures *m, double sec
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
     json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
     for (int i = 0; i < m->n; i++) json_object_set_new(o, rws_trainer_metric_name(t, i), rws_report_real(m->value[i]));
+    if (!isnan(m->log_evidence_error))
+        json_object_set_new(o, "log_evidence_error", rws_report_real(m->log_evidence_error));
     rws_report_json(o);
 }
 

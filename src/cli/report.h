@@ -24,7 +24,8 @@ json_t *rws_report_value(const char *text);
 /* Prints an object on a line of its own, at once, and frees it. */
 void rws_report_json(json_t *object);
 
-/* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last. */
+/* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
+ * standard error of log_evidence where that is an estimate. */
 void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final);
 
 /* The same as a row of a table, under a heading if `heading`. */

@@ -588,3 +588,25 @@ int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int 
         text += length;
     }
 }
+
+/* ---- those that come with the program: see grammars.S */
+
+extern const char rws_grammar_astronomers[], rws_grammar_astronomers_end[], rws_grammar_orders[],
+    rws_grammar_orders_end[], rws_grammar_garden[], rws_grammar_garden_end[];
+
+static const struct {
+    const char *begin, *end;
+} files[] = {
+    {rws_grammar_astronomers, rws_grammar_astronomers_end},
+    {rws_grammar_orders, rws_grammar_orders_end},
+    {rws_grammar_garden, rws_grammar_garden_end},
+};
+const char *const rws_grammar_names[] = {"astronomers", "orders", "garden", NULL};
+
+rws_status rws_grammar_find(const char *name, rws_grammar **out, rws_error *err)
+{
+    for (int i = 0; rws_grammar_names[i]; i++)
+        if (strcmp(rws_grammar_names[i], name) == 0)
+            return rws_grammar_parse(files[i].begin, (size_t)(files[i].end - files[i].begin), name, out, err);
+    return rws_grammar_read(name, out, err);
+}

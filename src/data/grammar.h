@@ -77,6 +77,11 @@ rws_status rws_grammar_parse(const char *text, size_t length, const char *name, 
 /* The same for a file. */
 rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err) __attribute__((warn_unused_result));
 
+/* The same by name for one that comes with the program (NULL-terminated list of names), or else for a file. */
+extern const char *const rws_grammar_names[];
+rws_status rws_grammar_find(const char *name_or_path, rws_grammar **out, rws_error *err)
+    __attribute__((warn_unused_result));
+
 void rws_grammar_free(rws_grammar *g); /* NULL is fine */
 
 /* The id of a name, or -1. */

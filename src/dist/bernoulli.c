@@ -3,6 +3,8 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 
+#include <string.h>
+
 /* ---- alone: rows of (log(1 - p), log p) */
 
 static void prepare(rws_run *r, rws_var *p)
@@ -62,9 +64,8 @@ static int length(rws_run *r, const rws_var *p)
 
 static rws_var draw_bits(rws_run *r, rws_var logits, float delta)
 {
-    const int     n = rws_dim(r, logits);
-    const rws_var in[] = {logits, rws_draw_noise(r, RWS_NOISE_UNIFORM, n)};
-    return rws_record(r, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, n);
+    const rws_var in[] = {logits, rws_draw_counters(r)};
+    return rws_record(r, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, rws_dim(r, logits));
 }
 
 static rws_var vector_draw(rws_run *r, const rws_var *p, bool stop)
@@ -75,7 +76,14 @@ static rws_var vector_draw(rws_run *r, const rws_var *p, bool stop)
 
 static rws_var vector_log_density(rws_run *r, rws_var value, const rws_var *p)
 {
-    return rws_record(r, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+    rws_var       in[RWS_OP_INPUTS + 1] = {value};
+    rws_op_args   args;
+    const rws_op *op = rws_var_op(r, p[0], in + 1, &args);
+    int           n = 1;
+    if (!op || !op->bits)
+        return rws_record(r, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+    while (n <= RWS_OP_INPUTS && in[n].id) n++;
+    return rws_record(r, op->bits, args, in, n, 1);
 }
 
 /* Every component has its own mixture with a fair coin. */
@@ -119,46 +127,120 @@ static void log_sigmoids_backward(rws_call *c)
     rws_call_close(c, 0, 1, g);
 }
 
-/* 1 where u < (1 - delta) sigmoid(logit) + delta / 2 */
-static void bernoulli_draw_forward(rws_call *c)
+/* Rows are taken eight numbers at a time. Particles of one datum stand together and often share a row of logits: what
+ * depends on those alone is not computed again while the row stays the same. */
+
+static inline rws_v8 load(const float *x, int left)
 {
-    const float *logit = rws_call_input(c, 0, c->dim), *u = rws_call_input(c, 1, c->dim);
-    const float  keep = 1 - c->args.s, floor = c->args.s / 2;
-#pragma omp simd
-    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++)
-        c->out[i] = u[i] < keep / (1 + expf(-logit[i])) + floor ? 1 : 0;
+    if (left >= 8) return *(const rws_v8 *)x;
+    rws_v8 v = {0};
+    memcpy(&v, x, (size_t)left * sizeof(float));
+    return v;
 }
 
-/* sum of x l - softplus(l); inputs x, l */
+static inline void store(float *x, int left, rws_v8 v)
+{
+    if (left >= 8) *(rws_v8 *)x = v;
+    else memcpy(x, &v, (size_t)left * sizeof(float));
+}
+
+static inline rws_v8 uniforms(const uint32_t *words) /* rws_unit */
+{
+    return (__builtin_convertvector((rws_i8)(*(const rws_u8 *)words >> 9), rws_v8) + 0.5f) * 0x1p-23f;
+}
+
+/* 1 where u < (1 - delta) sigmoid(l) + delta / 2; inputs l and counters */
+static void bernoulli_draw_forward(rws_call *c)
+{
+    const int    dim = c->dim, padded = (dim + 15) / 16 * 16;
+    const float  keep = 1 - c->args.s, floor = c->args.s / 2;
+    const rws_v8 zero = {0}, one = zero + 1;
+    float       *inverse = RWS_NEW(c->arena, float, padded); /* 1 / sigmoid */
+    uint32_t    *words = RWS_NEW(c->arena, uint32_t, padded);
+    const float *last = NULL;
+    for (int r = 0; r < c->n; r++) {
+        const float *l = rws_view_row(&c->in[0], r);
+        for (int j = 0; j < dim && l != last; j += 8) *(rws_v8 *)(inverse + j) = rws_exp8(-load(l + j, dim - j)) + 1;
+        last = l;
+        rws_counter_row((const rws_counter *)rws_view_row(&c->in[1], r), (size_t)padded, words);
+        for (int j = 0; j < dim; j += 8) {
+            const rws_i8 yes = (uniforms(words + j) - floor) * *(const rws_v8 *)(inverse + j) < keep;
+            store(c->out + (size_t)r * (size_t)dim + j, dim - j, rws_choose8(yes, one, zero));
+        }
+    }
+}
+
+/* sum of log(1 + e^-|l|): the logarithm of products, which do not overflow */
+static double log_sum(const float *l, int dim)
+{
+    enum { MOST = 960 }; /* factors of at most 2, in a double */
+    double total = 0;
+    for (int from = 0; from < dim; from += MOST) {
+        const int end = dim - from < MOST ? dim : from + MOST;
+        rws_v8    product = (rws_v8){0} + 1;
+        for (int j = from; j < end; j += 8) {
+            const rws_v8 x = load(l + j, end - j), e = rws_exp8(rws_choose8(x > 0, -x, x));
+            product *= e + 1;
+        }
+        double all =
+            exp2((double)(end - from - (end - from + 7) / 8 * 8)); /* what fills up the last eight is 1 + e^0 */
+        for (int i = 0; i < 8; i++) all *= (double)product[i];
+        total += log(all);
+    }
+    return total;
+}
+
+/* sum of x l - softplus(l) = sum of (x - [l > 0]) l - log(1 + e^-|l|); inputs x, l. Nothing times infinity is nothing. */
 static void bernoulli_density_forward(rws_call *c)
 {
     const int    dim = c->in[1].dim;
-    const float *x = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim);
-    for (size_t r = 0; r < (size_t)c->n; r++, x += dim, l += dim) {
-        float total = 0;
-#pragma omp simd reduction(+ : total)
-        for (int j = 0; j < dim; j++)
-            total += (x[j] == 0 ? 0 : x[j] * l[j]) - (l[j] > 0 ? l[j] : 0) - log1pf(expf(-fabsf(l[j])));
-        c->out[r] = total;
+    const float *last = NULL;
+    double       norm = 0;
+    for (int r = 0; r < c->n; r++) {
+        const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r);
+        rws_v8       sum = {0};
+        if (l != last) norm = log_sum(l, dim);
+        last = l;
+        for (int j = 0; j < dim; j += 8) {
+            const rws_v8 v = load(l + j, dim - j),
+                         by = load(x + j, dim - j) - rws_choose8(v > 0, (rws_v8){0} + 1, (rws_v8){0});
+            sum += (rws_v8)((rws_i8)(by * v) & (rws_i8)(by != 0));
+        }
+        double total = -norm;
+        for (int i = 0; i < 8; i++) total += (double)sum[i];
+        c->out[r] = (float)total;
     }
 }
 
 static void bernoulli_density_backward(rws_call *c)
 {
     const int    dim = c->in[1].dim;
-    const float *x = rws_call_input(c, 0, dim), *l = rws_call_input(c, 1, dim);
-    float       *gx = rws_call_open(c, 0, dim), *gl = rws_call_open(c, 1, dim);
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const size_t at = r * (size_t)dim;
-        const float  g = c->gout[r];
-        if (gl)
-#pragma omp simd
-            for (size_t j = at; j < at + (size_t)dim; j++) gl[j] += g * (x[j] - 1 / (1 + expf(-l[j])));
-        if (gx)
-            for (size_t j = at; j < at + (size_t)dim; j++) gx[j] += g * l[j];
+    rws_sink    *gx = &c->gin[0], *gl = &c->gin[1];
+    const bool   fresh = gl->fresh;
+    float       *p = RWS_NEW(c->arena, float, dim + 8); /* sigmoid(l) */
+    const float *last = NULL;
+    rws_call_clear(c, 0);
+    gl->fresh = false;
+    for (int r = 0; r < c->n; r++) {
+        const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r), g = c->gout[r];
+        for (int j = 0; j < dim && l != last; j += 8) {
+            const rws_v8 v = load(l + j, dim - j), e = rws_exp8(rws_choose8(v > 0, -v, v)), one = (rws_v8){0} + 1;
+            *(rws_v8 *)(p + j) = rws_choose8(v > 0, one, e) / (e + 1);
+        }
+        last = l;
+        if (gl->data) {
+            float *to = rws_sink_row(gl, r, dim);
+            for (int j = 0; j < dim; j += 8) {
+                rws_v8 by = g * (load(x + j, dim - j) - *(const rws_v8 *)(p + j));
+                if (!fresh) by += load(to + j, dim - j);
+                store(to + j, dim - j, by);
+            }
+        }
+        if (gx->data) {
+            float *to = rws_sink_row(gx, r, dim);
+            for (int j = 0; j < dim; j++) to[j] += g * l[j];
+        }
     }
-    rws_call_close(c, 0, dim, gx);
-    rws_call_close(c, 1, dim, gl);
 }
 
 /* sum of log((1 - delta) p + delta / 2), p the probability of the bit that was drawn */

@@ -12,6 +12,7 @@
 
 static void prepare(rws_run *r, rws_var *p)
 {
+    if (rws_var_op(r, p[0], NULL, NULL) == &rws_op_log_softmax) return; /* its own log-softmax */
     p[0] = rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(r, p[0]));
 }
 

@@ -6,13 +6,96 @@
 #include "engine/internal.h"
 #include "tensor/gemm.h"
 
+#include <math.h>
+#include <string.h>
+
+/* A row of the table is left out if its coefficients are so small that leaving out all such rows of its datum changes the
+ * sum of absolute coefficients by less than the share `negligible`; a row of a level is, if all rows below it are. Few
+ * particles carry weight, so this is most of the work. It does not pay for programs that compute next to nothing. */
+#define WORTHWHILE 4000 /* floating point operations of the forward pass, per row of the table */
+
+static void mark(const rws_scores *s, double negligible, const double *coef, int d, uint8_t *alive)
+{
+    double         total = 0;
+    const uint32_t first = s->start[d], end = s->start[d + 1];
+    for (uint32_t i = first; i < end; i++) total += fabs(coef[i]);
+    const double least = negligible * total / (end - first);
+    for (uint32_t i = first; i < end; i++) alive[i] |= fabs(coef[i]) > least;
+}
+
+/* By row of the table; NULL if none is left out. */
+static const uint8_t *alive_rows(rws_engine *e)
+{
+    const rws_scores *s = &e->scores;
+    const double     *tables[N_COEF + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r};
+    uint8_t          *alive = RWS_NEW0(&e->arena, uint8_t, s->n);
+    for (int slot = 0; slot < RWS_OUTPUTS; slot++) tables[N_COEF + slot] = s->coef_out[slot];
+    for (int d = 0; d < s->B; d++)
+        for (int t = 0; t < N_COEF + RWS_OUTPUTS; t++)
+            if (tables[t]) mark(s, e->pass.negligible, tables[t], d, alive);
+    return memchr(alive, 0, (size_t)s->n) ? alive : NULL;
+}
+
+/* The rows of every level that backward works on, and where a node's begin in its call. */
+static void find_live(rws_engine *e)
+{
+    for (uint32_t i = 0; i < e->n_levels; i++) {
+        level *l = &e->levels[i];
+        l->n_live = l->n_rows;
+        l->live = l->position = NULL;
+    }
+    const bool     try = e->pass.negligible > 0 && e->forward_flops > WORTHWHILE * (uint64_t)e->scores.n;
+    const uint8_t *table = try ? alive_rows(e) : NULL;
+    if (table) {
+        uint8_t **alive = RWS_NEW(&e->arena, uint8_t *, e->n_levels);
+        for (uint32_t i = 0; i < e->n_levels; i++) alive[i] = RWS_NEW0(&e->arena, uint8_t, e->levels[i].n_rows);
+        uint32_t at = 0;
+        for (uint32_t i = 0; i < e->n_leaves; i++)
+            for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
+                alive[e->leaves[i]][row] = table[scores_place(e, at++)];
+        for (uint32_t i = e->n_levels; i-- > 0;) {
+            level    *l = &e->levels[i];
+            uint32_t *live = RWS_NEW(&e->arena, uint32_t, l->n_rows);
+            uint32_t *position = RWS_NEW(&e->arena, uint32_t, l->n_rows), n = 0;
+            for (uint32_t row = 0; row < l->n_rows; row++) {
+                position[row] = n;
+                if (!alive[i][row]) continue;
+                live[n++] = row;
+                if (l->parent != NONE) alive[l->parent][l->up[row]] = 1;
+            }
+            l->n_live = n;
+            if (n < l->n_rows) l->live = live, l->position = position;
+        }
+    }
+    for (uint32_t i = 0; i < e->n_calls; i++) {
+        call *c = &e->calls[i];
+        c->gradient = NULL;
+        c->n_live = 0;
+        for (uint32_t k = 0; k < c->n_nodes; k++) {
+            node *n = &e->nodes[e->order[c->first + k]];
+            n->first_live = c->n_live;
+            c->n_live += e->levels[n->level].n_live;
+        }
+    }
+}
+
+static uint32_t live_row(const level *l, uint32_t i)
+{
+    return l->live ? l->live[i] : i;
+}
+
+static uint32_t live_position(const level *l, uint32_t row)
+{
+    return l->position ? l->position[row] : row;
+}
+
 float *node_gradient(rws_engine *e, uint32_t id, float *gradient)
 {
     node *n = &e->nodes[id];
     if (n->param) return gradient + n->param->offset;
     call *c = &e->calls[n->call];
-    if (!c->gradient) c->gradient = RWS_NEW0(&e->arena, float, (size_t)c->c.n *(size_t)c->c.dim);
-    return c->gradient + (size_t)n->first_row * (size_t)n->dim;
+    if (!c->gradient) c->gradient = RWS_NEW0(&e->arena, float, (size_t)c->n_live *(size_t)c->c.dim);
+    return c->gradient + (size_t)n->first_live * (size_t)n->dim;
 }
 
 /* gradient of node += coefficient of the rows below it, which are those of level `at` */
@@ -22,11 +105,16 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
     if (!(n->depends & groups)) return;
     float          *g = node_gradient(e, id, gradient);
     const uint32_t *map = level_map(e, at, n->level);
-    const uint32_t  rows = e->levels[at].n_rows;
-    if (map)
-        for (uint32_t i = 0; i < rows; i++) g[map[i]] += (float)coef[i];
+    const level    *from = &e->levels[at], *to = &e->levels[n->level];
+    if (from->live || to->live)
+        for (uint32_t i = 0; i < from->n_live; i++) {
+            const uint32_t row = live_row(from, i);
+            g[live_position(to, map ? map[row] : row)] += (float)coef[row];
+        }
+    else if (map)
+        for (uint32_t i = 0; i < from->n_rows; i++) g[map[i]] += (float)coef[i];
     else
-        for (uint32_t i = 0; i < rows; i++) g[i] += (float)coef[i];
+        for (uint32_t i = 0; i < from->n_rows; i++) g[i] += (float)coef[i];
 }
 
 /* The part of a table of coefficients that belongs to a leaf whose rows begin at `at`. */
@@ -87,14 +175,16 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
 {
     const size_t dim = (size_t)c->c.in[s].dim;
     for (uint32_t i = 0; i < c->n_nodes; i++) {
-        const node    *n = &e->nodes[e->order[c->first + i]];
-        const uint32_t rows = e->levels[n->level].n_rows;
-        if (e->nodes[n->in[s]].depends & groups) {
+        const node    *n = &e->nodes[e->order[c->first + i]], *source = &e->nodes[n->in[s]];
+        const uint32_t rows = e->levels[n->level].n_live;
+        if (source->depends & groups && rows) {
             float          *to = node_gradient(e, n->in[s], gradient);
-            const uint32_t *map = level_map(e, n->level, e->nodes[n->in[s]].level);
+            const uint32_t *map = level_map(e, n->level, source->level);
+            const level    *mine = &e->levels[n->level], *its = &e->levels[source->level];
             for (uint32_t r = 0; r < rows; r++) {
-                float *restrict row = to + (map ? map[r] : r) * dim;
-                for (size_t j = 0; j < dim; j++) row[j] += from[r * dim + j];
+                const uint32_t row = live_row(mine, r);
+                float *restrict sum = to + live_position(its, map ? map[row] : row) * dim;
+                for (size_t j = 0; j < dim; j++) sum[j] += from[r * dim + j];
             }
         }
         from += rows * dim;
@@ -111,31 +201,76 @@ static bool is_whole(const rws_engine *e, const call *c, int s)
     return true;
 }
 
+/* Where to add the gradient of input s, which is one node's or contiguous in one call. */
+static rws_sink sink_of(rws_engine *e, const call *c, int s, const uint32_t *rows, float *gradient)
+{
+    const rws_view *v = &c->c.in[s];
+    const size_t    dim = (size_t)v->dim;
+    if (is_whole(e, c, s)) {
+        call *source = &e->calls[e->nodes[c->source[s]].call];
+        source->gradient = RWS_NEW(&e->arena, float, (size_t)c->n_live *dim);
+        return (rws_sink){.data = source->gradient, .fresh = true};
+    }
+    rws_sink     sink = {node_gradient(e, c->source[s], gradient), v->row, false};
+    const level *its = &e->levels[e->nodes[c->source[s]].level];
+    if (!v->row || (!rows && !its->live)) return sink;
+    uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->n_live);
+    for (uint32_t i = 0; i < c->n_live; i++) row[i] = live_position(its, v->row[rows ? rows[i] : i]);
+    sink.row = row;
+    return sink;
+}
+
+static void *gather(rws_engine *e, const void *from, const uint32_t *rows, uint32_t n, size_t bytes)
+{
+    if (!from) return NULL;
+    char *to = RWS_NEW(&e->arena, char, n *bytes);
+    for (uint32_t i = 0; i < n; i++) memcpy(to + i * bytes, (const char *)from + rows[i] * bytes, bytes);
+    return to;
+}
+
+/* The call as it would be with the live rows alone. Returns which these are; NULL: all. */
+static const uint32_t *narrow(rws_engine *e, const call *c, rws_call *k)
+{
+    *k = c->c;
+    k->gout = c->gradient;
+    if ((int)c->n_live == k->n) return NULL;
+    uint32_t *rows = RWS_NEW(&e->arena, uint32_t, c->n_live), at = 0, first = 0;
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        const level *l = &e->levels[e->nodes[e->order[c->first + i]].level];
+        for (uint32_t r = 0; r < l->n_live; r++) rows[at++] = first + live_row(l, r);
+        first += l->n_rows;
+    }
+    const size_t width = (size_t)k->in[0].dim * sizeof(float);
+    k->n = (int)c->n_live;
+    k->out = gather(e, c->c.out, rows, c->n_live, (size_t)k->dim * sizeof(float));
+    k->saved = gather(e, c->c.saved, rows, c->n_live, width);
+    k->kept = gather(e, c->c.kept, rows, c->n_live, width);
+    k->places = gather(e, c->c.places, rows, c->n_live, sizeof *k->places);
+    for (int s = 0; s < k->n_in; s++) {
+        uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->n_live);
+        for (uint32_t i = 0; i < c->n_live; i++) row[i] = k->in[s].row ? k->in[s].row[rows[i]] : rows[i];
+        k->in[s].row = row;
+    }
+    return rows;
+}
+
 static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradient)
 {
-    rws_call *k = &c->c;
-    k->gout = c->gradient;
-    float *gathered[RWS_OP_INPUTS] = {0};
-    for (int s = 0; s < k->n_in; s++) {
-        k->gin[s] = (rws_sink){0};
+    rws_call        k;
+    const uint32_t *rows = narrow(e, c, &k);
+    float          *gathered[RWS_OP_INPUTS] = {0};
+    for (int s = 0; s < k.n_in; s++) {
+        k.gin[s] = (rws_sink){0};
         if (!c->source[s] || !wanted(e, c, s, groups)) continue;
-        if (c->source[s] == NONE) {
-            gathered[s] = RWS_NEW0(&e->arena, float, (size_t)k->n *(size_t)k->in[s].dim);
-            k->gin[s].data = gathered[s];
-        } else if (is_whole(e, c, s)) {
-            call *source = &e->calls[e->nodes[c->source[s]].call];
-            source->gradient = RWS_NEW(&e->arena, float, (size_t)k->n *(size_t)k->in[s].dim);
-            k->gin[s] = (rws_sink){.data = source->gradient, .fresh = true};
-        } else {
-            k->gin[s] = (rws_sink){node_gradient(e, c->source[s], gradient), k->in[s].row, false};
-        }
+        if (c->source[s] != NONE) k.gin[s] = sink_of(e, c, s, rows, gradient);
+        else k.gin[s].data = gathered[s] = RWS_NEW0(&e->arena, float, (size_t)k.n *(size_t)k.in[s].dim);
     }
-    const rws_param *w = k->args.w, *b = k->args.b;
-    k->gw = w && !k->args.tangent && groups >> w->group & 1 ? gradient + w->offset : NULL;
-    k->gb = b && !k->args.tangent && groups >> b->group & 1 ? gradient + b->offset : NULL;
-    k->op->backward(k);
-    for (int s = 0; s < k->n_in; s++) rws_call_clear(k, s); /* what the op has no gradient for */
-    for (int s = 0; s < k->n_in; s++)
+    const rws_param *w = k.args.w, *b = k.args.b;
+    k.gw = w && !k.args.tangent && groups >> w->group & 1 ? gradient + w->offset : NULL;
+    k.gb = b && !k.args.tangent && groups >> b->group & 1 ? gradient + b->offset : NULL;
+    k.op->backward(&k);
+    for (int s = 0; s < k.n_in; s++) rws_call_clear(&k, s); /* what the op has no gradient for */
+    for (int s = 0; s < k.n_in; s++)
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }
 
@@ -143,7 +278,7 @@ void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
 {
     RWS_CHECK((groups & ~e->pass.groups) == 0);
     const uint64_t flops = rws_gemm_flops;
-    for (uint32_t i = 0; i < e->n_calls; i++) e->calls[i].gradient = NULL;
+    find_live(e);
     seed_terms(e, groups, gradient);
     for (uint32_t i = e->n_calls; i-- > 0;) {
         call *c = &e->calls[i];

@@ -268,7 +268,7 @@ static thresholds make_thresholds(rws_run *r, const node *n)
 rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
 {
     rws_engine *e = r->e;
-    run_need(r, log_probabilities.id);
+    run_need(r, &log_probabilities, 1);
     const uint32_t   from = r->level, ordinal = r->ordinal++;
     const node      *n = &e->nodes[log_probabilities.id];
     const int        C = n->dim;
@@ -363,4 +363,19 @@ rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim)
     }
     rws_arena_release(&e->arena, mark);
     return (rws_var){node_leaf(e, r->level, dim, value)};
+}
+
+rws_var rws_draw_counters(rws_run *r)
+{
+    rws_engine *e = r->e;
+    r->level = level_expand(e, r->level);
+    const uint32_t n = e->levels[r->level].n_rows, ordinal = r->ordinal++;
+    level_who(e, r->level);
+    const level *l = &e->levels[r->level];
+    rws_counter *c = RWS_NEW(&e->arena, rws_counter, n);
+    for (uint32_t i = 0; i < n; i++) {
+        c[i] = (rws_counter){.ordinal = ordinal, .key = e->pass.key};
+        particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
+    }
+    return (rws_var){node_leaf(e, r->level, RWS_COUNTER, (float *)c)};
 }

@@ -24,11 +24,12 @@ void rws_engine_free(rws_engine *e)
         rws_fiber_free(e->runs[i]->fiber);
         free(e->runs[i]->log);
         free(e->runs[i]->trace);
+        free(e->runs[i]->reports);
         free(e->runs[i]);
     }
     for (int i = 0; i < e->n_sites; i++) free((char *)e->site_names[i]);
-    void *arrays[] = {e->levels, e->terms, e->nodes, e->calls,   e->order,  e->pending,
-                      e->shared, e->runs,  e->ready, e->waiting, e->leaves, e->products.list};
+    void *arrays[] = {e->levels, e->terms, e->nodes,   e->calls,  e->order,  e->pending, e->shared,
+                      e->runs,   e->ready, e->waiting, e->leaves, e->enders, e->words,   e->products.list};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws_arena_free(&e->arena);
     free(e);

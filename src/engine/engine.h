@@ -19,6 +19,7 @@ typedef struct rws_engine rws_engine;
 typedef struct {
     const char *name;
     int         dim;
+    bool        label; /* no program sees it */
 } rws_field;
 
 /* Which program a site is visited by. */
@@ -43,20 +44,23 @@ typedef enum {
 
 typedef struct {
     void (*program)(rws_run *r, void *context); /* runs the two sides in the right order: rws_run_side */
-    void               *context;
-    rws_mode            mode;
-    rws_proposal        proposal;
-    double              delta;       /* RWS_DEFENSIVE */
-    bool                wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
-    double              temperature; /* RWS_RELAXED */
-    rws_relaxation      relaxation;  /* what takes the place of densities there */
-    bool                pathwise;    /* gradients pass through continuous values (reparameterised) */
-    bool                scalar;      /* every particle alone, nothing shared or merged: the reference */
-    unsigned            groups;      /* bit g: gradients of parameter group g may be asked for */
-    rws_key             key;
-    uint32_t            first_datum, first_particle; /* global indices, for the random numbers */
-    int                 n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
-    const float *const *fields;                      /* n_data x dim each, in the order of the declaration */
+    void          *context;
+    rws_mode       mode;
+    rws_proposal   proposal;
+    double         delta;       /* RWS_DEFENSIVE */
+    bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    double         temperature; /* RWS_RELAXED */
+    rws_relaxation relaxation;  /* what takes the place of densities there */
+    bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
+    bool           reports;     /* what programs tell of their particles is wanted */
+    bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
+    double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
+    unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
+    rws_key        key;
+    uint64_t       iteration;                   /* of training, for programs that change with it */
+    uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
+    int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
+    const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
@@ -103,6 +107,15 @@ rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, 
 /* After RWS_COMPUTE: the value of a program's result (rws_run_output 0), n_data x dim. */
 const float *rws_engine_result(rws_engine *e, int *dim);
 
+/* What row i of the table has reported under a name, the given time (the first is 0): a value, or a text. NULL if it has
+ * not. Lives until the next pass. */
+const float *rws_engine_report(rws_engine *e, int i, const char *name, int time, int *dim);
+const char  *rws_engine_report_text(rws_engine *e, int i, const char *name, int time);
+
+/* Calls `each` for everything that row i has reported, in order. */
+typedef void rws_reporter(void *context, const char *name, int dim, const float *value, const char *text);
+void         rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
+
 rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
 uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
 
@@ -126,8 +139,9 @@ rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var
 /* The op and inputs behind a value; NULL for one that was not computed. */
 const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args);
 
-/* Whether the value v is computed at the rows where the program is now, or at fewer rows further up. */
+/* Whether the value v is computed at fewer rows, further up, than another; or than those where the program is now. */
 bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than);
+bool rws_var_is_above(const rws_run *r, rws_var v);
 
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
@@ -159,5 +173,21 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities);
  * their own. */
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
 rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim);
+
+/* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers as
+ * they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
+typedef struct {
+    uint32_t particle, datum, ordinal;
+    rws_key  key;
+} rws_counter;
+#define RWS_COUNTER ((int)(sizeof(rws_counter) / sizeof(float)))
+
+rws_var rws_draw_counters(rws_run *r);
+
+/* Words 0 … n - 1 of a particle that has more than one; n is a multiple of 16. */
+static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)
+{
+    rws_rng_row(c->key, n / 4, c->particle, c->datum, c->ordinal, 1, out);
+}
 
 #endif

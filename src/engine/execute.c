@@ -103,7 +103,6 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
         n->value = k->out + (size_t)row * (size_t)k->dim;
         if (k->saved) n->saved = k->saved + (size_t)row * (size_t)k->in[0].dim;
         n->call = e->n_calls - 1;
-        n->first_row = row;
         n->state = DONE;
         row += n_rows(e, n);
         c->depends |= n->depends;
@@ -132,41 +131,78 @@ static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
     }
 }
 
-static _Thread_local const node *sort_nodes;
-
 static int by_number(const void *a, const void *b)
 {
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     return (x > y) - (x < y);
 }
 
-static int by_wave(const void *a, const void *b)
-{
-    const node *x = &sort_nodes[*(const uint32_t *)a], *y = &sort_nodes[*(const uint32_t *)b];
-    if (x->wave != y->wave) return x->wave < y->wave ? -1 : 1;
-    if (x->alike != y->alike) return x->alike < y->alike ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
-static void sort(uint32_t *ids, uint32_t n, int (*order)(const void *, const void *))
+static void sort_by_number(uint32_t *ids, uint32_t n)
 {
     if (n > 24) {
-        qsort(ids, n, sizeof *ids, order);
+        qsort(ids, n, sizeof *ids, by_number);
         return;
     }
     for (uint32_t i = 1; i < n; i++)
-        for (uint32_t j = i; j > 0 && order(&ids[j - 1], &ids[j]) > 0; j--) {
+        for (uint32_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
             const uint32_t swap = ids[j];
             ids[j] = ids[j - 1];
             ids[j - 1] = swap;
         }
 }
 
+/* Pending nodes of one wave that are alike. */
+typedef struct {
+    uint64_t alike;
+    uint32_t wave, first, last; /* places in pending */
+} bunch;
+
+static bunch *find_bunch(bunch *bunches, uint32_t *n, uint32_t *table, uint32_t mask, const node *m)
+{
+    for (uint32_t at = ((uint32_t)m->alike ^ m->wave * 0x9e3779b9u) & mask;; at = (at + 1) & mask) {
+        if (!table[at]) {
+            table[at] = ++*n;
+            bunches[*n - 1] = (bunch){m->alike, m->wave, NONE, NONE};
+        }
+        bunch *b = &bunches[table[at] - 1];
+        if (b->alike == m->alike && b->wave == m->wave) return b;
+    }
+}
+
+/* Puts pending nodes in order: wave after wave, those that are alike next to each other, bunches as they first appear. */
+static void bring_together(rws_engine *e)
+{
+    rws_arena_mark mark = rws_arena_at(&e->arena);
+    const uint32_t n = e->n_pending;
+    uint32_t       mask = 63, n_bunches = 0, n_waves = 0;
+    while (mask < 2 * n) mask = 2 * mask + 1;
+    uint32_t *table = RWS_NEW0(&e->arena, uint32_t, mask + 1), *next = RWS_NEW(&e->arena, uint32_t, n);
+    bunch    *bunches = RWS_NEW(&e->arena, bunch, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const node *m = &e->nodes[e->pending[i]];
+        bunch      *b = find_bunch(bunches, &n_bunches, table, mask, m);
+        next[i] = NONE;
+        if (b->first == NONE) b->first = i;
+        else next[b->last] = i;
+        b->last = i;
+        if (m->wave >= n_waves) n_waves = m->wave + 1;
+    }
+    uint32_t *start = RWS_NEW0(&e->arena, uint32_t, n_waves + 1), *order = RWS_NEW(&e->arena, uint32_t, n_bunches);
+    for (uint32_t i = 0; i < n_bunches; i++) start[bunches[i].wave + 1]++;
+    for (uint32_t w = 0; w < n_waves; w++) start[w + 1] += start[w];
+    for (uint32_t i = 0; i < n_bunches; i++) order[start[bunches[i].wave]++] = i;
+    uint32_t *sorted = RWS_NEW(&e->arena, uint32_t, n), at = 0;
+    for (uint32_t i = 0; i < n_bunches; i++)
+        for (uint32_t k = bunches[order[i]].first; k != NONE; k = next[k]) sorted[at++] = e->pending[k];
+    memcpy(e->pending, sorted, n * sizeof *sorted);
+    rws_arena_release(&e->arena, mark);
+}
+
 void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     collect(e, wanted, n);
     if (e->n_pending == 0) return;
-    sort(e->pending, e->n_pending, by_number); /* inputs have smaller numbers than what is made of them */
+    sort_by_number(e->pending, e->n_pending); /* inputs have smaller numbers than what is made of them */
     for (uint32_t i = 0; i < e->n_pending; i++) {
         node *m = &e->nodes[e->pending[i]];
         m->wave = 0;
@@ -175,10 +211,7 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
             if (m->in[s] && in->state == NEEDED && in->wave >= m->wave) m->wave = in->wave + 1;
         }
     }
-    if (!e->pass.scalar) {
-        sort_nodes = e->nodes;
-        sort(e->pending, e->n_pending, by_wave);
-    }
+    if (!e->pass.scalar) bring_together(e);
     const uint32_t base = e->n_order;
     for (uint32_t i = 0; i < e->n_pending; i++) *RWS_PUSH(e, e->order, e->n_order, e->order_capacity) = e->pending[i];
     const uint32_t n_pending = e->n_pending;

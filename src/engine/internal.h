@@ -69,7 +69,9 @@ typedef struct {
     uint32_t           outputs[RWS_OUTPUTS];
     double            *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
     double            *coef[N_COEF];
-    uint32_t           map_to; /* the last composed map, which is usually asked for again */
+    uint32_t           n_live;          /* rows that backward works on: all, or those listed in live */
+    const uint32_t    *live, *position; /* position: from a row to its place among them */
+    uint32_t           map_to;          /* the last composed map, which is usually asked for again */
     const uint32_t    *map;
 } level;
 
@@ -79,6 +81,13 @@ typedef struct {
     uint8_t  kind;
 } term;
 
+typedef struct {
+    const rws_op *op;
+    uint64_t      hash;
+} op_hash;
+
+#define N_OP_HASHES 64
+
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
@@ -86,7 +95,8 @@ typedef struct {
     uint64_t         alike; /* nodes that agree in this may share a call */
     uint32_t         in[RWS_OP_INPUTS];
     uint8_t          n_in, state, depends; /* depends: bit per parameter group */
-    uint32_t         level, wave, call, first_row;
+    uint32_t         level, wave, call;
+    uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
     float           *value, *saved;
@@ -94,37 +104,58 @@ typedef struct {
     rws_op_args      args;
 } node;
 
+/* A slot of the table of nodes; node 0 is never in it. */
+typedef struct {
+    uint32_t node, hash;
+} known_node;
+
 typedef struct {
     rws_call c;
     uint32_t first, n_nodes;        /* in engine.order */
     uint32_t source[RWS_OP_INPUTS]; /* the node whose memory the view is; NONE: rows of several, gathered */
-    float   *gradient;              /* of out; NULL until something flows */
+    uint32_t n_live;                /* rows that backward works on */
+    float   *gradient;              /* of those; NULL until something flows */
     uint8_t  depends;
 } call;
 
 typedef struct {
     const char *family;
     uint32_t    var, next; /* next visit of the same site */
+    uint32_t    known;     /* once branched on, a constant that every particle here has drawn; else 0 */
     uint16_t    site, visit;
     int         size;
 } trace_entry;
 
+/* Where a row of the table comes from: a leaf, counted as in engine.leaves, and a row of its level. */
+typedef struct {
+    uint32_t leaf, row;
+} origin;
+
+/* What a group has told of its particles: a node, or a text. */
+typedef struct {
+    const char *name, *text;
+    uint32_t    node;
+} report;
+
 struct rws_run {
-    rws_engine  *e;
-    rws_fiber   *fiber;
-    uint32_t     level, base; /* base: where the data are */
-    uint32_t    *log, n_log, log_capacity, cursor;
-    int          depth; /* of library calls within library calls */
-    rws_side     side;
-    unsigned     frozen;  /* groups whose parameters count as constants */
-    uint32_t     ordinal; /* draws so far on this path */
-    uint32_t     wants;   /* the node it waits for */
-    trace_entry *trace;
-    uint32_t     n_trace, trace_capacity, n_scored;
-    uint32_t     first[MAX_SITES], last[MAX_SITES], next[MAX_SITES]; /* per site: entries; the next one to score */
-    uint32_t     field[RWS_FIELDS], fields_seen;
-    uint32_t     note[N_NOTES];
-    uint16_t     site, site_visit; /* being visited */
+    rws_engine    *e;
+    rws_fiber     *fiber;
+    uint32_t       level, base; /* base: where the data are */
+    uint32_t      *log, n_log, log_capacity, cursor;
+    int            depth; /* of library calls within library calls */
+    rws_side       side;
+    unsigned       frozen;  /* groups whose parameters count as constants */
+    uint32_t       ordinal; /* draws so far on this path */
+    const rws_var *wants;   /* the nodes it waits for */
+    int            n_wants;
+    trace_entry   *trace;
+    uint32_t       n_trace, trace_capacity, n_scored;
+    uint32_t       first[MAX_SITES], last[MAX_SITES], next[MAX_SITES]; /* per site: entries; the next one to score */
+    uint32_t       field[RWS_FIELDS], fields_seen;
+    uint32_t       note[N_NOTES];
+    report        *reports;
+    uint32_t       n_reports, report_capacity;
+    uint16_t       site, site_visit; /* being visited */
 };
 
 struct rws_engine {
@@ -136,35 +167,44 @@ struct rws_engine {
     rws_status        status;
     rws_error         error;
 
-    level    *levels;
-    uint32_t  n_levels, level_capacity;
-    term     *terms;
-    uint32_t  n_terms, term_capacity;
-    node     *nodes;
-    uint32_t  n_nodes, node_capacity;
-    call     *calls;
-    uint32_t  n_calls, call_capacity;
-    uint32_t *order; /* nodes in the order of execution; calls are ranges of it */
-    uint32_t  n_order, order_capacity;
-    uint32_t *pending; /* scratch of flush */
-    uint32_t  n_pending, pending_capacity;
-    uint32_t *shared, n_shared, shared_capacity; /* hash table of nodes at levels that several groups may see */
+    level      *levels;
+    uint32_t    n_levels, level_capacity;
+    term       *terms;
+    uint32_t    n_terms, term_capacity;
+    node       *nodes;
+    uint32_t    n_nodes, node_capacity;
+    call       *calls;
+    uint32_t    n_calls, call_capacity;
+    uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
+    uint32_t    n_order, order_capacity;
+    uint32_t   *pending; /* scratch of flush */
+    uint32_t    n_pending, pending_capacity;
+    known_node *shared; /* hash table of nodes that may be asked for again */
+    uint32_t    n_shared, shared_capacity;
+
+    op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
 
     rws_run **runs; /* all groups ever made; the first n_runs are of this pass */
     uint32_t  n_runs, run_capacity, n_made;
     uint32_t *ready; /* groups that can go on, first in first out */
     uint32_t  n_ready, ready_capacity, ready_at;
     uint32_t *waiting, n_waiting, waiting_capacity;
-    uint32_t *leaves, n_leaves, leaf_capacity; /* levels where groups ended */
+    uint32_t *leaves, n_leaves, leaf_capacity;  /* levels where groups ended */
+    uint32_t *enders, n_enders, ender_capacity; /* those groups */
+    uint32_t *zeros, n_zeros;                   /* the way to the root, from any level with so many rows */
 
     const char *site_names[MAX_SITES];
     int         n_sites;
 
+    struct word_source *words; /* scratch of draws */
+
     rws_scores       scores;
-    uint32_t        *place; /* from the rows of all leaves, one leaf after the other, to their places in scores */
+    uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
+    origin          *origins; /* per row of the table, in a pass with reports */
     rws_products     products;
     const float     *tangent, *tangent_transposed;
     rws_engine_stats stats;
+    uint64_t         forward_flops; /* of the last pass */
     uint64_t         n_allocations;
 };
 
@@ -178,6 +218,7 @@ uint32_t        level_expand(rws_engine *e, uint32_t l); /* a level below with o
 uint32_t node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
 uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim, uint32_t at,
                  unsigned frozen);
+uint32_t node_constant(rws_run *r, float value);
 float   *node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allocates the call's on first use */
 
 /* execute.c */
@@ -185,7 +226,7 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n); /* computes the
 
 /* schedule.c */
 _Noreturn void run_fail(rws_run *r, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void           run_need(rws_run *r, uint32_t node); /* returns when it has been computed */
+void           run_need(rws_run *r, const rws_var *v, int n); /* returns when they have been computed */
 
 /* scores.c */
 void     scores_make(rws_engine *e);

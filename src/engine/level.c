@@ -9,11 +9,22 @@ uint32_t level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
     return e->n_levels - 1;
 }
 
+/* There is one row at the root. */
+static const uint32_t *map_to_root(rws_engine *e, uint32_t n)
+{
+    if (n > e->n_zeros) {
+        e->n_zeros = 2 * n;
+        e->zeros = RWS_NEW0(&e->arena, uint32_t, e->n_zeros);
+    }
+    return e->zeros;
+}
+
 const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
 {
     if (from == ancestor) return NULL;
     level *l = &e->levels[from];
     if (l->parent == ancestor) return l->up;
+    if (ancestor == ROOT) return map_to_root(e, l->n_rows);
     if (l->map_to == ancestor) return l->map;
     const uint32_t *above = level_map(e, l->parent, ancestor);
     uint32_t       *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);

@@ -72,29 +72,55 @@ static uint64_t hash_name(uint64_t h, const char *name)
     return h;
 }
 
-/* A node at a level that other groups see as well may already have been recorded by one of them. */
-static uint32_t *shared_slot(rws_engine *e, const node *n)
+static uint64_t hash_op(rws_engine *e, const rws_op *op)
 {
-    if (2 * e->n_shared >= e->shared_capacity) {
-        uint32_t  capacity = e->shared_capacity ? 2 * e->shared_capacity : 256;
-        uint32_t *old = e->shared, old_capacity = e->shared_capacity;
-        e->shared = malloc(capacity * sizeof *e->shared);
-        RWS_CHECK(e->shared);
-        e->n_allocations++;
-        memset(e->shared, 0xff, capacity * sizeof *e->shared);
-        e->shared_capacity = capacity;
-        for (uint32_t i = 0; i < old_capacity; i++)
-            if (old[i] != NONE) *shared_slot(e, &e->nodes[old[i]]) = old[i];
-        free(old);
-    }
+    op_hash *known = &e->op_hashes[(uintptr_t)op / sizeof *op % N_OP_HASHES];
+    if (known->op != op) *known = (op_hash){op, hash_name(0, op->name)};
+    return known->hash;
+}
+
+static uint64_t hash_inputs(const node *n)
+{
     uint64_t h = n->alike;
     for (int i = 0; i < n->n_in; i++) h = hash(h, n->in[i]);
-    for (uint32_t at = (uint32_t)h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
-        uint32_t *slot = &e->shared[at];
-        if (*slot == NONE) return slot;
-        const node *m = &e->nodes[*slot];
+    return h;
+}
+
+static void grow_shared(rws_engine *e)
+{
+    const known_node *old = e->shared;
+    const uint32_t    old_capacity = e->shared_capacity;
+    e->shared_capacity = old_capacity ? 2 * old_capacity : 256;
+    e->shared = calloc(e->shared_capacity, sizeof *e->shared);
+    RWS_CHECK(e->shared && "memory for the table of nodes");
+    e->n_allocations++;
+    for (uint32_t i = 0; i < old_capacity; i++) {
+        if (!old[i].node) continue;
+        uint32_t at = old[i].hash & (e->shared_capacity - 1);
+        while (e->shared[at].node) at = (at + 1) & (e->shared_capacity - 1);
+        e->shared[at] = old[i];
+    }
+    free((void *)old);
+}
+
+/* A node at a level that other groups see as well may already have been recorded by one of them; and a product is worth
+ * a look in any case: children of one parent ask for the same one. Returns the node if it is there, else adds it. */
+static uint32_t shared_node(rws_engine *e, const node *n)
+{
+    if (2 * e->n_shared >= e->shared_capacity) grow_shared(e);
+    const uint32_t h = (uint32_t)hash_inputs(n);
+    for (uint32_t at = h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
+        known_node *slot = &e->shared[at];
+        if (!slot->node) {
+            *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = *n;
+            e->n_shared++;
+            *slot = (known_node){e->n_nodes - 1, h};
+            return slot->node;
+        }
+        if (slot->hash != h) continue;
+        const node *m = &e->nodes[slot->node];
         if (m->alike == n->alike && m->n_in == n->n_in && memcmp(m->in, n->in, n->n_in * sizeof *n->in) == 0)
-            return slot;
+            return slot->node;
     }
 }
 
@@ -103,7 +129,7 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
     node     n = {.op = op, .args = args, .n_in = (uint8_t)n_in, .dim = dim, .call = NONE, .tangent = NONE};
-    uint64_t h = hash(hash_name(0, op->name), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
+    uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
     if (args.w) h = hash(h, args.w->offset + 1), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.w->group);
     if (args.b) h = hash(h, args.b->offset + 2), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.b->group);
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
@@ -121,10 +147,8 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
     if (op->constant || args.stop) n.depends = 0;
     n.depends &= (uint8_t)e->pass.groups;
     n.alike = h;
-    uint32_t *slot = n.level != at && !e->pass.scalar ? shared_slot(e, &n) : NULL;
-    if (slot && *slot != NONE) return *slot;
+    if ((n.level != at || args.w) && !e->pass.scalar) return shared_node(e, &n);
     *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
-    if (slot) *slot = e->n_nodes - 1, e->n_shared++;
     return e->n_nodes - 1;
 }
 
@@ -155,6 +179,11 @@ bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than)
     return r->e->nodes[v.id].level < r->e->nodes[than.id].level;
 }
 
+bool rws_var_is_above(const rws_run *r, rws_var v)
+{
+    return r->e->nodes[v.id].level < r->level;
+}
+
 /* ---- leaves */
 
 /* A leaf at the root that every group may find again: its identity stands in args. */
@@ -164,26 +193,30 @@ static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float 
     node        n = {.args = identity, .dim = dim, .call = NONE, .tangent = NONE, .level = ROOT, .state = DONE};
     n.alike = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
                    (uint64_t)dim + ((uint64_t)r->frozen << 32));
-    uint32_t *slot = shared_slot(e, &n);
-    if (*slot != NONE) return (rws_var){*slot};
     n.param = identity.w;
+    const uint32_t before = e->n_nodes, id = shared_node(e, &n);
+    if (id < before) return (rws_var){id};
+    node *new = &e->nodes[id];
     if (!value) {
-        n.value = identity.w->value;
-        n.depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~r->frozen);
+        new->value = identity.w->value;
+        new->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~r->frozen);
     } else {
-        n.value = RWS_NEW(&e->arena, float, dim);
-        memcpy(n.value, value, (size_t)dim * sizeof(float));
+        new->value = RWS_NEW(&e->arena, float, dim);
+        memcpy(new->value, value, (size_t)dim * sizeof(float));
     }
-    *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
-    e->n_shared++;
-    return (rws_var){*slot = e->n_nodes - 1};
+    return (rws_var){id};
+}
+
+uint32_t node_constant(rws_run *r, float value)
+{
+    return root_leaf(r, (rws_op_args){.s = value}, 1, &value).id;
 }
 
 rws_var rws_constant(rws_run *r, float value)
 {
     rws_var v;
     if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, root_leaf(r, (rws_op_args){.s = value}, 1, &value));
+    return rws_returns(r, (rws_var){node_constant(r, value)});
 }
 
 rws_var rws_constants(rws_run *r, const float *values, int dim)
@@ -211,6 +244,8 @@ rws_var rws_observed(rws_run *r, const char *field)
         run_fail(r, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
         if (strcmp(e->fields[i].name, field) != 0) continue;
+        if (e->fields[i].label)
+            run_fail(r, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
         if (r->field[i] == 0)
             run_fail(r, RWS_BAD_INPUT,
                      "The guide reads the field \"%s\", but the model never visited a site of that name.", field);

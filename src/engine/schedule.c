@@ -35,11 +35,11 @@ static rws_run *run_new(rws_engine *e)
     }
     rws_run *r = e->runs[e->n_runs++];
     r->e = e;
-    r->cursor = r->n_log = r->n_trace = r->n_scored = r->ordinal = r->fields_seen = 0;
+    r->cursor = r->n_log = r->n_trace = r->n_scored = r->ordinal = r->fields_seen = r->n_reports = 0;
     r->depth = 0;
     r->side = RWS_SIDE_NONE;
     r->frozen = 0;
-    r->wants = NONE;
+    r->n_wants = 0;
     memset(r->first, 0xff, (size_t)e->n_sites * sizeof *r->first);
     memset(r->last, 0xff, (size_t)e->n_sites * sizeof *r->last);
     memset(r->next, 0xff, (size_t)e->n_sites * sizeof *r->next);
@@ -74,11 +74,19 @@ void rws_give_up(rws_run *r, const char *format, ...)
     run_fail(r, RWS_BAD_INPUT, "%s", text);
 }
 
-void run_need(rws_run *r, uint32_t id)
+void run_need(rws_run *r, const rws_var *v, int n)
 {
-    if (r->e->nodes[id].state == DONE) return;
-    r->wants = id;
+    bool done = true;
+    for (int i = 0; i < n; i++) done &= r->e->nodes[v[i].id].state == DONE;
+    if (done) return;
+    r->wants = v;
+    r->n_wants = n;
     rws_fiber_yield(r->fiber);
+}
+
+void rws_await(rws_run *r, const rws_var *v, int n)
+{
+    run_need(r, v, n);
 }
 
 /* A part of a group: the rows listed, as a level below the group's own. */
@@ -118,6 +126,48 @@ static void copy_run(rws_run *to, const rws_run *from)
     memcpy(to->next, from->next, sites);
     memcpy(to->field, from->field, sizeof to->field);
     memcpy(to->note, from->note, sizeof to->note);
+    while (to->report_capacity < from->n_reports)
+        to->reports = rws_grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
+    if (from->n_reports) memcpy(to->reports, from->reports, from->n_reports * sizeof *to->reports);
+    to->n_reports = from->n_reports;
+}
+
+/* Every particle of the group has this value at a site from now on. */
+static void know(rws_run *r, rws_var v, uint32_t value)
+{
+    for (uint32_t i = r->n_trace; i-- > 0;)
+        if (r->trace[i].var == v.id) {
+            r->trace[i].known = node_constant(r, (float)(int)value);
+            return;
+        }
+}
+
+/* Splits the group by part[i] in 0 … n_parts - 1, of each of its rows; none is empty. A part's calls return answer[part]
+ * from here on; if it is what v has there, `known` tells so. This group goes on with part 0. */
+static rws_var split(rws_run *r, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
+{
+    rws_engine    *e = r->e;
+    const uint32_t from = r->level, n = e->levels[from].n_rows;
+    uint32_t       self = from, *rows = n_parts > 1 ? RWS_NEW(&e->arena, uint32_t, n) : NULL;
+    for (uint32_t p = 0; p < n_parts && n_parts > 1; p++) {
+        uint32_t m = 0;
+        for (uint32_t i = 0; i < n; i++)
+            if (part[i] == p) rows[m++] = i;
+        const uint32_t to = subset(e, from, rows, m);
+        if (p == 0) {
+            self = to;
+            continue;
+        }
+        rws_run *child = run_new(e);
+        copy_run(child, r);
+        child->level = to;
+        child->log[child->n_log++] = answer[p];
+        if (known.id) know(child, known, answer[p]);
+        run_begin(e, e->n_runs - 1);
+    }
+    r->level = self;
+    if (known.id) know(r, known, answer[0]);
+    return rws_returns(r, (rws_var){answer[0]});
 }
 
 int rws_branch(rws_run *r, rws_var v)
@@ -129,51 +179,51 @@ int rws_branch(rws_run *r, rws_var v)
     if (e->nodes[v.id].dim != 1)
         run_fail(r, RWS_BAD_INPUT, "A program branches on a vector of %d numbers; it can look at one only.",
                  e->nodes[v.id].dim);
-    run_need(r, v.id);
+    run_need(r, &v, 1);
 
     const uint32_t  from = r->level, n = e->levels[from].n_rows;
     const node     *value = &e->nodes[v.id];
     const uint32_t *map = level_map(e, from, value->level);
-    int            *part = RWS_NEW(&e->arena, int, n);
-    bool            same = true;
+    uint32_t       *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value->value[map ? map[i] : i];
         if (!(x > -1e9f && x < 1e9f))
             run_fail(r, RWS_BROKEN, "A program branches on a value that is not an integer (%g), after site %s.",
                      (double)x, e->n_sites ? e->site_names[r->site] : "none");
-        part[i] = (int)x;
-        same &= part[i] == part[0];
-    }
-    int mine = part[0];
-    if (!same) {
-        /* parts in ascending order of their value; this group goes on with the first */
-        uint32_t *rows = RWS_NEW(&e->arena, uint32_t, n), self = NONE;
-        for (int last = 0, more = 1, begun = 0; more; begun = 1) {
-            int      least = INT32_MAX;
-            uint32_t m = 0;
-            for (uint32_t i = 0; i < n; i++)
-                if ((!begun || part[i] > last) && part[i] < least) least = part[i];
-            more = 0;
-            for (uint32_t i = 0; i < n; i++) {
-                if (part[i] == least) rows[m++] = i;
-                more |= part[i] > least;
-            }
-            const uint32_t to = subset(e, from, rows, m);
-            if (!begun) {
-                mine = least;
-                self = to;
-            } else {
-                rws_run *child = run_new(e);
-                copy_run(child, r);
-                child->level = to;
-                child->log[child->n_log++] = (uint32_t)least;
-                run_begin(e, e->n_runs - 1);
-            }
-            last = least;
+        /* parts in ascending order of their value */
+        uint32_t p = 0;
+        while (p < n_parts && (int)answers[p] < (int)x) p++;
+        if (p == n_parts || (int)answers[p] != (int)x) {
+            memmove(answers + p + 1, answers + p, (n_parts - p) * sizeof *answers);
+            answers[p] = (uint32_t)(int)x;
+            for (uint32_t j = 0; j < i; j++) part[j] += part[j] >= p;
+            n_parts++;
         }
-        r->level = self;
+        part[i] = p;
     }
-    return (int)rws_returns(r, (rws_var){(uint32_t)mine}).id;
+    return (int)split(r, part, n_parts, answers, v).id;
+}
+
+const float *rws_look(rws_run *r, rws_var v)
+{
+    rws_engine *e = r->e;
+    rws_var     answer;
+    if (rws_replayed(r, &answer)) return e->nodes[answer.id].value;
+    if (r->depth > 1)
+        run_fail(r, RWS_BAD_INPUT, "A program may look at values only in its own code, not inside a layer.");
+    run_need(r, &v, 1);
+
+    const uint32_t from = r->level, n = e->levels[from].n_rows, *map = level_map(e, from, e->nodes[v.id].level);
+    const int      dim = e->nodes[v.id].dim;
+    const size_t   bytes = (size_t)dim * sizeof(float);
+    uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        float *row = e->nodes[v.id].value + (map ? map[i] : i) * (size_t)dim;
+        for (part[i] = 0; part[i] < n_parts; part[i]++)
+            if (memcmp(e->nodes[answers[part[i]]].value, row, bytes) == 0) break;
+        if (part[i] == n_parts) answers[n_parts++] = node_leaf(e, ROOT, dim, row);
+    }
+    return e->nodes[split(r, part, n_parts, answers, (rws_var){0}).id].value;
 }
 
 /* ---- a pass */
@@ -236,7 +286,7 @@ static void check_trace(rws_run *r)
     rws_engine *e = r->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (!(r->fields_seen >> f & 1)) {
+        if (!(r->fields_seen >> f & 1) && !e->fields[f].label) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);
             return;
@@ -264,15 +314,21 @@ static void run_all(rws_engine *e)
             if (rws_fiber_done(r->fiber)) {
                 check_trace(r);
                 *RWS_PUSH(e, e->leaves, e->n_leaves, e->leaf_capacity) = r->level;
+                *RWS_PUSH(e, e->enders, e->n_enders, e->ender_capacity) = index;
             } else {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
         }
         e->ready_at = e->n_ready = 0;
         if (e->n_waiting == 0) return;
-        uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_waiting);
-        for (uint32_t i = 0; i < e->n_waiting; i++) wanted[i] = e->runs[e->waiting[i]]->wants;
-        execute(e, wanted, e->n_waiting);
+        uint32_t n = 0, at = 0;
+        for (uint32_t i = 0; i < e->n_waiting; i++) n += (uint32_t)e->runs[e->waiting[i]]->n_wants;
+        uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, n);
+        for (uint32_t i = 0; i < e->n_waiting; i++) {
+            const rws_run *r = e->runs[e->waiting[i]];
+            for (int k = 0; k < r->n_wants; k++) wanted[at++] = r->wants[k].id;
+        }
+        execute(e, wanted, n);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
         e->n_waiting = 0;
@@ -285,12 +341,12 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->status = RWS_OK;
-    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_runs = e->n_leaves = e->n_waiting = 0;
-    e->n_ready = e->ready_at = 0;
+    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_runs = e->n_leaves = e->n_enders = e->n_waiting = 0;
+    e->n_ready = e->ready_at = e->n_zeros = 0;
     e->products.n = 0;
     e->tangent = e->tangent_transposed = NULL;
     e->n_nodes = 0;
-    if (e->n_shared) memset(e->shared, 0xff, e->shared_capacity * sizeof *e->shared);
+    if (e->n_shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
     e->n_shared = 0;
     level_new(e, NONE, 1);
     node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
@@ -299,7 +355,8 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
     run_all(e);
     if (e->status == RWS_OK) scores_make(e);
-    e->stats.flops += rws_gemm_flops - flops;
+    e->forward_flops = rws_gemm_flops - flops;
+    e->stats.flops += e->forward_flops;
     if (e->status != RWS_OK && err) *err = e->error;
     return e->status;
 }

@@ -14,13 +14,20 @@ static uint32_t output_of(const rws_engine *e, uint32_t leaf, int slot)
 /* Everything the table needs that no branch has asked for yet. */
 static void execute_rest(rws_engine *e)
 {
-    uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_terms + RWS_OUTPUTS * e->n_leaves), n = 0;
+    uint32_t n_reports = 0, n = 0;
+    for (uint32_t i = 0; i < e->n_enders; i++) n_reports += e->runs[e->enders[i]]->n_reports;
+    uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_terms + RWS_OUTPUTS * e->n_leaves + n_reports);
     for (uint32_t i = 0; i < e->n_terms; i++) wanted[n++] = e->terms[i].node;
     for (uint32_t i = 0; i < e->n_leaves; i++)
         for (int s = 0; s < RWS_OUTPUTS; s++) {
             const uint32_t id = output_of(e, e->leaves[i], s);
             if (id != NONE) wanted[n++] = id;
         }
+    for (uint32_t i = 0; i < e->n_enders; i++) {
+        const rws_run *r = e->runs[e->enders[i]];
+        for (uint32_t k = 0; k < r->n_reports; k++)
+            if (r->reports[k].node) wanted[n++] = r->reports[k].node;
+    }
     execute(e, wanted, n);
 }
 
@@ -91,6 +98,15 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
 uint32_t scores_place(const rws_engine *e, uint32_t at)
 {
     return e->place ? e->place[at] : at;
+}
+
+static void note_origins(rws_engine *e, int n)
+{
+    e->origins = RWS_NEW(&e->arena, origin, n);
+    uint32_t at = 0;
+    for (uint32_t l = 0; l < e->n_leaves; l++)
+        for (uint32_t row = 0; row < e->levels[e->leaves[l]].n_rows; row++)
+            e->origins[scores_place(e, at++)] = (origin){l, row};
 }
 
 /* The sums of one kind of term, or of two. */
@@ -175,6 +191,7 @@ void scores_make(rws_engine *e)
     *s = (rws_scores){.B = e->pass.n_data, .K = e->pass.n_particles};
     for (uint32_t i = 0; i < e->n_leaves; i++) s->n += (int)e->levels[e->leaves[i]].n_rows;
     order_by_datum(e, s);
+    if (e->pass.reports) note_origins(e, s->n);
     s->count = gather_counts(e, s->n);
     s->log_p = gather_totals(e, s->n, RWS_TERM_P, RWS_TERM_P);
     s->log_q = gather_totals(e, s->n, RWS_TERM_Q, RWS_TERM_R);

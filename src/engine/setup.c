@@ -46,13 +46,23 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes)
     return rws_arena_zero(&s->memory, bytes);
 }
 
-void rws_setup_field(rws_setup *s, const char *name, int dim)
+static void declare_field(rws_setup *s, const char *name, int dim, bool label)
 {
     if (s->n_fields == RWS_FIELDS || dim < 1) {
         declare_failed(s, "The field \"%s\" cannot be declared: too many fields, or an empty one.", name);
         return;
     }
-    s->fields[s->n_fields++] = (rws_field){name, dim};
+    s->fields[s->n_fields++] = (rws_field){name, dim, label};
+}
+
+void rws_setup_field(rws_setup *s, const char *name, int dim)
+{
+    declare_field(s, name, dim, false);
+}
+
+void rws_setup_label(rws_setup *s, const char *name, int dim)
+{
+    declare_field(s, name, dim, true);
 }
 
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)

@@ -84,7 +84,7 @@ bool rws_site_find(rws_run *r, const char *name, const char *family, int size, i
     if (t->size != size)
         run_fail(r, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d on the other side.",
                  site_text(e, t->site, t->visit, text), size, side_name(r), t->size);
-    value->id = t->var;
+    value->id = t->known ? t->known : t->var;
     r->next[r->site] = t->next;
     r->n_scored++;
     return true;
@@ -111,7 +111,8 @@ void rws_site_put(rws_run *r, const char *name, const char *family, int size, rw
         return;
     }
     trace_entry *t = RWS_PUSH(e, r->trace, r->n_trace, r->trace_capacity);
-    *t = (trace_entry){family, value.id, NONE, r->site, r->site_visit, size};
+    *t = (trace_entry){
+        .family = family, .var = value.id, .next = NONE, .site = r->site, .visit = r->site_visit, .size = size};
     const uint32_t at = r->n_trace - 1;
     if (r->last[r->site] == NONE) r->first[r->site] = at;
     else r->trace[r->last[r->site]].next = at;
@@ -134,6 +135,35 @@ void rws_site_term(rws_run *r, rws_term kind, rws_var log_density)
     e->levels[r->level].terms = e->n_terms - 1;
 }
 
+/* A leaf that holds what the kernel says of each row's datum. Rows of one datum stand together, mostly. */
+static rws_var compare(rws_run *r, const node *data, const float *made, rws_kernel *kernel, const void *context)
+{
+    rws_engine    *e = r->e;
+    const uint32_t n = e->levels[r->level].n_rows, *map = level_map(e, r->level, data->level);
+    const int      dim = data->dim;
+    float         *value = RWS_NEW(&e->arena, float, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t datum = map ? map[i] : i;
+        if (i && map && map[i] == map[i - 1]) value[i] = value[i - 1];
+        else value[i] = (float)kernel(data->value + datum * (size_t)dim, made, dim, context);
+    }
+    return (rws_var){node_leaf(e, r->level, 1, value)};
+}
+
+void rws_simulate(rws_run *r, const char *site, const float *made, rws_kernel *kernel, const void *context)
+{
+    rws_engine *e = r->e;
+    rws_var     value;
+    if (rws_replayed(r, &value)) return;
+    const int field = field_number(e, site);
+    if (field < 0) run_fail(r, RWS_BAD_INPUT, "The data have no field \"%s\", which the model simulates.", site);
+    const int dim = e->fields[field].dim;
+    if (rws_site_find(r, site, "simulated", dim, dim, &value))
+        rws_site_term(r, RWS_TERM_P, compare(r, &e->nodes[value.id], made, kernel, context));
+    else rws_site_put(r, site, "simulated", dim, rws_constants(r, made, dim));
+    rws_returns(r, (rws_var){0});
+}
+
 void rws_run_output(rws_run *r, int slot, rws_var v)
 {
     RWS_CHECK(slot >= 0 && slot < RWS_OUTPUTS);
@@ -143,6 +173,11 @@ void rws_run_output(rws_run *r, int slot, rws_var v)
 void rws_run_side(rws_run *r, rws_side side)
 {
     r->side = side;
+}
+
+uint64_t rws_iteration(const rws_run *r)
+{
+    return r->e->pass.iteration;
 }
 
 const rws_pass *rws_run_pass(const rws_run *r)

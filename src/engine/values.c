@@ -52,6 +52,12 @@ rws_var rws_apply(rws_run *r, rws_function f, rws_var a)
     return unary(r, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
 }
 
+rws_var rws_clip(rws_run *r, rws_var a, float low, float high)
+{
+    if (!(low <= high)) rws_give_up(r, "rws_clip takes bounds in order, not %g and %g.", (double)low, (double)high);
+    return unary(r, &rws_op_clip, (rws_op_args){.s = low, .t = high}, a, 0);
+}
+
 rws_var rws_sum(rws_run *r, rws_var a)
 {
     return unary(r, &rws_op_sum, (rws_op_args){0}, a, 1);

@@ -12,7 +12,7 @@ typedef int16_t half16 __attribute__((may_alias)); /* half of a random word */
 
 #define WORDS_CHUNK 4096 /* particles at a time, at most */
 
-typedef struct {
+typedef struct word_source {
     rws_engine *e;
     uint32_t    level, ordinal;
     uint32_t    first, end; /* rows whose bits are at hand */
@@ -22,7 +22,7 @@ typedef struct {
     uint32_t    k[WORDS_CHUNK], datum[WORDS_CHUNK], block[4 * WORDS_CHUNK];
 } word_source;
 
-/* Of the particles of a level, at their draw number `ordinal`; lives until the pass ends. */
+/* Of the particles of a level, at their draw number `ordinal`. There is one of these: it is good until the next. */
 word_source *words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */

@@ -84,6 +84,11 @@ extern const rws_estimator        rws_estimator_ws, rws_estimator_ww, rws_estima
 
 const rws_estimator *rws_estimator_find(const char *name);
 
+/* What an estimator's own network sees of a datum: every field but labels. How many numbers that is, and the values, at
+ * most RWS_FIELDS of them; returns how many. */
+int rws_data_size(const rws_setup *s);
+int rws_data_parts(rws_run *r, const rws_method *m, rws_var *parts);
+
 /* Guide and model in the order the pass wants. */
 void rws_programs(rws_run *r, void *method);
 

@@ -13,9 +13,9 @@ static void program(rws_run *r, void *method)
 {
     const rws_method *m = method;
     rws_programs(r, method);
-    rws_var parts[RWS_FIELDS];
-    for (int i = 0; i < m->setup->n_fields; i++) parts[i] = rws_observed(r, m->setup->fields[i].name);
-    rws_run_output(r, BASELINE, rws_mlp_parts(r, m->net, parts, m->setup->n_fields));
+    rws_var   parts[RWS_FIELDS];
+    const int n = rws_data_parts(r, m, parts);
+    rws_run_output(r, BASELINE, rws_mlp_parts(r, m->net, parts, n));
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
@@ -45,9 +45,7 @@ static void remember(rws_method *m, const rws_tally *t)
 
 static void setup(rws_method *m, rws_setup *s)
 {
-    int n = 0;
-    for (int i = 0; i < s->n_fields; i++) n += s->fields[i].dim;
-    m->net = rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){n, 100, 1}, 3);
+    m->net = rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){rws_data_size(s), 100, 1}, 3);
 }
 
 const rws_estimator rws_estimator_nvil = {

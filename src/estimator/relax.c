@@ -5,8 +5,7 @@
 static rws_var network(rws_run *r, const rws_method *m, rws_var g)
 {
     rws_var parts[RWS_FIELDS + 1];
-    int     n = 0;
-    for (; n < m->setup->n_fields; n++) parts[n] = rws_observed(r, m->setup->fields[n].name);
+    int     n = rws_data_parts(r, m, parts);
     parts[n++] = g;
     return rws_mlp_parts(r, m->net, parts, n);
 }
@@ -33,8 +32,7 @@ static rws_status second(const rws_method *m, rws_engine *e, double share, const
 
 static void setup(rws_method *m, rws_setup *s)
 {
-    int n = s->relaxed_categories;
-    for (int i = 0; i < s->n_fields; i++) n += s->fields[i].dim;
+    const int n = s->relaxed_categories + rws_data_size(s);
     m->net = rws_setup_mlp(s, RWS_CONTROL, "rho", RWS_TANH, RWS_UNIFORM, (int[]){n, 16, 16, 1}, 4);
 }
 

@@ -18,6 +18,21 @@ const rws_estimator *rws_estimator_find(const char *name)
     return NULL;
 }
 
+int rws_data_size(const rws_setup *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_fields; i++) n += s->fields[i].label ? 0 : s->fields[i].dim;
+    return n;
+}
+
+int rws_data_parts(rws_run *r, const rws_method *m, rws_var *parts)
+{
+    int n = 0;
+    for (int i = 0; i < m->setup->n_fields; i++)
+        if (!m->setup->fields[i].label) parts[n++] = rws_observed(r, m->setup->fields[i].name);
+    return n;
+}
+
 void rws_programs(rws_run *r, void *method)
 {
     const rws_method *m = method;

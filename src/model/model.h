@@ -6,6 +6,6 @@
 
 /* Every built-in model, NULL-terminated. */
 extern const rws_model *const rws_models[];
-extern const rws_model        rws_model_gmm;
+extern const rws_model        rws_model_gmm, rws_model_pcfg, rws_model_air, rws_model_sbn;
 
 #endif

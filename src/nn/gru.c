@@ -40,16 +40,25 @@ static void gru_backward(rws_call *c)
     const size_t H = (size_t)c->dim, G = 3 * H;
     const float *b = rws_call_input(c, 1, (int)G), *h = rws_call_input(c, 2, (int)H);
     float       *ga = rws_call_open(c, 0, (int)G), *gb = rws_call_open(c, 1, (int)G), *gh = rws_call_open(c, 2, (int)H);
+    float       *slope = RWS_NEW(c->arena, float, G); /* of one row, by a */
     for (size_t row = 0; row < (size_t)c->n; row++) {
-        const float *s = c->saved + row * G, *g = c->gout + row * H;
+        const float *s = c->saved + row * G, *g = c->gout + row * H, *state = h + row * H, *b_n = b + row * G + 2 * H;
+        float *restrict da = slope;
+#pragma omp simd
         for (size_t j = 0; j < H; j++) {
-            const float r = s[j], z = s[H + j], n = s[2 * H + j];
-            const float dn = g[j] * (1 - z) * (1 - n * n), dz = g[j] * (h[row * H + j] - n) * z * (1 - z);
-            const float dr = dn * b[row * G + 2 * H + j] * r * (1 - r);
-            if (ga) ga[row * G + j] += dr, ga[row * G + H + j] += dz, ga[row * G + 2 * H + j] += dn;
-            if (gb) gb[row * G + j] += dr, gb[row * G + H + j] += dz, gb[row * G + 2 * H + j] += dn * r;
-            if (gh) gh[row * H + j] += g[j] * z;
+            const float r = s[j], z = s[H + j], n = s[2 * H + j], dn = g[j] * (1 - z) * (1 - n * n);
+            da[j] = dn * b_n[j] * r * (1 - r);
+            da[H + j] = g[j] * (state[j] - n) * z * (1 - z);
+            da[2 * H + j] = dn;
         }
+        if (ga)
+            for (size_t j = 0; j < G; j++) ga[row * G + j] += da[j];
+        if (gb) {
+            for (size_t j = 0; j < 2 * H; j++) gb[row * G + j] += da[j];
+            for (size_t j = 0; j < H; j++) gb[row * G + 2 * H + j] += da[2 * H + j] * s[j];
+        }
+        if (gh)
+            for (size_t j = 0; j < H; j++) gh[row * H + j] += g[j] * s[H + j];
     }
     rws_call_close(c, 0, (int)G, ga);
     rws_call_close(c, 1, (int)G, gb);

@@ -30,7 +30,7 @@ const char *rws_layer_name(rws_setup *s, const char *name);
 /* Stops with a sentence if l is not of this kind. */
 void rws_layer_expect(rws_run *r, const rws_layer *l, rws_layer_kind kind, const char *function);
 
-extern const rws_op rws_op_gru;
+extern const rws_op rws_op_gru, rws_op_attend, rws_op_place, rws_op_cover, rws_op_picture, rws_op_picture_bits;
 
 /* Every op there is, NULL-terminated; the tests walk it. */
 extern const rws_op *const rws_ops[];

@@ -1,6 +1,8 @@
 /* linear.c - y = W x + b over one or several parts. */
 #include "nn/layer.h"
 
+#include "base/error.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -32,6 +34,12 @@ static rws_layer *linear_new(rws_setup *s, rws_group group, const char *name, co
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init)
 {
     return linear_new(s, group, name, "weight", "bias", n_in, n_out, init, n_in);
+}
+
+rws_param *rws_layer_bias(const rws_layer *l)
+{
+    RWS_CHECK(l->kind == RWS_LAYER_LINEAR && "a linear layer");
+    return l->b;
 }
 
 /* The two maps of a recurrent cell, from the input and from the state; both start by the size of the state if uniform. */
@@ -85,6 +93,8 @@ rws_var rws_dense(rws_run *r, const rws_layer *l, rws_function f, const rws_var 
         if (!onehot && (main < 0 || rws_var_is_shared(r, parts[main], parts[i]))) main = i, main_offset = offset;
         offset += rws_dim(r, parts[i]);
     }
+    /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */
+    if (main >= 0 && n > 1 && rws_var_is_above(r, parts[main])) main = -1, main_offset = 0;
     offset = 0;
     for (int i = 0; i < n; i++) {
         if (i == main) in[0] = parts[i];

@@ -2,8 +2,8 @@
 
 #include "base/error.h"
 #include "run/config.h"
-#include "run/file.h"
-#include "run/quote.h"
+#include "base/quote.h"
+#include "data/file.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 

@@ -1,8 +1,8 @@
 #include "run/config.h"
 
 #include "base/error.h"
-#include "run/file.h"
-#include "run/quote.h"
+#include "base/quote.h"
+#include "data/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,6 +34,7 @@ static const struct {
     {"batch", COUNT, offsetof(rws_config, batch)},
     {"shards", COUNT, offsetof(rws_config, shards)},
     {"n_test", COUNT, offsetof(rws_config, n_test)},
+    {"eval_particles", COUNT, offsetof(rws_config, eval_particles)},
     {"iterations", BIG_COUNT, offsetof(rws_config, iterations)},
     {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every)},
     {"seed", BIG_COUNT, offsetof(rws_config, seed)},
@@ -141,8 +142,8 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
 {
     char *text = json_dumps(document, JSON_INDENT(4));
     if (!text) return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
-    const struct iovec parts[] = {{text, strlen(text)}, {"\n", 1}};
-    const rws_status   status = rws_file_write(path, parts, 2, err);
+    const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
+    const rws_status status = rws_file_write(path, parts, 2, err);
     free(text);
     return status;
 }

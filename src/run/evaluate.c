@@ -6,7 +6,6 @@
 #include <string.h>
 
 #define GRADIENTS 10 /* behind one grad_std */
-#define AT_ONCE 4096 /* particles of a pass that only measures, unless a datum has more */
 
 struct rws_eval {
     rws_trainer   *t;
@@ -49,13 +48,49 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *st
                            .n_data = n,
                            .n_particles = 1,
                            .fields = fields,
-                           .scalar = e->t->config.scalar};
-    rws_engine    *engine = e->t->shards[0].engine;
+                           .scalar = e->t->config.scalar,
+                           .iteration = e->t->iteration};
+    rws_engine    *engine = e->t->engines[0];
     RWS_TRY(rws_engine_forward(engine, &pass, err));
     int          dim = 0;
     const float *result = rws_engine_result(engine, &dim);
     RWS_CHECK(result);
     memcpy(out, result, (size_t)n * (size_t)dim * sizeof(float));
+    return RWS_OK;
+}
+
+typedef struct {
+    void (*program)(rws_run *r, const void *state);
+    const rws_trainer *t;
+} dream_job;
+
+static void dream(rws_run *r, void *context)
+{
+    const dream_job *j = context;
+    rws_run_side(r, RWS_SIDE_MODEL);
+    j->program(r, j->t->state);
+    rws_run_side(r, RWS_SIDE_GUIDE);
+    j->t->model->guide(r, j->t->state);
+    rws_run_side(r, RWS_SIDE_NONE);
+}
+
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+                          rws_error *err)
+{
+    dream_job      job = {program, e->t};
+    const rws_pass pass = {.program = dream,
+                           .context = &job,
+                           .mode = RWS_SLEEP,
+                           .n_data = 1,
+                           .n_particles = n,
+                           .scalar = e->t->config.scalar,
+                           .iteration = e->t->iteration,
+                           .key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2)};
+    rws_engine    *engine = e->t->engines[0];
+    RWS_TRY(rws_engine_forward(engine, &pass, err));
+    const rws_scores *s = rws_engine_scores(engine);
+    *log_q = 0;
+    for (int i = 0; i < s->n; i++) *log_q += s->count[i] * s->log_q[i] / n;
     return RWS_OK;
 }
 
@@ -92,68 +127,23 @@ static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
     return status;
 }
 
-typedef struct {
-    double log_evidence, kl, ess;
-} bound;
-
-static void add_datum(const rws_scores *s, int d, bound *sum, int *n)
-{
-    double top = -INFINITY, total = 0, squares = 0, mean = 0;
-    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
-    if (top == -INFINITY) return; /* impossible under the model: counts nothing */
-    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-        const double l = s->log_p[i] - s->log_q[i], w = exp(l - top);
-        total += s->count[i] * w;
-        squares += s->count[i] * w * w;
-        mean += s->count[i] * l / s->K;
-    }
-    const double L = top + log(total / s->K);
-    sum->log_evidence += L;
-    sum->kl += L - mean;
-    sum->ess += total * total / squares / s->K;
-    ++*n;
-}
-
-/* Importance sampling with the guide on the test data: the K-particle bound, KL(q || p) and the effective number of
- * particles as a share of K; means over the data. As many data at a time as keep the particles to a few thousand. */
-static rws_status measure_bound(rws_trainer *t, bound *out, rws_error *err)
-{
-    const rws_config *c = &t->config;
-    const int         at_once = c->particles < AT_ONCE ? AT_ONCE / c->particles : 1;
-    bound             sum = {0};
-    int               n = 0;
-    for (int first = 0; first < c->n_test; first += at_once) {
-        const float *fields[RWS_FIELDS];
-        for (int f = 0; f < t->setup.n_fields; f++)
-            fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
-        const rws_pass pass = {.program = rws_programs,
-                               .context = &t->method,
-                               .mode = RWS_WAKE,
-                               .n_data = c->n_test - first < at_once ? c->n_test - first : at_once,
-                               .n_particles = c->particles,
-                               .fields = fields,
-                               .scalar = c->scalar,
-                               .first_datum = (uint32_t)first,
-                               .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
-        RWS_TRY(rws_engine_forward(t->shards[0].engine, &pass, err));
-        for (int d = 0; d < pass.n_data; d++) add_datum(rws_engine_scores(t->shards[0].engine), d, &sum, &n);
-    }
-    *out = (bound){sum.log_evidence / n, sum.kl / n, sum.ess / n};
-    return RWS_OK;
-}
-
 rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err)
 {
-    rws_eval e = {.t = t};
-    bound    b;
-    *out = (rws_measures){.iteration = t->iteration, .n = t->n_metrics};
-    RWS_TRY(measure_bound(t, &b, err));
+    rws_eval  e = {.t = t};
+    rws_bound b;
+    *out = (rws_measures){.iteration = t->iteration, .n = t->n_metrics, .log_evidence_error = NAN};
+    RWS_TRY(rws_trainer_bound(t, &b, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
-        if (i < t->n_model_metrics) RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out->value[i], err));
+        if (i < t->n_model_metrics && !t->model->metrics[i].measure) out->value[i] = b.metric[i];
+        else if (i < t->n_model_metrics) RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out->value[i], err));
         else if (strcmp(name, "grad_std") == 0) RWS_TRY(grad_std(t, &out->value[i], err));
-        else
-            out->value[i] = strcmp(name, "log_evidence") == 0 ? b.log_evidence : strcmp(name, "kl") == 0 ? b.kl : b.ess;
+        else if (strcmp(name, "log_evidence") == 0) {
+            out->value[i] = b.log_evidence;
+            out->log_evidence_error = b.log_evidence_error;
+        } else {
+            out->value[i] = strcmp(name, "kl") == 0 ? b.kl : b.ess;
+        }
     }
     return RWS_OK;
 }

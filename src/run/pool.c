@@ -8,23 +8,23 @@
 struct rws_pool {
     pthread_mutex_t lock;
     pthread_cond_t  begin, end;
-    int             n_threads; /* without the caller's */
+    int             n_threads, n_started; /* without the caller's */
     pthread_t      *threads;
     unsigned        round;
     bool            stop;
     int             next, n, running;
-    void (*job)(void *context, int index);
-    void *context;
+    rws_job        *job;
+    void           *context;
 };
 
 /* Takes jobs until there are none; the lock is held between them. */
-static void work(rws_pool *p)
+static void work(rws_pool *p, int self)
 {
     while (p->next < p->n) {
         const int index = p->next++;
         p->running++;
         pthread_mutex_unlock(&p->lock);
-        p->job(p->context, index);
+        p->job(p->context, index, self);
         pthread_mutex_lock(&p->lock);
         if (--p->running == 0 && p->next == p->n) pthread_cond_signal(&p->end);
     }
@@ -34,13 +34,14 @@ static void *worker(void *arg)
 {
     rws_pool *p = arg;
     pthread_mutex_lock(&p->lock);
+    const int self = ++p->n_started;
     for (unsigned seen = 0; !p->stop;) {
         if (p->round == seen) {
             pthread_cond_wait(&p->begin, &p->lock);
             continue;
         }
         seen = p->round;
-        work(p);
+        work(p, self);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -73,10 +74,10 @@ void rws_pool_free(rws_pool *p)
     free(p);
 }
 
-void rws_pool_run(rws_pool *p, int n, void (*job)(void *context, int index), void *context)
+void rws_pool_run(rws_pool *p, int n, rws_job *job, void *context)
 {
     if (!p || n == 1) {
-        for (int i = 0; i < n; i++) job(context, i);
+        for (int i = 0; i < n; i++) job(context, i, 0);
         return;
     }
     pthread_mutex_lock(&p->lock);
@@ -86,7 +87,7 @@ void rws_pool_run(rws_pool *p, int n, void (*job)(void *context, int index), voi
     p->n = n;
     p->round++;
     pthread_cond_broadcast(&p->begin);
-    work(p);
+    work(p, 0);
     while (p->running > 0) pthread_cond_wait(&p->end, &p->lock);
     pthread_mutex_unlock(&p->lock);
 }

@@ -8,8 +8,11 @@ typedef struct rws_pool rws_pool;
 rws_pool *rws_pool_new(int n);
 void      rws_pool_free(rws_pool *p);
 
-/* Runs job(context, 0) … job(context, n - 1), each once, on whichever thread is free; returns when all are done. With a
- * NULL pool they run here, in order. */
-void rws_pool_run(rws_pool *p, int n, void (*job)(void *context, int index), void *context);
+/* Job number `index`; no two jobs that run at the same time have the same worker, of 0 … threads - 1. */
+typedef void rws_job(void *context, int index, int worker);
+
+/* Runs jobs 0 … n - 1, each once, on whichever thread is free; returns when all are done. With a NULL pool they run
+ * here, in order. */
+void rws_pool_run(rws_pool *p, int n, rws_job *job, void *context);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "run/file.h"
-#include "run/quote.h"
+#include "data/file.h"
+#include "base/quote.h"
 #include "run/store.h"
 
 #include <dirent.h>

@@ -17,6 +17,7 @@ typedef struct {
     const char *model; /* as typed: a name, or the path of a shared object */
     const char *method;
     int         particles, batch, shards, n_test; /* 0: the model's own default */
+    int         eval_particles;                   /* 0: as many as in training */
     uint64_t    iterations, eval_every;           /* 0: likewise */
     uint64_t    seed;
     int         threads;
@@ -34,6 +35,7 @@ typedef struct {
     uint64_t iteration;
     int      n;
     double   value[RWS_METRICS];
+    double   log_evidence_error; /* standard error of that metric; NaN if the model knows log p(x) itself */
 } rws_measures;
 
 typedef struct rws_trainer rws_trainer;

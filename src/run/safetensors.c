@@ -1,8 +1,8 @@
 #include "run/safetensors.h"
 
 #include "base/error.h"
-#include "run/file.h"
-#include "run/quote.h"
+#include "data/file.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -157,10 +157,10 @@ no_memory:
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err)
 {
-    rws_status    status = RWS_BAD_INPUT;
-    char         *header = NULL;
-    placement    *places = malloc((n ? n : 1) * sizeof *places);
-    struct iovec *parts = malloc((n + 2) * sizeof *parts);
+    rws_status status = RWS_BAD_INPUT;
+    char      *header = NULL;
+    placement *places = malloc((n ? n : 1) * sizeof *places);
+    rws_piece *parts = malloc((n + 2) * sizeof *parts);
     if (!places || !parts) {
         rws_fail(err, status, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
         goto done;
@@ -171,11 +171,10 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
     if (!header) goto done;
 
     uint64_t announced = header_length;
-    parts[0] = (struct iovec){&announced, LENGTH_BYTES};
-    parts[1] = (struct iovec){header, header_length};
-    for (size_t i = 0; i < n; i++)
-        parts[i + 2] = (struct iovec){(void *)tensors[places[i].which].data, places[i].n_bytes};
-    status = rws_file_write(path, parts, n + 2, err);
+    parts[0] = (rws_piece){&announced, LENGTH_BYTES};
+    parts[1] = (rws_piece){header, header_length};
+    for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
+    status = rws_file_write(path, parts, (int)n + 2, err);
 done:
     free(header);
     free(parts);

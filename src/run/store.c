@@ -1,7 +1,7 @@
 #include "run/store.h"
 
 #include "base/error.h"
-#include "run/quote.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <math.h>

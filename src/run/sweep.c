@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "run/quote.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <math.h>

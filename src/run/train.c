@@ -15,6 +15,9 @@ static void flush_denormals(void)
 #endif
 }
 
+/* Of every datum's coefficients, what the gradient may lack: less than single precision loses. */
+#define NEGLIGIBLE 1e-6
+
 typedef struct {
     rws_trainer        *t;
     const rws_phase    *phase;
@@ -22,6 +25,7 @@ typedef struct {
     rws_key             key;
     const float *const *fields;
     const float        *direction; /* of the second round */
+    unsigned            gradients; /* groups whose gradients are added to */
 } phase_job;
 
 static double share_of(const phase_job *j)
@@ -38,18 +42,19 @@ static bool range_of(const phase_job *j, int i, int *first, int *end)
     return *first < *end;
 }
 
-/* Forward, weigh, backward. */
-static void shard_phase(void *context, int i)
+/* Data of one pass: as many as the model says fit, at least one; all of them if a second round is to find them. */
+static int data_at_once(const phase_job *j)
 {
-    flush_denormals();
-    phase_job   *j = context;
-    rws_trainer *t = j->t;
-    rws_shard   *s = &t->shards[i];
-    const bool   sleep = j->phase->mode == RWS_SLEEP;
-    int          first, end;
-    s->status = RWS_OK;
-    if (!range_of(j, i, &first, &end)) return;
+    const int limit = j->t->model->defaults.at_once, K = j->t->config.particles;
+    if (!limit || j->phase->second) return j->n_data;
+    return limit > K ? limit / K : 1;
+}
 
+/* Forward, weigh, backward for data first … end - 1. */
+static rws_status pass_phase(const phase_job *j, rws_engine *engine, rws_shard *s, int first, int end)
+{
+    rws_trainer *t = j->t;
+    const bool   sleep = j->phase->mode == RWS_SLEEP;
     const float *fields[RWS_FIELDS];
     for (int f = 0; f < t->setup.n_fields && !sleep; f++)
         fields[f] = j->fields[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
@@ -65,41 +70,68 @@ static void shard_phase(void *context, int i)
            .relaxation = m->set.concrete_prior,
            .pathwise = j->phase->pathwise,
            .scalar = t->config.scalar,
+           .negligible = t->config.scalar ? 0 : NEGLIGIBLE,
            .groups = j->phase->gradients | (j->phase->second ? RWS_BIT(RWS_CONTROL) : 0),
            .key = j->key,
+           .iteration = t->iteration,
            .first_datum = sleep ? 0 : (uint32_t)first,
            .first_particle = sleep ? (uint32_t)(first * t->config.particles) : 0,
            .n_data = sleep ? 1 : end - first,
            .n_particles = sleep ? (end - first) * t->config.particles : t->config.particles,
            .fields = fields,
     };
-    s->status = rws_engine_forward(s->engine, &pass, &s->error);
-    if (s->status != RWS_OK) return;
-    j->phase->weigh(m, rws_engine_scores(s->engine), share_of(j), &s->tally);
-    rws_engine_backward(s->engine, j->phase->gradients, s->gradient);
+    RWS_TRY(rws_engine_forward(engine, &pass, &s->error));
+    j->phase->weigh(m, rws_engine_scores(engine), share_of(j), &s->tally);
+    rws_engine_backward(engine, j->phase->gradients, s->gradient);
+    return RWS_OK;
 }
 
-static void shard_second(void *context, int i)
+/* A shard begins with nothing; the first one with what the trainer has. */
+static rws_shard *shard_begin(const phase_job *j, int i)
 {
+    const rws_params *p = &j->t->setup.params;
+    rws_shard        *s = &j->t->shards[i];
     flush_denormals();
-    phase_job *j = context;
-    rws_shard *s = &j->t->shards[i];
-    int        first, end;
+    s->status = RWS_OK;
+    s->tally = (rws_tally){0};
+    for (int g = 0; g < RWS_GROUPS && i; g++)
+        if (j->gradients >> g & 1)
+            memset(s->gradient + p->first[g], 0, (p->first[g + 1] - p->first[g]) * sizeof(float));
+    return s;
+}
+
+static void shard_phase(void *context, int i, int worker)
+{
+    const phase_job *j = context;
+    rws_trainer     *t = j->t;
+    rws_shard       *s = shard_begin(j, i);
+    const int        at_once = data_at_once(j);
+    int              first, end;
+    if (!range_of(j, i, &first, &end)) return;
+    for (int next; first < end && s->status == RWS_OK; first = next) {
+        next = end - first < at_once ? end : first + at_once;
+        s->status = pass_phase(j, t->engines[t->engine_per_shard ? i : worker], s, first, next);
+    }
+}
+
+static void shard_second(void *context, int i, int worker)
+{
+    (void)worker;
+    const phase_job *j = context;
+    rws_shard       *s = shard_begin(j, i);
+    int              first, end;
     if (!range_of(j, i, &first, &end)) return; /* its engine holds an older pass */
-    s->status = j->phase->second(&j->t->method, s->engine, share_of(j), j->direction, s->gradient, &s->error);
+    s->status = j->phase->second(&j->t->method, j->t->engines[i], share_of(j), j->direction, s->gradient, &s->error);
 }
 
 /* Runs a job on every shard and adds their gradients in the order of the shards. */
-static rws_status run_shards(phase_job *j, void (*job)(void *, int), rws_error *err)
+static rws_status run_shards(phase_job *j, rws_job *job, unsigned gradients, rws_error *err)
 {
-    rws_trainer *t = j->t;
-    const int    n = t->config.shards;
-    for (int i = 0; i < n; i++) {
-        t->shards[i].tally = (rws_tally){0};
-        if (n > 1) memset(t->shards[i].gradient, 0, t->setup.params.size * sizeof(float));
-    }
-    rws_pool_run(t->pool, n, job, j);
-    for (int i = 0; i < n; i++) {
+    rws_trainer      *t = j->t;
+    const rws_params *p = &t->setup.params;
+    j->gradients = gradients;
+    rws_pool_run(t->pool, t->config.shards, job, j);
+    for (int i = 0; i < t->config.shards; i++) {
         const rws_shard *s = &t->shards[i];
         if (s->status != RWS_OK) {
             if (s->status == RWS_BROKEN)
@@ -114,7 +146,9 @@ static rws_status run_shards(phase_job *j, void (*job)(void *, int), rws_error *
         t->tally.signal2 += s->tally.signal2;
         t->tally.n_data += s->tally.n_data;
         t->tally.impossible += s->tally.impossible;
-        for (size_t k = 0; n > 1 && k < t->setup.params.size; k++) t->gradient[k] += s->gradient[k];
+        for (int g = 0; g < RWS_GROUPS && i; g++)
+            for (size_t k = p->first[g]; k < p->first[g + 1] && gradients >> g & 1; k++)
+                t->gradient[k] += s->gradient[k];
     }
     return RWS_OK;
 }
@@ -122,15 +156,15 @@ static rws_status run_shards(phase_job *j, void (*job)(void *, int), rws_error *
 rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
                              rws_error *err)
 {
-    phase_job j = {t, &t->method.estimator->phases[index], n_data, key, fields, t->direction};
-    RWS_TRY(run_shards(&j, shard_phase, err));
+    phase_job j = {t, &t->method.estimator->phases[index], n_data, key, fields, t->direction, 0};
+    RWS_TRY(run_shards(&j, shard_phase, j.phase->gradients, err));
     if (!j.phase->second) return RWS_OK;
 
     /* the direction in which the second round differentiates: 2 g_phi / D_phi */
     const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
     memset(t->direction, 0, t->setup.params.size * sizeof(float));
     for (size_t k = first; k < end; k++) t->direction[k] = t->gradient[k] * (float)(2.0 / (double)(end - first));
-    return run_shards(&j, shard_second, err);
+    return run_shards(&j, shard_second, RWS_BIT(RWS_CONTROL), err);
 }
 
 /* Moves the parameters of the groups along their gradients, which then begin anew. */
@@ -140,8 +174,10 @@ static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
     for (int g = 0; g < RWS_GROUPS; g++) {
         const size_t first = p->first[g], n = p->first[g + 1] - first;
         if (!(groups >> g & 1) || n == 0) continue;
+        const float *restrict gradient = t->gradient + first;
         float total = 0;
-        for (size_t k = first; k < first + n; k++) total += t->gradient[k] * 0;
+#pragma omp simd reduction(+ : total)
+        for (size_t k = 0; k < n; k++) total += gradient[k] * 0;
         if (total != 0) /* NaN: something times zero that is not zero */
             for (int i = 0; i < p->n; i++)
                 for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
@@ -177,7 +213,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
         RWS_TRY(step_groups(t, phase->steps, err));
     }
     if (estimator->remember) estimator->remember(&t->method, &t->tally);
-    if (t->tally.impossible == t->tally.n_data)
+    if (t->tally.impossible == t->tally.n_data && !t->model->defaults.impossible)
         return rws_fail(err, RWS_BROKEN,
                         "In iteration %llu every particle of every datum is impossible under the model.",
                         (unsigned long long)t->iteration + 1);

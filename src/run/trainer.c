@@ -19,16 +19,15 @@ void rws_trainer_free(rws_trainer *t)
 {
     if (!t) return;
     rws_pool_free(t->pool);
-    for (int i = 0; i < t->config.shards && t->shards; i++) {
-        rws_engine_free(t->shards[i].engine);
-        if (t->shards[i].gradient != t->gradient) free(t->shards[i].gradient);
-    }
+    for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
+    for (int i = 1; i < t->config.shards && t->shards; i++) free(t->shards[i].gradient);
     for (int i = 0; i < RWS_FIELDS; i++) {
         free(t->batch[i]);
         free(t->test[i]);
     }
-    void *vectors[] = {t->shards, t->gradient, t->slot[0], t->slot[1], t->direction};
+    void *vectors[] = {t->shards, t->engines, t->gradient, t->slot[0], t->slot[1], t->direction};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
+    if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
     if (t->library) dlclose(t->library);
     free(t);
@@ -43,6 +42,7 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     DEFAULT(particles, 10);
     DEFAULT(shards, 4);
     DEFAULT(n_test, 100);
+    if (!c->eval_particles) c->eval_particles = c->particles;
     DEFAULT(optimiser, "adam");
     DEFAULT(lr, "1e-3");
     if (!c->iterations) c->iterations = d->iterations ? (uint64_t)d->iterations : 10000;
@@ -59,6 +59,7 @@ static rws_status check_range(const char *option, double x, double least, double
 static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_error *err)
 {
     RWS_TRY(check_range("--particles", c->particles, 1, 10000000, err));
+    RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, 10000000, err));
     RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
@@ -104,11 +105,20 @@ static void make_vectors(rws_trainer *t)
     }
     t->shards = calloc((size_t)c->shards, sizeof *t->shards);
     RWS_CHECK(t->shards);
-    for (int i = 0; i < c->shards; i++) {
-        t->shards[i].engine = rws_engine_new(p, t->setup.fields, t->setup.n_fields);
-        t->shards[i].gradient = c->shards == 1 ? t->gradient : vector(p->size);
-    }
-    t->pool = rws_pool_new(c->threads < c->shards ? c->threads : c->shards);
+    for (int i = 0; i < c->shards; i++) t->shards[i].gradient = i ? vector(p->size) : t->gradient;
+}
+
+static void make_engines(rws_trainer *t)
+{
+    const rws_config *c = &t->config;
+    for (int i = 0; i < t->method.estimator->n_phases; i++)
+        t->engine_per_shard |= t->method.estimator->phases[i].second != NULL;
+    const int n = t->engine_per_shard && c->shards > c->threads ? c->shards : c->threads;
+    t->engines = calloc((size_t)n, sizeof *t->engines);
+    RWS_CHECK(t->engines);
+    while (t->n_engines < n)
+        t->engines[t->n_engines++] = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields);
+    t->pool = rws_pool_new(c->threads);
 }
 
 static rws_status build(rws_trainer *t, rws_error *err)
@@ -142,6 +152,7 @@ static rws_status build(rws_trainer *t, rws_error *err)
     const char *std_ref = rws_setup_given(&t->setup, "std_ref");
     t->std_ref = std_ref && strtod(std_ref, NULL) != 0;
     make_vectors(t);
+    make_engines(t);
     random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
     RWS_TRY(t->model->data(t->state, RWS_TEST, 0, c->n_test, &random, t->test, err));
     return make_metrics(t);
@@ -206,8 +217,8 @@ const char *rws_trainer_metric_name(const rws_trainer *t, int i)
 rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
 {
     rws_engine_stats total = {0};
-    for (int i = 0; i < t->config.shards; i++) {
-        const rws_engine_stats s = rws_engine_take_stats(t->shards[i].engine);
+    for (int i = 0; i < t->n_engines; i++) {
+        const rws_engine_stats s = rws_engine_take_stats(t->engines[i]);
         total.rows += s.rows;
         total.particles += s.particles;
         total.calls += s.calls;
@@ -219,7 +230,7 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
 uint64_t rws_trainer_allocations(const rws_trainer *t)
 {
     uint64_t total = 0;
-    for (int i = 0; i < t->config.shards; i++) total += rws_engine_allocations(t->shards[i].engine);
+    for (int i = 0; i < t->n_engines; i++) total += rws_engine_allocations(t->engines[i]);
     return total;
 }
 

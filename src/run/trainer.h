@@ -8,11 +8,10 @@
 
 /* A fixed part of every batch. Which thread works on it changes nothing. */
 typedef struct {
-    rws_engine *engine;
-    float      *gradient; /* flat; the trainer's own if there is one shard only */
-    rws_tally   tally;
-    rws_status  status;
-    rws_error   error;
+    float     *gradient; /* flat; the first shard's is the trainer's own */
+    rws_tally  tally;
+    rws_status status;
+    rws_error  error;
 } rws_shard;
 
 struct rws_trainer {
@@ -30,6 +29,9 @@ struct rws_trainer {
     rws_tally            tally; /* of the last iteration's wake phase */
     rws_shard           *shards;
     rws_pool            *pool;
+    rws_engine         **engines; /* one per thread, or one per shard if a second round needs what it holds */
+    int                  n_engines;
+    bool                 engine_per_shard;
     float               *batch[RWS_FIELDS], *test[RWS_FIELDS];
     bool                 std_ref;
     const char          *metric_names[RWS_METRICS];
@@ -39,6 +41,15 @@ struct rws_trainer {
 /* One phase on n_data data (or as many times K samples of the model): adds its gradient to t->gradient. */
 rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
                              rws_error *err);
+
+/* Of importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its
+ * standard error, KL(q || p), the effective number of particles as a share of them, and the model's metrics that look
+ * at particles. */
+typedef struct {
+    double log_evidence, log_evidence_error, kl, ess, metric[RWS_METRICS];
+} rws_bound;
+
+rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
 
 /* settings.c: the model's and the method's settings with the values they are given. */
 rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err);

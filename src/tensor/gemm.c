@@ -15,11 +15,14 @@ rws_status rws_gemm_init(rws_error *err)
     return RWS_OK;
 }
 
-/* ---- products whose right side is so small that it stays in the first cache: there OpenBLAS spends more time on
- * packing than on multiplying (100 x 16 x 20: 2.0 us, these 0.8). A tile of C stays in registers; A is read by element
- * [i * row + p * step], which makes one kernel of A and its transpose. */
+/* ---- products whose right side stays in the second cache, and those of few rows: there OpenBLAS spends more time on
+ * packing than these lose by not packing (GFLOP/s, OpenBLAS and these, 300 columns of depth 100: 1 row 9 and 33, 6 rows
+ * 25 and 69, 40 rows 75 and 86). A tile of C stays in registers; A is read by element [i * row + p * step], which makes
+ * one kernel of A and its transpose. */
 
-#define SMALL 64 /* columns and depth up to which this pays */
+#define NEAR (1 << 16) /* numbers on the right side up to which this pays at any number of rows */
+#define FEW 32         /* rows up to which it always does */
+#define SMALL 64       /* columns and rows of A^T B likewise, at any depth */
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -74,7 +77,7 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
         const int left = n - j;
         t.b = all->b + j, t.c = all->c + j;
         if (all->from) t.from = all->from + j;
-        if (R < 6 && left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
+        if (R < 5 && left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
         else if (R < 6 && left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
         else if (left >= 16) multiply(t, R, 2, 0), width = 16;
         else if (left >= 12) multiply(t, R, 1, 1), width = 12;
@@ -87,10 +90,15 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
 static void small(int m, int n, tile t)
 {
     for (int i = 0, rows; i < m; i += rows) {
-        rows = m - i >= 6 ? 6 : m - i >= 4 ? 4 : 1;
-        if (rows == 6) strip(&t, 6, n);
-        else if (rows == 4) strip(&t, 4, n);
-        else strip(&t, 1, n);
+        rows = m - i < 6 ? m - i : 6;
+        switch (rows) {
+        case 6: strip(&t, 6, n); break;
+        case 5: strip(&t, 5, n); break;
+        case 4: strip(&t, 4, n); break;
+        case 3: strip(&t, 3, n); break;
+        case 2: strip(&t, 2, n); break;
+        default: strip(&t, 1, n);
+        }
         t.a += (size_t)rows * t.row, t.c += (size_t)rows * t.ldc;
         if (t.from) t.from += (size_t)rows * t.ldf;
     }
@@ -100,7 +108,7 @@ void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, i
                  float *c, int ldc)
 {
     rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
-    if (n <= SMALL && k <= SMALL) {
+    if (m <= FEW || (size_t)n * (size_t)k <= NEAR) {
         small(m, n,
               (tile){.a = a,
                      .row = (size_t)lda,
@@ -129,7 +137,7 @@ void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, i
 #pragma omp simd
             for (int i = 0; i < m; i++) c[i] += s * v[i];
         }
-    } else if (n <= SMALL && m <= SMALL) {
+    } else if (k <= FEW || (n <= SMALL && m <= SMALL)) {
         /* in pieces of depth, so that what is read again and again stays near */
         for (int p = 0; p < k; p += 128)
             small(m, n,

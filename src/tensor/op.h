@@ -14,7 +14,7 @@
 #include "base/arena.h"
 #include "tensor/params.h"
 
-#define RWS_OP_INPUTS 8
+#define RWS_OP_INPUTS 12
 
 typedef struct {
     const float    *data;
@@ -51,7 +51,7 @@ typedef struct {
     const float         *gout;
     float               *saved;  /* n x op->saved(dim) */
     const float         *kept;   /* input 0 of a product, gathered by forward for backward's use */
-    const uint32_t      *places; /* where forward found what it picked */
+    const uint32_t      *places; /* what forward picked, by row */
     rws_op_args          args;
     const float         *w, *wt, *b; /* the weight [out, in], its transpose, the bias */
     float               *gw, *gb;    /* their gradients, NULL if not wanted */
@@ -83,7 +83,32 @@ typedef struct rws_op {
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     rws_tangent tangent;
+    /* The log-density of bits whose logits this op makes, straight from its inputs: takes the bits, then those. NULL: it
+     * has none, and the logits are made first. */
+    const struct rws_op *bits;
 } rws_op;
+
+/* Row r of an input where it is, for ops that need not gather; and of a gradient. */
+static inline size_t rws_view_index(const rws_view *v, size_t r)
+{
+    return v->row ? v->row[r] : r;
+}
+
+static inline const float *rws_view_row(const rws_view *v, size_t r)
+{
+    return v->data + rws_view_index(v, r) * (size_t)v->dim;
+}
+
+static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
+{
+    return g->data + (g->row ? g->row[r] : r) * dim;
+}
+
+/* The gradient of row r of input s, after rws_call_clear; NULL if it is not wanted. */
+static inline float *rws_call_sink_row(const rws_call *c, int s, size_t r)
+{
+    return c->gin[s].data ? rws_sink_row(&c->gin[s], r, (size_t)c->in[s].dim) : NULL;
+}
 
 /* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
 const float *rws_call_input(rws_call *c, int s, int dim);
@@ -102,7 +127,7 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
 extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
-    rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp, rws_op_softmax_dot,
-    rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
+    rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp,
+    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
 
 #endif

@@ -154,6 +154,23 @@ static void apply_tangent_backward(rws_call *c)
     }
 }
 
+/* ---- clip to s … t; no gradient outside */
+
+static void clip_forward(rws_call *c)
+{
+    const float *x = rws_call_input(c, 0, c->dim), low = c->args.s, high = c->args.t;
+    EACH(size(c), float y = x[i] < low ? low : x[i]; c->out[i] = y > high ? high : y);
+}
+
+static void clip_backward(rws_call *c)
+{
+    const float *x = rws_call_input(c, 0, c->dim), low = c->args.s, high = c->args.t;
+    bool         fresh;
+    float       *g = rws_call_claim(c, 0, c->dim, &fresh);
+    if (g) GIVE(fresh, size(c), g, x[i] >= low && x[i] <= high ? c->gout[i] : 0);
+    rws_call_close(c, 0, c->dim, g);
+}
+
 /* ---- comparisons and other things without a gradient */
 
 static void greater_forward(rws_call *c)
@@ -411,7 +428,7 @@ static void softmax_dot_backward(rws_call *c)
     rws_call_close(c, 1, (int)dim, gdx);
 }
 
-/* ---- pick: a[index]; neither is gathered. Forward leaves the places for backward. */
+/* ---- pick: a[index]; neither is gathered. Forward leaves the indices for backward. */
 
 static void pick_forward(rws_call *c)
 {
@@ -422,10 +439,10 @@ static void pick_forward(rws_call *c)
     for (uint32_t r = 0; r < (uint32_t)c->n; r++) {
         const int index = (int)v->data[v->row ? v->row[r] : r];
         inside &= (uint32_t)index < dim;
-        at[r] = (a->row ? a->row[r] : r) * dim + (uint32_t)index;
+        at[r] = (uint32_t)index;
     }
     RWS_CHECK(inside && "an index of the vector it picks from");
-    for (int r = 0; r < c->n; r++) c->out[r] = a->data[at[r]];
+    for (uint32_t r = 0; r < (uint32_t)c->n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
 }
 
@@ -433,7 +450,9 @@ static void pick_backward(rws_call *c)
 {
     if (!c->gin[0].data) return;
     rws_call_clear(c, 0);
-    for (int r = 0; r < c->n; r++) c->gin[0].data[c->places[r]] += c->gout[r];
+    const rws_sink *g = &c->gin[0];
+    const size_t    dim = (size_t)c->in[0].dim;
+    for (uint32_t r = 0; r < (uint32_t)c->n; r++) g->data[(g->row ? g->row[r] : r) * dim + c->places[r]] += c->gout[r];
 }
 
 const rws_op rws_op_affine = {
@@ -450,6 +469,7 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = RWS_TANGENT_APPLY, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
+const rws_op rws_op_clip = {.name = "clip", .forward = clip_forward, .backward = clip_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};

@@ -23,39 +23,54 @@ static bool same_block(const rws_product *a, const rws_product *b)
     return a->w == b->w && a->offset == b->offset && a->n_x == b->n_x;
 }
 
+/* By block of the weights; within one, as they were noted. */
+static int by_block(const void *x, const void *y)
+{
+    const rws_product *a = x, *b = y;
+    if (a->w != b->w) return a->w->offset < b->w->offset ? -1 : 1;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    if (a->n_x != b->n_x) return a->n_x < b->n_x ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
+}
+
 static void multiply(const rws_product *p, float *gradient)
 {
     rws_gemm_tn(p->w->rows, p->n_x, p->n, p->dy, p->w->rows, p->x, p->n_x, gradient + p->w->offset + p->offset,
                 p->w->cols);
 }
 
+/* Thin products of one block, one below the other. */
+static rws_product joined(const rws_product *list, int n, rws_arena *scratch)
+{
+    rws_product  all = list[0];
+    const size_t n_x = (size_t)all.n_x, n_y = (size_t)all.w->rows;
+    all.n = 0;
+    for (int i = 0; i < n; i++) all.n += list[i].n < THICK ? list[i].n : 0;
+    float *x = RWS_NEW(scratch, float, (size_t)all.n *n_x), *dy = RWS_NEW(scratch, float, (size_t)all.n *n_y);
+    all.x = x, all.dy = dy;
+    for (int i = 0; i < n; i++) {
+        if (list[i].n >= THICK) continue;
+        memcpy(x, list[i].x, (size_t)list[i].n * n_x * sizeof(float));
+        memcpy(dy, list[i].dy, (size_t)list[i].n * n_y * sizeof(float));
+        x += (size_t)list[i].n * n_x;
+        dy += (size_t)list[i].n * n_y;
+    }
+    return all;
+}
+
 void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch)
 {
-    for (int i = 0; i < p->n; i++) {
-        rws_product *first = &p->list[i];
-        if (!first->w) continue;
-        /* all thin ones for the same block, in the order they were noted */
-        int total = 0;
-        for (int j = i; j < p->n; j++)
-            if (p->list[j].w && same_block(first, &p->list[j]) && p->list[j].n < THICK) total += p->list[j].n;
-        if (first->n >= THICK || total == first->n) {
-            multiply(first, gradient);
-            continue;
-        }
-        rws_arena_mark mark = rws_arena_at(scratch);
-        const size_t   n_x = (size_t)first->n_x, n_y = (size_t)first->w->rows;
-        float *x = RWS_NEW(scratch, float, (size_t)total *n_x), *dy = RWS_NEW(scratch, float, (size_t)total *n_y);
-        size_t at = 0;
-        for (int j = i; j < p->n; j++) {
-            rws_product *q = &p->list[j];
-            if (!q->w || !same_block(first, q) || q->n >= THICK) continue;
-            memcpy(x + at * n_x, q->x, (size_t)q->n * n_x * sizeof(float));
-            memcpy(dy + at * n_y, q->dy, (size_t)q->n * n_y * sizeof(float));
-            at += (size_t)q->n;
-            if (j > i) q->w = NULL;
-        }
-        rws_product all = {first->w, first->offset, first->n_x, total, x, dy};
-        multiply(&all, gradient);
+    for (int i = 0; i < p->n; i++) p->list[i].number = i;
+    if (p->n) qsort(p->list, (size_t)p->n, sizeof *p->list, by_block);
+    for (int i = 0, n; i < p->n; i += n) {
+        int n_thin = 0;
+        for (n = 0; i + n < p->n && same_block(&p->list[i], &p->list[i + n]); n++) n_thin += p->list[i + n].n < THICK;
+        for (int k = i; k < i + n; k++)
+            if (p->list[k].n >= THICK || n_thin == 1) multiply(&p->list[k], gradient);
+        if (n_thin < 2) continue;
+        rws_arena_mark    mark = rws_arena_at(scratch);
+        const rws_product thin = joined(&p->list[i], n, scratch);
+        multiply(&thin, gradient);
         rws_arena_release(scratch, mark);
     }
     p->n = 0;

@@ -2,8 +2,8 @@
  *
  * An rws_error has room for one sentence; a path may be longer than that. It does not add quotation marks.
  */
-#ifndef RWS_RUN_QUOTE_H
-#define RWS_RUN_QUOTE_H
+#ifndef RWS_BASE_QUOTE_H
+#define RWS_BASE_QUOTE_H
 
 #include <stdbool.h>
 #include <string.h>

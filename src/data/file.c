@@ -1,13 +1,95 @@
-#include "run/file.h"
+#include "data/file.h"
 
-#include "run/quote.h"
+#include "base/error.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+static rws_status refuse(const char *verb, const char *path, rws_error *err)
+{
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be %s: %s.", rws_quote(path).text, verb, strerror(errno));
+}
+
+/* ---- reading */
+
+/* Until `size` bytes or the end of the file; -1 with errno. */
+static ssize_t read_all(int fd, uint8_t *out, size_t size)
+{
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t got = TEMP_FAILURE_RETRY(read(fd, out + done, size - done));
+        if (got < 0) return -1;
+        if (got == 0) break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* Opens a regular file; *fd is the caller's to close. */
+static rws_status open_file(const char *path, int *fd, size_t *size, rws_error *err)
+{
+    struct stat is;
+    *fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); /* a pipe would keep us waiting */
+    if (*fd < 0) return refuse("read", path, err);
+    rws_status status = RWS_OK;
+    if (fstat(*fd, &is) != 0) status = refuse("read", path, err);
+    else if (!S_ISREG(is.st_mode)) status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a file.", rws_quote(path).text);
+    else *size = (size_t)is.st_size;
+    if (status != RWS_OK) close(*fd);
+    return status;
+}
+
+rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
+{
+    int    fd;
+    size_t announced;
+    *bytes = NULL;
+    RWS_TRY(open_file(path, &fd, &announced, err));
+    rws_status status = RWS_OK;
+    if (announced > most)
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu bytes, and files of up to %zu are read.",
+                          rws_quote(path).text, announced, most);
+    else if (!(*bytes = malloc(announced + 1)))
+        status = rws_fail(err, RWS_BAD_INPUT, "No memory is left for the %zu bytes of \"%s\".", announced,
+                          rws_quote(path).text);
+    else {
+        const ssize_t got = read_all(fd, *bytes, announced);
+        if (got < 0) status = refuse("read", path, err);
+        *size = (size_t)got; /* fewer if somebody cut it meanwhile; its reader will see that */
+    }
+    close(fd);
+    if (status != RWS_OK) {
+        free(*bytes);
+        *bytes = NULL;
+    }
+    return status;
+}
+
+rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
+{
+    int fd;
+    *bytes = NULL;
+    RWS_TRY(open_file(path, &fd, size, err));
+    void            *map = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    const rws_status status = map == MAP_FAILED ? refuse("read", path, err) : RWS_OK;
+    close(fd);
+    if (status == RWS_OK) *bytes = map;
+    return status;
+}
+
+void rws_file_unmap(const uint8_t *bytes, size_t size)
+{
+    if (size) munmap((void *)bytes, size);
+}
+
+/* ---- writing */
 
 /* A run is told to stop by signals and writes its checkpoint then, so every call below goes on after EINTR. */
 
@@ -38,10 +120,10 @@ static int open_folder(const char *path)
 }
 
 /* Fills the temporary file and brings it to disk: that must be done before the name points at it. False with errno. */
-static bool fill(int fd, const struct iovec *parts, size_t n)
+static bool fill(int fd, const rws_piece *pieces, int n)
 {
     bool written = true;
-    for (size_t i = 0; i < n && written; i++) written = write_all(fd, parts[i].iov_base, parts[i].iov_len);
+    for (int i = 0; i < n && written; i++) written = write_all(fd, pieces[i].bytes, pieces[i].size);
     written = written && TEMP_FAILURE_RETRY(fsync(fd)) == 0;
     const int why = errno;
     /* A close may report what the writes did not, but an interrupted one is done. */
@@ -50,7 +132,7 @@ static bool fill(int fd, const struct iovec *parts, size_t n)
     return written;
 }
 
-rws_status rws_file_write(const char *path, const struct iovec *parts, size_t n, rws_error *err)
+rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
     rws_status       status = RWS_BAD_INPUT;
@@ -70,7 +152,7 @@ rws_status rws_file_write(const char *path, const struct iovec *parts, size_t n,
         rws_fail(err, status, "Cannot write \"%s\": %s.", rws_quote(temporary).text, strerror(errno));
         goto done;
     }
-    if (!fill(fd, parts, n) || rename(temporary, path) != 0) {
+    if (!fill(fd, pieces, n) || rename(temporary, path) != 0) {
         rws_fail(err, status, "Cannot write \"%s\": %s.", file.text, strerror(errno));
         unlink(temporary);
         goto done;
@@ -91,8 +173,7 @@ done:
 
 rws_status rws_file_write_text(const char *path, const char *text, rws_error *err)
 {
-    const struct iovec part = {(char *)text, strlen(text)};
-    return rws_file_write(path, &part, 1, err);
+    return rws_file_write(path, &(rws_piece){text, strlen(text)}, 1, err);
 }
 
 static bool is_folder(const char *path)
@@ -128,6 +209,27 @@ rws_status rws_file_make_folder(const char *path, rws_error *err)
 char *rws_file_join(const char *folder, const char *name)
 {
     const size_t length = strlen(folder);
-    char        *path;
-    return asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name) < 0 ? NULL : path;
+    char        *path = NULL;
+    const int    written = asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+    RWS_CHECK(written >= 0 && "memory for a path");
+    return path;
+}
+
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] ? value : NULL;
+}
+
+rws_status rws_cache_folder(char **folder, rws_error *err)
+{
+    const char *own = variable("RWS_CACHE"), *shared = variable("XDG_CACHE_HOME"), *home = variable("HOME");
+    if (own) *folder = strdup(own);
+    else if (shared) *folder = rws_file_join(shared, "rws");
+    else if (home) *folder = rws_file_join(home, ".cache/rws");
+    else
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There is no place to keep data sets: none of RWS_CACHE, XDG_CACHE_HOME and HOME is set.");
+    RWS_CHECK(*folder);
+    return RWS_OK;
 }

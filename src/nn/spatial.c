@@ -1,0 +1,253 @@
+/* spatial.c - the spatial transformer: reading a window of a picture, and placing a glimpse on a canvas.
+ *
+ * Gradients flow to the picture and to where, which is (scale x, scale y, shift x, shift y). Ops: k is the number of
+ * rows of the source, offset that of the output; inputs are the source and where. A source that several particles share
+ * (the image of a datum) is read where it is.
+ */
+#include "base/error.h"
+#include "nn/layer.h"
+#include "nn/window.h"
+
+#include <string.h>
+
+static void expect(rws_run *r, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
+{
+    if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
+        rws_give_up(r, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
+                    out_rows, out_cols);
+    if (rws_dim(r, where) != 4)
+        rws_give_up(r, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name, rws_dim(r, where));
+}
+
+static rws_var resample(rws_run *r, const rws_op *op, const char *name, rws_var source, int rows, int cols,
+                        rws_var where, int out_rows, int out_cols)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    expect(r, name, rows, cols, out_rows, out_cols, where);
+    if (rws_dim(r, source) != rows * cols)
+        rws_give_up(r, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(r, source));
+    return rws_returns(r, rws_record(r, op, (rws_op_args){.k = rows, .offset = out_rows}, (rws_var[]){source, where}, 2,
+                                     out_rows * out_cols));
+}
+
+rws_var rws_attend(rws_run *r, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols)
+{
+    return resample(r, &rws_op_attend, "rws_attend", image, rows, cols, where, out_rows, out_cols);
+}
+
+rws_var rws_place(rws_run *r, rws_var glimpse, int rows, int cols, rws_var where, int out_rows, int out_cols)
+{
+    return resample(r, &rws_op_place, "rws_place", glimpse, rows, cols, where, out_rows, out_cols);
+}
+
+rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, int out_cols)
+{
+    rws_var v;
+    if (rws_replayed(r, &v)) return v;
+    expect(r, "rws_cover", rows, cols, out_rows, out_cols, where);
+    return rws_returns(r, rws_record(r, &rws_op_cover, (rws_op_args){.k = rows, .offset = out_rows, .t = (float)cols},
+                                     &where, 1, out_rows * out_cols));
+}
+
+/* ---- attend: rows of the image are mixed first, as far as the window is wide, then columns are picked from the mix */
+
+typedef struct {
+    rws_axis x, y;
+    float   *mix, *change; /* a row at Y between two zeros, and its derivative by Y */
+} reader;
+
+static reader reader_new(const rws_call *c)
+{
+    const int rows = c->args.k, cols = c->in[0].dim / rows, out_rows = c->args.offset, out_cols = c->dim / out_rows;
+    reader    a;
+    rws_axis_init(&a.x, c->arena, cols, out_cols);
+    rws_axis_init(&a.y, c->arena, rows, out_rows);
+    a.mix = RWS_NEW0(c->arena, float, cols + 2);
+    a.change = RWS_NEW0(c->arena, float, cols + 2);
+    return a;
+}
+
+static void reader_lay(reader *a, const float *where)
+{
+    rws_axis_lay(&a->x, where[0], where[2]);
+    rws_axis_lay(&a->y, where[1], where[3]);
+}
+
+/* The columns that are looked at. X may run in either direction. */
+static void reader_span(const reader *a, int *first, int *end)
+{
+    const int32_t left = a->x.at[a->x.begin], right = a->x.at[a->x.stop - 1];
+    *first = (left < right ? left : right) - 1;
+    *end = (left < right ? right : left) + 1;
+    if (*first < 0) *first = 0;
+    if (*end > a->x.n_source) *end = a->x.n_source;
+}
+
+static const float *row_of(const reader *a, const float *image, int row)
+{
+    return row >= 0 && row < a->y.n_source ? image + (size_t)row * (size_t)a->x.n_source : NULL;
+}
+
+/* mix = the image at Y_i; change = its derivative by Y, if wanted */
+static void reader_mix(const reader *a, const float *image, int i, bool moves)
+{
+    const float *lower = row_of(a, image, a->y.at[i] - 1), *upper = row_of(a, image, a->y.at[i]);
+    const float  low = a->y.low[i], high = a->y.high[i];
+    float *restrict mix = a->mix + 1, *restrict change = a->change + 1;
+    int first, end;
+    reader_span(a, &first, &end);
+    if (lower && upper)
+#pragma omp simd
+        for (int j = first; j < end; j++) mix[j] = low * lower[j] + high * upper[j];
+    else
+        for (int j = first; j < end; j++) mix[j] = lower ? low * lower[j] : high * upper[j];
+    for (int j = first; j < end && moves; j++) change[j] = (upper ? upper[j] : 0) - (lower ? lower[j] : 0);
+}
+
+static void attend_forward(rws_call *c)
+{
+    const rws_view *image = &c->in[0], *where = &c->in[1];
+    rws_arena_mark  mark = rws_arena_at(c->arena);
+    reader          a = reader_new(c);
+    const int       cols = a.x.n;
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *from = rws_view_row(image, r);
+        float       *out = c->out + r * (size_t)c->dim;
+        reader_lay(&a, rws_view_row(where, r));
+        if (a.x.begin != 0 || a.x.stop != a.x.n || a.y.begin != 0 || a.y.stop != a.y.n || a.x.begin == a.x.stop)
+            memset(out, 0, (size_t)c->dim * sizeof *out);
+        if (a.x.begin == a.x.stop) continue;
+        for (int i = a.y.begin; i < a.y.stop; i++) {
+            reader_mix(&a, from, i, false);
+            float *restrict to = out + (size_t)i * (size_t)cols;
+#pragma omp simd
+            for (int j = a.x.begin; j < a.x.stop; j++)
+                to[j] = a.x.low[j] * a.mix[a.x.at[j]] + a.x.high[j] * a.mix[a.x.at[j] + 1];
+        }
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+static void attend_back_row(reader *a, const float *image, int i, const float *g, float *by_image, bool moves)
+{
+    const rws_axis *x = &a->x;
+    const int       row = a->y.at[i] - 1, cols = x->n_source;
+    if (moves) {
+        float slope = 0;
+        reader_mix(a, image, i, true);
+        for (int j = x->begin; j < x->stop; j++) {
+            const int32_t at = x->at[j];
+            x->by[j] += g[j] * (a->mix[at + 1] - a->mix[at]);
+            slope += g[j] * (x->low[j] * a->change[at] + x->high[j] * a->change[at + 1]);
+        }
+        a->y.by[i] += slope;
+    }
+    for (int side = 0; side < 2 && by_image; side++) {
+        if (row + side < 0 || row + side >= a->y.n_source) continue;
+        float      *to = by_image + (size_t)(row + side) * (size_t)cols;
+        const float weight = side ? a->y.high[i] : a->y.low[i];
+        for (int j = x->begin; j < x->stop; j++) {
+            const int32_t at = x->at[j] - 1;
+            if (at >= 0) to[at] += weight * x->low[j] * g[j];
+            if (at + 1 < cols) to[at + 1] += weight * x->high[j] * g[j];
+        }
+    }
+}
+
+static void attend_backward(rws_call *c)
+{
+    const rws_view *image = &c->in[0], *where = &c->in[1];
+    rws_arena_mark  mark = rws_arena_at(c->arena);
+    reader          a = reader_new(c);
+    for (int s = 0; s < 2; s++) rws_call_clear(c, s);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *from = rws_view_row(image, r);
+        const float *g = c->gout + r * (size_t)c->dim;
+        float       *by_image = rws_call_sink_row(c, 0, r), *by_where = rws_call_sink_row(c, 1, r);
+        reader_lay(&a, rws_view_row(where, r));
+        for (int i = a.y.begin; i < a.y.stop && a.x.begin < a.x.stop; i++)
+            attend_back_row(&a, from, i, g + (size_t)i * (size_t)a.x.n, by_image, by_where);
+        if (!by_where) continue;
+        float by_p, by_q;
+        for (int axis = 0; axis < 2; axis++) {
+            rws_axis_slopes(axis ? &a.y : &a.x, &by_p, &by_q);
+            by_where[axis] += by_p;
+            by_where[axis + 2] += by_q;
+        }
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+/* ---- place, and cover: the same of a glimpse of ones, of which only where is an input */
+
+static rws_window window_new(const rws_call *c, int cols)
+{
+    rws_window w;
+    rws_window_init(&w, c->arena, c->args.k, cols, c->args.offset, c->dim / c->args.offset);
+    return w;
+}
+
+static void put_forward(rws_call *c, const rws_view *glimpse, const rws_view *where, int cols)
+{
+    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_window     w = window_new(c, cols);
+    float         *line = RWS_NEW(c->arena, float, w.stride);
+    const size_t   wide = (size_t)w.x.n;
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        float *out = c->out + r * (size_t)c->dim;
+        rws_window_lay(&w, rws_view_row(where, r), glimpse ? rws_view_row(glimpse, r) : NULL);
+        memset(out, 0, (size_t)c->dim * sizeof *out);
+        for (int i = w.y.begin; i < w.y.stop; i++) {
+            memset(line, 0, (size_t)w.stride * sizeof *line);
+            rws_window_add(&w, i, glimpse ? line : NULL, glimpse ? NULL : line);
+            memcpy(out + (size_t)i * wide, line, wide * sizeof *out);
+        }
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+static void put_backward(rws_call *c, int glimpse, int where, int cols)
+{
+    rws_arena_mark mark = rws_arena_at(c->arena);
+    rws_window     w = window_new(c, cols);
+    float         *line = RWS_NEW0(c->arena, float, w.stride);
+    const size_t   wide = (size_t)w.x.n;
+    for (int s = 0; s < c->n_in; s++) rws_call_clear(c, s);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const rws_view *place = &c->in[where], *from = &c->in[0];
+        float          *by_where = rws_call_sink_row(c, where, r),
+              *by_glimpse = glimpse < 0 ? NULL : rws_call_sink_row(c, glimpse, r);
+        rws_window_lay(&w, rws_view_row(place, r), glimpse < 0 ? NULL : rws_view_row(from, r));
+        for (int i = w.y.begin; i < w.y.stop; i++) {
+            memcpy(line, c->gout + r * (size_t)c->dim + (size_t)i * wide, wide * sizeof *line);
+            rws_window_back(&w, i, glimpse < 0 ? NULL : line, glimpse < 0 ? line : NULL, by_where);
+        }
+        rws_window_back_end(&w, by_glimpse, by_where);
+    }
+    rws_arena_release(c->arena, mark);
+}
+
+static void place_forward(rws_call *c)
+{
+    put_forward(c, &c->in[0], &c->in[1], c->in[0].dim / c->args.k);
+}
+
+static void place_backward(rws_call *c)
+{
+    put_backward(c, 0, 1, c->in[0].dim / c->args.k);
+}
+
+static void cover_forward(rws_call *c)
+{
+    put_forward(c, NULL, &c->in[0], (int)c->args.t);
+}
+
+static void cover_backward(rws_call *c)
+{
+    put_backward(c, -1, 0, (int)c->args.t);
+}
+
+const rws_op rws_op_attend = {.name = "attend", .forward = attend_forward, .backward = attend_backward};
+const rws_op rws_op_place = {.name = "place", .forward = place_forward, .backward = place_backward};
+const rws_op rws_op_cover = {.name = "cover", .forward = cover_forward, .backward = cover_backward};

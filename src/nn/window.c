@@ -1,0 +1,175 @@
+#include "nn/window.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- an axis */
+
+void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n)
+{
+    const int wide = rws_lanes_up(n);
+    *a = (rws_axis){.n_source = n_source, .n = n};
+    a->at = RWS_NEW(arena, int32_t, wide);
+    a->low = RWS_NEW(arena, float, wide);
+    a->high = RWS_NEW(arena, float, wide);
+    a->by = RWS_NEW(arena, float, wide);
+}
+
+void rws_axis_lay(rws_axis *a, float p, float q)
+{
+    const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1), top = (float)a->n_source;
+    const int   wide = rws_lanes_up(a->n);
+    a->p = p, a->q = q;
+    FOR_SIMD (j, 0, wide) {
+        const float u = (float)j * step - 1, x = (p * u + q + 1) * half, below = floorf(x);
+        const bool  in = x > -1 && x < top && j < a->n;
+        a->at[j] = in ? (int32_t)below + 1 : 0;
+        a->low[j] = in ? below + 1 - x : 0;
+        a->high[j] = in ? x - below : 0;
+        a->by[j] = 0;
+    }
+    /* X never turns back, so what the source reaches is one interval; one of the weights is not zero there */
+    a->begin = 0, a->stop = a->n;
+    while (a->begin < a->stop && a->low[a->begin] + a->high[a->begin] == 0) a->begin++;
+    while (a->stop > a->begin && a->low[a->stop - 1] + a->high[a->stop - 1] == 0) a->stop--;
+    a->first = a->begin / RWS_LANES * RWS_LANES;
+    a->end = a->begin < a->stop ? rws_lanes_up(a->stop) : a->first;
+}
+
+void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q)
+{
+    const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1);
+    float       p = 0, q = 0;
+    for (int j = a->begin; j < a->stop; j++) {
+        p += a->by[j] * ((float)j * step - 1);
+        q += a->by[j];
+    }
+    *by_p = half * p;
+    *by_q = half * q;
+}
+
+/* ---- a window */
+
+void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols)
+{
+    const size_t stride = (size_t)rws_lanes_up(out_cols), tall = (size_t)rws_lanes_up(out_rows);
+    rws_axis_init(&w->x, arena, cols, out_cols);
+    rws_axis_init(&w->y, arena, rows, out_rows);
+    w->stride = (int)stride;
+    w->columns = RWS_NEW0(arena, float, (size_t)(rows + 2) * stride);
+    w->by_columns = RWS_NEW(arena, float, (size_t)(rows + 2) * stride);
+    w->cover_x = RWS_NEW(arena, float, stride);
+    w->slope_x = RWS_NEW(arena, float, stride);
+    w->cover_y = RWS_NEW(arena, float, tall);
+    w->slope_y = RWS_NEW(arena, float, tall);
+    w->padded = RWS_NEW0(arena, float, (size_t)cols + 2);
+}
+
+/* low where the lower neighbour is there, and high where the upper one is. */
+static void lay_cover(const rws_axis *a, float *cover, float *slope)
+{
+    const int wide = rws_lanes_up(a->n), n = a->n_source;
+    FOR_SIMD (j, 0, wide) {
+        const bool in = a->low[j] + a->high[j] != 0, lower = in && a->at[j] > 0, upper = in && a->at[j] < n;
+        cover[j] = (lower ? a->low[j] : 0) + (upper ? a->high[j] : 0);
+        slope[j] = (upper ? 1.0f : 0) - (lower ? 1.0f : 0);
+    }
+}
+
+void rws_window_lay(rws_window *w, const float *where, const float *glimpse)
+{
+    memcpy(w->where, where, sizeof w->where);
+    rws_axis_lay(&w->x, 1 / where[0], -where[2] / where[0]);
+    rws_axis_lay(&w->y, 1 / where[1], -where[3] / where[1]);
+    lay_cover(&w->x, w->cover_x, w->slope_x);
+    lay_cover(&w->y, w->cover_y, w->slope_y);
+    w->glimpse = glimpse;
+    if (!glimpse || w->y.begin == w->y.stop) return;
+    const rws_axis *x = &w->x;
+    const int       cols = x->n_source;
+    for (int r = 0; r < w->y.n_source; r++) {
+        float *restrict to = w->columns + (size_t)(r + 1) * (size_t)w->stride;
+        const float *restrict from =
+            memcpy(w->padded + 1, glimpse + (size_t)r * (size_t)cols, (size_t)cols * sizeof *to);
+        from--;
+        FOR_SIMD (j, x->first, x->end) to[j] = x->low[j] * from[x->at[j]] + x->high[j] * from[x->at[j] + 1];
+    }
+}
+
+void rws_window_add(const rws_window *w, int i, float *y, float *a)
+{
+    const rws_axis *x = &w->x;
+    const float     low = w->y.low[i], high = w->y.high[i], cover = w->cover_y[i];
+    const float *restrict lower = w->columns + (size_t)w->y.at[i] * (size_t)w->stride, *restrict upper =
+                                                                                           lower + w->stride;
+    if (y)
+        FOR_SIMD (j, x->first, x->end) y[j] += low * lower[j] + high * upper[j];
+    if (a)
+        FOR_SIMD (j, x->first, x->end) a[j] += cover * w->cover_x[j];
+}
+
+void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves)
+{
+    const rws_axis *x = &w->x;
+    const float     low = w->y.low[i], high = w->y.high[i];
+    const size_t    at = (size_t)w->y.at[i] * (size_t)w->stride;
+    const float    *lower = w->columns + at, *upper = lower + w->stride;
+    float *restrict by_lower = w->by_columns + at, *restrict by_upper = by_lower + w->stride;
+    if (i == w->y.begin) memset(w->by_columns, 0, (size_t)(w->y.n_source + 2) * (size_t)w->stride * sizeof(float));
+    float slope = 0;
+    if (by_y)
+        FOR_SIMD (j, x->first, x->end) {
+            by_lower[j] += low * by_y[j];
+            by_upper[j] += high * by_y[j];
+        }
+    if (!moves) return;
+    if (by_y)
+#pragma omp simd reduction(+ : slope)
+        for (int j = x->first; j < x->end; j++) slope += by_y[j] * (upper[j] - lower[j]);
+    if (by_a) {
+        const float cover = w->cover_y[i], bend = w->slope_y[i];
+#pragma omp simd reduction(+ : slope)
+        for (int j = x->first; j < x->end; j++) {
+            x->by[j] += by_a[j] * cover * w->slope_x[j];
+            slope += by_a[j] * bend * w->cover_x[j];
+        }
+    }
+    w->y.by[i] += slope;
+}
+
+/* canvas point u shows glimpse point p u + q with p = 1 / scale, q = -shift / scale */
+static void back_where(const rws_axis *a, float scale, float shift, float *by_scale, float *by_shift)
+{
+    float by_p, by_q;
+    rws_axis_slopes(a, &by_p, &by_q);
+    *by_scale += (by_q * shift - by_p) / (scale * scale);
+    *by_shift -= by_q / scale;
+}
+
+void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where)
+{
+    const rws_axis *x = &w->x;
+    const size_t    cols = (size_t)x->n_source;
+    if (w->y.begin == w->y.stop) return;
+    for (size_t r = 0; r < (size_t)w->y.n_source && w->glimpse; r++) {
+        const float *by = w->by_columns + (r + 1) * (size_t)w->stride;
+        if (by_where) {
+            const float *from = memcpy(w->padded + 1, w->glimpse + r * cols, cols * sizeof *from);
+            from--;
+            for (int j = x->begin; j < x->stop; j++) x->by[j] += by[j] * (from[x->at[j] + 1] - from[x->at[j]]);
+        }
+        if (by_glimpse) {
+            float *to = w->padded; /* with room for what falls on either side */
+            memset(to, 0, (cols + 2) * sizeof *to);
+            for (int j = x->begin; j < x->stop; j++) {
+                to[x->at[j]] += x->low[j] * by[j];
+                to[x->at[j] + 1] += x->high[j] * by[j];
+            }
+            for (size_t k = 0; k < cols; k++) by_glimpse[r * cols + k] += to[k + 1];
+            to[0] = to[cols + 1] = 0;
+        }
+    }
+    if (!by_where) return;
+    back_where(x, w->where[0], w->where[2], &by_where[0], &by_where[2]);
+    back_where(&w->y, w->where[1], w->where[3], &by_where[1], &by_where[3]);
+}

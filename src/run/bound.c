@@ -1,0 +1,183 @@
+/* bound.c - importance sampling with the guide on the test data, a few thousand particles at a time.
+ *
+ * The particles of a datum come in chunks, and of a chunk that is done only sums are kept, on the scale of the largest
+ * weight so far. Memory therefore does not grow with the number of particles. A particle's draws are keyed by its own
+ * number and not by its chunk's; and the data are parted the same way whatever the number of threads, which share the
+ * parts.
+ */
+#include "run/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT_ONCE 4096 /* particles of a pass, unless the model says how many */
+#define PARTS 256    /* of the data, at most */
+
+struct rws_particle {
+    const rws_trainer *t;
+    rws_engine        *engine;
+    int                row, datum;
+};
+
+const float *rws_particle_datum(const rws_particle *p, const char *field)
+{
+    for (int f = 0; f < p->t->setup.n_fields; f++)
+        if (strcmp(p->t->setup.fields[f].name, field) == 0)
+            return p->t->test[f] + (size_t)p->datum * (size_t)p->t->setup.fields[f].dim;
+    RWS_CHECK(!"a field that the model declared");
+    return NULL;
+}
+
+const float *rws_particle_report(const rws_particle *p, const char *name, int time)
+{
+    return rws_engine_report(p->engine, p->row, name, time, NULL);
+}
+
+/* A datum, from its particles so far. */
+typedef struct {
+    double top;            /* the largest log-weight l */
+    double total, squares; /* of e^(l - top), and of its square */
+    double sum;            /* of l */
+    double
+        metric[RWS_METRICS]; /* of a number per particle, times e^(l - top) where the posterior's mean is asked for */
+} datum;
+
+/* A fixed part of the data: sums over those that are possible under the model; of the guide's metrics, over all. */
+typedef struct {
+    rws_bound  sum;
+    double     squares; /* of log_evidence */
+    int        n;
+    rws_status status;
+    rws_error  error;
+} part;
+
+typedef struct {
+    rws_trainer *t;
+    part        *parts;
+    int          n_parts, at_once, chunk; /* data and particles of a pass */
+    bool         reports;
+} bound_job;
+
+static void raise_top(const rws_trainer *t, datum *sum, double top)
+{
+    const double scale = exp(sum->top - top);
+    sum->top = top;
+    sum->total *= scale;
+    sum->squares *= scale * scale;
+    for (int m = 0; m < t->n_model_metrics; m++)
+        if (t->model->metrics[m].posterior) sum->metric[m] *= scale;
+}
+
+/* Adds the rows of datum d of a pass; `number`: of the datum among all. */
+static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number, datum *sum)
+{
+    const rws_scores *s = rws_engine_scores(engine);
+    double            top = sum->top;
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i] - s->log_q[i]);
+    if (top > sum->top) raise_top(t, sum, top);
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+        const double       l = s->log_p[i] - s->log_q[i], w = top == -INFINITY ? 0 : exp(l - top);
+        const rws_particle p = {t, engine, (int)i, number};
+        sum->total += s->count[i] * w;
+        sum->squares += s->count[i] * w * w;
+        sum->sum += s->count[i] * l;
+        for (int m = 0; m < t->n_model_metrics; m++) {
+            const rws_metric *metric = &t->model->metrics[m];
+            if (metric->posterior) sum->metric[m] += s->count[i] * w * metric->posterior(&p, t->state);
+            if (metric->guide) sum->metric[m] += s->count[i] * metric->guide(&p, t->state);
+        }
+    }
+}
+
+static void add_datum(const rws_trainer *t, const datum *d, part *p)
+{
+    const double K = t->config.eval_particles;
+    for (int m = 0; m < t->n_model_metrics; m++)
+        if (t->model->metrics[m].guide) p->sum.metric[m] += d->metric[m] / K;
+    if (d->top == -INFINITY) return;
+    const double L = d->top + log(d->total / K);
+    p->sum.log_evidence += L;
+    p->squares += L * L;
+    p->sum.kl += L - d->sum / K;
+    p->sum.ess += d->total * d->total / d->squares / K;
+    for (int m = 0; m < t->n_model_metrics; m++)
+        if (t->model->metrics[m].posterior) p->sum.metric[m] += d->metric[m] / d->total;
+    p->n++;
+}
+
+static rws_status measure_data(const bound_job *j, rws_engine *engine, int first, int n, datum *data, part *p)
+{
+    rws_trainer      *t = j->t;
+    const rws_config *c = &t->config;
+    const float      *fields[RWS_FIELDS];
+    for (int f = 0; f < t->setup.n_fields; f++) fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
+    for (int d = 0; d < n; d++) data[d] = (datum){.top = -INFINITY};
+    for (int k = 0; k < c->eval_particles; k += j->chunk) {
+        const int      left = c->eval_particles - k;
+        const rws_pass pass = {.program = rws_programs,
+                               .context = &t->method,
+                               .mode = RWS_WAKE,
+                               .n_data = n,
+                               .n_particles = left < j->chunk ? left : j->chunk,
+                               .fields = fields,
+                               .scalar = c->scalar,
+                               .reports = j->reports,
+                               .first_datum = (uint32_t)first,
+                               .first_particle = (uint32_t)k,
+                               .iteration = t->iteration,
+                               .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
+        RWS_TRY(rws_engine_forward(engine, &pass, &p->error));
+        for (int d = 0; d < n; d++) add_rows(t, engine, d, first + d, &data[d]);
+    }
+    for (int d = 0; d < n; d++) add_datum(t, &data[d], p);
+    return RWS_OK;
+}
+
+static void measure_part(void *context, int i, int worker)
+{
+    const bound_job *j = context;
+    part            *p = &j->parts[i];
+    const int64_t    n_test = j->t->config.n_test;
+    const int        end = (int)(n_test * (i + 1) / j->n_parts);
+    datum           *data = malloc((size_t)j->at_once * sizeof *data);
+    RWS_CHECK(data);
+    for (int first = (int)(n_test * i / j->n_parts); first < end && p->status == RWS_OK; first += j->at_once) {
+        const int n = end - first < j->at_once ? end - first : j->at_once;
+        p->status = measure_data(j, j->t->engines[worker], first, n, data, p);
+    }
+    free(data);
+}
+
+rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
+{
+    const int K = t->config.eval_particles, most = t->model->defaults.at_once ? t->model->defaults.at_once : AT_ONCE;
+    bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
+    for (int m = 0; m < t->n_model_metrics; m++)
+        j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;
+    j.n_parts = (t->config.n_test + j.at_once - 1) / j.at_once;
+    if (j.n_parts > PARTS) j.n_parts = PARTS;
+    j.parts = calloc((size_t)j.n_parts, sizeof *j.parts);
+    RWS_CHECK(j.parts);
+    rws_pool_run(t->pool, j.n_parts, measure_part, &j);
+
+    part all = {0};
+    for (int i = 0; i < j.n_parts && all.status == RWS_OK; i++) {
+        const part *p = &j.parts[i];
+        all.status = p->status;
+        if (p->status != RWS_OK) *err = p->error;
+        all.n += p->n;
+        all.squares += p->squares;
+        all.sum.log_evidence += p->sum.log_evidence;
+        all.sum.kl += p->sum.kl;
+        all.sum.ess += p->sum.ess;
+        for (int m = 0; m < RWS_METRICS; m++) all.sum.metric[m] += p->sum.metric[m];
+    }
+    free(j.parts);
+    const double n = all.n, mean = all.sum.log_evidence / n;
+    *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n};
+    out->log_evidence_error = sqrt(fmax(0, all.squares / n - mean * mean) / (n - 1));
+    for (int m = 0; m < t->n_model_metrics; m++)
+        out->metric[m] = all.sum.metric[m] / (t->model->metrics[m].guide ? t->config.n_test : n);
+    return all.status;
+}
