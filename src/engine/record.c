@@ -184,6 +184,11 @@ bool rws_var_is_above(const rws_run *r, rws_var v)
     return r->e->nodes[v.id].level < r->level;
 }
 
+bool rws_var_is_here(const rws_run *r, rws_var v)
+{
+    return r->level != ROOT && r->e->nodes[v.id].level == r->level;
+}
+
 /* ---- leaves */
 
 /* A leaf at the root that every group may find again: its identity stands in args. */

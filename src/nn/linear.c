@@ -25,7 +25,7 @@ static rws_layer *linear_new(rws_setup *s, rws_group group, const char *name, co
     *l = (rws_layer){.kind = RWS_LAYER_LINEAR, .name = rws_layer_name(s, name), .n_in = n_in, .n_out = n_out};
     snprintf(full, sizeof full, "%s.%s", name, weight);
     l->w = rws_setup_param_scaled(s, group, full, n_out, n_in, init, scale);
-    l->w->transposed = true;
+    l->w->transposed = n_out == 1 || (size_t)n_in * (size_t)n_out <= RWS_TRANSPOSED_MOST;
     snprintf(full, sizeof full, "%s.%s", name, bias);
     l->b = rws_setup_param_scaled(s, group, full, 1, n_out, init == RWS_UNIFORM ? init : RWS_ZERO, scale);
     return l;

@@ -4,6 +4,7 @@
 
 const rws_op *const rws_ops[] = {
     &rws_op_affine,
+    &rws_op_detach,
     &rws_op_add,
     &rws_op_sub,
     &rws_op_mul,
@@ -17,7 +18,11 @@ const rws_op *const rws_ops[] = {
     &rws_op_concat,
     &rws_op_slice,
     &rws_op_sum,
+    &rws_op_dot,
+    &rws_op_exp_dot,
     &rws_op_log_softmax,
+    &rws_op_log_softmax_pick,
+    &rws_op_log_softmax_tangent,
     &rws_op_log_sum_exp,
     &rws_op_softmax_dot,
     &rws_op_pick,
