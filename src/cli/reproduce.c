@@ -6,8 +6,8 @@
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "data/file.h"
 #include "paper/paper.h"
-#include "run/file.h"
 #include "run/sweep.h"
 
 #include <stdio.h>
@@ -40,7 +40,6 @@ static char *folder_of(const reproduce_options *o, const rws_experiment *e)
     char *name, *folder;
     RWS_CHECK(asprintf(&name, "%s%s", e->name, o->quick ? "-quick" : "") > 0);
     folder = rws_file_join(o->out, name);
-    RWS_CHECK(folder);
     free(name);
     return folder;
 }
@@ -75,7 +74,6 @@ static rws_status write_claims(const rws_checked *claims, int n, const char *fol
     rws_status               status = RWS_OK;
     for (int i = 0; i < 2 && status == RWS_OK; i++) {
         char *path = rws_file_join(folder, files[i]), *text = (i ? rws_paper_json : rws_paper_markdown)(claims, n);
-        RWS_CHECK(path);
         status = rws_file_write_text(path, text, err);
         free(text);
         free(path);
@@ -98,8 +96,7 @@ static rws_status judge(reproduction *r, const rws_experiment *e, const char *fo
 
 static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error *err)
 {
-    char *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
-    RWS_CHECK(runs);
+    char      *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
     rws_status status = r->o->report ? RWS_OK : train(r, e, runs, err);
     if (status == RWS_OK) status = judge(r, e, folder, runs, err);
     if (status == RWS_OK && !r->o->json) printf("%s: figures and claims are in %s\n", e->name, folder);

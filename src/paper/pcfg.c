@@ -270,7 +270,8 @@ static const rws_claim claims[] = {
 
 static const char sweep[] =
     RUNS("reinforce vimco ws ww", "1-10", "10", "") RUNS("vimco", "1-10", "10", "set vimco.vimco_no_logK 1\n");
-static const char quick[] = RUNS("reinforce vimco ws ww", "1-2", "50", "");
+static const char quick[] =
+    RUNS("reinforce vimco ws ww", "1-3", "20", "") RUNS("vimco", "1-3", "20", "set vimco.vimco_no_logK 1\n");
 
 static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_no_logK", "0"}, {0}};
