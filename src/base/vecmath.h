@@ -11,6 +11,9 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
@@ -116,7 +119,16 @@ typedef uint32_t rws_u8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 static inline rws_v8 rws_choose8(rws_i8 yes, rws_v8 a, rws_v8 b)
 {
+#ifdef __AVX__
+    return _mm256_blendv_ps(b, a, (__m256)yes);
+#else
     return (rws_v8)((yes & (rws_i8)a) | (~yes & (rws_i8)b));
+#endif
+}
+
+static inline rws_v8 rws_minus_abs8(rws_v8 x)
+{
+    return (rws_v8)((rws_i8)x | INT32_MIN);
 }
 
 /* e^x to 1e-7 of its value. What is out of range is as if it stood at the end of it: never 0, never infinite. */
