@@ -15,6 +15,8 @@
 const rws_command *const rws_commands[] = {
     &rws_command_train,
     &rws_command_eval,
+    &rws_command_infer,
+    &rws_command_sample,
     &rws_command_sweep,
     &rws_command_runs,
     &rws_command_export,
