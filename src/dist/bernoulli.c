@@ -170,24 +170,30 @@ static void bernoulli_draw_forward(rws_call *c)
     }
 }
 
-/* sum of log(1 + e^-|l|): the logarithm of products, which do not overflow */
-static double log_sum(const float *l, int dim)
+/* Adds to *sum (x - [l > 0]) l, where nothing times infinity is nothing, and to *norm log(1 + e^-|l|), unless that is
+ * NULL, which is known wherever this is inlined: as the logarithm of a product, at most 960 factors of 1 to 2 at a time,
+ * which is what a double holds and a float holds an eighth of. */
+static inline __attribute__((always_inline)) void add_row(const float *x, const float *l, int dim, rws_v8 *sum,
+                                                          double *norm)
 {
-    enum { MOST = 960 }; /* factors of at most 2, in a double */
-    double total = 0;
+    enum { MOST = 960 };
+    const rws_v8 zero = {0}, one = zero + 1;
     for (int from = 0; from < dim; from += MOST) {
         const int end = dim - from < MOST ? dim : from + MOST;
-        rws_v8    product = (rws_v8){0} + 1;
-        for (int j = from; j < end; j += 8) product *= rws_exp8(rws_minus_abs8(load(l + j, end - j))) + 1;
-        double all =
-            exp2((double)(end - from - (end - from + 7) / 8 * 8)); /* what fills up the last eight is 1 + e^0 */
+        rws_v8    product = one;
+        for (int j = from; j < end; j += 8) {
+            const rws_v8 v = load(l + j, end - j), by = load(x + j, end - j) - rws_choose8(v > 0, one, zero);
+            *sum += (rws_v8)((rws_i8)(by * v) & (rws_i8)(by != 0));
+            if (norm) product *= rws_exp8(rws_minus_abs8(v)) + 1;
+        }
+        if (!norm) continue;
+        double all = exp2(-(double)((8 - (end - from) % 8) % 8)); /* what fills up the last eight is 1 + e^0 */
         for (int i = 0; i < 8; i++) all *= (double)product[i];
-        total += log(all);
+        *norm += log(all);
     }
-    return total;
 }
 
-/* sum of x l - softplus(l) = sum of (x - [l > 0]) l - log(1 + e^-|l|); inputs x, l. Nothing times infinity is nothing. */
+/* sum of x l - softplus(l) = sum of (x - [l > 0]) l - log(1 + e^-|l|); inputs x, l */
 static void bernoulli_density_forward(rws_call *c)
 {
     const int    dim = c->in[1].dim;
@@ -196,13 +202,13 @@ static void bernoulli_density_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r);
         rws_v8       sum = {0};
-        if (l != last) norm = log_sum(l, dim);
-        last = l;
-        for (int j = 0; j < dim; j += 8) {
-            const rws_v8 v = load(l + j, dim - j),
-                         by = load(x + j, dim - j) - rws_choose8(v > 0, (rws_v8){0} + 1, (rws_v8){0});
-            sum += (rws_v8)((rws_i8)(by * v) & (rws_i8)(by != 0));
+        if (l == last) {
+            add_row(x, l, dim, &sum, NULL);
+        } else {
+            norm = 0;
+            add_row(x, l, dim, &sum, &norm);
         }
+        last = l;
         double total = -norm;
         for (int i = 0; i < 8; i++) total += (double)sum[i];
         c->out[r] = (float)total;
