@@ -81,21 +81,18 @@ static rws_trainer *tiny(rws_config c, const char *set, bool wide)
 /* ---- the twin */
 
 typedef struct {
+    size_t w, b; /* places in the flat vector */
+    int    n_in, n_out;
+} layer;
+
+typedef struct {
     const rws_params *params;
     double           *value; /* the flat vector */
     double            x[PIXELS];
     double            s; /* of a geometric prior; 0: categorical */
     bool              fixed;
+    layer             prior[4], decoder[3], encoder[2], cell[2], more[3], where[3], what[3];
 } twin;
-
-static twin twin_new(rws_trainer *t)
-{
-    twin m = {.params = rws_trainer_state_of(t).params};
-    m.value = malloc(m.params->size * sizeof *m.value);
-    for (size_t i = 0; i < m.params->size; i++) m.value[i] = (double)m.params->value[i];
-    for (int i = 0; i < PIXELS; i++) m.x[i] = (double)image[i];
-    return m;
-}
 
 static const rws_param *find(const twin *m, const char *name)
 {
@@ -109,6 +106,46 @@ static const double *values(const twin *m, const char *name)
     const rws_param *p = find(m, name);
     if (!p) fail_msg("no parameter \"%s\"", name);
     return m->value + p->offset;
+}
+
+static layer layer_named(const twin *m, const char *name, const char *suffix)
+{
+    char weight[128], bias[128];
+    snprintf(weight, sizeof weight, "%s.weight%s", name, suffix);
+    snprintf(bias, sizeof bias, "%s.bias%s", name, suffix);
+    const rws_param *w = find(m, weight), *b = find(m, bias);
+    return w ? (layer){w->offset, b->offset, w->cols, w->rows} : (layer){0};
+}
+
+static twin twin_new(rws_trainer *t)
+{
+    static const char *const prior[] = {"in", "x", "h", "out"};
+    twin                     m = {.params = rws_trainer_state_of(t).params};
+    char                     name[96];
+    m.value = malloc(m.params->size * sizeof *m.value);
+    for (size_t i = 0; i < m.params->size; i++) m.value[i] = (double)m.params->value[i];
+    for (int i = 0; i < PIXELS; i++) m.x[i] = (double)image[i];
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "theta.where.%s", prior[i]);
+        m.prior[i] = layer_named(&m, name, "");
+    }
+    const struct {
+        const char *name;
+        layer      *layers;
+        int         n;
+    } mlps[] = {{"theta.decoder", m.decoder, 3},
+                {"phi.encoder", m.encoder, 2},
+                {"phi.more", m.more, 3},
+                {"phi.where", m.where, 3},
+                {"phi.what", m.what, 3}};
+    for (int i = 0; i < 5; i++)
+        for (int k = 0; k < mlps[i].n; k++) {
+            snprintf(name, sizeof name, "%s.%d", mlps[i].name, 2 * k);
+            mlps[i].layers[k] = layer_named(&m, name, "");
+        }
+    m.cell[0] = layer_named(&m, "phi.cell", "_ih");
+    m.cell[1] = layer_named(&m, "phi.cell", "_hh");
+    return m;
 }
 
 static double sigmoid(double x)
@@ -133,17 +170,11 @@ static double log_normal(double x, double mean, double sd)
 }
 
 /* out += W in + b */
-static void affine(const twin *m, const char *layer, const char *w, const char *b, const double *in, int n_in,
-                   double *out, int n_out)
+static void affine(const twin *m, layer l, const double *in, double *out)
 {
-    char name[96];
-    snprintf(name, sizeof name, "%s.%s", layer, w);
-    const double *weight = values(m, name);
-    snprintf(name, sizeof name, "%s.%s", layer, b);
-    const double *bias = values(m, name);
-    for (int o = 0; o < n_out; o++) {
-        out[o] += bias[o];
-        for (int i = 0; i < n_in; i++) out[o] += weight[o * n_in + i] * in[i];
+    for (int o = 0; o < l.n_out; o++) {
+        out[o] += m->value[l.b + (size_t)o];
+        for (int i = 0; i < l.n_in; i++) out[o] += m->value[l.w + (size_t)(o * l.n_in + i)] * in[i];
     }
 }
 
@@ -153,16 +184,14 @@ static void elu(double *x, int n)
 }
 
 /* ELU between the layers, none after the last. */
-static void mlp(const twin *m, const char *name, const double *in, const int *sizes, int n_sizes, double *out)
+static void mlp(const twin *m, const layer *layers, int n, const double *in, double *out)
 {
-    double a[2][16] = {{0}};
-    for (int i = 0; i + 1 < n_sizes; i++) {
-        char layer[96];
-        snprintf(layer, sizeof layer, "%s.%d", name, 2 * i);
-        double *to = i + 2 < n_sizes ? a[i % 2] : out;
-        for (int j = 0; j < sizes[i + 1]; j++) to[j] = 0;
-        affine(m, layer, "weight", "bias", in, sizes[i], to, sizes[i + 1]);
-        if (i + 2 < n_sizes) elu(to, sizes[i + 1]);
+    double a[2][16];
+    for (int i = 0; i < n; i++) {
+        double *to = i + 1 < n ? a[i % 2] : out;
+        for (int j = 0; j < layers[i].n_out; j++) to[j] = 0;
+        affine(m, layers[i], in, to);
+        if (i + 1 < n) elu(to, layers[i].n_out);
         in = to;
     }
 }
@@ -203,7 +232,7 @@ typedef struct {
 static void place(const twin *m, object *o)
 {
     double glimpse[GLIMPSE * GLIMPSE];
-    mlp(m, "theta.decoder", &o->what, (int[]){1, HIDDEN, HIDDEN, GLIMPSE * GLIMPSE}, 4, glimpse);
+    mlp(m, m->decoder, 3, &o->what, glimpse);
     for (int i = 0; i < GLIMPSE * GLIMPSE; i++) glimpse[i] *= 0.25;
     for (int i = 0; i < PIXELS; i++) {
         const double y = (unit(i / SIDE, SIDE) / SCALE + 1) * (GLIMPSE - 1) / 2;
@@ -257,12 +286,12 @@ static void where_prior(const twin *m, int n, double *mean, double *sd)
     if (m->fixed) return;
     in[0] = values(m, "theta.where.start")[0];
     for (int i = 0; i < n; i++) in[1 + i] = 1;
-    affine(m, "theta.where.in", "weight", "bias", in, 1 + N, h, PRIOR);
+    affine(m, m->prior[0], in, h);
     elu(h, PRIOR);
-    affine(m, "theta.where.x", "weight", "bias", none, PRIOR, &y, 1);
-    affine(m, "theta.where.h", "weight", "bias", h, PRIOR, &y, 1);
+    affine(m, m->prior[1], none, &y);
+    affine(m, m->prior[2], h, &y);
     y = tanh(y);
-    affine(m, "theta.where.out", "weight", "bias", &y, 1, out, 2);
+    affine(m, m->prior[3], &y, out);
     *mean = out[0], *sd = softplus(out[1]) + 0.01;
 }
 
@@ -277,19 +306,19 @@ static step take_step(const twin *m, const double *e, const double *h, double wh
     step   s = {.more = 0};
     memcpy(in, e, HIDDEN * sizeof *in);
     in[HIDDEN] = what, in[HIDDEN + 1] = where, in[HIDDEN + 2] = 1;
-    affine(m, "phi.cell", "weight_ih", "bias_ih", in, HIDDEN + 3, s.h, HIDDEN);
-    affine(m, "phi.cell", "weight_hh", "bias_hh", h, HIDDEN, s.h, HIDDEN);
+    affine(m, m->cell[0], in, s.h);
+    affine(m, m->cell[1], h, s.h);
     for (int i = 0; i < HIDDEN; i++) s.h[i] = tanh(s.h[i]);
-    mlp(m, "phi.more", s.h, (int[]){HIDDEN, HIDDEN / 2, HIDDEN / 4, 1}, 4, &s.more);
+    mlp(m, m->more, 3, s.h, &s.more);
     s.more += 1;
-    mlp(m, "phi.where", s.h, (int[]){HIDDEN, HIDDEN, HIDDEN, 2}, 4, out);
+    mlp(m, m->where, 3, s.h, out);
     s.mean = out[0], s.sd = softplus(out[1] - 3) + 0.01;
     return s;
 }
 
 static void encode(const twin *m, double *e)
 {
-    mlp(m, "phi.encoder", m->x, (int[]){PIXELS, HIDDEN, HIDDEN}, 3, e);
+    mlp(m, m->encoder, 2, m->x, e);
     elu(e, HIDDEN);
 }
 
@@ -298,7 +327,7 @@ static void look(const twin *m, double where, double *mean, double *sd)
 {
     double glimpse[GLIMPSE * GLIMPSE], out[2];
     read_glimpse(m, where, glimpse);
-    mlp(m, "phi.what", glimpse, (int[]){GLIMPSE * GLIMPSE, HIDDEN, HIDDEN, 2}, 4, out);
+    mlp(m, m->what, 3, glimpse, out);
     *mean = out[0], *sd = softplus(out[1]) + 0.01;
 }
 
@@ -537,7 +566,7 @@ static void wake_gradients(void **state)
     all->two = malloc(NODES * sizeof *all->two);
     integrate(&m, all);
     posterior = all;
-    const estimate e = estimate_gradient(t, 16);
+    const estimate e = estimate_gradient(t, 48);
     for (int i = 0; i < e.n; i++) {
         const bool theta = strncmp(e.span[i].name, "theta", 5) == 0;
         double (*f)(const twin *m) = theta ? log_evidence : expected_log_q;
@@ -556,7 +585,7 @@ static void wake_gradients(void **state)
 
 /* ---- VIMCO: the expectation over n by enumeration, over the rest by noise that stays the same while parameters move */
 
-enum { SAMPLES = 1500, K = 2 };
+enum { SAMPLES = 4000, K = 2 };
 
 /* Log-weights of a sample's particles for each n, and the probabilities of n. */
 typedef struct {
@@ -632,7 +661,7 @@ static void check_vimco(const char *set, double (*f)(const sample *now, const sa
     twin         m = twin_new(t);
     sample      *table = malloc(3 * SAMPLES * sizeof *table), *was = table, *up = was + SAMPLES, *down = up + SAMPLES;
     weigh_all(&m, was);
-    const estimate e = estimate_gradient(t, 10);
+    const estimate e = estimate_gradient(t, 24);
     for (int i = 0; i < e.n; i++) {
         double mean = 0, square = 0;
         move(m.value, &e.span[i], STEP);

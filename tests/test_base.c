@@ -368,12 +368,16 @@ static void fill(die *d, float *x, size_t n)
 /* What a product is added to. */
 typedef enum { ITSELF, ROWS, ONE_ROW, NOTHING, SUMMANDS } summand;
 
-/* C = S + A B, or C += A^T B, with gaps after every row; the gaps of C stay as they are. */
-static void check_gemm(bool transposed, summand what, int m, int n, int k, int gap, die *d)
+/* Which side is transposed. */
+typedef enum { NN, NT, TN } sides;
+
+/* C = S + A B, S + A B^T, or C += A^T B, with gaps after every row; the gaps of C stay as they are. */
+static void check_gemm(sides sides, summand what, int m, int n, int k, int gap, die *d)
 {
-    const int lda = (transposed ? m : k) + gap, ldb = n + 2 * gap, ldc = n + 3 * gap,
+    const int lda = (sides == TN ? m : k) + gap, ldb = (sides == NT ? k : n) + 2 * gap, ldc = n + 3 * gap,
               lds = what == ONE_ROW ? 0 : n + gap;
-    const size_t na = (size_t)((transposed ? k : m) * lda), nb = (size_t)(k * ldb), nc = (size_t)(m * ldc);
+    const size_t na = (size_t)((sides == TN ? k : m) * lda), nb = (size_t)((sides == NT ? n : k) * ldb),
+                 nc = (size_t)(m * ldc);
     const size_t ns = (size_t)((m - 1) * lds + n);
     float       *a = malloc(na * sizeof *a), *b = malloc(nb * sizeof *b), *c = malloc(nc * sizeof *c),
           *s = malloc(ns * sizeof *s);
@@ -381,19 +385,22 @@ static void check_gemm(bool transposed, summand what, int m, int n, int k, int g
     fill(d, a, na), fill(d, b, nb), fill(d, c, nc), fill(d, s, ns);
     memcpy(before, c, nc * sizeof *c);
     const uint64_t flops = rws_gemm_flops;
-    if (transposed) rws_gemm_tn(m, n, k, a, lda, b, ldb, c, ldc);
-    else if (what == ITSELF) rws_gemm_nn(m, n, k, a, lda, b, ldb, c, ldc, c, ldc);
-    else rws_gemm_nn(m, n, k, a, lda, b, ldb, what == NOTHING ? NULL : s, lds, c, ldc);
+    const float   *from = what == ITSELF ? c : what == NOTHING ? NULL : s;
+    const int      step = what == ITSELF ? ldc : lds;
+    if (sides == TN) rws_gemm_tn(m, n, k, a, lda, b, ldb, c, ldc);
+    else (sides == NN ? rws_gemm_nn : rws_gemm_nt)(m, n, k, a, lda, b, ldb, from, step, c, ldc);
     assert_int_equal(rws_gemm_flops - flops, 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < ldc; j++) {
             double want = (double)before[i * ldc + j];
             if (j < n && what != ITSELF) want = what == NOTHING ? 0 : (double)s[i * lds + j];
             for (int p = 0; p < k && j < n; p++)
-                want += (double)(transposed ? a[p * lda + i] : a[i * lda + p]) * (double)b[p * ldb + j];
+                want += (double)(sides == TN ? a[p * lda + i] : a[i * lda + p]) *
+                        (double)(sides == NT ? b[j * ldb + p] : b[p * ldb + j]);
             if (!near((double)c[i * ldc + j], want, 1e-6 * (1 + k)))
-                fail_msg("%s %d x %d x %d, gap %d, summand %d: (%d, %d) is %g, not %g", transposed ? "tn" : "nn", m, n,
-                         k, gap, what, i, j, (double)c[i * ldc + j], want);
+                fail_msg("%s %d x %d x %d, gap %d, summand %d: (%d, %d) is %g, not %g",
+                         (const char *[]){"nn", "nt", "tn"}[sides], m, n, k, gap, what, i, j, (double)c[i * ldc + j],
+                         want);
         }
     free(a), free(b), free(c), free(s), free(before);
 }
@@ -406,13 +413,15 @@ static void gemm_equals_three_loops(void **state)
     die d = {51};
     for (int i = 0; i < N * N * D; i++) {
         const int m = sizes[i % N], n = sizes[i / N % N], k = depths[i / N / N], gap = i % 3;
-        check_gemm(false, (summand)(i / 3 % SUMMANDS), m, n, k, gap, &d);
-        check_gemm(false, (summand)((i / 3 + 1) % SUMMANDS), m, n, k, (gap + 1) % 3, &d);
-        check_gemm(true, ITSELF, m, n, k, gap, &d);
-        if (n == 1) check_gemm(true, ITSELF, m, n, k, (gap + 1) % 3, &d);
+        check_gemm(NN, (summand)(i / 3 % SUMMANDS), m, n, k, gap, &d);
+        check_gemm(NN, (summand)((i / 3 + 1) % SUMMANDS), m, n, k, (gap + 1) % 3, &d);
+        check_gemm(NT, (summand)(i / 3 % SUMMANDS), m, n, k, gap, &d);
+        check_gemm(TN, ITSELF, m, n, k, gap, &d);
+        if (n == 1) check_gemm(TN, ITSELF, m, n, k, (gap + 1) % 3, &d);
     }
     for (int what = 0; what < SUMMANDS; what++) /* every one beyond what stays in a cache, and within */
-        for (int size = 60; size < 70; size += 8) check_gemm(false, (summand)what, size + 7, size, size, 1, &d);
+        for (int size = 60; size < 70; size += 8) check_gemm(NN, (summand)what, size + 7, size, size, 1, &d);
+    check_gemm(NN, ROWS, 5, 600, 500, 1, &d);
 }
 
 /* C = S + (scale X + shift) B and C += A^T (scale X + shift), against the same with X spelled out. */
@@ -583,6 +592,44 @@ static void params_lie_in_one_vector_by_group(void **state)
     rws_params_release(&empty);
 }
 
+/* ---- mathematics */
+
+static double worst; /* relative error so far */
+
+static void compare(float value, double truth)
+{
+    const double error = fabs((double)value - truth) / fabs(truth);
+    if (truth != 0 && !(error <= worst)) worst = error;
+}
+
+static void functions_are_right_to_three_units(void **state)
+{
+    (void)state;
+    worst = 0;
+    for (double x = -87.3; x < 88.3; x += 1.37e-3) {
+        compare(rws_exp((float)x), exp((double)(float)x));
+        const float e = (float)exp(x);
+        compare(rws_log(e), log((double)e));
+    }
+    for (double x = 0.5; x < 2; x += 1.37e-5) compare(rws_log((float)x), log((double)(float)x));
+    for (double x = 1e-30; x < 20; x = 1.0003 * x) {
+        compare(rws_tanh((float)x), tanh((double)(float)x));
+        compare(rws_tanh((float)-x), tanh((double)(float)-x));
+        compare(rws_expm1((float)x), expm1((double)(float)x));
+        compare(rws_expm1((float)-x), expm1((double)(float)-x));
+    }
+    assert_true(worst < 3 * 0x1p-23);
+    assert_true(rws_exp(0) == 1 && rws_log(1) == 0 && rws_tanh(0) == 0);
+    assert_true(rws_exp(-INFINITY) == 0 && rws_exp(-200) == 0 && rws_exp(INFINITY) == INFINITY && isnan(rws_exp(NAN)));
+    assert_true(rws_expm1(0) == 0 && rws_expm1(-INFINITY) == -1 && rws_expm1(-200) == -1 && isnan(rws_expm1(NAN)));
+    assert_true(rws_log_total(7) == rws_log(7) && isnan(rws_log_total(NAN)));
+    assert_true(fabsf(rws_tanh(INFINITY) - 1) < 4e-7f && rws_tanh(-INFINITY) == -rws_tanh(INFINITY) &&
+                rws_tanh(INFINITY) <= 1 && isnan(rws_tanh(NAN)));
+    compare(rws_gumbel_of(rws_unit(0)), -log(-log((double)rws_unit(0))));
+    compare(rws_gumbel_of(rws_unit(UINT32_MAX)), -log(-log((double)rws_unit(UINT32_MAX))));
+    assert_true(worst < 3 * 0x1p-23);
+}
+
 int main(void)
 {
     rws_error err;
@@ -604,6 +651,7 @@ int main(void)
         cmocka_unit_test(streams_have_their_distribution),
         cmocka_unit_test(below_is_below_and_even),
         cmocka_unit_test(streams_do_not_depend_on_how_many_are_asked),
+        cmocka_unit_test(functions_are_right_to_three_units),
         cmocka_unit_test(gemm_equals_three_loops),
         cmocka_unit_test(bits_stand_for_two_numbers),
         cmocka_unit_test(products_add_up_whatever_their_thickness),

@@ -4,6 +4,7 @@
  * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
  * gradient to) one row of an input. An op that is in rws_ops but not in the table of twins fails.
  */
+#include "base/vecmath.h"
 #include "dist/dist.h"
 #include "nn/layer.h"
 #include "tensor/gemm.h"
@@ -35,6 +36,7 @@ typedef enum {
     NOISE,    /* 0.05 … 0.95; has no gradient */
     COUNTER,  /* words of a counter in place of floats; has no gradient */
     INDEX,    /* 0 … n_index - 1; has no gradient */
+    SOFTMAX,  /* of input 2, or of the sum of 2 and 3 if those are equally long; has no gradient of its own */
     WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
     STEEP,    /* -30 … 30 */
 } kind;
@@ -186,28 +188,63 @@ static void sum(const row *r)
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j];
 }
 
+/* Of x, or of x / t. */
 static void log_softmax(const row *r)
 {
+    const double t = r->n_in > 1 ? r->in[1][0] : 1;
+    double       total = 0;
+    for (int j = 0; j < r->dim; j++) total += exp(r->in[0][j] / t);
+    EACH(r->in[0][j] / t - log(total));
+}
+
+/* The softmax of input 2, or of the sum of 2 and 3; input 0 is the same, and not looked at. */
+static double mean_of(const row *r, bool two)
+{
+    double total = 0, weighted = 0;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        const double e = exp(r->in[2][j] + (two ? r->in[3][j] : 0));
+        total += e;
+        weighted += e * r->in[1][j];
+    }
+    return weighted / total;
+}
+
+static void log_softmax_tangent(const row *r)
+{
+    const double t = r->n_in > 3 ? r->in[3][0] : 1;
+    EACH((r->in[1][j] - mean_of(r, false)) / t);
+}
+
+static void softmax_dot(const row *r)
+{
+    r->out[0] = mean_of(r, r->n_in > 3);
+}
+
+static void log_softmax_pick(const row *r)
+{
     double total = 0;
-    for (int j = 0; j < r->dim; j++) total += exp(r->in[0][j]);
-    EACH(r->in[0][j] - log(total));
+    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j]);
+    r->out[0] = r->in[0][(int)r->in[1][0]] - log(total);
+}
+
+static void dot(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * r->in[1][j];
+}
+
+static void exp_dot(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++)
+        r->out[0] += exp(r->in[0][j]) * r->in[1][j] * (r->n_in > 2 ? r->in[2][j] : 1);
 }
 
 static void log_sum_exp(const row *r)
 {
     double total = 0;
-    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j]);
+    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j] + (r->n_in > 1 ? r->in[1][j] : 0));
     r->out[0] = log(total);
-}
-
-static void softmax_dot(const row *r)
-{
-    double total = 0, weighted = 0;
-    for (int j = 0; j < r->in_dim[0]; j++) {
-        total += exp(r->in[0][j]);
-        weighted += exp(r->in[0][j]) * at(r, 1, j);
-    }
-    r->out[0] = weighted / total;
 }
 
 static void pick(const row *r)
@@ -328,6 +365,11 @@ static void picture_bits(const row *r)
 {
     r->out[0] = 0;
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * pixel(r, 1, j) - log1p(exp(pixel(r, 1, j)));
+}
+
+static void here(const row *r)
+{
+    EACH(at(r, 0, j));
 }
 
 static void clip(const row *r)
@@ -489,6 +531,7 @@ static const struct subject {
     {"affine",
      affine,
      {{1, ONE(REAL), .s = 2, .t = -1}, {5, {{REAL, 5}}, .s = -0.5f, .t = 3}, {33, {{REAL, 33}}, .s = 1}}},
+    {"detach", slice, {{1, ONE(REAL)}, {5, {{REAL, 5}}}}},
     {"add",
      add,
      {{1, TWO(REAL, 1, REAL, 1)},
@@ -524,6 +567,7 @@ static const struct subject {
       {5, TWO(FOR_Y, 5, REAL, 5), .each_function = true},
       {5, TWO(FOR_Y, 5, REAL, 1), .each_function = true},
       {33, TWO(FOR_Y, 33, REAL, 33), .each_function = true}}},
+    {"here", here, {{1, ONE(REAL)}, {33, {{REAL, 33}}}}},
     {"clip", clip, {{5, {{REAL, 5}}, .s = -1, .t = 1.25f}, {33, {{REAL, 33}}, .s = -0.5f, .t = 9}}},
     {"greater", greater, {{1, TWO(REAL, 1, REAL, 1)}, {5, TWO(REAL, 5, REAL, 1)}, {33, TWO(REAL, 1, REAL, 33)}}},
     {"argmax", argmax, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},
@@ -535,14 +579,31 @@ static const struct subject {
       {13, {{REAL, 1}, {REAL, 2}, {REAL, 3}, {REAL, 1}, {REAL, 1}, {REAL, 1}, {REAL, 1}, {REAL, 3}}}}},
     {"slice", slice, {{1, ONE(REAL)}, {2, {{REAL, 5}}, .k = 1}, {1, {{REAL, 5}}, .k = 4}, {17, {{REAL, 33}}, .k = 9}}},
     {"sum", sum, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},
-    {"log_softmax", log_softmax, {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}}},
-    {"log_sum_exp", log_sum_exp, {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}}},
+    {"log_softmax",
+     log_softmax,
+     {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}, {13, TWO(REAL, 13, POSITIVE, 1)}}},
+    {"log_softmax_pick",
+     log_softmax_pick,
+     {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1},
+      {1, TWO(REAL, 5, INDEX, 1), .n_index = 5},
+      {1, TWO(REAL, 20, INDEX, 1), .n_index = 20}}},
+    {"log_softmax_tangent",
+     log_softmax_tangent,
+     {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},
+      {13, THREE(SOFTMAX, 13, REAL, 13, REAL, 13)},
+      {20, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {POSITIVE, 1}}}}},
+    {"dot", dot, {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 33, REAL, 33)}}},
+    {"exp_dot",
+     exp_dot,
+     {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 20, REAL, 20)}, {1, THREE(REAL, 13, REAL, 13, REAL, 13)}}},
+    {"log_sum_exp",
+     log_sum_exp,
+     {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 20, REAL, 20)}}},
     {"softmax_dot",
      softmax_dot,
-     {{1, TWO(REAL, 1, REAL, 1)},
-      {1, TWO(REAL, 5, REAL, 5)},
-      {1, TWO(REAL, 5, REAL, 1)},
-      {1, TWO(REAL, 33, REAL, 33)}}},
+     {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},
+      {1, THREE(SOFTMAX, 5, REAL, 5, REAL, 5)},
+      {1, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {REAL, 20}}}}},
     {"pick", pick, {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1}, {1, TWO(REAL, 5, INDEX, 1), .n_index = 5}}},
     {"bits",
      bits,
@@ -779,7 +840,7 @@ static void make_where(const trial *t, float *w, die *d)
 
 static bool has_gradient(kind kind)
 {
-    return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX;
+    return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX;
 }
 
 static bool kinked(int f)
@@ -793,7 +854,8 @@ static void make_weights(trial *t, die *d)
     const shape *s = t->shape;
     rws_params_add(&t->params, RWS_THETA, "other", 3, 7);
     t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
-    t->w->transposed = strcmp(t->op->name, "dense") == 0 || s->k == 0;
+    const bool either = strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without */
+    t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && !(either && t->indexed == 0x555);
     t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
         for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)
@@ -837,6 +899,24 @@ static void make_input(trial *t, int s, die *d)
     memset(t->zeros[s], 0, size * sizeof(float));
 }
 
+static int base_row(const trial *t, int s, int i)
+{
+    return t->index[s] ? (int)t->index[s][i] : i;
+}
+
+static void make_softmax(trial *t)
+{
+    const int dim = t->shape->in[0].dim;
+    for (int i = 0; i < t->n; i++) {
+        float       *p = (float *)t->call.in[0].data + i * dim;
+        const float *a = t->call.in[2].data + base_row(t, 2, i) * dim, *b = NULL;
+        double       total = 0;
+        if (t->n_in > 3 && t->shape->in[3].dim == dim) b = t->call.in[3].data + base_row(t, 3, i) * dim;
+        for (int j = 0; j < dim; j++) total += exp((double)a[j] + (b ? (double)b[j] : 0));
+        for (int j = 0; j < dim; j++) p[j] = (float)(exp((double)a[j] + (b ? (double)b[j] : 0)) / total);
+    }
+}
+
 static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, int n, int indexed, die *d)
 {
     *t = (trial){.op = op, .subject = subject_of(op->name), .shape = shape, .k = k, .n = n, .indexed = indexed};
@@ -848,7 +928,9 @@ static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, in
                          .arena = &t->arena,
                          .products = &t->products,
                          .args = {.k = k, .s = shape->s, .t = shape->t, .offset = shape->offset}};
+    if (shape->in[0].kind == SOFTMAX) t->indexed &= ~1; /* each row has its own */
     for (int s = 0; s < t->n_in; s++) make_input(t, s, d);
+    if (shape->in[0].kind == SOFTMAX) make_softmax(t);
     if (shape->rows) make_weights(t, d);
     t->call.out = take_floats(t, NULL, (size_t)n * (size_t)shape->dim);
     if (op->saves) t->call.saved = take_floats(t, NULL, (size_t)n * (size_t)shape->in[0].dim);
@@ -862,11 +944,6 @@ static void trial_release(trial *t)
     rws_params_release(&t->params);
     rws_arena_free(&t->arena);
     free(t->products.list);
-}
-
-static int base_row(const trial *t, int s, int i)
-{
-    return t->index[s] ? (int)t->index[s][i] : i;
 }
 
 static void twin_row(const trial *t, int i, double *out)
@@ -1074,6 +1151,35 @@ static void expect(const char *what, const float *got, const double *want, int n
     for (int i = 0; i < n; i++)
         if (!near((double)got[i], want[i], 1e-5 * (1 + fabs(want[i]))))
             fail_msg("%s: number %d is %g, not %g", what, i, (double)got[i], want[i]);
+}
+
+/* Exponentials that are at hand change nothing, not even where their products vanish. */
+static void exponentials_at_hand_change_nothing(void **state)
+{
+    (void)state;
+    enum { DIM = 13, N = 3 };
+    const rws_op *const ops[] = {&rws_op_log_sum_exp, &rws_op_exp_dot};
+    rws_arena           arena = {0};
+    die                 d = {17};
+    float               a[N * DIM], b[N * DIM], exp_a[N * DIM], exp_b[N * DIM], out[2][N], saved[2][N * DIM];
+    for (int i = 0; i < N * DIM; i++) {
+        a[i] = (float)die_between(&d, -4, 0), b[i] = (float)die_between(&d, -4, 0);
+        if (i / DIM == 1) *(i % 2 ? &a[i] : &b[i]) -= 60;  /* products of about e^-60 */
+        if (i / DIM == 2) *(i % 2 ? &a[i] : &b[i]) -= 200; /* one factor is 0 everywhere */
+        exp_a[i] = rws_exp(a[i]), exp_b[i] = rws_exp(b[i]);
+    }
+    for (int o = 0; o < 2; o++) {
+        for (int k = 0; k < 2; k++) {
+            rws_call c = {.op = ops[o], .n = N, .dim = 1, .n_in = 2, .out = out[k], .saved = saved[k], .arena = &arena};
+            c.in[0] = (rws_view){.data = a, .dim = DIM, .exp = k ? exp_a : NULL};
+            c.in[1] = (rws_view){.data = b, .dim = DIM, .exp = k ? exp_b : NULL};
+            ops[o]->forward(&c);
+        }
+        for (int i = 0; i < N; i++)
+            assert_true(near((double)out[1][i], (double)out[0][i], 2e-6 * fabs((double)out[0][i])));
+        for (int i = 0; i < N * DIM; i++) assert_true(near((double)saved[1][i], (double)saved[0][i], 1e-5));
+    }
+    rws_arena_free(&arena);
 }
 
 static void log_softmax_of_impossible_and_huge(void **state)
@@ -1291,11 +1397,15 @@ int main(void)
         return 1;
     }
     struct CMUnitTest tests[128] = {
-        cmocka_unit_test(every_twin_has_an_op),  cmocka_unit_test(log_softmax_of_impossible_and_huge),
-        cmocka_unit_test(functions_at_the_ends), cmocka_unit_test(densities_at_the_ends),
-        cmocka_unit_test(pictures_at_identity),  cmocka_unit_test(pictures_at_the_ends),
+        cmocka_unit_test(every_twin_has_an_op),
+        cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(functions_at_the_ends),
+        cmocka_unit_test(densities_at_the_ends),
+        cmocka_unit_test(pictures_at_identity),
+        cmocka_unit_test(pictures_at_the_ends),
+        cmocka_unit_test(exponentials_at_hand_change_nothing),
     };
-    size_t n = 6;
+    size_t n = 7;
     for (int i = 0; rws_ops[i] && n < 128; i++)
         tests[n++] = (struct CMUnitTest){rws_ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)rws_ops[i]};
     return _cmocka_run_group_tests("ops", tests, n, NULL, NULL);

@@ -1,13 +1,16 @@
-/* vecmath.h - mathematics that vectorises.
+/* vecmath.h - mathematics that vectorises, in loops marked `#pragma omp simd`.
  *
- * glibc's libmvec has vector forms of these functions; declaring them `simd` lets gcc use them in loops marked
- * `#pragma omp simd` without -ffast-math, so that infinities and NaNs keep their meaning. Elsewhere they are libm's.
+ * exp, log and tanh of floats are written out here, so that they are part of the loops that use them: a call of a vector
+ * library costs nearly as much as the function. They are right to three units in the last place; infinities and NaNs keep
+ * their meaning, except in rws_log; what is too small for a normal float is zero. The rest is glibc's libmvec: declaring a
+ * function `simd` lets gcc use its vector form without -ffast-math.
  */
 #ifndef RWS_BASE_VECMATH_H
 #define RWS_BASE_VECMATH_H
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 #ifdef __AVX__
 #include <immintrin.h>
 #endif
@@ -15,14 +18,99 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
 RWS_SIMD float  expf(float);
-RWS_SIMD float  expm1f(float);
 RWS_SIMD float  logf(float);
 RWS_SIMD float  log1pf(float);
-RWS_SIMD float  tanhf(float);
 RWS_SIMD float  cosf(float);
 RWS_SIMD double exp(double);
 RWS_SIMD double log(double);
 #endif
+
+static inline int32_t rws_float_bits(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline float rws_float_of(int32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Two comparisons of the kind that are one instruction each; a NaN stays one. */
+static inline float rws_clamp(float x, float low, float high)
+{
+    const float y = high < x ? high : x;
+    return low > y ? low : y;
+}
+
+/* -88 and 88.7. Elsewhere, so that gcc does not fold them into what follows and lose the two instructions. */
+extern const float rws_exp_range[2];
+
+/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; e^r - 1 = r + r^2 p(r), p minimax, which is returned. Adding
+ * 1.5 * 2^23 rounds, and leaves n in the lowest bits; at the ends of the range the bits of 2^n are those of 0 and of
+ * infinity. */
+static inline float rws_exp_parts(float x, float *power)
+{
+    const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]), round = 0x1.8p23f;
+    const float t = y * 1.44269504f + round, n = t - round, r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    const float p = (((1.381459836e-03f * r + 8.368716903e-03f) * r + 4.166838805e-02f) * r + 1.666652063e-01f) * r +
+                    4.999999345e-01f;
+    *power = rws_float_of((int32_t)(((uint32_t)rws_float_bits(t) + 127) << 23));
+    return r * r * p + r;
+}
+
+static inline float rws_exp(float x)
+{
+    float       power;
+    const float rest = rws_exp_parts(x, &power);
+    return power * (rest + 1);
+}
+
+/* e^x - 1, for x up to 88; near 0 it keeps its digits. */
+static inline float rws_expm1(float x)
+{
+    float       power;
+    const float rest = rws_exp_parts(x, &power);
+    return power * rest + (power - 1);
+}
+
+/* Of a positive normal number x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f), p
+ * minimax. Anything else gives nonsense: zeros and infinities are for logf. */
+static inline float rws_log(float x)
+{
+    const int32_t half = 0x3f3504f3; /* sqrt(1/2) */
+    const int32_t bits = rws_float_bits(x) - half;
+    const float   n = (float)(bits >> 23), f = rws_float_of((bits & 0x007fffff) + half) - 1;
+    float         p = -7.634491419e-02f * f + 1.276157501e-01f;
+    p = (p * f - 1.316018337e-01f) * f + 1.420175834e-01f;
+    p = (p * f - 1.662335728e-01f) * f + 2.000122686e-01f;
+    p = (p * f - 2.500082104e-01f) * f + 3.333333171e-01f;
+    return n * 0x1.62e4p-1f + (f + (f * f * (f * p - 0.5f) + n * 0x1.7f7d1cp-20f));
+}
+
+/* Of a sum of exponentials, which is a positive normal number or a NaN, and that stays one. */
+static inline float rws_log_total(float x)
+{
+    return rws_log(x) + (x - x);
+}
+
+/* -log(-log u): a Gumbel from a uniform in (0, 1). */
+static inline float rws_gumbel_of(float u)
+{
+    return -rws_log(-rws_log(u));
+}
+
+/* x p(x^2) / q(x^2), minimax up to where a float's tanh is 1 less a few units in the last place. */
+static inline float rws_tanh(float x)
+{
+    const float y = rws_clamp(x, -7.95f, 7.95f), z = y * y;
+    const float p = (((1.532910896e-08f * z + 2.195905784e-05f) * z + 3.575305903e-03f) * z + 1.344756950e-01f) * z + 1;
+    const float q = (((8.560633228e-07f * z + 3.417486260e-04f) * z + 2.617838527e-02f) * z + 4.678089717e-01f) * z + 1;
+    return y * p / q;
+}
 
 /* Eight numbers at a time, for loops that must hold a row in registers. */
 typedef float    rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -63,7 +151,7 @@ static inline rws_v8 rws_exp8(rws_v8 x)
 /* A pair of uniforms in (0, 1) becomes one normal; odd draws take the sine of the pair (Box and Muller). */
 static inline float rws_box_muller(float u, float v, float odd)
 {
-    return sqrtf(-2 * logf(u)) * cosf(6.28318530718f * (v - 0.25f * odd));
+    return sqrtf(-2 * rws_log(u)) * cosf(6.28318530718f * (v - 0.25f * odd));
 }
 
 #endif

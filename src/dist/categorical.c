@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "dist/dist.h"
+#include "tensor/rows.h"
 
 #define CLIP 1e-6f /* uniforms behind Gumbels stay within [CLIP, 1 - CLIP] */
 
@@ -37,6 +38,16 @@ static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
     return rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
+/* Where every row has logits of its own, all their log-probabilities need not be known. */
+static rws_var score(rws_run *r, rws_var value, const rws_var *p)
+{
+    rws_var in[RWS_OP_INPUTS] = {{0}};
+    if (rws_run_pass(r)->proposal == RWS_RELAXED || rws_var_op(r, p[0], in, NULL) != &rws_op_log_softmax ||
+        !rws_var_is_here(r, in[0]))
+        return log_density(r, value, p);
+    return rws_record(r, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
+}
+
 static rws_var perturbed(rws_run *r, rws_var log_pi)
 {
     const rws_var noise[] = {log_pi, rws_draw_noise(r, RWS_NOISE_UNIFORM, rws_dim(r, log_pi))};
@@ -61,9 +72,8 @@ static rws_var draw(rws_run *r, const rws_var *p, bool stop)
     const rws_pass *pass = rws_run_pass(r);
     if (pass->mode == RWS_WAKE && pass->proposal == RWS_GUMBEL) return draw_gumbel(r, p[0]);
     if (pass->mode == RWS_WAKE && pass->proposal == RWS_RELAXED) {
-        const rws_var y = rws_affine(r, perturbed(r, p[0]), (float)(1 / pass->temperature), 0);
         rws_run_note(r, RWS_NOTE_LOG_PI, p[0]);
-        return rws_log_softmax(r, y);
+        return rws_log_softmax(r, rws_div(r, perturbed(r, p[0]), rws_constant(r, (float)pass->temperature)));
     }
     return rws_draw_index(r, p[0]);
 }
@@ -90,6 +100,7 @@ const rws_family rws_categorical_family = {
     .dim = one,
     .draw = draw,
     .log_density = log_density,
+    .score = score,
     .draw_defended = draw_defended,
 };
 
@@ -101,7 +112,7 @@ static void defend_forward(rws_call *c)
     const float *log_p = rws_call_input(c, 0, c->dim);
     const float  keep = 1 - c->args.s, floor = c->args.s / (float)c->dim;
 #pragma omp simd
-    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = logf(keep * expf(log_p[i]) + floor);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = logf(keep * rws_exp(log_p[i]) + floor);
 }
 
 /* The same for a distribution that is certain of an index. */
@@ -114,40 +125,45 @@ static void defend_at_forward(rws_call *c)
             c->out[r * (size_t)c->dim + (size_t)j] = (int)index[r] == j ? log_top : log_floor;
 }
 
-/* Inputs log pi, v, z. With A = log(-log v_i) - log pi_i and Z = log(-log v_z):
- * g~_z = -Z, and g~_i = -logaddexp(A, Z) elsewhere, whose derivative by log pi_i is sigmoid(A - Z). */
+/* Inputs log pi, v, z. With E_i = -log v_i: g~_z = -log E_z, and elsewhere g~_i = log pi_i - log(E_i + pi_i E_z), whose
+ * derivative by log pi_i is E_i / (E_i + pi_i E_z). */
 static void conditional_gumbel_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    const float *log_pi = rws_call_input(c, 0, c->dim), *v = rws_call_input(c, 1, c->dim), *z = rws_call_input(c, 2, 1);
-    float       *minus = RWS_NEW(c->arena, float, n); /* Z of each row */
-    const float  clip = c->args.s;
+    const float *v = rws_call_input(c, 1, c->dim), *z = rws_call_input(c, 2, 1);
+    const float  low = c->args.s, high = 1 - low;
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
 #pragma omp simd
-    for (size_t i = 0; i < n * dim; i++) {
-        float u = v[i] < clip ? clip : v[i] > 1 - clip ? 1 - clip : v[i];
-        c->out[i] = logf(-logf(u));
-    }
-    for (size_t r = 0; r < n; r++) minus[r] = c->out[r * dim + (size_t)z[r]];
-    for (size_t r = 0; r < n; r++)
-        for (size_t j = 0; j < dim; j++) c->saved[r * dim + j] = c->out[r * dim + j] - log_pi[r * dim + j] - minus[r];
+        for (size_t i = first * dim; i < end * dim; i++) c->saved[i] = -rws_log(rws_clamp(v[i], low, high));
+        for (size_t r = first; r < end; r++) {
+            const size_t at = r * dim, top = at + (size_t)z[r];
+            row_shift(rws_view_row(&c->in[0], r), dim, rws_log(c->saved[top]), c->out + at); /* log of pi_i E_z */
+            c->out[top] = -INFINITY;
+        }
 #pragma omp simd
-    for (size_t i = 0; i < n * dim; i++) {
-        const float d = c->saved[i], e = expf(-fabsf(d)); /* log(1 + e^d), and its slope */
-        c->out[i] = -((d > 0 ? d : 0) + log1pf(e));
-        c->saved[i] = d > 0 ? 1 / (1 + e) : e / (1 + e);
-    }
-    for (size_t r = 0; r < n; r++) {
-        for (size_t j = 0; j < dim; j++) c->out[r * dim + j] -= minus[r];
-        c->out[r * dim + (size_t)z[r]] = -minus[r];
-        c->saved[r * dim + (size_t)z[r]] = 0;
+        for (size_t i = first * dim; i < end * dim; i++) {
+            const float total = c->saved[i] + rws_exp(c->out[i]);
+            c->saved[i] /= total;
+            c->out[i] = -rws_log(total);
+        }
+        for (size_t r = first; r < end; r++) {
+            const size_t at = r * dim, top = at + (size_t)z[r];
+            const float  g = c->out[top];
+            row_add(c->out + at, rws_view_row(&c->in[0], r), dim, c->out + at);
+            c->out[top] = g;
+            c->saved[top] = 0;
+        }
     }
 }
 
 static void conditional_gumbel_backward(rws_call *c)
 {
-    float *g = rws_call_open(c, 0, c->dim);
-    for (size_t i = 0; g && i < (size_t)c->n * (size_t)c->dim; i++) g[i] += c->saved[i] * c->gout[i];
-    rws_call_close(c, 0, c->dim, g);
+    const size_t dim = (size_t)c->dim;
+    if (!c->gin[0].data) return;
+    const bool fresh = rws_sink_take(&c->gin[0]);
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        row_give_product(c->saved + r * dim, c->gout + r * dim, dim, 1, fresh, rws_sink_row(&c->gin[0], r, dim));
 }
 
 const rws_op rws_op_defend = {.name = "defend", .constant = true, .forward = defend_forward};

@@ -5,6 +5,7 @@
  */
 #include "base/vecmath.h"
 #include "dist/dist.h"
+#include "tensor/rows.h"
 
 static void prepare(rws_run *r, rws_var *p)
 {
@@ -58,54 +59,49 @@ rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var 
 static void concrete_density_forward(rws_call *c)
 {
     const int    C = c->in[1].dim;
-    const float *ls = rws_call_input(c, 0, C), *lp = rws_call_input(c, 1, C), *tau = rws_call_input(c, 2, 1);
-    const float  constant = lgammaf((float)C);
+    const float *tau = rws_call_input(c, 2, 1), constant = lgammaf((float)C);
     const size_t n = (size_t)c->n, dim = (size_t)C;
-    for (size_t r = 0; r < n; r++) {
-        const float *restrict s = ls + r * dim, *restrict p = lp + r * dim;
-        float *restrict y = c->saved + r * dim;
-        const float t = tau[r];
-        float       sum = 0, top = -INFINITY;
-#pragma omp simd reduction(+ : sum) reduction(max : top)
-        for (size_t j = 0; j < dim; j++) {
-            y[j] = p[j] - t * s[j];
-            sum += p[j] - (t + 1) * s[j];
-            top = y[j] > top ? y[j] : top;
+    float        total[RWS_TILE], by_tau = 0;
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
+        for (size_t r = first; r < end; r++) {
+            const float *ls = rws_view_row(&c->in[0], r), *lp = rws_view_row(&c->in[1], r), t = tau[r];
+            float       *y = c->saved + r * dim;
+            row_combine(lp, ls, dim, -t, y);
+            const float top = row_max(y, dim);
+            if (r == 0 || t != tau[r - 1]) by_tau = constant + (float)(C - 1) * logf(t);
+            c->out[r] = by_tau + row_sum(y, dim) - row_sum(ls, dim) - (float)C * top;
+            row_shift(y, dim, -top, y);
         }
-        for (size_t j = 0; j < dim; j++) y[j] -= top;
-        c->out[r] = sum - (float)C * top;
-    }
-#pragma omp      simd
-    for (size_t i = 0; i < n * dim; i++) c->saved[i] = expf(c->saved[i]);
-    for (size_t r = 0; r < n; r++) {
-             float *restrict y = c->saved + r * dim;
-             float total = 0;
-#pragma omp simd reduction(+ : total)
-        for (size_t j = 0; j < dim; j++) total += y[j];
-        const float scale = 1 / total;
-        for (size_t j = 0; j < dim; j++) y[j] *= scale;
-        c->out[r] += constant + (float)(C - 1) * logf(tau[r]) - (float)C * logf(total);
+#pragma omp simd
+        for (size_t i = first * dim; i < end * dim; i++) c->saved[i] = rws_exp(c->saved[i]);
+        for (size_t r = first; r < end; r++) {
+            float *y = c->saved + r * dim;
+            total[r - first] = row_sum(y, dim);
+            row_scale(y, dim, 1 / total[r - first], y);
+        }
+#pragma omp simd
+        for (size_t r = first; r < end; r++) c->out[r] -= (float)C * rws_log_total(total[r - first]);
     }
 }
 
 static void concrete_density_backward(rws_call *c)
 {
     const int    C = c->in[1].dim;
-    const float *ls = rws_call_input(c, 0, C), *tau = rws_call_input(c, 2, 1);
-    float       *gs = rws_call_open(c, 0, C), *gp = rws_call_open(c, 1, C), *gt = rws_call_open(c, 2, 1);
+    const size_t dim = (size_t)C;
+    const float *tau = rws_call_input(c, 2, 1);
+    float       *gt = rws_call_open(c, 2, 1);
+    rws_sink    *gs = &c->gin[0], *gp = &c->gin[1];
+    const bool   fresh_s = rws_sink_take(gs), fresh_p = rws_sink_take(gp);
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float g = c->gout[r], t = tau[r];
-        float       by_tau = (float)(C - 1) / t;
-        for (size_t i = r * (size_t)C; i < (r + 1) * (size_t)C; i++) {
-            const float share = (float)C * c->saved[i];
-            if (gs) gs[i] += g * (t * share - (t + 1));
-            if (gp) gp[i] += g * (1 - share);
-            by_tau += (share - 1) * ls[i];
+        const float *p = c->saved + r * dim, g = c->gout[r], t = tau[r];
+        if (gs->data) row_give_affine(p, dim, g * t * (float)C, -g * (t + 1), fresh_s, rws_sink_row(gs, r, dim));
+        if (gp->data) row_give_affine(p, dim, -g * (float)C, g, fresh_p, rws_sink_row(gp, r, dim));
+        if (gt) {
+            const float *ls = rws_view_row(&c->in[0], r);
+            gt[r] += g * ((float)(C - 1) / t + (float)C * row_dot(p, ls, dim) - row_sum(ls, dim));
         }
-        if (gt) gt[r] += g * by_tau;
     }
-    rws_call_close(c, 0, C, gs);
-    rws_call_close(c, 1, C, gp);
     rws_call_close(c, 2, 1, gt);
 }
 

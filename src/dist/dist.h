@@ -21,6 +21,8 @@ typedef struct {
     int (*dim)(rws_run *r, const rws_var *p);                 /* the length of a value */
     rws_var (*draw)(rws_run *r, const rws_var *p, bool stop); /* stop: the value counts as a constant */
     rws_var (*log_density)(rws_run *r, rws_var value, const rws_var *p);
+    /* The same of a value that was not drawn here, if there is a shorter way to it. May be NULL. */
+    rws_var (*score)(rws_run *r, rws_var value, const rws_var *p);
     /* The guide's draw in a defensive pass, and the log-density of the mixture at it. NULL: draws as ever. */
     rws_var (*draw_defended)(rws_run *r, const rws_var *p, rws_var *log_density);
 } rws_family;

@@ -1,6 +1,7 @@
 /* gumbel.c - independent Gumbels of scale 1 at a location; a draw is location - log(-log u). */
 #include "base/vecmath.h"
 #include "dist/dist.h"
+#include "tensor/rows.h"
 
 static int length(rws_run *r, const rws_var *p)
 {
@@ -33,19 +34,24 @@ const rws_family rws_gumbel_family = {
 
 static void gumbel_draw_forward(rws_call *c)
 {
-    const float *m = rws_call_input(c, 0, c->dim), *u = rws_call_input(c, 1, c->dim), clip = c->args.s;
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
+    const float *u = rws_call_input(c, 1, c->dim), low = c->args.s, high = 1 - low;
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
 #pragma omp simd
-    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
-        const float v = u[i] < clip ? clip : u[i] > 1 - clip ? 1 - clip : u[i];
-        c->out[i] = m[i] - logf(-logf(v));
+        for (size_t i = first * dim; i < end * dim; i++) c->out[i] = rws_gumbel_of(rws_clamp(u[i], low, high));
+        for (size_t r = first; r < end; r++)
+            row_add(c->out + r * dim, rws_view_row(&c->in[0], r), dim, c->out + r * dim);
     }
 }
 
 static void gumbel_draw_backward(rws_call *c)
 {
-    float *g = rws_call_open(c, 0, c->dim);
-    for (size_t i = 0; g && i < (size_t)c->n * (size_t)c->dim; i++) g[i] += c->gout[i];
-    rws_call_close(c, 0, c->dim, g);
+    const size_t dim = (size_t)c->dim;
+    if (!c->gin[0].data) return;
+    const bool fresh = rws_sink_take(&c->gin[0]);
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        row_give(c->gout + r * dim, dim, 1, fresh, rws_sink_row(&c->gin[0], r, dim));
 }
 
 /* sum of -d - exp(-d) with d = x - location; inputs x, location */
@@ -56,7 +62,7 @@ static void gumbel_density_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float total = 0;
 #pragma omp simd reduction(+ : total)
-        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) total -= x[i] - m[i] + expf(m[i] - x[i]);
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) total -= x[i] - m[i] + rws_exp(m[i] - x[i]);
         c->out[r] = total;
     }
 }
@@ -67,7 +73,7 @@ static void gumbel_density_backward(rws_call *c)
     const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim);
     float       *gx = rws_call_open(c, 0, dim), *gm = rws_call_open(c, 1, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
-        const float slope = c->gout[i / (size_t)dim] * (1 - expf(m[i] - x[i]));
+        const float slope = c->gout[i / (size_t)dim] * (1 - rws_exp(m[i] - x[i]));
         if (gx) gx[i] -= slope;
         if (gm) gm[i] += slope;
     }

@@ -98,15 +98,22 @@ static void normal_density_backward(rws_call *c)
     const int    dim = widest(c);
     const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim), *s = rws_call_input(c, 2, dim);
     float       *gx = rws_call_open(c, 0, dim), *gm = rws_call_open(c, 1, dim), *gs = rws_call_open(c, 2, dim);
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float g = c->gout[r];
-        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
-            const float d = (x[i] - m[i]) / s[i], slope = g * d / s[i];
-            if (gx) gx[i] -= slope;
-            if (gm) gm[i] += slope;
-            if (gs) gs[i] += g * (d * d - 1) / s[i];
+    if (dim == 1 && !gs) {
+        float *slope = RWS_NEW(c->arena, float, c->n);
+#pragma omp simd
+        for (size_t i = 0; i < (size_t)c->n; i++) slope[i] = c->gout[i] * (x[i] - m[i]) / (s[i] * s[i]);
+        for (size_t i = 0; gx && i < (size_t)c->n; i++) gx[i] -= slope[i];
+        for (size_t i = 0; gm && i < (size_t)c->n; i++) gm[i] += slope[i];
+    } else
+        for (size_t r = 0; r < (size_t)c->n; r++) {
+            const float g = c->gout[r];
+            for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
+                const float d = (x[i] - m[i]) / s[i], slope = g * d / s[i];
+                if (gx) gx[i] -= slope;
+                if (gm) gm[i] += slope;
+                if (gs) gs[i] += g * (d * d - 1) / s[i];
+            }
         }
-    }
     rws_call_close(c, 0, dim, gx);
     rws_call_close(c, 1, dim, gm);
     rws_call_close(c, 2, dim, gs);

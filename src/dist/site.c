@@ -35,7 +35,7 @@ rws_var rws_site_visit(rws_run *r, const char *site, const rws_family *f, rws_va
         rws_site_put(r, site, f->name, size, value);
     }
     if (rws_site_scored(r)) {
-        const rws_var log_density = f->log_density(r, value, p);
+        const rws_var log_density = (found && f->score ? f->score : f->log_density)(r, value, p);
         rws_term      kind = RWS_TERM_P;
         if (pass->mode == RWS_SLEEP || guide_draws(pass, found))
             kind = f->continuous && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;

@@ -186,6 +186,24 @@ static uint32_t category_of(comparison *m, const word_source *s, const half16 *h
     return (uint32_t)((four[0] + four[1] + four[2] + four[3]) * 0x0001000100010001u >> 48);
 }
 
+/* The categories of particles from … from + n - 1 of row i, in as many places as LANES. */
+static void categories_of(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from,
+                          uint32_t n, int16_t out[LANES])
+{
+    const half16 *upper = (const half16 *)m->upper;
+    h16           reached = {0}, equal = {0};
+    if (n == LANES) {
+        const h16 u = *(const loose16 *)half;
+        for (int c = 0; c < LANES * m->n && m->full[c] < 1 << BITS; c++) {
+            reached -= u > upper[c];
+            equal |= u == upper[c];
+        }
+        memcpy(out, &reached, sizeof reached);
+    }
+    if (n < LANES || lanes_any(equal))
+        for (uint32_t k = 0; k < n; k++) out[k] = (int16_t)category_of(m, s, half + k, i, from + k);
+}
+
 /* A subset of the parent's rows has the parent's particles in them. */
 static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
@@ -234,8 +252,12 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
             const half16  *half = words_row(source, i, from, part);
-            for (uint32_t j = 0; j < part; j++)
-                ids[fill[row_of[category_of(&m, source, half + j, i, from + j)]]++] = particle_at(p, i, from + j);
+            for (uint32_t j = 0; j < part; j += LANES) {
+                const uint32_t few = part - j < LANES ? part - j : LANES;
+                int16_t        category[LANES];
+                categories_of(&m, source, half + j, i, from + j, few, category);
+                for (uint32_t k = 0; k < few; k++) ids[fill[row_of[category[k]]]++] = particle_at(p, i, from + j + k);
+            }
         }
     }
     l->who_start = start;
@@ -277,13 +299,16 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;
 
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < rows; i++) most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
+    uint32_t most = 0, particles = 0;
+    for (uint32_t i = 0; i < rows; i++) {
+        most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
+        particles += l->count[i];
+    }
+    most++; /* the last category of a row is written before it is known to be there */
     uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
     uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
     uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
     comparison m = compare_new(e, C);
-    bool       single = true;
     for (uint32_t i = 0; i < rows; i++) {
         child[i] = n_rows;
         compare_with(&m, &threshold, i);
@@ -298,10 +323,8 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
         }
         uint32_t left = l->count[i]; /* particles of this category or a later one */
         for (uint32_t c = 0; left; left = reached[c++]) {
-            const uint32_t here = left - reached[c];
-            if (!here) continue;
-            up[n_rows] = i, count[n_rows] = here, category[n_rows++] = c;
-            single &= here == 1;
+            up[n_rows] = i, count[n_rows] = left - reached[c], category[n_rows] = c;
+            n_rows += left != reached[c]; /* no branch: it could not be predicted */
         }
     }
     float *value = RWS_NEW(&e->arena, float, n_rows);
@@ -314,53 +337,76 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     e->levels[to].up = up;
     e->levels[to].count = count;
     e->levels[to].draw = d;
-    e->levels[to].single = single;
+    e->levels[to].single = n_rows == particles;
     r->level = to;
     return (rws_var){node_leaf(e, to, 1, value)};
 }
 
-/* Number j of a particle: with dim 1 neighbours share a block as above; else a particle has blocks of its own, numbered
- * from 1 so that they are never those. A normal needs two words and leaves a sine for the odd neighbour. */
+/* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine.
+ * A block is drawn once for all if most particles of the pass are here, else for each row. */
+static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, float *value)
+{
+    const uint32_t n = l->n_rows, K = (uint32_t)e->pass.n_particles, lane = e->pass.first_particle % 4;
+    const uint32_t each = (lane + K + 3) / 4, all = each * (uint32_t)e->pass.n_data, n_blocks = all < n ? all : n;
+    uint32_t      *block = RWS_NEW0(&e->arena, uint32_t, n_blocks), *datum = RWS_NEW0(&e->arena, uint32_t, n_blocks);
+    uint32_t      *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n_blocks), *at = RWS_NEW(&e->arena, uint32_t, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k, d;
+        particle_counter(e, particle_at(l, i, 0), &k, &d);
+        const uint32_t b = all < n ? (d - e->pass.first_datum) * each + k / 4 - e->pass.first_particle / 4 : i;
+        block[b] = k / 4, datum[b] = d;
+        at[i] = 4 * b + k % 4;
+    }
+    rws_rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, 0, words);
+    if (kind == RWS_NOISE_UNIFORM) {
+        for (uint32_t i = 0; i < n; i++) value[i] = rws_unit(words[at[i]]);
+        return;
+    }
+#pragma omp simd
+    for (uint32_t i = 0; i < n; i++)
+        value[i] = rws_box_muller(rws_unit(words[at[i] & ~1u]), rws_unit(words[at[i] | 1]), (float)(at[i] & 1));
+}
+
+#define NOISE_CHUNK 64 /* particles */
+
+/* A vector for each particle: it has blocks of its own, numbered from 1 so that they are never those above. */
+static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, uint32_t dim, float *value)
+{
+    uint32_t k[NOISE_CHUNK], datum[NOISE_CHUNK], words[4 * NOISE_CHUNK];
+    float    four[4 * NOISE_CHUNK];
+    for (uint32_t first = 0; first < l->n_rows; first += NOISE_CHUNK) {
+        const uint32_t n = l->n_rows - first < NOISE_CHUNK ? l->n_rows - first : NOISE_CHUNK;
+        for (uint32_t i = 0; i < n; i++) particle_counter(e, particle_at(l, first + i, 0), &k[i], &datum[i]);
+        for (uint32_t j = 0; j < dim; j += 4) {
+            rws_rng_blocks(e->pass.key, n, k, datum, ordinal, j / 4 + 1, words);
+            if (kind == RWS_NOISE_UNIFORM) {
+#pragma omp simd
+                for (uint32_t i = 0; i < 4 * n; i++) four[i] = rws_unit(words[i]);
+            } else {
+#pragma omp simd
+                for (uint32_t i = 0; i < 4 * n; i++)
+                    four[i] = rws_box_muller(rws_unit(words[i & ~1u]), rws_unit(words[i | 1]), (float)(i & 1));
+            }
+            float *to = value + (size_t)first * dim + j;
+            if (j + 4 <= dim)
+                for (uint32_t i = 0; i < n; i++) memcpy(to + (size_t)i * dim, four + 4 * i, 4 * sizeof(float));
+            else
+                for (uint32_t i = 0; i < n; i++) memcpy(to + (size_t)i * dim, four + 4 * i, (dim - j) * sizeof(float));
+        }
+    }
+}
+
 rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim)
 {
     rws_engine *e = r->e;
     r->level = level_expand(e, r->level);
-    const uint32_t n = e->levels[r->level].n_rows, ordinal = r->ordinal++;
     level_who(e, r->level);
     const level   *l = &e->levels[r->level];
-    const size_t   size = (size_t)n * (size_t)dim;
-    float         *value = RWS_NEW(&e->arena, float, size);
-    const uint32_t blocks_each = dim == 1 ? 1 : ((uint32_t)dim + 3) / 4;
+    const uint32_t ordinal = r->ordinal++;
+    float         *value = RWS_NEW(&e->arena, float, l->n_rows *(size_t)dim);
     rws_arena_mark mark = rws_arena_at(&e->arena);
-    uint32_t      *k = RWS_NEW(&e->arena, uint32_t, n), *datum = RWS_NEW(&e->arena, uint32_t, n);
-    uint32_t      *lane = RWS_NEW(&e->arena, uint32_t, n), *words = RWS_NEW(&e->arena, uint32_t, 4 * (size_t)n);
-    for (uint32_t i = 0; i < n; i++) {
-        particle_counter(e, particle_at(l, i, 0), &k[i], &datum[i]);
-        lane[i] = k[i] % 4;
-        if (dim == 1) k[i] /= 4;
-    }
-    for (uint32_t b = 0; b < blocks_each; b++) {
-        rws_rng_blocks(e->pass.key, n, k, datum, ordinal, dim == 1 ? 0 : b + 1, words);
-        const int first = 4 * (int)b, m = dim - first < 4 ? dim - first : 4;
-        for (int j = 0; j < m; j++) {
-            float *out = value + first + j;
-            if (kind == RWS_NOISE_UNIFORM) {
-                for (uint32_t i = 0; i < n; i++)
-                    out[(size_t)i * (size_t)dim] = rws_unit(words[4 * i + (dim == 1 ? lane[i] : (uint32_t)j)]);
-            } else if (dim == 1) {
-#pragma omp simd
-                for (uint32_t i = 0; i < n; i++)
-                    out[i] = rws_box_muller(rws_unit(words[4 * i + (lane[i] & 2)]),
-                                            rws_unit(words[4 * i + (lane[i] & 2) + 1]), (float)(lane[i] & 1));
-            } else {
-#pragma omp simd
-                for (uint32_t i = 0; i < n; i++)
-                    out[(size_t)i * (size_t)dim] =
-                        rws_box_muller(rws_unit(words[4 * i + ((uint32_t)j & 2)]),
-                                       rws_unit(words[4 * i + ((uint32_t)j & 2) + 1]), (float)(j & 1));
-            }
-        }
-    }
+    if (dim == 1) noise_alone(e, l, ordinal, kind, value);
+    else noise_vector(e, l, ordinal, kind, (uint32_t)dim, value);
     rws_arena_release(&e->arena, mark);
     return (rws_var){node_leaf(e, r->level, dim, value)};
 }

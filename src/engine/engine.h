@@ -143,6 +143,9 @@ const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *
 bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than);
 bool rws_var_is_above(const rws_run *r, rws_var v);
 
+/* Whether v is computed for each row where the program is now, and for nobody else. */
+bool rws_var_is_here(const rws_run *r, rws_var v);
+
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
  * categories, say), `dim` the length of the value. */

@@ -12,9 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ALONE 128 /* rows from which a node has a call to itself: gathering its inputs would cost more than the call */
+
 static uint32_t n_rows(const rws_engine *e, const node *n)
 {
     return e->levels[n->level].n_rows;
+}
+
+/* Of a node's value, if its op has kept them. */
+static const float *exponentials(const rws_engine *e, uint32_t id)
+{
+    const node *n = &e->nodes[id];
+    if (!n->op || !n->op->saves_exp) return NULL;
+    return n->op->saves ? n->saved : exponentials(e, n->in[0]);
 }
 
 /* Input s of all nodes of a call as one view. */
@@ -38,8 +48,10 @@ static void resolve(rws_engine *e, call *c, int s)
     }
     if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
         v->data = e->nodes[source].value;
+        if (c->n_nodes == 1 || e->nodes[source].op->saves) v->exp = exponentials(e, source); /* contiguous likewise */
     } else if (one_source) {
         v->data = e->nodes[source].value;
+        v->exp = exponentials(e, source);
         v->same = n_rows(e, &e->nodes[source]) == 1;
         const uint32_t from = e->nodes[source].level;
         if (c->n_nodes == 1) {
@@ -217,9 +229,9 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
     const uint32_t n_pending = e->n_pending;
     for (uint32_t i = 0, m; i < n_pending; i += m) {
         const node *head = &e->nodes[e->order[base + i]];
-        for (m = 1; i + m < n_pending && !e->pass.scalar; m++) {
+        for (m = 1; i + m < n_pending && !e->pass.scalar && n_rows(e, head) < ALONE; m++) {
             const node *next = &e->nodes[e->order[base + i + m]];
-            if (next->wave != head->wave || next->alike != head->alike) break;
+            if (next->wave != head->wave || next->alike != head->alike || n_rows(e, next) >= ALONE) break;
         }
         execute_call(e, base + i, m);
     }

@@ -135,7 +135,7 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
     h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
     n.depends &= (uint8_t)~frozen;
-    n.level = ROOT;
+    n.level = op->local ? at : ROOT;
     for (int i = 0; i < n_in; i++) {
         n.in[i] = in[i];
         if (!in[i]) continue; /* absent */
@@ -182,6 +182,11 @@ bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than)
 bool rws_var_is_above(const rws_run *r, rws_var v)
 {
     return r->e->nodes[v.id].level < r->level;
+}
+
+bool rws_var_is_here(const rws_run *r, rws_var v)
+{
+    return r->level != ROOT && r->e->nodes[v.id].level == r->level;
 }
 
 /* ---- leaves */

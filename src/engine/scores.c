@@ -73,6 +73,16 @@ static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, 
  * (a program without branches keeps its data in order). */
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
+    if (e->n_leaves == 1 && !e->pass.scalar) { /* levels refine in order */
+        uint32_t       *start = RWS_NEW(&e->arena, uint32_t, s->B + 1);
+        const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : level_map(e, e->leaves[0], 1);
+        for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? (uint32_t)s->n : (uint32_t)d;
+        for (uint32_t row = 0; to_base && row < (uint32_t)s->n; row++) start[to_base[row] + 1] = row + 1;
+        s->start = start;
+        e->place = NULL;
+        return;
+    }
+
     const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n;
     uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), *datum = RWS_NEW(&e->arena, uint32_t, n), at = 0;
     bool           in_order = true;
@@ -162,6 +172,7 @@ static void check_numbers(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
     double            zero = 0; /* stays so unless something is not finite */
+#pragma omp simd reduction(+ : zero)
     for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
     if (zero == 0) return;
     bool broken = false; /* -inf is data */

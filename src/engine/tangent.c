@@ -36,6 +36,16 @@ static uint32_t mul(rws_engine *e, uint32_t a, uint32_t b)
     return record(e, &rws_op_mul, (rws_op_args){0}, (uint32_t[]){a, b}, 2, n > m ? n : m);
 }
 
+static uint32_t dot(rws_engine *e, uint32_t a, uint32_t b)
+{
+    return a && b ? record(e, &rws_op_dot, (rws_op_args){0}, (uint32_t[]){a, b}, 2, 1) : 0;
+}
+
+static uint32_t exp_dot(rws_engine *e, uint32_t a, uint32_t b, uint32_t c)
+{
+    return record(e, &rws_op_exp_dot, (rws_op_args){0}, (uint32_t[]){a, b, c}, c ? 3 : 2, 1);
+}
+
 static uint32_t moved(mover *v, uint32_t id);
 
 /* W and b may move as well as x and the addends. */
@@ -95,6 +105,13 @@ static uint32_t normal(mover *v, uint32_t id, const uint32_t *d)
     return e->nodes[product].dim == 1 ? product : record(e, &rws_op_sum, (rws_op_args){0}, &product, 1, 1);
 }
 
+/* What the op of a node has kept, as a constant. */
+static uint32_t saved(rws_engine *e, uint32_t id)
+{
+    const node n = e->nodes[id];
+    return node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
+}
+
 /* The derivative of node id; 0 where it does not move; NONE where no rule is known. */
 static uint32_t derive(mover *v, uint32_t id)
 {
@@ -127,15 +144,20 @@ static uint32_t derive(mover *v, uint32_t id)
     }
     case RWS_TANGENT_APPLY:
         return record(e, &rws_op_apply_tangent, (rws_op_args){.k = n.args.k}, (uint32_t[]){id, d[0]}, 2, n.dim);
-    case RWS_TANGENT_SOFTMAX: {
-        const uint32_t mean = record(e, &rws_op_softmax_dot, (rws_op_args){0}, (uint32_t[]){n.in[0], d[0]}, 2, 1);
-        return record(e, &rws_op_sub, (rws_op_args){0}, (uint32_t[]){d[0], mean}, 2, n.dim);
-    }
+    case RWS_TANGENT_DOT: return add(e, dot(e, n.in[0], d[1]), dot(e, d[0], n.in[1]));
+    case RWS_TANGENT_EXP_DOT:
+        if (n.n_in > 2) return NONE;
+        return add(e, d[0] ? exp_dot(e, n.in[0], n.in[1], d[0]) : 0, d[1] ? exp_dot(e, n.in[0], d[1], 0) : 0);
+    case RWS_TANGENT_SOFTMAX:
+        if (d[1]) return NONE;
+        return record(e, &rws_op_log_softmax_tangent, (rws_op_args){0}, (uint32_t[]){saved(e, id), d[0], id, n.in[1]},
+                      n.n_in + 2, n.dim);
     case RWS_TANGENT_LOG_SUM_EXP:
-        return record(e, &rws_op_softmax_dot, (rws_op_args){0}, (uint32_t[]){n.in[0], d[0]}, 2, 1);
+        return record(e, &rws_op_softmax_dot, (rws_op_args){0},
+                      (uint32_t[]){saved(e, id), add(e, d[0], d[1]), n.in[0], n.in[1]}, n.n_in + 2, 1);
     case RWS_TANGENT_PICK: return record(e, &rws_op_pick, (rws_op_args){0}, (uint32_t[]){d[0], n.in[1]}, 2, 1);
     case RWS_TANGENT_FIRST: return d[0];
-    case RWS_TANGENT_SLOPE: return mul(e, node_leaf(e, n.level, n.dim, n.saved), d[0]);
+    case RWS_TANGENT_SLOPE: return mul(e, saved(e, id), d[0]);
     case RWS_TANGENT_NORMAL: return normal(v, id, d);
     default: return NONE;
     }

@@ -58,14 +58,40 @@ rws_var rws_clip(rws_run *r, rws_var a, float low, float high)
     return unary(r, &rws_op_clip, (rws_op_args){.s = low, .t = high}, a, 0);
 }
 
+/* What is made of one or two vectors that are themselves only made for it is one op, and those need never be computed:
+ * sums of products and of products with an exponential, log-sum-exps of sums, log-softmaxes of quotients. */
+static bool made_of_two(rws_run *r, rws_var a, const rws_op *op, rws_var *in)
+{
+    return rws_var_op(r, a, in, NULL) == op && rws_dim(r, in[0]) == rws_dim(r, in[1]);
+}
+
+static bool made_by_exp(rws_run *r, rws_var a, rws_var *in)
+{
+    rws_op_args args;
+    return rws_var_op(r, a, in, &args) == &rws_op_apply && args.k == RWS_EXP;
+}
+
 rws_var rws_sum(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_sum, (rws_op_args){0}, a, 1);
+    rws_var v, in[RWS_OP_INPUTS], power[RWS_OP_INPUTS];
+    if (rws_replayed(r, &v)) return v;
+    if (!made_of_two(r, a, &rws_op_mul, in))
+        return rws_returns(r, rws_record(r, &rws_op_sum, (rws_op_args){0}, &a, 1, 1));
+    for (int s = 0; s < 2; s++)
+        if (made_by_exp(r, in[s], power)) {
+            const rws_var factors[] = {power[0], in[1 - s]};
+            return rws_returns(r, rws_record(r, &rws_op_exp_dot, (rws_op_args){0}, factors, 2, 1));
+        }
+    return rws_returns(r, rws_record(r, &rws_op_dot, (rws_op_args){0}, in, 2, 1));
 }
 
 rws_var rws_log_softmax(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_log_softmax, (rws_op_args){0}, a, 0);
+    rws_var v, in[RWS_OP_INPUTS];
+    if (rws_replayed(r, &v)) return v;
+    const bool tempered = rws_var_op(r, a, in, NULL) == &rws_op_div && rws_dim(r, in[1]) == 1;
+    return rws_returns(
+        r, rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, tempered ? in : &a, tempered ? 2 : 1, rws_dim(r, a)));
 }
 
 rws_var rws_argmax(rws_run *r, rws_var a)
@@ -79,9 +105,14 @@ rws_var rws_onehot(rws_run *r, rws_var index, int n)
     return unary(r, &rws_op_onehot, (rws_op_args){0}, index, n);
 }
 
+rws_var rws_here(rws_run *r, rws_var a)
+{
+    return unary(r, &rws_op_here, (rws_op_args){0}, a, 0);
+}
+
 rws_var rws_detach(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_affine, (rws_op_args){.s = 1, .stop = true}, a, 0);
+    return unary(r, &rws_op_detach, (rws_op_args){0}, a, 0);
 }
 
 rws_var rws_slice(rws_run *r, rws_var a, int first, int n)
@@ -113,5 +144,8 @@ rws_var rws_pick(rws_run *r, rws_var a, rws_var index)
 
 rws_var rws_log_sum_exp(rws_run *r, rws_var a)
 {
-    return unary(r, &rws_op_log_sum_exp, (rws_op_args){0}, a, 1);
+    rws_var v, in[RWS_OP_INPUTS];
+    if (rws_replayed(r, &v)) return v;
+    const bool two = made_of_two(r, a, &rws_op_add, in);
+    return rws_returns(r, rws_record(r, &rws_op_log_sum_exp, (rws_op_args){0}, two ? in : &a, two ? 2 : 1, 1));
 }

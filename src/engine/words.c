@@ -3,18 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum)
-{
-    const uint32_t K = (uint32_t)e->pass.n_particles;
-    *datum = e->pass.first_datum + id / K;
-    *k = e->pass.first_particle + id % K;
-}
-
-uint32_t particle_at(const level *l, uint32_t i, uint32_t k)
-{
-    return l->stride ? i * l->stride + k : l->who[l->who_start[i] + k];
-}
-
 word_source *words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
 {
     level_who(e, from);

@@ -32,7 +32,16 @@ const half16 *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
 uint32_t words_rest(const word_source *s, uint32_t i, uint32_t k);
 
 /* The number of a particle in its pass, and its counters. */
-uint32_t particle_at(const level *l, uint32_t i, uint32_t k);
-void     particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum);
+static inline uint32_t particle_at(const level *l, uint32_t i, uint32_t k)
+{
+    return l->stride ? i * l->stride + k : l->who[l->who_start[i] + k];
+}
+
+static inline void particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum)
+{
+    const uint32_t K = (uint32_t)e->pass.n_particles, d = id < K ? 0 : id / K;
+    *datum = e->pass.first_datum + d;
+    *k = e->pass.first_particle + id - d * K;
+}
 
 #endif

@@ -1,6 +1,9 @@
 #include "estimator/control.h"
 
 #include "base/error.h"
+#include "base/vecmath.h"
+
+#include <string.h>
 
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
 {
@@ -18,46 +21,56 @@ void rws_control_program(rws_run *r, const rws_method *m, rws_var (*v)(rws_run *
     rws_run_output(r, RWS_OUT_LOG_Q, rws_pick(r, rws_run_noted(r, RWS_NOTE_LOG_PI), rws_run_noted(r, RWS_NOTE_Z)));
 }
 
-/* c of rows first … end - 1 (every row is one particle: g is continuous), and its derivatives by them. */
-static double reduce(rws_reduction how, const double *v, int first, int end, double *by)
+/* For each datum (every row is one particle: g is continuous): c in `of`, and its derivatives by the v_k in `by`. */
+static void reduce(rws_reduction how, const rws_scores *s, const double *v, double *by, double *of)
 {
-    const int n = end - first;
-    double    c = 0, top = -INFINITY;
     if (!how.log_mean_exp) {
-        for (int i = first; i < end; i++) {
-            c += v[i];
-            if (by) by[i] = how.scale / n;
+        for (int i = 0; i < s->n; i++) by[i] = how.scale / s->K;
+        for (int d = 0; d < s->B; d++) {
+            double c = 0;
+            for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) c += v[i];
+            of[d] = how.scale * c / s->K;
         }
-        return how.scale * c / n;
+        return;
     }
-    for (int i = first; i < end; i++) top = v[i] > top ? v[i] : top;
-    for (int i = first; i < end; i++) c += exp(v[i] - top);
-    for (int i = first; by && i < end; i++) by[i] = how.scale * exp(v[i] - top) / c;
-    return how.scale * (top + log(c / n));
+    for (int d = 0; d < s->B; d++) {
+        double top = -INFINITY;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = v[i] > top ? v[i] : top;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) by[i] = v[i] - top;
+        of[d] = top;
+    }
+#pragma omp simd
+    for (int i = 0; i < s->n; i++) by[i] = exp(by[i]);
+    for (int d = 0; d < s->B; d++) {
+        double total = 0;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) total += by[i];
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) by[i] *= how.scale / total;
+        of[d] = how.scale * (of[d] + log(total / s->K));
+    }
 }
 
 void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally)
 {
+    double *c = s->work[0]; /* a number per datum, and data have rows */
     rws_weigh(s, share, tally);
+    reduce(how, s, s->out[RWS_OUT_V], s->coef_out[RWS_OUT_V], c);
+    reduce(how, s, s->out[RWS_OUT_V_TILDE], s->coef_out[RWS_OUT_V_TILDE], c);
     for (int d = 0; d < s->B; d++) {
-        const int first = (int)s->start[d], end = (int)s->start[d + 1];
-        if (s->L[d] == -INFINITY) continue;
-        reduce(how, s->out[RWS_OUT_V], first, end, s->coef_out[RWS_OUT_V]);
-        const double signal = s->L[d] - reduce(how, s->out[RWS_OUT_V_TILDE], first, end, s->coef_out[RWS_OUT_V_TILDE]);
-        for (int i = first; i < end; i++) {
-            s->coef_q[i] = share * signal - s->coef_p[i];
-            s->coef_out[RWS_OUT_V][i] *= share;
-            s->coef_out[RWS_OUT_V_TILDE][i] *= -share;
+        const bool possible = s->L[d] > -INFINITY;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+            s->coef_q[i] = possible ? share * (s->L[d] - c[d]) - s->coef_p[i] : 0;
+            s->coef_out[RWS_OUT_V][i] *= possible ? share : 0;
+            s->coef_out[RWS_OUT_V_TILDE][i] *= possible ? -share : 0;
         }
     }
 }
 
-/* sum_k (dc/dv_k) dv_k, and its derivatives by v and by dv. */
-static double derivative(rws_reduction how, const double *v, const double *dv, int first, int end, double sign,
-                         double *by_v, double *by_dv)
+/* Returns sum_k (dc/dv_k) dv_k. by_dv holds dc/dv and becomes sign times it, the derivative of sign times that sum by dv;
+ * its derivative by v is added to by_v. */
+static double derivative(rws_reduction how, const double *dv, int first, int end, double sign, double *by_v,
+                         double *by_dv)
 {
     double total = 0;
-    reduce(how, v, first, end, by_dv);
     for (int i = first; i < end; i++) total += by_dv[i] * dv[i];
     for (int i = first; i < end; i++) {
         /* weights of a log-mean-exp move with v: d w_k = w_k (dv_k - sum_j w_j dv_j) */
@@ -74,27 +87,30 @@ rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, co
     for (int i = 0; i < 3; i++)
         RWS_TRY(rws_engine_tangent(e, from[i], RWS_OUT_DV + i, RWS_BIT(RWS_PHI), direction, err));
 
-    rws_scores *s = rws_engine_scores(e);
-    double    **coef = s->coef_out;
-    double      scale_total = 0;
-    for (int i = 0; i < s->n; i++) {
-        s->coef_p[i] = s->coef_q[i] = s->coef_r[i] = 0;
-        for (int j = 0; j < RWS_OUTPUTS; j++)
-            if (coef[j]) coef[j][i] = 0;
-    }
+    rws_scores  *s = rws_engine_scores(e);
+    double     **coef = s->coef_out;
+    double       scale_total = 0;
+    const size_t bytes = (size_t)s->n * sizeof(double);
+    memset(s->coef_p, 0, bytes);
+    memset(s->coef_q, 0, bytes);
+    memset(s->coef_r, 0, bytes);
+    memset(coef[RWS_OUT_V], 0, bytes);
+    memset(coef[RWS_OUT_LOG_Q], 0, bytes);
+    memset(coef[RWS_OUT_D_LOG_Q], 0, bytes);
+    double *c = s->work[0], *c_tilde = s->work[1];
+    reduce(how, s, s->out[RWS_OUT_V], coef[RWS_OUT_DV], c);
+    reduce(how, s, s->out[RWS_OUT_V_TILDE], coef[RWS_OUT_DV_TILDE], c_tilde);
     /* -J rises along these: minus the bracket of control.h */
     for (int d = 0; d < s->B; d++) {
-        const int first = (int)s->start[d], end = (int)s->start[d + 1];
-        double    moved = 0; /* s of control.h */
-        if (s->L[d] == -INFINITY) continue;
+        const int    first = (int)s->start[d], end = (int)s->start[d + 1];
+        const double counts = s->L[d] == -INFINITY ? 0 : share;
+        double       moved = 0; /* s of control.h */
         for (int i = first; i < end; i++) moved += s->out[RWS_OUT_D_LOG_Q][i];
-        const double c = reduce(how, s->out[RWS_OUT_V_TILDE], first, end, coef[RWS_OUT_V_TILDE]);
-        for (int i = first; i < end; i++) coef[RWS_OUT_V_TILDE][i] *= share * moved;
-        const double dc = derivative(how, s->out[RWS_OUT_V], s->out[RWS_OUT_DV], first, end, -share, coef[RWS_OUT_V],
-                                     coef[RWS_OUT_DV]);
-        const double dc_tilde = derivative(how, s->out[RWS_OUT_V_TILDE], s->out[RWS_OUT_DV_TILDE], first, end, share,
-                                           coef[RWS_OUT_V_TILDE], coef[RWS_OUT_DV_TILDE]);
-        scale_total += share * (moved * c - dc + dc_tilde) / how.scale;
+        for (int i = first; i < end; i++) coef[RWS_OUT_V_TILDE][i] = counts * moved * coef[RWS_OUT_DV_TILDE][i];
+        const double dc = derivative(how, s->out[RWS_OUT_DV], first, end, -counts, coef[RWS_OUT_V], coef[RWS_OUT_DV]);
+        const double dc_tilde = derivative(how, s->out[RWS_OUT_DV_TILDE], first, end, counts, coef[RWS_OUT_V_TILDE],
+                                           coef[RWS_OUT_DV_TILDE]);
+        scale_total += counts * (moved * c_tilde[d] - dc + dc_tilde) / how.scale;
     }
     if (by_scale) *by_scale += scale_total;
     rws_engine_backward(e, RWS_BIT(RWS_CONTROL), gradient);

@@ -16,7 +16,7 @@ void rws_weigh(rws_scores *s, double share, rws_tally *tally)
     }
 #pragma omp simd
     for (size_t i = 0; i < n; i++) s->w[i] = exp(s->w[i]);
-    tally->n_data += (uint64_t)s->B;
+    double *log_mean = s->work[0]; /* a number per datum, and data have rows */
     for (int d = 0; d < s->B; d++) {
         double total = 0, squares = 0;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
@@ -25,18 +25,22 @@ void rws_weigh(rws_scores *s, double share, rws_tally *tally)
             total += s->w[i];
             squares += s->w[i] * one;
         }
-        if (total == 0) {
-            tally->impossible++;
-            continue;
-        }
+        log_mean[d] = total / s->K;
+        if (total == 0) continue;
         const double scale = 1 / total;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
             s->w[i] *= scale;
             s->coef_p[i] = share * s->w[i];
         }
-        s->L[d] += log(total / s->K);
-        tally->log_evidence += s->L[d];
         tally->ess += total * total / squares;
+    }
+#pragma omp simd
+    for (int d = 0; d < s->B; d++) log_mean[d] = log(log_mean[d]);
+    tally->n_data += (uint64_t)s->B;
+    for (int d = 0; d < s->B; d++) {
+        s->L[d] += log_mean[d];
+        if (s->L[d] == -INFINITY) tally->impossible++;
+        else tally->log_evidence += s->L[d];
     }
 }
 

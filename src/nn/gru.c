@@ -25,10 +25,10 @@ static void gru_forward(rws_call *c)
     for (size_t row = 0; row < (size_t)c->n; row++, a += G, b += G, h += H) {
         float *restrict s = c->saved + row * G, *restrict out = c->out + row * H;
 #pragma omp simd
-        for (size_t j = 0; j < 2 * H; j++) s[j] = 1 / (1 + expf(-a[j] - b[j]));
+        for (size_t j = 0; j < 2 * H; j++) s[j] = 1 / (1 + rws_exp(-a[j] - b[j]));
 #pragma omp simd
         for (size_t j = 0; j < H; j++) {
-            const float n = tanhf(a[2 * H + j] + s[j] * b[2 * H + j]);
+            const float n = rws_tanh(a[2 * H + j] + s[j] * b[2 * H + j]);
             s[2 * H + j] = n;
             out[j] = n + s[H + j] * (h[j] - n);
         }

@@ -25,7 +25,7 @@ static rws_layer *linear_new(rws_setup *s, rws_group group, const char *name, co
     *l = (rws_layer){.kind = RWS_LAYER_LINEAR, .name = rws_layer_name(s, name), .n_in = n_in, .n_out = n_out};
     snprintf(full, sizeof full, "%s.%s", name, weight);
     l->w = rws_setup_param_scaled(s, group, full, n_out, n_in, init, scale);
-    l->w->transposed = true;
+    l->w->transposed = n_out == 1 || (size_t)n_in * (size_t)n_out <= RWS_TRANSPOSED_MOST;
     snprintf(full, sizeof full, "%s.%s", name, bias);
     l->b = rws_setup_param_scaled(s, group, full, 1, n_out, init == RWS_UNIFORM ? init : RWS_ZERO, scale);
     return l;
@@ -67,7 +67,8 @@ rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_
     return cell_new(s, group, RWS_LAYER_GRU, name, n_in, n_hidden, 3, RWS_UNIFORM);
 }
 
-/* Whether a part holds two different numbers only: then it is s x + t of bits x. */
+/* Whether a part holds two different numbers only: then it is s x + t of bits x, and sums of columns of W can be looked up
+ * in the transposed copy. */
 static bool two_valued(rws_run *r, rws_var part, rws_var *x, rws_op_args *args)
 {
     rws_op_args   how = {.s = 1};
@@ -78,7 +79,7 @@ static bool two_valued(rws_run *r, rws_var part, rws_var *x, rws_op_args *args)
         part = in[0];
         op = rws_var_op(r, part, NULL, NULL);
     }
-    if (!op || !op->binary) return false;
+    if (!op || !op->binary || !args->w->transposed) return false;
     *x = part;
     args->s = how.s, args->t = how.t;
     return true;

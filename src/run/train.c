@@ -252,12 +252,24 @@ static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
     return RWS_OK;
 }
 
+/* One that the model does by itself, on the same sample every time if its data are drawn. */
+static rws_status exact_step(rws_trainer *t, rws_error *err)
+{
+    rws_params *p = &t->setup.params;
+    rws_random  random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_DATA, 1), 0);
+    RWS_TRY(t->model->em(t->state, t->method.set.em_data, &random, err));
+    rws_params_transpose(p, RWS_BIT(RWS_THETA), p->value, p->transposed);
+    t->iteration++;
+    return RWS_OK;
+}
+
 /* One iteration of training. */
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
 {
     flush_denormals();
     const rws_config    *c = &t->config;
     const rws_estimator *estimator = t->method.estimator;
+    if (estimator->n_phases == 0) return exact_step(t, err);
     rws_random           random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
     RWS_TRY(t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err));
 

@@ -51,6 +51,11 @@ typedef struct {
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
 
+/* bound.c: rws_eval_guess. */
+rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
+                             void (*each)(const rws_particle *p, int count, void *context), void *context,
+                             rws_error *err);
+
 /* settings.c: the model's and the method's settings with the values they are given. */
 rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err);
 

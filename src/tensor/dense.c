@@ -37,9 +37,10 @@ static void dense_forward(rws_call *c)
     }
     if (c->in[0].data) {
         const int    n_x = c->in[0].dim;
-        const float *wt = c->wt + (size_t)c->args.offset * dim;
+        const size_t offset = (size_t)c->args.offset;
         c->kept = rws_call_input(c, 0, n_x);
-        rws_gemm_nn(c->n, c->dim, n_x, c->kept, n_x, wt, c->dim, from, step, out, c->dim);
+        if (c->wt) rws_gemm_nn(c->n, c->dim, n_x, c->kept, n_x, c->wt + offset * dim, c->dim, from, step, out, c->dim);
+        else rws_gemm_nt(c->n, c->dim, n_x, c->kept, n_x, c->w + offset, c->args.w->cols, from, step, out, c->dim);
     }
     if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, n * dim, out, out);
 }
@@ -130,8 +131,12 @@ static void embed_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim;
     const float *table = c->args.k ? c->w : c->wt;
-    for (size_t r = 0; r < (size_t)c->n; r++)
-        memcpy(c->out + r * dim, table + looked_up(c, r) * dim, dim * sizeof(float));
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const size_t at = looked_up(c, r);
+        if (table) memcpy(c->out + r * dim, table + at * dim, dim * sizeof(float));
+        else
+            for (size_t j = 0; j < dim; j++) c->out[r * dim + j] = c->w[j * (size_t)c->args.w->cols + at];
+    }
 }
 
 static void embed_backward(rws_call *c)

@@ -21,7 +21,8 @@ rws_status rws_gemm_init(rws_error *err)
  * one kernel of A and its transpose. */
 
 #define NEAR (1 << 16) /* numbers on the right side up to which this pays at any number of rows */
-#define FEW 32         /* rows up to which it always does */
+#define FEW 32         /* rows up to which it does for more than that, */
+#define FAR (1 << 18)  /* but not from memory: this many at most */
 #define SMALL 64       /* columns and rows of A^T B likewise, at any depth */
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -108,7 +109,8 @@ void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, i
                  float *c, int ldc)
 {
     rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
-    if (m <= FEW || (size_t)n * (size_t)k <= NEAR) {
+    const size_t right = (size_t)n * (size_t)k;
+    if (right <= NEAR || (m <= FEW && right <= FAR)) {
         small(m, n,
               (tile){.a = a,
                      .row = (size_t)lda,
@@ -125,6 +127,15 @@ void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, i
     for (int i = 0; i < m && from && from != c; i++)
         memcpy(c + (size_t)i * (size_t)ldc, from + (size_t)i * (size_t)step, (size_t)n * sizeof(float));
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, from ? 1 : 0, c, ldc);
+}
+
+void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
+                 float *c, int ldc)
+{
+    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+    for (int i = 0; i < m && from && from != c; i++)
+        memcpy(c + (size_t)i * (size_t)ldc, from + (size_t)i * (size_t)step, (size_t)n * sizeof(float));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1, a, lda, b, ldb, from ? 1 : 0, c, ldc);
 }
 
 void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)

@@ -16,6 +16,10 @@ rws_status rws_gemm_init(rws_error *err);
 void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
                  float *c, int ldc);
 
+/* The same with B[n,k]^T. */
+void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
+                 float *c, int ldc);
+
 /* C[m,n] += A[k,m]^T B[k,n] */
 void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc);
 

@@ -21,6 +21,7 @@ typedef struct {
     const uint32_t *row; /* NULL: row i is row i */
     int             dim;
     bool            same; /* all rows are one row: row 0 of the data */
+    const float    *exp;  /* the exponentials of the data, if they happen to be at hand; else NULL */
 } rws_view;
 
 typedef struct {
@@ -65,8 +66,10 @@ typedef enum {
     RWS_TANGENT_LINEAR,  /* the same op on the derivatives, without its constant */
     RWS_TANGENT_PRODUCT, /* a db + b da */
     RWS_TANGENT_QUOTIENT,
+    RWS_TANGENT_DOT,     /* sum of a db + b da */
+    RWS_TANGENT_EXP_DOT, /* sum of e^a b da + e^a db */
     RWS_TANGENT_APPLY,   /* f'(y) da */
-    RWS_TANGENT_SOFTMAX, /* of its log: da - sum softmax(a) da */
+    RWS_TANGENT_SOFTMAX, /* of its log: da - sum softmax(a) da; a temperature must not move */
     RWS_TANGENT_LOG_SUM_EXP,
     RWS_TANGENT_PICK,
     RWS_TANGENT_FIRST, /* that of input 0 */
@@ -78,10 +81,12 @@ typedef enum {
 
 typedef struct rws_op {
     const char *name;
-    bool        saves;    /* keeps n x in[0].dim numbers for backward */
-    bool        constant; /* no gradient passes */
-    bool        binary;   /* the output is zeros and ones */
-    bool        forgets;  /* backward does not look at the output */
+    bool        saves;     /* keeps n x in[0].dim numbers for backward */
+    bool        saves_exp; /* … which are the exponentials of its output, or its output is its input */
+    bool        constant;  /* no gradient passes */
+    bool        local;     /* computed at the rows where the program is, even if its inputs have more */
+    bool        binary;    /* the output is zeros and ones */
+    bool        forgets;   /* backward does not look at the output */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     rws_tangent tangent;
@@ -128,8 +133,9 @@ void rws_function_slope(rws_function f, size_t n, const float *y, const float *g
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
 
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
-extern const rws_op rws_op_affine, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply, rws_op_apply_tangent,
-    rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_log_softmax, rws_op_log_sum_exp,
+extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
+    rws_op_apply_tangent, rws_op_here, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
+    rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_softmax_tangent, rws_op_log_sum_exp,
     rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
 
 #endif

@@ -1,7 +1,7 @@
 /* ops.c - arithmetic and shape: each op's forward and backward side by side. */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "tensor/op.h"
+#include "tensor/rows.h"
 
 #include <string.h>
 
@@ -41,6 +41,13 @@ static void affine_backward(rws_call *c)
     const float s = c->args.s;
     if (g) GIVE(fresh, size(c), g, s * c->gout[i]);
     rws_call_close(c, 0, c->dim, g);
+}
+
+/* ---- detach: the value without its history */
+
+static void detach_forward(rws_call *c)
+{
+    memcpy(c->out, rws_call_input(c, 0, c->dim), size(c) * sizeof(float));
 }
 
 /* ---- add, sub, mul, div: either side may be a single column */
@@ -138,19 +145,105 @@ static void apply_tangent_forward(rws_call *c)
 
 static void apply_tangent_backward(rws_call *c)
 {
-    const float *y = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
-    bool         fresh_y, fresh_dx;
-    float       *gy = rws_call_claim(c, 0, c->dim, &fresh_y), *gdx = rws_call_claim(c, 1, c->dim, &fresh_dx);
-    float       *by = RWS_NEW(c->arena, float, size(c));
-    if (gy) {
-        rws_function_bend((rws_function)c->args.k, size(c), y, c->gout, by);
-        GIVE(fresh_y, size(c), gy, by[i] * dx[i]);
-        rws_call_close(c, 0, c->dim, gy);
+    const float       *y = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
+    const rws_function f = (rws_function)c->args.k;
+    bool               fresh_y, fresh_dx;
+    float             *gy = rws_call_claim(c, 0, c->dim, &fresh_y), *gdx = rws_call_claim(c, 1, c->dim, &fresh_dx);
+    float              by[RWS_TILE];
+    for (size_t first = 0; first < size(c); first += RWS_TILE) {
+        const size_t n = size(c) - first < RWS_TILE ? size(c) - first : RWS_TILE;
+        if (gy) {
+            rws_function_bend(f, n, y + first, c->gout + first, by);
+            GIVE(fresh_y, n, gy + first, by[i] * dx[first + i]);
+        }
+        if (gdx) {
+            rws_function_slope(f, n, y + first, c->gout + first, by);
+            GIVE(fresh_dx, n, gdx + first, by[i]);
+        }
     }
-    if (gdx) {
-        rws_function_slope((rws_function)c->args.k, size(c), y, c->gout, by);
-        GIVE(fresh_dx, size(c), gdx, by[i]);
-        rws_call_close(c, 1, c->dim, gdx);
+    rws_call_close(c, 0, c->dim, gy);
+    rws_call_close(c, 1, c->dim, gdx);
+}
+
+/* ---- dot: the sum of a b, which is never there as a vector */
+
+static void dot_forward(rws_call *c)
+{
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        c->out[r] = row_dot(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), (size_t)c->in[0].dim);
+}
+
+static void dot_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    for (int s = 0; s < 2; s++) {
+        if (!c->gin[s].data) continue;
+        const bool fresh = rws_sink_take(&c->gin[s]);
+        for (size_t r = 0; r < (size_t)c->n; r++)
+            row_give(rws_view_row(&c->in[1 - s], r), dim, c->gout[r], fresh, rws_sink_row(&c->gin[s], r, dim));
+    }
+}
+
+/* ---- exp_dot: inputs a, b and perhaps c; the sum of e^a b c. Keeps e^a b. */
+
+static void exp_dot_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    const float *e = c->saved;
+    if (c->in[0].exp && !c->in[0].row) {
+        e = c->in[0].exp;
+    } else {
+        const float *a = rws_call_input(c, 0, (int)dim);
+        EACH(n * dim, c->saved[i] = rws_exp(a[i]));
+    }
+    for (size_t r = 0; r < n; r++) {
+        float *kept = c->saved + r * dim;
+        row_give_product(e + r * dim, rws_view_row(&c->in[1], r), dim, 1, true, kept);
+        c->out[r] = c->n_in > 2 ? row_dot(kept, rws_view_row(&c->in[2], r), dim) : row_sum(kept, dim);
+    }
+}
+
+static void exp_dot_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    float       *e = NULL;
+    bool         fresh[3];
+    for (int s = 0; s < c->n_in; s++) fresh[s] = rws_sink_take(&c->gin[s]);
+    if (c->gin[1].data) { /* only then e^a itself is needed again */
+        const float *a = rws_call_input(c, 0, (int)dim);
+        e = RWS_NEW(c->arena, float, n *dim);
+        EACH(n * dim, e[i] = rws_exp(a[i]));
+    }
+    for (size_t r = 0; r < n; r++) {
+        const float *kept = c->saved + r * dim, *by = c->n_in > 2 ? rws_view_row(&c->in[2], r) : NULL, g = c->gout[r];
+        float       *to[3] = {0};
+        for (int s = 0; s < c->n_in; s++)
+            if (c->gin[s].data) to[s] = rws_sink_row(&c->gin[s], r, dim);
+        if (to[0] && by) row_give_product(kept, by, dim, g, fresh[0], to[0]);
+        if (to[0] && !by) row_give(kept, dim, g, fresh[0], to[0]);
+        if (to[1] && by) row_give_product(e + r * dim, by, dim, g, fresh[1], to[1]);
+        if (to[1] && !by) row_give(e + r * dim, dim, g, fresh[1], to[1]);
+        if (to[2]) row_give(kept, dim, g, fresh[2], to[2]);
+    }
+}
+
+/* ---- here: the same rows, or those of them that are left */
+
+static void here_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    for (size_t r = 0; r < (size_t)c->n; r++) memcpy(c->out + r * dim, rws_view_row(&c->in[0], r), dim * sizeof(float));
+}
+
+static void here_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    if (!c->gin[0].data) return;
+    rws_call_clear(c, 0);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *restrict g = c->gout + r * dim;
+        float *restrict to = rws_sink_row(&c->gin[0], r, dim);
+        EACH(dim, to[i] += g[i]);
     }
 }
 
@@ -181,14 +274,8 @@ static void greater_forward(rws_call *c)
 
 static void argmax_forward(rws_call *c)
 {
-    const int    dim = c->in[0].dim;
-    const float *x = rws_call_input(c, 0, dim);
-    for (int r = 0; r < c->n; r++, x += dim) {
-        int best = 0;
-        for (int j = 1; j < dim; j++)
-            if (x[j] > x[best]) best = j;
-        c->out[r] = (float)best;
-    }
+    const size_t dim = (size_t)c->in[0].dim;
+    for (int r = 0; r < c->n; r++) c->out[r] = (float)row_argmax(rws_view_row(&c->in[0], (size_t)r), dim);
 }
 
 static void onehot_forward(rws_call *c)
@@ -269,165 +356,6 @@ static void sum_backward(rws_call *c)
     rws_call_close(c, 0, (int)dim, g);
 }
 
-/* ---- log_softmax: keeps the probabilities, which draws and backward both need */
-
-/* Largest and total of a row, four numbers at a time. */
-typedef float   v4 __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t i4 __attribute__((vector_size(16), aligned(4), may_alias));
-
-static inline v4 larger(v4 a, v4 b)
-{
-    const i4 first = a > b;
-    return (v4)(((i4)a & first) | ((i4)b & ~first));
-}
-
-static inline float row_max(const float *x, size_t n)
-{
-    float  top = x[0];
-    size_t j = 0;
-    if (n >= 4) {
-        v4 m = *(const v4 *)x;
-        for (j = 4; j + 4 <= n; j += 4) m = larger(*(const v4 *)(x + j), m);
-        m = larger(m, __builtin_shufflevector(m, m, 2, 3, 0, 1));
-        top = m[0] > m[1] ? m[0] : m[1];
-    }
-    for (; j < n; j++) top = x[j] > top ? x[j] : top;
-    return top;
-}
-
-static inline float row_sum(const float *x, size_t n)
-{
-    v4     s = {0};
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) s += *(const v4 *)(x + j);
-    s += __builtin_shufflevector(s, s, 2, 3, 0, 1);
-    float total = s[0] + s[1];
-    for (; j < n; j++) total += x[j];
-    return total;
-}
-
-/* out = x + shift; x *= scale; to = or += g - p * total: short rows, so no loop may have much of a preamble. */
-static inline void row_shift(const float *x, size_t n, float shift, float *out)
-{
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) *(v4 *)(out + j) = *(const v4 *)(x + j) + shift;
-    for (; j < n; j++) out[j] = x[j] + shift;
-}
-
-static inline void row_scale(float *x, size_t n, float scale)
-{
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) *(v4 *)(x + j) *= scale;
-    for (; j < n; j++) x[j] *= scale;
-}
-
-static inline void row_give(const float *g, const float *p, size_t n, float total, bool fresh, float *to)
-{
-    size_t j = 0;
-    for (; j + 4 <= n; j += 4) {
-        v4 y = *(const v4 *)(g + j) - *(const v4 *)(p + j) * total;
-        if (!fresh) y += *(const v4 *)(to + j);
-        *(v4 *)(to + j) = y;
-    }
-    for (; j < n; j++) to[j] = g[j] - p[j] * total + (fresh ? 0 : to[j]);
-}
-
-/* p = softmax of rows of x; their log-sum-exp is top + log_total. shifted = x - top, and may be p. A row that is all
- * impossible has p = NaN. */
-static void softmax(const float *x, size_t n, size_t dim, float *shifted, float *p, float *top, float *log_total)
-{
-    for (size_t r = 0; r < n; r++) {
-        top[r] = row_max(x + r * dim, dim);
-        row_shift(x + r * dim, dim, -top[r], shifted + r * dim);
-    }
-    EACH(n * dim, p[i] = expf(shifted[i]));
-    for (size_t r = 0; r < n; r++) {
-        log_total[r] = row_sum(p + r * dim, dim);
-        row_scale(p + r * dim, dim, 1 / log_total[r]);
-    }
-    EACH(n, log_total[i] = logf(log_total[i]));
-}
-
-static void log_softmax_forward(rws_call *c)
-{
-    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    float       *top = RWS_NEW(c->arena, float, n), *log_total = RWS_NEW(c->arena, float, n);
-    softmax(rws_call_input(c, 0, c->dim), n, dim, c->out, c->saved, top, log_total);
-    for (size_t r = 0; r < n; r++) row_shift(c->out + r * dim, dim, -log_total[r], c->out + r * dim);
-}
-
-static void log_softmax_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->dim;
-    bool         fresh;
-    float       *g = rws_call_claim(c, 0, c->dim, &fresh);
-    if (!g) return;
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *gy = c->gout + r * dim;
-        row_give(gy, c->saved + r * dim, dim, row_sum(gy, dim), fresh, g + r * dim);
-    }
-    rws_call_close(c, 0, c->dim, g);
-}
-
-/* ---- log_sum_exp, and its derivative along da: sum softmax(a) da */
-
-static void log_sum_exp_forward(rws_call *c)
-{
-    const int    dim = c->in[0].dim;
-    const size_t n = (size_t)c->n, d = (size_t)dim;
-    float       *top = RWS_NEW(c->arena, float, n);
-    softmax(rws_call_input(c, 0, dim), n, d, c->saved, c->saved, top, c->out);
-    for (size_t r = 0; r < n; r++) {
-        if (top[r] == -INFINITY) { /* all impossible */
-            c->out[r] = 0;
-            memset(c->saved + r * d, 0, d * sizeof(float));
-        }
-        c->out[r] += top[r];
-    }
-}
-
-static void log_sum_exp_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->in[0].dim;
-    float       *g = rws_call_open(c, 0, (int)dim);
-    if (!g) return;
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *restrict p = c->saved + r * dim;
-        float *restrict to = g + r * dim;
-        const float gy = c->gout[r];
-        for (size_t j = 0; j < dim; j++) to[j] += gy * p[j];
-    }
-    rws_call_close(c, 0, (int)dim, g);
-}
-
-static void softmax_dot_forward(rws_call *c)
-{
-    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
-    const float *x = rws_call_input(c, 0, (int)dim), *dx = rws_call_input(c, 1, (int)dim);
-    softmax(x, n, dim, c->saved, c->saved, RWS_NEW(c->arena, float, n), c->out);
-    for (size_t r = 0; r < n; r++) {
-        float total = 0;
-#pragma omp simd reduction(+ : total)
-        for (size_t j = r * dim; j < (r + 1) * dim; j++) total += c->saved[j] * dx[j];
-        c->out[r] = total;
-    }
-}
-
-static void softmax_dot_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->in[0].dim;
-    const float *dx = rws_call_input(c, 1, (int)dim);
-    float       *gx = rws_call_open(c, 0, (int)dim), *gdx = rws_call_open(c, 1, (int)dim);
-    for (size_t r = 0; r < (size_t)c->n; r++)
-        for (size_t j = r * dim; j < (r + 1) * dim; j++) {
-            const float gp = c->gout[r] * c->saved[j];
-            if (gx) gx[j] += gp * (dx[j] - c->out[r]);
-            if (gdx) gdx[j] += gp;
-        }
-    rws_call_close(c, 0, (int)dim, gx);
-    rws_call_close(c, 1, (int)dim, gdx);
-}
-
 /* ---- pick: a[index]; neither is gathered. Forward leaves the indices for backward. */
 
 static void pick_forward(rws_call *c)
@@ -457,6 +385,7 @@ static void pick_backward(rws_call *c)
 
 const rws_op rws_op_affine = {
     .name = "affine", .tangent = RWS_TANGENT_LINEAR, .forward = affine_forward, .backward = affine_backward};
+const rws_op rws_op_detach = {.name = "detach", .constant = true, .saves_exp = true, .forward = detach_forward};
 const rws_op rws_op_add = {
     .name = "add", .tangent = RWS_TANGENT_LINEAR, .forward = add_forward, .backward = add_backward};
 const rws_op rws_op_sub = {
@@ -469,7 +398,15 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = RWS_TANGENT_APPLY, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
-const rws_op rws_op_clip = {.name = "clip", .forward = clip_forward, .backward = clip_backward};
+const rws_op rws_op_here = {
+    .name = "here", .forgets = true, .local = true, .forward = here_forward, .backward = here_backward};
+const rws_op rws_op_clip = {.name = "clip", .forgets = true, .forward = clip_forward, .backward = clip_backward};
+const rws_op rws_op_dot = {.name = "dot", .tangent = RWS_TANGENT_DOT, .forward = dot_forward, .backward = dot_backward};
+const rws_op rws_op_exp_dot = {.name = "exp_dot",
+                               .tangent = RWS_TANGENT_EXP_DOT,
+                               .saves = true,
+                               .forward = exp_dot_forward,
+                               .backward = exp_dot_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .binary = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
@@ -479,17 +416,5 @@ const rws_op rws_op_slice = {
     .name = "slice", .tangent = RWS_TANGENT_LINEAR, .forward = slice_forward, .backward = slice_backward};
 const rws_op rws_op_sum = {
     .name = "sum", .tangent = RWS_TANGENT_LINEAR, .forward = sum_forward, .backward = sum_backward};
-const rws_op rws_op_log_softmax = {.name = "log_softmax",
-                                   .tangent = RWS_TANGENT_SOFTMAX,
-                                   .saves = true,
-                                   .forward = log_softmax_forward,
-                                   .backward = log_softmax_backward};
 const rws_op rws_op_pick = {
     .name = "pick", .tangent = RWS_TANGENT_PICK, .forward = pick_forward, .backward = pick_backward};
-const rws_op rws_op_log_sum_exp = {.name = "log_sum_exp",
-                                   .tangent = RWS_TANGENT_LOG_SUM_EXP,
-                                   .saves = true,
-                                   .forward = log_sum_exp_forward,
-                                   .backward = log_sum_exp_backward};
-const rws_op rws_op_softmax_dot = {
-    .name = "softmax_dot", .saves = true, .forward = softmax_dot_forward, .backward = softmax_dot_backward};

@@ -9,6 +9,9 @@
 
 #include "rws.h"
 
+/* Larger weights have no transposed copy: a product with them is large enough for the other way round to be as fast. */
+#define RWS_TRANSPOSED_MOST ((size_t)1 << 18)
+
 struct rws_param {
     char      name[96];
     rws_group group;

@@ -1,0 +1,237 @@
+/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op keeps the softmax, which
+ * backward (and a draw) needs. */
+#include "base/error.h"
+#include "base/vecmath.h"
+#include "tensor/rows.h"
+
+#include <string.h>
+
+#define EACH(from, to, expression)                                 \
+    do {                                                           \
+        _Pragma("omp simd") for (size_t i = (from); i < (to); i++) \
+        {                                                          \
+            expression;                                            \
+        }                                                          \
+    } while (0)
+
+/* What the exponentials are taken of: rows of x, of x + y or of x / t. */
+typedef struct {
+    const rws_view *x, *y;
+    const float    *t;
+} exponents;
+
+/* p = softmax of rows first … end - 1 of e, shifted = e - top, where top is the largest of its row. The log-sum-exp of row r
+ * is top[r - first] + log_total[r - first]. p may be shifted. A row that is all impossible has p = NaN. */
+static void softmax(exponents e, size_t first, size_t end, size_t dim, float *shifted, float *p, float *top,
+                    float *log_total)
+{
+    for (size_t r = first; r < end; r++) {
+        const float *x = rws_view_row(e.x, r);
+        float       *to = shifted + r * dim;
+        if (e.y) row_add(x, rws_view_row(e.y, r), dim, to);
+        if (e.t) row_scale(x, dim, 1 / e.t[r], to);
+        if (e.y || e.t) x = to;
+        top[r - first] = row_max(x, dim);
+        row_shift(x, dim, -top[r - first], to);
+    }
+    EACH(first * dim, end * dim, p[i] = rws_exp(shifted[i]));
+    for (size_t r = first; r < end; r++) {
+        log_total[r - first] = row_sum(p + r * dim, dim);
+        row_scale(p + r * dim, dim, 1 / log_total[r - first], p + r * dim);
+    }
+    EACH(0, end - first, log_total[i] = rws_log_total(log_total[i]));
+}
+
+/* ---- log_softmax: of x, or of x / t */
+
+static void log_softmax_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
+    exponents    e = {.x = &c->in[0], .t = c->n_in > 1 ? rws_call_input(c, 1, 1) : NULL};
+    float        top[RWS_TILE], log_total[RWS_TILE];
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
+        softmax(e, first, end, dim, c->out, c->saved, top, log_total);
+        for (size_t r = first; r < end; r++) row_shift(c->out + r * dim, dim, -log_total[r - first], c->out + r * dim);
+    }
+}
+
+/* By y = x / t: g - p sum g =: h, whose sum is 0. By t: -sum h y / t, where y may as well be the output. */
+static void log_softmax_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    const float *t = c->n_in > 1 ? rws_call_input(c, 1, 1) : NULL;
+    float       *gt = t ? rws_call_open(c, 1, 1) : NULL;
+    rws_sink    *gx = &c->gin[0];
+    const bool   fresh = rws_sink_take(gx);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *g = c->gout + r * dim, *p = c->saved + r * dim, *y = c->out + r * dim;
+        const float  total = row_sum(g, dim), scale = t ? 1 / t[r] : 1;
+        if (gx->data) row_give_rest(g, p, dim, total, scale, fresh, rws_sink_row(gx, r, dim));
+        if (gt) gt[r] -= scale * (row_dot(g, y, dim) - total * row_dot(p, y, dim));
+    }
+    if (gt) rws_call_close(c, 1, 1, gt);
+}
+
+/* ---- log_softmax_pick: inputs x and an index; the component of log softmax(x) that it names, without the others */
+
+static size_t picked(const rws_call *c, size_t r)
+{
+    const float index = rws_view_row(&c->in[1], r)[0];
+    RWS_CHECK(index >= 0 && index < (float)c->in[0].dim);
+    return (size_t)index;
+}
+
+static void log_softmax_pick_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    float        top[RWS_TILE], log_total[RWS_TILE];
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
+        softmax((exponents){.x = &c->in[0]}, first, end, dim, c->saved, c->saved, top, log_total);
+        for (size_t r = first; r < end; r++)
+            c->out[r] = rws_view_row(&c->in[0], r)[picked(c, r)] - top[r - first] - log_total[r - first];
+    }
+}
+
+static void log_softmax_pick_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    rws_sink    *gx = &c->gin[0];
+    const bool   fresh = rws_sink_take(gx);
+    for (size_t r = 0; r < (size_t)c->n && gx->data; r++) {
+        float *to = rws_sink_row(gx, r, dim);
+        row_give(c->saved + r * dim, dim, -c->gout[r], fresh, to);
+        to[picked(c, r)] += c->gout[r];
+    }
+}
+
+/* ---- Derivatives along d, given p, which is the softmax of the inputs after them (a, or a + b): softmax_dot, of a
+ * log-sum-exp, is sum p d; log_softmax_tangent is (d - sum p d) / t, where t, the last input, does not move. By a the former
+ * has the derivative p (d - sum p d). */
+
+static void log_softmax_tangent_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    const float *t = c->n_in > 3 ? rws_call_input(c, 3, 1) : NULL;
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *d = rws_view_row(&c->in[1], r), mean = row_dot(rws_view_row(&c->in[0], r), d, dim);
+        row_shift(d, dim, -mean, c->out + r * dim);
+        if (t) row_scale(c->out + r * dim, dim, 1 / t[r], c->out + r * dim);
+    }
+}
+
+static void log_softmax_tangent_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    const float *t = c->n_in > 3 ? rws_call_input(c, 3, 1) : NULL;
+    float       *gt = t ? rws_call_open(c, 3, 1) : NULL;
+    rws_sink    *ga = &c->gin[2], *gd = &c->gin[1];
+    const bool   fresh_a = rws_sink_take(ga), fresh_d = rws_sink_take(gd);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *g = c->gout + r * dim, *p = rws_view_row(&c->in[0], r), *y = c->out + r * dim;
+        const float  total = row_sum(g, dim), scale = t ? 1 / t[r] : 1;
+        if (ga->data) row_give_product(p, y, dim, -total, fresh_a, rws_sink_row(ga, r, dim));
+        if (gd->data) row_give_rest(g, p, dim, total, scale, fresh_d, rws_sink_row(gd, r, dim));
+        if (gt) gt[r] -= scale * row_dot(g, y, dim);
+    }
+    if (gt) rws_call_close(c, 3, 1, gt);
+}
+
+static void softmax_dot_forward(rws_call *c)
+{
+    for (size_t r = 0; r < (size_t)c->n; r++)
+        c->out[r] = row_dot(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), (size_t)c->in[0].dim);
+}
+
+static void softmax_dot_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    for (int s = 1; s < c->n_in; s++) {
+        if (!c->gin[s].data) continue;
+        const bool fresh = rws_sink_take(&c->gin[s]);
+        for (size_t r = 0; r < (size_t)c->n; r++) {
+            const float *p = rws_view_row(&c->in[0], r), g = c->gout[r];
+            float       *to = rws_sink_row(&c->gin[s], r, dim);
+            if (s == 1) row_give(p, dim, g, fresh, to);
+            else row_give_centred(p, rws_view_row(&c->in[1], r), dim, c->out[r], g, fresh, to);
+        }
+    }
+}
+
+/* ---- log_sum_exp: of a, or of a + b, which is never there as a vector */
+
+static void log_sum_exp_rows(rws_call *c, size_t first, size_t end, size_t dim)
+{
+    exponents e = {.x = &c->in[0], .y = c->n_in > 1 ? &c->in[1] : NULL};
+    float     top[RWS_TILE];
+    softmax(e, first, end, dim, c->saved, c->saved, top, c->out + first);
+    for (size_t r = first; r < end; r++) {
+        if (top[r - first] == -INFINITY) { /* all impossible */
+            c->out[r] = 0;
+            memset(c->saved + r * dim, 0, dim * sizeof(float));
+        }
+        c->out[r] += top[r - first];
+    }
+}
+
+/* Where e^a and e^b are known their products are summed up; a row whose sum is about to be lost is done from a and b. */
+static void multiply_exponentials(rws_call *c, size_t dim)
+{
+    const size_t n = (size_t)c->n;
+    const float  least = 1e-30f;
+    float       *total = RWS_NEW(c->arena, float, n);
+    for (size_t r = 0; r < n; r++) {
+        const float *ea = rws_exp_row(&c->in[0], r), *eb = rws_exp_row(&c->in[1], r);
+        float       *p = c->saved + r * dim;
+        total[r] = row_dot(ea, eb, dim);
+        row_give_product(ea, eb, dim, 1 / total[r], true, p);
+    }
+    EACH(0, n, c->out[i] = rws_log_total(total[i]));
+    for (size_t r = 0; r < n; r++)
+        if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim);
+}
+
+static void log_sum_exp_forward(rws_call *c)
+{
+    const size_t n = (size_t)c->n, dim = (size_t)c->in[0].dim;
+    if (c->n_in > 1 && c->in[0].exp && c->in[1].exp) {
+        multiply_exponentials(c, dim);
+        return;
+    }
+    for (size_t first = 0, end; first < n; first = end) {
+        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
+        log_sum_exp_rows(c, first, end, dim);
+    }
+}
+
+static void log_sum_exp_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->in[0].dim;
+    for (int s = 0; s < c->n_in; s++) {
+        if (!c->gin[s].data) continue;
+        const bool fresh = rws_sink_take(&c->gin[s]);
+        for (size_t r = 0; r < (size_t)c->n; r++)
+            row_give(c->saved + r * dim, dim, c->gout[r], fresh, rws_sink_row(&c->gin[s], r, dim));
+    }
+}
+
+const rws_op rws_op_log_softmax = {.name = "log_softmax",
+                                   .tangent = RWS_TANGENT_SOFTMAX,
+                                   .saves = true,
+                                   .saves_exp = true,
+                                   .forward = log_softmax_forward,
+                                   .backward = log_softmax_backward};
+const rws_op rws_op_log_softmax_pick = {.name = "log_softmax_pick",
+                                        .saves = true,
+                                        .forward = log_softmax_pick_forward,
+                                        .backward = log_softmax_pick_backward};
+const rws_op rws_op_log_softmax_tangent = {
+    .name = "log_softmax_tangent", .forward = log_softmax_tangent_forward, .backward = log_softmax_tangent_backward};
+const rws_op rws_op_log_sum_exp = {.name = "log_sum_exp",
+                                   .tangent = RWS_TANGENT_LOG_SUM_EXP,
+                                   .saves = true,
+                                   .forward = log_sum_exp_forward,
+                                   .backward = log_sum_exp_backward};
+const rws_op rws_op_softmax_dot = {
+    .name = "softmax_dot", .forward = softmax_dot_forward, .backward = softmax_dot_backward};
