@@ -271,6 +271,12 @@ typedef struct rws_particle rws_particle;
 
 const float *rws_particle_datum(const rws_particle *p, const char *field);
 const float *rws_particle_report(const rws_particle *p, const char *name, int time); /* the first is 0; NULL: no more */
+const char  *rws_particle_text(const rws_particle *p, const char *name, int time);   /* likewise */
+
+/* Draws K particles of the guide for one datum, whose fields are given in the order they were declared. Particles that
+ * made the same choices may come as one, with their number as `count`. The same draws in every run of an iteration. */
+rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
+                          void (*each)(const rws_particle *p, int count, void *context), void *context, rws_error *err);
 
 /* A metric is one number of an evaluation, or a number of every particle, whose mean over the test data it is: by
  * importance weights (the posterior's), or plainly (the guide's own). */

@@ -1037,6 +1037,41 @@ static void em_counts_rules(void **unused)
 
 /* -------------------------------------------------------------------------------------------------------------- runs */
 
+/* The rules of NP are a distribution; trees come by falling frequency, whole and of the right root; a grammar that does
+ * not know the words has none. */
+static void snapshots_show_rules_and_trees(void **unused)
+{
+    (void)unused;
+    const char *const truth[] = {"rules=grammar", NULL}, *const orders[] = {"grammar=orders", NULL};
+    rws_trainer  *t = trainer("ws", (rws_config){.n_test = 2}, truth);
+    rws_snapshots s = {0};
+    rws_error     err = {""};
+    double        total = 0, before = 1;
+    int           n_rules = 0, n_trees = 0;
+    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    for (int i = 0; i < s.n; i++) {
+        const rws_shown *x = &s.list[i];
+        if (strcmp(x->snapshot, "np") == 0) {
+            total += x->value;
+            n_rules++;
+            if (strcmp(x->label, "NP PP") == 0) assert_true(near(x->value, 0.4, 1e-6));
+        } else if (strcmp(x->snapshot, "trees") == 0) {
+            assert_true(x->value > 0 && x->value <= before && strncmp(x->label, "(S (NP ", 7) == 0);
+            before = x->value;
+            n_trees++;
+        }
+    }
+    assert_true(n_rules == 6 && n_trees == 5 && near(total, 1, 1e-6));
+    rws_snapshots_release(&s);
+    rws_trainer_free(t);
+
+    t = trainer("ws", (rws_config){.n_test = 2}, orders);
+    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    for (int i = 0; i < s.n; i++) assert_true(strcmp(s.list[i].snapshot, "trees") != 0);
+    rws_snapshots_release(&s);
+    rws_trainer_free(t);
+}
+
 static void threads_change_nothing(void **unused)
 {
     (void)unused;
@@ -1094,6 +1129,8 @@ int main(void)
         cmocka_unit_test(a_grammar_without_probabilities_learns),
         cmocka_unit_test(em_climbs),
         cmocka_unit_test(em_counts_rules),
+
+        cmocka_unit_test(snapshots_show_rules_and_trees),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),
     };

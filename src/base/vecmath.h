@@ -11,11 +11,13 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+#ifdef __AVX__
+#include <immintrin.h>
+#endif
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
 RWS_SIMD float  expf(float);
-RWS_SIMD float  expm1f(float);
 RWS_SIMD float  logf(float);
 RWS_SIMD float  log1pf(float);
 RWS_SIMD float  cosf(float);
@@ -47,15 +49,32 @@ static inline float rws_clamp(float x, float low, float high)
 /* -88 and 88.7. Elsewhere, so that gcc does not fold them into what follows and lose the two instructions. */
 extern const float rws_exp_range[2];
 
-/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; e^r = 1 + r + r^2 p(r), p minimax. At the ends of the range the
- * bits of 2^n are those of 0 and of infinity. */
-static inline float rws_exp(float x)
+/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; e^r - 1 = r + r^2 p(r), p minimax, which is returned. Adding
+ * 1.5 * 2^23 rounds, and leaves n in the lowest bits; at the ends of the range the bits of 2^n are those of 0 and of
+ * infinity. */
+static inline float rws_exp_parts(float x, float *power)
 {
-    const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]);
-    const float n = rintf(y * 1.44269504f), r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]), round = 0x1.8p23f;
+    const float t = y * 1.44269504f + round, n = t - round, r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
     const float p = (((1.381459836e-03f * r + 8.368716903e-03f) * r + 4.166838805e-02f) * r + 1.666652063e-01f) * r +
                     4.999999345e-01f;
-    return rws_float_of((int32_t)((uint32_t)((int32_t)n + 127) << 23)) * (r * r * p + r + 1);
+    *power = rws_float_of((int32_t)(((uint32_t)rws_float_bits(t) + 127) << 23));
+    return r * r * p + r;
+}
+
+static inline float rws_exp(float x)
+{
+    float       power;
+    const float rest = rws_exp_parts(x, &power);
+    return power * (rest + 1);
+}
+
+/* e^x - 1, for x up to 88; near 0 it keeps its digits. */
+static inline float rws_expm1(float x)
+{
+    float       power;
+    const float rest = rws_exp_parts(x, &power);
+    return power * rest + (power - 1);
 }
 
 /* Of a positive normal number x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f), p
@@ -100,7 +119,16 @@ typedef uint32_t rws_u8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 static inline rws_v8 rws_choose8(rws_i8 yes, rws_v8 a, rws_v8 b)
 {
+#ifdef __AVX__
+    return _mm256_blendv_ps(b, a, (__m256)yes);
+#else
     return (rws_v8)((yes & (rws_i8)a) | (~yes & (rws_i8)b));
+#endif
+}
+
+static inline rws_v8 rws_minus_abs8(rws_v8 x)
+{
+    return (rws_v8)((rws_i8)x | INT32_MIN);
 }
 
 /* e^x to 1e-7 of its value. What is out of range is as if it stood at the end of it: never 0, never infinite. */

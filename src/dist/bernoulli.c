@@ -158,14 +158,14 @@ static void bernoulli_draw_forward(rws_call *c)
     float       *inverse = RWS_NEW(c->arena, float, padded); /* 1 / sigmoid */
     uint32_t    *words = RWS_NEW(c->arena, uint32_t, padded);
     const float *last = NULL;
-    for (int r = 0; r < c->n; r++) {
+    for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *l = rws_view_row(&c->in[0], r);
         for (int j = 0; j < dim && l != last; j += 8) *(rws_v8 *)(inverse + j) = rws_exp8(-load(l + j, dim - j)) + 1;
         last = l;
         rws_counter_row((const rws_counter *)rws_view_row(&c->in[1], r), (size_t)padded, words);
         for (int j = 0; j < dim; j += 8) {
             const rws_i8 yes = (uniforms(words + j) - floor) * *(const rws_v8 *)(inverse + j) < keep;
-            store(c->out + (size_t)r * (size_t)dim + j, dim - j, rws_choose8(yes, one, zero));
+            store(c->out + r * (size_t)dim + j, dim - j, rws_choose8(yes, one, zero));
         }
     }
 }
@@ -178,10 +178,7 @@ static double log_sum(const float *l, int dim)
     for (int from = 0; from < dim; from += MOST) {
         const int end = dim - from < MOST ? dim : from + MOST;
         rws_v8    product = (rws_v8){0} + 1;
-        for (int j = from; j < end; j += 8) {
-            const rws_v8 x = load(l + j, end - j), e = rws_exp8(rws_choose8(x > 0, -x, x));
-            product *= e + 1;
-        }
+        for (int j = from; j < end; j += 8) product *= rws_exp8(rws_minus_abs8(load(l + j, end - j))) + 1;
         double all =
             exp2((double)(end - from - (end - from + 7) / 8 * 8)); /* what fills up the last eight is 1 + e^0 */
         for (int i = 0; i < 8; i++) all *= (double)product[i];
@@ -196,7 +193,7 @@ static void bernoulli_density_forward(rws_call *c)
     const int    dim = c->in[1].dim;
     const float *last = NULL;
     double       norm = 0;
-    for (int r = 0; r < c->n; r++) {
+    for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r);
         rws_v8       sum = {0};
         if (l != last) norm = log_sum(l, dim);
@@ -221,15 +218,15 @@ static void bernoulli_density_backward(rws_call *c)
     const float *last = NULL;
     rws_call_clear(c, 0);
     gl->fresh = false;
-    for (int r = 0; r < c->n; r++) {
+    for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r), g = c->gout[r];
         for (int j = 0; j < dim && l != last; j += 8) {
-            const rws_v8 v = load(l + j, dim - j), e = rws_exp8(rws_choose8(v > 0, -v, v)), one = (rws_v8){0} + 1;
+            const rws_v8 v = load(l + j, dim - j), e = rws_exp8(rws_minus_abs8(v)), one = (rws_v8){0} + 1;
             *(rws_v8 *)(p + j) = rws_choose8(v > 0, one, e) / (e + 1);
         }
         last = l;
         if (gl->data) {
-            float *to = rws_sink_row(gl, r, dim);
+            float *to = rws_call_sink_row(c, 1, r);
             for (int j = 0; j < dim; j += 8) {
                 rws_v8 by = g * (load(x + j, dim - j) - *(const rws_v8 *)(p + j));
                 if (!fresh) by += load(to + j, dim - j);
@@ -237,7 +234,7 @@ static void bernoulli_density_backward(rws_call *c)
             }
         }
         if (gx->data) {
-            float *to = rws_sink_row(gx, r, dim);
+            float *to = rws_call_sink_row(c, 0, r);
             for (int j = 0; j < dim; j++) to[j] += g * l[j];
         }
     }
@@ -259,7 +256,8 @@ static void bernoulli_defended_forward(rws_call *c)
 
 const rws_op rws_op_log_sigmoids = {
     .name = "log_sigmoids", .forward = log_sigmoids_forward, .backward = log_sigmoids_backward};
-const rws_op rws_op_bernoulli_draw = {.name = "bernoulli_draw", .constant = true, .forward = bernoulli_draw_forward};
+const rws_op rws_op_bernoulli_draw = {
+    .name = "bernoulli_draw", .constant = true, .binary = true, .forward = bernoulli_draw_forward};
 const rws_op rws_op_bernoulli_density = {
     .name = "bernoulli_density", .forward = bernoulli_density_forward, .backward = bernoulli_density_backward};
 const rws_op rws_op_bernoulli_defended = {

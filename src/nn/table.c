@@ -27,6 +27,7 @@ const rws_op *const rws_ops[] = {
     &rws_op_softmax_dot,
     &rws_op_pick,
     &rws_op_dense,
+    &rws_op_bits,
     &rws_op_embed,
     &rws_op_gru,
     &rws_op_attend,

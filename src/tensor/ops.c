@@ -385,7 +385,7 @@ const rws_op rws_op_exp_dot = {.name = "exp_dot",
                                .saves = true,
                                .forward = exp_dot_forward,
                                .backward = exp_dot_backward};
-const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
+const rws_op rws_op_greater = {.name = "greater", .constant = true, .binary = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
 const rws_op rws_op_concat = {
