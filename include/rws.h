@@ -222,6 +222,10 @@ rws_var rws_onehot(rws_run *r, rws_var index, int n);   /* costs a look-up where
 rws_var rws_normal_density(rws_run *r, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var temperature);
 
+/* The same value. What is made of it is computed for the particles of this call alone, and not for all that v was computed
+ * for: before a large network, where many have left since. */
+rws_var rws_here(rws_run *r, rws_var v);
+
 /* The value without its history: gradients stop here. */
 rws_var rws_detach(rws_run *r, rws_var a);
 

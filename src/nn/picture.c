@@ -365,6 +365,9 @@ static void picture_bits_backward(rws_call *c)
 }
 
 const rws_op rws_op_picture_bits = {
-    .name = "picture_bits", .forward = picture_bits_forward, .backward = picture_bits_backward};
-const rws_op rws_op_picture = {
-    .name = "picture", .bits = &rws_op_picture_bits, .forward = picture_forward, .backward = picture_backward};
+    .name = "picture_bits", .forgets = true, .forward = picture_bits_forward, .backward = picture_bits_backward};
+const rws_op rws_op_picture = {.name = "picture",
+                               .forgets = true,
+                               .bits = &rws_op_picture_bits,
+                               .forward = picture_forward,
+                               .backward = picture_backward};

@@ -11,6 +11,7 @@ const rws_op *const rws_ops[] = {
     &rws_op_div,
     &rws_op_apply,
     &rws_op_apply_tangent,
+    &rws_op_here,
     &rws_op_clip,
     &rws_op_greater,
     &rws_op_argmax,
