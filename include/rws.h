@@ -319,6 +319,8 @@ typedef struct {
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;
 
+typedef void rws_teller(void *context, const char *name, const char *text, double probability);
+
 /* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
 typedef struct rws_model {
     int                abi; /* RWS_ABI */
@@ -352,6 +354,17 @@ typedef struct rws_model {
      * (rws_param_values). Where data are drawn fresh, over n_fresh of them from `random`, which is the same stream in
      * every iteration. NULL: sums over all choices cannot be had. */
     rws_status (*em)(const void *state, int n_fresh, rws_random *random, rws_error *err);
+
+    /* For `rws infer`: what a user typed, as one datum (fields[i] has dim numbers, zeroed). NULL: it cannot be asked. */
+    rws_status (*read)(const void *state, const char *text, float *const *fields, rws_error *err);
+
+    /* The exact posterior of a datum: tells the probability of everything that a particle may report under a name and
+     * that is possible, and writes log p(x). One that cannot be had writes NaN and tells nothing. NULL: never. */
+    rws_status (*posterior)(const void *state, const float *const *fields, rws_teller *tell, void *context,
+                            double *log_evidence, rws_error *err);
+
+    /* "name=value": a setting that holds when a trained run is asked, whatever it was trained with. NULL: none. */
+    const char *asked;
 } rws_model;
 
 /* Declares that site during setup, for a model that has `relaxed`. */

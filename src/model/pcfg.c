@@ -447,9 +447,24 @@ static double likelihood(const float *datum, const float *made, int dim, const v
     return -d * d;
 }
 
+/* The words with blanks between them; an unknown one is a question mark. */
+static char *sentence_text(rws_run *r, const pcfg *m, const reading *read)
+{
+    size_t length = 1;
+    for (int i = 0; i < read->n_words; i++)
+        length += 2 + (read->words[i] == RWS_OOV ? 0 : strlen(m->g->terminals[(int)read->words[i]]));
+    char *text = rws_alloc(r, length), *at = text;
+    for (int i = 0; i < read->n_words; i++) {
+        if (i) *at++ = ' ';
+        at = stpcpy(at, read->words[i] == RWS_OOV ? "?" : m->g->terminals[(int)read->words[i]]);
+    }
+    return text;
+}
+
 static void tell(rws_run *r, const pcfg *m, const reading *read, bool cut)
 {
     if (!rws_reports(r)) return;
+    rws_report_text(r, "sentence", sentence_text(r, m, read));
     const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
     const size_t       length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
     char              *text = rws_alloc(r, length);
@@ -612,6 +627,54 @@ static const rws_metric metrics[] = {
     {"truncated", "share of the guide's trees that meet a cap", .guide = truncated},
     {0},
 };
+
+/* ---- somebody asks */
+
+static rws_status read_typed(const void *state, const char *text, float *const *fields, rws_error *err)
+{
+    const pcfg *m = state;
+    int        *words = malloc((size_t)m->room * sizeof *words), n;
+    RWS_CHECK(words);
+    const rws_status status = rws_sentences_type(m->g, text, m->room, words, &n, err);
+    if (status == RWS_OK) put_sentence(m, words, n, fields[0]);
+    free(words);
+    return status;
+}
+
+#define MOST_TREES 10000
+
+static void tell_trees(const pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context)
+{
+    for (int i = 0; i < parses->n_trees; i++) {
+        const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0) + 1;
+        char        *text = malloc(length);
+        RWS_CHECK(text);
+        rws_tree_text(m->g, &parses->trees[i], text, length);
+        tell_one(context, "tree", text, parses->posterior[i]);
+        free(text);
+    }
+}
+
+/* By the parser, which knows the hard likelihood only, and for sentences whose trees can be counted out. */
+static rws_status posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
+                            double *log_evidence, rws_error *err)
+{
+    const pcfg *m = state;
+    rws_parses  parses;
+    *log_evidence = NAN;
+    if (!m->hard || fields[0][0] > LONGEST) return RWS_OK;
+    int              words[LONGEST];
+    const int        n = words_of(fields[0], words);
+    double          *log_p = log_theta(m);
+    const rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MOST_TREES, err);
+    if (status == RWS_OK && parses.n_all <= MOST_TREES) {
+        *log_evidence = parses.log_evidence;
+        tell_trees(m, &parses, tell_one, context);
+    }
+    rws_parses_release(&parses);
+    free(log_p);
+    return status;
+}
 
 /* ---- expectation and maximisation, by the exact parser */
 
@@ -776,4 +839,7 @@ const rws_model rws_model_pcfg = {
     .guide = guide,
     .model = model,
     .em = em,
+    .read = read_typed,
+    .posterior = posterior,
+    .asked = "likelihood=hard",
 };

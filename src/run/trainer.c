@@ -153,7 +153,7 @@ static rws_status build(rws_trainer *t, rws_error *err)
     make_vectors(t);
     make_engines(t);
     random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    RWS_TRY(t->model->data(t->state, RWS_TEST, 0, c->n_test, &random, t->test, err));
+    if (!c->asking) RWS_TRY(t->model->data(t->state, RWS_TEST, 0, c->n_test, &random, t->test, err));
     return make_metrics(t);
 }
 
