@@ -33,7 +33,8 @@ def options(doc, methods, batch, particles, iterations):
     parser.add_argument("--particles", type=int, default=particles)
     parser.add_argument("--batch", type=int, default=batch)
     parser.add_argument("--iterations", type=int, default=iterations)
-    parser.add_argument("--parts", type=int, default=10, help="parts of the run that are timed one by one")
+    parser.add_argument("--parts", type=int, default=20, help="parts of the run that are timed one by one")
+    parser.add_argument("--repeats", type=int, default=3, help="runs from the same start, the fastest of which count")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1, help="processes that share the data of a batch")
     parser.add_argument("--prune", action="store_true",
@@ -43,7 +44,7 @@ def options(doc, methods, batch, particles, iterations):
     return parser
 
 
-# ---- random numbers
+# ---- random numbers and data
 
 
 class Uniform:
@@ -57,6 +58,13 @@ class Uniform:
         bits = self.rng.integers(0, 2**64 - 1, (n + 1) // 2, dtype=np.uint64, endpoint=True).view(np.int32)[:n]
         u = torch.from_numpy(bits).bitwise_and_(0x7fffff).bitwise_or_(0x3f800000).view(torch.float32)
         return u.sub_(1 - 2**-24).view(shape)
+
+
+def cached(name, offset):
+    """The bytes after the offset of a file that `rws data` keeps, or None."""
+    folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = os.path.join(folder, "rws", name)
+    return np.memmap(path, np.uint8, "r", offset) if os.path.exists(path) else None
 
 
 # ---- coefficients
@@ -137,7 +145,7 @@ def size(shapes):
 
 class Optimiser:
     """Steps the parameters [low, high) of a team: this process's share of them, in blocks that stay in the cache."""
-    BLOCK = 16384
+    BLOCK = 65536
 
     def __init__(self, team, low, high, rate):
         self.team, self.rate, self.t, self.blocks = team, rate, 0, []
@@ -166,7 +174,7 @@ class Adam(Optimiser):
 
     def update(self, p, g, m, v, scratch):
         c1, c2 = 1 - 0.9**self.t, math.sqrt(1 - 0.999**self.t)
-        m.lerp_(g, 0.1)
+        m.mul_(0.9).add_(g, alpha=0.1)
         v.mul_(0.999).addcmul_(g, g, value=0.001)
         p.addcdiv_(m, torch.sqrt(v, out=scratch).add_(1e-8 * c2), value=self.rate * c2 / c1)
 
@@ -221,36 +229,72 @@ class Team:
         return peak / 1024
 
 
+def check_team():
+    """Two processes with a part of the gradient each step as one does with all of it."""
+    n, first = Optimiser.BLOCK + 1001, torch.linspace(-1, 1, Optimiser.BLOCK + 1001)
+    for kind in (Adam, RMSProp):
+        results = []
+        for size in (1, 2):
+            team = Team(size, n)
+            if team.rank == 0:
+                team.P.copy_(first)
+            team.wait()
+            optimisers = kind(team, 0, 1001, 0.1), kind(team, 1001, n, 0.1)
+            for t in range(3):
+                share = (team.rank + 1) / 3 if size == 2 else 1.0
+                team.G.copy_(share * torch.sin(first * (t + 1)))
+                for optimiser in optimisers:
+                    optimiser.step()
+            team.finish()
+            results.append(team.P.clone())
+        assert torch.allclose(*results, rtol=1e-6, atol=1e-9) and not torch.allclose(results[0], first), kind
+
+
 # ---- the clock
 
 
-def measure(args, n_parameters, make):
-    """Runs make(team)'s iterations and prints what they took.
+def sgemm_rate():
+    """GFLOP/s of this machine now, one thread, matrices of 512 x 512."""
+    a, best = torch.rand(512, 512, dtype=torch.float32), math.inf
+    for _ in range(6):
+        start = time.perf_counter()
+        torch.mm(a, a)
+        best = min(best, time.perf_counter() - start)
+    return 2e-9 * 512**3 / best
 
-    us_per_iteration is that of the fastest part; the first part warms up and does not count. parts_us has them all.
-    cpu_us_per_iteration is the same for the processor's time of one process, which a busy machine disturbs less."""
+
+def measure(args, n_parameters, make, even):
+    """Runs the iterations of make(team) and prints what they took, args.repeats times from the same start.
+
+    A run is timed in parts, of an iteration at least, the first of which warms up and does not count. Of each part the fastest repeat counts:
+    repeats do the same work, and a busy machine only adds to it. us_per_iteration is that of the fastest part if the
+    work of all iterations is even, else the mean; cpu_us_per_iteration is the same of the processor's time."""
+    args.parts = min(args.parts, args.iterations - 1)
     team = Team(args.threads, n_parameters)
-    trainer = make(team)
-    team.wait()
-    parts_us, cpu_us, bounds = [], [], []
-    for part in range(args.parts + 1):
-        n = args.iterations * (part + 1) // (args.parts + 1) - args.iterations * part // (args.parts + 1)
-        start, cpu = time.perf_counter(), time.process_time()
-        for _ in range(n):
-            bounds.append(trainer.iterate())
-        if n > 0:
-            parts_us.append((time.perf_counter() - start) / n * 1e6)
-            cpu_us.append((time.process_time() - cpu) / n * 1e6)
+    sgemm = sgemm_rate()
+    repeats = []
+    for _ in range(args.repeats):
+        trainer = make(team)
+        team.wait()
+        took, bounds = [], []
+        for part in range(args.parts + 1):
+            n = args.iterations * (part + 1) // (args.parts + 1) - args.iterations * part // (args.parts + 1)
+            start = time.perf_counter(), time.process_time()
+            bounds += [trainer.iterate() for _ in range(n)]
+            took.append([(time.perf_counter() - start[0]) / n * 1e6, (time.process_time() - start[1]) / n * 1e6])
+        repeats.append(took)
+        team.wait()
+    sgemm = max(sgemm, sgemm_rate())
     peak = team.finish()
-    timed = parts_us[1:] or parts_us
+    best, cpu = np.array(repeats).min(0)[1:].T
     out = {"method": args.method, "particles": args.particles, "batch": args.batch, "threads": args.threads,
-           "pruned": args.prune, "iterations": args.iterations, "us_per_iteration": round(min(timed), 2),
-           "cpu_us_per_iteration": round(min(cpu_us[1:] or cpu_us), 2),
-           "mean_us_per_iteration": round(sum(timed) / len(timed), 2), "parts_us": [round(us, 2) for us in timed],
-           "first_bound": round(bounds[0], 4), "last_bound": round(bounds[-1], 4), "peak_rss_mb": round(peak, 1)}
+           "pruned": args.prune, "iterations": args.iterations,
+           "us_per_iteration": round(best.min() if even else best.mean(), 2),
+           "cpu_us_per_iteration": round(cpu.min() if even else cpu.mean(), 2), "parts_us": best.round(2).tolist(),
+           "first_bound": round(bounds[0], 4), "last_bound": round(bounds[-1], 4), "sgemm_gflops": round(sgemm, 1),
+           "peak_rss_mb": round(peak, 1)}
     if args.json:
         print(json.dumps(out))
     else:
-        print("%(method)s K=%(particles)d: %(us_per_iteration).1f us per iteration (processor %(cpu_us_per_iteration).1f, "
-              "mean %(mean_us_per_iteration).1f); "
-              "bound %(first_bound).3f, then %(last_bound).3f; %(peak_rss_mb).0f MB" % out)
+        print("%(method)s K=%(particles)d: %(us_per_iteration).1f us per iteration (processor %(cpu_us_per_iteration).1f); "
+              "bound %(first_bound).3f, then %(last_bound).3f; %(peak_rss_mb).0f MB; sgemm %(sgemm_gflops).0f GFLOP/s" % out)

@@ -15,6 +15,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import time
 
 parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -654,7 +655,8 @@ if __name__ == "__main__":
         us, error = train(args.method, args.particles, args.iterations, args.seed)
     if args.json:
         print(json.dumps({"method": args.method, "particles": args.particles, "iterations": args.iterations,
-                          "us_per_iteration": round(us, 2), "p_error": round(error, 6)}))
+                          "us_per_iteration": round(us, 2), "p_error": round(error, 6),
+                          "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
     else:
         print(f"{args.method} K={args.particles}: {us:.1f} us per iteration, "
               f"p error {error:.4f} after {args.iterations}")

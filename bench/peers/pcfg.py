@@ -12,12 +12,10 @@ Python's long integers, a bit per word.
     pcfg.py --check
 """
 import math
-from typing import List
 
 import common
 import numpy as np
 import torch
-from torch import Tensor
 
 MAX_DEPTH, MAX_NODES = 30, 2000
 H, RATE = 100, 1e-3
@@ -26,7 +24,7 @@ H, RATE = 100, 1e-3
 # Words are letters, in the order of their one-hot codes; OOV stands for a non-terminal that the caps left a leaf.
 WORDS, OOV = "aesrtw", "?"  # astronomers ears saw stars telescopes with
 NONTERMINALS = ["NP", "P", "PP", "S", "V", "VP"]
-TRUE = [0.4, 0.1, 0.18, 0.04, 0.18, 0.1], [0.7, 0.3]  # of NP -> NP PP | a | e | s | r | t and VP -> V NP | VP PP
+TRUE = np.array([0.4, 0.1, 0.18, 0.04, 0.18, 0.1, 0.7, 0.3])  # NP -> NP PP | a | e | s | r | t, VP -> V NP | VP PP
 # Kinds of nodes: the non-terminal and which production its parent chose. P and V are part of their parents.
 KINDS = [("S", None), ("NP", 0), ("VP", 0), ("VP", 1), ("PP", 0), ("PP", 1)]
 N_KINDS = len(KINDS)
@@ -36,7 +34,7 @@ COLUMNS = {"S": [0], "NP": range(6), "VP": [6, 7], "PP": [0]}
 CHOICES = {("S", 0): ("", 1, 2), ("NP", 0): ("", 1, 4), ("VP", 6): ("s", -1, 1), ("VP", 7): ("", 3, 5),
            ("PP", 0): ("w", -1, 1), **{("NP", 1 + i): (word, -1, -1) for i, word in enumerate("aesrt")}}
 # The same by code = 8 kind + column
-FIRST, SECOND = np.full(8 * N_KINDS, -1), np.full(8 * N_KINDS, -1)
+CHILDREN = np.full((8 * N_KINDS, 2), -1)
 YIELD = [""] * (8 * N_KINDS)
 HAS_WORD_NODE = np.zeros(8 * N_KINDS, dtype=bool)  # a P or a V
 ALLOWED = np.zeros((N_KINDS, 8), dtype=bool)
@@ -44,12 +42,11 @@ COUNTED = np.full(8 * N_KINDS, 8)  # the column in theta's counts; 8 is not coun
 for kind, (name, _) in enumerate(KINDS):
     for column in COLUMNS[name]:
         code = 8 * kind + column
-        YIELD[code], FIRST[code], SECOND[code] = CHOICES[name, column]
+        YIELD[code], *CHILDREN[code] = CHOICES[name, column]
         HAS_WORD_NODE[code] = name == "PP" or column == 6
         ALLOWED[kind, column] = True
         COUNTED[code] = column if len(COLUMNS[name]) > 1 else 8
 YIELD_CAPPED = [OOV if has else word for word, has in zip(YIELD, HAS_WORD_NODE)]
-ADDRESS = torch.tensor([NONTERMINALS.index(name) for name, _ in KINDS])
 IS = {name: np.array([other == name for other, _ in KINDS]) for name in ("NP", "VP")}
 CODE = {word: i for i, word in enumerate(WORDS + OOV)}
 NONE, CUT = -1, -2  # children that are not there: not in the grammar, or cut off by a cap
@@ -61,68 +58,69 @@ NONE, CUT = -1, -2  # children that are not there: not in the grammar, or cut of
 class Trees:
     """The nodes of n trees, depth by depth; the first n are the roots.
 
-    tree: whose node it is; code: its choice; first, second: its children (a node, NONE or CUT); row: of the network. They
+    tree: whose node it is; code: its choice; links [.., 2]: its children (a node, NONE or CUT); row: of the network. They
     are lists of an array per depth while the trees grow, then arrays. rows: a depth's rows of the network, see choose.
     capped: nodes whose P or V is cut off; gone: nodes that a cap took back."""
 
     def __init__(self, sentence, choose):
         """A tree for each element of sentence, which is sorted and has all of 0 … its last.
 
-        choose(row_parent, row_kind, row_sentence, row, kind) returns the columns that the nodes of the next depth choose:
-        their rows come from row_parent in the rows of the last depth; row and kind are those of the nodes."""
-        self.tree, self.code, self.first, self.second, self.row, self.n_rows = [], [], [], [], [], []
-        self.n, self.capped, self.gone, self.rows = len(sentence), set(), set(), []
+        choose(row_parent, row_input, row_kind, row, kind) returns the columns that the nodes of the next depth choose.
+        Its rows have a parent in the rows of the last depth, a row in the table of inputs (N_KINDS to a sentence) and a
+        kind; row and kind are those of the nodes."""
+        self.tree, self.code, self.links, self.row, self.rows, self.n_rows = [], [], [], [], [], []
+        self.n, self.capped, self.gone = len(sentence), set(), set()
         tree, kind, row, n_nodes, n_rows = np.arange(self.n), np.zeros(self.n, dtype=np.int64), sentence, 0, 0
-        row_sentence = row_parent = np.arange(sentence[-1] + 1)
-        row_kind = np.zeros(len(row_sentence), dtype=np.int64)
+        row_parent = np.arange(sentence[-1] + 1)
+        row_base, row_kind = row_parent * N_KINDS, np.zeros(len(row_parent), dtype=np.int64)
         for depth in range(MAX_DEPTH + 1):
-            self.rows.append((row_parent, row_kind, row_sentence))
-            code = choose(*self.rows[-1], row, kind) + 8 * kind
-            kind1, kind2 = FIRST[code], SECOND[code]
-            has1, has2 = (kind1 >= 0).nonzero()[0], (kind2 >= 0).nonzero()[0]
-            first, second = kind1.copy(), kind2.copy()  # NONE where there is none
+            self.rows.append((row_parent, row_base + row_kind, row_kind))
+            code = choose(*self.rows[-1], row, kind)
+            code += kind << 3
+            links = CHILDREN.take(code, 0)
+            flat = links.ravel()
+            slots = (flat >= 0).nonzero()[0]
+            kind = flat.take(slots)
             n_nodes += len(code)
-            if depth < MAX_DEPTH:
-                first[has1] = np.arange(n_nodes, n_nodes + len(has1))
-                second[has2] = np.arange(n_nodes + len(has1), n_nodes + len(has1) + len(has2))
-            else:
-                first[has1] = second[has2] = CUT
-                self.capped.update(range(n_nodes - len(code), n_nodes))
+            flat[slots] = np.arange(n_nodes, n_nodes + len(slots)) if depth < MAX_DEPTH else CUT
             self.tree.append(tree)
             self.code.append(code)
-            self.first.append(first)
-            self.second.append(second)
+            self.links.append(links)
             self.row.append(row + n_rows)
             self.n_rows.append(len(row_kind))
             n_rows += len(row_kind)
-            if depth == MAX_DEPTH or len(has2) == 0:
+            if depth == MAX_DEPTH:
+                self.capped.update(range(n_nodes - len(code), n_nodes))
+            if depth == MAX_DEPTH or len(slots) == 0:
                 break
-            parent = np.concatenate((has1, has2))
-            kind = np.concatenate((kind1[has1], kind2[has2]))
-            tree = tree[parent]
+            parent = slots >> 1
+            tree = tree.take(parent)
             if 2 * (n_nodes + len(parent)) > MAX_NODES:  # with a P or V for each, the least that a full tree has
                 keep = self.cut(n_nodes, tree)
                 parent, kind, tree = parent[keep], kind[keep], tree[keep]
                 if len(parent) == 0:
                     break
             # nodes with the same parent row and kind share a row
-            key = row[parent] * N_KINDS + kind
-            used = np.zeros(len(row_kind) * N_KINDS, dtype=np.int64)
-            used[key] = 1
-            row = (used.cumsum() - 1)[key]
-            row_parent, row_kind = np.divmod(used.nonzero()[0], N_KINDS)
-            row_sentence = row_sentence[row_parent]
-        self.tree, self.code, self.first, self.second, self.row = (np.concatenate(parts) for parts in (
-            self.tree, self.code, self.first, self.second, self.row))
-        self.alive = np.ones(n_nodes, dtype=bool)
-        self.alive[list(self.gone)] = False
+            key = (row.take(parent) << 3) + kind
+            place = np.zeros(len(row_kind) << 3, dtype=np.int64)
+            place[key] = 1
+            keys = place.nonzero()[0]
+            place[keys] = np.arange(len(keys))
+            row, row_parent, row_kind = place.take(key), keys >> 3, keys & 7
+            row_base = row_base.take(row_parent)
+        self.tree, self.code, self.links, self.row = (np.concatenate(parts) for parts in (
+            self.tree, self.code, self.links, self.row))
+        self.alive = None
+        if self.gone:
+            self.alive = np.ones(n_nodes, dtype=bool)
+            self.alive[list(self.gone)] = False
 
     def cut(self, n_nodes, waiting):
         """Makes leaves of what comes in pre-order after a tree's first MAX_NODES expanded nodes, P and V included.
 
         There are n_nodes nodes so far, then those that wait to choose, of the trees `waiting`. Returns which of these
         stay; they are renumbered. Nodes found later only push others back, so what is cut here is cut for good."""
-        code, tree, first, second = (np.concatenate(parts) for parts in (self.code, self.tree, self.first, self.second))
+        code, tree, links = (np.concatenate(parts) for parts in (self.code, self.tree, self.links))
         there = np.ones(n_nodes, dtype=bool)
         there[list(self.gone)] = False
         size = (np.bincount(tree, there * (1 + HAS_WORD_NODE[code]), minlength=self.n)
@@ -133,27 +131,24 @@ class Trees:
             self.gone.update((tree == root).nonzero()[0].tolist())
             n, stack = 0, [(root, None, None)]
             while stack:
-                node, parent, links = stack.pop()
+                node, parent, side = stack.pop()
                 if n == MAX_NODES:
-                    if links is None:
+                    if side is None:
                         self.capped.add(parent)
                     else:
-                        links[parent] = CUT
+                        links[parent, side] = CUT
                     continue
                 n += 1
                 if node >= n_nodes:
                     keep[node - n_nodes] = True
                 elif node >= 0:  # else a P or V
                     self.gone.discard(node)
-                    stack += [(links[node], node, links) for links in (second, first) if links[node] >= 0]
+                    stack += [(links[node, side], node, side) for side in (1, 0) if links[node, side] >= 0]
                     if HAS_WORD_NODE[code[node]]:
                         stack.append((NONE, node, None))
-        number = np.where(keep, n_nodes + keep.cumsum() - 1, CUT)
-        ends = np.cumsum([len(part) for part in self.code])[:-1]
-        for links in (first, second):
-            new = links >= n_nodes
-            links[new] = number[links[new] - n_nodes]
-        self.first, self.second = np.split(first, ends), np.split(second, ends)
+        new = links >= n_nodes
+        links[new] = np.where(keep, n_nodes + keep.cumsum() - 1, CUT)[links[new] - n_nodes]
+        self.links = np.split(links, np.cumsum([len(part) for part in self.code])[:-1])
         return keep
 
     def yields(self):
@@ -162,15 +157,18 @@ class Trees:
         for node in self.capped:
             own[node] = OOV if HAS_WORD_NODE[self.code[node]] else own[node]
         node = len(own)
-        for first, second in zip(self.first[::-1].tolist(), self.second[::-1].tolist()):
+        for first, second in self.links[::-1].tolist():
             node -= 1
             words[node] = own[node] + words[first] + words[second]
         return words[:self.n]
 
     def counts(self):
         """[n, 8]: how often a tree has a choice of NP or VP."""
-        alive = self.alive
-        return np.bincount(9 * self.tree[alive] + COUNTED[self.code[alive]], minlength=9 * self.n).reshape(-1, 9)[:, :8]
+        return np.bincount(9 * self.tree + COUNTED.take(self.code), self.alive, 9 * self.n).reshape(-1, 9)[:, :8]
+
+    def weighted(self, index, weights, n):
+        """Sums of a weight per node by index."""
+        return np.bincount(index, weights if self.alive is None else weights * self.alive, n)
 
 
 def distances(x, sentences):
@@ -207,8 +205,8 @@ def sample_prior(n, probabilities, rng):
     above[IS["VP"], :6] = 1
     above[IS["VP"], 6] = probabilities[7]
 
-    def choose(row_parent, row_kind, row_sentence, row, kind):
-        return (rng.random((len(kind), 1)) < above[kind]).sum(1)
+    def choose(row_parent, row_input, row_kind, row, kind):
+        return (rng.random((len(kind), 1)) < above.take(kind, 0)).sum(1)
     return Trees(np.arange(n), choose)
 
 
@@ -216,11 +214,12 @@ def sample_prior(n, probabilities, rng):
 
 
 def shapes():
-    """Gates in the order reset, update, new. The proposals of NP and VP side by side in the first layer."""
-    return {"theta": (8,), "word.W": (3 * H, 6), "word.U": (3 * H, H), "word.b": (3 * H,), "word.c": (3 * H,),
-            "core.W": (3 * H, H + 12), "core.U": (3 * H, H), "core.b": (3 * H,), "core.c": (3 * H,),
-            "W1": (100, H), "b1": (100,), "W2.NP": (25, 50), "W2.VP": (25, 50), "b2": (50,),
-            "W3.NP": (6, 25), "W3.VP": (2, 25), "b3": (8,)}
+    """Matrices are [in, out]. Gates in the order reset, update, new; b with the inputs, c with the state. NP's and VP's
+    proposals are side by side in the first layer."""
+    return {"theta": (8,), "word.W": (6, 3 * H), "word.U": (H, 3 * H), "word.b": (3 * H,), "word.c": (3 * H,),
+            "core.W": (H + 12, 3 * H), "core.U": (H, 3 * H), "core.b": (3 * H,), "core.c": (3 * H,),
+            "W1": (H, 100), "b1": (100,), "W2.NP": (50, 25), "W2.VP": (50, 25), "b2": (50,),
+            "W3.NP": (25, 6), "W3.VP": (25, 2), "b3": (8,)}
 
 
 def initialise(p):
@@ -230,90 +229,26 @@ def initialise(p):
     p["theta"].normal_()
 
 
-@torch.jit.script
-def gates(gi, gh, h):
-    """A step of the cell from its two products: reset and update, new, state."""
-    ru = torch.add(gi[:, :200], gh[:, :200]).sigmoid_()
-    new = torch.addcmul(gi[:, 200:], ru[:, :100], gh[:, 200:]).tanh_()
-    return ru, new, torch.lerp(new, h, ru[:, 100:])
+def cell(ru, new, h, U_ru, U_n, c):
+    """A step of a GRU. ru, new: the inputs' share of the gates, with both biases but c, new's second; ru is overwritten.
+    Returns the two gates, U_n h + c, the new part, the state."""
+    r, u = ru.addmm_(h, U_ru).sigmoid_().chunk(2, 1)
+    gh = torch.addmm(c, h, U_n)
+    new = torch.addcmul(new, r, gh).tanh_()
+    return ru, gh, new, torch.lerp(new, h, u)
 
 
-@torch.jit.script
-def factors(hp, gh, ru, new):
-    """Of all steps: d(what the gates sum up)/d state [n, 300], and that of the new part with respect to gi."""
-    r, u = ru[:, :100], ru[:, 100:]
-    inner = (1 - u).mul_(1 - new * new)
-    outer = inner * r
-    return torch.cat([outer * (1 - r) * gh[:, 200:], (hp - new).mul_(u).mul_(1 - u), outer], 1), inner
-
-
-@torch.jit.script
-def read(gi, sizes: List[int], U_t, c):
-    """A packed GRU: the inputs of step t are the next sizes[t] rows. Per row: state before, gh, ru, new, state."""
-    h = torch.zeros(sizes[0], 100, dtype=gi.dtype)
-    hs, ghs, rus, news, outs = [h], [h], [h], [h], [h]
-    at = 0
-    for n in sizes:
-        h = h[:n]
-        gh = torch.addmm(c, h, U_t)
-        ru, new, out = gates(gi[at:at + n], gh, h)
-        hs.append(h)
-        ghs.append(gh)
-        rus.append(ru)
-        news.append(new)
-        outs.append(out)
-        h = out
-        at += n
-    return torch.cat(hs[1:]), torch.cat(ghs[1:]), torch.cat(rus[1:]), torch.cat(news[1:]), torch.cat(outs[1:])
-
-
-@torch.jit.script
-def read_back(d_last, sizes: List[int], factor, ru, U):
-    """From the gradient of the last states [sentences, 100] to those of all states, in the order of the rows."""
-    ds = [d_last]
-    end = len(factor)
-    n_after = 0
-    d = d_last[:0]
-    for t in range(len(sizes) - 1, -1, -1):
-        n = sizes[t]
-        if n > n_after:
-            d = torch.cat([d, d_last[n_after:n]])
-        ds.append(d)
-        f = factor[end - n:end]
-        d = torch.addmm(d * ru[end - n:end, 100:], (d.unsqueeze(1) * f.view(n, 3, 100)).view(n, 300), U)
-        n_after = n
-        end -= n
-    ds.reverse()
-    return torch.cat(ds[:-1])
-
-
-@torch.jit.script
-def descend(h, parent, table, code, U_t, c):
-    hp = h.index_select(0, parent)
-    gh = torch.addmm(c, hp, U_t)
-    ru, new, out = gates(table.index_select(0, code), gh, hp)
-    return hp, gh, ru, new, out
-
-
-@torch.jit.script
-def propose(h, W1_t, b1, W2_t, b2, W3_t, mask, kind):
-    a1 = torch.addmm(b1, h, W1_t).relu_()
-    a2 = torch.addmm(b2, a1, W2_t).relu_()
-    return a1, a2, torch.addmm(mask.index_select(0, kind), a2, W3_t)
-
-
-@torch.jit.script
-def ascend(d, sizes: List[int], parents: Tensor, factor, ru, U):
-    """Adds to d [rows, 100] what reaches the states from the rows below; parents are rows of the depth above."""
-    end = len(d)
-    for i in range(len(sizes) - 1, 0, -1):
-        n = sizes[i]
-        start = end - n
-        dn = d[start:end]
-        dp = torch.addmm(dn * ru[start:end, 100:], (dn.unsqueeze(1) * factor[start:end].view(n, 3, 100)).view(n, 300), U)
-        d[start - sizes[i - 1]:start].index_add_(0, parents[start:end], dp)
-        end = start
-    return d
+def factors(h, ru, gh, new):
+    """For all steps at once: what to multiply the gradient of the state with to get those of the gates, of U's products
+    [n, 300], and that of the inputs' share of new."""
+    r, u = ru.chunk(2, 1)
+    keep, inner = 1 - u, torch.mul(new, new)
+    inner = torch.sub(1, inner, out=inner).mul_(keep)
+    factor = h.new_empty(len(h), 3, H)
+    torch.mul(inner, r, out=factor[:, 2])
+    torch.mul(factor[:, 2], 1 - r, out=factor[:, 0]).mul_(gh)
+    torch.sub(h, new, out=factor[:, 1]).mul_(u).mul_(keep)
+    return factor, inner
 
 
 class Guide:
@@ -322,142 +257,164 @@ class Guide:
     def __init__(self, p, g):
         self.p, self.g = p, g
         dtype = p["W1"].dtype
-        self.W2, self.W3 = torch.zeros(50, 100, dtype=dtype), torch.zeros(8, 50, dtype=dtype)
+        self.W2, self.W3 = torch.zeros(100, 50, dtype=dtype), torch.zeros(50, 8, dtype=dtype)
         self.mask = torch.where(torch.from_numpy(ALLOWED), 0.0, -1e4).to(dtype)
+        # which columns of core.W, after those of the sentence, are a kind's input
+        self.inputs = torch.zeros(N_KINDS, 12, dtype=dtype)
+        for kind, (name, production) in enumerate(KINDS):
+            self.inputs[kind, 6 + NONTERMINALS.index(name)] = 1
+            if production is not None:
+                self.inputs[kind, production] = 1
+        self.no_word = torch.zeros(1, 3 * H, dtype=dtype)
         self.refresh()
 
     def refresh(self):
         """After a step of the parameters."""
         p = self.p
-        self.W2[:25, :50], self.W2[25:, 50:] = p["W2.NP"], p["W2.VP"]
-        self.W3[:6, :25], self.W3[6:, 25:] = p["W3.NP"], p["W3.VP"]
+        self.W2[:50, :25], self.W2[50:, 25:] = p["W2.NP"], p["W2.VP"]
+        self.W3[:25, :6], self.W3[25:, 6:] = p["W3.NP"], p["W3.VP"]
         self.bias = self.mask + p["b3"]
-        self.words = torch.cat([p["word.W"].t() + p["word.b"], p["word.b"].unsqueeze(0)])  # [7, 300], the last of OOV
-        self.kinds = p["core.W"][:, H + 6:].t()[ADDRESS] + p["core.b"]
-        for kind, (_, production) in enumerate(KINDS):
-            if production is not None:
-                self.kinds[kind] += p["core.W"][:, H + production]
+        # gates' matrices for the way down, and transposed for the way back: products with few rows are mostly packing
+        self.cells, bias = {}, {}
+        for name in ("word", "core"):
+            U, c, bias[name] = p[name + ".U"], p[name + ".c"], p[name + ".b"].clone()
+            bias[name][:2 * H] += c[:2 * H]
+            self.cells[name] = U[:, :2 * H], U[:, 2 * H:], c[2 * H:]
+        self.U_t = {name: p[name + ".U"].t().contiguous() for name in self.cells}
+        self.words = torch.cat([p["word.W"], self.no_word]).add_(bias["word"])  # the last is OOV's
+        self.kinds = torch.addmm(bias["core"], self.inputs, p["core.W"][H:])
 
     def embed(self, sentences):
-        """The core's input table [sentences * kinds, 300]."""
-        p = self.p
+        """The inputs' table: of sentence and kind, ru and new."""
         length = np.array([len(s) for s in sentences])
         self.order = np.argsort(-length, kind="stable")
-        codes = np.full((len(sentences), length.max()), -1)
+        longest = length[self.order[0]]
+        codes = np.full((len(sentences), longest), -1)
         for i, s in enumerate(self.order):
             codes[i, :length[s]] = [CODE[word] for word in sentences[s]]
-        self.word = torch.from_numpy(codes.T[codes.T >= 0])
-        self.sizes = (codes >= 0).sum(0).tolist()
-        self.reading = read(self.words.index_select(0, self.word), self.sizes, p["word.U"].t(), p["word.c"])
-        # a sentence's last row: the rows before its last step, and its place in that step
-        starts = np.concatenate([[0], np.cumsum(self.sizes)])
-        self.last = torch.from_numpy(starts[length[self.order] - 1] + np.arange(len(sentences)))
-        self.e = torch.empty(len(sentences), H, dtype=self.words.dtype)
-        self.e[torch.from_numpy(self.order)] = self.reading[4][self.last]
-        inputs = torch.mm(self.e, p["core.W"][:, :H].t())
-        self.table = (inputs.unsqueeze(1) + self.kinds).view(-1, 3 * H)
+        codes = codes.T  # by step, then by falling length: a step's sentences are the first of those before
+        self.word = torch.from_numpy(codes[codes >= 0])
+        self.sizes = (codes >= 0).sum(1).tolist()
+        inputs = self.words.index_select(0, self.word)
+        h = inputs.new_zeros(len(sentences), H)
+        steps, n = [], len(h)
+        for ru, new in zip(inputs[:, :2 * H].contiguous().split(self.sizes), inputs[:, 2 * H:].split(self.sizes)):
+            if len(ru) < n:
+                n = len(ru)
+                h = h[:n]
+            steps.append((h, *cell(ru, new, h, *self.cells["word"])))
+            h = steps[-1][-1]
+        self.reading = steps
+        last = np.cumsum([0] + self.sizes)[length - 1] + np.argsort(self.order)
+        self.e = torch.cat([step[-1] for step in steps])[torch.from_numpy(last)]
+        table = torch.mm(self.e, self.p["core.W"][:H]).unsqueeze(1) + self.kinds
+        self.table = table[:, :, :2 * H].reshape(-1, 2 * H), table[:, :, 2 * H:].reshape(-1, H)
 
-    def rows(self):
-        """Starts to collect rows; returns a function that computes the next depth's."""
+    def start(self):
+        self.steps, self.parents, self.inputs_of, self.kinds_of = [], [], [], []
+        self.h = self.e  # the states of the depth above; those above the roots are zero
+
+    def descend(self, row_parent, row_input, row_kind):
+        """The states of the rows of the next depth."""
+        parent, index = torch.from_numpy(row_parent), torch.from_numpy(row_input)
+        above = self.h.index_select(0, parent) if self.steps else self.e.new_zeros(len(parent), H)
+        step = cell(self.table[0].index_select(0, index), self.table[1].index_select(0, index), above, *self.cells["core"])
+        self.steps.append((above, *step))
+        self.parents.append(parent)
+        self.inputs_of.append(index)
+        self.kinds_of.append(row_kind)
+        self.h = step[-1]
+
+    def propose(self, h, kind):
         p = self.p
-        U_t, c = p["core.U"].t(), p["core.c"]
-        self.parts, self.parents, self.codes, self.row_kinds = [], [], [], []
-
-        def step(row_parent, row_kind, row_sentence):
-            parent, code = torch.from_numpy(row_parent), torch.from_numpy(row_sentence * N_KINDS + row_kind)
-            above = self.parts[-1][4] if self.parts else torch.zeros(len(parent), H, dtype=self.table.dtype)
-            self.parts.append(descend(above, parent, self.table, code, U_t, c))
-            self.parents.append(parent)
-            self.codes.append(code)
-            self.row_kinds.append(row_kind)
-            return self.parts[-1][4]
-        return step
-
-    def propose(self, h, row_kind):
-        p = self.p
-        return propose(h, p["W1"].t(), p["b1"], self.W2.t(), p["b2"], self.W3.t(), self.bias, torch.from_numpy(row_kind))
+        a1 = torch.addmm(p["b1"], h, p["W1"]).relu_()
+        a2 = torch.addmm(p["b2"], a1, self.W2).relu_()
+        return a1, a2, self.bias.index_select(0, torch.from_numpy(kind)).addmm_(a2, self.W3)
 
     def sample(self, sentences, K, gumbel):
         """K trees for each sentence, by sentence, and their log q."""
         self.embed(sentences)
-        step, proposals = self.rows(), []
+        self.start()
+        proposals = []
 
-        def choose(row_parent, row_kind, row_sentence, row, kind):
-            proposals.append(self.propose(step(row_parent, row_kind, row_sentence), row_kind))
-            return (proposals[-1][2].numpy()[row] + gumbel(len(row))).argmax(1)
-        trees = Trees(np.repeat(np.arange(len(sentences)), K), choose)
+        def choose(row_parent, row_input, row_kind, row, kind):
+            self.descend(row_parent, row_input, row_kind)
+            proposals.append(self.propose(self.h, row_kind))
+            return (proposals[-1][2].numpy().take(row, 0) + gumbel(len(row))).argmax(1)
+        trees = Trees(np.arange(len(sentences)).repeat(K), choose)
         self.proposals = [torch.cat(parts) for parts in zip(*proposals)]
         return trees, self.log_q(trees)
 
     def score(self, sentences, trees):
         """log q of trees, one for each sentence."""
         self.embed(sentences)
-        step = self.rows()
+        self.start()
         for rows in trees.rows:
-            step(*rows)
-        kinds = np.concatenate(self.row_kinds)
-        self.proposals = self.propose(torch.cat([part[4] for part in self.parts]), kinds)
+            self.descend(*rows)
+        self.proposals = self.propose(torch.cat([step[-1] for step in self.steps]), np.concatenate(self.kinds_of))
         return self.log_q(trees)
 
     def log_q(self, trees):
         self.log = torch.log_softmax(self.proposals[2], 1)
-        each = self.log.numpy()[trees.row, trees.code & 7]
-        return np.bincount(trees.tree, each * trees.alive, minlength=trees.n)
+        self.chosen = 8 * trees.row + (trees.code & 7)
+        return trees.weighted(trees.tree, self.log.numpy().ravel().take(self.chosen), trees.n)
 
     def backward(self, trees, c):
         """The gradient of sum_i c_i log q(tree_i)."""
         p, g = self.p, self.g
         a1, a2, _ = self.proposals
-        hp, gh, ru, new, h = (torch.cat(parts) for parts in zip(*self.parts))
-        n, dtype = len(h), h.dtype
-        # logits: the coefficients of the nodes of a row, by column, minus their sum times the probabilities
-        weight = np.bincount(8 * trees.row + (trees.code & 7), c[trees.tree] * trees.alive, minlength=8 * n)
-        d3 = torch.from_numpy(weight.reshape(n, 8)).to(dtype)
+        # the core's rows, then the sentences'
+        above, ru, gh, new, h = (torch.cat(parts) for parts in zip(*self.steps, *self.reading))
+        factor, inner = factors(above, ru, gh, new)
+        n, u = len(self.log), ru[:, H:]
+        # logits: the coefficients of a row's nodes, by column, less their sum times the probabilities
+        d3 = torch.from_numpy(trees.weighted(self.chosen, c.take(trees.tree), 8 * n).reshape(n, 8)).to(h.dtype)
         d3.addcmul_(self.log.exp(), d3.sum(1, keepdim=True), value=-1)
-        d = torch.zeros(n, H, dtype=dtype)
-        kinds = np.concatenate(self.row_kinds)
+        d = h.new_zeros(n, H)
+        kinds = np.concatenate(self.kinds_of)
         for name, i, columns in (("NP", 0, slice(0, 6)), ("VP", 1, slice(6, 8))):
-            rows = torch.from_numpy(np.flatnonzero(IS[name][kinds]))
+            rows = torch.from_numpy(IS[name].take(kinds).nonzero()[0])
             half, quarter = slice(50 * i, 50 * i + 50), slice(25 * i, 25 * i + 25)
-            dz = d3[rows, columns]
-            x1, x2 = a1[rows, half], a2[rows, quarter]
-            torch.mm(dz.t(), x2, out=g["W3." + name])
+            dz, x1, x2 = (t.index_select(0, rows) for t in (d3[:, columns], a1[:, half], a2[:, quarter]))
+            torch.mm(x2.t(), dz, out=g["W3." + name])
             torch.sum(dz, 0, out=g["b3"][columns])
-            dz = torch.mm(dz, p["W3." + name]).mul_(x2 > 0)
-            torch.mm(dz.t(), x1, out=g["W2." + name])
+            dz = torch.mm(dz, p["W3." + name].t()).mul_(x2.sign())
+            torch.mm(x1.t(), dz, out=g["W2." + name])
             torch.sum(dz, 0, out=g["b2"][quarter])
-            dz = torch.mm(dz, p["W2." + name]).mul_(x1 > 0)
-            torch.mm(dz.t(), h[rows], out=g["W1"][half])
+            dz = torch.mm(dz, p["W2." + name].t()).mul_(x1.sign_())
+            torch.mm(h.index_select(0, rows).t(), dz, out=g["W1"][:, half])
             torch.sum(dz, 0, out=g["b1"][half])
-            d.index_copy_(0, rows, torch.mm(dz, p["W1"][half]))
+            d.index_copy_(0, rows, torch.mm(dz, p["W1"][:, half].t()))
         # the core, from the leaves up
-        factor, inner = factors(hp, gh, ru, new)
-        ascend(d, trees.n_rows, torch.cat(self.parents), factor, ru, p["core.U"])
-        dg = self.cell("core", d, factor, inner, hp)
-        table = torch.zeros_like(self.table).index_add_(0, torch.cat(self.codes), dg).view(-1, N_KINDS, 3 * H)
+        U_t, n_rows = self.U_t["core"], trees.n_rows
+        ds, fs, us = d.split(n_rows), factor[:n].split(n_rows), u[:n].split(n_rows)
+        for i in range(len(n_rows) - 1, 0, -1):
+            below = torch.mul(fs[i], ds[i].unsqueeze(1)).view(-1, 3 * H)
+            ds[i - 1].index_add_(0, self.parents[i], torch.mul(ds[i], us[i]).addmm_(below, U_t))
+        dg = self.cell_gradients("core", d, factor[:n], inner[:n], above[:n])
+        table = dg.new_zeros(len(self.table[0]), 3 * H).index_add_(0, torch.cat(self.inputs_of), dg)
+        table = table.view(-1, N_KINDS, 3 * H)
         by_sentence, by_kind = table.sum(1), table.sum(0)
-        gW = g["core.W"]
-        torch.mm(by_sentence.t(), self.e, out=gW[:, :H])
-        gW[:, H:] = 0
-        for kind, (_, production) in enumerate(KINDS):
-            gW[:, H + 6 + ADDRESS[kind]] += by_kind[kind]
-            if production is not None:
-                gW[:, H + production] += by_kind[kind]
+        torch.mm(self.e.t(), by_sentence, out=g["core.W"][:H])
+        torch.mm(self.inputs.t(), by_kind, out=g["core.W"][H:])
         torch.sum(by_kind, 0, out=g["core.b"])
-        # the sentences
-        d = torch.mm(by_sentence, p["core.W"][:, :H])[torch.from_numpy(self.order)]
-        hp, gh, ru, new, _ = self.reading
-        factor, inner = factors(hp, gh, ru, new)
-        d = read_back(d, self.sizes, factor, ru, p["word.U"])
-        dg = self.cell("word", d, factor, inner, hp)
-        by_word = torch.zeros(7, 3 * H, dtype=dtype).index_add_(0, self.word, dg)
-        g["word.W"].copy_(by_word[:6].t())
+        # the sentences, from the last word
+        d_last = torch.mm(by_sentence, p["core.W"][:H].t())[torch.from_numpy(self.order)]
+        U_t, d, ds = self.U_t["word"], d_last[:0], []
+        for f, keep in zip(reversed(factor[n:].split(self.sizes)), reversed(u[n:].split(self.sizes))):
+            if len(d) < len(f):
+                d = torch.cat([d, d_last[len(d):len(f)]])
+            ds.append(d)
+            d = torch.mul(d, keep).addmm_(torch.mul(f, d.unsqueeze(1)).view(-1, 3 * H), U_t)
+        dg = self.cell_gradients("word", torch.cat(ds[::-1]), factor[n:], inner[n:], above[n:])
+        by_word = dg.new_zeros(7, 3 * H).index_add_(0, self.word, dg)
+        g["word.W"].copy_(by_word[:6])
         torch.sum(by_word, 0, out=g["word.b"])
 
-    def cell(self, name, d, factor, inner, hp):
-        """Gradients of U and c from those of the states; returns those of gi."""
-        dg = d.repeat(1, 3).mul_(factor)
-        torch.mm(dg.t(), hp, out=self.g[name + ".U"])
+    def cell_gradients(self, name, d, factor, inner, above):
+        """Those of U and c from those of the states; returns those of the inputs' share."""
+        dg = torch.mul(factor, d.unsqueeze(1)).view(-1, 3 * H)
+        torch.mm(above.t(), dg, out=self.g[name + ".U"])
         torch.sum(dg, 0, out=self.g[name + ".c"])
         torch.mul(d, inner, out=dg[:, 2 * H:])
         return dg
@@ -470,10 +427,15 @@ class Trainer:
     def __init__(self, team, args):
         self.team, self.args, self.coefficients = team, args, common.coefficients
         self.B = args.batch // team.size + (team.rank < args.batch % team.size)
+        self.true = TRUE.copy()
+        if args.recursion is not None:
+            self.true[:6] *= np.array([args.recursion] + [1 - args.recursion] * 5) / np.array([0.4] + [0.6] * 5)
         self.p, self.g = common.views(team.P, shapes()), common.views(team.G, shapes())
         if team.rank == 0:
             torch.manual_seed(args.seed)
             initialise(self.p)
+            if args.recursion is not None:
+                self.p["theta"].copy_(torch.from_numpy(self.true).log())
         team.wait()
         self.guide = Guide(self.p, self.g)
         self.rng = np.random.Generator(np.random.SFC64((args.seed, team.rank)))
@@ -485,7 +447,7 @@ class Trainer:
 
     def sentences(self):
         if len(self.data) < self.B:
-            self.data = sample_prior(100 * self.B, np.concatenate(TRUE), self.rng).yields()
+            self.data = sample_prior(100 * self.B, self.true, self.rng).yields()
         return [self.data.pop() for _ in range(self.B)]
 
     def gumbel(self, n):
@@ -536,7 +498,7 @@ def nested(trees, node, depth=0):
     rule = {"S": [["NP", "VP"]], "PP": [["P", "NP"]], "VP": [["V", "NP"], ["VP", "PP"]],
             "NP": [["NP", "PP"]] + [[word] for word in "aesrt"]}[name][production]
     children = []
-    for symbol, link in zip(rule, (trees.first[node], trees.second[node])):
+    for symbol, link in zip(rule, trees.links[node]):
         if symbol in WORDS:
             children.append(symbol)
         elif symbol in "PV":
@@ -587,7 +549,7 @@ class Plain:
 
     def cell(self, name, x, h):
         p = self.p
-        gi, gh = p[name + ".W"] @ x + p[name + ".b"], p[name + ".U"] @ h + p[name + ".c"]
+        gi, gh = x @ p[name + ".W"] + p[name + ".b"], h @ p[name + ".U"] + p[name + ".c"]
         r, u = torch.sigmoid(gi[:H] + gh[:H]), torch.sigmoid(gi[H:2 * H] + gh[H:2 * H])
         new = torch.tanh(gi[2 * H:] + r * gh[2 * H:])
         return (1 - u) * new + u * h
@@ -607,9 +569,9 @@ class Plain:
         out, p = 0, self.p
         if name in ("NP", "VP"):
             i = ["NP", "VP"].index(name)
-            a = torch.relu(p["W1"][50 * i:50 * i + 50] @ h + p["b1"][50 * i:50 * i + 50])
-            a = torch.relu(p["W2." + name] @ a + p["b2"][25 * i:25 * i + 25])
-            out = torch.log_softmax(p["W3." + name] @ a + p["b3"][6 * i:6 + 2 * i], 0)[production]
+            a = torch.relu(h @ p["W1"][:, 50 * i:50 * i + 50] + p["b1"][50 * i:50 * i + 50])
+            a = torch.relu(a @ p["W2." + name] + p["b2"][25 * i:25 * i + 25])
+            out = torch.log_softmax(a @ p["W3." + name] + p["b3"][6 * i:6 + 2 * i], 0)[production]
         return out + sum(self.log_q(child, e, h, production) for child in children if not isinstance(child, str))
 
     def log_prior(self, tree):
@@ -625,6 +587,7 @@ class Plain:
 
 def check(args):
     global MAX_NODES, MAX_DEPTH
+    common.check_team()
     torch.set_default_dtype(torch.float64)
     assert common.size(shapes()) == 8 + 109458
     n_check = common.size(shapes())
@@ -666,8 +629,7 @@ def check(args):
         errors = {name: float((trainer.g[name] - g[name]).norm() / g[name].norm().clamp_min(1e-12)) for name in g}
         worst = max(errors, key=errors.get)
         print("%-9s K=%d caps %-10s log-weights %.1e, worst gradient %s %.1e; %d rows for %d nodes, %d leaves cut" %
-              (args.method, K, caps, error, worst, errors[worst], sum(trees.n_rows), trees.alive.sum(),
-               (trees.first == CUT).sum() + (trees.second == CUT).sum()))
+              (args.method, K, caps, error, worst, errors[worst], sum(trees.n_rows), len(trees.code), (trees.links == CUT).sum()))
         assert error < 1e-9 and errors[worst] < 1e-9, errors
     # draws: shares of NP -> NP PP, in units of their deviation
     MAX_DEPTH, MAX_NODES = 30, 2000
@@ -675,13 +637,17 @@ def check(args):
     q, here = trainer.guide.log.exp().numpy()[trees.row], COUNTED[trees.code] < 6
     z = ((trees.code[here] & 7) == 0).sum() - q[here, 0].sum()
     assert abs(z) < 5 * math.sqrt((q[here, 0] * (1 - q[here, 0])).sum()), z
-    trees = sample_prior(5000, np.concatenate(TRUE), trainer.rng)
+    trees = sample_prior(5000, TRUE, trainer.rng)
     assert abs(np.mean([len(y) for y in trees.yields()]) - 13.2) < 1.5
     shares = trees.counts().sum(0)
-    assert np.abs(shares[:6] / shares[:6].sum() - TRUE[0]).max() < 0.01
+    assert np.abs(shares[:6] / shares[:6].sum() - TRUE[:6]).max() < 0.01
 
 
 if __name__ == "__main__":
-    args = common.options(__doc__, ["ww", "ws", "vimco", "reinforce"], batch=2, particles=20, iterations=440).parse_args()
+    parser = common.options(__doc__, ["ww", "ws", "vimco", "reinforce"], batch=2, particles=20, iterations=260)
+    parser.add_argument("--recursion", type=float, metavar="P", help="the true probability of NP -> NP PP instead of 0.4; "
+                        "theta starts there, too")
+    args = parser.parse_args()
+    trainer = lambda team: Trainer(team, args)
     with torch.no_grad() if not args.check else torch.enable_grad():
-        check(args) if args.check else common.measure(args, common.size(shapes()), lambda team: Trainer(team, args))
+        check(args) if args.check else common.measure(args, common.size(shapes()), trainer, even=False)

@@ -40,14 +40,17 @@ def initialise(p, mean):
 
 
 def images(n, seed):
-    """Binary images of 28 x 28 with smooth blobs in the middle, about as dark as handwritten digits."""
+    """Binary images [n, 784]: handwritten digits if `rws data mnist` was run, else blobs about as dark."""
     rng = np.random.default_rng(seed)
-    side = np.linspace(-1, 1, 28)
-    centre = rng.normal(0, 0.35, (n, 4, 2, 1))
-    width = rng.uniform(0.1, 0.25, (n, 4, 2, 1))
-    bump = np.exp(-0.5 * ((side - centre) / width) ** 2)
-    grey = np.einsum("nby,nbx->nyx", bump[:, :, 0], bump[:, :, 1]).reshape(n, X)
-    return torch.from_numpy((rng.random((n, X)) < np.clip(grey * 1.2 - 0.2, 0, 1)).astype(np.float32))
+    digits = common.cached("mnist/train-images-idx3-ubyte", 16)
+    if digits is not None:
+        grey = digits.reshape(-1, X)[rng.integers(0, 50000, n)] / 255
+    else:
+        side = np.linspace(-1, 1, 28)
+        centre, width = rng.normal(0, 0.35, (n, 4, 2, 1)), rng.uniform(0.1, 0.25, (n, 4, 2, 1))
+        bump = np.exp(-0.5 * ((side - centre) / width) ** 2)
+        grey = np.einsum("nby,nbx->nyx", bump[:, :, 0], bump[:, :, 1]).reshape(n, X) * 1.2 - 0.2
+    return torch.from_numpy((rng.random((n, X)) < grey).astype(np.float32))
 
 
 class Trainer:
@@ -185,6 +188,7 @@ def plain(p, cp, cq, x, mean, h1, h2, h3):
 
 
 def check(args):
+    common.check_team()
     n = common.size(shapes(H, X))
     for args.method, args.particles, args.prune in (("ww", 5, False), ("ww", 30, False), ("ww", 30, True), ("vimco", 2, False),
                                                     ("vimco", 30, False), ("vimco", 30, True)):
@@ -223,4 +227,4 @@ def make(args):
 if __name__ == "__main__":
     args = common.options(__doc__, ["ww", "vimco"], batch=24, particles=50, iterations=110).parse_args()
     with torch.no_grad() if not args.check else torch.enable_grad():
-        check(args) if args.check else common.measure(args, common.size(shapes(H, X)), make(args))
+        check(args) if args.check else common.measure(args, common.size(shapes(H, X)), make(args), even=True)
