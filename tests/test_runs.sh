@@ -234,7 +234,7 @@ refuses '"start"' plot p_error shared -x start
 refuses 'Which experiment' reproduce
 refuses '"nonsense"' reproduce nonsense
 refuses 'nowhere' reproduce gmm --report --out nowhere
-for experiment in gmm gmm-near pcfg air sbn; do
+for experiment in gmm gmm-code gmm-near pcfg air sbn; do
     gives 0 "the sweep of $experiment" reproduce $experiment --sweep
     cp out $experiment.sweep
     gives 0 "and its quick one" reproduce $experiment --sweep --quick
