@@ -144,7 +144,8 @@ class Likelihood(torch.autograd.Function):
     def forward(ctx, glimpses, Wy, Wx, logit_m, c, x, counts):
         n_canvases, half_side = len(x), SIDE**2 // 2
         half = torch.bmm(Wy, glimpses)
-        ay, ax = Wy.sum(2, keepdim=True), Wx.sum(2).unsqueeze(1)
+        ones = x.new_ones(GLIMPSE)
+        ay, ax = torch.matmul(Wy, ones).unsqueeze(2), torch.matmul(Wx, ones).unsqueeze(1)
         keep = ctx.needs_input_grad[0]
         # minus the logits, later their gradient; and the mask
         minus_y, mask = x.new_empty(2, n_canvases if keep else ROWS, SIDE**2)
