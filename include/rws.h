@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RWS_ABI 2 /* raised whenever a model built for an older header would misbehave */
+#define RWS_ABI 3 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -66,6 +66,10 @@ double      rws_setup_number(const rws_setup *s, const char *name);
 int         rws_setup_int(const rws_setup *s, const char *name);
 const char *rws_setup_text(const rws_setup *s, const char *name); /* lives as long as the model */
 
+/* The same for a setting that is the path of a file: an absolute path from now on, if there is such a file, so that the
+ * run can go on from another folder. */
+const char *rws_setup_path(rws_setup *s, const char *name);
+
 /* Memory that lives as long as the model; zeroed. For the state that setup leaves in *state. */
 void *rws_setup_alloc(rws_setup *s, size_t bytes);
 
@@ -92,7 +96,7 @@ typedef struct rws_layer rws_layer; /* a function with parameters */
 /* A parameter matrix under a full name ("theta", "phi.mlp.0.weight"): in the checkpoint it has this name and layout. */
 rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init);
 
-/* The numbers, row by row: writable during setup (to start from values of your own), readable in metrics. */
+/* The numbers, row by row: writable during setup (to start from values of your own) and in em, readable in metrics. */
 float *rws_param_values(const rws_param *p);
 
 typedef enum { RWS_LINEAR, RWS_TANH, RWS_RELU, RWS_ELU, RWS_SIGMOID, RWS_SOFTPLUS, RWS_EXP, RWS_LOG } rws_function;
@@ -218,6 +222,10 @@ rws_var rws_onehot(rws_run *r, rws_var index, int n);   /* costs a look-up where
 rws_var rws_normal_density(rws_run *r, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var temperature);
 
+/* The same value. What is made of it is computed for the particles of this call alone, and not for all that v was computed
+ * for: before a large network, where many have left since. */
+rws_var rws_here(rws_run *r, rws_var v);
+
 /* The value without its history: gradients stop here. */
 rws_var rws_detach(rws_run *r, rws_var a);
 
@@ -267,13 +275,19 @@ typedef struct rws_particle rws_particle;
 
 const float *rws_particle_datum(const rws_particle *p, const char *field);
 const float *rws_particle_report(const rws_particle *p, const char *name, int time); /* the first is 0; NULL: no more */
+const char  *rws_particle_text(const rws_particle *p, const char *name, int time);   /* likewise */
+
+/* Draws K particles of the guide for one datum, whose fields are given in the order they were declared. Particles that
+ * made the same choices may come as one, with their number as `count`. The same draws in every run of an iteration. */
+rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
+                          void (*each)(const rws_particle *p, int count, void *context), void *context, rws_error *err);
 
 /* A metric is one number of an evaluation, or a number of every particle, whose mean over the test data it is: by
  * importance weights (the posterior's), or plainly (the guide's own). */
 typedef struct {
     const char *name; /* in the table, in --json and in the store */
     const char *help;
-    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err); /* NaN: there is none */
     double (*posterior)(const rws_particle *p, const void *state); /* instead of measure */
     double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
 } rws_metric;
@@ -305,6 +319,8 @@ typedef struct {
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
 } rws_defaults;
 
+typedef void rws_teller(void *context, const char *name, const char *text, double probability);
+
 /* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
 typedef struct rws_model {
     int                abi; /* RWS_ABI */
@@ -333,6 +349,22 @@ typedef struct rws_model {
     /* For rebar, relax and concrete, which only a model with a single categorical site that never branches on it can
      * have: log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. NULL otherwise. */
     rws_var (*relaxed)(rws_run *r, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
+
+    /* For method em: one exact step of expectation and maximisation over all training data, which overwrites theta
+     * (rws_param_values). Where data are drawn fresh, over n_fresh of them from `random`, which is the same stream in
+     * every iteration. NULL: sums over all choices cannot be had. */
+    rws_status (*em)(const void *state, int n_fresh, rws_random *random, rws_error *err);
+
+    /* For `rws infer`: what a user typed, as one datum (fields[i] has dim numbers, zeroed). NULL: it cannot be asked. */
+    rws_status (*read)(const void *state, const char *text, float *const *fields, rws_error *err);
+
+    /* The exact posterior of a datum: tells the probability of everything that a particle may report under a name and
+     * that is possible, and writes log p(x). One that cannot be had writes NaN and tells nothing. NULL: never. */
+    rws_status (*posterior)(const void *state, const float *const *fields, rws_teller *tell, void *context,
+                            double *log_evidence, rws_error *err);
+
+    /* "name=value": a setting that holds when a trained run is asked, whatever it was trained with. NULL: none. */
+    const char *asked;
 } rws_model;
 
 /* Declares that site during setup, for a model that has `relaxed`. */

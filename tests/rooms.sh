@@ -9,7 +9,7 @@ cd "${1:-$(dirname "$0")/../src}"
 find . -name '*.[chS]' | sort | xargs awk '
 BEGIN {
     # From the ground up. The order alone does not decide: model sees only what a user of rws.h sees, and data; figure
-    # draws what run stored and knows nothing of how it came about.
+    # and paper draw and judge what run stored and know nothing of how it came about.
     may["base"]      = ""
     may["tensor"]    = "base"
     may["engine"]    = "base tensor"
@@ -21,7 +21,8 @@ BEGIN {
     may["data"]      = "base"
     may["run"]       = "base tensor engine dist nn estimator optim model data"
     may["figure"]    = "base data run"
-    may["cli"]       = "base tensor engine dist nn estimator optim model data run figure"
+    may["paper"]     = "base data run figure"
+    may["cli"]       = "base tensor engine dist nn estimator optim model data run figure paper"
     for (room in may) {
         allowed[room, room] = 1
         n = split(may[room], other, " ")

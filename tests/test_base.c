@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/vecmath.h"
+#include "tensor/bits.h"
 #include "tensor/gemm.h"
 #include "tensor/op.h"
 #include "tensor/products.h"
@@ -172,22 +173,6 @@ static void blocks_of_every_length_are_philox(void **state)
         }
         for (size_t i = 4 * n; i < 4 * MOST + 4; i++) assert_int_equal(row[i], 0x5a5a5a5a);
     }
-}
-
-static void exponentials_are_near(void **state)
-{
-    (void)state;
-    for (float x = -87; x < 87; x += 0.0137f) {
-        const rws_v8 all = {x, x + 1e-3f, x - 1e-4f, -x, x / 100, -x / 1000, x / 10, -x / 10}, e = rws_exp8(all);
-        for (int i = 0; i < 8; i++) {
-            const double want = exp((double)all[i]);
-            assert_true(fabs((double)e[i] - want) < 1e-7 * want);
-        }
-    }
-    const rws_v8 ends = {-INFINITY, INFINITY, -1e30f, 1e30f, 0, -0.0f, NAN, 1}, e = rws_exp8(ends);
-    assert_true(e[0] > 0 && e[0] < 1e-37f && e[2] == e[0]);
-    assert_true(e[1] > 1e38f && isfinite(e[1]) && e[3] == e[1]);
-    assert_true(e[4] == 1 && e[5] == 1 && isnan(e[6]));
 }
 
 static int by_key(const void *a, const void *b)
@@ -423,6 +408,51 @@ static void gemm_equals_three_loops(void **state)
     check_gemm(NN, ROWS, 5, 600, 500, 1, &d);
 }
 
+/* C = S + (scale X + shift) B and C += A^T (scale X + shift), against the same with X spelled out. */
+static void check_bits(summand what, int m, int n, int k, float scale, float shift, die *d)
+{
+    const size_t nx = (size_t)(m * k), nb = (size_t)(k * (n + 3)), nc = (size_t)(m * (n + 1)),
+                 ns = (size_t)(m * (n + 2));
+    float *x = malloc(nx * sizeof *x), *y = malloc(nx * sizeof *x), *b = malloc(nb * sizeof *b),
+          *s = malloc(ns * sizeof *s);
+    float    *c = malloc(nc * sizeof *c), *want = malloc(nc * sizeof *c), *a = malloc((size_t)(m * n) * sizeof *a);
+    float    *g = malloc((size_t)(n * (k + 1)) * sizeof *g), *want_g = malloc((size_t)(n * (k + 1)) * sizeof *g);
+    rws_arena arena = {0};
+    for (size_t i = 0; i < nx; i++) x[i] = (float)die_below(d, 2), y[i] = scale * x[i] + shift;
+    fill(d, b, nb), fill(d, c, nc), fill(d, s, ns), fill(d, a, (size_t)(m * n)), fill(d, g, (size_t)(n * (k + 1)));
+    memcpy(want, c, nc * sizeof *c);
+    memcpy(want_g, g, (size_t)(n * (k + 1)) * sizeof *g);
+    const float   *from = what == NOTHING ? NULL : s;
+    const int      step = what == ONE_ROW ? 0 : n + 2;
+    const uint64_t flops = rws_gemm_flops;
+    rws_bits_nn(m, n, k, x, scale, shift, b, n + 3, from, step, c, n + 1, &arena);
+    rws_bits_tn(n, k, m, a, x, scale, shift, g, k + 1, &arena);
+    assert_int_equal(rws_gemm_flops - flops, 4ull * (uint64_t)m * (uint64_t)n * (uint64_t)k);
+    rws_gemm_nn(m, n, k, y, k, b, n + 3, from, step, want, n + 1);
+    rws_gemm_tn(n, k, m, a, n, y, k, want_g, k + 1);
+    for (size_t i = 0; i < nc; i++)
+        if (!near((double)c[i], (double)want[i], 2e-6 * (1 + k)))
+            fail_msg("nn %d x %d x %d: number %d is %g, not %g", m, n, k, (int)i, (double)c[i], (double)want[i]);
+    for (int i = 0; i < n * (k + 1); i++)
+        if (!near((double)g[i], (double)want_g[i], 2e-6 * (1 + m)))
+            fail_msg("tn %d x %d x %d: number %d is %g, not %g", n, k, m, i, (double)g[i], (double)want_g[i]);
+    free(x), free(y), free(b), free(s), free(c), free(want), free(a), free(g), free(want_g);
+    rws_arena_free(&arena);
+}
+
+static void bits_stand_for_two_numbers(void **state)
+{
+    (void)state;
+    static const int sizes[] = {1, 5, 8, 12, 16, 31, 33, 70}, depths[] = {1, 3, 4, 17, 68, 200};
+    enum { N = sizeof sizes / sizeof *sizes, D = sizeof depths / sizeof *depths };
+    die d = {53};
+    for (int i = 0; i < N * N * D; i++) {
+        const int m = sizes[i % N], n = sizes[i / N % N], k = depths[i / N / N];
+        check_bits((summand)(ROWS + i % 3), m, n, k, i % 2 ? 2 : 1, i % 2 ? -1 : 0.25f * (float)(i % 3), &d);
+    }
+    check_bits(ONE_ROW, 130, 784, 200, 2, -1, &d);
+}
+
 /* Three weights; products thick and thin, for whole weights and blocks of them, in every order. Flush adds them all. */
 static void products_add_up_whatever_their_thickness(void **state)
 {
@@ -569,10 +599,13 @@ static void functions_are_right_to_three_units(void **state)
     for (double x = 1e-30; x < 20; x = 1.0003 * x) {
         compare(rws_tanh((float)x), tanh((double)(float)x));
         compare(rws_tanh((float)-x), tanh((double)(float)-x));
+        compare(rws_expm1((float)x), expm1((double)(float)x));
+        compare(rws_expm1((float)-x), expm1((double)(float)-x));
     }
     assert_true(worst < 3 * 0x1p-23);
     assert_true(rws_exp(0) == 1 && rws_log(1) == 0 && rws_tanh(0) == 0);
     assert_true(rws_exp(-INFINITY) == 0 && rws_exp(-200) == 0 && rws_exp(INFINITY) == INFINITY && isnan(rws_exp(NAN)));
+    assert_true(rws_expm1(0) == 0 && rws_expm1(-INFINITY) == -1 && rws_expm1(-200) == -1 && isnan(rws_expm1(NAN)));
     assert_true(rws_log_total(7) == rws_log(7) && isnan(rws_log_total(NAN)));
     assert_true(fabsf(rws_tanh(INFINITY) - 1) < 4e-7f && rws_tanh(-INFINITY) == -rws_tanh(INFINITY) &&
                 rws_tanh(INFINITY) <= 1 && isnan(rws_tanh(NAN)));
@@ -596,7 +629,6 @@ int main(void)
         cmocka_unit_test(errors_are_sentences),
         cmocka_unit_test(blocks_are_the_published_ones),
         cmocka_unit_test(blocks_of_every_length_are_philox),
-        cmocka_unit_test(exponentials_are_near),
         cmocka_unit_test(keys_differ_in_everything_they_are_for),
         cmocka_unit_test(unit_reaches_neither_end),
         cmocka_unit_test(streams_have_their_distribution),
@@ -604,6 +636,7 @@ int main(void)
         cmocka_unit_test(streams_do_not_depend_on_how_many_are_asked),
         cmocka_unit_test(functions_are_right_to_three_units),
         cmocka_unit_test(gemm_equals_three_loops),
+        cmocka_unit_test(bits_stand_for_two_numbers),
         cmocka_unit_test(products_add_up_whatever_their_thickness),
         cmocka_unit_test(params_lie_in_one_vector_by_group),
     };

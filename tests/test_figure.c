@@ -3,7 +3,9 @@
 #include "figure/axis.h"
 #include "figure/bars.h"
 #include "figure/chart.h"
+#include "figure/gather.h"
 #include "figure/hinton.h"
+#include "figure/images.h"
 #include "figure/stats.h"
 #include "figure/style.h"
 #include "figure/terminal.h"
@@ -984,6 +986,91 @@ static void test_terminal_edges(void **state)
     }
 }
 
+/* ---- images ---- */
+
+static void test_images(void **state)
+{
+    (void)state;
+    /* two images of 2 x 2 pixels: black, white, grey, nothing; and all white */
+    const double      values[] = {0, 1, 0.5, NAN, 2, 2, 2, 2};
+    const char *const names[] = {"a", "b"};
+    rws_images        figure = {
+               .n_rows = 1, .n_columns = 2, .wide = 2, .high = 2, .values = values, .columns = names, .dpi = 72};
+    rws_error err = {""};
+    assert_int_equal(rws_images_draw(&figure, in_folder("images.png"), &err), RWS_OK);
+    cairo_surface_t *s = cairo_image_surface_create_from_png(in_folder("images.png"));
+    const int        width = cairo_image_surface_get_width(s), height = cairo_image_surface_get_height(s);
+    const int        stride = cairo_image_surface_get_stride(s);
+    int              black = 0, grey = 0, white = 0;
+    for (int y = 0; y < height; y++) {
+        for (int x = 0; x < width; x++) {
+            const uint32_t pixel =
+                ((const uint32_t *)(void *)(cairo_image_surface_get_data(s) + y * stride))[x] & 0xffffff;
+            black += pixel == 0;
+            grey += pixel == 0x808080;
+            white += pixel == 0xffffff;
+        }
+    }
+    cairo_surface_destroy(s);
+    unlink(in_folder("images.png"));
+    /* an image is 90 points wide, so a pixel covers 45 x 45, but for its frame */
+    assert_true(black > 1800 && black < 2100);
+    assert_true(grey > 1800 && grey < 2100);
+    assert_true(white > 5 * 1900);
+    figure.n_columns = 1000;
+    assert_int_equal(rws_images_draw(&figure, in_folder("images.png"), &err), RWS_BAD_INPUT);
+}
+
+/* ---- gathering ---- */
+
+static void test_gather(void **state)
+{
+    (void)state;
+    double            iterations[] = {1, 10, 20}, seconds[3][3] = {{1, 2, 3}, {2, 4, 6}, {3, 6, 9}};
+    double            values[3][3] = {{5, 3, 1}, {6, 4, 2}, {7, 5, 3}};
+    const char       *K[] = {"2", "2", "20"};
+    rws_result_key    keys[3];
+    rws_series        series[3];
+    rws_result        results[3];
+    const rws_result *runs[3];
+    rws_gathered      g;
+    rws_error         err = {""};
+    for (int i = 0; i < 3; i++) {
+        keys[i] = (rws_result_key){"particles", K[i]};
+        series[i] = (rws_series){"loss", 3, iterations, seconds[i], values[i]};
+        results[i] = (rws_result){.name = "r", .n_keys = 1, .keys = &keys[i], .n_series = 1, .series = &series[i]};
+        runs[i] = &results[i];
+    }
+    rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);
+    assert_int_equal(g.n, 3);
+    assert_int_equal(g.n_runs, 3);
+    assert_true(g.x[1] == 10 && g.median[1] == 4 && g.low[1] == 3.5 && g.high[2] == 2.5);
+    assert_non_null(rws_gathered_curve(&g, "ww").low);
+    rws_gathered_release(&g);
+    rws_gather(runs, 3, "loss", RWS_X_SECONDS, &g);
+    assert_true(g.x[2] == 6);
+    rws_gathered_release(&g);
+    rws_gather(runs, 3, "nothing", RWS_X_ITERATION, &g);
+    assert_int_equal(g.n, 0);
+
+    series[2].n = 2; /* it has not got as far */
+    rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);
+    assert_int_equal(g.n_runs, 2);
+    assert_true(g.median[2] == 1.5);
+    rws_gathered_release(&g);
+    rws_gather(runs + 2, 1, "loss", RWS_X_ITERATION, &g);
+    assert_null(rws_gathered_curve(&g, "ww").low); /* one run has no quartiles */
+    rws_gathered_release(&g);
+
+    assert_int_equal(rws_gather_over(runs, 3, "particles", "loss", &g, &err), RWS_OK);
+    assert_int_equal(g.n, 2);
+    assert_true(g.x[0] == 2 && g.x[1] == 20 && g.median[0] == 1.5 && g.median[1] == 5);
+    rws_gathered_release(&g);
+    keys[1].value = "many";
+    assert_int_equal(rws_gather_over(runs, 3, "particles", "loss", &g, &err), RWS_BAD_INPUT);
+    rws_gathered_release(&g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -997,7 +1084,8 @@ int main(void)
         cmocka_unit_test(test_names),          cmocka_unit_test(test_edge_cases),
         cmocka_unit_test(test_no_data),        cmocka_unit_test(test_bars),
         cmocka_unit_test(test_hinton),         cmocka_unit_test(test_terminal_known),
-        cmocka_unit_test(test_terminal_edges),
+        cmocka_unit_test(test_terminal_edges), cmocka_unit_test(test_images),
+        cmocka_unit_test(test_gather),
     };
     return cmocka_run_group_tests_name("figure", tests, make_folder, remove_folder);
 }

@@ -108,6 +108,31 @@ static void hots_twin(const net *n, const numbers *in, double *out)
     twin_linear(n, "net.weight", "net.bias", v, at, out, 2);
 }
 
+/* Two numbers instead of each: high above the threshold. */
+static int put_signs(double *to, const double *from, double high, double low)
+{
+    for (int i = 0; i < WIDE; i++) to[i] = from[i] > 0.1 ? high : low;
+    return WIDE;
+}
+
+static void signs_twin(const net *n, const numbers *in, double *out)
+{
+    double v[WIDE];
+    put_signs(v, in->z, 1, -1);
+    twin_linear(n, "net.weight", "net.bias", v, WIDE, out, 2);
+}
+
+static void bits_twin(const net *n, const numbers *in, double *out)
+{
+    double v[3 * WIDE], a[5];
+    int    at = put_signs(v, in->x, 1, 0);
+    at += put(v + at, in->x, WIDE);
+    at += put_signs(v + at, in->z, 0.25, -2);
+    twin_linear(n, "net.0.weight", "net.0.bias", v, at, a, 5);
+    for (int i = 0; i < 5; i++) a[i] = tanh(a[i]);
+    twin_linear(n, "net.2.weight", "net.2.bias", a, 5, out, 2);
+}
+
 static void mlp_twin(const net *n, const numbers *in, double *out)
 {
     double a[5], b[4];
@@ -208,6 +233,27 @@ static rws_var hots_run(rws_run *r, const net *n, const inputs *in)
     return rws_linear_parts(r, n->layer, parts, feed(r, n, parts, 2));
 }
 
+static rws_var bits_of(rws_run *r, rws_var v)
+{
+    return rws_greater(r, v, rws_constant(r, 0.1f));
+}
+
+static rws_var signs_run(rws_run *r, const net *n, const inputs *in)
+{
+    return rws_linear(r, n->layer, rws_affine(r, bits_of(r, in->z), 2, -1));
+}
+
+static void bits_declare(net *n)
+{
+    n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_UNIFORM, (int[]){3 * WIDE, 5, 2}, 3);
+}
+
+static rws_var bits_run(rws_run *r, const net *n, const inputs *in)
+{
+    rws_var parts[] = {bits_of(r, in->x), in->x, rws_affine(r, bits_of(r, in->z), 2.25f, -2)};
+    return rws_mlp_parts(r, n->layer, parts, feed(r, n, parts, 3));
+}
+
 static void mlp_declare(net *n)
 {
     n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_UNIFORM, (int[]){WIDE, 5, 4, 2}, 4);
@@ -289,6 +335,22 @@ static const subject subjects[] = {
      true,
      false,
      {{"net.weight", 2, 6}, {"net.bias", 1, 2}}},
+    {"linear of signs",
+     2,
+     linear_declare,
+     signs_run,
+     signs_twin,
+     false,
+     false,
+     {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
+    {"mlp of bits and parts",
+     2,
+     bits_declare,
+     bits_run,
+     bits_twin,
+     true,
+     false,
+     {{"net.0.weight", 5, 9}, {"net.0.bias", 1, 5}, {"net.2.weight", 2, 5}, {"net.2.bias", 1, 2}}},
     {"mlp",
      2,
      mlp_declare,

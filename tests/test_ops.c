@@ -29,6 +29,7 @@ typedef enum {
     LOW,      /* -2 … -1 */
     POSITIVE, /* 0.3 … 2 */
     BIT,      /* 0 or 1 */
+    FLAG,     /* the same; has no gradient */
     LOG_PROB, /* -4 … -0.1 */
     FOR_X,    /* where the function of the trial is smooth */
     FOR_Y,    /* a value it may have there */
@@ -261,6 +262,15 @@ static void dense(const row *r)
     }
 }
 
+static void bits(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        double y = r->b ? r->b[j] : 0;
+        for (int i = 0; i < r->in_dim[0]; i++) y += r->w[j * r->cols + r->offset + i] * (r->s * r->in[0][i] + r->t);
+        r->out[j] = y;
+    }
+}
+
 static void embed(const row *r)
 {
     const int index = r->offset + (int)r->in[0][0];
@@ -355,6 +365,11 @@ static void picture_bits(const row *r)
 {
     r->out[0] = 0;
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * pixel(r, 1, j) - log1p(exp(pixel(r, 1, j)));
+}
+
+static void here(const row *r)
+{
+    EACH(at(r, 0, j));
 }
 
 static void clip(const row *r)
@@ -552,6 +567,7 @@ static const struct subject {
       {5, TWO(FOR_Y, 5, REAL, 5), .each_function = true},
       {5, TWO(FOR_Y, 5, REAL, 1), .each_function = true},
       {33, TWO(FOR_Y, 33, REAL, 33), .each_function = true}}},
+    {"here", here, {{1, ONE(REAL)}, {33, {{REAL, 33}}}}},
     {"clip", clip, {{5, {{REAL, 5}}, .s = -1, .t = 1.25f}, {33, {{REAL, 33}}, .s = -0.5f, .t = 9}}},
     {"greater", greater, {{1, TWO(REAL, 1, REAL, 1)}, {5, TWO(REAL, 5, REAL, 1)}, {33, TWO(REAL, 1, REAL, 33)}}},
     {"argmax", argmax, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},
@@ -589,6 +605,11 @@ static const struct subject {
       {1, THREE(SOFTMAX, 5, REAL, 5, REAL, 5)},
       {1, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {REAL, 20}}}}},
     {"pick", pick, {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1}, {1, TWO(REAL, 5, INDEX, 1), .n_index = 5}}},
+    {"bits",
+     bits,
+     {{1, {{FLAG, 1}}, .s = 1, .rows = 1, .cols = 1},
+      {5, {{FLAG, 9}}, .s = 2, .t = -1, .rows = 5, .cols = 9, .bias = true},
+      {33, {{FLAG, 40}}, .s = 2, .t = -1, .rows = 33, .cols = 51, .offset = 7, .bias = true}}},
     {"dense",
      dense,
      {{4, {{SMALL, 3}}, .rows = 4, .cols = 3, .bias = true, .each_function = true},
@@ -784,7 +805,8 @@ static double make(const trial *t, kind kind, die *d)
     case INNER: return die_between(d, -0.9, 0.25);
     case LOW: return die_between(d, -2, -1);
     case POSITIVE: return die_between(d, 0.3, 2);
-    case BIT: return die_below(d, 2);
+    case BIT:
+    case FLAG: return die_below(d, 2);
     case LOG_PROB: return die_between(d, -4, -0.1);
     case FOR_X: return domain(t->k, d);
     case FOR_Y: return t->k == RWS_RELU ? die_between(d, 0.2, 2) : function(t->k, domain(t->k, d));
@@ -818,7 +840,7 @@ static void make_where(const trial *t, float *w, die *d)
 
 static bool has_gradient(kind kind)
 {
-    return kind != ABSENT && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX;
+    return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX;
 }
 
 static bool kinked(int f)
@@ -832,7 +854,8 @@ static void make_weights(trial *t, die *d)
     const shape *s = t->shape;
     rws_params_add(&t->params, RWS_THETA, "other", 3, 7);
     t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
-    t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && t->indexed != 0x555; /* with and without */
+    const bool either = strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without */
+    t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && !(either && t->indexed == 0x555);
     t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
         for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -845,7 +846,7 @@ static void the_truncated_share_is_measured(void **unused)
     rws_trainer_free(t);
 }
 
-/* --------------------------------------------------------------------------------------------------- errors and runs */
+/* ------------------------------------------------------------------------------------------------------------ metrics */
 
 /* At the truth p_error is 0; q_error is the guide's -log q at samples of the truth. */
 static void errors_are_what_they_say(void **unused)
@@ -883,6 +884,191 @@ static void errors_are_what_they_say(void **unused)
     free(each);
     world_free(dreamer);
     world_free(w);
+    rws_trainer_free(t);
+}
+
+/* ------------------------------------------------------------------------------------------------ sentences from files */
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Training sentences are drawn from nine tenths of the file, all of them and nothing else; tests come from the rest. */
+static void sentences_come_from_a_file(void **unused)
+{
+    (void)unused;
+    char path[] = "/tmp/rws-pcfg-XXXXXX", set[64], text[2000] = "";
+    assert_true(close(mkstemp(path)) == 0);
+    for (int i = 0; i < 20; i++)
+        for (int k = 0; k <= i; k++) strcat(text, k < i ? "stars " : "stars\n");
+    write_file(path, text);
+    snprintf(set, sizeof set, "data=%s", path);
+    world     *w = world_new((const char *const[]){set, NULL});
+    rws_random random = rws_random_new(rws_key_for(2, 0, RWS_KEY_DATA, 0), 0);
+    float     *x = malloc(1000 * (size_t)w->dim * sizeof *x);
+    rws_error  err = {""};
+    int        seen[21] = {0};
+    assert_int_equal(rws_model_pcfg.data(w->state, RWS_TRAIN, 7, 1000, &random, &x, &err), RWS_OK);
+    for (int i = 0; i < 1000; i++) {
+        const float *at = x + (size_t)i * (size_t)w->dim;
+        seen[(int)at[0]]++;
+        for (int k = 0; k < (int)at[0]; k++) assert_true(at[1 + k] == 3);
+    }
+    for (int n = 1; n <= 20; n++) assert_true(n % 10 ? seen[n] > 20 && seen[n] < 110 : seen[n] == 0);
+    assert_int_equal(rws_model_pcfg.data(w->state, RWS_TEST, 1, 3, &random, &x, &err), RWS_OK);
+    assert_true(x[0] == 20 && x[w->dim] == 10 && x[2 * w->dim] == 20);
+    free(x);
+    world_free(w);
+
+    write_file(path, "stars saw ears\nstars saw moons\n");
+    rws_config   c = {.model = "pcfg", .method = "ww", .set = {set}, .n_set = 1, .seed = 1};
+    rws_trainer *t;
+    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "line 2: the grammar has no word \"moons\""));
+    c.set[c.n_set++] = "unknown=skip";
+    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_OK);
+    rws_trainer_free(t);
+    unlink(path);
+}
+
+/* Where nobody knows the probabilities there is no error to measure; but there is log p(x), by the parser. */
+static void a_grammar_without_probabilities_learns(void **unused)
+{
+    (void)unused;
+    char grammar[] = "/tmp/rws-pcfg-XXXXXX", path[] = "/tmp/rws-pcfg-XXXXXX", set[2][64];
+    assert_true(close(mkstemp(grammar)) == 0 && close(mkstemp(path)) == 0);
+    write_file(grammar, "start S\nS -> S S | a | b\n");
+    write_file(path, "a b\nb\na a a\n");
+    snprintf(set[0], sizeof set[0], "grammar=%s", grammar);
+    snprintf(set[1], sizeof set[1], "data=%s", path);
+    rws_trainer *t =
+        trainer("ws", (rws_config){.n_test = 3, .particles = 5}, (const char *const[]){set[0], set[1], NULL});
+    rws_error err = {""};
+    if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_true(isnan(metric(t, "p_error")) && isnan(metric(t, "q_error")));
+    const float *theta = param(rws_trainer_state_of(t).params, "theta.", "S", "")->value;
+    double       p[3], total = 0;
+    for (int i = 0; i < 3; i++) total += p[i] = exp((double)theta[i]);
+    for (int i = 0; i < 3; i++) p[i] /= total;
+    const double want = log(p[0] * p[1] * p[2]) + log(p[2]) + log(2 * p[0] * p[0] * p[1] * p[1] * p[1]);
+    assert_true(near(metric(t, "log_p_exact"), want / 3, 1e-5));
+    rws_trainer_free(t);
+
+    rws_config c = {.model = "pcfg", .method = "ws", .set = {set[0]}, .n_set = 1, .seed = 1};
+    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "--data"));
+    unlink(grammar);
+    unlink(path);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- em */
+
+/* On a sample that is always the same log p(x) never falls, and soon rises no more. */
+static void em_climbs(void **unused)
+{
+    (void)unused;
+    const char *const set[] = {"em_data=200", NULL};
+    char              text[] = "stars saw ears\nears saw stars with ears with ears\nstars saw ears with stars\n",
+         path[] = "/tmp/rws-pcfg-XXXXXX", data_set[64];
+    rws_error err = {""};
+    assert_true(close(mkstemp(path)) == 0);
+    write_file(path, text);
+    snprintf(data_set, sizeof data_set, "data=%s", path);
+
+    /* fewer than ten sentences: what is learned from is what is tested with */
+    rws_trainer *t = trainer("em", (rws_config){.n_test = 3}, (const char *const[]){data_set, NULL});
+    double       before = metric(t, "log_p_exact"), rise = INFINITY;
+    for (int i = 0; i < 100; i++) {
+        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+        const double now = metric(t, "log_p_exact");
+        assert_true(now >= before - 1e-6);
+        rise = now - before;
+        before = now;
+    }
+    assert_true(rise < 1e-5);
+    rws_trainer_free(t);
+    unlink(path);
+
+    t = trainer("em", (rws_config){0}, set);
+    const double start = metric(t, "p_error");
+    for (int i = 0; i < 20; i++)
+        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_int_equal(rws_trainer_iteration(t), 20);
+    assert_true(metric(t, "p_error") < 0.02 && metric(t, "p_error") < start);
+    rws_trainer_free(t);
+}
+
+/* Where a sentence has one tree, one step counts its rules, wherever it starts. */
+static void em_counts_rules(void **unused)
+{
+    (void)unused;
+    char path[] = "/tmp/rws-pcfg-XXXXXX", set[64];
+    assert_true(close(mkstemp(path)) == 0);
+    write_file(path, "take the cup\nwait then take the red ball\nput the box on the table then take the blue box\n");
+    snprintf(set, sizeof set, "data=%s", path);
+    rws_trainer *t = trainer("em", (rws_config){0}, (const char *const[]){set, "grammar=orders", NULL});
+    rws_error    err = {""};
+    if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    static const struct {
+        const char *nonterminal;
+        int         n;
+        double      counts[4]; /* in the order of grammars/orders.pcfg */
+    } want[] = {{"Order", 2, {3, 2}}, {"Act", 4, {3, 0, 1, 1}}, {"Thing", 2, {2, 2}},
+                {"Place", 2, {1, 0}}, {"Object", 3, {1, 1, 2}}, {"Colour", 3, {1, 0, 1}}};
+    for (int k = 0; k < COUNT(want); k++) {
+        const float *theta = param(rws_trainer_state_of(t).params, "theta.", want[k].nonterminal, "")->value;
+        double       all = 0;
+        for (int i = 0; i < want[k].n; i++) all += want[k].counts[i];
+        for (int i = 0; i < want[k].n; i++) assert_true(near(exp((double)theta[i]), want[k].counts[i] / all, 1e-6));
+    }
+    rws_trainer_free(t);
+
+    write_file(path, "take take\n");
+    t = trainer("em", (rws_config){0}, (const char *const[]){set, "grammar=orders", NULL});
+    assert_int_equal(rws_trainer_step(t, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "The grammar derives none of the sentences to learn from.");
+    rws_trainer_free(t);
+    unlink(path);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- runs */
+
+/* The rules of NP are a distribution; trees come by falling frequency, whole and of the right root; a grammar that does
+ * not know the words has none. */
+static void snapshots_show_rules_and_trees(void **unused)
+{
+    (void)unused;
+    const char *const truth[] = {"rules=grammar", NULL}, *const orders[] = {"grammar=orders", NULL};
+    rws_trainer  *t = trainer("ws", (rws_config){.n_test = 2}, truth);
+    rws_snapshots s = {0};
+    rws_error     err = {""};
+    double        total = 0, before = 1;
+    int           n_rules = 0, n_trees = 0;
+    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    for (int i = 0; i < s.n; i++) {
+        const rws_shown *x = &s.list[i];
+        if (strcmp(x->snapshot, "np") == 0) {
+            total += x->value;
+            n_rules++;
+            if (strcmp(x->label, "NP PP") == 0) assert_true(near(x->value, 0.4, 1e-6));
+        } else if (strcmp(x->snapshot, "trees") == 0) {
+            assert_true(x->value > 0 && x->value <= before && strncmp(x->label, "(S (NP ", 7) == 0);
+            before = x->value;
+            n_trees++;
+        }
+    }
+    assert_true(n_rules == 6 && n_trees == 5 && near(total, 1, 1e-6));
+    rws_snapshots_release(&s);
+    rws_trainer_free(t);
+
+    t = trainer("ws", (rws_config){.n_test = 2}, orders);
+    assert_int_equal(rws_trainer_snapshots(t, &s, &err), RWS_OK);
+    for (int i = 0; i < s.n; i++) assert_true(strcmp(s.list[i].snapshot, "trees") != 0);
+    rws_snapshots_release(&s);
     rws_trainer_free(t);
 }
 
@@ -939,6 +1125,12 @@ int main(void)
         cmocka_unit_test(leaves_say_unknown_words),
         cmocka_unit_test(the_truncated_share_is_measured),
         cmocka_unit_test(errors_are_what_they_say),
+        cmocka_unit_test(sentences_come_from_a_file),
+        cmocka_unit_test(a_grammar_without_probabilities_learns),
+        cmocka_unit_test(em_climbs),
+        cmocka_unit_test(em_counts_rules),
+
+        cmocka_unit_test(snapshots_show_rules_and_trees),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),
     };

@@ -333,7 +333,7 @@ static double square(double l, double log_p)
 static void test_evidence(void **state)
 {
     (void)state;
-    enum { N = 200000 };
+    enum { N = 100000 };
     static sheet s;
     rws_config   c = config_for("ww", 2, 3);
     c.n_test = IMAGES;
@@ -373,7 +373,7 @@ static void test_bound(void **state)
     static sheet s;
     for (int K = 1; K <= 2; K++) {
         rws_config c = config_for("ww", K, 3);
-        c.n_test = 60000;
+        c.n_test = 30000;
         rws_trainer *t = trainer(&c);
         twin         m = twin_of(t);
         rws_measures got;
@@ -527,7 +527,7 @@ static void test_expectation(void **state)
     (void)state;
     for (int i = 0; i < COUNT(table); i++)
         for (int K = rws_estimator_find(table[i].method)->min_particles; K <= 2; K++) {
-            rws_config c = config_for(table[i].method, K, 300 * IMAGES);
+            rws_config c = config_for(table[i].method, K, 200 * IMAGES);
             if (table[i].set) c.set[c.n_set++] = table[i].set;
             rws_trainer *t = trainer(&c);
             twin         m = twin_of(t);
@@ -535,7 +535,7 @@ static void test_expectation(void **state)
             char         what[80];
             snprintf(what, sizeof what, "%s %s K=%d", table[i].method, table[i].set ? table[i].set : "", K);
             expected_gradient(&table[i], &m, K, right);
-            check_mean(what, t, right, m.first[RWS_PHI + 1], 60, 0);
+            check_mean(what, t, right, m.first[RWS_PHI + 1], 40, 0);
             free(right);
             free(m.value);
             rws_trainer_free(t);
@@ -559,7 +559,7 @@ static void test_posterior(void **state)
         for (int i = 0; i < STATES; i++) posterior[i] = exp(s.p[i] - log_p);
         add_gradient(&m, images[d], posterior, posterior, 1.0 / IMAGES, right);
     }
-    check_mean("posterior", t, right, m.n, 20, 10.0 / K);
+    check_mean("posterior", t, right, m.n, 12, 10.0 / K);
     free(right);
     free(m.value);
     rws_trainer_free(t);

@@ -45,16 +45,17 @@ static const rws_sweep_run *find(const rws_sweep *s, const char *name)
 static void all_combinations(void **state)
 {
     (void)state;
-    rws_sweep *s = parse("# far start\n"
-                         "model gmm\r\n"
-                         "methods ws ww # two of them\n"
-                         "\n"
-                         "\tparticles 2 20\n"
-                         "seeds 1-3 7\n"
-                         "set start far\n"
-                         "iterations 500\n"
-                         "eval-every 50\n"
-                         "batch 10\ntest 20\nshards 2\noptimiser sgd\nlr 1e-3,5:/3\nl2 0.5\nfinal 100 50");
+    rws_sweep *s =
+        parse("# far start\n"
+              "model gmm\r\n"
+              "methods ws ww # two of them\n"
+              "\n"
+              "\tparticles 2 20\n"
+              "seeds 1-3 7\n"
+              "set start far\n"
+              "iterations 500\n"
+              "eval-every 50\n"
+              "batch 10\neval-data 20\neval-particles 30\nshards 2\noptimiser sgd\nlr 1e-3,5:/3\nl2 0.5\nfinal 100 50");
     assert_int_equal(s->n, 2 * 2 * 4);
     /* seed by seed, many particles first, methods as written */
     assert_string_equal(s->runs[0].name, "gmm-start=far-ws-k20-s1");
@@ -70,6 +71,7 @@ static void all_combinations(void **state)
     assert_int_equal(r->config.eval_every, 50);
     assert_int_equal(r->config.batch, 10);
     assert_int_equal(r->config.n_test, 20);
+    assert_int_equal(r->config.eval_particles, 30);
     assert_int_equal(r->config.shards, 2);
     assert_int_equal(r->config.threads, 1);
     assert_string_equal(r->config.optimiser, "sgd");

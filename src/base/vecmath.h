@@ -15,7 +15,6 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
 RWS_SIMD float  expf(float);
-RWS_SIMD float  expm1f(float);
 RWS_SIMD float  logf(float);
 RWS_SIMD float  log1pf(float);
 RWS_SIMD float  cosf(float);
@@ -47,15 +46,32 @@ static inline float rws_clamp(float x, float low, float high)
 /* -88 and 88.7. Elsewhere, so that gcc does not fold them into what follows and lose the two instructions. */
 extern const float rws_exp_range[2];
 
-/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; e^r = 1 + r + r^2 p(r), p minimax. At the ends of the range the
- * bits of 2^n are those of 0 and of infinity. */
-static inline float rws_exp(float x)
+/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; e^r - 1 = r + r^2 p(r), p minimax, which is returned. Adding
+ * 1.5 * 2^23 rounds, and leaves n in the lowest bits; at the ends of the range the bits of 2^n are those of 0 and of
+ * infinity. */
+static inline float rws_exp_parts(float x, float *power)
 {
-    const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]);
-    const float n = rintf(y * 1.44269504f), r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]), round = 0x1.8p23f;
+    const float t = y * 1.44269504f + round, n = t - round, r = (y - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
     const float p = (((1.381459836e-03f * r + 8.368716903e-03f) * r + 4.166838805e-02f) * r + 1.666652063e-01f) * r +
                     4.999999345e-01f;
-    return rws_float_of((int32_t)((uint32_t)((int32_t)n + 127) << 23)) * (r * r * p + r + 1);
+    *power = rws_float_of((int32_t)(((uint32_t)rws_float_bits(t) + 127) << 23));
+    return r * r * p + r;
+}
+
+static inline float rws_exp(float x)
+{
+    float       power;
+    const float rest = rws_exp_parts(x, &power);
+    return power * (rest + 1);
+}
+
+/* e^x - 1, for x up to 88; near 0 it keeps its digits. */
+static inline float rws_expm1(float x)
+{
+    float       power;
+    const float rest = rws_exp_parts(x, &power);
+    return power * rest + (power - 1);
 }
 
 /* Of a positive normal number x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f), p
@@ -94,31 +110,8 @@ static inline float rws_tanh(float x)
 }
 
 /* Eight numbers at a time, for loops that must hold a row in registers. */
-typedef float    rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t  rws_i8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint32_t rws_u8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-static inline rws_v8 rws_choose8(rws_i8 yes, rws_v8 a, rws_v8 b)
-{
-    return (rws_v8)((yes & (rws_i8)a) | (~yes & (rws_i8)b));
-}
-
-/* e^x to 1e-7 of its value. What is out of range is as if it stood at the end of it: never 0, never infinite. */
-static inline rws_v8 rws_exp8(rws_v8 x)
-{
-    const rws_v8 low = (rws_v8){0} - 87.3f, high = (rws_v8){0} + 88.3f;
-    const float  round = 0x1.8p23f; /* numbers above it have no fraction */
-    x = rws_choose8(x < low, low, x);
-    x = rws_choose8(x > high, high, x);
-    const rws_v8 n = (x * 1.44269504f + round) - round, r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    rws_v8       p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = (p * r) * r + r + 1;
-    return p * (rws_v8)((__builtin_convertvector(n, rws_i8) + 127) << 23);
-}
+typedef float   rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t rws_i8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* A pair of uniforms in (0, 1) becomes one normal; odd draws take the sine of the pair (Box and Muller). */
 static inline float rws_box_muller(float u, float v, float odd)

@@ -89,7 +89,6 @@ static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
 {
     RWS_TRY(rws_file_make_folder(s->options->folder, err));
     s->store = rws_file_join(s->options->folder, "metrics.sqlite");
-    RWS_CHECK(s->store);
     RWS_TRY(rws_store_make(s->store, err));
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
@@ -216,9 +215,8 @@ static rws_status launch(campaign *s, int job, int index, stage stage, rws_error
     if (stage == MEASURING) {
         add_measuring(&a, e, s->options->folder);
     } else {
-        char *folder = rws_file_join(s->options->folder, e->run->name);
-        char *config = folder ? rws_file_join(folder, "config.json") : NULL;
-        RWS_CHECK(config);
+        char      *folder = rws_file_join(s->options->folder, e->run->name);
+        char      *config = rws_file_join(folder, "config.json");
         const bool resume = access(config, F_OK) == 0;
         /* measures of a run whose folder is gone: it begins anew */
         if (!resume && e->iteration > 0) status = rws_store_drop(s->store, e->run->name, err);
@@ -240,8 +238,7 @@ static rws_status launch(campaign *s, int job, int index, stage stage, rws_error
 /* Whether nobody else has it in hand. */
 static bool is_free(const campaign *s, const entry *e)
 {
-    char *folder = rws_file_join(s->options->folder, e->run->name);
-    RWS_CHECK(folder);
+    char      *folder = rws_file_join(s->options->folder, e->run->name);
     const bool busy = rws_folder_is_busy(folder);
     free(folder);
     return !busy;

@@ -47,9 +47,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static void print_measures(const rws_trainer *t, const rws_measures *m, double seconds)
 {
+    char text[32];
     printf("%-18s %llu\n", "iteration", (unsigned long long)m->iteration);
     printf("%-18s %.3f\n", "seconds", seconds);
-    for (int i = 0; i < m->n; i++) printf("%-18s %.6g\n", rws_trainer_metric_name(t, i), m->value[i]);
+    for (int i = 0; i < m->n; i++)
+        printf("%-18s %s\n", rws_trainer_metric_name(t, i), rws_report_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
 }
 

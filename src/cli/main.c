@@ -13,17 +13,13 @@
 #endif
 
 const rws_command *const rws_commands[] = {
-    &rws_command_train,
-    &rws_command_eval,
-    &rws_command_sweep,
-    &rws_command_runs,
-    &rws_command_export,
-    &rws_command_plot,
-    &rws_command_bench,
-    &rws_command_data,
-    &rws_command_list,
-    &rws_command_demo,
-    NULL,
+    &rws_command_train,     &rws_command_eval,
+    &rws_command_infer,     &rws_command_sample,
+    &rws_command_sweep,     &rws_command_runs,
+    &rws_command_export,    &rws_command_plot,
+    &rws_command_reproduce, &rws_command_bench,
+    &rws_command_data,      &rws_command_list,
+    &rws_command_demo,      NULL,
 };
 
 typedef struct {
@@ -54,7 +50,7 @@ static char *help_filter(int key, const char *text, void *input)
     FILE  *stream = open_memstream(&out, &size);
     if (!stream) return (char *)text;
     fputs("Commands:\n", stream);
-    for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-8s %s\n", rws_commands[i]->name, rws_commands[i]->help);
+    for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-10s %s\n", rws_commands[i]->name, rws_commands[i]->help);
     fputs("\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke, 2 for bad "
           "input, 130 when stopped.",
           stream);

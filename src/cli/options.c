@@ -20,6 +20,7 @@ enum {
     KEY_L2,
     KEY_SCALAR,
     KEY_SET,
+    KEY_DATA,
     KEY_RESUME,
     KEY_JSON,
 };
@@ -65,6 +66,7 @@ static const struct argp_option options[] = {
     {"batch", 'b', "B", 0, "Data per iteration", 1},
     {"iterations", 'n', "N", 0, "Updates in all", 1},
     {"seed", 's', "S", 0, "Of all random numbers (default 1)", 1},
+    {"data", KEY_DATA, "FILE", 0, "What to learn from, where a model reads files; short for --set data=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
     {"optimiser", KEY_OPTIMISER, "NAME", 0, "One of ", 2},
@@ -145,12 +147,21 @@ static error_t parse_set(char *text, rws_config *c, const struct argp_state *sta
     return 0;
 }
 
+static error_t parse_data(const char *text, rws_options *o, const struct argp_state *state)
+{
+    if (o->data[0]) return rws_arguments_fail(state, "--data can be given once only.");
+    if ((size_t)snprintf(o->data, sizeof o->data, "data=%s", text) >= sizeof o->data || !text[0])
+        return rws_arguments_fail(state, "--data needs the name of a file.");
+    return parse_set(o->data, &o->config, state);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     rws_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: *o = (rws_options){0}; return 0;
     case KEY_SET: return parse_set(arg, &o->config, state);
+    case KEY_DATA: return parse_data(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_JSON: o->json = true; return 0;
     case 'o':
@@ -249,11 +260,16 @@ static rws_status compare(const field *f, const rws_config *given, const rws_con
                     a, folder, b);
 }
 
-static bool same_value(const char *a, const char *b)
+/* Two ways to write a number, or a path, are the same. */
+static bool same_value(const char *given, const char *has)
 {
     char        *end_a, *end_b;
-    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
-    return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
+    const double x = strtod(given, &end_a), y = strtod(has, &end_b);
+    if (strcmp(given, has) == 0 || (end_a != given && end_b != has && !*end_a && !*end_b && x == y)) return true;
+    char      *path = realpath(given, NULL);
+    const bool same = path && strcmp(path, has) == 0;
+    free(path);
+    return same;
 }
 
 static rws_status compare_set(const char *text, const rws_config *run, const char *folder, rws_error *err)

@@ -16,6 +16,7 @@ typedef struct {
     uint64_t    given;  /* bit i: row i of the table was */
     const char *out;    /* NULL: none */
     bool        resume, json;
+    char        data[4096]; /* the setting that --data is */
 } rws_options;
 
 /* For a command's argp_child; the input is an rws_options. MODEL is an argument too, and may be missing with --resume

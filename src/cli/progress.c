@@ -1,16 +1,14 @@
 #include "cli/progress.h"
 
 #include "cli/clock.h"
+#include "cli/screen.h"
 
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define REDRAW 0.1 /* seconds between two drawings, at least */
@@ -24,8 +22,7 @@ void rws_progress_init(rws_progress *p, const char *what, uint64_t done, uint64_
     const char *term = getenv("TERM");
     p->active = isatty(STDERR_FILENO) && term && term[0] && strcmp(term, "dumb") != 0;
     if (!p->active) return;
-    setlocale(LC_CTYPE, ""); /* and nothing else: numbers keep their point */
-    p->unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    p->unicode = rws_screen_unicode();
 }
 
 void rws_progress_note(rws_progress *p, const char *format, ...)
@@ -38,11 +35,7 @@ void rws_progress_note(rws_progress *p, const char *format, ...)
 
 static int terminal_width(void)
 {
-    struct winsize size;
-    int            width = 0;
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-    if (width <= 0 && getenv("COLUMNS")) width = atoi(getenv("COLUMNS"));
-    if (width <= 0) width = 80;
+    const int width = rws_screen_columns(STDERR_FILENO);
     return width < WIDEST ? width : WIDEST;
 }
 

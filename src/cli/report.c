@@ -34,6 +34,13 @@ json_t *rws_report_value(const char *text)
     return json_real(value);
 }
 
+const char *rws_report_number(double value, char out[static 32])
+{
+    if (isnan(value)) return strcpy(out, "-");
+    snprintf(out, 32, "%.6g", value);
+    return out;
+}
+
 void rws_report_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
@@ -70,8 +77,9 @@ void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds,
         for (int i = 0; i < m->n; i++) printf("  %*s", column(t, i), rws_trainer_metric_name(t, i));
         putchar('\n');
     }
+    char text[32];
     printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
-    for (int i = 0; i < m->n; i++) printf("  %*.6g", column(t, i), m->value[i]);
+    for (int i = 0; i < m->n; i++) printf("  %*s", column(t, i), rws_report_number(m->value[i], text));
     putchar('\n');
     fflush(stdout);
 }

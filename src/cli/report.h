@@ -21,6 +21,9 @@ json_t *rws_report_real(double value);
 /* Text of a configuration: a number if it reads like one, true, false or a string. */
 json_t *rws_report_value(const char *text);
 
+/* The same as text has it: "-" if it is NaN, which says that there is no such number. */
+const char *rws_report_number(double value, char out[static 32]);
+
 /* Prints an object on a line of its own, at once, and frees it. */
 void rws_report_json(json_t *object);
 

@@ -55,9 +55,10 @@ static const struct argp argp = {
            "    particles  2 5 10 20\n"
            "    seeds      1-10\n"
            "    set        start far\n"
-           "    set        dww.delta 0.1 0.2      # every combination is a run\n"
-           "    iterations 100000                 # also eval-every, batch, test, shards, optimiser, lr, l2\n"
-           "    final      5000 1000              # measured after training: particles, test data",
+           "    set        dww.delta 0.1 0.2 # every combination is a run\n"
+           "    iterations 100000            # also batch, lr, optimiser, l2, shards,\n"
+           "    eval-every 1000              # eval-data, eval-particles\n"
+           "    final      5000 1000         # after training: particles, test data",
 };
 
 static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *err)

@@ -569,6 +569,19 @@ int rws_grammar_nonterminal(const rws_grammar *g, const char *name)
     return find_name(g->nonterminals, g->n_nonterminals, name, strlen(name));
 }
 
+int rws_grammar_word(const rws_grammar *g, const char *word, size_t length)
+{
+    const int id = find_name(g->terminals, g->n_terminals, word, length);
+    return id >= 0 ? id : RWS_OOV;
+}
+
+bool rws_grammar_is_given(const rws_grammar *g)
+{
+    for (int a = 0; a < g->n_nonterminals; a++)
+        if (!g->given[a] && g->first[a + 1] - g->first[a] > 1) return false;
+    return true;
+}
+
 void rws_grammar_log_p(const rws_grammar *g, double *log_p)
 {
     for (int i = 0; i < g->n_productions; i++) log_p[i] = log(g->productions[i].p);
@@ -581,9 +594,8 @@ int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int 
         text += strspn(text, " \t\r\n");
         const size_t length = strcspn(text, " \t\r\n");
         if (length == 0) return n;
-        const int id = find_name(g->terminals, g->n_terminals, text, length);
         RWS_CHECK(n < INT_MAX);
-        if (n < room) tokens[n] = id >= 0 ? id : RWS_OOV;
+        if (n < room) tokens[n] = rws_grammar_word(g, text, length);
         n++;
         text += length;
     }

@@ -79,7 +79,7 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
 
 /* The same by name for one that comes with the program (NULL-terminated list of names), or else for a file. */
 extern const char *const rws_grammar_names[];
-rws_status rws_grammar_find(const char *name_or_path, rws_grammar **out, rws_error *err)
+rws_status               rws_grammar_find(const char *name_or_path, rws_grammar **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 void rws_grammar_free(rws_grammar *g); /* NULL is fine */
@@ -87,6 +87,12 @@ void rws_grammar_free(rws_grammar *g); /* NULL is fine */
 /* The id of a name, or -1. */
 int rws_grammar_terminal(const rws_grammar *g, const char *name);
 int rws_grammar_nonterminal(const rws_grammar *g, const char *name);
+
+/* The token of a word of so many bytes: its id, or RWS_OOV. */
+int rws_grammar_word(const rws_grammar *g, const char *word, size_t length);
+
+/* Whether it says how probable every rule is: each was given, or has no alternative. */
+bool rws_grammar_is_given(const rws_grammar *g);
 
 /* The logs of the grammar's own probabilities, by production. */
 void rws_grammar_log_p(const rws_grammar *g, double *log_p);

@@ -242,7 +242,7 @@ static const uint32_t *narrow(rws_engine *e, const call *c, rws_call *k)
     }
     const size_t width = (size_t)k->in[0].dim * sizeof(float);
     k->n = (int)c->n_live;
-    k->out = gather(e, c->c.out, rows, c->n_live, (size_t)k->dim * sizeof(float));
+    k->out = k->op->forgets ? NULL : gather(e, c->c.out, rows, c->n_live, (size_t)k->dim * sizeof(float));
     k->saved = gather(e, c->c.saved, rows, c->n_live, width);
     k->kept = gather(e, c->c.kept, rows, c->n_live, width);
     k->places = gather(e, c->c.places, rows, c->n_live, sizeof *k->places);

@@ -135,7 +135,7 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
     h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
     n.depends &= (uint8_t)~frozen;
-    n.level = ROOT;
+    n.level = op->local ? at : ROOT;
     for (int i = 0; i < n_in; i++) {
         n.in[i] = in[i];
         if (!in[i]) continue; /* absent */

@@ -31,6 +31,18 @@ const char *rws_setup_text(const rws_setup *s, const char *name)
     return value;
 }
 
+const char *rws_setup_path(rws_setup *s, const char *name)
+{
+    const char *text = rws_setup_text(s, name);
+    char       *path = realpath(text, NULL);
+    if (!path) return text;
+    for (int i = 0; i < s->n_given; i++)
+        if (strcmp(s->given[i].setting->name, name) == 0)
+            s->given[i].value = strcpy(rws_setup_alloc(s, strlen(path) + 1), path);
+    free(path);
+    return rws_setup_text(s, name);
+}
+
 double rws_setup_number(const rws_setup *s, const char *name)
 {
     return strtod(rws_setup_text(s, name), NULL);

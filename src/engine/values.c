@@ -105,6 +105,11 @@ rws_var rws_onehot(rws_run *r, rws_var index, int n)
     return unary(r, &rws_op_onehot, (rws_op_args){0}, index, n);
 }
 
+rws_var rws_here(rws_run *r, rws_var a)
+{
+    return unary(r, &rws_op_here, (rws_op_args){0}, a, 0);
+}
+
 rws_var rws_detach(rws_run *r, rws_var a)
 {
     return unary(r, &rws_op_detach, (rws_op_args){0}, a, 0);

@@ -7,8 +7,9 @@
  *
  *     engine -> scores -> [estimator] -> coefficients -> backward -> optimiser
  *
- * An iteration is one or two phases. Shapes: B data, K particles; a row stands for count[i] equal particles of a datum.
- * A log-weight of -inf is data (an impossible trace); a NaN never gets here.
+ * An iteration is one or two phases; or none, and then the model does the step itself. Shapes: B data, K particles; a row
+ * stands for count[i] equal particles of a datum. A log-weight of -inf is data (an impossible trace); a NaN never gets
+ * here.
  */
 #ifndef RWS_ESTIMATOR_ESTIMATOR_H
 #define RWS_ESTIMATOR_ESTIMATOR_H
@@ -22,6 +23,7 @@ typedef struct {
     double         tau_start, tau_end;
     rws_relaxation concrete_prior;
     double         nvil_decay, nvil_lr; /* factor on the learning rate of its baseline */
+    int            em_data;
 } rws_method_settings;
 
 #define RWS_METHOD_MEMORY 2
@@ -80,7 +82,7 @@ typedef struct rws_estimator {
 extern const rws_estimator *const rws_estimators[];
 extern const rws_estimator        rws_estimator_ws, rws_estimator_ww, rws_estimator_wws, rws_estimator_dww,
     rws_estimator_reinforce, rws_estimator_rloo, rws_estimator_nvil, rws_estimator_vimco, rws_estimator_rebar,
-    rws_estimator_relax, rws_estimator_concrete;
+    rws_estimator_relax, rws_estimator_concrete, rws_estimator_em;
 
 const rws_estimator *rws_estimator_find(const char *name);
 

@@ -6,9 +6,19 @@
 #include <string.h>
 
 const rws_estimator *const rws_estimators[] = {
-    &rws_estimator_ws,        &rws_estimator_ww,    &rws_estimator_wws,      &rws_estimator_dww,
-    &rws_estimator_reinforce, &rws_estimator_rloo,  &rws_estimator_nvil,     &rws_estimator_vimco,
-    &rws_estimator_rebar,     &rws_estimator_relax, &rws_estimator_concrete, NULL,
+    &rws_estimator_ws,
+    &rws_estimator_ww,
+    &rws_estimator_wws,
+    &rws_estimator_dww,
+    &rws_estimator_reinforce,
+    &rws_estimator_rloo,
+    &rws_estimator_nvil,
+    &rws_estimator_vimco,
+    &rws_estimator_rebar,
+    &rws_estimator_relax,
+    &rws_estimator_concrete,
+    &rws_estimator_em,
+    NULL,
 };
 
 const rws_estimator *rws_estimator_find(const char *name)
@@ -74,6 +84,7 @@ rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_mode
         .tau_end = number(setup, "tau_end"),
         .nvil_decay = number(setup, "nvil_decay"),
         .nvil_lr = number(setup, "nvil_lr"),
+        .em_data = (int)number(setup, "em_data"),
         .concrete_prior = !prior || strcmp(prior, "argmax") == 0 ? RWS_RELAX_ARGMAX
                           : strcmp(prior, "soft") == 0           ? RWS_RELAX_SOFT
                                                                  : RWS_RELAX_DENSITY,

@@ -351,6 +351,7 @@ static void guide(rws_run *r, const void *state)
         h = rws_rnn(r, m->cell, (rws_var[]){e, what, where, yes}, 4, h);
         if (!rws_flip(r, "more", rws_affine(r, rws_mlp(r, m->more, h), 1, 1))) break;
 
+        h = rws_here(r, h);
         const rws_var at = rws_mlp(r, m->where, h);
         where = rws_normal(r, "where", rws_slice(r, at, 0, m->free),
                            spread(r, rws_affine(r, rws_slice(r, at, m->free, m->free), 1, -3)));

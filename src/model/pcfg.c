@@ -13,8 +13,10 @@
  * leaf. It says an unknown word and costs no probability under either side. Expansions are counted depth by depth; with
  * pcfg_core=sequential, whose core runs through the tree in pre-order, they are counted in pre-order.
  */
+#include "base/error.h"
 #include "data/edit.h"
 #include "data/parse.h"
+#include "data/sentences.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -34,6 +36,9 @@ typedef struct {
     rws_caps     caps;
     int          room;      /* words of the longest sentence */
     float       *log_truth; /* by production; NULL if nobody knows */
+    const char  *path[2];   /* files of sentences, by split; NULL: none */
+    rws_unknown  unknown;
+    rws_corpus  *corpus; /* empty until somebody asks for data */
 } pcfg;
 
 static const rws_setting settings[] = {
@@ -43,6 +48,10 @@ static const rws_setting settings[] = {
     {"nodes", "2000", 1, 10000, "and so do all after so many have been expanded", true},
     {"pcfg_core", "tree", 0, 0, "tree (states from parent to child) or sequential (along the derivation)"},
     {"rules", "random", 0, 0, "where theta starts: random (logits from N(0, 1)) or grammar (the file's probabilities)"},
+    {"data", "grammar", 0, 0,
+     "grammar (fresh sentences of its own), or the path of a file with a sentence on each line"},
+    {"test_data", "data", 0, 0, "data (every tenth sentence of that file, not learned from), or the path of another"},
+    {"unknown", "refuse", 0, 0, "what to do with sentences whose words the grammar does not have: refuse or skip them"},
     {0},
 };
 
@@ -120,16 +129,35 @@ static void declare_guide(rws_setup *s, pcfg *m)
     }
 }
 
+static bool is_built_in(const char *grammar)
+{
+    for (int i = 0; rws_grammar_names[i]; i++)
+        if (strcmp(rws_grammar_names[i], grammar) == 0) return true;
+    return false;
+}
+
+/* The path that a setting is, unless it is the word for none. */
+static const char *path_of(rws_setup *s, const char *name, const char *none)
+{
+    return strcmp(rws_setup_text(s, name), none) == 0 ? NULL : rws_setup_path(s, name);
+}
+
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
     pcfg *m = rws_setup_alloc(s, sizeof *m);
-    bool  from_grammar;
+    bool  from_grammar, skip;
     *state = m;
     if (either(s, "likelihood", "relaxed", "hard", &m->hard, err) != RWS_OK ||
         either(s, "pcfg_core", "tree", "sequential", &m->sequential, err) != RWS_OK ||
         either(s, "rules", "random", "grammar", &from_grammar, err) != RWS_OK ||
-        rws_grammar_find(rws_setup_text(s, "grammar"), &m->g, err) != RWS_OK)
+        either(s, "unknown", "refuse", "skip", &skip, err) != RWS_OK)
         return RWS_BAD_INPUT;
+    const char *grammar = rws_setup_text(s, "grammar");
+    RWS_TRY(rws_grammar_find(is_built_in(grammar) ? grammar : rws_setup_path(s, "grammar"), &m->g, err));
+    m->unknown = skip ? RWS_UNKNOWN_SKIP : RWS_UNKNOWN_REFUSE;
+    m->path[RWS_TRAIN] = path_of(s, "data", "grammar");
+    m->path[RWS_TEST] = path_of(s, "test_data", "data");
+    m->corpus = rws_setup_alloc(s, sizeof *m->corpus);
     const rws_grammar *g = m->g;
     const size_t       n = (size_t)g->n_nonterminals;
     m->caps = (rws_caps){rws_setup_int(s, "depth"), rws_setup_int(s, "nodes")};
@@ -142,8 +170,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     rws_setup_field(s, SENTENCE, 1 + m->room);
     declare_rules(s, m, random, from_grammar);
     declare_guide(s, m);
-    bool known = true;
-    for (int a = 0; a < g->n_nonterminals; a++) known &= g->given[a] || n_rules(g, a) == 1;
+    const bool known = rws_grammar_is_given(g);
     if (known) m->log_truth = rws_setup_alloc(s, (size_t)g->n_productions * sizeof *m->log_truth);
     for (int i = 0; i < g->n_productions && known; i++) m->log_truth[i] = (float)log(g->productions[i].p);
     return RWS_OK;
@@ -151,34 +178,77 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 
 static void release(void *state)
 {
-    rws_grammar_free(((pcfg *)state)->g);
+    pcfg *m = state;
+    rws_grammar_free(m->g);
+    if (m->corpus) rws_corpus_release(m->corpus);
 }
 
 /* ---- sentences as data: the number of words, then the words */
 
-/* Fresh ones from the grammar itself. */
+static void put_sentence(const pcfg *m, const int *tokens, int n, float *x)
+{
+    memset(x, 0, (size_t)(1 + m->room) * sizeof *x);
+    x[0] = (float)n;
+    for (int i = 0; i < n; i++) x[1 + i] = (float)tokens[i];
+}
+
+/* Sentences of one split: the corpus's, or fresh ones of the grammar's. */
+typedef struct {
+    const pcfg  *m;
+    rws_split    split;
+    int          n_file; /* in the corpus; 0: it has none */
+    double      *log_p;
+    rws_sequence tree, words;
+} source;
+
+/* The files that there are were read by whoever asked first. */
+static rws_status source_open(source *s, const pcfg *m, rws_split split, rws_error *err)
+{
+    *s = (source){.m = m, .split = split};
+    if (!m->corpus->n[RWS_TRAIN] && !m->corpus->n[RWS_TEST])
+        RWS_TRY(rws_corpus_read(m->g, m->path[RWS_TRAIN], m->path[RWS_TEST], m->unknown, m->room, m->corpus, err));
+    s->n_file = m->corpus->n[split];
+    if (!s->n_file && !m->log_truth)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "The grammar gives no probabilities to draw sentences by; give it some, or sentences (--data).");
+    s->log_p = malloc((size_t)m->g->n_productions * sizeof *s->log_p);
+    RWS_CHECK(s->log_p);
+    rws_grammar_log_p(m->g, s->log_p);
+    return RWS_OK;
+}
+
+static void source_close(source *s)
+{
+    free(s->log_p);
+    rws_sequence_release(&s->tree);
+    rws_sequence_release(&s->words);
+}
+
+/* Sentence i of the corpus, or a fresh one; good until the next. */
+static const int *source_take(source *s, int i, rws_random *random, int *n_words)
+{
+    if (s->n_file) return rws_corpus_sentence(s->m->corpus, s->split, i, n_words);
+    rws_tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words);
+    *n_words = s->words.n;
+    return s->words.at;
+}
+
+/* Of a file, training sentences are drawn, each as likely; test sentences come in order, over again if need be. */
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
 {
-    (void)split, (void)first;
     const pcfg *m = state;
-    if (!m->log_truth)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "The grammar gives no probabilities to draw sentences by; give it some, or "
-                        "sentences to learn from.");
-    double      *log_p = malloc((size_t)m->g->n_productions * sizeof *log_p);
-    rws_sequence tree = {0}, sentence = {0};
-    rws_grammar_log_p(m->g, log_p);
+    source      s;
+    RWS_TRY(source_open(&s, m, split, err));
     for (int d = 0; d < n; d++) {
-        float *x = fields[0] + (size_t)d * (size_t)(1 + m->room);
-        rws_tree_sample(m->g, log_p, m->caps, random, &tree, &sentence);
-        memset(x, 0, (size_t)(1 + m->room) * sizeof *x);
-        x[0] = (float)sentence.n;
-        for (int i = 0; i < sentence.n; i++) x[1 + i] = (float)sentence.at[i];
+        int i = 0, n_words;
+        if (s.n_file && split == RWS_TRAIN) i = (int)rws_random_below(random, (uint32_t)s.n_file);
+        else if (s.n_file) i = (int)((first + (uint64_t)d) % (uint64_t)s.n_file);
+        const int *words = source_take(&s, i, random, &n_words);
+        put_sentence(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->room));
     }
-    rws_sequence_release(&tree);
-    rws_sequence_release(&sentence);
-    free(log_p);
+    source_close(&s);
     return RWS_OK;
 }
 
@@ -377,9 +447,24 @@ static double likelihood(const float *datum, const float *made, int dim, const v
     return -d * d;
 }
 
+/* The words with blanks between them; an unknown one is a question mark. */
+static char *sentence_text(rws_run *r, const pcfg *m, const reading *read)
+{
+    size_t length = 1;
+    for (int i = 0; i < read->n_words; i++)
+        length += 2 + (read->words[i] == RWS_OOV ? 0 : strlen(m->g->terminals[(int)read->words[i]]));
+    char *text = rws_alloc(r, length), *at = text;
+    for (int i = 0; i < read->n_words; i++) {
+        if (i) *at++ = ' ';
+        at = stpcpy(at, read->words[i] == RWS_OOV ? "?" : m->g->terminals[(int)read->words[i]]);
+    }
+    return text;
+}
+
 static void tell(rws_run *r, const pcfg *m, const reading *read, bool cut)
 {
     if (!rws_reports(r)) return;
+    rws_report_text(r, "sentence", sentence_text(r, m, read));
     const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
     const size_t       length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
     char              *text = rws_alloc(r, length);
@@ -467,22 +552,29 @@ static void log_softmax(const float *logits, int n, double *out)
     for (int i = 0; i < n; i++) out[i] = (double)logits[i] - top - log(total);
 }
 
+/* The logs of the learned probabilities, by production; the caller's to free. */
+static double *log_theta(const pcfg *m)
+{
+    double *log_p = malloc((size_t)m->g->n_productions * sizeof *log_p);
+    RWS_CHECK(log_p);
+    for (int a = 0; a < m->g->n_nonterminals; a++)
+        log_softmax(rws_param_values(m->theta[a]), n_rules(m->g, a), log_p + m->g->first[a]);
+    return log_p;
+}
+
 /* KL(truth || theta), mean over the non-terminals. */
 static rws_status p_error(rws_eval *e, const void *state, double *value, rws_error *err)
 {
     (void)e, (void)err;
     const pcfg *m = state;
-    double      total = 0;
-    for (int a = 0; a < m->g->n_nonterminals && m->log_truth; a++) {
-        const int n = n_rules(m->g, a);
-        double    log_p[n];
-        log_softmax(rws_param_values(m->theta[a]), n, log_p);
-        for (int i = 0; i < n; i++) {
-            const rws_production *p = &m->g->productions[m->g->first[a] + i];
-            total += p->p * (log(p->p) - log_p[i]);
-        }
+    *value = m->log_truth ? 0 : NAN;
+    if (!m->log_truth) return RWS_OK;
+    double *log_p = log_theta(m);
+    for (int i = 0; i < m->g->n_productions; i++) {
+        const double p = m->g->productions[i].p;
+        *value += p * (log(p) - log_p[i]) / m->g->n_nonterminals;
     }
-    *value = m->log_truth ? total / m->g->n_nonterminals : NAN;
+    free(log_p);
     return RWS_OK;
 }
 
@@ -498,6 +590,29 @@ static rws_status q_error(rws_eval *e, const void *state, double *value, rws_err
     return status;
 }
 
+#define LONGEST 100 /* words that are parsed at every evaluation */
+
+/* log p(x) by the exact parser, mean over the test sentences that the grammar derives. */
+static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    const pcfg  *m = state;
+    const float *x = rws_eval_field(e, SENTENCE);
+    double      *log_p = log_theta(m), total = 0, log_x;
+    int          n = 0, words[LONGEST];
+    rws_status   status = RWS_OK;
+    for (int d = 0; d < rws_eval_size(e) && status == RWS_OK; d++, x += 1 + m->room) {
+        if (x[0] > LONGEST) { /* a mean over the short ones would be another number */
+            n = 0;
+            break;
+        }
+        status = rws_parse_log_p(m->g, log_p, words, words_of(x, words), &log_x, err);
+        if (status == RWS_OK && log_x > -INFINITY) total += log_x, n++;
+    }
+    *value = n ? total / n : NAN;
+    free(log_p);
+    return status;
+}
+
 static double truncated(const rws_particle *p, const void *state)
 {
     (void)state;
@@ -507,7 +622,198 @@ static double truncated(const rws_particle *p, const void *state)
 static const rws_metric metrics[] = {
     {"p_error", "KL from the true to the learned rule probabilities, mean over the non-terminals", p_error},
     {"q_error", "-log q(z|x), mean over 100 trees and sentences of the true grammar", q_error},
+    {"log_p_exact", "log p(x) by an exact parser, mean over the test sentences if none has more than 100 words",
+     log_p_exact},
     {"truncated", "share of the guide's trees that meet a cap", .guide = truncated},
+    {0},
+};
+
+/* ---- somebody asks */
+
+static rws_status read_typed(const void *state, const char *text, float *const *fields, rws_error *err)
+{
+    const pcfg *m = state;
+    int        *words = malloc((size_t)m->room * sizeof *words), n;
+    RWS_CHECK(words);
+    const rws_status status = rws_sentences_type(m->g, text, m->room, words, &n, err);
+    if (status == RWS_OK) put_sentence(m, words, n, fields[0]);
+    free(words);
+    return status;
+}
+
+#define MOST_TREES 10000
+
+static void tell_trees(const pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context)
+{
+    for (int i = 0; i < parses->n_trees; i++) {
+        const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0) + 1;
+        char        *text = malloc(length);
+        RWS_CHECK(text);
+        rws_tree_text(m->g, &parses->trees[i], text, length);
+        tell_one(context, "tree", text, parses->posterior[i]);
+        free(text);
+    }
+}
+
+/* By the parser, which knows the hard likelihood only, and for sentences whose trees can be counted out. */
+static rws_status posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
+                            double *log_evidence, rws_error *err)
+{
+    const pcfg *m = state;
+    rws_parses  parses;
+    *log_evidence = NAN;
+    if (!m->hard || fields[0][0] > LONGEST) return RWS_OK;
+    int              words[LONGEST];
+    const int        n = words_of(fields[0], words);
+    double          *log_p = log_theta(m);
+    const rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MOST_TREES, err);
+    if (status == RWS_OK && parses.n_all <= MOST_TREES) {
+        *log_evidence = parses.log_evidence;
+        tell_trees(m, &parses, tell_one, context);
+    }
+    rws_parses_release(&parses);
+    free(log_p);
+    return status;
+}
+
+/* ---- expectation and maximisation, by the exact parser */
+
+#define LEAST 1e-30 /* of a probability, so that its log is a number */
+
+static rws_status add_counts(const pcfg *m, const double *log_p, const int *words, int n_words, double *counts,
+                             rws_error *err)
+{
+    rws_chart *chart;
+    double     more[m->g->n_productions];
+    RWS_TRY(rws_chart_new(m->g, RWS_CHART_SUM, log_p, words, n_words, &chart, err));
+    if (rws_chart_total(chart) > -INFINITY) {
+        rws_chart_expected_counts(chart, more);
+        for (int i = 0; i < m->g->n_productions; i++) counts[i] += more[i];
+    }
+    rws_chart_free(chart);
+    return RWS_OK;
+}
+
+/* p(a -> r) becomes the share of r in how often a's rules are expected to be used, given the sentences. */
+static rws_status em(const void *state, int n_fresh, rws_random *random, rws_error *err)
+{
+    const pcfg        *m = state;
+    const rws_grammar *g = m->g;
+    source             s;
+    RWS_TRY(source_open(&s, m, RWS_TRAIN, err));
+    double    *log_p = log_theta(m), *counts = calloc((size_t)g->n_productions, sizeof *counts), all = 0;
+    rws_status status = RWS_OK;
+    RWS_CHECK(counts);
+    for (int i = 0; i < (s.n_file ? s.n_file : n_fresh) && status == RWS_OK; i++) {
+        int        n_words;
+        const int *words = source_take(&s, i, random, &n_words);
+        status = add_counts(m, log_p, words, n_words, counts, err);
+    }
+    for (int a = 0; a < g->n_nonterminals && status == RWS_OK; a++) {
+        float *logits = rws_param_values(m->theta[a]);
+        double total = 0;
+        for (int i = g->first[a]; i < g->first[a + 1]; i++) total += counts[i];
+        for (int i = 0; i < n_rules(g, a) && total > 0; i++)
+            logits[i] = (float)log(fmax(counts[g->first[a] + i] / total, LEAST));
+        all += total;
+    }
+    if (status == RWS_OK && all == 0)
+        status = rws_fail(err, RWS_BAD_INPUT, "The grammar derives none of the sentences to learn from.");
+    free(counts);
+    free(log_p);
+    source_close(&s);
+    return status;
+}
+
+/* ---- what figures show: the rules of NP, and the trees that the guide draws most often for an ambiguous sentence */
+
+#define EXAMPLE "astronomers saw stars with telescopes"
+#define GUESSES 1000
+#define BEST 5
+
+static rws_status show_rules(rws_eval *e, const pcfg *m, bool truth)
+{
+    const int a = rws_grammar_nonterminal(m->g, "NP"), n = a < 0 ? 0 : n_rules(m->g, a);
+    double    log_p[n + 1];
+    if (n == 0 || (truth && !m->log_truth)) return RWS_OK;
+    log_softmax(rws_param_values(m->theta[a]), n, log_p);
+    for (int i = 0; i < n; i++) {
+        const rws_production *p = &m->g->productions[m->g->first[a] + i];
+        char                  label[256] = "";
+        for (int k = 0; k < p->n_right; k++) {
+            const rws_symbol s = p->right[k];
+            const char      *name = s.word ? m->g->terminals[s.id] : m->g->nonterminals[s.id];
+            if (k) strncat(label, " ", sizeof label - strlen(label) - 1);
+            strncat(label, name, sizeof label - strlen(label) - 1);
+        }
+        rws_eval_show(e, label, truth ? p->p : exp(log_p[i]));
+    }
+    return RWS_OK;
+}
+
+static rws_status show_np(rws_eval *e, const void *state, rws_error *err)
+{
+    (void)err;
+    return show_rules(e, state, false);
+}
+
+static rws_status show_true_np(rws_eval *e, const void *state, rws_error *err)
+{
+    (void)err;
+    return show_rules(e, state, true);
+}
+
+/* Different trees and how often each was drawn. */
+typedef struct {
+    struct {
+        char *text;
+        int   count;
+    } * list;
+    int n;
+} tally;
+
+static void count_tree(const rws_particle *p, int count, void *context)
+{
+    tally      *t = context;
+    const char *text = rws_particle_text(p, "tree", 0);
+    int         i = 0;
+    while (i < t->n && strcmp(t->list[i].text, text) != 0) i++;
+    if (i == t->n) t->list[t->n++].text = strdup(text);
+    t->list[i].count += count;
+}
+
+static rws_status show_trees(rws_eval *e, const void *state, rws_error *err)
+{
+    const pcfg *m = state;
+    int         words[8];
+    const int   n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
+    float      *x = calloc((size_t)(1 + m->room), sizeof *x);
+    tally       t = {calloc(GUESSES, sizeof *t.list), 0};
+    rws_status  status = RWS_OK;
+    bool        known = n <= m->room;
+    x[0] = (float)n;
+    for (int i = 0; i < n && known; i++) {
+        x[1 + i] = (float)words[i];
+        known = words[i] != RWS_OOV;
+    }
+    if (known) status = rws_eval_guess(e, (const float *const[]){x}, GUESSES, count_tree, &t, err);
+    for (int k = 0; k < BEST && k < t.n && status == RWS_OK; k++) {
+        int best = 0;
+        for (int i = 1; i < t.n; i++)
+            if (t.list[i].count > t.list[best].count) best = i;
+        rws_eval_show(e, t.list[best].text, (double)t.list[best].count / GUESSES);
+        t.list[best].count = 0;
+    }
+    for (int i = 0; i < t.n; i++) free(t.list[i].text);
+    free(t.list);
+    free(x);
+    return status;
+}
+
+static const rws_snapshot snapshots[] = {
+    {"np", "probabilities of the rules of NP", show_np},
+    {"true_np", "the same in the true grammar", show_true_np},
+    {"trees", "the trees that the guide draws most often for \"" EXAMPLE "\", and how often", show_trees},
     {0},
 };
 
@@ -517,6 +823,7 @@ const rws_model rws_model_pcfg = {
     .help = "probabilistic grammar: rule probabilities learned from sentences, with a parser",
     .settings = settings,
     .metrics = metrics,
+    .snapshots = snapshots,
     .defaults = {.batch = 2,
                  .particles = 20,
                  .iterations = 2000,
@@ -531,4 +838,8 @@ const rws_model rws_model_pcfg = {
     .data = data,
     .guide = guide,
     .model = model,
+    .em = em,
+    .read = read_typed,
+    .posterior = posterior,
+    .asked = "likelihood=hard",
 };

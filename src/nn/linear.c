@@ -67,10 +67,30 @@ rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_
     return cell_new(s, group, RWS_LAYER_GRU, name, n_in, n_hidden, 3, RWS_UNIFORM);
 }
 
+/* Whether a part holds two different numbers only: then it is s x + t of bits x, and sums of columns of W can be looked up
+ * in the transposed copy. */
+static bool two_valued(rws_run *r, rws_var part, rws_var *x, rws_op_args *args)
+{
+    rws_op_args   how = {.s = 1};
+    rws_var       in[RWS_OP_INPUTS];
+    const rws_op *op = rws_var_op(r, part, in, NULL);
+    if (op == &rws_op_affine) {
+        rws_var_op(r, part, NULL, &how);
+        part = in[0];
+        op = rws_var_op(r, part, NULL, NULL);
+    }
+    if (!op || !op->binary || !args->w->transposed) return false;
+    *x = part;
+    args->s = how.s, args->t = how.t;
+    return true;
+}
+
 /* A part as a product of its own, without bias: W_part x, or for a one-hot part a column of W. */
 static rws_var product(rws_run *r, const rws_layer *l, int offset, rws_var part)
 {
-    rws_var in[RWS_OP_INPUTS];
+    rws_var     in[RWS_OP_INPUTS];
+    rws_op_args args = {.w = l->w, .offset = offset};
+    if (two_valued(r, part, in, &args)) return rws_record(r, &rws_op_bits, args, in, 1, l->n_out);
     if (rws_var_op(r, part, in, NULL) == &rws_op_onehot)
         return rws_record(r, &rws_op_embed, (rws_op_args){.w = l->w, .offset = offset, .t = (float)rws_dim(r, part)},
                           in, 1, l->n_out);
@@ -87,10 +107,16 @@ rws_var rws_dense(rws_run *r, const rws_layer *l, rws_function f, const rws_var 
     for (int i = 0; i < n; i++) total += rws_dim(r, parts[i]);
     if (total != l->n_in) rws_give_up(r, "Layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, total);
 
+    rws_var     bits;
+    rws_op_args args = {.w = l->w, .b = l->b};
+    if (n == 1 && f == RWS_LINEAR && two_valued(r, parts[0], &bits, &args))
+        return rws_record(r, &rws_op_bits, args, &bits, 1, l->n_out);
+
     /* the part that varies most is multiplied here; what is shared by more particles has its own product further up */
     for (int i = 0; i < n; i++) {
-        const bool onehot = rws_var_op(r, parts[i], NULL, NULL) == &rws_op_onehot;
-        if (!onehot && (main < 0 || rws_var_is_shared(r, parts[main], parts[i]))) main = i, main_offset = offset;
+        const bool special =
+            rws_var_op(r, parts[i], NULL, NULL) == &rws_op_onehot || two_valued(r, parts[i], &bits, &args);
+        if (!special && (main < 0 || rws_var_is_shared(r, parts[main], parts[i]))) main = i, main_offset = offset;
         offset += rws_dim(r, parts[i]);
     }
     /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */

@@ -56,6 +56,7 @@ typedef struct {
     int        at;                    /* input `front` */
     int        n, rows, cols, stride; /* glimpses; the canvas */
     rws_window window[MOST];
+    float     *inner[MOST];             /* the mask along a line that a window covers whole */
     size_t     front_row, back_row;     /* what the background was made of; SIZE_MAX: nothing yet */
     float     *both, *back;             /* rows x stride: front + back, and back */
     float     *logit, *soft, *chance;   /* of the background: clipped, its softplus and its sigmoid */
@@ -66,9 +67,9 @@ typedef struct {
     float     *x, *by, *by_a;           /* a line of data; of gradients of the logits and of the cover */
 } picture;
 
-static float mask_at(float cover)
+static inline float mask_at(float cover)
 {
-    return 1 / (1 + expf(SHIFT - SLOPE * cover));
+    return 1 / (1 + rws_exp(SHIFT - SLOPE * cover));
 }
 
 static picture picture_new(rws_call *c, int at, int size)
@@ -83,12 +84,14 @@ static picture picture_new(rws_call *c, int at, int size)
         *canvas[i] = RWS_NEW0(c->arena, float, (size_t)p.rows *(size_t)p.stride);
     float **line[] = {&p.y, &p.a, &p.m, &p.raw, &p.l, &p.e, &p.x, &p.by, &p.by_a};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++) *line[i] = RWS_NEW0(c->arena, float, p.stride);
-    for (int i = 0; i < p.n; i++)
+    for (int i = 0; i < p.n; i++) {
         rws_window_init(&p.window[i], c->arena, c->args.k, c->in[at + 2 + 2 * i].dim / c->args.k, p.rows, p.cols);
+        p.inner[i] = RWS_NEW(c->arena, float, p.stride);
+    }
     return p;
 }
 
-static float clipped(float l)
+static inline float clipped(float l)
 {
     l = l < LOWEST ? LOWEST : l;
     return l > HIGHEST ? HIGHEST : l;
@@ -104,7 +107,7 @@ static void make_background(picture *p, const float *front, const float *back)
         float *restrict open = p->open + at;
         for (int j = 0; j < p->cols; j++, front++, back++) both[j] = *front + *back, minus[j] = *back;
         FOR_SIMD (j, 0, p->stride) {
-            const float raw = p->mask * both[j] - minus[j], l = clipped(raw), e = expf(-fabsf(l));
+            const float raw = p->mask * both[j] - minus[j], l = clipped(raw), e = rws_exp(-fabsf(l));
             logit[j] = l;
             open[j] = raw == l;
             soft[j] = (l > 0 ? l : 0) + log1pf(e);
@@ -123,22 +126,29 @@ static void begin(picture *p, size_t r)
         p->back_row = rws_view_index(back, r);
         make_background(p, rws_view_row(front, r), rws_view_row(back, r));
     }
-    for (int t = 0; t < p->n; t++)
-        rws_window_lay(&p->window[t], rws_view_row(&c->in[p->at + 3 + 2 * t], r),
-                       rws_view_row(&c->in[p->at + 2 + 2 * t], r));
+    for (int t = 0; t < p->n; t++) {
+        rws_window *w = &p->window[t];
+        rws_window_lay(w, rws_view_row(&c->in[p->at + 3 + 2 * t], r), rws_view_row(&c->in[p->at + 2 + 2 * t], r));
+        float *restrict inner = p->inner[t];
+        FOR_SIMD (j, w->x.first, w->x.end) inner[j] = mask_at(w->cover_x[j]);
+    }
 }
 
 /* Line i from *first to *end, which is where glimpses lie; false if there are none. */
 static bool make_line(picture *p, int i, int *first, int *end)
 {
+    const rws_window *only = NULL;
+    int               n = 0;
     *first = p->stride, *end = 0;
     for (int t = 0; t < p->n; t++) {
         const rws_window *w = &p->window[t];
         if (!rws_window_has(w, i) || w->x.first == w->x.end) continue;
         if (w->x.first < *first) *first = w->x.first;
         if (w->x.end > *end) *end = w->x.end;
+        only = w;
+        n++;
     }
-    if (*first >= *end) return false;
+    if (n == 0) return false;
     const size_t at = (size_t)i * (size_t)p->stride;
     const float *restrict both = p->both + at, *restrict back = p->back + at;
     float *restrict y = p->y, *restrict a = p->a, *restrict m = p->m, *restrict raw = p->raw, *restrict l = p->l;
@@ -146,11 +156,14 @@ static bool make_line(picture *p, int i, int *first, int *end)
     FOR_SIMD (j, *first, *end) y[j] = a[j] = 0;
     for (int t = 0; t < p->n; t++)
         if (rws_window_has(&p->window[t], i)) rws_window_add(&p->window[t], i, y, a);
+    if (n == 1 && only->cover_y[i] == 1)
+        memcpy(m + *first, p->inner[only - p->window] + *first, (size_t)(*end - *first) * sizeof *m);
+    else
+        FOR_SIMD (j, *first, *end) m[j] = mask_at(a[j]);
     FOR_SIMD (j, *first, *end) {
-        m[j] = 1 / (1 + expf(SHIFT - SLOPE * a[j]));
         raw[j] = y[j] + m[j] * both[j] - back[j];
         l[j] = clipped(raw[j]);
-        e[j] = expf(-fabsf(l[j]));
+        e[j] = rws_exp(-fabsf(l[j]));
     }
     return true;
 }
@@ -286,11 +299,16 @@ static void picture_bits_forward(rws_call *c)
 {
     rws_arena_mark mark = rws_arena_at(c->arena);
     picture        p = picture_new(c, 1, c->in[0].dim);
+    const float   *last = NULL;
+    double         dot = 0;
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r);
+        const size_t front_row = p.front_row, back_row = p.back_row;
         product      q = {.lanes = {1, 1, 1, 1, 1, 1, 1, 1}};
         begin(&p, r);
-        double total = background_dot(&p, x) - p.total;
+        if (x != last || front_row != p.front_row || back_row != p.back_row) dot = background_dot(&p, x);
+        last = x;
+        double total = dot - p.total;
         for (int i = 0, first, end; i < p.rows; i++) {
             if (!make_line(&p, i, &first, &end)) continue;
             const size_t at = (size_t)i * (size_t)p.stride;
@@ -347,6 +365,9 @@ static void picture_bits_backward(rws_call *c)
 }
 
 const rws_op rws_op_picture_bits = {
-    .name = "picture_bits", .forward = picture_bits_forward, .backward = picture_bits_backward};
-const rws_op rws_op_picture = {
-    .name = "picture", .bits = &rws_op_picture_bits, .forward = picture_forward, .backward = picture_backward};
+    .name = "picture_bits", .forgets = true, .forward = picture_bits_forward, .backward = picture_bits_backward};
+const rws_op rws_op_picture = {.name = "picture",
+                               .forgets = true,
+                               .bits = &rws_op_picture_bits,
+                               .forward = picture_forward,
+                               .backward = picture_backward};

@@ -248,6 +248,7 @@ static void cover_backward(rws_call *c)
     put_backward(c, -1, 0, (int)c->args.t);
 }
 
-const rws_op rws_op_attend = {.name = "attend", .forward = attend_forward, .backward = attend_backward};
-const rws_op rws_op_place = {.name = "place", .forward = place_forward, .backward = place_backward};
-const rws_op rws_op_cover = {.name = "cover", .forward = cover_forward, .backward = cover_backward};
+const rws_op rws_op_attend = {
+    .name = "attend", .forgets = true, .forward = attend_forward, .backward = attend_backward};
+const rws_op rws_op_place = {.name = "place", .forgets = true, .forward = place_forward, .backward = place_backward};
+const rws_op rws_op_cover = {.name = "cover", .forgets = true, .forward = cover_forward, .backward = cover_backward};

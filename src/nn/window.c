@@ -18,22 +18,27 @@ void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n)
 void rws_axis_lay(rws_axis *a, float p, float q)
 {
     const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1), top = (float)a->n_source;
-    const int   wide = rws_lanes_up(a->n);
-    a->p = p, a->q = q;
-    FOR_SIMD (j, 0, wide) {
-        const float u = (float)j * step - 1, x = (p * u + q + 1) * half, below = floorf(x);
-        const bool  in = x > -1 && x < top && j < a->n;
-        a->at[j] = in ? (int32_t)below + 1 : 0;
-        a->low[j] = in ? below + 1 - x : 0;
-        a->high[j] = in ? x - below : 0;
-        a->by[j] = 0;
+    const int   wide = rws_lanes_up(a->n), n = a->n;
+    int32_t     n_below = 0, n_in = 0;
+    int32_t *restrict at = a->at;
+    float *restrict low = a->low, *restrict high = a->high, *restrict by = a->by;
+#pragma omp simd reduction(+ : n_below, n_in)
+    for (int j = 0; j < wide; j++) {
+        const float u = (float)j * step - 1, x = (p * u + q + 1) * half;
+        const bool  in = (x > -1) & (x < top) & (j < n);
+        const float inside = in ? x : 0, below = floorf(inside), frac = inside - below;
+        at[j] = in ? (int32_t)below + 1 : 0;
+        low[j] = in ? 1 - frac : 0;
+        high[j] = frac;
+        by[j] = 0;
+        n_below += (x <= -1) & (j < n);
+        n_in += in;
     }
-    /* X never turns back, so what the source reaches is one interval; one of the weights is not zero there */
-    a->begin = 0, a->stop = a->n;
-    while (a->begin < a->stop && a->low[a->begin] + a->high[a->begin] == 0) a->begin++;
-    while (a->stop > a->begin && a->low[a->stop - 1] + a->high[a->stop - 1] == 0) a->stop--;
+    /* X never turns back, so what the source reaches is one interval */
+    a->begin = n_in == 0 ? 0 : p >= 0 ? n_below : n - n_below - n_in;
+    a->stop = a->begin + n_in;
     a->first = a->begin / RWS_LANES * RWS_LANES;
-    a->end = a->begin < a->stop ? rws_lanes_up(a->stop) : a->first;
+    a->end = n_in ? rws_lanes_up(a->stop) : a->first;
 }
 
 void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q)
@@ -65,13 +70,14 @@ void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int ou
     w->padded = RWS_NEW0(arena, float, (size_t)cols + 2);
 }
 
-/* low where the lower neighbour is there, and high where the upper one is. */
+/* low where the lower neighbour is there, and high where the upper one is; with both it is exactly 1. */
 static void lay_cover(const rws_axis *a, float *cover, float *slope)
 {
-    const int wide = rws_lanes_up(a->n), n = a->n_source;
-    FOR_SIMD (j, 0, wide) {
-        const bool in = a->low[j] + a->high[j] != 0, lower = in && a->at[j] > 0, upper = in && a->at[j] < n;
-        cover[j] = (lower ? a->low[j] : 0) + (upper ? a->high[j] : 0);
+    const int n = a->n_source;
+    FOR_SIMD (j, a->first, a->end) {
+        const bool  in = a->low[j] + a->high[j] != 0, lower = in & (a->at[j] > 0), upper = in & (a->at[j] < n);
+        const float low = lower ? a->low[j] : 0, high = upper ? a->high[j] : 0;
+        cover[j] = lower & upper ? 1 : low + high;
         slope[j] = (upper ? 1.0f : 0) - (lower ? 1.0f : 0);
     }
 }

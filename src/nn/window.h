@@ -33,7 +33,6 @@ static inline int rws_lanes_up(int n)
 
 typedef struct {
     int      n_source, n;
-    float    p, q;
     int      begin, stop; /* outputs that the source reaches: -1 < X < n_source */
     int      first, end;  /* the same in whole vectors */
     int32_t *at;          /* 1 + floor X: a place in a source with a zero before and after it */

@@ -15,16 +15,17 @@
 #define PARTS 256    /* of the data, at most */
 
 struct rws_particle {
-    const rws_trainer *t;
-    rws_engine        *engine;
-    int                row, datum;
+    const rws_trainer  *t;
+    rws_engine         *engine;
+    int                 row, datum;
+    const float *const *fields; /* datum is one of these; NULL: of the test data */
 };
 
 const float *rws_particle_datum(const rws_particle *p, const char *field)
 {
     for (int f = 0; f < p->t->setup.n_fields; f++)
         if (strcmp(p->t->setup.fields[f].name, field) == 0)
-            return p->t->test[f] + (size_t)p->datum * (size_t)p->t->setup.fields[f].dim;
+            return (p->fields ? p->fields[f] : p->t->test[f]) + (size_t)p->datum * (size_t)p->t->setup.fields[f].dim;
     RWS_CHECK(!"a field that the model declared");
     return NULL;
 }
@@ -32,6 +33,11 @@ const float *rws_particle_datum(const rws_particle *p, const char *field)
 const float *rws_particle_report(const rws_particle *p, const char *name, int time)
 {
     return rws_engine_report(p->engine, p->row, name, time, NULL);
+}
+
+const char *rws_particle_text(const rws_particle *p, const char *name, int time)
+{
+    return rws_engine_report_text(p->engine, p->row, name, time);
 }
 
 /* A datum, from its particles so far. */
@@ -78,7 +84,7 @@ static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number
     if (top > sum->top) raise_top(t, sum, top);
     for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
         const double       l = s->log_p[i] - s->log_q[i], w = top == -INFINITY ? 0 : exp(l - top);
-        const rws_particle p = {t, engine, (int)i, number};
+        const rws_particle p = {t, engine, (int)i, number, NULL};
         sum->total += s->count[i] * w;
         sum->squares += s->count[i] * w * w;
         sum->sum += s->count[i] * l;
@@ -149,9 +155,41 @@ static void measure_part(void *context, int i, int worker)
     free(data);
 }
 
+static int most_at_once(const rws_trainer *t)
+{
+    return t->model->defaults.at_once ? t->model->defaults.at_once : AT_ONCE;
+}
+
+rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
+                             void (*each)(const rws_particle *p, int count, void *context), void *context,
+                             rws_error *err)
+{
+    const int most = most_at_once(t);
+    for (int k = 0; k < K; k += most) {
+        const rws_pass pass = {.program = rws_programs,
+                               .context = &t->method,
+                               .mode = RWS_WAKE,
+                               .n_data = 1,
+                               .n_particles = K - k < most ? K - k : most,
+                               .fields = fields,
+                               .scalar = t->config.scalar,
+                               .reports = true,
+                               .first_particle = (uint32_t)k,
+                               .iteration = t->iteration,
+                               .key = rws_key_for(t->config.seed, t->iteration, RWS_KEY_TEST, 3)};
+        RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
+        const rws_scores *s = rws_engine_scores(t->engines[0]);
+        for (int i = 0; i < s->n; i++) {
+            const rws_particle p = {t, t->engines[0], i, 0, fields};
+            each(&p, (int)s->count[i], context);
+        }
+    }
+    return RWS_OK;
+}
+
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
-    const int K = t->config.eval_particles, most = t->model->defaults.at_once ? t->model->defaults.at_once : AT_ONCE;
+    const int K = t->config.eval_particles, most = most_at_once(t);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
     for (int m = 0; m < t->n_model_metrics; m++)
         j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;

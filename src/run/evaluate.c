@@ -94,6 +94,12 @@ rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *s
     return RWS_OK;
 }
 
+rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
+                          void (*each)(const rws_particle *p, int count, void *context), void *context, rws_error *err)
+{
+    return rws_trainer_guess(e->t, fields, K, each, context, err);
+}
+
 /* Spread of the guide's gradient at the present parameters: the mean over phi of the standard deviation of 10 draws. */
 static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
 {

@@ -26,6 +26,9 @@ typedef struct {
     double      l2;
     const char *set[64]; /* "name=value" */
     int         n_set;
+    bool        asking; /* not to train: without test data, and with the setting that the model has for this */
+    const char *ask[8]; /* settings that come after that one */
+    int         n_ask;
 } rws_config;
 
 #define RWS_METRICS 24

@@ -45,8 +45,34 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
     return RWS_OK;
 }
 
+/* Gives a setting the value that "name=value" says. */
+static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
+{
+    rws_setup   *s = &t->setup;
+    const char  *equals = strchr(text, '=');
+    const size_t length = equals ? (size_t)(equals - text) : 0;
+    if (length == 0) return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", text);
+    rws_given *g = NULL;
+    for (int k = 0; k < s->n_given; k++)
+        if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
+            g = &s->given[k];
+    if (!g) {
+        for (int k = 0; rws_estimators[k]; k++)
+            if (has(rws_estimators[k]->settings, text, length))
+                return rws_fail(err, RWS_BAD_INPUT, "Setting %.*s belongs to method %s, not to %s.", (int)length, text,
+                                rws_estimators[k]->name, estimator->name);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Neither model %s nor method %s has a setting \"%.*s\"; `rws list` shows them.", t->model->name,
+                        estimator->name, (int)length, text);
+    }
+    RWS_TRY(check(g->setting, equals + 1, err));
+    g->value = strcpy(rws_setup_alloc(s, strlen(equals + 1) + 1), equals + 1);
+    return RWS_OK;
+}
+
 rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err)
 {
+    const rws_config  *c = &t->config;
     rws_setup         *s = &t->setup;
     const rws_setting *run = t->model->defaults.grad_std ? run_settings : NULL;
     s->given = rws_setup_alloc(s, (size_t)(count(t->model->settings) + count(estimator->settings) + count(run) + 1) *
@@ -54,25 +80,8 @@ rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rw
     s->n_given = add(s->given, 0, t->model->settings);
     s->n_given = add(s->given, s->n_given, estimator->settings);
     s->n_given = add(s->given, s->n_given, run);
-    for (int i = 0; i < t->config.n_set; i++) {
-        const char  *text = t->config.set[i], *equals = strchr(text, '=');
-        const size_t length = equals ? (size_t)(equals - text) : 0;
-        if (length == 0) return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", text);
-        rws_given *g = NULL;
-        for (int k = 0; k < s->n_given; k++)
-            if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
-                g = &s->given[k];
-        if (!g) {
-            for (int k = 0; rws_estimators[k]; k++)
-                if (has(rws_estimators[k]->settings, text, length))
-                    return rws_fail(err, RWS_BAD_INPUT, "Setting %.*s belongs to method %s, not to %s.", (int)length,
-                                    text, rws_estimators[k]->name, estimator->name);
-            return rws_fail(err, RWS_BAD_INPUT,
-                            "Neither model %s nor method %s has a setting \"%.*s\"; `rws list` shows them.",
-                            t->model->name, estimator->name, (int)length, text);
-        }
-        RWS_TRY(check(g->setting, equals + 1, err));
-        g->value = strcpy(rws_setup_alloc(s, strlen(equals + 1) + 1), equals + 1);
-    }
+    for (int i = 0; i < c->n_set; i++) RWS_TRY(give(t, estimator, c->set[i], err));
+    if (c->asking && t->model->asked) RWS_TRY(give(t, estimator, t->model->asked, err));
+    for (int i = 0; i < c->n_ask; i++) RWS_TRY(give(t, estimator, c->ask[i], err));
     return RWS_OK;
 }

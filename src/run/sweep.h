@@ -13,8 +13,8 @@
  *     seeds      1-10                     numbers and ranges; 1 if there is no such line
  *     set        start far                a setting, for all runs of the block
  *     set        dww.delta 0.05 0.1 0.2   one that belongs to a method, in several values
- *     iterations 100000                   what is not said is as `rws train` has it: also eval-every, batch, test,
- *     lr         1e-3                     shards, optimiser, lr, l2
+ *     iterations 100000                   what is not said is as `rws train` has it: also eval-every, eval-data,
+ *     lr         1e-3                     eval-particles, batch, shards, optimiser, lr, l2
  *     final      5000 1000                after training, measure with 5000 particles on 1000 test data
  *
  * The runs of a block are all combinations. They come ordered by seed, so that a sweep that is cut short has some runs

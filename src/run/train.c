@@ -2,6 +2,7 @@
 #include "run/trainer.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
@@ -25,7 +26,6 @@ typedef struct {
     rws_key             key;
     const float *const *fields;
     const float        *direction; /* of the second round */
-    unsigned            gradients; /* groups whose gradients are added to */
 } phase_job;
 
 static double share_of(const phase_job *j)
@@ -86,17 +86,12 @@ static rws_status pass_phase(const phase_job *j, rws_engine *engine, rws_shard *
     return RWS_OK;
 }
 
-/* A shard begins with nothing; the first one with what the trainer has. */
 static rws_shard *shard_begin(const phase_job *j, int i)
 {
-    const rws_params *p = &j->t->setup.params;
-    rws_shard        *s = &j->t->shards[i];
+    rws_shard *s = &j->t->shards[i];
     flush_denormals();
     s->status = RWS_OK;
     s->tally = (rws_tally){0};
-    for (int g = 0; g < RWS_GROUPS && i; g++)
-        if (j->gradients >> g & 1)
-            memset(s->gradient + p->first[g], 0, (p->first[g + 1] - p->first[g]) * sizeof(float));
     return s;
 }
 
@@ -124,12 +119,73 @@ static void shard_second(void *context, int i, int worker)
     s->status = j->phase->second(&j->t->method, j->t->engines[i], share_of(j), j->direction, s->gradient, &s->error);
 }
 
-/* Runs a job on every shard and adds their gradients in the order of the shards. */
-static rws_status run_shards(phase_job *j, rws_job *job, unsigned gradients, rws_error *err)
+/* ---- vectors as long as the parameters: threads take slices of them */
+
+#define SLICE 16384 /* numbers */
+
+typedef struct {
+    rws_trainer *t;
+    unsigned     groups;
+    float        lr[RWS_GROUPS];
+    atomic_bool  broken; /* a gradient is not finite */
+} slice_job;
+
+/* Small vectors are not worth waking anybody. */
+static rws_pool *crew(const rws_trainer *t)
 {
+    return t->setup.params.size > SLICE ? t->pool : NULL;
+}
+
+/* The sum of the shards' gradients, in their order, becomes the first one's; the others begin anew. */
+static void add_shards(rws_trainer *t, size_t from, size_t end)
+{
+    float *restrict sum = t->shards[0].gradient;
+    for (int i = 1; i < t->config.shards; i++) {
+        float *restrict part = t->shards[i].gradient;
+        for (size_t k = from; k < end; k++) sum[k] += part[k];
+        memset(part + from, 0, (end - from) * sizeof(float));
+    }
+}
+
+/* Steps what slice i has of the groups, unless the gradient is broken; it then begins anew. */
+static void step_slice(void *context, int i, int worker)
+{
+    (void)worker;
+    slice_job        *j = context;
     rws_trainer      *t = j->t;
     const rws_params *p = &t->setup.params;
-    j->gradients = gradients;
+    const size_t      low = (size_t)i * SLICE, high = low + SLICE;
+    flush_denormals();
+    for (int g = 0; g < RWS_GROUPS; g++) {
+        const size_t from = p->first[g] > low ? p->first[g] : low,
+                     end = p->first[g + 1] < high ? p->first[g + 1] : high;
+        if (!(j->groups >> g & 1) || from >= end) continue;
+        add_shards(t, from, end);
+        float *gradient = t->shards[0].gradient + from, total = 0;
+        float *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
+#pragma omp simd reduction(+ : total)
+        for (size_t k = 0; k < end - from; k++) total += gradient[k] * 0;
+        if (total != 0) { /* NaN: something times zero that is not zero */
+            j->broken = true;
+            return;
+        }
+        t->optimiser->step(&t->optim, j->lr[g], t->steps[g], end - from, p->value + from, gradient, slot);
+        memset(gradient, 0, (end - from) * sizeof(float));
+    }
+}
+
+static void transpose_param(void *context, int i, int worker)
+{
+    (void)worker;
+    const slice_job  *j = context;
+    const rws_params *p = &j->t->setup.params;
+    if (j->groups >> p->list[i]->group & 1) rws_param_transpose(p->list[i], p->value, p->transposed);
+}
+
+/* Runs a job on every shard, each of which adds to its own gradient, and tallies. */
+static rws_status run_shards(phase_job *j, rws_job *job, rws_error *err)
+{
+    rws_trainer *t = j->t;
     rws_pool_run(t->pool, t->config.shards, job, j);
     for (int i = 0; i < t->config.shards; i++) {
         const rws_shard *s = &t->shards[i];
@@ -146,9 +202,6 @@ static rws_status run_shards(phase_job *j, rws_job *job, unsigned gradients, rws
         t->tally.signal2 += s->tally.signal2;
         t->tally.n_data += s->tally.n_data;
         t->tally.impossible += s->tally.impossible;
-        for (int g = 0; g < RWS_GROUPS && i; g++)
-            for (size_t k = p->first[g]; k < p->first[g + 1] && gradients >> g & 1; k++)
-                t->gradient[k] += s->gradient[k];
     }
     return RWS_OK;
 }
@@ -156,41 +209,57 @@ static rws_status run_shards(phase_job *j, rws_job *job, unsigned gradients, rws
 rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
                              rws_error *err)
 {
-    phase_job j = {t, &t->method.estimator->phases[index], n_data, key, fields, t->direction, 0};
-    RWS_TRY(run_shards(&j, shard_phase, j.phase->gradients, err));
+    phase_job j = {t, &t->method.estimator->phases[index], n_data, key, fields, t->direction};
+    RWS_TRY(run_shards(&j, shard_phase, err));
     if (!j.phase->second) return RWS_OK;
 
     /* the direction in which the second round differentiates: 2 g_phi / D_phi */
     const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
+    add_shards(t, first, end);
     memset(t->direction, 0, t->setup.params.size * sizeof(float));
-    for (size_t k = first; k < end; k++) t->direction[k] = t->gradient[k] * (float)(2.0 / (double)(end - first));
-    return run_shards(&j, shard_second, RWS_BIT(RWS_CONTROL), err);
+    for (size_t k = first; k < end; k++)
+        t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
+    return run_shards(&j, shard_second, err);
+}
+
+static rws_status describe_broken(const rws_trainer *t, rws_error *err)
+{
+    const rws_params *p = &t->setup.params;
+    for (int i = 0; i < p->n; i++)
+        for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
+            if (!isfinite(t->shards[0].gradient[p->list[i]->offset + k]))
+                return rws_fail(err, RWS_BROKEN, "In iteration %llu the gradient of %s is not a finite number.",
+                                (unsigned long long)t->iteration + 1, p->list[i]->name);
+    RWS_CHECK(!"a gradient that is not finite");
+    return RWS_BROKEN;
 }
 
 /* Moves the parameters of the groups along their gradients, which then begin anew. */
 static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
 {
-    rws_params *p = &t->setup.params;
+    const rws_params *p = &t->setup.params;
+    slice_job         j = {.t = t, .groups = groups};
     for (int g = 0; g < RWS_GROUPS; g++) {
-        const size_t first = p->first[g], n = p->first[g + 1] - first;
-        if (!(groups >> g & 1) || n == 0) continue;
-        const float *restrict gradient = t->gradient + first;
-        float total = 0;
-#pragma omp simd reduction(+ : total)
-        for (size_t k = 0; k < n; k++) total += gradient[k] * 0;
-        if (total != 0) /* NaN: something times zero that is not zero */
-            for (int i = 0; i < p->n; i++)
-                for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
-                    if (!isfinite(t->gradient[p->list[i]->offset + k]))
-                        return rws_fail(err, RWS_BROKEN, "In iteration %llu the gradient of %s is not a finite number.",
-                                        (unsigned long long)t->iteration + 1, p->list[i]->name);
-        float *slot[2] = {t->slot[0] ? t->slot[0] + first : NULL, t->slot[1] ? t->slot[1] + first : NULL};
+        if (!(groups >> g & 1) || p->first[g] == p->first[g + 1]) continue;
         double lr = (double)rws_schedule_at(&t->schedule, t->iteration);
         if (g == RWS_BASELINE) lr *= t->method.set.nvil_lr;
-        t->optimiser->step(&t->optim, (float)lr, ++t->steps[g], n, p->value + first, t->gradient + first, slot);
-        memset(t->gradient + first, 0, n * sizeof(float));
+        j.lr[g] = (float)lr;
+        t->steps[g]++;
     }
-    rws_params_transpose(p, groups, p->value, p->transposed);
+    rws_pool_run(crew(t), (int)((p->size + SLICE - 1) / SLICE), step_slice, &j);
+    if (j.broken) return describe_broken(t, err);
+    rws_pool_run(crew(t), p->n, transpose_param, &j);
+    return RWS_OK;
+}
+
+/* One that the model does by itself, on the same sample every time if its data are drawn. */
+static rws_status exact_step(rws_trainer *t, rws_error *err)
+{
+    rws_params *p = &t->setup.params;
+    rws_random  random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_DATA, 1), 0);
+    RWS_TRY(t->model->em(t->state, t->method.set.em_data, &random, err));
+    rws_params_transpose(p, RWS_BIT(RWS_THETA), p->value, p->transposed);
+    t->iteration++;
     return RWS_OK;
 }
 
@@ -200,6 +269,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
     flush_denormals();
     const rws_config    *c = &t->config;
     const rws_estimator *estimator = t->method.estimator;
+    if (estimator->n_phases == 0) return exact_step(t, err);
     rws_random           random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
     RWS_TRY(t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err));
 
@@ -233,13 +303,13 @@ rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, 
         RWS_TRY(t->model->data(t->state, split, t->iteration * (uint64_t)c->batch, n, &random, t->batch, err));
     }
     const size_t size = t->setup.params.size;
-    memset(t->gradient, 0, size * sizeof(float));
-    rws_status status = RWS_OK;
+    rws_status   status = RWS_OK;
     for (int i = 0; i < t->method.estimator->n_phases && status == RWS_OK; i++) {
         const rws_key key = rws_key_for(c->seed, t->iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
         status = rws_trainer_phase(t, i, key, n, (const float *const *)(split == RWS_TEST ? t->test : t->batch), err);
     }
-    memcpy(gradient, t->gradient, size * sizeof(float));
-    memset(t->gradient, 0, size * sizeof(float));
+    add_shards(t, 0, size);
+    memcpy(gradient, t->shards[0].gradient, size * sizeof(float));
+    memset(t->shards[0].gradient, 0, size * sizeof(float));
     return status;
 }

@@ -20,12 +20,12 @@ void rws_trainer_free(rws_trainer *t)
     if (!t) return;
     rws_pool_free(t->pool);
     for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
-    for (int i = 1; i < t->config.shards && t->shards; i++) free(t->shards[i].gradient);
+    for (int i = 0; i < t->config.shards && t->shards; i++) free(t->shards[i].gradient);
     for (int i = 0; i < RWS_FIELDS; i++) {
         free(t->batch[i]);
         free(t->test[i]);
     }
-    void *vectors[] = {t->shards, t->engines, t->gradient, t->slot[0], t->slot[1], t->direction};
+    void *vectors[] = {t->shards, t->engines, t->slot[0], t->slot[1], t->direction};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
     if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
@@ -95,7 +95,6 @@ static void make_vectors(rws_trainer *t)
     rws_params *p = &t->setup.params;
     rws_config *c = &t->config;
     rws_params_pack(p);
-    t->gradient = vector(p->size);
     t->direction = vector(p->size);
     for (int i = 0; i < t->optimiser->n_slots; i++) t->slot[i] = vector(p->size);
     rws_optimiser_reset(t->optimiser, p->size, t->slot);
@@ -105,7 +104,7 @@ static void make_vectors(rws_trainer *t)
     }
     t->shards = calloc((size_t)c->shards, sizeof *t->shards);
     RWS_CHECK(t->shards);
-    for (int i = 0; i < c->shards; i++) t->shards[i].gradient = i ? vector(p->size) : t->gradient;
+    for (int i = 0; i < c->shards; i++) t->shards[i].gradient = vector(p->size);
 }
 
 static void make_engines(rws_trainer *t)
@@ -154,7 +153,7 @@ static rws_status build(rws_trainer *t, rws_error *err)
     make_vectors(t);
     make_engines(t);
     random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    RWS_TRY(t->model->data(t->state, RWS_TEST, 0, c->n_test, &random, t->test, err));
+    if (!c->asking) RWS_TRY(t->model->data(t->state, RWS_TEST, 0, c->n_test, &random, t->test, err));
     return make_metrics(t);
 }
 

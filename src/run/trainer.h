@@ -8,7 +8,7 @@
 
 /* A fixed part of every batch. Which thread works on it changes nothing. */
 typedef struct {
-    float     *gradient; /* flat; the first shard's is the trainer's own */
+    float     *gradient; /* flat; what it has added since the parameters were last stepped */
     rws_tally  tally;
     rws_status status;
     rws_error  error;
@@ -24,7 +24,7 @@ struct rws_trainer {
     rws_schedule         schedule;
     rws_optim_config     optim;
     const rws_optimiser *optimiser;
-    float               *gradient, *slot[2], *direction;
+    float               *slot[2], *direction;
     uint64_t             steps[RWS_GROUPS], iteration;
     rws_tally            tally; /* of the last iteration's wake phase */
     rws_shard           *shards;
@@ -38,7 +38,7 @@ struct rws_trainer {
     int                  n_metrics, n_model_metrics;
 };
 
-/* One phase on n_data data (or as many times K samples of the model): adds its gradient to t->gradient. */
+/* One phase on n_data data (or as many times K samples of the model): adds to the shards' gradients. */
 rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
                              rws_error *err);
 
@@ -50,6 +50,11 @@ typedef struct {
 } rws_bound;
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
+
+/* bound.c: rws_eval_guess. */
+rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
+                             void (*each)(const rws_particle *p, int count, void *context), void *context,
+                             rws_error *err);
 
 /* settings.c: the model's and the method's settings with the values they are given. */
 rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err);

@@ -1,9 +1,11 @@
-/* dense.c - y = f(x W^T + addends + b): the product that networks are made of, and a look-up in W for one-hot inputs.
+/* dense.c - y = f(x W^T + addends + b): the product that networks are made of, and what it comes to for inputs that are
+ * zeros and ones, or one-hot.
  *
  * Input 0 is x (its columns meet columns offset … of W), inputs 1 … are addends: shares of the same sum that were
  * computed elsewhere, at the rows where they vary. x may be absent (in[0].data NULL).
  */
 #include "base/error.h"
+#include "tensor/bits.h"
 #include "tensor/gemm.h"
 #include "tensor/op.h"
 #include "tensor/products.h"
@@ -85,13 +87,33 @@ static void dense_backward(rws_call *c)
     }
     if (!c->in[0].data) return;
     const int n_x = c->in[0].dim;
-    if (c->gw) rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy});
+    if (c->gw)
+        rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy, .bits = false});
     bool   fresh;
     float *gx = rws_call_claim(c, 0, n_x, &fresh);
     if (gx)
         rws_gemm_nn(c->n, n_x, c->dim, dy, c->dim, c->w + c->args.offset, c->args.w->cols, fresh ? NULL : gx, n_x, gx,
                     n_x);
     rws_call_close(c, 0, n_x, gx);
+}
+
+/* ---- bits: y = (s x + t) W^T + b where x is zeros and ones; no gradient passes to x */
+
+static void bits_forward(rws_call *c)
+{
+    const int n_x = c->in[0].dim;
+    c->kept = rws_call_input(c, 0, n_x);
+    rws_bits_nn(c->n, c->dim, n_x, c->kept, c->args.s, c->args.t, c->wt + (size_t)c->args.offset * (size_t)c->dim,
+                c->dim, c->b, 0, c->out, c->dim, c->arena);
+}
+
+static void bits_backward(rws_call *c)
+{
+    const rws_op_args *a = &c->args;
+    if (c->gb) add_columns(c->gout, (size_t)c->n, (size_t)c->dim, c->gb);
+    if (c->gw)
+        rws_products_add(c->products,
+                         (rws_product){a->w, a->offset, c->in[0].dim, c->n, c->kept, c->gout, true, a->s, a->t});
 }
 
 /* ---- embed: with k = 0, column `index` (one of t) of W counted from offset, which is what a one-hot input adds to a linear layer;
@@ -131,5 +153,7 @@ static void embed_backward(rws_call *c)
 
 const rws_op rws_op_dense = {
     .name = "dense", .tangent = RWS_TANGENT_DENSE, .forward = dense_forward, .backward = dense_backward};
+const rws_op rws_op_bits = {
+    .name = "bits", .tangent = RWS_TANGENT_WEIGHT, .forgets = true, .forward = bits_forward, .backward = bits_backward};
 const rws_op rws_op_embed = {
     .name = "embed", .tangent = RWS_TANGENT_WEIGHT, .forward = embed_forward, .backward = embed_backward};

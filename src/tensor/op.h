@@ -84,6 +84,9 @@ typedef struct rws_op {
     bool        saves;     /* keeps n x in[0].dim numbers for backward */
     bool        saves_exp; /* … which are the exponentials of its output, or its output is its input */
     bool        constant;  /* no gradient passes */
+    bool        local;     /* computed at the rows where the program is, even if its inputs have more */
+    bool        binary;    /* the output is zeros and ones */
+    bool        forgets;   /* backward does not look at the output */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     rws_tangent tangent;
@@ -131,8 +134,8 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 
 /* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
-    rws_op_apply_tangent, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
+    rws_op_apply_tangent, rws_op_here, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
     rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_softmax_tangent, rws_op_log_sum_exp,
-    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_embed;
+    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
 
 #endif

@@ -227,6 +227,26 @@ static void exp_dot_backward(rws_call *c)
     }
 }
 
+/* ---- here: the same rows, or those of them that are left */
+
+static void here_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    for (size_t r = 0; r < (size_t)c->n; r++) memcpy(c->out + r * dim, rws_view_row(&c->in[0], r), dim * sizeof(float));
+}
+
+static void here_backward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim;
+    if (!c->gin[0].data) return;
+    rws_call_clear(c, 0);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *restrict g = c->gout + r * dim;
+        float *restrict to = rws_sink_row(&c->gin[0], r, dim);
+        EACH(dim, to[i] += g[i]);
+    }
+}
+
 /* ---- clip to s … t; no gradient outside */
 
 static void clip_forward(rws_call *c)
@@ -378,14 +398,16 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = RWS_TANGENT_APPLY, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
-const rws_op rws_op_clip = {.name = "clip", .forward = clip_forward, .backward = clip_backward};
+const rws_op rws_op_here = {
+    .name = "here", .forgets = true, .local = true, .forward = here_forward, .backward = here_backward};
+const rws_op rws_op_clip = {.name = "clip", .forgets = true, .forward = clip_forward, .backward = clip_backward};
 const rws_op rws_op_dot = {.name = "dot", .tangent = RWS_TANGENT_DOT, .forward = dot_forward, .backward = dot_backward};
 const rws_op rws_op_exp_dot = {.name = "exp_dot",
                                .tangent = RWS_TANGENT_EXP_DOT,
                                .saves = true,
                                .forward = exp_dot_forward,
                                .backward = exp_dot_backward};
-const rws_op rws_op_greater = {.name = "greater", .constant = true, .forward = greater_forward};
+const rws_op rws_op_greater = {.name = "greater", .constant = true, .binary = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
 const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
 const rws_op rws_op_concat = {

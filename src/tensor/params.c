@@ -1,6 +1,7 @@
 #include "tensor/params.h"
 
 #include "base/error.h"
+#include "tensor/tile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,26 +75,13 @@ void rws_params_pack(rws_params *p)
     rws_params_transpose(p, ~0u, p->value, p->transposed);
 }
 
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-
 /* Eight rows of eight numbers; `cols` and `rows` are the steps from row to row in w and in t. */
 static inline void transpose_tile(const float *w, size_t cols, float *t, size_t rows)
 {
-    v8 a[8], b[8];
-    for (int i = 0; i < 8; i++) a[i] = *(const v8 *)(w + (size_t)i * cols);
-    for (int i = 0; i < 8; i += 2) { /* pairs of numbers, of quarters, of halves */
-        b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-        b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
-    }
-    for (int i = 0; i < 8; i += 4)
-        for (int j = i; j < i + 2; j++) {
-            a[j] = __builtin_shufflevector(b[j], b[j + 2], 0, 1, 8, 9, 4, 5, 12, 13);
-            a[j + 2] = __builtin_shufflevector(b[j], b[j + 2], 2, 3, 10, 11, 6, 7, 14, 15);
-        }
-    for (int i = 0; i < 4; i++) {
-        *(v8 *)(t + (size_t)i * rows) = __builtin_shufflevector(a[i], a[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        *(v8 *)(t + (size_t)(i + 4) * rows) = __builtin_shufflevector(a[i], a[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-    }
+    rws_v8 a[8];
+    for (int i = 0; i < 8; i++) a[i] = *(const rws_v8 *)(w + (size_t)i * cols);
+    rws_tile_transpose(a);
+    for (int i = 0; i < 8; i++) *(rws_v8 *)(t + (size_t)i * rows) = a[i];
 }
 
 static void transpose(const float *w, size_t rows, size_t cols, float *t)
@@ -105,13 +93,15 @@ static void transpose(const float *w, size_t rows, size_t cols, float *t)
         for (size_t j = i < whole_rows ? whole_cols : 0; j < cols; j++) t[j * rows + i] = w[i * cols + j];
 }
 
+void rws_param_transpose(const rws_param *p, const float *from, float *to)
+{
+    if (p->transposed) transpose(from + p->offset, (size_t)p->rows, (size_t)p->cols, to + p->transposed_at);
+}
+
 void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to)
 {
-    for (int i = 0; i < p->n; i++) {
-        const rws_param *param = p->list[i];
-        if (!param->transposed || !(groups >> param->group & 1)) continue;
-        transpose(from + param->offset, (size_t)param->rows, (size_t)param->cols, to + param->transposed_at);
-    }
+    for (int i = 0; i < p->n; i++)
+        if (groups >> p->list[i]->group & 1) rws_param_transpose(p->list[i], from, to);
 }
 
 float *rws_param_values(const rws_param *p)

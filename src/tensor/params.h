@@ -44,6 +44,9 @@ void rws_params_pack(rws_params *p);
 /* Writes the transposed copies of a flat vector laid out like value (value itself, or a tangent). */
 void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
 
+/* One of them. */
+void rws_param_transpose(const rws_param *p, const float *from, float *to);
+
 static inline size_t rws_param_size(const rws_param *p)
 {
     return (size_t)p->rows * (size_t)p->cols;

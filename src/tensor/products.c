@@ -1,6 +1,7 @@
 #include "tensor/products.h"
 
 #include "base/error.h"
+#include "tensor/bits.h"
 #include "tensor/gemm.h"
 
 #include <stdlib.h>
@@ -20,7 +21,8 @@ void rws_products_add(rws_products *p, rws_product product)
 
 static bool same_block(const rws_product *a, const rws_product *b)
 {
-    return a->w == b->w && a->offset == b->offset && a->n_x == b->n_x;
+    return a->w == b->w && a->offset == b->offset && a->n_x == b->n_x && a->bits == b->bits && a->scale == b->scale &&
+           a->shift == b->shift;
 }
 
 /* By block of the weights; within one, as they were noted. */
@@ -30,13 +32,18 @@ static int by_block(const void *x, const void *y)
     if (a->w != b->w) return a->w->offset < b->w->offset ? -1 : 1;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
     if (a->n_x != b->n_x) return a->n_x < b->n_x ? -1 : 1;
+    if (a->bits != b->bits) return a->bits ? 1 : -1;
+    if (a->scale != b->scale) return a->scale < b->scale ? -1 : 1;
+    if (a->shift != b->shift) return a->shift < b->shift ? -1 : 1;
     return a->number < b->number ? -1 : 1;
 }
 
-static void multiply(const rws_product *p, float *gradient)
+static void multiply(const rws_product *p, float *gradient, rws_arena *scratch)
 {
-    rws_gemm_tn(p->w->rows, p->n_x, p->n, p->dy, p->w->rows, p->x, p->n_x, gradient + p->w->offset + p->offset,
-                p->w->cols);
+    const int n_y = p->w->rows;
+    float    *to = gradient + p->w->offset + p->offset;
+    if (p->bits) rws_bits_tn(n_y, p->n_x, p->n, p->dy, p->x, p->scale, p->shift, to, p->w->cols, scratch);
+    else rws_gemm_tn(n_y, p->n_x, p->n, p->dy, n_y, p->x, p->n_x, to, p->w->cols);
 }
 
 /* Thin products of one block, one below the other. */
@@ -66,11 +73,11 @@ void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch)
         int n_thin = 0;
         for (n = 0; i + n < p->n && same_block(&p->list[i], &p->list[i + n]); n++) n_thin += p->list[i + n].n < THICK;
         for (int k = i; k < i + n; k++)
-            if (p->list[k].n >= THICK || n_thin == 1) multiply(&p->list[k], gradient);
+            if (p->list[k].n >= THICK || n_thin == 1) multiply(&p->list[k], gradient, scratch);
         if (n_thin < 2) continue;
         rws_arena_mark    mark = rws_arena_at(scratch);
         const rws_product thin = joined(&p->list[i], n, scratch);
-        multiply(&thin, gradient);
+        multiply(&thin, gradient, scratch);
         rws_arena_release(scratch, mark);
     }
     p->n = 0;

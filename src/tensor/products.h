@@ -13,6 +13,8 @@ typedef struct {
     const rws_param *w;
     int              offset, n_x, n; /* columns offset … offset + n_x - 1 of w; n rows */
     const float     *x, *dy;         /* n x n_x and n x w->rows; must last until rws_products_flush */
+    bool             bits;           /* x is zeros and ones, */
+    float            scale, shift;   /* which stand for scale x + shift */
     int              number;         /* in the order they were noted; for flush to fill */
 } rws_product;
 

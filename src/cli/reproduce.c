@@ -1,0 +1,240 @@
+/* reproduce.c - rws reproduce: the paper's experiments, from nothing to figures and a table of its claims. */
+#include "base/error.h"
+#include "cli/arguments.h"
+#include "cli/campaign.h"
+#include "cli/clock.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/report.h"
+#include "data/file.h"
+#include "paper/paper.h"
+#include "run/sweep.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_RETRY, KEY_SWEEP, KEY_JSON, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
+
+typedef struct {
+    const rws_experiment *wanted[MOST_EXPERIMENTS];
+    int                   n_wanted;
+    const char           *out;
+    uint64_t              jobs;
+    bool                  quick, report, retry, sweep, json;
+} reproduce_options;
+
+typedef struct {
+    const reproduce_options *o;
+    rws_checked              claims[MOST_CLAIMS];
+    int                      n_claims;
+    rws_campaign_result      total;
+    int                      n_refused; /* experiments that could not be done at all */
+} reproduction;
+
+/* ---- one experiment */
+
+/* DIR/gmm or DIR/gmm-quick; the caller frees it. */
+static char *folder_of(const reproduce_options *o, const rws_experiment *e)
+{
+    char *name, *folder;
+    RWS_CHECK(asprintf(&name, "%s%s", e->name, o->quick ? "-quick" : "") > 0);
+    folder = rws_file_join(o->out, name);
+    free(name);
+    return folder;
+}
+
+static rws_status train(reproduction *r, const rws_experiment *e, const char *folder, rws_error *err)
+{
+    const char *text = r->o->quick ? e->quick : e->sweep;
+    rws_sweep  *sweep;
+    RWS_TRY(rws_sweep_parse(text, strlen(text), e->name, &sweep, err));
+    rws_status status = rws_sweep_settle(sweep, err);
+    if (status == RWS_OK) {
+        const double               start = rws_clock_now();
+        const rws_campaign_options options = {
+            .what = e->name, .folder = folder, .jobs = (int)r->o->jobs, .retry = r->o->retry, .json = r->o->json};
+        rws_campaign_result result = {0};
+        status = rws_campaign_run(sweep, &options, &result, err);
+        r->total.finished += result.finished;
+        r->total.found += result.found;
+        r->total.failed += result.failed;
+        if (result.worst > r->total.worst) r->total.worst = result.worst;
+        char took[32];
+        rws_progress_time(took, sizeof took, rws_clock_now() - start);
+        if (status == RWS_OK && !r->o->json) printf("%s: %s\n", e->name, took);
+    }
+    rws_sweep_free(sweep);
+    return status;
+}
+
+static rws_status write_claims(const rws_checked *claims, int n, const char *folder, rws_error *err)
+{
+    static const char *const files[] = {"claims.md", "claims.json"};
+    rws_status               status = RWS_OK;
+    for (int i = 0; i < 2 && status == RWS_OK; i++) {
+        char *path = rws_file_join(folder, files[i]), *text = (i ? rws_paper_json : rws_paper_markdown)(claims, n);
+        status = rws_file_write_text(path, text, err);
+        free(text);
+        free(path);
+    }
+    return status;
+}
+
+/* Figures and claims, from the store alone. */
+static rws_status judge(reproduction *r, const rws_experiment *e, const char *folder, const char *runs, rws_error *err)
+{
+    rws_results *results;
+    const int    first = r->n_claims;
+    RWS_TRY(rws_results_read(&runs, 1, &results, err));
+    r->n_claims += rws_paper_check(e, results, r->claims + first, MOST_CLAIMS - first);
+    rws_status status = rws_paper_draw(e, results, folder, err);
+    if (status == RWS_OK) status = write_claims(r->claims + first, r->n_claims - first, folder, err);
+    rws_results_free(results);
+    return status;
+}
+
+static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error *err)
+{
+    char      *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
+    rws_status status = r->o->report ? RWS_OK : train(r, e, runs, err);
+    if (status == RWS_OK) status = judge(r, e, folder, runs, err);
+    if (status == RWS_OK && !r->o->json) printf("%s: figures and claims are in %s\n", e->name, folder);
+    free(runs);
+    free(folder);
+    return status;
+}
+
+/* ---- all of them */
+
+static void print_claims(const reproduction *r)
+{
+    for (int i = 0; i < r->n_claims; i++) {
+        const rws_checked *c = &r->claims[i];
+        const char        *verdict = rws_verdict_names[c->finding.verdict];
+        if (r->o->json) {
+            rws_report_json(json_pack("{s:s,s:s?,s:s,s:i,s:s}", "claim", c->claim->name, "variant", c->variant,
+                                      "verdict", verdict, "seeds", c->finding.seeds, "numbers", c->finding.numbers));
+            continue;
+        }
+        printf("\n%s%s%s%s  %s (%d %s)\n", c->claim->name, c->variant ? " (" : "", c->variant ? c->variant : "",
+               c->variant ? ")" : "", verdict, c->finding.seeds, c->finding.seeds == 1 ? "seed" : "seeds");
+        printf("    %s\n    %s\n", c->claim->text, c->finding.numbers);
+    }
+    int counts[3] = {0};
+    for (int i = 0; i < r->n_claims; i++) counts[r->claims[i].finding.verdict]++;
+    if (r->o->json)
+        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
+                                  counts[RWS_FAILS], "unknown", counts[RWS_UNKNOWN], "failed_runs", r->total.failed));
+    else
+        printf("\nOf %d claims %d hold, %d do not, and for %d there are not enough runs.\n", r->n_claims,
+               counts[RWS_HOLDS], counts[RWS_FAILS], counts[RWS_UNKNOWN]);
+}
+
+/* Where several were asked for, one that cannot be done does not stop the others. */
+static rws_status reproduce_all(reproduction *r, rws_error *err)
+{
+    const reproduce_options *o = r->o;
+    for (int i = 0; i < o->n_wanted; i++) {
+        const rws_status status = reproduce(r, o->wanted[i], err);
+        if (status == RWS_OK) continue;
+        if (status == RWS_STOPPED || o->n_wanted == 1) return status;
+        rws_note("%s: %s", o->wanted[i]->name, err->text);
+        r->n_refused++;
+    }
+    if (o->n_wanted > 1 && r->n_claims) RWS_TRY(write_claims(r->claims, r->n_claims, o->out, err));
+    print_claims(r);
+    if (r->n_refused)
+        return rws_fail(err, RWS_BAD_INPUT, "%d of the %d experiments could not be done.", r->n_refused, o->n_wanted);
+    return rws_campaign_verdict(&r->total, err);
+}
+
+/* ---- the command */
+
+static const struct argp_option options[] = {
+    {"quick", KEY_QUICK, 0, 0, "Fewer and shorter runs: minutes instead of hours", 0},
+    {"out", 'o', "DIR", 0, "Where to; each experiment has a folder in it (default: reproduction)", 0},
+    {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
+    {"report", KEY_REPORT, 0, 0, "No runs: figures and claims from what is there", 0},
+    {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
+    {"sweep", KEY_SWEEP, 0, 0, "Only print the experiment's sweep file", 0},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
+    {0},
+};
+
+static error_t want(const char *name, reproduce_options *o, const struct argp_state *state)
+{
+    const bool all = strcmp(name, "all") == 0;
+    bool       found = false;
+    for (int i = 0; rws_experiments[i]; i++) {
+        if (!all && strcmp(rws_experiments[i]->name, name) != 0) continue;
+        found = true;
+        bool known = false;
+        for (int k = 0; k < o->n_wanted; k++) known = known || o->wanted[k] == rws_experiments[i];
+        if (!known && o->n_wanted < MOST_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
+    }
+    return found ? 0 : rws_arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.", name);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    reproduce_options *o = state->input;
+    switch (key) {
+    case KEY_QUICK: o->quick = true; return 0;
+    case 'o':
+        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
+        o->out = arg;
+        return 0;
+    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
+    case KEY_REPORT: o->report = true; return 0;
+    case KEY_RETRY: o->retry = true; return 0;
+    case KEY_SWEEP: o->sweep = true; return 0;
+    case KEY_JSON: o->json = true; return 0;
+    case ARGP_KEY_ARG: return want(arg, o, state);
+    case ARGP_KEY_END:
+        return o->n_wanted ? 0 : rws_arguments_fail(state, "Which experiment? See rws reproduce --help.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
+    char  *out = NULL;
+    size_t size = 0;
+    FILE  *stream = open_memstream(&out, &size);
+    if (!stream) return (char *)text;
+    fputs("Experiments:\n", stream);
+    for (int i = 0; rws_experiments[i]; i++)
+        fprintf(stream, "  %-10s %s\n", rws_experiments[i]->name, rws_experiments[i]->help);
+    fputs("  all        all of them", stream);
+    fclose(stream);
+    return out;
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "EXPERIMENT...",
+    .doc =
+        "Repeats experiments of the paper: trains their runs (those that are finished are skipped), draws the figures "
+        "and checks the claims.\v ",
+    .help_filter = help_filter,
+};
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    reproduce_options o = {.out = "reproduction"};
+    RWS_TRY(rws_arguments_parse(&argp, "rws reproduce", argc, argv, 0, &o, err));
+    for (int i = 0; i < o.n_wanted && o.sweep; i++) fputs(o.quick ? o.wanted[i]->quick : o.wanted[i]->sweep, stdout);
+    if (o.sweep) return RWS_OK;
+    reproduction *r = calloc(1, sizeof *r);
+    RWS_CHECK(r && "memory for a reproduction");
+    r->o = &o;
+    const rws_status status = reproduce_all(r, err);
+    free(r);
+    return status;
+}
+
+const rws_command rws_command_reproduce = {"reproduce", "the paper's experiments: runs, figures, claims", run};

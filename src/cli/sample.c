@@ -1,0 +1,81 @@
+/* sample.c - rws sample: what a trained model says by itself. */
+#include "base/error.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { KEY_ONLY = 0x2000, KEY_BRACKETS };
+
+typedef struct {
+    rws_asked   asked;
+    uint64_t    count;
+    const char *only; /* NULL: all that it tells */
+    bool        brackets;
+} sample_options;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    sample_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
+    case 'n': return rws_arguments_count(state, "--count", arg, 1, 10000000, &o->count);
+    case KEY_ONLY: o->only = arg; return 0;
+    case KEY_BRACKETS: o->brackets = true; return 0;
+    case ARGP_KEY_ARG:
+        if (o->asked.path) return rws_arguments_extra(state, arg);
+        o->asked.path = arg;
+        return 0;
+    case ARGP_KEY_END: return o->asked.path ? 0 : rws_arguments_fail(state, "Which run? Name its folder.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options =
+        (const struct argp_option[]){
+            {"count", 'n', "N", 0, "How many (1)", 0},
+            {"only", KEY_ONLY, "NAME", 0, "Print only this text of each, on a line: sentence, tree", 0},
+            {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
+            {0},
+        },
+    .parser = parse,
+    .args_doc = "RUN",
+    .doc = "Draws from the model that a run has learned: for a grammar, sentences with their trees. RUN is the folder "
+           "that `rws train --out` wrote.",
+    .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
+};
+
+static rws_status report(const sample_options *o, const rws_answer *a, bool first, rws_error *err)
+{
+    if (o->asked.json) {
+        json_t *object = json_object();
+        rws_asked_describe(a, object);
+        rws_report_json(object);
+    } else if (o->only) {
+        const char *text = rws_answer_text(a, o->only);
+        if (!text) return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model tells no such text.", o->only);
+        puts(text);
+    } else {
+        if (!first) putchar('\n');
+        rws_asked_print(a, NULL, 0, o->brackets);
+    }
+    return RWS_OK;
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    sample_options o = {.count = 1};
+    RWS_TRY(rws_arguments_parse(&argp, "rws sample", argc, argv, 0, &o, err));
+    rws_answers samples = {0};
+    rws_status  status = rws_asked_open(&o.asked, err);
+    if (status == RWS_OK) status = rws_sample(o.asked.trainer, (int)o.count, o.asked.seed, &samples, err);
+    for (int i = 0; i < samples.n && status == RWS_OK; i++) status = report(&o, &samples.list[i], i == 0, err);
+    rws_answers_release(&samples);
+    rws_asked_close(&o.asked);
+    return status;
+}
+
+const rws_command rws_command_sample = {"sample", "draw from the model that a run has learned", run};

@@ -1,0 +1,25 @@
+/* images.h - a grid of small grey images, such as data beside what a model makes of them.
+ *
+ *     snapshots -> [images] -> PNG, SVG or PDF
+ *
+ * Everything passed in belongs to the caller and is only read.
+ */
+#ifndef RWS_FIGURE_IMAGES_H
+#define RWS_FIGURE_IMAGES_H
+
+#include "rws.h"
+
+typedef struct {
+    const char        *title; /* NULL for none */
+    int                n_rows, n_columns;
+    int                wide, high; /* pixels of an image */
+    const double      *values;     /* [n_rows][n_columns][high][wide]: 0 is black and 1 is white; NaN: no pixel */
+    const char *const *rows, *const *columns; /* names at the left and above; either may be NULL */
+    double width, dpi;                        /* as in chart.h */
+} rws_images;
+
+/* Writes the grid to the path, which ends in .png, .svg or .pdf; pixels stay sharp. Fails with RWS_BAD_INPUT if the ending
+ * is another, the page has no room, or the file cannot be written; a file that was there is then untouched. */
+rws_status rws_images_draw(const rws_images *images, const char *path, rws_error *err);
+
+#endif

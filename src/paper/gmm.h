@@ -1,0 +1,44 @@
+/* gmm.h - what the two experiments with the Gaussian mixture share. */
+#ifndef RWS_PAPER_GMM_H
+#define RWS_PAPER_GMM_H
+
+#include "paper/paper.h"
+
+enum {
+    GMM_CONCRETE,
+    GMM_RELAX,
+    GMM_REINFORCE,
+    GMM_VIMCO,
+    GMM_WS,
+    GMM_WW,
+    GMM_DWW,
+    GMM_METHODS,
+    GMM_K = 4,
+};
+
+/* In the order of the figures' legends; NULL-terminated. */
+extern const char *const rws_gmm_methods[], *const rws_gmm_names[];
+extern const int         rws_gmm_particles[GMM_K];
+extern const rws_variant rws_gmm_variants[];
+
+/* A block of a sweep file. */
+#define GMM_RUNS(start, methods, particles, seeds, iterations, more)  \
+    "model      gmm\n"                                                \
+    "methods    " methods "\n"                                        \
+    "particles  " particles "\n"                                      \
+    "seeds      " seeds "\n"                                          \
+    "set        start " start "\n" more "iterations " iterations "\n" \
+    "eval-every 1000\n"
+
+/* The runs of a figure: all methods, and VIMCO with the baseline that the authors' code had when the paper was printed. */
+#define GMM_SWEEP(start)                                                                           \
+    GMM_RUNS(start, "concrete relax reinforce vimco ws ww dww", "2 5 10 20", "1-10", "100000", "") \
+    GMM_RUNS(start, "vimco", "2 5 10 20", "1-10", "100000", "set vimco.vimco_no_logK 1\n")
+
+/* The slow ones, RELAX and Concrete, have one seed; half the iterations show the order of the methods. */
+#define GMM_QUICK(start)                                                          \
+    GMM_RUNS(start, "reinforce vimco ws ww dww", "2 5 10 20", "1-3", "50000", "") \
+    GMM_RUNS(start, "concrete relax", "2 5 10 20", "1", "50000", "")              \
+    GMM_RUNS(start, "vimco", "2 5 10 20", "1-3", "50000", "set vimco.vimco_no_logK 1\n")
+
+#endif

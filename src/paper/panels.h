@@ -1,0 +1,25 @@
+/* panels.h - the two layouts that the paper's figures of curves share.
+ *
+ *     query -> [panels] -> chart -> PNG, SVG, PDF
+ */
+#ifndef RWS_PAPER_PANELS_H
+#define RWS_PAPER_PANELS_H
+
+#include "figure/axis.h"
+#include "paper/query.h"
+
+/* A row of panels: a metric. */
+typedef struct {
+    const char *metric;
+    rws_axis    axis;
+} rws_panels_row;
+
+/* A row for each metric and a column for each K; a curve for each method (NULL-terminated) over the iterations. */
+rws_status rws_panels_grid(const rws_query *q, const char *title, const char *const *methods,
+                           const rws_panels_row *rows, int n_rows, const char *path, rws_error *err);
+
+/* Three panels: a metric over the iterations, for several K; the final evidence over K; the final KL(q || p) over K. */
+rws_status rws_panels_three(const rws_query *q, const char *title, const char *const *methods, const char *curve,
+                            const char *evidence, const char *kl, const char *path, rws_error *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* paper.h - the experiments of the paper: which runs they are, which figures are drawn of them and what is claimed.
+ *
+ * An experiment is a sweep (in full, and a quick one with fewer or shorter runs), figures and claims. It reads results;
+ * it trains nothing and prints nothing.
+ *
+ *     sweep -> runs -> results -> [paper] -> figures, findings
+ */
+#ifndef RWS_PAPER_PAPER_H
+#define RWS_PAPER_PAPER_H
+
+#include "paper/query.h"
+
+typedef struct {
+    const char *file;    /* without an ending: "gmm-main" */
+    const char *caption; /* what it shows */
+    rws_status (*draw)(const rws_query *q, const char *path, rws_error *err);
+} rws_paper_figure;
+
+typedef struct {
+    const char *name; /* "G1" */
+    const char *text; /* what the paper says */
+    void (*check)(const rws_query *q, rws_finding *f);
+    bool varies; /* it is about a method that the experiment has in variants */
+} rws_claim;
+
+/* Another reading of a method, such as VIMCO's baseline in the authors' code. */
+typedef struct {
+    const char          *name; /* NULL: as the paper says */
+    const rws_query_own *own;
+} rws_variant;
+
+typedef struct {
+    const char             *name;          /* as typed: "gmm-near" */
+    const char             *help;          /* one line */
+    const char             *sweep, *quick; /* sweep files (sweep.h) */
+    const rws_result_key   *where;         /* what all its runs have */
+    const rws_variant      *variants;      /* the paper's first; the end has own NULL */
+    const rws_paper_figure *figures;       /* the end has file NULL */
+    const rws_claim        *claims;        /* the end has name NULL */
+} rws_experiment;
+
+/* Every experiment, NULL-terminated. */
+extern const rws_experiment *const rws_experiments[];
+extern const rws_experiment        rws_experiment_gmm, rws_experiment_gmm_near, rws_experiment_pcfg, rws_experiment_air,
+    rws_experiment_sbn;
+
+/* A claim that was checked. */
+typedef struct {
+    const rws_experiment *experiment;
+    const rws_claim      *claim;
+    const char           *variant; /* NULL: as the paper says */
+    rws_finding           finding;
+} rws_checked;
+
+/* Checks the experiment's claims in all variants there are runs of. Writes at most `room` of them; returns how many. */
+int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room);
+
+/* Draws the experiment's figures into the folder, each as PNG, SVG and PDF. */
+rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* The claims as a Markdown table and as a JSON array; the caller frees the text. */
+char *rws_paper_markdown(const rws_checked *claims, int n);
+char *rws_paper_json(const rws_checked *claims, int n);
+
+#endif

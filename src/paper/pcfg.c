@@ -1,0 +1,290 @@
+/* pcfg.c - the probabilistic grammar: curves, trees for a sentence, learned rules; claims P1 to P8.
+ *
+ * From snapshots of a run: `trees` are the trees that the guide draws most often for the sentence below, each with its
+ * share, the most frequent first; `np` and `true_np` are the probabilities of the rules of NP.
+ */
+#include "base/error.h"
+#include "figure/bars.h"
+#include "figure/style.h"
+#include "figure/tree.h"
+#include "paper/panels.h"
+#include "paper/paper.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENTENCE "astronomers saw stars with telescopes"
+
+static const char *const methods[] = {"reinforce", "vimco", "ws", "ww", NULL};
+static const int         particles[] = {2, 5, 10, 20};
+
+enum { N_METHODS = 4, N_K = 4, N_TREES = 5, MOST_RULES = 64 };
+
+/* ---- figures */
+
+static rws_status draw_main(const rws_query *q, const char *path, rws_error *err)
+{
+    static const rws_panels_row rows[] = {
+        {"p_error", {.label = "p error", .low = 0, .high = 0.3}},
+        {"q_error", {.label = "q error", .low = 0, .high = 40}},
+    };
+    return rws_panels_grid(q, "Probabilistic grammar", methods, rows, 2, path, err);
+}
+
+static rws_status draw_trees(const rws_query *q, const char *method, const char *path, rws_error *err)
+{
+    const rws_result *run = rws_query_first_run(q, method, 20);
+    const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
+    rws_tree_item     trees[N_TREES];
+    char              captions[N_TREES][32], title[160];
+    int               n = 0;
+    for (; shot && n < shot->n && n < N_TREES && shot->labels[n]; n++) {
+        char       words[256];
+        const bool right = rws_tree_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
+        snprintf(captions[n], sizeof captions[n], "%.3g", shot->values[n]);
+        trees[n] = (rws_tree_item){shot->labels[n], captions[n], right ? method : NULL};
+    }
+    snprintf(title, sizeof title, "Trees for “" SENTENCE "”, %s with K = 20", rws_style_name(method));
+    const rws_trees figure = {.title = title, .items = trees, .n = n};
+    return rws_trees_draw(&figure, path, err);
+}
+
+static rws_status draw_ws(const rws_query *q, const char *path, rws_error *err)
+{
+    return draw_trees(q, "ws", path, err);
+}
+
+static rws_status draw_vimco(const rws_query *q, const char *path, rws_error *err)
+{
+    return draw_trees(q, "vimco", path, err);
+}
+
+static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
+{
+    static const char *const shown[] = {"ws", "vimco"};
+    const char              *groups[MOST_RULES];
+    rws_bar_series           series[3];
+    int                      n_series = 0, n_groups = 0;
+    for (int i = 0; i < 2; i++) {
+        const rws_result *run = rws_query_first_run(q, shown[i], 20);
+        const rws_shot   *truth = run ? rws_result_shot(run, "true_np", UINT64_MAX) : NULL;
+        const rws_shot   *learned = run ? rws_result_shot(run, "np", UINT64_MAX) : NULL;
+        if (!truth || !learned || truth->n != learned->n || truth->n > MOST_RULES) continue;
+        if (n_series == 0) {
+            n_groups = truth->n;
+            for (int k = 0; k < n_groups; k++) groups[k] = truth->labels[k] ? truth->labels[k] : "";
+            series[n_series++] = (rws_bar_series){.method = "true", .values = truth->values};
+        }
+        if (learned->n == n_groups)
+            series[n_series++] = (rws_bar_series){.method = shown[i], .values = learned->values};
+    }
+    const rws_bars figure = {.title = "Probabilities of the rules of NP, K = 20",
+                             .n_groups = n_groups,
+                             .n_series = n_series,
+                             .groups = groups,
+                             .series = series,
+                             .y = {.label = "probability", .low = 0, .high = NAN}};
+    return rws_bars_draw(&figure, path, err);
+}
+
+static const rws_paper_figure figures[] = {
+    {"pcfg-main", "p error and q error over the iterations, by the number of particles", draw_main},
+    {"pcfg-trees-ws", "trees that the guide learned by WS draws most often", draw_ws},
+    {"pcfg-trees-vimco", "the same for VIMCO", draw_vimco},
+    {"pcfg-np", "probabilities of the rules of NP", draw_np},
+    {0},
+};
+
+/* ---- claims: lower is better; see spec 3.8 */
+
+static int least(const rws_query *q, rws_finding *f, int K, const char *metric, double *out)
+{
+    int best = 0;
+    for (int m = 0; m < N_METHODS; m++) {
+        out[m] = rws_query_final(q, f, methods[m], K, metric);
+        if (out[m] < out[best]) best = m;
+    }
+    return best;
+}
+
+static void p1(const rws_query *q, rws_finding *f)
+{
+    static const char *const metrics[] = {"p_error", "q_error"};
+    for (int i = 0; i < 2; i++) {
+        double    v[N_METHODS];
+        const int best = least(q, f, 20, metrics[i], v);
+        rws_finding_add(f, strcmp(methods[best], "ws") == 0, "%c error: REINFORCE %.3g, VIMCO %.3g, WS %.3g, WW %.3g",
+                        metrics[i][0], v[0], v[1], v[2], v[3]);
+    }
+}
+
+static void p2(const rws_query *q, rws_finding *f)
+{
+    static const char *const metrics[] = {"p_error", "q_error"};
+    for (int i = 0; i < 2; i++) {
+        double v[N_K];
+        for (int k = 0; k < N_K; k++) v[k] = rws_query_final(q, f, "ws", particles[k], metrics[i]);
+        rws_finding_add(f, v[N_K - 1] < v[0], "%c error of WS: %.3g, %.3g, %.3g, %.3g", metrics[i][0], v[0], v[1], v[2],
+                        v[3]);
+    }
+}
+
+static void p3(const rws_query *q, rws_finding *f)
+{
+    const double few = rws_query_final(q, f, "ww", 2, "q_error"), many = rws_query_final(q, f, "ww", 20, "q_error");
+    const double ws = rws_query_final(q, f, "ws", 20, "q_error");
+    rws_finding_add(f, many < few && many > 1.1 * ws, "q error of WW: %.3g with K = 2, %.3g with 20; of WS %.3g", few,
+                    many, ws);
+    const rws_quartiles p2 = rws_query_spread(q, f, "ww", 2, "p_error"),
+                        p20 = rws_query_spread(q, f, "ww", 20, "p_error");
+    rws_finding_add(f, p20.median >= p2.low, "p error of WW: %.3g (quartiles %.3g and %.3g) with K = 2, %.3g with 20",
+                    p2.median, p2.low, p2.high, p20.median);
+}
+
+static void p4(const rws_query *q, rws_finding *f)
+{
+    for (int m = 0; m < 2; m++) {
+        const double few = rws_query_final(q, f, methods[m], 2, "q_error");
+        const double many = rws_query_final(q, f, methods[m], 20, "q_error");
+        rws_finding_add(f, many >= 0.95 * few, "q error of %s: %.3g with K = 2, %.3g with 20",
+                        rws_style_name(methods[m]), few, many);
+    }
+}
+
+/* How many of the trees shown yield the sentence; -1 without a snapshot. */
+static int right_trees(const rws_query *q, rws_finding *f, const char *method, double *shares)
+{
+    const rws_result *run = rws_query_first_run(q, method, 20);
+    const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
+    int               n = 0;
+    rws_query_final(q, f, method, 20, "q_error"); /* counts the seeds */
+    if (!shot) {
+        f->verdict = RWS_UNKNOWN;
+        return -1;
+    }
+    for (int i = 0; i < shot->n && i < N_TREES; i++) {
+        char words[256];
+        if (!shot->labels[i] || !rws_tree_words(shot->labels[i], words, sizeof words)) continue;
+        if (strcmp(words, SENTENCE) == 0) shares[n++] = shot->values[i];
+    }
+    return n;
+}
+
+static void p5(const rws_query *q, rws_finding *f)
+{
+    double    shares[N_TREES] = {0};
+    const int n = right_trees(q, f, "ws", shares);
+    rws_finding_add(f, n >= 2,
+                    "%d of the %d trees drawn most often yield the sentence, with shares %.3g and %.3g (their "
+                    "ratio would be 1.33 under the true grammar)",
+                    n < 0 ? 0 : n, N_TREES, shares[0], shares[1]);
+}
+
+static void p6(const rws_query *q, rws_finding *f)
+{
+    double    shares[N_TREES];
+    const int n = right_trees(q, f, "vimco", shares);
+    rws_finding_add(f, n == 0, "%d of the %d trees drawn most often yield the sentence", n < 0 ? 0 : n, N_TREES);
+}
+
+/* Half the sum of differences: the largest difference in probability of any set of rules. */
+static double distance(const rws_query *q, rws_finding *f, const char *method)
+{
+    const rws_result *run = rws_query_first_run(q, method, 20);
+    const rws_shot   *truth = run ? rws_result_shot(run, "true_np", UINT64_MAX) : NULL;
+    const rws_shot   *learned = run ? rws_result_shot(run, "np", UINT64_MAX) : NULL;
+    double            total = 0;
+    rws_query_final(q, f, method, 20, "p_error");
+    if (!truth || !learned || truth->n != learned->n) {
+        f->verdict = RWS_UNKNOWN;
+        return NAN;
+    }
+    for (int i = 0; i < truth->n; i++) total += fabs(truth->values[i] - learned->values[i]);
+    return total / 2;
+}
+
+static void p7(const rws_query *q, rws_finding *f)
+{
+    const double ws = distance(q, f, "ws"), vimco = distance(q, f, "vimco");
+    rws_finding_add(f, ws < 0.1 && vimco > 2 * ws, "total variation from the truth: WS %.3g, VIMCO %.3g", ws, vimco);
+}
+
+/* Runs that broke, and trees that met a cap, over all K. */
+static double blown_up(const rws_query *q, rws_finding *f, const char *method, int *failed)
+{
+    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
+    RWS_CHECK(runs);
+    const int           n = rws_query_runs(q, method, 0, runs);
+    const rws_quartiles truncated = rws_gather_last(runs, n, "truncated");
+    *failed = 0;
+    for (int i = 0; i < q->results->n; i++)
+        *failed += q->results->runs[i].failure && rws_result_has(&q->results->runs[i], "method", method);
+    double total = 0;
+    for (int i = 0; i < n; i++) total += rws_result_last(runs[i], "truncated");
+    free(runs);
+    rws_query_final(q, f, method, 0, "truncated");
+    return truncated.n_runs ? total / n : NAN;
+}
+
+static void p8(const rws_query *q, rws_finding *f)
+{
+    int          failed[N_METHODS];
+    double       v[N_METHODS];
+    const double slack = 1e-3;
+    for (int m = 0; m < N_METHODS; m++) v[m] = blown_up(q, f, methods[m], &failed[m]);
+    const bool truncated = v[0] >= v[1] - slack && v[1] >= fmax(v[2], v[3]) - slack;
+    const bool broken = failed[0] >= failed[1] && failed[1] >= failed[2] && failed[1] >= failed[3];
+    rws_finding_add(
+        f, truncated && broken,
+        "share of trees that meet a cap: REINFORCE %.3g, VIMCO %.3g, WS %.3g, WW %.3g; runs that broke: %d, %d, "
+        "%d, %d",
+        v[0], v[1], v[2], v[3], failed[0], failed[1], failed[2], failed[3]);
+}
+
+static const rws_claim claims[] = {
+    {"P1", "With K = 20, WS has the lowest final p error and q error.", p1, true},
+    {"P2", "Final p and q errors of WS fall from K = 2 to 20.", p2, false},
+    {"P3",
+     "From K = 2 to 20 the q error of WW falls, but stays more than 10 % above that of WS; its p error does not fall "
+     "below the quartile.",
+     p3, false},
+    {"P4", "The q errors of VIMCO and REINFORCE do not fall (by more than 5 %) from K = 2 to 20.", p4, true},
+    {"P5", "Given “" SENTENCE "”, both of its parses are among the trees that WS (K = 20) draws most often.", p5,
+     false},
+    {"P6", "None of the trees that VIMCO (K = 20) draws most often yields the sentence.", p6, true},
+    {"P7", "The rules of NP: WS (K = 20) comes within 0.1 of the truth, VIMCO is at least twice as far off.", p7, true},
+    {"P8", "Trees that grow too long: REINFORCE at least as often as VIMCO, VIMCO as WS and WW.", p8, true},
+    {0},
+};
+
+/* ---- runs */
+
+#define RUNS(methods, seeds, every, more)             \
+    "model      pcfg\n"                               \
+    "methods    " methods "\n"                        \
+    "particles  2 5 10 20\n"                          \
+    "seeds      " seeds "\n" more "iterations 2000\n" \
+    "eval-every " every "\n"
+
+static const char sweep[] =
+    RUNS("reinforce vimco ws ww", "1-10", "10", "") RUNS("vimco", "1-10", "10", "set vimco.vimco_no_logK 1\n");
+static const char quick[] =
+    RUNS("reinforce vimco ws ww", "1-3", "20", "") RUNS("vimco", "1-3", "20", "set vimco.vimco_no_logK 1\n");
+
+static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
+static const rws_query_own  as_printed[] = {{"vimco", "vimco_no_logK", "0"}, {0}};
+static const rws_query_own  no_logK[] = {{"vimco", "vimco_no_logK", "1"}, {0}};
+static const rws_variant    variants[] = {{NULL, as_printed}, {"VIMCO without log K", no_logK}, {0}};
+
+const rws_experiment rws_experiment_pcfg = {
+    .name = "pcfg",
+    .help = "probabilistic grammar: WS, WW, VIMCO and REINFORCE, trees and rules",
+    .sweep = sweep,
+    .quick = quick,
+    .where = where,
+    .variants = variants,
+    .figures = figures,
+    .claims = claims,
+};

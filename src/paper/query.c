@@ -1,0 +1,136 @@
+#include "paper/query.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const rws_verdict_names[] = {
+    [RWS_HOLDS] = "holds", [RWS_FAILS] = "does not hold", [RWS_UNKNOWN] = "not enough runs"};
+
+/* ---- findings */
+
+rws_finding rws_finding_new(void)
+{
+    return (rws_finding){.verdict = RWS_HOLDS, .seeds = -1};
+}
+
+void rws_finding_add(rws_finding *f, bool holds, const char *format, ...)
+{
+    const size_t n = strlen(f->numbers);
+    va_list      args;
+    if (!holds && f->verdict == RWS_HOLDS) f->verdict = RWS_FAILS;
+    const int space = n ? snprintf(f->numbers + n, sizeof f->numbers - n, "; ") : 0;
+    va_start(args, format);
+    if (n + (size_t)space < sizeof f->numbers)
+        vsnprintf(f->numbers + n + space, sizeof f->numbers - n - (size_t)space, format, args);
+    va_end(args);
+}
+
+static void note_seeds(rws_finding *f, int n)
+{
+    if (!f) return;
+    if (f->seeds < 0 || n < f->seeds) f->seeds = n;
+    if (n == 0) f->verdict = RWS_UNKNOWN;
+}
+
+/* ---- runs */
+
+static bool fits(const rws_query *q, const rws_result *r, const char *method, int K)
+{
+    char particles[16];
+    snprintf(particles, sizeof particles, "%d", K);
+    if (method && !rws_result_has(r, "method", method)) return false;
+    if (K && !rws_result_has(r, "particles", particles)) return false;
+    for (int i = 0; q->where && q->where[i].key; i++)
+        if (!rws_result_has(r, q->where[i].key, q->where[i].value)) return false;
+    for (int i = 0; q->own && q->own[i].method; i++)
+        if (rws_result_has(r, "method", q->own[i].method) && !rws_result_has(r, q->own[i].key, q->own[i].value))
+            return false;
+    return strcmp(rws_result_state(r), "finished") == 0;
+}
+
+int rws_query_runs(const rws_query *q, const char *method, int K, const rws_result **out)
+{
+    int n = 0;
+    for (int i = 0; i < q->results->n; i++)
+        if (fits(q, &q->results->runs[i], method, K)) out[n++] = &q->results->runs[i];
+    return n;
+}
+
+const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K)
+{
+    for (int i = 0; i < q->results->n; i++)
+        if (fits(q, &q->results->runs[i], method, K)) return &q->results->runs[i];
+    return NULL;
+}
+
+/* Room for all runs; the caller frees it. */
+static const rws_result **room_for(const rws_query *q)
+{
+    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
+    RWS_CHECK(runs);
+    return runs;
+}
+
+rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
+{
+    const rws_result  **runs = room_for(q);
+    const rws_quartiles all = rws_gather_last(runs, rws_query_runs(q, method, K, runs), metric);
+    free(runs);
+    note_seeds(f, all.n_runs);
+    return all;
+}
+
+double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
+{
+    return rws_query_spread(q, f, method, K, metric).median;
+}
+
+double rws_query_first(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
+{
+    const rws_result **runs = room_for(q);
+    rws_gathered       g;
+    rws_gather(runs, rws_query_runs(q, method, K, runs), metric, RWS_X_ITERATION, &g);
+    const double first = g.n ? g.median[0] : NAN;
+    note_seeds(f, g.n_runs);
+    rws_gathered_release(&g);
+    free(runs);
+    return first;
+}
+
+double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
+{
+    const rws_result **runs = room_for(q);
+    rws_gathered       g;
+    rws_gather(runs, rws_query_runs(q, method, K, runs), metric, RWS_X_ITERATION, &g);
+    const double typical = rws_quartiles_of(g.median, g.n).median;
+    note_seeds(f, g.n_runs);
+    rws_gathered_release(&g);
+    free(runs);
+    return typical;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+int rws_query_particles(const rws_query *q, int *K, int room)
+{
+    int n = 0;
+    for (int i = 0; i < q->results->n; i++) {
+        const rws_result *r = &q->results->runs[i];
+        const char       *text = rws_result_get(r, "particles");
+        const int         value = text ? atoi(text) : 0;
+        bool              known = value <= 0 || !fits(q, r, NULL, 0);
+        for (int k = 0; k < n && !known; k++) known = K[k] == value;
+        if (!known && n < room) K[n++] = value;
+    }
+    qsort(K, (size_t)n, sizeof *K, ascending);
+    return n;
+}

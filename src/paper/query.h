@@ -1,0 +1,60 @@
+/* query.h - asking results what claims and figures want to know: the median over seeds of a method with K particles.
+ *
+ * "Final" is the last evaluation; only finished runs count. It draws nothing and knows no experiment.
+ *
+ *     results -> [query] -> claims, figures
+ */
+#ifndef RWS_PAPER_QUERY_H
+#define RWS_PAPER_QUERY_H
+
+#include "figure/gather.h"
+#include "run/results.h"
+
+/* What runs of a method must have besides: its settings. */
+typedef struct {
+    const char *method, *key, *value;
+} rws_query_own;
+
+typedef struct {
+    const rws_results    *results;
+    const rws_result_key *where; /* what all runs must have; the end has key NULL; may be NULL */
+    const rws_query_own  *own;   /* the end has method NULL; may be NULL */
+} rws_query;
+
+typedef enum { RWS_HOLDS, RWS_FAILS, RWS_UNKNOWN } rws_verdict;
+
+extern const char *const rws_verdict_names[]; /* "holds", "does not hold", "not enough runs" */
+
+/* What came of a claim. It holds until a part of it does not; it is unknown if a number is missing. Begin with
+ * rws_finding_new. */
+typedef struct {
+    rws_verdict verdict;
+    int         seeds;         /* behind the least supported of its numbers */
+    char        numbers[1500]; /* the parts, one after the other */
+} rws_finding;
+
+rws_finding rws_finding_new(void);
+
+/* Adds a part: whether it holds, and its numbers. */
+void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Finished runs of the method with K particles (0: any number) and the query's conditions; `out` has room for all of
+ * the results. Returns how many. */
+int rws_query_runs(const rws_query *q, const char *method, int K, const rws_result **out);
+
+/* The first of them, which has the least seed; NULL if there is none. A method NULL stands for any. */
+const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
+
+/* Medians over seeds: of the final value, of the first, and of the value that is typical of the whole training (its
+ * median over the evaluations). The finding learns how many seeds there were. NaN if there are none. */
+double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
+double rws_query_first(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
+double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
+
+/* With the quartiles. */
+rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
+
+/* The numbers of particles that the results have, in ascending order. Returns how many, at most `room`. */
+int rws_query_particles(const rws_query *q, int *K, int room);
+
+#endif

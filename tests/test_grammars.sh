@@ -1,0 +1,95 @@
+#!/bin/sh
+# test_grammars.sh PROGRAM - learning grammars from the command line: sentences from files, em, infer and sample.
+set -u
+rws=$(realpath "${1:?usage: test_grammars.sh PROGRAM}")
+. "$(dirname "$0")/tap.sh"
+
+# ---- sentences from a file
+
+printf 'stars saw ears\nears saw stars with ears\n' >sentences
+refuses 'data' train gmm --data sentences
+refuses 'nowhere' train pcfg --data nowhere
+printf 'stars saw ears\nmoons saw stars\n' >moons
+refuses 'line 2: the grammar has no word "moons"' train pcfg --data moons
+printf 'start S\nS -> S S | stars | saw | ears\n' >free.pcfg
+refuses '--data' train pcfg --set grammar=free.pcfg
+gives 0 "unknown words can be skipped" train pcfg --data moons --set unknown=skip -n 2 -k 2
+gives 0 "a grammar without probabilities" train pcfg --set grammar=free.pcfg --data moons --set unknown=skip -n 2 -k 2 \
+    --json --out free
+grep -q '"p_error":null,"q_error":null,"log_p_exact":-' out
+report $? "what cannot be measured is null"
+mkdir elsewhere
+(cd elsewhere && "$rws" train --out ../free --resume -n 4 --json >../out 2>../err)
+report $? "a run finds its files from another folder"
+gives 0 "the same file by another name" train pcfg --data elsewhere/../moons --out free --resume -n 6
+refuses 'sentences' train pcfg --data sentences --out free --resume -n 8
+run train pcfg --data sentences -n 2 -k 2 --set grammar=astronomers
+sed -n 2p out | grep -q ' [0-9.e-]* ' && ! grep -qi nan out
+report $? "no number in a table is nan"
+
+# ---- em
+
+refuses 'Method em does not apply to model gmm' train gmm --method em
+gives 0 "rws train pcfg --method em" train pcfg --method em --set em_data=50 -n 5 --eval-every 1 --json --out em
+grep -o '"log_p_exact":-[0-9.]*' out >climb
+[ "$(wc -l <climb)" = 6 ]
+report $? "log p(x) after every step"
+gives 0 "goes on" train --out em --resume -n 8
+run train pcfg --method em --set em_data=50 -n 8 --eval-every 1 --out em_whole
+same_checkpoint "and ends with the same bits" em em_whole
+
+# ---- asking
+
+run train pcfg --method ws -n 5 -k 2 --out run
+refuses 'Which run' infer
+refuses 'Ask what' infer run
+refuses 'nowhere' infer nowhere 'stars saw ears'
+refuses '"moons"' infer run 'stars saw moons'
+refuses 'no word in this sentence' infer run ''
+refuses '--particles' infer run --particles 0 'stars saw ears'
+refuses 'likelihood' infer run --set likelihood=soft 'stars saw ears'
+refuses 'nowhere' infer run --file nowhere
+run train gmm -n 5 -k 2 --out gmm
+refuses 'gmm' infer gmm 1
+gives 0 "rws infer" infer run 'stars saw ears'
+grep -q '^stars saw ears$' out && grep -q 'exact 1.000 ' out && grep -qF '(S (NP stars) (VP (V saw) (NP ears)))' out
+report $? "prints the sentence, its probability and its tree"
+LC_ALL=C.UTF-8 run infer run 'stars saw ears' && grep -q '┌─*┴' out
+report $? "drawn with box lines where there are any"
+LC_ALL=C run infer run 'stars saw ears' && ! LC_ALL=C grep -q '[^ -~]' out
+report $? "and in ASCII where not"
+gives 0 "rws infer --json" infer run 'stars saw ears' 'ears saw saw with ears' --json --particles 200
+[ "$(wc -l <out)" = 2 ] && sed -n 2p out | grep -q '^{"asked":"ears saw saw with ears","particles":200,"ess":.*,"exact_log_evidence":-[0-9.]*,"answers":\[{"posterior":'
+report $? "an object for each sentence"
+cp out typed
+printf 'stars saw ears\n\n  \nears saw saw with ears\n' | "$rws" infer run - --json --particles 200 >out 2>err
+cmp -s out typed
+report $? "from standard input the same"
+printf 'stars saw ears\r\nears saw saw with ears' >asked
+gives 0 "from a file" infer run --file asked --json --particles 200
+cmp -s out typed
+report $? "the same"
+gives 0 "a picture" infer run 'ears saw saw with ears' --out trees.svg --brackets
+grep -q '^<?xml' trees.svg
+report $? "is there"
+refuses '.gif' infer run --json 'stars' --out trees.gif
+mv sentences moved && printf 'stars saw ears\n' >learned && run train pcfg --data learned -n 2 -k 2 --out from_file && rm learned
+gives 0 "to be asked, a run needs no data" infer from_file 'stars saw ears'
+gives 0 "nor to be drawn from" sample from_file
+
+# ---- drawing
+
+refuses 'Which run' sample
+refuses '--count' sample run --count 0
+refuses '"x"' sample run x
+refuses 'nonsense' sample run --only nonsense
+gives 0 "rws sample" sample run --count 20 --seed 4 --json
+[ "$(wc -l <out)" = 20 ]
+report $? "as many as asked for"
+matches "an object for each" '^\{"sentence":"[a-z ?]+","tree":"\(S .*\)","truncated":[01]\.0\}$' out
+sed 's/{"sentence":"\([^"]*\)".*/\1/' out >sampled
+gives 0 "sentences alone" sample run --count 20 --seed 4 --only sentence
+cmp -s out sampled
+report $? "are the same ones"
+
+finish

@@ -1,0 +1,523 @@
+/* test_paper.c - the claims of the paper on results that were made up: each holds where it should, does not where one
+ * number spoils it, and is unknown where runs are missing. And the experiments' sweeps are sweeps. */
+#include "paper/paper.h"
+#include "run/sweep.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* fontconfig keeps a little memory of its own until the program ends. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfontconfig\n";
+}
+
+enum { MOST_RUNS = 200, MOST_METRICS = 8, MOST_SHOTS = 30, POINTS = 20, COMPONENTS = 20 };
+
+/* ---- results without a store */
+
+typedef struct {
+    rws_result     result;
+    rws_result_key keys[12];
+    char           texts[4][64];
+    rws_series     series[MOST_METRICS];
+    double         values[MOST_METRICS][POINTS], iterations[POINTS], seconds[POINTS];
+    rws_shot       shots[MOST_SHOTS];
+    double         shown[MOST_SHOTS][COMPONENTS];
+    const char    *labels[MOST_SHOTS][COMPONENTS];
+} made;
+
+static made       *runs;
+static rws_results results;
+static rws_result  list[MOST_RUNS];
+
+static int begin(void **state)
+{
+    (void)state;
+    runs = calloc(MOST_RUNS, sizeof *runs);
+    results = (rws_results){.n = 0, .runs = list};
+    return runs ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    free(runs);
+    return 0;
+}
+
+/* The results as they are now. */
+static const rws_results *all(void)
+{
+    for (int i = 0; i < results.n; i++) list[i] = runs[i].result;
+    return &results;
+}
+
+static made *add(const char *model, const char *method, int K, int seed)
+{
+    assert_true(results.n < MOST_RUNS);
+    made *m = &runs[results.n++];
+    *m = (made){0};
+    snprintf(m->texts[0], 64, "%d", K);
+    snprintf(m->texts[1], 64, "%d", seed);
+    snprintf(m->texts[2], 64, "%s-%s-k%d-s%d", model, method, K, seed);
+    const rws_result_key keys[] = {
+        {"model", model}, {"method", method}, {"particles", m->texts[0]}, {"seed", m->texts[1]}};
+    memcpy(m->keys, keys, sizeof keys);
+    m->result = (rws_result){.name = m->texts[2],
+                             .store = "made up",
+                             .iteration = 1000,
+                             .iterations = 1000,
+                             .n_keys = 4,
+                             .keys = m->keys,
+                             .series = m->series,
+                             .shots = m->shots};
+    for (int i = 0; i < POINTS; i++) m->iterations[i] = m->seconds[i] = 50.0 * (i + 1);
+    return m;
+}
+
+static void set(made *m, const char *key, const char *value)
+{
+    m->keys[m->result.n_keys++] = (rws_result_key){key, value};
+}
+
+/* From one value to the last, in a straight line. */
+static void measure(made *m, const char *metric, double first, double last)
+{
+    const int n = m->result.n_series++;
+    for (int i = 0; i < POINTS; i++) m->values[n][i] = first + (last - first) * i / (POINTS - 1);
+    m->series[n] = (rws_series){metric, POINTS, m->iterations, m->seconds, m->values[n]};
+}
+
+static double *show(made *m, const char *name, uint64_t iteration, int n)
+{
+    const int k = m->result.n_shots++;
+    assert_true(k < MOST_SHOTS && n <= COMPONENTS);
+    m->shots[k] = (rws_shot){name, iteration, n, m->shown[k], m->labels[k]};
+    return m->shown[k];
+}
+
+static void label(made *m, int place, const char *text)
+{
+    m->labels[m->result.n_shots - 1][place] = text;
+}
+
+static made *find(const char *method, int K, int seed)
+{
+    char name[64];
+    snprintf(name, sizeof name, "-%s-k%d-s%d", method, K, seed);
+    for (int i = 0; i < results.n; i++)
+        if (strstr(runs[i].result.name, name)) return &runs[i];
+    fail_msg("There is no run %s.", name);
+    return NULL;
+}
+
+static rws_finding check(const rws_experiment *e, const char *claim, const char *variant)
+{
+    static rws_checked checked[64];
+    const int          n = rws_paper_check(e, all(), checked, 64);
+    for (int i = 0; i < n; i++) {
+        const bool same = !variant == !checked[i].variant && (!variant || strcmp(variant, checked[i].variant) == 0);
+        if (same && strcmp(checked[i].claim->name, claim) == 0) return checked[i].finding;
+    }
+    fail_msg("The claim %s was not checked.", claim);
+    return rws_finding_new();
+}
+
+static void expect(const rws_experiment *e, const char *claim, rws_verdict verdict)
+{
+    const rws_finding f = check(e, claim, NULL);
+    if (f.verdict != verdict)
+        fail_msg("%s: %s, not %s: %s", claim, rws_verdict_names[f.verdict], rws_verdict_names[verdict], f.numbers);
+    if (verdict != RWS_UNKNOWN && !f.numbers[0]) fail_msg("%s has no numbers", claim);
+}
+
+/* Makes a metric's last value another in all runs of the method with K particles, asks, and puts it back. */
+static void expect_spoiled(const rws_experiment *e, const char *claim, const char *method, int K, const char *metric,
+                           double value)
+{
+    double old[MOST_RUNS];
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < results.n; i++) {
+            char text[16];
+            snprintf(text, sizeof text, "%d", K);
+            if (!rws_result_has(&runs[i].result, "method", method) ||
+                !rws_result_has(&runs[i].result, "particles", text))
+                continue;
+            for (int s = 0; s < runs[i].result.n_series; s++) {
+                if (strcmp(runs[i].series[s].metric, metric) != 0) continue;
+                double *last = &runs[i].values[s][POINTS - 1];
+                if (pass == 0) old[i] = *last;
+                *last = pass == 0 ? value : old[i];
+            }
+        }
+        if (pass == 0) expect(e, claim, RWS_FAILS);
+    }
+}
+
+/* ---- the mixture */
+
+static const char *const gmm_methods[] = {"concrete", "relax", "reinforce", "vimco", "ws", "ww", "dww"};
+static const int         particles[] = {2, 5, 10, 20};
+
+/* Final errors as the paper has them, with K = 2, 5, 10, 20. */
+static const double gmm_p[7][4] = {{.60, .61, .62, .65},  {.30, .31, .33, .35}, {.35, .36, .37, .38},
+                                   {.40, .30, .20, .10},  {.90, .80, .75, .70}, {.50, .20, .05, .004},
+                                   {.05, .01, .006, .005}};
+static const double gmm_q[7][4] = {{.95, .96, .97, .98}, {.70, .71, .72, .73},  {.75, .76, .77, .78},
+                                   {.80, .78, .77, .80}, {1.3, 1.2, 1.1, 1.05}, {.85, .30, .10, .040},
+                                   {.25, .10, .05, .045}};
+static const double gmm_std[7] = {.5, 1, 2, .02, .01, .02, .02};
+
+static void add_gmm(int seeds)
+{
+    for (int m = 0; m < 7; m++) {
+        for (int k = 0; k < 4; k++) {
+            for (int seed = 1; seed <= seeds; seed++) {
+                made *r = add("gmm", gmm_methods[m], particles[k], seed);
+                set(r, "start", "far");
+                if (m == 3) set(r, "vimco_no_logK", "0");
+                if (m == 6) set(r, "delta", "0.2");
+                measure(r, "p_error", 0.7, gmm_p[m][k] * (1 + 0.01 * seed));
+                measure(r, "q_error", 0.7, gmm_q[m][k] * (1 + 0.01 * seed));
+                measure(r, "grad_std", m == 0 ? 0.1 : gmm_std[m], gmm_std[m]);
+                /* how far p(z) reaches: all 20 components, or pruned */
+                static const int few[] = {19, 15, 16, 17, 9, 14, 19}, many[] = {19, 19, 19, 19, 12, 19, 19};
+                const int        last = k == 3 ? many[m] : few[m];
+                for (int moment = 0; moment < 3; moment++) {
+                    const uint64_t           at = moment == 0 ? 50 : moment == 1 ? 500 : 1000;
+                    static const char *const names[] = {"p", "q_0", "q_95", "q_190"}, *const truth[] = {
+                                                                                          "true_p", "true_q_0",
+                                                                                          "true_q_95", "true_q_190"};
+                    for (int i = 0; i < 4; i++) {
+                        double *p = show(r, names[i], at, COMPONENTS), *t = show(r, truth[i], at, COMPONENTS);
+                        for (int c = 0; c < COMPONENTS; c++) p[c] = c <= last ? (c + 1) / 210.0 : 0, t[c] = 0.05;
+                    }
+                }
+            }
+        }
+    }
+}
+
+static void add_deltas(const double *p, const double *q)
+{
+    static const char *const deltas[] = {"0.05", "0.1", "0.4"};
+    for (int d = 0; d < 3; d++) {
+        made *r = add("gmm", "dww", 2, 1);
+        set(r, "start", "far");
+        set(r, "delta", deltas[d]);
+        measure(r, "p_error", 0.7, p[d]);
+        measure(r, "q_error", 0.7, q[d]);
+    }
+}
+
+static void test_gmm(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_gmm;
+    add_gmm(3);
+    add_deltas((const double[]){.05, .06, .07}, (const double[]){.3, .25, .2});
+    for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_HOLDS);
+    assert_int_equal(check(e, "G1", NULL).seeds, 3);
+    assert_int_equal(check(e, "G11", NULL).seeds, 1);
+
+    expect_spoiled(e, "G1", "dww", 2, "p_error", 0.5);
+    expect_spoiled(e, "G1", "relax", 2, "q_error", 0.1);
+    expect_spoiled(e, "G2", "ww", 20, "q_error", 0.2);
+    expect_spoiled(e, "G2", "vimco", 20, "p_error", 0.001);
+    expect_spoiled(e, "G3", "ww", 5, "p_error", 0.95);
+    expect_spoiled(e, "G4", "ws", 10, "q_error", 1.25);
+    expect_spoiled(e, "G4", "ww", 5, "p_error", 0.6);
+    expect_spoiled(e, "G5", "reinforce", 20, "p_error", 0.1);
+    expect_spoiled(e, "G5", "vimco", 20, "p_error", 0.6);
+    expect_spoiled(e, "G5", "vimco", 20, "q_error", 0.2);
+    expect_spoiled(e, "G6", "relax", 10, "q_error", 1.5);
+    expect_spoiled(e, "G8", "relax", 20, "p_error", 0.001);
+
+    /* pruning is a matter of most runs */
+    double *p = find("dww", 2, 1)->shown[16];
+    assert_string_equal(find("dww", 2, 1)->shots[16].name, "p");
+    p[19] = 0;
+    expect(e, "G7", RWS_HOLDS);
+    find("dww", 2, 2)->shown[16][19] = 0;
+    expect(e, "G7", RWS_FAILS);
+    find("ww", 20, 1)->shown[16][0] = 0;
+    find("ww", 20, 2)->shown[16][0] = 0;
+    expect(e, "G8", RWS_FAILS);
+
+    runs[results.n - 1].values[0][POINTS - 1] = 0.5;
+    expect(e, "G11", RWS_FAILS);
+
+    for (int s = 0; s < 3; s++)
+        for (int i = 0; i < POINTS; i++) find("ww", 10, s + 1)->values[2][i] = 3;
+    expect(e, "G9", RWS_FAILS);
+}
+
+static void test_gmm_near(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_gmm_near;
+    for (int m = 0; m < 7; m++) {
+        for (int k = 0; k < 4; k++) {
+            made *r = add("gmm", gmm_methods[m], particles[k], 1);
+            set(r, "start", "near");
+            if (m == 3) set(r, "vimco_no_logK", "0");
+            if (m == 6) set(r, "delta", "0.2");
+            measure(r, "p_error", 0.1, m == 4 ? 0.001 : 0.01);
+            measure(r, "q_error", 0.7, m == 4 ? 0.01 : 0.1 + 0.001 * particles[k]);
+            measure(r, "grad_std", 1, m == 3 ? 0.001 : 1);
+        }
+    }
+    expect(e, "G10", RWS_HOLDS);
+    expect_spoiled(e, "G10", "ww", 5, "p_error", 0.0005);
+    expect_spoiled(e, "G10", "vimco", 2, "q_error", 0.5);
+    for (int i = 0; i < POINTS; i++) find("ws", 5, 1)->values[2][i] = 0.0001;
+    expect(e, "G10", RWS_FAILS);
+}
+
+/* A run that is missing, not finished or broken makes a claim unknown; a variant is checked if there are runs of it. */
+static void test_missing(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_gmm;
+    expect(e, "G1", RWS_UNKNOWN);
+    add_gmm(1);
+    expect(e, "G1", RWS_HOLDS);
+    expect(e, "G11", RWS_UNKNOWN);
+    find("relax", 2, 1)->result.iteration = 999;
+    expect(e, "G1", RWS_UNKNOWN);
+    expect(e, "G2", RWS_HOLDS);
+    find("relax", 2, 1)->result.iteration = 1000;
+    find("relax", 2, 1)->result.failure = "It broke.";
+    expect(e, "G1", RWS_UNKNOWN);
+    find("relax", 2, 1)->result.failure = NULL;
+
+    rws_checked checked[64];
+    int         n = rws_paper_check(e, all(), checked, 64), n_variants = 0;
+    for (int i = 0; i < n; i++) n_variants += checked[i].variant != NULL;
+    assert_int_equal(n_variants, 0);
+    for (int k = 0; k < 4; k++) {
+        made *r = add("gmm", "vimco", particles[k], 2);
+        set(r, "start", "far");
+        set(r, "vimco_no_logK", "1");
+        measure(r, "p_error", 0.7, 0.001);
+        measure(r, "q_error", 0.7, 0.001);
+        measure(r, "grad_std", 1, 1);
+    }
+    assert_int_equal(check(e, "G1", "VIMCO without log K").verdict, RWS_FAILS);
+    assert_int_equal(check(e, "G1", NULL).verdict, RWS_HOLDS);
+}
+
+/* ---- the grammar */
+
+static void add_pcfg(void)
+{
+    static const char *const methods[] = {"reinforce", "vimco", "ws", "ww"};
+    static const double      p[4][2] = {{.2, .2}, {.1, .15}, {.05, .01}, {.08, .08}};
+    static const double      q[4][2] = {{30, 30}, {20, 21}, {9, 6}, {15, 14}};
+    static const double      truncated[] = {.3, .2, .01, .01};
+    for (int m = 0; m < 4; m++) {
+        for (int k = 0; k < 4; k++) {
+            made *r = add("pcfg", methods[m], particles[k], 1);
+            if (m == 1) set(r, "vimco_no_logK", "0");
+            const double share = k / 3.0;
+            measure(r, "p_error", 0.2, p[m][0] + share * (p[m][1] - p[m][0]));
+            measure(r, "q_error", 30, q[m][0] + share * (q[m][1] - q[m][0]));
+            measure(r, "truncated", 0, truncated[m]);
+            double *trees = show(r, "trees", 1000, 3);
+            trees[0] = 0.5;
+            trees[1] = 0.4;
+            trees[2] = 0.1;
+            if (m == 2) {
+                label(r, 0, "(S (NP astronomers) (VP (V saw) (NP (NP stars) (PP (P with) (NP telescopes)))))");
+                label(r, 1, "(S (NP astronomers) (VP (VP (V saw) (NP stars)) (PP (P with) (NP telescopes))))");
+            } else {
+                label(r, 0, "(S (NP stars) (VP (V saw) (NP stars)))");
+                label(r, 1, "(S (NP stars) (VP VP PP))");
+            }
+            label(r, 2, "(S (NP ears) (VP (V saw) (NP ears)))");
+            double *np = show(r, "np", 1000, 2);
+            np[0] = m == 2 ? 0.41 : 0.9;
+            np[1] = 1 - np[0];
+            label(r, 0, "NP PP");
+            label(r, 1, "stars");
+            double *truth = show(r, "true_np", 1000, 2);
+            truth[0] = 0.4;
+            truth[1] = 0.6;
+            label(r, 0, "NP PP");
+            label(r, 1, "stars");
+        }
+    }
+}
+
+static void test_pcfg(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_pcfg;
+    add_pcfg();
+    for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_HOLDS);
+    expect_spoiled(e, "P1", "ww", 20, "q_error", 5);
+    expect_spoiled(e, "P2", "ws", 20, "p_error", 0.06);
+    expect_spoiled(e, "P3", "ww", 20, "q_error", 6);
+    expect_spoiled(e, "P3", "ww", 20, "p_error", 0.01);
+    expect_spoiled(e, "P4", "vimco", 20, "q_error", 10);
+    expect_spoiled(e, "P8", "ws", 20, "truncated", 1);
+    find("ws", 20, 1)->labels[0][1] = "(S (NP ears) (VP (V saw) (NP stars)))";
+    expect(e, "P5", RWS_FAILS);
+    find("vimco", 20, 1)->labels[0][1] =
+        "(S (NP astronomers) (VP (VP (V saw) (NP stars)) (PP (P with) (NP telescopes))))";
+    expect(e, "P6", RWS_FAILS);
+    find("ws", 20, 1)->shown[1][0] = 0.6;
+    expect(e, "P7", RWS_FAILS);
+    find("ws", 20, 1)->result.n_shots = 0;
+    expect(e, "P5", RWS_UNKNOWN);
+    expect(e, "P7", RWS_UNKNOWN);
+}
+
+/* ---- images */
+
+static void add_pair(const char *model, const double *evidence[2], const double *kl[2], double noise)
+{
+    static const char *const methods[] = {"ww", "vimco"};
+    for (int m = 0; m < 2; m++) {
+        for (int k = 0; k < 4; k++) {
+            for (int seed = 1; seed <= 3; seed++) {
+                made *r = add(model, methods[m], particles[k], seed);
+                if (m == 1) set(r, "vimco_air_ref", "0");
+                if (m == 1) set(r, "vimco_no_logK", "0");
+                measure(r, "log_evidence", -500 + 10 * (m == 0), evidence[m][k]);
+                for (int i = 0; i < POINTS; i++) r->values[0][i] += (m ? 3 : 1) * noise * (i % 2) * seed;
+                measure(r, "final_log_evidence", evidence[m][k], evidence[m][k] + 0.1 * seed);
+                measure(r, "final_kl", kl[m][k], kl[m][k] * (1 + (m ? 0.02 : 0.01) * seed));
+            }
+        }
+    }
+}
+
+static void test_air(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_air;
+    const double *evidence[] = {(const double[]){-140, -130, -125, -120}, (const double[]){-130, -125, -120, -121}};
+    const double *kl[] = {(const double[]){20, 18, 16, 15}, (const double[]){22, 24, 26, 30}};
+    add_pair("air", evidence, kl, 1);
+    for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_HOLDS);
+    expect_spoiled(e, "A2", "ww", 10, "final_log_evidence", -150);
+    expect_spoiled(e, "A3", "vimco", 20, "final_log_evidence", -100);
+    expect_spoiled(e, "A4", "ww", 5, "final_kl", 40);
+    expect_spoiled(e, "A5", "vimco", 20, "final_kl", 1);
+    expect_spoiled(e, "A5", "ww", 20, "final_kl", 100);
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < POINTS; i++) find("ww", particles[k], 1)->values[0][i] += 100 * (i % 2);
+    expect(e, "A1", RWS_FAILS);
+}
+
+static void test_sbn(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_sbn;
+    const double *evidence[] = {(const double[]){-110, -105, -100, -95}, (const double[]){-105, -103, -99, -95}};
+    const double *kl[] = {(const double[]){5, 4, 3, 2}, (const double[]){12, 13, 14, 15}};
+    add_pair("sbn", evidence, kl, 0);
+    for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_HOLDS);
+    expect_spoiled(e, "S2", "vimco", 2, "final_log_evidence", -120);
+    expect_spoiled(e, "S3", "ww", 10, "final_kl", 10);
+    for (int i = 0; i < POINTS; i++) find("ww", 5, 1)->values[0][i] = find("ww", 5, 2)->values[0][i] = -600;
+    expect(e, "S1", RWS_FAILS);
+}
+
+/* ---- what is written */
+
+static void test_texts(void **state)
+{
+    (void)state;
+    rws_checked checked[64];
+    add_gmm(1);
+    const int n = rws_paper_check(&rws_experiment_gmm, all(), checked, 64);
+    char     *text = rws_paper_markdown(checked, n);
+    int       lines = 0;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    assert_int_equal(lines, n + 2);
+    assert_non_null(
+        strstr(text, "| G1 | With K = 2, δ-WW has the lowest final p and q error of all methods. | **holds** |"));
+    assert_non_null(strstr(text, "**not enough runs**"));
+    free(text);
+    text = rws_paper_json(checked, n);
+    assert_non_null(strstr(text, "\"claim\": \"G1\""));
+    free(text);
+}
+
+static int draw_into(const rws_experiment *e)
+{
+    char      folder[] = "/tmp/rws-paper-XXXXXX", path[512];
+    rws_error err = {""};
+    int       n = 0;
+    assert_non_null(mkdtemp(folder));
+    if (rws_paper_draw(e, all(), folder, &err) != RWS_OK) fail_msg("%s", err.text);
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(d));) {
+        struct stat about;
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        assert_int_equal(stat(path, &about), 0);
+        assert_true(about.st_size > 2000);
+        unlink(path);
+        n++;
+    }
+    closedir(d);
+    rmdir(folder);
+    return n;
+}
+
+static void test_figures(void **state)
+{
+    (void)state;
+    add_gmm(2);
+    assert_int_equal(draw_into(&rws_experiment_gmm), 9);
+    add_pcfg();
+    assert_int_equal(draw_into(&rws_experiment_pcfg), 12);
+    const double *evidence[] = {(const double[]){-140, -130, -125, -120}, (const double[]){-130, -125, -120, -121}};
+    const double *kl[] = {(const double[]){20, 18, 16, 15}, (const double[]){22, 24, 26, 30}};
+    add_pair("air", evidence, kl, 1);
+    assert_int_equal(draw_into(&rws_experiment_air), 3);
+    results.n = 0; /* nothing at all is still a figure, where curves are concerned */
+    assert_int_equal(draw_into(&rws_experiment_gmm_near), 3);
+    assert_int_equal(draw_into(&rws_experiment_pcfg), 12);
+    assert_int_equal(draw_into(&rws_experiment_sbn), 3);
+}
+
+static void test_sweeps(void **state)
+{
+    (void)state;
+    for (int i = 0; rws_experiments[i]; i++) {
+        const rws_experiment *e = rws_experiments[i];
+        for (int quick = 0; quick < 2; quick++) {
+            const char *text = quick ? e->quick : e->sweep;
+            rws_sweep  *s;
+            rws_error   err = {""};
+            if (rws_sweep_parse(text, strlen(text), e->name, &s, &err) != RWS_OK) fail_msg("%s", err.text);
+            assert_true(s->n >= 8);
+            rws_sweep_free(s);
+        }
+    }
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+    const struct CMUnitTest tests[] = {
+        TEST(test_gmm), TEST(test_gmm_near), TEST(test_missing), TEST(test_pcfg),   TEST(test_air),
+        TEST(test_sbn), TEST(test_texts),    TEST(test_figures), TEST(test_sweeps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
