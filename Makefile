@@ -29,7 +29,7 @@ test: all                        ## the test suite; the last line is "N passed, 
 bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch)
 	@$(SETUP) bench
 	@ninja -C build bench/floor/floor_gmm
-	bench/run --build build
+	bench/run --build build --json build/bench.json --picture build/bench.svg
 
 .PHONY: examples
 examples: all                    ## the programs in examples/

@@ -88,7 +88,7 @@ def draw_rows(d, rows, top):
             if row["peer_ms"]:
                 d.line(axis(row["rws_ms"]), middle, axis(row["peer_ms"]), middle, "#BBBBBB", 2)
                 d.dot(axis(row["peer_ms"]), middle, PEER)
-                d.text(WIDTH - 14, y, "%.3g ×" % row["ratio"], anchor="end", size=10.5)
+                d.text(WIDTH - 14, y, "%.1f ×" % row["ratio"], anchor="end", size=10.5)
             if row["floor_ms"]:
                 d.dot(axis(row["floor_ms"]), middle, FLOOR, 3.2, hollow=True)
             d.dot(axis(row["rws_ms"]), middle, RWS)

@@ -175,22 +175,6 @@ static void blocks_of_every_length_are_philox(void **state)
     }
 }
 
-static void exponentials_are_near(void **state)
-{
-    (void)state;
-    for (float x = -87; x < 87; x += 0.0137f) {
-        const rws_v8 all = {x, x + 1e-3f, x - 1e-4f, -x, x / 100, -x / 1000, x / 10, -x / 10}, e = rws_exp8(all);
-        for (int i = 0; i < 8; i++) {
-            const double want = exp((double)all[i]);
-            assert_true(fabs((double)e[i] - want) < 1e-7 * want);
-        }
-    }
-    const rws_v8 ends = {-INFINITY, INFINITY, -1e30f, 1e30f, 0, -0.0f, NAN, 1}, e = rws_exp8(ends);
-    assert_true(e[0] > 0 && e[0] < 1e-37f && e[2] == e[0]);
-    assert_true(e[1] > 1e38f && isfinite(e[1]) && e[3] == e[1]);
-    assert_true(e[4] == 1 && e[5] == 1 && isnan(e[6]));
-}
-
 static int by_key(const void *a, const void *b)
 {
     return memcmp(a, b, sizeof(rws_key));
@@ -645,7 +629,6 @@ int main(void)
         cmocka_unit_test(errors_are_sentences),
         cmocka_unit_test(blocks_are_the_published_ones),
         cmocka_unit_test(blocks_of_every_length_are_philox),
-        cmocka_unit_test(exponentials_are_near),
         cmocka_unit_test(keys_differ_in_everything_they_are_for),
         cmocka_unit_test(unit_reaches_neither_end),
         cmocka_unit_test(streams_have_their_distribution),

@@ -272,6 +272,25 @@ wait $pid
 [ $? = 130 ] && grep -q -- '--out' err
 report $? "stopped without --out"
 
+# ---- a model whose evidence is an estimate
+
+tiny='sbn --set data=noise --set layers=9,5 --set pixels=20'
+gives 0 "train sbn" train $tiny -k 3 -n 50 --eval-data 30 --eval-particles 7 --json --out sbn
+cp out first
+gives 0 "and evaluate it" eval sbn --json
+[ "$(sed 's/"seconds":[^,]*,//' out)" = "$(tail -n 1 first | sed 's/"seconds":[^,]*,//')" ]
+report $? "by as many particles as in training's evaluations"
+for key in log_evidence kl ess log_evidence_error; do
+    grep -Eq "\"$key\":-?[0-9.e-]+[,}]" out
+    report $? "eval has $key"
+done
+run eval sbn --eval-particles 5000 --eval-data 10 --threads 1 --json
+cp out first
+run eval sbn --eval-particles 5000 --eval-data 10 --threads 2 --json
+cmp -s out first
+report $? "one thread and two give the same evaluation"
+refuses 'layers' train sbn --set data=noise --set layers=9,
+
 # ---- a model of one's own, which recurses and has continuous latents
 
 model=$toy every=50

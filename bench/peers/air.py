@@ -512,6 +512,7 @@ def plain(p, method, coefficients, x, n, where, what, where_noise, what_noise):
 
 
 def check(args):
+    common.check_team()
     torch.set_default_dtype(torch.float64)
     assert common.size(shapes()) == 1220973 + 186864, common.size(shapes())
     args.batch = 3

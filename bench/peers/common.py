@@ -229,6 +229,27 @@ class Team:
         return peak / 1024
 
 
+def check_team():
+    """Two processes with a part of the gradient each step as one does with all of it."""
+    n, first = Optimiser.BLOCK + 1001, torch.linspace(-1, 1, Optimiser.BLOCK + 1001)
+    for kind in (Adam, RMSProp):
+        results = []
+        for size in (1, 2):
+            team = Team(size, n)
+            if team.rank == 0:
+                team.P.copy_(first)
+            team.wait()
+            optimisers = kind(team, 0, 1001, 0.1), kind(team, 1001, n, 0.1)
+            for t in range(3):
+                share = (team.rank + 1) / 3 if size == 2 else 1.0
+                team.G.copy_(share * torch.sin(first * (t + 1)))
+                for optimiser in optimisers:
+                    optimiser.step()
+            team.finish()
+            results.append(team.P.clone())
+        assert torch.allclose(*results, rtol=1e-6, atol=1e-9) and not torch.allclose(results[0], first), kind
+
+
 # ---- the clock
 
 

@@ -587,6 +587,7 @@ class Plain:
 
 def check(args):
     global MAX_NODES, MAX_DEPTH
+    common.check_team()
     torch.set_default_dtype(torch.float64)
     assert common.size(shapes()) == 8 + 109458
     n_check = common.size(shapes())

@@ -188,6 +188,7 @@ def plain(p, cp, cq, x, mean, h1, h2, h3):
 
 
 def check(args):
+    common.check_team()
     n = common.size(shapes(H, X))
     for args.method, args.particles, args.prune in (("ww", 5, False), ("ww", 30, False), ("ww", 30, True), ("vimco", 2, False),
                                                     ("vimco", 30, False), ("vimco", 30, True)):

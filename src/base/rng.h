@@ -28,7 +28,7 @@ void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, u
 /* A number in (0, 1): 23 bits and a half, which a float holds exactly, so that neither end is ever reached. */
 static inline float rws_unit(uint32_t bits)
 {
-    return ((float)(bits >> 9) + 0.5f) * 0x1p-23f;
+    return ((float)(int32_t)(bits >> 9) + 0.5f) * 0x1p-23f;
 }
 
 /* A sequential stream over blocks of counters, for data and starts. */

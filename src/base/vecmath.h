@@ -11,9 +11,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#ifdef __AVX__
-#include <immintrin.h>
-#endif
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define RWS_SIMD __attribute__((simd("notinbranch")))
@@ -113,40 +110,8 @@ static inline float rws_tanh(float x)
 }
 
 /* Eight numbers at a time, for loops that must hold a row in registers. */
-typedef float    rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef int32_t  rws_i8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef uint32_t rws_u8 __attribute__((vector_size(32), aligned(4), may_alias));
-
-static inline rws_v8 rws_choose8(rws_i8 yes, rws_v8 a, rws_v8 b)
-{
-#ifdef __AVX__
-    return _mm256_blendv_ps(b, a, (__m256)yes);
-#else
-    return (rws_v8)((yes & (rws_i8)a) | (~yes & (rws_i8)b));
-#endif
-}
-
-static inline rws_v8 rws_minus_abs8(rws_v8 x)
-{
-    return (rws_v8)((rws_i8)x | INT32_MIN);
-}
-
-/* e^x to 1e-7 of its value. What is out of range is as if it stood at the end of it: never 0, never infinite. */
-static inline rws_v8 rws_exp8(rws_v8 x)
-{
-    const rws_v8 low = (rws_v8){0} - 87.3f, high = (rws_v8){0} + 88.3f;
-    const float  round = 0x1.8p23f; /* numbers above it have no fraction */
-    x = rws_choose8(x < low, low, x);
-    x = rws_choose8(x > high, high, x);
-    const rws_v8 n = (x * 1.44269504f + round) - round, r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    rws_v8       p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-    p = p * r + 8.3334519073e-3f;
-    p = p * r + 4.1665795894e-2f;
-    p = p * r + 1.6666665459e-1f;
-    p = p * r + 5.0000001201e-1f;
-    p = (p * r) * r + r + 1;
-    return p * (rws_v8)((__builtin_convertvector(n, rws_i8) + 127) << 23);
-}
+typedef float   rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef int32_t rws_i8 __attribute__((vector_size(32), aligned(4), may_alias));
 
 /* A pair of uniforms in (0, 1) becomes one normal; odd draws take the sine of the pair (Box and Muller). */
 static inline float rws_box_muller(float u, float v, float odd)

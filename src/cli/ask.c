@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/report.h"
 #include "cli/screen.h"
-#include "figure/brackets.h"
+#include "figure/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +99,7 @@ static void print_tree(const char *text, int indent, bool brackets)
     if (brackets) return;
     FILE *stream = open_memstream(&lines, &size);
     RWS_CHECK(stream && "memory for a tree");
-    rws_brackets_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
+    rws_tree_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
     fclose(stream);
     putchar('\n');
     for (char *at = lines, *end; (end = strchr(at, '\n')); at = end + 1)

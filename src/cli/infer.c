@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "data/file.h"
-#include "figure/trees.h"
+#include "figure/tree.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -136,18 +136,19 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
 
 static rws_status draw(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
 {
-    const int       n = n_shown(o, a);
-    rws_drawn_tree *items = calloc((size_t)n + 1, sizeof *items);
-    char(*captions)[96] = calloc((size_t)n + 1, sizeof *captions), one[32], two[32];
+    const int      n = n_shown(o, a);
+    rws_tree_item *items = calloc((size_t)n + 1, sizeof *items);
+    char(*captions)[96] = calloc((size_t)n + 1, sizeof *captions), one[32], two[32], three[32];
     RWS_CHECK(items && captions);
     rws_status status = RWS_OK;
     for (int i = 0; i < n; i++) {
         const rws_answer *at = &a->list[i];
-        snprintf(captions[i], sizeof *captions, "%s (exact %s)", share(at->posterior, one), share(at->exact, two));
-        items[i] = (rws_drawn_tree){.text = rws_answer_text(at, "tree"), .caption = captions[i]};
+        snprintf(captions[i], sizeof *captions, "posterior %s\nexact %s\nguide %s", share(at->posterior, one),
+                 share(at->exact, two), share(at->guide, three));
+        items[i] = (rws_tree_item){rws_answer_text(at, "tree"), captions[i]};
         if (!items[i].text) status = rws_fail(err, RWS_BAD_INPUT, "--out draws trees, which this model does not have.");
     }
-    const rws_trees trees = {.title = text, .trees = items, .n_trees = n};
+    const rws_trees trees = {.title = text, .items = items, .n = n};
     if (status == RWS_OK) status = rws_trees_draw(&trees, o->out, err);
     free(items);
     free(captions);

@@ -2,8 +2,7 @@
  * and scored component by component, which no program branches on. */
 #include "base/vecmath.h"
 #include "dist/dist.h"
-
-#include <string.h>
+#include "tensor/rows.h"
 
 /* ---- alone: rows of (log(1 - p), log p) */
 
@@ -127,116 +126,108 @@ static void log_sigmoids_backward(rws_call *c)
     rws_call_close(c, 0, 1, g);
 }
 
-/* Rows are taken eight numbers at a time. Particles of one datum stand together and often share a row of logits: what
- * depends on those alone is not computed again while the row stays the same. */
-
-static inline rws_v8 load(const float *x, int left)
-{
-    if (left >= 8) return *(const rws_v8 *)x;
-    rws_v8 v = {0};
-    memcpy(&v, x, (size_t)left * sizeof(float));
-    return v;
-}
-
-static inline void store(float *x, int left, rws_v8 v)
-{
-    if (left >= 8) *(rws_v8 *)x = v;
-    else memcpy(x, &v, (size_t)left * sizeof(float));
-}
-
-static inline rws_v8 uniforms(const uint32_t *words) /* rws_unit */
-{
-    return (__builtin_convertvector((rws_i8)(*(const rws_u8 *)words >> 9), rws_v8) + 0.5f) * 0x1p-23f;
-}
+/* Particles of one datum stand together and often share a row of logits: what depends on those alone is not computed
+ * again while the row stays the same. */
 
 /* 1 where u < (1 - delta) sigmoid(l) + delta / 2; inputs l and counters */
 static void bernoulli_draw_forward(rws_call *c)
 {
-    const int    dim = c->dim, padded = (dim + 15) / 16 * 16;
+    const size_t dim = (size_t)c->dim, padded = (dim + 15) / 16 * 16;
     const float  keep = 1 - c->args.s, floor = c->args.s / 2;
-    const rws_v8 zero = {0}, one = zero + 1;
-    float       *inverse = RWS_NEW(c->arena, float, padded); /* 1 / sigmoid */
+    float       *inverse = RWS_NEW(c->arena, float, dim); /* 1 / sigmoid */
     uint32_t    *words = RWS_NEW(c->arena, uint32_t, padded);
     const float *last = NULL;
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *l = rws_view_row(&c->in[0], r);
-        for (int j = 0; j < dim && l != last; j += 8) *(rws_v8 *)(inverse + j) = rws_exp8(-load(l + j, dim - j)) + 1;
+        float       *out = c->out + r * dim;
+        if (l != last)
+#pragma omp simd
+            for (size_t j = 0; j < dim; j++) inverse[j] = rws_exp(-l[j]) + 1;
         last = l;
-        rws_counter_row((const rws_counter *)rws_view_row(&c->in[1], r), (size_t)padded, words);
-        for (int j = 0; j < dim; j += 8) {
-            const rws_i8 yes = (uniforms(words + j) - floor) * *(const rws_v8 *)(inverse + j) < keep;
-            store(c->out + r * (size_t)dim + j, dim - j, rws_choose8(yes, one, zero));
-        }
+        rws_counter_row((const rws_counter *)rws_view_row(&c->in[1], r), padded, words);
+#pragma omp simd
+        for (size_t j = 0; j < dim; j++) out[j] = (rws_unit(words[j]) - floor) * inverse[j] < keep ? 1 : 0;
     }
 }
 
-/* sum of log(1 + e^-|l|): the logarithm of products, which do not overflow */
-static double log_sum(const float *l, int dim)
+/* sum of log(1 + e): the logarithm of products of factors from 1 to 2, of which a float holds 96 and a double ten times
+ * as many */
+static double log_product(const float *e, size_t n)
 {
-    enum { MOST = 960 }; /* factors of at most 2, in a double */
-    double total = 0;
-    for (int from = 0; from < dim; from += MOST) {
-        const int end = dim - from < MOST ? dim : from + MOST;
-        rws_v8    product = (rws_v8){0} + 1;
-        for (int j = from; j < end; j += 8) product *= rws_exp8(rws_minus_abs8(load(l + j, end - j))) + 1;
-        double all =
-            exp2((double)(end - from - (end - from + 7) / 8 * 8)); /* what fills up the last eight is 1 + e^0 */
-        for (int i = 0; i < 8; i++) all *= (double)product[i];
-        total += log(all);
+    double total = 0, product = 1;
+    for (size_t from = 0; from < n; from += 96) {
+        const size_t end = n - from < 96 ? n : from + 96;
+        float        part = 1;
+#pragma omp simd reduction(* : part)
+        for (size_t j = from; j < end; j++) part *= 1 + e[j];
+        product *= (double)part;
+        if (product < 0x1p900) continue;
+        total += log(product);
+        product = 1;
     }
-    return total;
+    return total + log(product);
 }
 
-/* sum of x l - softplus(l) = sum of (x - [l > 0]) l - log(1 + e^-|l|); inputs x, l. Nothing times infinity is nothing. */
+/* e = e^-|l| */
+static void exp_row(const float *restrict l, size_t n, float *restrict e)
+{
+#pragma omp simd
+    for (size_t j = 0; j < n; j++) e[j] = rws_exp(-fabsf(l[j]));
+}
+
+/* sum of (x - [l > 0]) l, where nothing times infinity is nothing */
+static float dot_row(const float *restrict x, const float *restrict l, size_t n)
+{
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (size_t j = 0; j < n; j++) {
+        const float by = l[j] > 0 ? x[j] - 1 : x[j];
+        sum += by == 0 ? 0 : by * l[j];
+    }
+    return sum;
+}
+
+/* sum of x l - softplus(l) = sum of (x - [l > 0]) l - log(1 + e^-|l|); inputs x, l */
 static void bernoulli_density_forward(rws_call *c)
 {
-    const int    dim = c->in[1].dim;
+    const size_t dim = (size_t)c->in[1].dim;
+    float       *e = RWS_NEW(c->arena, float, dim);
     const float *last = NULL;
     double       norm = 0;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r);
-        rws_v8       sum = {0};
-        if (l != last) norm = log_sum(l, dim);
-        last = l;
-        for (int j = 0; j < dim; j += 8) {
-            const rws_v8 v = load(l + j, dim - j),
-                         by = load(x + j, dim - j) - rws_choose8(v > 0, (rws_v8){0} + 1, (rws_v8){0});
-            sum += (rws_v8)((rws_i8)(by * v) & (rws_i8)(by != 0));
+        const float *l = rws_view_row(&c->in[1], r);
+        if (l != last) {
+            exp_row(l, dim, e);
+            norm = log_product(e, dim);
         }
-        double total = -norm;
-        for (int i = 0; i < 8; i++) total += (double)sum[i];
-        c->out[r] = (float)total;
+        last = l;
+        c->out[r] = (float)((double)dot_row(rws_view_row(&c->in[0], r), l, dim) - norm);
     }
 }
 
 static void bernoulli_density_backward(rws_call *c)
 {
-    const int    dim = c->in[1].dim;
-    rws_sink    *gx = &c->gin[0], *gl = &c->gin[1];
-    const bool   fresh = gl->fresh;
-    float       *p = RWS_NEW(c->arena, float, dim + 8); /* sigmoid(l) */
+    const size_t dim = (size_t)c->in[1].dim;
+    float       *p = RWS_NEW(c->arena, float, dim); /* sigmoid(l) */
     const float *last = NULL;
+    const bool   fresh = rws_sink_take(&c->gin[1]);
     rws_call_clear(c, 0);
-    gl->fresh = false;
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r), g = c->gout[r];
-        for (int j = 0; j < dim && l != last; j += 8) {
-            const rws_v8 v = load(l + j, dim - j), e = rws_exp8(rws_minus_abs8(v)), one = (rws_v8){0} + 1;
-            *(rws_v8 *)(p + j) = rws_choose8(v > 0, one, e) / (e + 1);
+        const float *restrict x = rws_view_row(&c->in[0], r), *l = rws_view_row(&c->in[1], r), g = c->gout[r];
+        float *restrict by_x = rws_call_sink_row(c, 0, r), *restrict by_l = rws_call_sink_row(c, 1, r);
+        if (l != last) {
+            exp_row(l, dim, p);
+#pragma omp simd
+            for (size_t j = 0; j < dim; j++) p[j] = (l[j] > 0 ? 1 : p[j]) / (1 + p[j]);
         }
         last = l;
-        if (gl->data) {
-            float *to = rws_call_sink_row(c, 1, r);
-            for (int j = 0; j < dim; j += 8) {
-                rws_v8 by = g * (load(x + j, dim - j) - *(const rws_v8 *)(p + j));
-                if (!fresh) by += load(to + j, dim - j);
-                store(to + j, dim - j, by);
-            }
-        }
-        if (gx->data) {
-            float *to = rws_call_sink_row(c, 0, r);
-            for (int j = 0; j < dim; j++) to[j] += g * l[j];
-        }
+        if (by_l && fresh)
+#pragma omp simd
+            for (size_t j = 0; j < dim; j++) by_l[j] = g * (x[j] - p[j]);
+        else if (by_l)
+#pragma omp simd
+            for (size_t j = 0; j < dim; j++) by_l[j] += g * (x[j] - p[j]);
+        for (size_t j = 0; by_x && j < dim; j++) by_x[j] += g * l[j];
     }
 }
 

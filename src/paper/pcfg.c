@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "figure/bars.h"
 #include "figure/style.h"
-#include "figure/trees.h"
+#include "figure/tree.h"
 #include "paper/panels.h"
 #include "paper/paper.h"
 
@@ -37,17 +37,17 @@ static rws_status draw_trees(const rws_query *q, const char *method, const char 
 {
     const rws_result *run = rws_query_first_run(q, method, 20);
     const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
-    rws_drawn_tree    trees[N_TREES];
+    rws_tree_item     trees[N_TREES];
     char              captions[N_TREES][32], title[160];
     int               n = 0;
     for (; shot && n < shot->n && n < N_TREES && shot->labels[n]; n++) {
         char       words[256];
-        const bool right = rws_trees_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
+        const bool right = rws_tree_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
         snprintf(captions[n], sizeof captions[n], "%.3g", shot->values[n]);
-        trees[n] = (rws_drawn_tree){shot->labels[n], captions[n], right ? method : NULL};
+        trees[n] = (rws_tree_item){shot->labels[n], captions[n], right ? method : NULL};
     }
     snprintf(title, sizeof title, "Trees for “" SENTENCE "”, %s with K = 20", rws_style_name(method));
-    const rws_trees figure = {.title = title, .trees = trees, .n_trees = n};
+    const rws_trees figure = {.title = title, .items = trees, .n = n};
     return rws_trees_draw(&figure, path, err);
 }
 
@@ -166,7 +166,7 @@ static int right_trees(const rws_query *q, rws_finding *f, const char *method, d
     }
     for (int i = 0; i < shot->n && i < N_TREES; i++) {
         char words[256];
-        if (!shot->labels[i] || !rws_trees_words(shot->labels[i], words, sizeof words)) continue;
+        if (!shot->labels[i] || !rws_tree_words(shot->labels[i], words, sizeof words)) continue;
         if (strcmp(words, SENTENCE) == 0) shares[n++] = shot->values[i];
     }
     return n;
