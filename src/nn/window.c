@@ -125,7 +125,7 @@ static void lay_cover(const rws_axis *a, float *cover, float *slope)
     FOR_SIMD (j, a->first, a->end) {
         const bool  in = a->low[j] + a->high[j] != 0, lower = in & (a->at[j] > 0), upper = in & (a->at[j] < n);
         const float low = lower ? a->low[j] : 0, high = upper ? a->high[j] : 0;
-        cover[j] = lower & upper ? 1 : low + high;
+        cover[j] = (lower & upper) ? 1 : low + high;
         slope[j] = (upper ? 1.0f : 0) - (lower ? 1.0f : 0);
     }
 }
