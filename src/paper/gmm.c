@@ -259,7 +259,7 @@ static bool support_of(const rws_result *r, support *s)
 
 /* Counts the runs whose support fits: nothing beyond `last`; all of it if `last` is the last component. Adds a part that
  * holds if most do. */
-static int count_supports(const rws_query *q, rws_finding *f, int method, int K, int last, int mode)
+static void count_supports(const rws_query *q, rws_finding *f, int method, int K, int last, int mode)
 {
     const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
     double            *ends = calloc((size_t)q->results->n + 1, sizeof *ends);
@@ -273,7 +273,7 @@ static int count_supports(const rws_query *q, rws_finding *f, int method, int K,
         const bool covers = s.n == COMPONENTS;
         fit += last == COMPONENTS - 1 ? covers : s.last <= last && (mode < 0 || s.mode == mode);
     }
-    rws_query_final(q, f, rws_gmm_methods[method], K, "p_error"); /* counts the seeds */
+    rws_query_count(q, f, rws_gmm_methods[method], K);
     if (last == COMPONENTS - 1)
         rws_finding_add(f, 2 * fit > n_shots, "%s: all %d in %d of %d runs", rws_gmm_names[method], COMPONENTS, fit,
                         n_shots);
@@ -282,7 +282,6 @@ static int count_supports(const rws_query *q, rws_finding *f, int method, int K,
                         rws_gmm_names[method], last, fit, n_shots, rws_quartiles_of(ends, n_shots).median);
     free(ends);
     free(runs);
-    return fit;
 }
 
 static void g7(const rws_query *q, rws_finding *f)

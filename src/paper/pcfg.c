@@ -159,7 +159,7 @@ static int right_trees(const rws_query *q, rws_finding *f, const char *method, d
     const rws_result *run = rws_query_first_run(q, method, 20);
     const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
     int               n = 0;
-    rws_query_final(q, f, method, 20, "q_error"); /* counts the seeds */
+    rws_query_count(q, f, method, 20);
     if (!shot) {
         f->verdict = RWS_UNKNOWN;
         return -1;
@@ -196,7 +196,7 @@ static double distance(const rws_query *q, rws_finding *f, const char *method)
     const rws_shot   *truth = run ? rws_result_shot(run, "true_np", UINT64_MAX) : NULL;
     const rws_shot   *learned = run ? rws_result_shot(run, "np", UINT64_MAX) : NULL;
     double            total = 0;
-    rws_query_final(q, f, method, 20, "p_error");
+    rws_query_count(q, f, method, 20);
     if (!truth || !learned || truth->n != learned->n) {
         f->verdict = RWS_UNKNOWN;
         return NAN;
@@ -224,7 +224,7 @@ static double blown_up(const rws_query *q, rws_finding *f, const char *method, i
     double total = 0;
     for (int i = 0; i < n; i++) total += rws_result_last(runs[i], "truncated");
     free(runs);
-    rws_query_final(q, f, method, 0, "truncated");
+    for (int k = 0; k < N_K; k++) rws_query_count(q, f, method, particles[k]);
     return truncated.n_runs ? total / n : NAN;
 }
 
