@@ -406,6 +406,7 @@ static void gemm_equals_three_loops(void **state)
     for (int what = 0; what < SUMMANDS; what++) /* every one beyond what stays in a cache, and within */
         for (int size = 60; size < 70; size += 8) check_gemm(NN, (summand)what, size + 7, size, size, 1, &d);
     check_gemm(NN, ROWS, 5, 600, 500, 1, &d);
+    for (int what = 0; what < SUMMANDS; what++) check_gemm(NN, (summand)what, 250, 75, 530, what % 3, &d);
 }
 
 /* C = S + (scale X + shift) B and C += A^T (scale X + shift), against the same with X spelled out. */

@@ -369,6 +369,56 @@ static void long_paths(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- those who are left: a value of all particles, and what is made of it for the few that say yes */
+
+static bool for_those_left;
+
+static rws_var draw_and_flip(rws_run *r, rws_var logit)
+{
+    const rws_var v = rws_normal(r, "v", zero(r), rws_constant(r, 1));
+    if (!rws_flip(r, "some", logit)) return rws_constant(r, -1);
+    return rws_affine(r, for_those_left ? rws_here(r, v) : v, 2, 1);
+}
+
+static void few_guide(rws_run *r, const void *state)
+{
+    (void)state;
+    rws_flip(r, "then", draw_and_flip(r, rws_constant(r, -2)));
+}
+
+static void few_model(rws_run *r, const void *state)
+{
+    rws_normal(r, "v", zero(r), rws_constant(r, 1));
+    rws_flip(r, "some", zero(r));
+    rws_flip(r, "then", zero(r));
+    x_only(r, state);
+}
+
+static void here_is_for_those_left(void **unused)
+{
+    (void)unused;
+    const rws_params params = {0};
+    const rws_field  field = {"x", 1};
+    const float      x = 0, *fields[] = {&x};
+    const rws_model  m = {.guide = few_guide, .model = few_model};
+    rws_method       method = {.model = &m};
+    double           log_q[2][1000];
+    uint64_t         rows[2];
+    for (int here = 0; here < 2; here++) {
+        rws_engine    *e = rws_engine_new(&params, &field, 1);
+        rws_error      err = {""};
+        const rws_pass pass = {
+            .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 1000, .fields = fields};
+        for_those_left = here;
+        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        memcpy(log_q[here], rws_engine_scores(e)->log_q, sizeof log_q[here]);
+        rows[here] = rws_engine_take_stats(e).rows;
+        rws_engine_free(e);
+    }
+    assert_memory_equal(log_q[0], log_q[1], sizeof log_q[0]);
+    assert_true(rows[1] + 1000 < rows[0]); /* 2 v + 1 and its flip for about 120 of 1000 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -379,6 +429,7 @@ int main(void)
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(misfits_are_named),
         cmocka_unit_test(long_paths),
+        cmocka_unit_test(here_is_for_those_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,4 +229,33 @@ refuses 'nonsense' plot p_error shared --panels nonsense
 refuses 'nonsense' plot p_error shared -x nonsense
 refuses '"start"' plot p_error shared -x start
 
+# ---- rws reproduce: the experiments, in small
+
+refuses 'Which experiment' reproduce
+refuses '"nonsense"' reproduce nonsense
+refuses 'nowhere' reproduce gmm --report --out nowhere
+for experiment in gmm gmm-code gmm-near pcfg air sbn; do
+    gives 0 "the sweep of $experiment" reproduce $experiment --sweep
+    cp out $experiment.sweep
+    gives 0 "and its quick one" reproduce $experiment --sweep --quick
+    [ "$(wc -l <out)" -ge 6 ] && ! cmp -s out $experiment.sweep
+    report $? "are two"
+done
+sed -i 's/^seeds.*/seeds 1/; s/^particles.*/particles 2 20/; s/^iterations.*/iterations 20/; s/^eval-every.*/eval-every 5/' gmm.sweep
+gives 0 "the runs of gmm, much shorter" sweep gmm.sweep --out paper/gmm/runs
+gives 0 "its figures and claims" reproduce gmm --report --out paper
+grep -q '^G1  does not hold (1 seed)$' out && grep -q '^G4  not enough runs' out && grep -q '^Of [0-9]* claims' out
+report $? "are judged"
+for figure in gmm-main gmm-hinton gmm-std; do
+    [ -s paper/gmm/$figure.png ] && [ -s paper/gmm/$figure.svg ] && [ -s paper/gmm/$figure.pdf ]
+    report $? "$figure is drawn"
+done
+grep -q '^| G1 |' paper/gmm/claims.md && grep -q '"claim": "G1"' paper/gmm/claims.json
+report $? "the claims are written down"
+gives 0 "as JSON" reproduce gmm --report --out paper --json
+matches "an object for each claim" '^\{"(claim|final)":.*\}$' out
+gives 2 "several, of which one has no runs" reproduce gmm gmm-near --report --out paper
+grep -q '^rws: gmm-near: ' err && grep -q '^G1  ' out
+report $? "do what they can, and say what they cannot"
+
 finish

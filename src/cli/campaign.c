@@ -29,7 +29,6 @@ typedef struct {
     const rws_sweep_run *run;
     int                  kind; /* the first run that differs in the seed only */
     stage                stage;
-    bool                 found;      /* it was in this stage before we came */
     uint64_t             iteration;  /* as far as is known */
     uint64_t             began_at;   /* iteration, */
     double               began;      /* and when */
@@ -42,7 +41,7 @@ typedef struct {
 /* How fast runs of a kind are. */
 typedef struct {
     double seconds, iterations;
-    bool   watched; /* by us, evaluations and all; otherwise it is what the store says of training alone */
+    bool   watched; /* by us and to the end; otherwise it is a first idea, from the store or from a run under way */
 } pace;
 
 typedef struct {
@@ -71,7 +70,12 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
     RWS_TRY(rws_store_ask(s->store, e->run->name, &p, err));
     e->iteration = p.iteration;
     if (is_done(e, &p)) e->stage = FINISHED;
-    else if (p.failed && !s->options->retry) e->stage = FAILED;
+    else if (p.failed && !s->options->retry) {
+        e->stage = FAILED;
+        e->failure = strdup("Its numbers broke before; --retry would try again.");
+        s->result.failed++;
+        if (!s->result.worst) s->result.worst = RWS_BROKEN;
+    }
     if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
         s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
     return RWS_OK;
@@ -95,37 +99,31 @@ static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
         e->run = &sweep->runs[i];
         while (e->kind < i && !same_kind(&s->entries[e->kind].run->config, &e->run->config)) e->kind++;
         RWS_TRY(look_up(s, e, err));
-        e->found = e->stage != WAITING;
         s->result.found += e->stage == FINISHED;
-        if (e->stage != FAILED) continue;
-        s->result.failed++;
-        s->result.worst = RWS_BROKEN;
-        e->failure = strdup("Its numbers broke before; --retry would try again.");
     }
     return RWS_OK;
 }
 
 /* ---- how long it takes */
 
-/* Seconds per iteration of a kind; of all kinds that are known where this one is not. NaN if none is. */
-static double seconds_each(const campaign *s, int kind)
+static double seconds_each(const pace *p)
 {
-    if (s->paces[kind].iterations > 0) return s->paces[kind].seconds / s->paces[kind].iterations;
-    double total = 0;
-    int    n = 0;
-    for (int i = 0; i < s->n; i++)
-        if (s->paces[i].iterations > 0) total += s->paces[i].seconds / s->paces[i].iterations, n++;
-    return n ? total / n : NAN;
+    return p->iterations > 0 ? p->seconds / p->iterations : NAN;
 }
 
+/* A kind of which nothing is known is taken to be as fast as the others are on average. */
 static void estimate(const campaign *s, double *share, double *left)
 {
-    double todo = 0, done = 0, longest = 0;
-    int    n_todo = 0;
+    double todo = 0, done = 0, longest = 0, known = 0;
+    int    n_todo = 0, n_known = 0;
+    for (int i = 0; i < s->n; i++)
+        if (s->paces[i].iterations > 0) known += seconds_each(&s->paces[i]), n_known++;
     for (int i = 0; i < s->n; i++) {
         const entry *e = &s->entries[i];
-        const double each = seconds_each(s, e->kind), all = (double)e->run->config.iterations;
+        double       each = seconds_each(&s->paces[e->kind]);
+        const double all = (double)e->run->config.iterations;
         const double gone = e->stage == FINISHED || e->stage == FAILED ? all : fmin((double)e->iteration, all);
+        if (isnan(each)) each = known / n_known; /* NaN in the beginning */
         done += each * gone;
         todo += each * (all - gone);
         longest = fmax(longest, each * (all - gone));
@@ -133,7 +131,7 @@ static void estimate(const campaign *s, double *share, double *left)
     }
     const int at_once = n_todo < s->n_jobs ? n_todo : s->n_jobs;
     *share = done + todo > 0 ? done / (done + todo) : 0;
-    *left = at_once ? fmax(longest, todo / at_once) : 0;
+    *left = isnan(todo) ? NAN : at_once ? fmax(longest, todo / at_once) : 0;
 }
 
 static void show(campaign *s)
@@ -274,7 +272,10 @@ static void take_line(void *context, int job, const char *text)
     uint64_t  iteration;
     snprintf(e->last, sizeof e->last, "%s", text);
     const char *at = strstr(text, "\"iteration\":");
-    if (e->stage == TRAINING && at && sscanf(at, "\"iteration\":%" SCNu64, &iteration) == 1) e->iteration = iteration;
+    if (e->stage != TRAINING || !at || sscanf(at, "\"iteration\":%" SCNu64, &iteration) != 1) return;
+    e->iteration = iteration;
+    if (!s->paces[e->kind].watched && iteration > e->began_at + 1)
+        s->paces[e->kind] = (pace){rws_clock_now() - e->began, (double)(iteration - e->began_at), false};
 }
 
 static void report_end(campaign *s, const entry *e)

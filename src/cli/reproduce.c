@@ -29,7 +29,8 @@ typedef struct {
     rws_checked              claims[MOST_CLAIMS];
     int                      n_claims;
     rws_campaign_result      total;
-    int                      n_refused; /* experiments that could not be done at all */
+    int                      n_begun;   /* experiments, */
+    int                      n_refused; /* and those that could not be done at all */
 } reproduction;
 
 /* ---- one experiment */
@@ -51,9 +52,12 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
     RWS_TRY(rws_sweep_parse(text, strlen(text), e->name, &sweep, err));
     rws_status status = rws_sweep_settle(sweep, err);
     if (status == RWS_OK) {
+        char what[64];
+        if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);
+        else snprintf(what, sizeof what, "%s", e->name);
         const double               start = rws_clock_now();
         const rws_campaign_options options = {
-            .what = e->name, .folder = folder, .jobs = (int)r->o->jobs, .retry = r->o->retry, .json = r->o->json};
+            .what = what, .folder = folder, .jobs = (int)r->o->jobs, .retry = r->o->retry, .json = r->o->json};
         rws_campaign_result result = {0};
         status = rws_campaign_run(sweep, &options, &result, err);
         r->total.finished += result.finished;
@@ -136,6 +140,7 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
 {
     const reproduce_options *o = r->o;
     for (int i = 0; i < o->n_wanted; i++) {
+        r->n_begun++;
         const rws_status status = reproduce(r, o->wanted[i], err);
         if (status == RWS_OK) continue;
         if (status == RWS_STOPPED || o->n_wanted == 1) return status;

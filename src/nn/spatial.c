@@ -55,6 +55,7 @@ rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, i
 typedef struct {
     rws_axis x, y;
     float   *mix, *change; /* a row at Y between two zeros, and its derivative by Y */
+    float   *line;         /* of the output */
 } reader;
 
 static reader reader_new(const rws_call *c)
@@ -63,8 +64,9 @@ static reader reader_new(const rws_call *c)
     reader    a;
     rws_axis_init(&a.x, c->arena, cols, out_cols);
     rws_axis_init(&a.y, c->arena, rows, out_rows);
-    a.mix = RWS_NEW0(c->arena, float, cols + 2);
+    a.mix = RWS_NEW0(c->arena, float, cols + 2 + RWS_ROOM);
     a.change = RWS_NEW0(c->arena, float, cols + 2);
+    a.line = RWS_NEW(c->arena, float, rws_lanes_up(out_cols));
     return a;
 }
 
@@ -120,10 +122,9 @@ static void attend_forward(rws_call *c)
         if (a.x.begin == a.x.stop) continue;
         for (int i = a.y.begin; i < a.y.stop; i++) {
             reader_mix(&a, from, i, false);
-            float *restrict to = out + (size_t)i * (size_t)cols;
-#pragma omp simd
-            for (int j = a.x.begin; j < a.x.stop; j++)
-                to[j] = a.x.low[j] * a.mix[a.x.at[j]] + a.x.high[j] * a.mix[a.x.at[j] + 1];
+            rws_axis_pick(&a.x, a.mix, a.line);
+            memcpy(out + (size_t)i * (size_t)cols + a.x.begin, a.line + a.x.begin,
+                   (size_t)(a.x.stop - a.x.begin) * sizeof *out);
         }
     }
     rws_arena_release(c->arena, mark);

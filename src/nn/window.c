@@ -2,6 +2,9 @@
 
 #include <math.h>
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 /* ---- an axis */
 
@@ -13,6 +16,8 @@ void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n)
     a->low = RWS_NEW(arena, float, wide);
     a->high = RWS_NEW(arena, float, wide);
     a->by = RWS_NEW(arena, float, wide);
+    a->from = RWS_NEW(arena, int32_t, wide / RWS_LANES);
+    a->reach = RWS_NEW(arena, int32_t, wide / RWS_LANES);
 }
 
 void rws_axis_lay(rws_axis *a, float p, float q)
@@ -39,7 +44,50 @@ void rws_axis_lay(rws_axis *a, float p, float q)
     a->stop = a->begin + n_in;
     a->first = a->begin / RWS_LANES * RWS_LANES;
     a->end = n_in ? rws_lanes_up(a->stop) : a->first;
+    for (int j = a->first; j < a->end; j += RWS_LANES) {
+        const int first = j > a->begin ? j : a->begin, last = (j + RWS_LANES < a->stop ? j + RWS_LANES : a->stop) - 1;
+        const int32_t x = at[first], y = at[last];
+        a->from[j / RWS_LANES] = x < y ? x : y;
+        a->reach[j / RWS_LANES] = x < y ? y - x : x - y;
+    }
 }
+
+static void pick_any(const rws_axis *a, const float *source, int first, int end, float *to)
+{
+    FOR_SIMD (j, first, end) to[j] = a->low[j] * source[a->at[j]] + a->high[j] * source[a->at[j] + 1];
+}
+
+#ifdef __AVX2__
+/* Eight numbers of those at `source`, at most 16 apart: shuffling registers is faster than gathering from memory. */
+static inline __m256 pick_near(const float *source, __m256i at, bool near)
+{
+    const __m256 one = _mm256_permutevar8x32_ps(_mm256_loadu_ps(source), at);
+    if (near) return one;
+    const __m256 two = _mm256_permutevar8x32_ps(_mm256_loadu_ps(source + 8), at);
+    return _mm256_blendv_ps(one, two, _mm256_castsi256_ps(_mm256_cmpgt_epi32(at, _mm256_set1_epi32(7))));
+}
+
+void rws_axis_pick(const rws_axis *a, const float *source, float *to)
+{
+    for (int j = a->first; j < a->end; j += RWS_LANES) {
+        const int32_t from = a->from[j / RWS_LANES], reach = a->reach[j / RWS_LANES];
+        if (reach > 15) {
+            pick_any(a, source, j, j + RWS_LANES, to);
+            continue;
+        }
+        const __m256i at = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(a->at + j)), _mm256_set1_epi32(from));
+        const __m256  lower = pick_near(source + from, at, reach < 8),
+                     upper = pick_near(source + from + 1, at, reach < 8);
+        _mm256_storeu_ps(to + j, _mm256_add_ps(_mm256_mul_ps(_mm256_loadu_ps(a->low + j), lower),
+                                               _mm256_mul_ps(_mm256_loadu_ps(a->high + j), upper)));
+    }
+}
+#else
+void rws_axis_pick(const rws_axis *a, const float *source, float *to)
+{
+    pick_any(a, source, a->first, a->end, to);
+}
+#endif
 
 void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q)
 {
@@ -67,7 +115,7 @@ void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int ou
     w->slope_x = RWS_NEW(arena, float, stride);
     w->cover_y = RWS_NEW(arena, float, tall);
     w->slope_y = RWS_NEW(arena, float, tall);
-    w->padded = RWS_NEW0(arena, float, (size_t)cols + 2);
+    w->padded = RWS_NEW0(arena, float, (size_t)cols + 2 + RWS_ROOM);
 }
 
 /* low where the lower neighbour is there, and high where the upper one is; with both it is exactly 1. */
@@ -77,7 +125,7 @@ static void lay_cover(const rws_axis *a, float *cover, float *slope)
     FOR_SIMD (j, a->first, a->end) {
         const bool  in = a->low[j] + a->high[j] != 0, lower = in & (a->at[j] > 0), upper = in & (a->at[j] < n);
         const float low = lower ? a->low[j] : 0, high = upper ? a->high[j] : 0;
-        cover[j] = lower & upper ? 1 : low + high;
+        cover[j] = (lower & upper) ? 1 : low + high;
         slope[j] = (upper ? 1.0f : 0) - (lower ? 1.0f : 0);
     }
 }
@@ -94,11 +142,8 @@ void rws_window_lay(rws_window *w, const float *where, const float *glimpse)
     const rws_axis *x = &w->x;
     const int       cols = x->n_source;
     for (int r = 0; r < w->y.n_source; r++) {
-        float *restrict to = w->columns + (size_t)(r + 1) * (size_t)w->stride;
-        const float *restrict from =
-            memcpy(w->padded + 1, glimpse + (size_t)r * (size_t)cols, (size_t)cols * sizeof *to);
-        from--;
-        FOR_SIMD (j, x->first, x->end) to[j] = x->low[j] * from[x->at[j]] + x->high[j] * from[x->at[j] + 1];
+        memcpy(w->padded + 1, glimpse + (size_t)r * (size_t)cols, (size_t)cols * sizeof *glimpse);
+        rws_axis_pick(x, w->padded, w->columns + (size_t)(r + 1) * (size_t)w->stride);
     }
 }
 

@@ -37,11 +37,17 @@ typedef struct {
     int      first, end;  /* the same in whole vectors */
     int32_t *at;          /* 1 + floor X: a place in a source with a zero before and after it */
     float   *low, *high;
-    float   *by; /* gradient of X, between begin and stop */
+    int32_t *from, *reach; /* per vector: the least of its `at`, and how much larger the largest is */
+    float   *by;           /* gradient of X, between begin and stop */
 } rws_axis;
 
 void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n);
 void rws_axis_lay(rws_axis *a, float p, float q); /* |p| > 0 or n_source anywhere; clears `by` */
+
+/* to = the resampled line, from `first` to `end`. The source lies between two zeros, with room for RWS_ROOM more numbers
+ * behind, which do not count. */
+#define RWS_ROOM 16
+void rws_axis_pick(const rws_axis *a, const float *source, float *to);
 
 /* What the gradient of X is by p and by q. */
 void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q);

@@ -274,15 +274,15 @@ static rws_status scan(reader *r, char *text, size_t length)
 
 /* ---- from blocks to runs */
 
-/* Appends to a name what a folder can be called: other characters become '_'. */
+/* Appends to a name what a folder can be called: other characters become '_', and so does a dot in front. */
 static void append(char *name, const char *text)
 {
     size_t n = strlen(name);
     for (; *text && n + 1 < MAX_NAME; text++) {
         const char c = *text;
-        const bool plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr("._=+-", c));
-        name[n++] = plain ? c : '_';
+        const bool hides = n == 0 && c == '.', plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                                       (c >= '0' && c <= '9') || (c && strchr("._=+-", c));
+        name[n++] = plain && !hides ? c : '_';
     }
     name[n] = '\0';
 }

@@ -15,15 +15,22 @@ rws_status rws_gemm_init(rws_error *err)
     return RWS_OK;
 }
 
-/* ---- products whose right side stays in the second cache, and those of few rows: there OpenBLAS spends more time on
- * packing than these lose by not packing (GFLOP/s, OpenBLAS and these, 300 columns of depth 100: 1 row 9 and 33, 6 rows
- * 25 and 69, 40 rows 75 and 86). A tile of C stays in registers; A is read by element [i * row + p * step], which makes
- * one kernel of A and its transpose. */
+/* ---- products. A tile of C stays in registers; A is read by element [i * row + p * step], which makes one kernel of A and
+ * its transpose. Where the right side stays in the second cache, or few rows meet it, it is read where it is; else panels
+ * of 16 columns of it are copied together first. GFLOP/s of OpenBLAS and of these, weights in the third cache:
+ *
+ *     rows x columns x depth    6 x 300 x 100   40 x 300 x 100   58 x 256 x 256   120 x 256 x 256   120 x 400 x 256
+ *                                 25  69           75  86           68  78           80  85            79  84
+ */
 
-#define NEAR (1 << 16) /* numbers on the right side up to which this pays at any number of rows */
-#define FEW 32         /* rows up to which it does for more than that, */
-#define FAR (1 << 18)  /* but not from memory: this many at most */
-#define SMALL 64       /* columns and rows of A^T B likewise, at any depth */
+#define NEAR (1 << 15) /* numbers on the right side up to which it is read where it is, at any number of rows, */
+#define FEW 12         /* and below so many rows */
+#define FAR (1 << 18)  /* up to so many numbers */
+#define SMALL 64       /* columns and rows of A^T B likewise, at any depth, */
+#define SHALLOW 32     /* or at this depth any number of them */
+#define WIDTH 16       /* of a panel */
+#define DEPTH 512
+#define TALL 240 /* rows of A that stay in the second cache */
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -105,28 +112,54 @@ static void small(int m, int n, tile t)
     }
 }
 
+/* Rows p … p + k - 1 of `width` columns of B, together. */
+static void copy_panel(const float *b, size_t ldb, int k, int width, float *panel)
+{
+    if (width == WIDTH)
+        for (int p = 0; p < k; p++, b += ldb, panel += WIDTH) {
+            *(v8 *)panel = *(const v8 *)b;
+            *(v8 *)(panel + 8) = *(const v8 *)(b + 8);
+        }
+    else
+        for (int p = 0; p < k; p++, b += ldb, panel += WIDTH) memcpy(panel, b, (size_t)width * sizeof *b);
+}
+
+static void packed(int m, int n, tile all)
+{
+    static _Thread_local float panel[DEPTH * WIDTH] __attribute__((aligned(64)));
+    for (int p = 0; p < all.k; p += DEPTH)
+        for (int i = 0; i < m; i += TALL)
+            for (int j = 0; j < n; j += WIDTH) {
+                const int width = n - j < WIDTH ? n - j : WIDTH, rows = m - i < TALL ? m - i : TALL;
+                tile      t = all;
+                t.k = all.k - p < DEPTH ? all.k - p : DEPTH;
+                t.a = all.a + (size_t)i * all.row + (size_t)p * all.step;
+                t.b = panel, t.ldb = WIDTH;
+                t.c = all.c + (size_t)i * all.ldc + j;
+                if (p) t.from = t.c, t.ldf = all.ldc;
+                else if (all.from) t.from = all.from + (size_t)i * all.ldf + j;
+                copy_panel(all.b + (size_t)p * all.ldb + j, all.ldb, t.k, width, panel);
+                small(rows, width, t);
+            }
+}
+
 void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
                  float *c, int ldc)
 {
-    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
     const size_t right = (size_t)n * (size_t)k;
-    if (right <= NEAR || (m <= FEW && right <= FAR)) {
-        small(m, n,
-              (tile){.a = a,
-                     .row = (size_t)lda,
-                     .step = 1,
-                     .b = b,
-                     .ldb = (size_t)ldb,
-                     .from = from,
-                     .ldf = (size_t)step,
-                     .c = c,
-                     .ldc = (size_t)ldc,
-                     .k = k});
-        return;
-    }
-    for (int i = 0; i < m && from && from != c; i++)
-        memcpy(c + (size_t)i * (size_t)ldc, from + (size_t)i * (size_t)step, (size_t)n * sizeof(float));
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, from ? 1 : 0, c, ldc);
+    const tile   t = {.a = a,
+                      .row = (size_t)lda,
+                      .step = 1,
+                      .b = b,
+                      .ldb = (size_t)ldb,
+                      .from = from,
+                      .ldf = (size_t)step,
+                      .c = c,
+                      .ldc = (size_t)ldc,
+                      .k = k};
+    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+    if (right <= NEAR || (m < FEW && right <= FAR)) small(m, n, t);
+    else packed(m, n, t);
 }
 
 void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
@@ -148,7 +181,7 @@ void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, i
 #pragma omp simd
             for (int i = 0; i < m; i++) c[i] += s * v[i];
         }
-    } else if (k <= FEW || (n <= SMALL && m <= SMALL)) {
+    } else if (k <= SHALLOW || (n <= SMALL && m <= SMALL)) {
         /* in pieces of depth, so that what is read again and again stays near */
         for (int p = 0; p < k; p += 128)
             small(m, n,
