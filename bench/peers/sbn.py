@@ -19,7 +19,7 @@ import torch
 from torch.nn.functional import logsigmoid
 
 H, X = 200, 784
-ROWS = 480  # of a block
+ROWS, ROWS_BACK = 480, 960  # of a block, forward and for gradients
 RATE = 3e-4
 
 
@@ -112,41 +112,52 @@ class Trainer:
         self.l += constant
         return q1
 
-    def rows(self, c, *tensors):
-        """The rows [n, ...] of the tensors, their coefficients [n, 1] and the sum over particles [B, ...] of such rows:
-        of all particles, or of those that count."""
+    def blocks(self, c, *tensors):
+        """Of all particles or of those that count, in blocks: 0 in the first block and 1 then, the coefficients [n, 1],
+        a function that sums such rows over particles to [B, ...], and the rows [n, ...] of the tensors."""
         tensors = [t.view(-1, t.shape[2]) for t in tensors]
-        if not self.prune:
-            return c.reshape(-1, 1), lambda rows: rows.view(-1, self.B, rows.shape[1]).sum(0), tensors
-        k, b = common.kept(c)
-        index = k * self.B + b
-        over_particles = lambda rows: rows.new_zeros(self.B, rows.shape[1]).index_add_(0, b, rows)
-        return c.reshape(-1, 1)[index], over_particles, [t[index] for t in tensors]
+        if self.prune:
+            k, b = common.kept(c)
+            index, c = k * self.B + b, c[k, b].unsqueeze(1)
+        else:
+            c = c.reshape(-1, 1)
+        step = max(1, ROWS_BACK // self.B) * self.B
+        for low in range(0, len(c), step):
+            part = slice(low, low + step)
+            if self.prune:
+                over_particles = lambda rows: rows.new_zeros(self.B, rows.shape[1]).index_add_(0, b[part], rows)
+                yield min(low, 1), c[part], over_particles, [t.index_select(0, index[part]) for t in tensors]
+            else:
+                over_particles = lambda rows: rows.view(-1, self.B, rows.shape[1]).sum(0)
+                yield min(low, 1), c[part], over_particles, [t[part] for t in tensors]
 
-    def outer(self, weight, bias, residual, c, weighted):
-        torch.mm(residual.t(), weighted, out=self.g[weight])
-        torch.mv(residual.t(), c[:, 0], out=self.g[bias])
+    def outer(self, weight, bias, residual, c, weighted, beta):
+        torch.addmm(self.g[weight], residual.t(), weighted, beta=beta, out=self.g[weight])
+        torch.addmv(self.g[bias], residual.t(), c[:, 0], beta=beta, out=self.g[bias])
 
     def p_gradients(self, x, c):
         """c [K, B]: the coefficients of grad log p."""
-        g = self.g
-        c, over_particles, (s1, s2, s3, d1, d2, r) = self.rows(c, self.s1, self.s2, self.s3, self.d1, self.d2, self.r)
-        w1, w3, total = c * s1, c * s3, over_particles(c)
-        self.outer("W2", "b2", d1, c, c * s2)
-        self.outer("W3", "b3", d2, c, w3)
-        self.outer("W1", "b1", r, c, w1)  # x - sigmoid = (x - 1) + r
-        g["W1"].addmm_((x - 1).t(), over_particles(w1))
+        g, total, mean1, mean3 = self.g, 0, 0, 0
+        tensors = self.s1, self.s2, self.s3, self.d1, self.d2, self.r
+        for beta, c, over_particles, (s1, s2, s3, d1, d2, r) in self.blocks(c, *tensors):
+            w1, w3 = c * s1, c * s3
+            self.outer("W2", "b2", d1, c, c * s2, beta)
+            self.outer("W3", "b3", d2, c, w3, beta)
+            self.outer("W1", "b1", r, c, w1, beta)  # x - sigmoid = (x - 1) + r
+            total, mean1, mean3 = total + over_particles(c), mean1 + over_particles(w1), mean3 + w3.sum(0)
+        g["W1"].addmm_((x - 1).t(), mean1)
         g["b1"].addmv_((x - 1).t(), total[:, 0])
-        torch.sum(w3, 0, out=g["a"]).add_(total.sum()).div_(2).sub_(self.p["a"].sigmoid() * total.sum())
+        torch.add(mean3, total.sum(), out=g["a"]).div_(2).sub_(self.p["a"].sigmoid() * total.sum())
 
     def q_gradients(self, psi, q1, c):
         """c [K, B]: the coefficients of grad log q; q1: the sigmoids of q(h1|x)."""
-        g = self.g
-        c, over_particles, (s1, s2, e2, e3) = self.rows(c, self.s1, self.s2, self.e2, self.e3)
-        w1, total = c * s1, over_particles(c)
-        self.outer("V2", "c2", e2, c, w1)
-        self.outer("V3", "c3", e3, c, c * s2)
-        e1 = over_particles(w1).add_(total).div_(2).addcmul_(q1, total, value=-1)
+        g, total, mean1 = self.g, 0, 0
+        for beta, c, over_particles, (s1, s2, e2, e3) in self.blocks(c, self.s1, self.s2, self.e2, self.e3):
+            w1 = c * s1
+            self.outer("V2", "c2", e2, c, w1, beta)
+            self.outer("V3", "c3", e3, c, c * s2, beta)
+            total, mean1 = total + over_particles(c), mean1 + over_particles(w1)
+        e1 = (mean1 + total).div_(2).addcmul_(q1, total, value=-1)
         torch.mm(e1.t(), psi, out=g["V1"])
         torch.sum(e1, 0, out=g["c1"])
 
@@ -190,8 +201,8 @@ def plain(p, cp, cq, x, mean, h1, h2, h3):
 def check(args):
     common.check_team()
     n = common.size(shapes(H, X))
-    for args.method, args.particles, args.prune in (("ww", 5, False), ("ww", 30, False), ("ww", 30, True), ("vimco", 2, False),
-                                                    ("vimco", 30, False), ("vimco", 30, True)):
+    for args.method, args.particles, args.prune in (("ww", 5, False), ("ww", 60, False), ("ww", 60, True), ("vimco", 2, False),
+                                                    ("vimco", 60, False), ("vimco", 60, True)):
         x = images(args.batch, 7)
         mean = images(1000, 8).mean(0)
         common.check_coefficients(args.method)
