@@ -185,7 +185,10 @@ void           rws_simulate(rws_run *r, const char *site, const float *made, rws
  * this call shares. A name may be told of again and again. Costs nothing while training. */
 void rws_report(rws_run *r, const char *name, rws_var v);
 void rws_report_text(rws_run *r, const char *name, const char *text);
-bool rws_reports(const rws_run *r); /* whether anybody listens; a program may spare itself the text */
+/* Whether anybody listens, so that a program may spare itself the text; and whether a person does (infer, sample), which
+ * is the time for what is large, like pictures. */
+bool rws_reports(const rws_run *r);
+bool rws_reports_all(const rws_run *r);
 
 /* A choice that C code branches on. */
 static inline int rws_choose(rws_run *r, const char *site, rws_var logits)
@@ -288,8 +291,8 @@ typedef struct {
     const char *name; /* in the table, in --json and in the store */
     const char *help;
     rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err); /* NaN: there is none */
-    double (*posterior)(const rws_particle *p, const void *state); /* instead of measure */
-    double (*guide)(const rws_particle *p, const void *state);     /* instead of both */
+    double (*posterior)(const rws_particle *p, const void *state);                        /* instead of measure */
+    double (*guide)(const rws_particle *p, const void *state);                            /* instead of both */
 } rws_metric;
 
 /* A list of numbers that no curve can show: a distribution, the trees that a guide likes best. Measured at the first,

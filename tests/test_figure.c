@@ -9,6 +9,7 @@
 #include "figure/stats.h"
 #include "figure/style.h"
 #include "figure/terminal.h"
+#include "figure/trees.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -986,7 +987,61 @@ static void test_terminal_edges(void **state)
     }
 }
 
-/* ---- images ---- */
+/* ---- trees and images ---- */
+
+static void test_trees(void **state)
+{
+    (void)state;
+    char words[64];
+    assert_int_equal(rws_trees_words("(S (NP stars) (VP (V saw) (NP ears)))", words, sizeof words), 14);
+    assert_string_equal(words, "stars saw ears");
+    assert_int_equal(rws_trees_words("(S (NP stars) (VP (V saw) (NP ears)))", words, 6), 14);
+    assert_string_equal(words, "stars");
+    assert_int_equal(rws_trees_words("(S (NP stars) VP)", words, sizeof words), 8); /* unexpanded */
+    assert_string_equal(words, "stars VP");
+
+    const char *const wrong[] = {"",  "S",       "(S",      "(S))",      "(S) (S)", "(S (NP)",
+                                 ")", "( (NP))", "stars x", "(S) stars", "(S ()) "};
+    rws_error         err = {""};
+    for (int i = 0; i < LENGTH(wrong); i++) {
+        const rws_drawn_tree tree = {wrong[i], NULL, NULL};
+        const rws_trees      figure = {.trees = &tree, .n_trees = 1};
+        assert_int_equal(rws_trees_words(wrong[i], words, sizeof words), 0);
+        assert_int_equal(rws_trees_draw(&figure, in_folder("wrong.svg"), &err), RWS_BAD_INPUT);
+        assert_int_equal(access(in_folder("wrong.svg"), F_OK), -1);
+    }
+
+    /* Children in order from left to right, below their parent, which is over their middle. */
+    const rws_drawn_tree tree = {"(S (NP stars) (VP (V saw) (NP ears)))", "0.5", "ws"};
+    const rws_trees      figure = {.title = "A tree", .trees = &tree, .n_trees = 1};
+    size_t               size;
+    double               x[6], y[6];
+    assert_int_equal(rws_trees_draw(&figure, in_folder("tree.svg"), &err), RWS_OK);
+    char             *svg = read_all(in_folder("tree.svg"), &size);
+    const char *const labels[] = {"S", "VP", "stars", "saw", "ears", "V"};
+    for (int i = 0; i < 6; i++) find_text(svg, labels[i], &x[i], &y[i]);
+    assert_true(x[2] < x[3] && x[3] < x[4]);
+    assert_true(y[0] < y[1] && y[1] < y[5] && y[5] < y[3]);
+    assert_true(x[1] > x[3] && x[1] < x[4]);
+    assert_non_null(strstr(svg, ">0.5<"));
+    free(svg);
+    unlink(in_folder("tree.svg"));
+
+    /* A deep one, and one far wider than the page, become smaller. */
+    static char deep[8000], wide[8000];
+    strcpy(wide, "(S");
+    for (int i = 0; i < 400; i++) strcat(deep, "(A "), strcat(wide, " (N word)");
+    strcat(deep, "x");
+    for (int i = 0; i < 400; i++) strcat(deep, ")");
+    strcat(wide, ")");
+    const rws_drawn_tree odd[] = {{deep, "deep", NULL}, {wide, "wide", "vimco"}};
+    const rws_trees      both = {.trees = odd, .n_trees = 2};
+    const rws_trees      none = {.title = "none"};
+    assert_int_equal(rws_trees_draw(&both, in_folder("odd.pdf"), &err), RWS_OK);
+    assert_int_equal(rws_trees_draw(&none, in_folder("none.png"), &err), RWS_OK);
+    unlink(in_folder("odd.pdf"));
+    unlink(in_folder("none.png"));
+}
 
 static void test_images(void **state)
 {
@@ -1084,8 +1139,8 @@ int main(void)
         cmocka_unit_test(test_names),          cmocka_unit_test(test_edge_cases),
         cmocka_unit_test(test_no_data),        cmocka_unit_test(test_bars),
         cmocka_unit_test(test_hinton),         cmocka_unit_test(test_terminal_known),
-        cmocka_unit_test(test_terminal_edges), cmocka_unit_test(test_images),
-        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_terminal_edges), cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_images),         cmocka_unit_test(test_gather),
     };
     return cmocka_run_group_tests_name("figure", tests, make_folder, remove_folder);
 }

@@ -4,6 +4,22 @@ set -u
 rws=$(realpath "${1:?usage: test_grammars.sh PROGRAM}")
 . "$(dirname "$0")/tap.sh"
 
+# ---- sentences of a grammar
+
+refuses 'nowhere' data sentences --grammar nowhere
+refuses '--count' data sentences --count 0
+printf 'start S\nS -> S S 0.6 | stars 0.4\n' >endless.pcfg
+refuses 'finite' data sentences --grammar endless.pcfg --out endless
+[ ! -e endless ]
+report $? "nothing is written then"
+gives 0 "rws data sentences" data sentences --count 30 --seed 2
+matches "a sentence on each line" '^[a-z]+( [a-z]+)+$' out
+cp out drawn
+gives 0 "into a file" data sentences --grammar astronomers --count 30 --seed 2 --out file
+cmp -s file drawn && [ "$(wc -l <file)" = 30 ]
+report $? "the same ones"
+gives 0 "which is learned from" train pcfg --data file -n 2 -k 2
+
 # ---- sentences from a file
 
 printf 'stars saw ears\nears saw stars with ears\n' >sentences

@@ -715,6 +715,29 @@ static void test_settings(void **state)
     }
 }
 
+/* V ((x - mean + 1) / 2) + c = (V / 2) (x - mean) + (c + V 1 / 2): the same logits, draws and measures. */
+static void test_centring(void **state)
+{
+    (void)state;
+    rws_config half = config_for("ww", 2, 3), mean = half;
+    half.set[half.n_set++] = "sbn_center=half";
+    mean.set[mean.n_set++] = "sbn_center=mean";
+    half.eval_particles = mean.eval_particles = 500;
+    rws_trainer *t[] = {trainer(&half), trainer(&mean)};
+    rws_params  *p = rws_trainer_state_of(t[1]).params;
+    const size_t weight = place(p, "phi", "h1", "weight"), bias = place(p, "phi", "h1", "bias");
+    rws_measures m[2];
+    for (int o = 0; o < UNITS; o++)
+        for (int i = 0; i < PIXELS; i++) {
+            p->value[weight + (size_t)(o * PIXELS + i)] /= 2;
+            p->value[bias + (size_t)o] += p->value[weight + (size_t)(o * PIXELS + i)];
+        }
+    rws_trainer_state_loaded(t[1]);
+    for (int i = 0; i < 2; i++) evaluate(t[i], &m[i]);
+    for (int i = 0; i < m[0].n; i++) assert_true(near(m[0].value[i], m[1].value[i], 1e-5));
+    for (int i = 0; i < 2; i++) rws_trainer_free(t[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -722,6 +745,7 @@ int main(void)
         cmocka_unit_test(test_evidence_error), cmocka_unit_test(test_methods),  cmocka_unit_test(test_expectation),
         cmocka_unit_test(test_posterior),      cmocka_unit_test(test_passes),   cmocka_unit_test(test_threads),
         cmocka_unit_test(test_chunks),         cmocka_unit_test(test_work),     cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_centring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,46 +142,52 @@ class Likelihood(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, glimpses, Wy, Wx, logit_m, c, x, counts):
-        n_canvases = len(x)
+        n_canvases, half_side = len(x), SIDE**2 // 2
         half = torch.bmm(Wy, glimpses)
-        ay, ax = Wy.sum(2, keepdim=True), Wx.sum(2).unsqueeze(1)
-        y, mask = x.new_empty(2, n_canvases, SIDE**2)
+        ones = x.new_ones(GLIMPSE)
+        ay, ax = torch.matmul(Wy, ones).unsqueeze(2), torch.matmul(Wx, ones).unsqueeze(1)
+        keep = ctx.needs_input_grad[0]
+        # minus the logits, later their gradient; and the mask
+        minus_y, mask = x.new_empty(2, n_canvases if keep else ROWS, SIDE**2)
+        minus_half, ay20, lift = -half, 20 * ay, -(logit_m + c)
         out = x.new_empty(n_canvases)
-        lift = logit_m + c
         for low in range(0, n_canvases, ROWS):
             high = min(low + ROWS, n_canvases)
-            yb, ab = y[low:high], mask[low:high]
+            xb, block = x[low:high], slice(low, high) if keep else slice(0, high - low)
+            yb, ab = minus_y[block], mask[block]
             y3, a3 = yb.view(-1, SIDE, SIDE), ab.view(-1, SIDE, SIDE)
+            n = max(0, min(high, counts[0]) - low)
+            yb[n:], ab[n:] = 0, -10
             at = 0
             for t, count in enumerate(counts):
                 n = min(high, count) - low
                 if n > 0:
                     o = slice(at + low, at + low + n)
                     if t == 0:
-                        torch.bmm(half[o], Wx[o].transpose(1, 2), out=y3[:n])
-                        torch.mul(ay[o], ax[o], out=a3[:n])
+                        torch.bmm(minus_half[o], Wx[o].transpose(1, 2), out=y3[:n])
+                        torch.mul(ay20[o], ax[o], out=a3[:n]).sub_(10)
                     else:
-                        y3[:n] += torch.bmm(half[o], Wx[o].transpose(1, 2))
-                        a3[:n].addcmul_(ay[o], ax[o])
-                if t == 0 and n < high - low:
-                    yb[max(n, 0):] = 0
-                    ab[max(n, 0):] = 0
+                        y3[:n] += torch.bmm(minus_half[o], Wx[o].transpose(1, 2))
+                        a3[:n].addcmul_(ay20[o], ax[o])
                 at += count
-            ab.mul_(20).sub_(10).sigmoid_()
-            xb = x[low:high]
-            yb.addcmul_(ab, lift).sub_(c)
-            inside = (yb >= LOW).logical_and_(yb <= HIGH) if ctx.needs_input_grad[0] else None
-            yb.clamp_(LOW, HIGH)
+            yb.addcmul_(ab.sigmoid_(), lift).add_(c)
+            least, most = torch.aminmax(yb)
+            inside = None
+            if least < -HIGH or most > -LOW:
+                inside = (yb >= -HIGH).logical_and_(yb <= -LOW)
+                yb.clamp_(-HIGH, -LOW)
             # softplus(y) = -log r, r = sigmoid(-y) >= 1e-7: four to a logarithm
-            log_p = torch.mul(xb, yb).sum(1)
-            r = yb.neg_().sigmoid_()
-            two = torch.mul(r[:, :SIDE**2 // 2], r[:, SIDE**2 // 2:])
-            log_p += torch.mul(two[:, :SIDE**2 // 4], two[:, SIDE**2 // 4:]).log_().sum(1)
+            log_p = torch.mul(xb, yb).sum(1).neg_()
+            r = yb.sigmoid_()
+            two = torch.mul(r[:, :half_side], r[:, half_side:])
+            log_p += torch.mul(two[:, :half_side // 2], two[:, half_side // 2:]).log_().sum(1)
             out[low:high] = log_p
-            if inside is not None:
-                yb.add_(xb).sub_(1).mul_(inside)  # d log p / d logits
+            if keep:  # d log p / d logits
+                yb.add_(xb).sub_(1)
+                if inside is not None:
+                    yb.mul_(inside)
         ctx.counts = counts
-        ctx.save_for_backward(y, mask, half, glimpses, Wy, Wx, ay, ax, lift)
+        ctx.save_for_backward(minus_y, mask, half, glimpses, Wy, Wx, ay, ax, lift)
         return out
 
     @staticmethod
@@ -198,7 +204,7 @@ class Likelihood(torch.autograd.Function):
         dWy, dWx = (torch.empty_like(Wy), torch.empty_like(Wx)) if pathwise else (None, None)
         d3 = d_logits.view(-1, SIDE, SIDE)
         if pathwise:
-            da3 = torch.sub(1, mask).mul_(covered).mul_(lift).mul_(20).view(-1, SIDE, SIDE)
+            da3 = torch.sub(1, mask).mul_(covered).mul_(lift).mul_(-20).view(-1, SIDE, SIDE)
         at = 0
         for count in ctx.counts:
             o, at = slice(at, at + count), at + count

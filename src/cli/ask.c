@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "cli/report.h"
 #include "cli/screen.h"
-#include "figure/tree.h"
+#include "figure/brackets.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON };
+enum { KEY_SET = 0x3000, KEY_JSON, MOST_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -99,7 +99,7 @@ static void print_tree(const char *text, int indent, bool brackets)
     if (brackets) return;
     FILE *stream = open_memstream(&lines, &size);
     RWS_CHECK(stream && "memory for a tree");
-    rws_tree_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
+    rws_brackets_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
     fclose(stream);
     putchar('\n');
     for (char *at = lines, *end; (end = strchr(at, '\n')); at = end + 1)
@@ -118,6 +118,7 @@ void rws_asked_print(const rws_answer *a, const char *known, int indent, bool br
         else printf("%*s%s\n", indent, "", told->text);
     }
     for (int i = 0; i < a->n_told && !texts; i++) {
+        if (a->told[i].dim > MOST_PRINTED) continue; /* a picture */
         printf("%*s%s", indent, "", a->told[i].name);
         for (int k = 0; k < a->told[i].dim; k++) printf(" %g", (double)a->told[i].value[k]);
         putchar('\n');

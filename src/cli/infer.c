@@ -4,7 +4,8 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "data/file.h"
-#include "figure/tree.h"
+#include "figure/images.h"
+#include "figure/trees.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@ typedef struct {
     uint64_t    particles, top;
     bool        brackets;
     int         n_done;
+    double     *pictures; /* [n_pictures][2][side][side]: what was seen, with boxes, and the best answer's picture */
+    int         n_pictures, side;
 } infer_options;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -57,7 +60,7 @@ static const struct argp argp = {
             {"particles", 'k', "N", 0, "Of the guide, for each sentence (1000)", 0},
             {"top", KEY_TOP, "N", 0, "Answers shown, the most probable ones (5; 0: all)", 0},
             {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
-            {"out", 'o', "FILE", 0, "Also draw the trees as a PNG, SVG or PDF", 0},
+            {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
             {0},
         },
@@ -66,7 +69,7 @@ static const struct argp argp = {
     .doc = "Asks a trained run what is behind a datum: what its guide proposes, how probable that is by importance "
            "weights and, where it can be had, exactly. RUN is the folder that `rws train --out` wrote. For a grammar "
            "a datum is a sentence in quotation marks and an answer a tree; it must say just this sentence, unless "
-           "--set likelihood=relaxed.",
+           "--set likelihood=relaxed. For air it is the number of a test image, or an IDX file, FILE or FILE:NUMBER.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
@@ -134,21 +137,78 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
                a->n - n, rest);
 }
 
+/* ---- pictures: a report "picture" is one, "seen" is what it stands for, and a "where" (scales and shifts in x and y, on
+ * -1 … 1) is a box around what it is made of */
+
+static const rws_told *find_told(const rws_answer *a, const char *name, int time)
+{
+    for (int i = 0; i < a->n_told; i++)
+        if (strcmp(a->told[i].name, name) == 0 && time-- == 0) return &a->told[i];
+    return NULL;
+}
+
+static void draw_box(double *image, int side, const float *where)
+{
+    const double middle = (side - 1) / 2.0;
+    int          edge[4]; /* left, top, right, bottom */
+    for (int i = 0; i < 4; i++) {
+        const double u = (double)where[2 + i % 2] + (i < 2 ? -1 : 1) * (double)where[i % 2];
+        edge[i] = (int)lrint(fmin(fmax((u + 1) * middle, 0), side - 1));
+    }
+    for (int x = edge[0]; x <= edge[2]; x++) image[edge[1] * side + x] = image[edge[3] * side + x] = 0.5;
+    for (int y = edge[1]; y <= edge[3]; y++) image[y * side + edge[0]] = image[y * side + edge[2]] = 0.5;
+}
+
+/* Adds the best answer's, if it has one. */
+static bool add_picture(infer_options *o, const rws_answers *a)
+{
+    const rws_told *picture = a->n ? find_told(&a->list[0], "picture", 0) : NULL;
+    const rws_told *seen = picture ? find_told(&a->list[0], "seen", 0) : NULL, *where;
+    if (!seen || seen->dim != picture->dim) return false;
+    const size_t size = (size_t)picture->dim;
+    o->side = (int)lrint(sqrt((double)size));
+    o->pictures = realloc(o->pictures, 2 * size * (size_t)(o->n_pictures + 1) * sizeof *o->pictures);
+    RWS_CHECK(o->pictures && "memory for pictures");
+    double *at = o->pictures + 2 * size * (size_t)o->n_pictures++;
+    for (size_t i = 0; i < size; i++) at[i] = (double)seen->value[i], at[size + i] = (double)picture->value[i];
+    for (int t = 0; (where = find_told(&a->list[0], "where", t)); t++)
+        if (where->dim == 4) draw_box(at, o->side, where->value);
+    return true;
+}
+
+static rws_status draw_pictures(const infer_options *o, rws_error *err)
+{
+    const size_t size = (size_t)o->side * (size_t)o->side, n = (size_t)o->n_pictures;
+    double      *grid = malloc(2 * n * size * sizeof *grid);
+    RWS_CHECK(grid && "memory for pictures");
+    for (size_t i = 0; i < n; i++)
+        for (size_t row = 0; row < 2; row++)
+            memcpy(grid + (row * n + i) * size, o->pictures + (2 * i + row) * size, size * sizeof *grid);
+    const rws_images images = {.n_rows = 2,
+                               .n_columns = o->n_pictures,
+                               .wide = o->side,
+                               .high = o->side,
+                               .values = grid,
+                               .rows = (const char *const[]){"seen", "made of it"}};
+    const rws_status status = rws_images_draw(&images, o->out, err);
+    free(grid);
+    return status;
+}
+
 static rws_status draw(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
 {
-    const int      n = n_shown(o, a);
-    rws_tree_item *items = calloc((size_t)n + 1, sizeof *items);
-    char(*captions)[96] = calloc((size_t)n + 1, sizeof *captions), one[32], two[32], three[32];
+    const int       n = n_shown(o, a);
+    rws_drawn_tree *items = calloc((size_t)n + 1, sizeof *items);
+    char(*captions)[96] = calloc((size_t)n + 1, sizeof *captions), one[32], two[32];
     RWS_CHECK(items && captions);
     rws_status status = RWS_OK;
     for (int i = 0; i < n; i++) {
         const rws_answer *at = &a->list[i];
-        snprintf(captions[i], sizeof *captions, "posterior %s\nexact %s\nguide %s", share(at->posterior, one),
-                 share(at->exact, two), share(at->guide, three));
-        items[i] = (rws_tree_item){rws_answer_text(at, "tree"), captions[i]};
+        snprintf(captions[i], sizeof *captions, "%s (exact %s)", share(at->posterior, one), share(at->exact, two));
+        items[i] = (rws_drawn_tree){.text = rws_answer_text(at, "tree"), .caption = captions[i]};
         if (!items[i].text) status = rws_fail(err, RWS_BAD_INPUT, "--out draws trees, which this model does not have.");
     }
-    const rws_trees trees = {.title = text, .items = items, .n = n};
+    const rws_trees trees = {.title = text, .trees = items, .n_trees = n};
     if (status == RWS_OK) status = rws_trees_draw(&trees, o->out, err);
     free(items);
     free(captions);
@@ -160,10 +220,10 @@ static rws_status draw(const infer_options *o, const char *text, const rws_answe
 static rws_status answer(infer_options *o, const char *text, rws_error *err)
 {
     rws_answers a;
-    if (o->out && o->n_done)
+    if (o->out && o->n_done && !o->n_pictures)
         return rws_fail(err, RWS_BAD_INPUT, "--out draws the answers to one question; ask the others by themselves.");
     RWS_TRY(rws_infer(o->asked.trainer, text, (int)o->particles, o->asked.seed, &a, err));
-    const rws_status status = o->out ? draw(o, text, &a, err) : RWS_OK;
+    const rws_status status = o->out && !add_picture(o, &a) ? draw(o, text, &a, err) : RWS_OK;
     if (status == RWS_OK && o->asked.json) report_json(o, text, &a);
     else if (status == RWS_OK) report_text(o, text, &a);
     o->n_done++;
@@ -217,6 +277,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
     for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
         status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], err);
     if (status == RWS_OK && o.file) status = answer_file(&o, err);
+    if (status == RWS_OK && o.n_pictures) status = draw_pictures(&o, err);
+    free(o.pictures);
     rws_asked_close(&o.asked);
     return status;
 }

@@ -53,6 +53,7 @@ typedef struct {
     rws_relaxation relaxation;  /* what takes the place of densities there */
     bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
     bool           reports;     /* what programs tell of their particles is wanted */
+    bool           asked;       /* and a person is to read it */
     bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
     double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
     unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */

@@ -8,6 +8,11 @@ bool rws_reports(const rws_run *r)
     return r->e->pass.reports;
 }
 
+bool rws_reports_all(const rws_run *r)
+{
+    return r->e->pass.reports && r->e->pass.asked;
+}
+
 static void tell(rws_run *r, report what)
 {
     rws_var v;

@@ -11,6 +11,7 @@
  * its p(n) = s^n (1 - s) is not renormalised. In dreams a yes there counts as a no.
  */
 #include "data/canvas.h"
+#include "data/idx.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -334,8 +335,10 @@ static void model(rws_run *r, const void *state)
         rws_report(r, "where", places[t]);
     }
     background(r, m, &front, &back);
-    rws_bernoulli(r, "x",
-                  rws_picture(r, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas));
+    const rws_var logits =
+        rws_picture(r, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas);
+    if (rws_reports_all(r)) rws_report(r, "picture", rws_apply(r, RWS_SIGMOID, logits));
+    rws_bernoulli(r, "x", logits);
 }
 
 /* ---- the guide */
@@ -344,6 +347,7 @@ static void guide(rws_run *r, const void *state)
 {
     const air    *m = state;
     const rws_var x = rws_observed(r, "x"), yes = rws_constant(r, 1);
+    if (rws_reports_all(r)) rws_report(r, "seen", x);
     const rws_var e = rws_apply(r, RWS_ELU, rws_mlp(r, m->encoder, x));
     rws_var       h = rws_parameter(r, m->h0), what = zeros(r, m->what), where = zeros(r, m->free);
     int           n = 0;
@@ -360,6 +364,43 @@ static void guide(rws_run *r, const void *state)
         what = rws_normal(r, "what", rws_slice(r, is, 0, m->what), spread(r, rws_slice(r, is, m->what, m->what)));
     }
     if (n == m->steps && m->prior != CATEGORICAL) rws_flip(r, "more", rws_constant(r, DARK));
+}
+
+/* ---- images that a user asks about */
+
+/* Without chance: the darker half of the greys is black. */
+static void show_plainly(const air *m, const uint8_t *pixels, float *x)
+{
+    for (size_t i = 0; i < n_pixels(m); i++) x[i] = m->gray ? (float)pixels[i] * (1.0f / 255) : pixels[i] > 127;
+}
+
+/* NUMBER: of a test image. FILE or FILE:NUMBER: of an IDX file of images. */
+static rws_status read_image(const void *state, const char *text, float *const *fields, rws_error *err)
+{
+    const air  *m = state;
+    const char *colon = strrchr(text, ':');
+    char       *end;
+    long        number = strtol(colon ? colon + 1 : text, &end, 10);
+    const bool  numbered = *end == '\0' && end != (colon ? colon + 1 : text) && number >= 0;
+    if (numbered && !colon) {
+        if (number >= m->test.n)
+            return rws_fail(err, RWS_BAD_INPUT, "There are %d test images, numbered from 0; %ld is not one of them.",
+                            m->test.n, number);
+        show_plainly(m, m->test.pixels + (size_t)number * n_pixels(m), fields[0]);
+        return RWS_OK;
+    }
+    char   *path = strndup(text, numbered ? (size_t)(colon - text) : strlen(text));
+    rws_idx file;
+    if (!numbered) number = 0;
+    rws_status status = path ? rws_idx_read(path, &file, err) : RWS_BROKEN;
+    if (status == RWS_OK && (file.n_dims != 3 || (int)file.dims[1] != m->canvas || (int)file.dims[2] != m->canvas ||
+                             (size_t)number >= file.dims[0]))
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" does not hold an image %ld of %d x %d pixels.", path, number,
+                          m->canvas, m->canvas);
+    if (status == RWS_OK) show_plainly(m, file.values + (size_t)number * n_pixels(m), fields[0]);
+    if (status == RWS_OK) rws_idx_release(&file);
+    free(path);
+    return status;
 }
 
 /* ---- metrics */
@@ -401,4 +442,5 @@ const rws_model rws_model_air = {
     .data = data,
     .guide = guide,
     .model = model,
+    .read = read_image,
 };

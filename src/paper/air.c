@@ -43,7 +43,7 @@ static void variation(const rws_query *q, rws_finding *f, const char *method, do
             for (int i = s ? s->n / 2 + 1 : 1; s && i < s->n; i++)
                 *steps += fabs(s->values[i] - s->values[i - 1]), n_steps++;
         }
-        rws_query_final(q, f, method, K[k], "log_evidence");
+        rws_query_count(q, f, method, K[k]);
     }
     free(runs);
     *seeds = n_seeds ? *seeds / n_seeds : NAN;

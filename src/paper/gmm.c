@@ -112,7 +112,7 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
     return status;
 }
 
-static const rws_paper_figure figures[] = {
+const rws_paper_figure rws_gmm_figures[] = {
     {"gmm-main", "p error and q error of every method over the iterations, by the number of particles", draw_main},
     {"gmm-hinton", "learned mixtures and posteriors in the beginning, the middle and the end", draw_hinton},
     {"gmm-std", "spread of the guide's gradient over the iterations", draw_std},
@@ -259,7 +259,7 @@ static bool support_of(const rws_result *r, support *s)
 
 /* Counts the runs whose support fits: nothing beyond `last`; all of it if `last` is the last component. Adds a part that
  * holds if most do. */
-static int count_supports(const rws_query *q, rws_finding *f, int method, int K, int last, int mode)
+static void count_supports(const rws_query *q, rws_finding *f, int method, int K, int last, int mode)
 {
     const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
     double            *ends = calloc((size_t)q->results->n + 1, sizeof *ends);
@@ -273,7 +273,7 @@ static int count_supports(const rws_query *q, rws_finding *f, int method, int K,
         const bool covers = s.n == COMPONENTS;
         fit += last == COMPONENTS - 1 ? covers : s.last <= last && (mode < 0 || s.mode == mode);
     }
-    rws_query_final(q, f, rws_gmm_methods[method], K, "p_error"); /* counts the seeds */
+    rws_query_count(q, f, rws_gmm_methods[method], K);
     if (last == COMPONENTS - 1)
         rws_finding_add(f, 2 * fit > n_shots, "%s: all %d in %d of %d runs", rws_gmm_names[method], COMPONENTS, fit,
                         n_shots);
@@ -282,7 +282,6 @@ static int count_supports(const rws_query *q, rws_finding *f, int method, int K,
                         rws_gmm_names[method], last, fit, n_shots, rws_quartiles_of(ends, n_shots).median);
     free(ends);
     free(runs);
-    return fit;
 }
 
 static void g7(const rws_query *q, rws_finding *f)
@@ -342,7 +341,7 @@ static void g11(const rws_query *q, rws_finding *f)
     }
 }
 
-static const rws_claim claims[] = {
+const rws_claim rws_gmm_claims[] = {
     {"G1", "With K = 2, δ-WW has the lowest final p and q error of all methods.", g1, true},
     {"G2", "With K = 20, WW and δ-WW have the lowest p and q errors and are within a factor of 2.", g2, true},
     {"G3", "WS has the highest p error for every K (Concrete, which fails, aside).", g3, true},
@@ -370,11 +369,9 @@ static const rws_claim claims[] = {
 
 /* ---- runs */
 
-static const char sweep[] =
-    GMM_SWEEP("far") GMM_RUNS("far", "dww", "2", "1-10", "100000", "set dww.delta 0.05 0.1 0.4\n");
+#define DELTAS(seeds) GMM_RUNS("far", "dww", "2", seeds, "100000", "set dww.delta 0.05 0.1 0.4\n")
 
-static const char quick[] =
-    GMM_QUICK("far") GMM_RUNS("far", "dww", "2", "1-3", "50000", "set dww.delta 0.05 0.1 0.4\n");
+static const char sweep[] = GMM_SWEEP("far", "", "") DELTAS("1-10"), quick[] = GMM_QUICK("far", "", "") DELTAS("1-3");
 
 static const rws_result_key where[] = {{"model", "gmm"}, {"start", "far"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_no_logK", "0"}, {"dww", "delta", "0.2"}, {0}};
@@ -389,6 +386,6 @@ const rws_experiment rws_experiment_gmm = {
     .quick = quick,
     .where = where,
     .variants = rws_gmm_variants,
-    .figures = figures,
-    .claims = claims,
+    .figures = rws_gmm_figures,
+    .claims = rws_gmm_claims,
 };

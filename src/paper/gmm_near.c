@@ -57,7 +57,7 @@ static const rws_claim claims[] = {
     {0},
 };
 
-static const char sweep[] = GMM_SWEEP("near"), quick[] = GMM_QUICK("near");
+static const char sweep[] = GMM_SWEEP("near", "", ""), quick[] = GMM_QUICK("near", "", "");
 
 static const rws_result_key where[] = {{"model", "gmm"}, {"start", "near"}, {0}};
 

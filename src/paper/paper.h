@@ -25,7 +25,7 @@ typedef struct {
 
 /* Another reading of a method, such as VIMCO's baseline in the authors' code. */
 typedef struct {
-    const char          *name; /* NULL: as the paper says */
+    const char          *name; /* NULL: the experiment's own reading */
     const rws_query_own *own;
 } rws_variant;
 
@@ -34,15 +34,15 @@ typedef struct {
     const char             *help;          /* one line */
     const char             *sweep, *quick; /* sweep files (sweep.h) */
     const rws_result_key   *where;         /* what all its runs have */
-    const rws_variant      *variants;      /* the paper's first; the end has own NULL */
+    const rws_variant      *variants;      /* its own first; the end has own NULL */
     const rws_paper_figure *figures;       /* the end has file NULL */
     const rws_claim        *claims;        /* the end has name NULL */
 } rws_experiment;
 
 /* Every experiment, NULL-terminated. */
 extern const rws_experiment *const rws_experiments[];
-extern const rws_experiment        rws_experiment_gmm, rws_experiment_gmm_near, rws_experiment_pcfg, rws_experiment_air,
-    rws_experiment_sbn;
+extern const rws_experiment rws_experiment_gmm, rws_experiment_gmm_code, rws_experiment_gmm_near, rws_experiment_pcfg,
+    rws_experiment_air, rws_experiment_sbn;
 
 /* A claim that was checked. */
 typedef struct {

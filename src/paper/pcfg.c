@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "figure/bars.h"
 #include "figure/style.h"
-#include "figure/tree.h"
+#include "figure/trees.h"
 #include "paper/panels.h"
 #include "paper/paper.h"
 
@@ -37,17 +37,17 @@ static rws_status draw_trees(const rws_query *q, const char *method, const char 
 {
     const rws_result *run = rws_query_first_run(q, method, 20);
     const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
-    rws_tree_item     trees[N_TREES];
+    rws_drawn_tree    trees[N_TREES];
     char              captions[N_TREES][32], title[160];
     int               n = 0;
     for (; shot && n < shot->n && n < N_TREES && shot->labels[n]; n++) {
         char       words[256];
-        const bool right = rws_tree_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
+        const bool right = rws_trees_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
         snprintf(captions[n], sizeof captions[n], "%.3g", shot->values[n]);
-        trees[n] = (rws_tree_item){shot->labels[n], captions[n], right ? method : NULL};
+        trees[n] = (rws_drawn_tree){shot->labels[n], captions[n], right ? method : NULL};
     }
     snprintf(title, sizeof title, "Trees for “" SENTENCE "”, %s with K = 20", rws_style_name(method));
-    const rws_trees figure = {.title = title, .items = trees, .n = n};
+    const rws_trees figure = {.title = title, .trees = trees, .n_trees = n};
     return rws_trees_draw(&figure, path, err);
 }
 
@@ -159,14 +159,14 @@ static int right_trees(const rws_query *q, rws_finding *f, const char *method, d
     const rws_result *run = rws_query_first_run(q, method, 20);
     const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
     int               n = 0;
-    rws_query_final(q, f, method, 20, "q_error"); /* counts the seeds */
+    rws_query_count(q, f, method, 20);
     if (!shot) {
         f->verdict = RWS_UNKNOWN;
         return -1;
     }
     for (int i = 0; i < shot->n && i < N_TREES; i++) {
         char words[256];
-        if (!shot->labels[i] || !rws_tree_words(shot->labels[i], words, sizeof words)) continue;
+        if (!shot->labels[i] || !rws_trees_words(shot->labels[i], words, sizeof words)) continue;
         if (strcmp(words, SENTENCE) == 0) shares[n++] = shot->values[i];
     }
     return n;
@@ -196,7 +196,7 @@ static double distance(const rws_query *q, rws_finding *f, const char *method)
     const rws_shot   *truth = run ? rws_result_shot(run, "true_np", UINT64_MAX) : NULL;
     const rws_shot   *learned = run ? rws_result_shot(run, "np", UINT64_MAX) : NULL;
     double            total = 0;
-    rws_query_final(q, f, method, 20, "p_error");
+    rws_query_count(q, f, method, 20);
     if (!truth || !learned || truth->n != learned->n) {
         f->verdict = RWS_UNKNOWN;
         return NAN;
@@ -224,7 +224,7 @@ static double blown_up(const rws_query *q, rws_finding *f, const char *method, i
     double total = 0;
     for (int i = 0; i < n; i++) total += rws_result_last(runs[i], "truncated");
     free(runs);
-    rws_query_final(q, f, method, 0, "truncated");
+    for (int k = 0; k < N_K; k++) rws_query_count(q, f, method, particles[k]);
     return truncated.n_runs ? total / n : NAN;
 }
 

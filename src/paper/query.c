@@ -61,6 +61,14 @@ int rws_query_runs(const rws_query *q, const char *method, int K, const rws_resu
     return n;
 }
 
+int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K)
+{
+    int n = 0;
+    for (int i = 0; i < q->results->n; i++) n += fits(q, &q->results->runs[i], method, K);
+    note_seeds(f, n);
+    return n;
+}
+
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K)
 {
     for (int i = 0; i < q->results->n; i++)

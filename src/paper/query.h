@@ -42,6 +42,9 @@ void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attr
  * the results. Returns how many. */
 int rws_query_runs(const rws_query *q, const char *method, int K, const rws_result **out);
 
+/* How many there are; the finding learns it. */
+int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K);
+
 /* The first of them, which has the least seed; NULL if there is none. A method NULL stands for any. */
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
 

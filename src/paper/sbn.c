@@ -40,8 +40,8 @@ static void s1(const rws_query *q, rws_finding *f)
     const int n_K = rws_query_particles(q, K, MOST_K);
     for (int k = 0; k < n_K; k++) {
         const double ww = early(q, "ww", K[k]), vimco = early(q, "vimco", K[k]);
-        rws_query_final(q, f, "ww", K[k], "log_evidence");
-        rws_query_final(q, f, "vimco", K[k], "log_evidence");
+        rws_query_count(q, f, "ww", K[k]);
+        rws_query_count(q, f, "vimco", K[k]);
         rws_finding_add(f, ww > vimco, "K = %d: WW %.5g, VIMCO %.5g", K[k], ww, vimco);
     }
 }

@@ -189,6 +189,7 @@ static rws_status ask(rws_trainer *t, const float *const *fields, uint64_t seed,
                                .n_particles = K - k < most ? K - k : most,
                                .fields = fields,
                                .reports = true,
+                               .asked = true,
                                .scalar = t->config.scalar,
                                .first_particle = (uint32_t)k,
                                .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 3)};
@@ -230,6 +231,7 @@ rws_status rws_sample(rws_trainer *t, int n, uint64_t seed, rws_answers *out, rw
                                  .n_data = 1,
                                  .n_particles = n - first < AT_ONCE ? n - first : AT_ONCE,
                                  .reports = true,
+                                 .asked = true,
                                  .scalar = t->config.scalar,
                                  .first_particle = (uint32_t)first,
                                  .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 4)};

@@ -1,5 +1,5 @@
-/* test_tree.c - trees on a terminal, line by line, and in pictures that are there whole or not at all. */
-#include "figure/tree.h"
+/* test_brackets.c - trees on a terminal, line by line. */
+#include "figure/brackets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ static void check_lines(const char *text, int columns, bool unicode, const char 
     char  *lines = NULL;
     size_t size;
     FILE  *stream = open_memstream(&lines, &size);
-    rws_tree_print(text, columns, unicode, stream);
+    rws_brackets_print(text, columns, unicode, stream);
     fclose(stream);
     assert_string_equal(lines, want);
     free(lines);
@@ -39,7 +39,6 @@ static void trees_grow_down(void **state)
                 "                         with  telescopes\n");
     check_lines("(S NP VP)", 80, true, "   S\n ┌─┴─┐\nNP  VP\n");
     check_lines("(X a)", 80, true, "X\n│\na\n");
-    check_lines("word", 80, true, "word\n");
     check_lines("( Long_label(A x)b\t(C y (D z)) )", 80, false,
                 "Long_label\n"
                 "  +--+---+\n"
@@ -82,20 +81,17 @@ static void wide_trees_grow_to_the_right(void **state)
     char  *lines = NULL;
     size_t size;
     FILE  *stream = open_memstream(&lines, &size);
-    rws_tree_print(text, 80, true, stream);
+    rws_brackets_print(text, 80, true, stream);
     fclose(stream);
     int n = 0;
     for (size_t i = 0; i < size; i++) n += lines[i] == '\n';
     assert_int_equal(n, DEEP);
-    rws_error err = {""};
-    assert_int_equal(rws_trees_draw(&(rws_trees){.items = &(rws_tree_item){.text = text}, .n = 1}, "/tmp/x.svg", &err),
-                     RWS_BAD_INPUT);
-    assert_int_equal(access("/tmp/x.svg", F_OK), -1);
     free(lines);
     free(text);
 }
 
-static const char *const not_trees[] = {"", "(", ")", "()", "(A", "(A b))", "(A b) c", "A b", "((A) b)", "(A ())"};
+static const char *const not_trees[] = {"",       "word",    "(",   ")",       "()",    "(A",
+                                        "(A b))", "(A b) c", "A b", "((A) b)", "(A ())"};
 
 static void what_is_no_tree_is_written_as_it_is(void **state)
 {
@@ -107,56 +103,12 @@ static void what_is_no_tree_is_written_as_it_is(void **state)
     }
 }
 
-static void pictures_are_written(void **state)
-{
-    (void)state;
-    const rws_tree_item items[] = {{low, "0.571"}, {"(S NP VP)", "0.2\nq 0.3"}, {low, NULL}, {low, "0.1"}, {"a", ""}};
-    static const char *const endings[] = {"png", "svg", "pdf"}, *const heads[] = {"\x89PNG", "<?xml", "%PDF"};
-    for (int n = 0; n <= 5; n++)
-        for (int k = 0; k < 3; k++) {
-            char path[64], head[8] = "";
-            snprintf(path, sizeof path, "/tmp/rws-tree-%d.%s", (int)getpid(), endings[k]);
-            rws_error       err = {""};
-            const rws_trees trees = {.title = n % 2 ? "a title" : NULL, .items = items, .n = n};
-            if (rws_trees_draw(&trees, path, &err) != RWS_OK) fail_msg("%s", err.text);
-            FILE *f = fopen(path, "rb");
-            assert_non_null(f);
-            assert_int_equal(fread(head, 1, strlen(heads[k]), f), strlen(heads[k]));
-            assert_string_equal(head, heads[k]);
-            fclose(f);
-            unlink(path);
-        }
-    rws_error err = {""};
-    assert_int_equal(rws_trees_draw(&(rws_trees){.items = items, .n = 1}, "/tmp/tree.gif", &err), RWS_BAD_INPUT);
-    for (size_t i = 0; i < sizeof not_trees / sizeof *not_trees; i++) {
-        const rws_trees trees = {.items = &(rws_tree_item){.text = not_trees[i]}, .n = 1};
-        assert_int_equal(rws_trees_draw(&trees, "/tmp/rws-no-tree.svg", &err), RWS_BAD_INPUT);
-    }
-    assert_int_equal(access("/tmp/rws-no-tree.svg", F_OK), -1);
-}
-
-static void words_are_at_the_leaves(void **unused)
-{
-    (void)unused;
-    char words[64];
-    assert_int_equal(rws_tree_words("(S (NP stars) (VP (V saw) (NP ears)))", words, sizeof words), 14);
-    assert_string_equal(words, "stars saw ears");
-    assert_int_equal(rws_tree_words("(S (NP stars) (VP (V saw) (NP ears)))", words, 6), 14);
-    assert_string_equal(words, "stars");
-    assert_int_equal(rws_tree_words("(S (NP stars) VP)", words, sizeof words), 8); /* unexpanded */
-    const char *const wrong[] = {"", "(S", "(S))", "(S) (S)", "(S (NP)", ")", "( (NP))", "stars x", "(S ()) "};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(rws_tree_words(wrong[i], words, sizeof words), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees_grow_down),
-        cmocka_unit_test(words_are_at_the_leaves),
         cmocka_unit_test(wide_trees_grow_to_the_right),
         cmocka_unit_test(what_is_no_tree_is_written_as_it_is),
-        cmocka_unit_test(pictures_are_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
