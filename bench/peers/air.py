@@ -404,7 +404,7 @@ class Trainer:
             mlp.fresh = True
         p, net = self.p, self.mlps
         base = net["rnn_e"](net["encoder"](x)) + p["rnn_p"]
-        if args.prune and args.method == "ww":
+        if args.prune:
             with torch.no_grad():
                 z, _ = self.scores(x, base, b)
                 l = (self.log_p - self.log_q).view(K, B)
@@ -562,5 +562,8 @@ def make(args):
 
 
 if __name__ == "__main__":
-    args = common.options(__doc__, ["ww", "vimco"], batch=32, particles=5, iterations=55).parse_args()
+    parser = common.options(__doc__, ["ww", "vimco"], batch=32, particles=5, iterations=55, prune=True)
+    args = parser.parse_args()
+    if args.prune and args.method != "ww":
+        parser.error("--prune goes with ww, whose weights are all that is needed of most particles")
     check(args) if args.check else common.measure(args, common.size(shapes()), make(args), even=True)

@@ -27,7 +27,7 @@ torch.set_num_threads(1)
 torch.set_flush_denormal(True)
 
 
-def options(doc, methods, batch, particles, iterations):
+def options(doc, methods, batch, particles, iterations, prune=False):
     parser = argparse.ArgumentParser(description=doc.split("\n")[0])
     parser.add_argument("--method", choices=methods, default="ww")
     parser.add_argument("--particles", type=int, default=particles)
@@ -37,8 +37,10 @@ def options(doc, methods, batch, particles, iterations):
     parser.add_argument("--repeats", type=int, default=3, help="runs from the same start, the fastest of which count")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1, help="processes that share the data of a batch")
-    parser.add_argument("--prune", action="store_true",
-                        help="leave particles with a coefficient below 1e-6 of their datum's largest out of the gradients")
+    parser.set_defaults(prune=False)
+    if prune:
+        parser.add_argument("--prune", action="store_true", help="leave particles with a coefficient below 1e-6 of their "
+                            "datum's largest out of the gradients")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a line of text")
     parser.add_argument("--check", action="store_true", help="compare with a slow and plain implementation in double")
     return parser
@@ -266,10 +268,12 @@ def sgemm_rate():
 def measure(args, n_parameters, make, even):
     """Runs the iterations of make(team) and prints what they took, args.repeats times from the same start.
 
-    A run is timed in parts, of an iteration at least, the first of which warms up and does not count. Of each part the fastest repeat counts:
-    repeats do the same work, and a busy machine only adds to it. us_per_iteration is that of the fastest part if the
-    work of all iterations is even, else the mean; cpu_us_per_iteration is the same of the processor's time."""
-    args.parts = min(args.parts, args.iterations - 1)
+    A run is timed in parts, of an iteration at least, the first of which warms up and does not count. Of each part the
+    fastest repeat counts: repeats do the same work, and a busy machine only adds to it. us_per_iteration is that of the
+    fastest part if the work of all iterations is even, else the mean; cpu_us_per_iteration is the same of the
+    processor's time."""
+    args.iterations = max(2, args.iterations)
+    args.parts = max(1, min(args.parts, args.iterations - 1))
     team = Team(args.threads, n_parameters)
     sgemm = sgemm_rate()
     repeats = []

@@ -46,7 +46,6 @@ for kind, (name, _) in enumerate(KINDS):
         HAS_WORD_NODE[code] = name == "PP" or column == 6
         ALLOWED[kind, column] = True
         COUNTED[code] = column if len(COLUMNS[name]) > 1 else 8
-YIELD_CAPPED = [OOV if has else word for word, has in zip(YIELD, HAS_WORD_NODE)]
 IS = {name: np.array([other == name for other, _ in KINDS]) for name in ("NP", "VP")}
 CODE = {word: i for i, word in enumerate(WORDS + OOV)}
 NONE, CUT = -1, -2  # children that are not there: not in the grammar, or cut off by a cap
@@ -489,11 +488,10 @@ class Trainer:
 # ---- check
 
 
-def nested(trees, node, depth=0):
+def nested(trees, node):
     """(non-terminal, production, children): children are words, the same again, or (non-terminal, None, [])."""
-    if trees.code[node] & 7 not in COLUMNS[KINDS[trees.code[node] >> 3][0]]:
-        raise AssertionError("a choice that the grammar does not have")
     name, column = KINDS[trees.code[node] >> 3][0], trees.code[node] & 7
+    assert column in COLUMNS[name]
     production = column - 6 if name == "VP" else column
     rule = {"S": [["NP", "VP"]], "PP": [["P", "NP"]], "VP": [["V", "NP"], ["VP", "PP"]],
             "NP": [["NP", "PP"]] + [[word] for word in "aesrt"]}[name][production]
@@ -507,7 +505,7 @@ def nested(trees, node, depth=0):
             children.append((symbol, None, []))
         else:
             assert KINDS[trees.code[link] >> 3] == (symbol, production)
-            children.append(nested(trees, link, depth + 1))
+            children.append(nested(trees, link))
     return name, int(production), children
 
 
@@ -591,8 +589,8 @@ def check(args):
     torch.set_default_dtype(torch.float64)
     assert common.size(shapes()) == 8 + 109458
     n_check = common.size(shapes())
-    for args.method, args.particles, caps in (("ww", 1, (30, 2000)), ("ww", 6, (30, 2000)), ("ww", 6, (4, 2000)), ("ww", 6, (30, 12)),
-                                              ("vimco", 2, (30, 2000)), ("vimco", 6, (30, 2000)),
+    for args.method, args.particles, caps in (("ww", 1, (30, 2000)), ("ww", 6, (30, 2000)), ("ww", 6, (4, 2000)),
+                                              ("ww", 6, (30, 12)), ("vimco", 2, (30, 2000)), ("vimco", 6, (30, 2000)),
                                               ("reinforce", 4, (30, 2000)), ("ws", 3, (30, 2000)), ("ws", 3, (5, 20))):
         MAX_DEPTH, MAX_NODES = caps
         common.check_coefficients("ww" if args.method == "ws" else args.method)
@@ -629,7 +627,8 @@ def check(args):
         errors = {name: float((trainer.g[name] - g[name]).norm() / g[name].norm().clamp_min(1e-12)) for name in g}
         worst = max(errors, key=errors.get)
         print("%-9s K=%d caps %-10s log-weights %.1e, worst gradient %s %.1e; %d rows for %d nodes, %d leaves cut" %
-              (args.method, K, caps, error, worst, errors[worst], sum(trees.n_rows), len(trees.code), (trees.links == CUT).sum()))
+              (args.method, K, caps, error, worst, errors[worst], sum(trees.n_rows), len(trees.code),
+               (trees.links == CUT).sum()))
         assert error < 1e-9 and errors[worst] < 1e-9, errors
     # draws: shares of NP -> NP PP, in units of their deviation
     MAX_DEPTH, MAX_NODES = 30, 2000

@@ -236,6 +236,6 @@ def make(args):
 
 
 if __name__ == "__main__":
-    args = common.options(__doc__, ["ww", "vimco"], batch=24, particles=50, iterations=110).parse_args()
+    args = common.options(__doc__, ["ww", "vimco"], batch=24, particles=50, iterations=110, prune=True).parse_args()
     with torch.no_grad() if not args.check else torch.enable_grad():
         check(args) if args.check else common.measure(args, common.size(shapes(H, X)), make(args), even=True)
