@@ -177,6 +177,10 @@ gives 0 "the run can be evaluated" eval run --json
 report $? "eval gives the last line of train"
 gives 0 "with other particles and data" eval run --eval-particles 50 --eval-data 20 --json
 before=$(cat run/* | cksum)
+gives 0 "and timed, with other particles" bench --out run --resume -k 3 -b 7 --json --iterations 10 --repeat 1
+grep -q '"particles":3,"batch":7,' out
+report $? "those that were asked for"
+refuses '--method vimco contradicts' bench --out run --resume --method vimco
 refuses '--resume' train gmm -k 2 -n 60 --out run
 [ "$before" = "$(cat run/* | cksum)" ]
 report $? "the run that was there is untouched"

@@ -178,7 +178,7 @@ static void report(const rws_trainer *t, const result *r, bool json)
 /* ---- beginning */
 
 /* Late in training, when the guide is sharp, an iteration may cost far less than in the beginning: with --resume the
- * run in --out is timed from where it stands, and left as it is. */
+ * run in --out is timed from where it stands, also with other particles or another batch, and left as it is. */
 static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **trainer, rws_error *err)
 {
     rws_options *o = &b->options;
@@ -188,7 +188,10 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
                         "bench keeps nothing: --out goes with --resume, to time a run from where it stands.");
     if (o->resume) {
         RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
+        const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
         RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
+        if (particles) config.particles = o->config.particles;
+        if (batch) config.batch = o->config.batch;
     } else {
         rws_options_fill(o);
         config = o->config;
@@ -223,7 +226,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Times iterations of a model. With --out and --resume: of a run, from its checkpoint; nothing is written.",
+    .doc = "Times iterations of a model. With --out and --resume: of a run, from its checkpoint, also with another -k or "
+           "-b; nothing is written.",
     .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
 };
 

@@ -206,12 +206,24 @@ const struct argp rws_options_argp = {
 
 /* ---- what was given, and what a run has */
 
-bool rws_options_given(const rws_options *o, const char *name)
+static int place_of(const char *name)
 {
     for (int i = 0; i < N_FIELDS; i++)
-        if (strcmp(fields[i].name, name) == 0) return o->given >> i & 1;
+        if (strcmp(fields[i].name, name) == 0) return i;
     RWS_CHECK(!"an option of the table");
-    return false;
+    return -1;
+}
+
+bool rws_options_given(const rws_options *o, const char *name)
+{
+    return o->given >> place_of(name) & 1;
+}
+
+bool rws_options_take(rws_options *o, const char *name)
+{
+    const bool given = rws_options_given(o, name);
+    if (given) o->given ^= UINT64_C(1) << place_of(name);
+    return given;
 }
 
 static int threads_of(int threads)

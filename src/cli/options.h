@@ -26,6 +26,9 @@ extern const struct argp rws_options_argp;
 /* Whether the option of that name was given: "iterations". */
 bool rws_options_given(const rws_options *o, const char *name);
 
+/* The same, and from now on it counts as not given. */
+bool rws_options_take(rws_options *o, const char *name);
+
 /* Fills what was not given with the program's own defaults; what depends on the model stays 0. */
 void rws_options_fill(rws_options *o);
 
