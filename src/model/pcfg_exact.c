@@ -1,0 +1,179 @@
+/* pcfg_exact.c - what is known exactly about a grammar: how far it is from the truth, and, by a parser, log p(x), the
+ * posterior over trees and expectation-maximisation. */
+#include "model/pcfg.h"
+
+#include "base/error.h"
+#include "data/parse.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- how far from the truth */
+
+static void log_softmax(const float *logits, int n, double *out)
+{
+    double top = -INFINITY, total = 0;
+    for (int i = 0; i < n; i++) top = fmax(top, (double)logits[i]);
+    for (int i = 0; i < n; i++) total += exp((double)logits[i] - top);
+    for (int i = 0; i < n; i++) out[i] = (double)logits[i] - top - log(total);
+}
+
+double *rws_pcfg_log_p(const rws_pcfg *m)
+{
+    double *log_p = malloc((size_t)m->g->n_productions * sizeof *log_p);
+    RWS_CHECK(log_p);
+    for (int a = 0; a < m->g->n_nonterminals; a++)
+        log_softmax(rws_param_values(m->theta[a]), rws_pcfg_rules(m->g, a), log_p + m->g->first[a]);
+    return log_p;
+}
+
+/* KL(truth || theta), mean over the non-terminals. */
+static rws_status p_error(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    (void)e, (void)err;
+    const rws_pcfg *m = state;
+    *value = m->log_truth ? 0 : NAN;
+    if (!m->log_truth) return RWS_OK;
+    double *log_p = rws_pcfg_log_p(m);
+    for (int i = 0; i < m->g->n_productions; i++) {
+        const double p = m->g->productions[i].p;
+        *value += p * (log(p) - log_p[i]) / m->g->n_nonterminals;
+    }
+    free(log_p);
+    return RWS_OK;
+}
+
+#define DREAMS 100
+
+static rws_status q_error(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    const rws_pcfg *m = state;
+    *value = NAN;
+    if (!m->log_truth) return RWS_OK;
+    const rws_status status = rws_eval_dream(e, rws_pcfg_truth, DREAMS, value, err);
+    *value = -*value;
+    return status;
+}
+
+#define LONGEST 100 /* words that are parsed at every evaluation */
+
+/* log p(x) by the exact parser, mean over the test sentences that the grammar derives. */
+static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    const rws_pcfg *m = state;
+    const float    *x = rws_eval_field(e, RWS_PCFG_SENTENCE);
+    double         *log_p = rws_pcfg_log_p(m), total = 0, log_x;
+    int             n = 0, words[LONGEST];
+    rws_status      status = RWS_OK;
+    for (int d = 0; d < rws_eval_size(e) && status == RWS_OK; d++, x += 1 + m->room) {
+        if (x[0] > LONGEST) { /* a mean over the short ones would be another number */
+            n = 0;
+            break;
+        }
+        status = rws_parse_log_p(m->g, log_p, words, rws_pcfg_words(x, words), &log_x, err);
+        if (status == RWS_OK && log_x > -INFINITY) total += log_x, n++;
+    }
+    *value = n ? total / n : NAN;
+    free(log_p);
+    return status;
+}
+
+static double truncated(const rws_particle *p, const void *state)
+{
+    (void)state;
+    return (double)rws_particle_report(p, "truncated", 0)[0];
+}
+
+const rws_metric rws_pcfg_metrics[] = {
+    {"p_error", "KL from the true to the learned rule probabilities, mean over the non-terminals", p_error},
+    {"q_error", "-log q(z|x), mean over 100 trees and sentences of the true grammar", q_error},
+    {"log_p_exact", "log p(x) by an exact parser, mean over the test sentences if none has more than 100 words",
+     log_p_exact},
+    {"truncated", "share of the guide's trees that meet a cap", .guide = truncated},
+    {0},
+};
+
+/* ---- the posterior */
+/* ---- somebody asks */
+
+#define MOST_TREES 10000
+
+static void tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context)
+{
+    for (int i = 0; i < parses->n_trees; i++) {
+        const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0) + 1;
+        char        *text = malloc(length);
+        RWS_CHECK(text);
+        rws_tree_text(m->g, &parses->trees[i], text, length);
+        tell_one(context, "tree", text, parses->posterior[i]);
+        free(text);
+    }
+}
+
+rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
+                              double *log_evidence, rws_error *err)
+{
+    const rws_pcfg *m = state;
+    rws_parses      parses;
+    *log_evidence = NAN;
+    if (!m->hard || fields[0][0] > LONGEST) return RWS_OK;
+    int              words[LONGEST];
+    const int        n = rws_pcfg_words(fields[0], words);
+    double          *log_p = rws_pcfg_log_p(m);
+    const rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MOST_TREES, err);
+    if (status == RWS_OK && parses.n_all <= MOST_TREES) {
+        *log_evidence = parses.log_evidence;
+        tell_trees(m, &parses, tell_one, context);
+    }
+    rws_parses_release(&parses);
+    free(log_p);
+    return status;
+}
+
+/* ---- expectation and maximisation, by the exact parser */
+
+#define LEAST 1e-30 /* of a probability, so that its log is a number */
+
+static rws_status add_counts(const rws_pcfg *m, const double *log_p, const int *words, int n_words, double *counts,
+                             rws_error *err)
+{
+    rws_chart *chart;
+    double     more[m->g->n_productions];
+    RWS_TRY(rws_chart_new(m->g, RWS_CHART_SUM, log_p, words, n_words, &chart, err));
+    if (rws_chart_total(chart) > -INFINITY) {
+        rws_chart_expected_counts(chart, more);
+        for (int i = 0; i < m->g->n_productions; i++) counts[i] += more[i];
+    }
+    rws_chart_free(chart);
+    return RWS_OK;
+}
+
+rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err)
+{
+    const rws_pcfg    *m = state;
+    const rws_grammar *g = m->g;
+    rws_pcfg_source    s;
+    RWS_TRY(rws_pcfg_source_open(&s, m, RWS_TRAIN, err));
+    double    *log_p = rws_pcfg_log_p(m), *counts = calloc((size_t)g->n_productions, sizeof *counts), all = 0;
+    rws_status status = RWS_OK;
+    RWS_CHECK(counts);
+    for (int i = 0; i < (s.n_file ? s.n_file : n_fresh) && status == RWS_OK; i++) {
+        int        n_words;
+        const int *words = rws_pcfg_source_take(&s, i, random, &n_words);
+        status = add_counts(m, log_p, words, n_words, counts, err);
+    }
+    for (int a = 0; a < g->n_nonterminals && status == RWS_OK; a++) {
+        float *logits = rws_param_values(m->theta[a]);
+        double total = 0;
+        for (int i = g->first[a]; i < g->first[a + 1]; i++) total += counts[i];
+        for (int i = 0; i < rws_pcfg_rules(g, a) && total > 0; i++)
+            logits[i] = (float)log(fmax(counts[g->first[a] + i] / total, LEAST));
+        all += total;
+    }
+    if (status == RWS_OK && all == 0)
+        status = rws_fail(err, RWS_BAD_INPUT, "The grammar derives none of the sentences to learn from.");
+    free(counts);
+    free(log_p);
+    rws_pcfg_source_close(&s);
+    return status;
+}

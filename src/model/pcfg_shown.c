@@ -1,0 +1,96 @@
+/* pcfg_shown.c - what figures show: the rules of NP, and the trees that the guide draws most often for an ambiguous sentence. */
+#include "model/pcfg.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXAMPLE "astronomers saw stars with telescopes"
+#define GUESSES 1000
+#define BEST 5
+
+static rws_status show_rules(rws_eval *e, const rws_pcfg *m, bool truth)
+{
+    const int a = rws_grammar_nonterminal(m->g, "NP"), n = a < 0 ? 0 : rws_pcfg_rules(m->g, a);
+    if (n == 0 || (truth && !m->log_truth)) return RWS_OK;
+    double *log_p = rws_pcfg_log_p(m);
+    for (int i = 0; i < n; i++) {
+        const rws_production *p = &m->g->productions[m->g->first[a] + i];
+        char                  label[256] = "";
+        for (int k = 0; k < p->n_right; k++) {
+            const rws_symbol s = p->right[k];
+            const char      *name = s.word ? m->g->terminals[s.id] : m->g->nonterminals[s.id];
+            if (k) strncat(label, " ", sizeof label - strlen(label) - 1);
+            strncat(label, name, sizeof label - strlen(label) - 1);
+        }
+        rws_eval_show(e, label, truth ? p->p : exp(log_p[m->g->first[a] + i]));
+    }
+    free(log_p);
+    return RWS_OK;
+}
+
+static rws_status show_np(rws_eval *e, const void *state, rws_error *err)
+{
+    (void)err;
+    return show_rules(e, state, false);
+}
+
+static rws_status show_true_np(rws_eval *e, const void *state, rws_error *err)
+{
+    (void)err;
+    return show_rules(e, state, true);
+}
+
+/* Different trees and how often each was drawn. */
+typedef struct {
+    struct {
+        char *text;
+        int   count;
+    } * list;
+    int n;
+} tally;
+
+static void count_tree(const rws_particle *p, int count, void *context)
+{
+    tally      *t = context;
+    const char *text = rws_particle_text(p, "tree", 0);
+    int         i = 0;
+    while (i < t->n && strcmp(t->list[i].text, text) != 0) i++;
+    if (i == t->n) t->list[t->n++].text = strdup(text);
+    t->list[i].count += count;
+}
+
+static rws_status show_trees(rws_eval *e, const void *state, rws_error *err)
+{
+    const rws_pcfg *m = state;
+    int             words[8];
+    const int       n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
+    float          *x = calloc((size_t)(1 + m->room), sizeof *x);
+    tally           t = {calloc(GUESSES, sizeof *t.list), 0};
+    rws_status      status = RWS_OK;
+    bool            known = n <= m->room;
+    RWS_CHECK(x && t.list);
+    for (int i = 0; i < n; i++) known = known && words[i] != RWS_OOV;
+    if (known) rws_pcfg_put(m, words, n, x);
+    if (known) status = rws_eval_guess(e, (const float *const[]){x}, GUESSES, count_tree, &t, err);
+    for (int k = 0; k < BEST && k < t.n && status == RWS_OK; k++) {
+        int best = 0;
+        for (int i = 1; i < t.n; i++)
+            if (t.list[i].count > t.list[best].count) best = i;
+        rws_eval_show(e, t.list[best].text, (double)t.list[best].count / GUESSES);
+        t.list[best].count = 0;
+    }
+    for (int i = 0; i < t.n; i++) free(t.list[i].text);
+    free(t.list);
+    free(x);
+    return status;
+}
+
+const rws_snapshot rws_pcfg_snapshots[] = {
+    {"np", "probabilities of the rules of NP", show_np},
+    {"true_np", "the same in the true grammar", show_true_np},
+    {"trees", "the trees that the guide draws most often for \"" EXAMPLE "\", and how often", show_trees},
+    {0},
+};
