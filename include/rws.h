@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RWS_ABI 3 /* raised whenever a model built for an older header would misbehave */
+#define RWS_ABI 4 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -182,7 +182,9 @@ typedef double rws_kernel(const float *datum, const float *made, int dim, const 
 void           rws_simulate(rws_run *r, const char *site, const float *made, rws_kernel *kernel, const void *context);
 
 /* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
- * this call shares. A name may be told of again and again. Costs nothing while training. */
+ * this call shares. A name may be told of again and again. Costs nothing while training. Some names are drawn: "tree", a
+ * text in brackets; "picture", the greys of a square from 0 (black) to 1; beside it "seen", the picture it stands for, and
+ * in that a box for every "where" (as rws_attend has it). */
 void rws_report(rws_run *r, const char *name, rws_var v);
 void rws_report_text(rws_run *r, const char *name, const char *text);
 /* Whether anybody listens, so that a program may spare itself the text; and whether a person does (infer, sample), which
@@ -320,7 +322,15 @@ typedef struct {
     int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
+    int         pictures;       /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
+
+/* A picture that a user asks about, row by row: 0 is black and 255 white. */
+typedef struct {
+    const char    *name; /* of its file, for sentences */
+    int            wide, high;
+    const uint8_t *grey;
+} rws_grey;
 
 typedef void rws_teller(void *context, const char *name, const char *text, double probability);
 
@@ -368,6 +378,9 @@ typedef struct rws_model {
 
     /* "name=value": a setting that holds when a trained run is asked, whatever it was trained with. NULL: none. */
     const char *asked;
+
+    /* Like read, for a user who names a PNG. NULL: then its name is a text like any other. */
+    rws_status (*see)(const void *state, const rws_grey *picture, float *const *fields, rws_error *err);
 } rws_model;
 
 /* Declares that site during setup, for a model that has `relaxed`. */

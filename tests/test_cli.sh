@@ -306,6 +306,14 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 gives 0 "goes on after being killed" train "$toy" --out toy_cut --resume
 same_checkpoint "and ends with the same bits" toy_cut toy_whole
+mkdir beside && ln -s "$toy" beside/linked.so
+gives 0 "its path may be written in another way" train beside/../beside/linked.so --out toy_cut --resume
+(cd beside && "$rws" train ./linked.so --out ../toy_cut --resume -n 510) >out 2>err
+report $? "and from another folder"
+cp "$toy" beside/other.so
+refuses 'contradicts' train ./beside/other.so --out toy_cut --resume
+refuses 'contradicts' train beside/nowhere.so --out toy_cut --resume
+refuses 'contradicts' train gmm --out toy_cut --resume
 run train "$toy" -k 2 -n 500 --eval-every 50 --threads 2 --out toy_threads
 same_checkpoint "as it does with two threads" toy_threads toy_whole
 gives 0 "it can be evaluated" eval toy_cut --json

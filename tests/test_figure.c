@@ -6,6 +6,7 @@
 #include "figure/gather.h"
 #include "figure/hinton.h"
 #include "figure/images.h"
+#include "figure/png.h"
 #include "figure/stats.h"
 #include "figure/style.h"
 #include "figure/terminal.h"
@@ -1076,6 +1077,66 @@ static void test_images(void **state)
     assert_int_equal(rws_images_draw(&figure, in_folder("images.png"), &err), RWS_BAD_INPUT);
 }
 
+/* One pixel: a colour and how opaque it is, as PNG; what it is in grey. */
+static int grey_of(double red, double green, double blue, double alpha)
+{
+    cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, 3, 2);
+    cairo_t         *cairo = cairo_create(s);
+    cairo_set_source_rgba(cairo, red, green, blue, alpha);
+    cairo_rectangle(cairo, 2, 1, 1, 1);
+    cairo_fill(cairo);
+    cairo_destroy(cairo);
+    assert_int_equal(cairo_surface_write_to_png(s, in_folder("one.png")), CAIRO_STATUS_SUCCESS);
+    cairo_surface_destroy(s);
+    rws_grey  picture;
+    rws_error err = {""};
+    assert_int_equal(rws_png_read(in_folder("one.png"), &picture, &err), RWS_OK);
+    assert_true(picture.wide == 3 && picture.high == 2);
+    for (int i = 0; i < 5; i++) assert_int_equal(picture.grey[i], 0);
+    const int grey = picture.grey[5];
+    rws_png_release(&picture);
+    assert_null(picture.grey);
+    return grey;
+}
+
+static void test_png(void **state)
+{
+    (void)state;
+    assert_true(rws_png_is("a/b.png") && rws_png_is("B.PNG") && !rws_png_is("png") && !rws_png_is("a.png.gz"));
+    assert_int_equal(grey_of(1, 1, 1, 1), 255);
+    assert_int_equal(grey_of(1, 1, 1, 0.5), 128);
+    assert_int_equal(grey_of(1, 1, 1, 0), 0);
+    assert_in_range(grey_of(0, 1, 0, 1), 149, 151);
+    assert_in_range(grey_of(1, 0, 0, 1), 76, 78);
+    assert_in_range(grey_of(0, 0, 1, 1), 28, 30);
+
+    /* every file that is cut short is refused, and so is one that announces too much */
+    rws_grey    picture;
+    rws_error   err;
+    const char *path = in_folder("one.png");
+    FILE       *file = fopen(path, "rb");
+    char        bytes[4096];
+    size_t      size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t n = 0; n < size - 12; n++) { /* behind that is the end's own chunk */
+        file = fopen(path, "wb");
+        assert_int_equal(fwrite(bytes, 1, n, file), n);
+        fclose(file);
+        err.text[0] = '\0';
+        assert_int_equal(rws_png_read(path, &picture, &err), RWS_BAD_INPUT);
+        assert_non_null(strstr(err.text, "one.png"));
+        assert_null(picture.grey);
+    }
+    bytes[18] = 0x7f;
+    file = fopen(path, "wb");
+    fwrite(bytes, 1, size, file);
+    fclose(file);
+    assert_int_equal(rws_png_read(path, &picture, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "32515 x 2 pixels"));
+    unlink(path);
+    assert_int_equal(rws_png_read(path, &picture, &err), RWS_BAD_INPUT);
+}
+
 /* ---- gathering ---- */
 
 static void test_gather(void **state)
@@ -1140,7 +1201,8 @@ int main(void)
         cmocka_unit_test(test_no_data),        cmocka_unit_test(test_bars),
         cmocka_unit_test(test_hinton),         cmocka_unit_test(test_terminal_known),
         cmocka_unit_test(test_terminal_edges), cmocka_unit_test(test_trees),
-        cmocka_unit_test(test_images),         cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_images),         cmocka_unit_test(test_png),
+        cmocka_unit_test(test_gather),
     };
     return cmocka_run_group_tests_name("figure", tests, make_folder, remove_folder);
 }

@@ -107,20 +107,23 @@ static void print_tree(const char *text, int indent, bool brackets)
     free(lines);
 }
 
-void rws_asked_print(const rws_answer *a, const char *known, int indent, bool brackets)
+bool rws_asked_print(const rws_answer *a, const char *known, int indent, bool brackets)
 {
-    bool texts = false;
+    bool texts = false, any = false;
     for (int i = 0; i < a->n_told; i++) {
         const rws_told *told = &a->told[i];
         texts |= told->text != NULL;
         if (!told->text || (known && strcmp(told->text, known) == 0)) continue;
+        any = true;
         if (strcmp(told->name, "tree") == 0) print_tree(told->text, indent, brackets);
         else printf("%*s%s\n", indent, "", told->text);
     }
     for (int i = 0; i < a->n_told && !texts; i++) {
         if (a->told[i].dim > MOST_PRINTED) continue; /* a picture */
+        any = true;
         printf("%*s%s", indent, "", a->told[i].name);
         for (int k = 0; k < a->told[i].dim; k++) printf(" %g", (double)a->told[i].value[k]);
         putchar('\n');
     }
+    return any;
 }

@@ -34,7 +34,8 @@ void       rws_asked_close(rws_asked *a);
 void rws_asked_describe(const rws_answer *a, json_t *object);
 
 /* Prints what an answer tells, each line indented: its texts, a tree also as a drawing unless `brackets`, or if it has
- * none its numbers. A text that is `known` already is left out; NULL: none is. */
-void rws_asked_print(const rws_answer *a, const char *known, int indent, bool brackets);
+ * none its numbers, but for pictures. A text that is `known` already is left out; NULL: none is. False if that was
+ * nothing. */
+bool rws_asked_print(const rws_answer *a, const char *known, int indent, bool brackets);
 
 #endif

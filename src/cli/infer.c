@@ -2,10 +2,10 @@
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/gallery.h"
 #include "cli/report.h"
 #include "data/file.h"
-#include "figure/images.h"
-#include "figure/trees.h"
+#include "figure/png.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,8 +22,7 @@ typedef struct {
     uint64_t    particles, top;
     bool        brackets;
     int         n_done;
-    double     *pictures; /* [n_pictures][2][side][side]: what was seen, with boxes, and the best answer's picture */
-    int         n_pictures, side;
+    rws_gallery pictures; /* of the best answers */
 } infer_options;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -42,7 +41,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return 0;
         }
         if (o->n_typed == MOST_TYPED)
-            return rws_arguments_fail(state, "%d sentences can be typed; put more into a --file.", MOST_TYPED);
+            return rws_arguments_fail(state, "%d questions can be typed; put more into a --file.", MOST_TYPED);
         o->typed[o->n_typed++] = arg;
         return 0;
     case ARGP_KEY_END:
@@ -57,7 +56,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options =
         (const struct argp_option[]){
-            {"particles", 'k', "N", 0, "Of the guide, for each sentence (1000)", 0},
+            {"particles", 'k', "N", 0, "Of the guide, for each datum (1000)", 0},
             {"top", KEY_TOP, "N", 0, "Answers shown, the most probable ones (5; 0: all)", 0},
             {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
             {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
@@ -65,11 +64,13 @@ static const struct argp argp = {
             {0},
         },
     .parser = parse,
-    .args_doc = "RUN [SENTENCE...|-]",
+    .args_doc = "RUN [DATUM...|-]",
     .doc = "Asks a trained run what is behind a datum: what its guide proposes, how probable that is by importance "
            "weights and, where it can be had, exactly. RUN is the folder that `rws train --out` wrote. For a grammar "
            "a datum is a sentence in quotation marks and an answer a tree; it must say just this sentence, unless "
-           "--set likelihood=relaxed. For air it is the number of a test image, or an IDX file, FILE or FILE:NUMBER.",
+           "--set likelihood=relaxed. For air it is the number of a test image; a PNG, of the size that the run was "
+           "trained "
+           "on and white on black; or an IDX file, FILE or FILE:NUMBER.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
@@ -137,93 +138,45 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
                a->n - n, rest);
 }
 
-/* ---- pictures: a report "picture" is one, "seen" is what it stands for, and a "where" (scales and shifts in x and y, on
- * -1 … 1) is a box around what it is made of */
-
-static const rws_told *find_told(const rws_answer *a, const char *name, int time)
+static rws_status draw_trees(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
 {
-    for (int i = 0; i < a->n_told; i++)
-        if (strcmp(a->told[i].name, name) == 0 && time-- == 0) return &a->told[i];
-    return NULL;
-}
-
-static void draw_box(double *image, int side, const float *where)
-{
-    const double middle = (side - 1) / 2.0;
-    int          edge[4]; /* left, top, right, bottom */
-    for (int i = 0; i < 4; i++) {
-        const double u = (double)where[2 + i % 2] + (i < 2 ? -1 : 1) * (double)where[i % 2];
-        edge[i] = (int)lrint(fmin(fmax((u + 1) * middle, 0), side - 1));
-    }
-    for (int x = edge[0]; x <= edge[2]; x++) image[edge[1] * side + x] = image[edge[3] * side + x] = 0.5;
-    for (int y = edge[1]; y <= edge[3]; y++) image[y * side + edge[0]] = image[y * side + edge[2]] = 0.5;
-}
-
-/* Adds the best answer's, if it has one. */
-static bool add_picture(infer_options *o, const rws_answers *a)
-{
-    const rws_told *picture = a->n ? find_told(&a->list[0], "picture", 0) : NULL;
-    const rws_told *seen = picture ? find_told(&a->list[0], "seen", 0) : NULL, *where;
-    if (!seen || seen->dim != picture->dim) return false;
-    const size_t size = (size_t)picture->dim;
-    o->side = (int)lrint(sqrt((double)size));
-    o->pictures = realloc(o->pictures, 2 * size * (size_t)(o->n_pictures + 1) * sizeof *o->pictures);
-    RWS_CHECK(o->pictures && "memory for pictures");
-    double *at = o->pictures + 2 * size * (size_t)o->n_pictures++;
-    for (size_t i = 0; i < size; i++) at[i] = (double)seen->value[i], at[size + i] = (double)picture->value[i];
-    for (int t = 0; (where = find_told(&a->list[0], "where", t)); t++)
-        if (where->dim == 4) draw_box(at, o->side, where->value);
-    return true;
-}
-
-static rws_status draw_pictures(const infer_options *o, rws_error *err)
-{
-    const size_t size = (size_t)o->side * (size_t)o->side, n = (size_t)o->n_pictures;
-    double      *grid = malloc(2 * n * size * sizeof *grid);
-    RWS_CHECK(grid && "memory for pictures");
-    for (size_t i = 0; i < n; i++)
-        for (size_t row = 0; row < 2; row++)
-            memcpy(grid + (row * n + i) * size, o->pictures + (2 * i + row) * size, size * sizeof *grid);
-    const rws_images images = {.n_rows = 2,
-                               .n_columns = o->n_pictures,
-                               .wide = o->side,
-                               .high = o->side,
-                               .values = grid,
-                               .rows = (const char *const[]){"seen", "made of it"}};
-    const rws_status status = rws_images_draw(&images, o->out, err);
-    free(grid);
-    return status;
-}
-
-static rws_status draw(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
-{
-    const int       n = n_shown(o, a);
-    rws_drawn_tree *items = calloc((size_t)n + 1, sizeof *items);
-    char(*captions)[96] = calloc((size_t)n + 1, sizeof *captions), one[32], two[32];
-    RWS_CHECK(items && captions);
-    rws_status status = RWS_OK;
+    const int n = n_shown(o, a);
+    char(*room)[96] = calloc((size_t)n + 1, sizeof *room), one[32], two[32];
+    const char **captions = calloc((size_t)n + 1, sizeof *captions);
+    RWS_CHECK(room && captions);
     for (int i = 0; i < n; i++) {
-        const rws_answer *at = &a->list[i];
-        snprintf(captions[i], sizeof *captions, "%s (exact %s)", share(at->posterior, one), share(at->exact, two));
-        items[i] = (rws_drawn_tree){.text = rws_answer_text(at, "tree"), .caption = captions[i]};
-        if (!items[i].text) status = rws_fail(err, RWS_BAD_INPUT, "--out draws trees, which this model does not have.");
+        snprintf(room[i], sizeof *room, "%s (exact %s)", share(a->list[i].posterior, one),
+                 share(a->list[i].exact, two));
+        captions[i] = room[i];
     }
-    const rws_trees trees = {.title = text, .trees = items, .n_trees = n};
-    if (status == RWS_OK) status = rws_trees_draw(&trees, o->out, err);
-    free(items);
+    const rws_status status = rws_gallery_trees(a->list, n, captions, text, o->out, err);
+    free(room);
     free(captions);
     return status;
 }
 
 /* ---- questions */
 
+static rws_status ask(const infer_options *o, const char *text, rws_answers *a, rws_error *err)
+{
+    rws_trainer *t = o->asked.trainer;
+    if (!rws_trainer_model(t)->see || !rws_png_is(text))
+        return rws_infer(t, text, (int)o->particles, o->asked.seed, a, err);
+    rws_grey picture;
+    RWS_TRY(rws_png_read(text, &picture, err));
+    const rws_status status = rws_infer_picture(t, &picture, (int)o->particles, o->asked.seed, a, err);
+    rws_png_release(&picture);
+    return status;
+}
+
 static rws_status answer(infer_options *o, const char *text, rws_error *err)
 {
     rws_answers a;
-    if (o->out && o->n_done && !o->n_pictures)
+    if (o->out && o->n_done && !o->pictures.n)
         return rws_fail(err, RWS_BAD_INPUT, "--out draws the answers to one question; ask the others by themselves.");
-    RWS_TRY(rws_infer(o->asked.trainer, text, (int)o->particles, o->asked.seed, &a, err));
-    const rws_status status = o->out && !add_picture(o, &a) ? draw(o, text, &a, err) : RWS_OK;
+    RWS_TRY(ask(o, text, &a, err));
+    const bool       picture = o->out && a.n && rws_gallery_add(&o->pictures, &a.list[0]);
+    const rws_status status = o->out && !picture ? draw_trees(o, text, &a, err) : RWS_OK;
     if (status == RWS_OK && o->asked.json) report_json(o, text, &a);
     else if (status == RWS_OK) report_text(o, text, &a);
     o->n_done++;
@@ -271,16 +224,16 @@ static rws_status answer_file(infer_options *o, rws_error *err)
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    infer_options o = {.particles = 1000, .top = 5};
+    infer_options o = {.particles = 1000, .top = 5, .pictures.pairs = true};
     RWS_TRY(rws_arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err));
     rws_status status = rws_asked_open(&o.asked, err);
     for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
         status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], err);
     if (status == RWS_OK && o.file) status = answer_file(&o, err);
-    if (status == RWS_OK && o.n_pictures) status = draw_pictures(&o, err);
-    free(o.pictures);
+    if (status == RWS_OK && o.pictures.n) status = rws_gallery_draw(&o.pictures, NULL, o.out, err);
+    rws_gallery_release(&o.pictures);
     rws_asked_close(&o.asked);
     return status;
 }
 
-const rws_command rws_command_infer = {"infer", "ask a run what is behind a datum: a sentence's trees", run};
+const rws_command rws_command_infer = {"infer", "ask a run what is behind a datum: a sentence, an image", run};

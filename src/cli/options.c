@@ -299,9 +299,10 @@ static rws_status compare_set(const char *text, const rws_config *run, const cha
 rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
                               rws_error *err)
 {
-    if (o->config.model && strcmp(o->config.model, run->model) != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.", o->config.model,
-                        folder, run->model);
+    const char *model = o->config.model;
+    if (model && !(strchr(model, '/') ? same_value(model, run->model) : strcmp(model, run->model) == 0))
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.", model, folder,
+                        run->model);
     for (int i = 0; i < N_FIELDS; i++)
         if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
     for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));

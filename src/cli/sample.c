@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/gallery.h"
 #include "cli/report.h"
 
 #include <stdio.h>
@@ -13,6 +14,7 @@ typedef struct {
     rws_asked   asked;
     uint64_t    count;
     const char *only; /* NULL: all that it tells */
+    const char *out;  /* NULL: no drawing */
     bool        brackets;
 } sample_options;
 
@@ -22,6 +24,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
     case 'n': return rws_arguments_count(state, "--count", arg, 1, 10000000, &o->count);
+    case 'o': o->out = arg; return 0;
     case KEY_ONLY: o->only = arg; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
@@ -38,17 +41,19 @@ static const struct argp argp = {
         (const struct argp_option[]){
             {"count", 'n', "N", 0, "How many (1)", 0},
             {"only", KEY_ONLY, "NAME", 0, "Print only this text of each, on a line: sentence, tree", 0},
+            {"out", 'o', "FILE", 0, "Also draw the images or trees as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
             {0},
         },
     .parser = parse,
     .args_doc = "RUN",
-    .doc = "Draws from the model that a run has learned: for a grammar, sentences with their trees. RUN is the folder "
-           "that `rws train --out` wrote.",
+    .doc = "Draws from the model that a run has learned: for a grammar, sentences with their trees; for air, "
+           "where objects are in an image, which --out shows. RUN is the folder that `rws train --out` "
+           "wrote.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
-static rws_status report(const sample_options *o, const rws_answer *a, bool first, rws_error *err)
+static rws_status report(const sample_options *o, const rws_answer *a, bool last, rws_error *err)
 {
     if (o->asked.json) {
         json_t *object = json_object();
@@ -58,11 +63,21 @@ static rws_status report(const sample_options *o, const rws_answer *a, bool firs
         const char *text = rws_answer_text(a, o->only);
         if (!text) return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model tells no such text.", o->only);
         puts(text);
-    } else {
-        if (!first) putchar('\n');
-        rws_asked_print(a, NULL, 0, o->brackets);
+    } else if (rws_asked_print(a, NULL, 0, o->brackets) && !last) {
+        putchar('\n');
     }
     return RWS_OK;
+}
+
+static rws_status draw(const sample_options *o, const rws_answers *samples, rws_error *err)
+{
+    rws_gallery g = {0};
+    bool        pictures = true;
+    for (int i = 0; i < samples->n && pictures; i++) pictures = rws_gallery_add(&g, &samples->list[i]);
+    const rws_status status = pictures ? rws_gallery_draw(&g, NULL, o->out, err)
+                                       : rws_gallery_trees(samples->list, samples->n, NULL, NULL, o->out, err);
+    rws_gallery_release(&g);
+    return status;
 }
 
 static rws_status run(int argc, char **argv, rws_error *err)
@@ -72,7 +87,9 @@ static rws_status run(int argc, char **argv, rws_error *err)
     rws_answers samples = {0};
     rws_status  status = rws_asked_open(&o.asked, err);
     if (status == RWS_OK) status = rws_sample(o.asked.trainer, (int)o.count, o.asked.seed, &samples, err);
-    for (int i = 0; i < samples.n && status == RWS_OK; i++) status = report(&o, &samples.list[i], i == 0, err);
+    if (status == RWS_OK && o.out) status = draw(&o, &samples, err);
+    for (int i = 0; i < samples.n && status == RWS_OK; i++)
+        status = report(&o, &samples.list[i], i + 1 == samples.n, err);
     rws_answers_release(&samples);
     rws_asked_close(&o.asked);
     return status;

@@ -2,10 +2,12 @@
 #include "base/error.h"
 #include "cli/clock.h"
 #include "cli/command.h"
+#include "cli/gallery.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "data/file.h"
 #include "run/checkpoint.h"
 
 #include <inttypes.h>
@@ -17,10 +19,12 @@
 #define SAVE_LEAST 5.0  /* seconds between two checkpoints, which come after evaluations, at least */
 #define SAVE_MOST 60.0  /* and at most, where evaluations are rarer */
 #define FLUSH_LEAST 1.0 /* seconds between two additions to the store: each brings it to disk */
+#define MOST_SEEN 100   /* particles, of which a picture is the best */
 
 typedef struct {
     rws_options  options;
     double       save_every; /* seconds */
+    uint64_t     pictures;   /* test data in a picture of an evaluation; UINT64_MAX: as many as the model says */
     rws_trainer *trainer;
     rws_folder  *folder; /* NULL without --out */
     rws_progress progress;
@@ -79,12 +83,49 @@ static rws_status record(session *s, rws_error *err)
     return status;
 }
 
+/* What the guide sees in the first test data, and what the model makes of it: RUN/pictures/ITERATION.png. Training goes
+ * on without them. */
+static void draw_pictures(session *s)
+{
+    const rws_config *c = rws_trainer_config(s->trainer);
+    const uint64_t    done = rws_trainer_iteration(s->trainer);
+    const int         K = c->eval_particles < MOST_SEEN ? c->eval_particles : MOST_SEEN;
+    rws_gallery       gallery = {.pairs = true};
+    rws_status        status = RWS_OK;
+    rws_error         err;
+    for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures && status == RWS_OK; i++) {
+        rws_answers a;
+        status = rws_infer_test(s->trainer, i, K, c->seed, &a, &err);
+        if (status != RWS_OK) break;
+        if (a.n) rws_gallery_add(&gallery, &a.list[0]);
+        rws_answers_release(&a);
+    }
+    if (status == RWS_OK && gallery.n) {
+        char  name[32], title[48];
+        char *folder = rws_file_join(s->options.out, "pictures"), *path;
+        snprintf(name, sizeof name, "%08" PRIu64 ".png", done);
+        snprintf(title, sizeof title, "iteration %" PRIu64, done);
+        path = rws_file_join(folder, name);
+        status = rws_file_make_folder(folder, &err);
+        if (status == RWS_OK) status = rws_gallery_draw(&gallery, title, path, &err);
+        free(path);
+        free(folder);
+    }
+    if (status != RWS_OK) {
+        rws_progress_clear(&s->progress);
+        rws_note("There will be no more pictures: %s", err.text);
+    }
+    if (status != RWS_OK || !gallery.n) s->pictures = 0;
+    rws_gallery_release(&gallery);
+}
+
 static rws_status evaluate(session *s, bool last, rws_error *err)
 {
     RWS_TRY(rws_trainer_evaluate(s->trainer, &s->latest, err));
     report(s, false);
     if (!s->folder) return RWS_OK;
     RWS_TRY(record(s, err));
+    if (s->pictures) draw_pictures(s);
     const double now = rws_clock_now();
     if (last || !s->saved_at || now - s->saved_at >= s->save_every) return save(s, err);
     if (now - s->flushed_at < FLUSH_LEAST) return RWS_OK;
@@ -208,11 +249,13 @@ static rws_status finished(session *s, rws_error *err)
     return RWS_OK;
 }
 
-enum { KEY_SAVE_EVERY = 0x3000 };
+enum { KEY_SAVE_EVERY = 0x3000, KEY_PICTURES };
 
 static const struct argp_option options[] = {
     {"save-every", KEY_SAVE_EVERY, "SECONDS", 0,
      "Between two checkpoints, at least (default 5; 0: at every evaluation)", 3},
+    {"pictures", KEY_PICTURES, "N", 0,
+     "Test data in the pictures that evaluations of a model of images leave in --out (default 10; 0: no pictures)", 3},
     {0},
 };
 
@@ -222,6 +265,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &s->options; return 0;
     case KEY_SAVE_EVERY: return rws_arguments_real(state, "--save-every", arg, 0, 1e6, &s->save_every);
+    case KEY_PICTURES: return rws_arguments_count(state, "--pictures", arg, 0, 1000, &s->pictures);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -235,10 +279,12 @@ static const struct argp argp = {
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
-    session s = {.save_every = SAVE_LEAST};
+    session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
     RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {
+        const uint64_t most = (uint64_t)rws_trainer_model(s.trainer)->defaults.pictures;
+        if (s.pictures == UINT64_MAX || !most) s.pictures = most;
         const bool over = rws_trainer_iteration(s.trainer) >= rws_trainer_config(s.trainer)->iterations;
         status = over ? finished(&s, err) : train(&s, err);
     }

@@ -29,8 +29,16 @@ static cairo_surface_t *surface_of(const rws_images *g, const double *values)
     return surface;
 }
 
+static bool is_empty(const rws_images *g, const double *values)
+{
+    size_t i = 0, size = (size_t)g->wide * (size_t)g->high;
+    while (i < size && isnan(values[i])) i++;
+    return i == size;
+}
+
 static void draw_image(const rws_images *g, rws_canvas *canvas, const double *values, rws_box box)
 {
+    if (is_empty(g, values)) return;
     cairo_t         *cairo = rws_canvas_cairo(canvas);
     cairo_surface_t *surface = surface_of(g, values);
     cairo_save(cairo);

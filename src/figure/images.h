@@ -13,7 +13,8 @@ typedef struct {
     const char        *title; /* NULL for none */
     int                n_rows, n_columns;
     int                wide, high; /* pixels of an image */
-    const double      *values;     /* [n_rows][n_columns][high][wide]: 0 is black and 1 is white; NaN: no pixel */
+    const double      *values;     /* [n_rows][n_columns][high][wide]: 0 is black and 1 is white; NaN: no pixel; none at
+                                * all: no image */
     const char *const *rows, *const *columns; /* names at the left and above; either may be NULL */
     double width, dpi;                        /* as in chart.h */
 } rws_images;

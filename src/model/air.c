@@ -10,6 +10,7 @@
  * possible one nobody is asked; only a geometric prior, which knows no last one, is asked once more and has to say no:
  * its p(n) = s^n (1 - s) is not renormalised. In dreams a yes there counts as a no.
  */
+#include "base/quote.h"
 #include "data/canvas.h"
 #include "data/idx.h"
 #include "model/model.h"
@@ -403,6 +404,18 @@ static rws_status read_image(const void *state, const char *text, float *const *
     return status;
 }
 
+static rws_status see(const void *state, const rws_grey *picture, float *const *fields, rws_error *err)
+{
+    const air *m = state;
+    if (picture->wide != m->canvas || picture->high != m->canvas)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" is %d x %d pixels, and the run was trained on %d x %d; scale it to that size, or place "
+                        "it on a black canvas of it.",
+                        rws_quote(picture->name).text, picture->wide, picture->high, m->canvas, m->canvas);
+    show_plainly(m, picture->grey, fields[0]);
+    return RWS_OK;
+}
+
 /* ---- metrics */
 
 static double number_found(const rws_particle *p, const void *state)
@@ -436,11 +449,13 @@ const rws_model rws_model_air = {
                  .optimiser = "rmsprop",
                  .lr = "1e-5,400000:/3,1000000:/3",
                  .shards = 2,
-                 .at_once = 2000},
+                 .at_once = 2000,
+                 .pictures = 10},
     .setup = setup,
     .release = release,
     .data = data,
     .guide = guide,
     .model = model,
     .read = read_image,
+    .see = see,
 };

@@ -162,7 +162,8 @@ static rws_var signs(rws_run *r, rws_var h)
 static void guide(rws_run *r, const void *state)
 {
     const sbn *m = state;
-    rws_var    in = rws_sub(r, rws_observed(r, "x"), rws_constants(r, m->mean, m->n_pixels));
+    rws_var    x = rws_observed(r, "x"), in = rws_sub(r, x, rws_constants(r, m->mean, m->n_pixels));
+    if (rws_reports_all(r)) rws_report(r, "seen", x);
     if (m->half) in = rws_affine(r, in, 0.5f, 0.5f);
     for (int i = 0; i < m->n_layers; i++) in = signs(r, rws_bernoulli(r, m->site[i], rws_linear(r, m->up[i], in)));
 }
@@ -173,7 +174,9 @@ static void model(rws_run *r, const void *state)
     int        i = m->n_layers - 1;
     rws_var    h = rws_bernoulli(r, m->site[i], rws_parameter(r, m->prior));
     for (; i > 0; i--) h = rws_bernoulli(r, m->site[i - 1], rws_linear(r, m->down[i], signs(r, h)));
-    rws_bernoulli(r, "x", rws_linear(r, m->down[0], signs(r, h)));
+    const rws_var logits = rws_linear(r, m->down[0], signs(r, h));
+    if (rws_reports_all(r)) rws_report(r, "picture", rws_apply(r, RWS_SIGMOID, logits));
+    rws_bernoulli(r, "x", logits);
 }
 
 const rws_model rws_model_sbn = {
@@ -189,7 +192,8 @@ const rws_model rws_model_sbn = {
                  .optimiser = "adam",
                  .lr = "3e-4",
                  .shards = 2,
-                 .at_once = 2000},
+                 .at_once = 2000,
+                 .pictures = 10},
     .setup = setup,
     .data = data,
     .guide = guide,

@@ -63,6 +63,13 @@ const char *rws_answer_text(const rws_answer *a, const char *name)
     return NULL;
 }
 
+const rws_told *rws_answer_value(const rws_answer *a, const char *name, int time)
+{
+    for (int i = 0; i < a->n_told; i++)
+        if (a->told[i].value && strcmp(a->told[i].name, name) == 0 && time-- == 0) return &a->told[i];
+    return NULL;
+}
+
 /* ---- a table of what particles have reported so far */
 
 typedef struct found {
@@ -200,21 +207,57 @@ static rws_status ask(rws_trainer *t, const float *const *fields, uint64_t seed,
     return t->model->posterior(t->state, fields, tell, answers, &answers->out->exact_log_evidence, err);
 }
 
-rws_status rws_infer(rws_trainer *t, const char *text, int n_particles, uint64_t seed, rws_answers *out, rws_error *err)
+/* Begins *out, with room for a datum in `fields`. */
+static void begin(rws_trainer *t, int n_particles, rws_answers *out, float **fields)
 {
     *out = (rws_answers){.n_particles = n_particles, .exact_log_evidence = NAN};
-    if (!t->model->read)
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked: it does not read what users type.",
-                        t->model->name);
-    table  answers = {.out = out, .log_weight = -INFINITY, .log_square = -INFINITY};
-    float *fields[RWS_FIELDS];
     for (int f = 0; f < t->setup.n_fields; f++) fields[f] = RWS_NEW0(&out->memory, float, t->setup.fields[f].dim);
-    rws_status status = t->model->read(t->state, text, fields, err);
+}
+
+/* Goes on with that datum, unless `status` says that there is none. */
+static rws_status answer(rws_trainer *t, rws_status status, float *const *fields, uint64_t seed, rws_answers *out,
+                         rws_error *err)
+{
+    table answers = {.out = out, .log_weight = -INFINITY, .log_square = -INFINITY};
     if (status == RWS_OK) status = ask(t, (const float *const *)fields, seed, &answers, err);
     if (status == RWS_OK) conclude(&answers);
     tdestroy(answers.tree, forget);
     if (status != RWS_OK) rws_answers_release(out);
     return status;
+}
+
+rws_status rws_infer(rws_trainer *t, const char *text, int n_particles, uint64_t seed, rws_answers *out, rws_error *err)
+{
+    float *fields[RWS_FIELDS];
+    begin(t, n_particles, out, fields);
+    const rws_status status =
+        t->model->read ? t->model->read(t->state, text, fields, err)
+                       : rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked: it does not read what users type.",
+                                  t->model->name);
+    return answer(t, status, fields, seed, out, err);
+}
+
+rws_status rws_infer_picture(rws_trainer *t, const rws_grey *picture, int n_particles, uint64_t seed, rws_answers *out,
+                             rws_error *err)
+{
+    float *fields[RWS_FIELDS];
+    begin(t, n_particles, out, fields);
+    const rws_status status =
+        t->model->see ? t->model->see(t->state, picture, fields, err)
+                      : rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", t->model->name);
+    return answer(t, status, fields, seed, out, err);
+}
+
+rws_status rws_infer_test(rws_trainer *t, int datum, int n_particles, uint64_t seed, rws_answers *out, rws_error *err)
+{
+    float *fields[RWS_FIELDS];
+    RWS_CHECK(!t->config.asking && datum >= 0 && datum < t->config.n_test);
+    begin(t, n_particles, out, fields);
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        const size_t dim = (size_t)t->setup.fields[f].dim;
+        memcpy(fields[f], t->test[f] + (size_t)datum * dim, dim * sizeof(float));
+    }
+    return answer(t, RWS_OK, fields, seed, out, err);
 }
 
 /* ---- sampling */

@@ -5,6 +5,7 @@
  * choices, the exact posterior. Nothing is printed and nothing about the run changes.
  *
  *     text of a user -> rws_model.read -> guide's particles -> [infer] -> answers
+ *     his picture ----> rws_model.see
  *                                  model's own samples -> [infer] -> samples
  */
 #ifndef RWS_RUN_INFER_H
@@ -43,13 +44,21 @@ typedef struct {
 rws_status rws_infer(rws_trainer *t, const char *text, int n_particles, uint64_t seed, rws_answers *out, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* The same about a picture, of a model that sees them (rws_model.see), and about one of the test data, which a trainer
+ * that was made for asking does not have. */
+rws_status rws_infer_picture(rws_trainer *t, const rws_grey *picture, int n_particles, uint64_t seed, rws_answers *out,
+                             rws_error *err) __attribute__((warn_unused_result));
+rws_status rws_infer_test(rws_trainer *t, int datum, int n_particles, uint64_t seed, rws_answers *out, rws_error *err)
+    __attribute__((warn_unused_result));
+
 /* n samples of the model, each an answer without probabilities (NaN). Fails like the engine. */
 rws_status rws_sample(rws_trainer *t, int n, uint64_t seed, rws_answers *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 void rws_answers_release(rws_answers *a);
 
-/* The text that an answer has under a name, or NULL. */
-const char *rws_answer_text(const rws_answer *a, const char *name);
+/* The text that an answer has under a name, or NULL; and the value that it has there, the first being at time 0. */
+const char     *rws_answer_text(const rws_answer *a, const char *name);
+const rws_told *rws_answer_value(const rws_answer *a, const char *name, int time);
 
 #endif

@@ -1,0 +1,21 @@
+/* png.h - reads a PNG file as a grey picture, whatever colours it has; what is transparent is black.
+ *
+ *     PNG -> [png] -> rws_grey -> a model that sees
+ */
+#ifndef RWS_FIGURE_PNG_H
+#define RWS_FIGURE_PNG_H
+
+#include "rws.h"
+
+enum { RWS_PNG_MOST = 4096 }; /* points along a side */
+
+/* Whether a name is that of a PNG: it ends so. */
+bool rws_png_is(const char *path);
+
+/* On success out->grey is the caller's, to be released, and out->name is `path`. Otherwise *out is empty and the status
+ * RWS_BAD_INPUT: the file is missing, is no PNG, is damaged or is larger than RWS_PNG_MOST. */
+rws_status rws_png_read(const char *path, rws_grey *out, rws_error *err) __attribute__((warn_unused_result));
+
+void rws_png_release(rws_grey *picture);
+
+#endif
