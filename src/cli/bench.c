@@ -226,8 +226,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Times iterations of a model. With --out and --resume: of a run, from its checkpoint, also with another -k or "
-           "-b; nothing is written.",
+    .doc =
+        "Times iterations of a model. With --out and --resume: of a run, from its checkpoint, also with another -k or "
+        "-b; nothing is written.",
     .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
 };
 

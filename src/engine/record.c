@@ -32,22 +32,28 @@ rws_var rws_returns(rws_run *r, rws_var v)
     return v;
 }
 
-static node *node_new(rws_engine *e)
+/* The place of the next node, which is one once it counts. Written field by field: most of a node is inputs, and most
+ * nodes have few. */
+static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state)
 {
-    node *n = RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity);
-    memset(n, 0, sizeof *n);
+    if (e->n_nodes == e->node_capacity) e->nodes = rws_grow(e, e->nodes, &e->node_capacity, sizeof *e->nodes);
+    node *n = &e->nodes[e->n_nodes];
+    n->op = NULL;
+    n->n_in = n->depends = 0;
+    n->state = state;
+    n->level = level;
+    n->dim = dim;
+    n->wave = n->first_live = 0;
     n->call = n->tangent = NONE;
+    n->value = n->saved = NULL;
+    n->param = NULL;
     return n;
 }
 
 uint32_t node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
 {
-    node *n = node_new(e);
-    n->level = level;
-    n->dim = dim;
-    n->value = value;
-    n->state = DONE;
-    return e->n_nodes - 1;
+    node_draft(e, level, dim, DONE)->value = value;
+    return e->n_nodes++;
 }
 
 static uint64_t hash(uint64_t h, uint64_t word)
@@ -104,18 +110,19 @@ static void grow_shared(rws_engine *e)
 }
 
 /* A node at a level that other groups see as well may already have been recorded by one of them; and a product is worth
- * a look in any case: children of one parent ask for the same one. Returns the node if it is there, else adds it. */
-static uint32_t shared_node(rws_engine *e, const node *n)
+ * a look in any case: children of one parent ask for the same one. Returns the node that is like the draft, or the draft
+ * if there is none. */
+static uint32_t shared_node(rws_engine *e)
 {
     if (2 * e->n_shared >= e->shared_capacity) grow_shared(e);
+    const node    *n = &e->nodes[e->n_nodes];
     const uint32_t h = (uint32_t)hash_inputs(n);
     for (uint32_t at = h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
         known_node *slot = &e->shared[at];
         if (!slot->node) {
-            *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = *n;
             e->n_shared++;
-            *slot = (known_node){e->n_nodes - 1, h};
-            return slot->node;
+            *slot = (known_node){e->n_nodes, h};
+            return e->n_nodes++;
         }
         if (slot->hash != h) continue;
         const node *m = &e->nodes[slot->node];
@@ -128,28 +135,28 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
                  unsigned frozen)
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
-    node     n = {.op = op, .args = args, .n_in = (uint8_t)n_in, .dim = dim, .call = NONE, .tangent = NONE};
+    node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
     uint64_t h = hash(hash_op(e, op), (uint64_t)(uint32_t)dim << 32 | (uint32_t)n_in);
-    if (args.w) h = hash(h, args.w->offset + 1), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.w->group);
-    if (args.b) h = hash(h, args.b->offset + 2), n.depends |= (uint8_t)(args.tangent ? 0 : 1u << args.b->group);
+    unsigned depends = 0;
+    if (args.w) h = hash(h, args.w->offset + 1), depends |= args.tangent ? 0 : 1u << args.w->group;
+    if (args.b) h = hash(h, args.b->offset + 2), depends |= args.tangent ? 0 : 1u << args.b->group;
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
     h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
-    n.depends &= (uint8_t)~frozen;
-    n.level = op->local ? at : ROOT;
+    depends &= ~frozen;
     for (int i = 0; i < n_in; i++) {
-        n.in[i] = in[i];
+        n->in[i] = in[i];
         if (!in[i]) continue; /* absent */
         const node *m = &e->nodes[in[i]];
         h = hash(h, (uint64_t)(uint32_t)m->dim << 8 | (uint64_t)i);
-        if (m->level > n.level) n.level = m->level;
-        n.depends |= m->depends;
+        if (m->level > n->level) n->level = m->level;
+        depends |= m->depends;
     }
-    if (op->constant || args.stop) n.depends = 0;
-    n.depends &= (uint8_t)e->pass.groups;
-    n.alike = h;
-    if ((n.level != at || args.w) && !e->pass.scalar) return shared_node(e, &n);
-    *RWS_PUSH(e, e->nodes, e->n_nodes, e->node_capacity) = n;
-    return e->n_nodes - 1;
+    n->op = op;
+    n->args = args;
+    n->n_in = (uint8_t)n_in;
+    n->depends = (uint8_t)(op->constant || args.stop ? 0 : depends & e->pass.groups);
+    n->alike = h;
+    return (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
 }
 
 rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
@@ -194,20 +201,21 @@ bool rws_var_is_here(const rws_run *r, rws_var v)
 /* A leaf at the root that every group may find again: its identity stands in args. */
 static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float *value)
 {
-    rws_engine *e = r->e;
-    node        n = {.args = identity, .dim = dim, .call = NONE, .tangent = NONE, .level = ROOT, .state = DONE};
-    n.alike = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
-                   (uint64_t)dim + ((uint64_t)r->frozen << 32));
-    n.param = identity.w;
-    const uint32_t before = e->n_nodes, id = shared_node(e, &n);
+    rws_engine    *e = r->e;
+    const uint32_t before = e->n_nodes;
+    node          *n = node_draft(e, ROOT, dim, DONE);
+    n->args = identity;
+    n->alike = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
+                    (uint64_t)dim + ((uint64_t)r->frozen << 32));
+    n->param = identity.w;
+    const uint32_t id = shared_node(e);
     if (id < before) return (rws_var){id};
-    node *new = &e->nodes[id];
     if (!value) {
-        new->value = identity.w->value;
-        new->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~r->frozen);
+        n->value = identity.w->value;
+        n->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~r->frozen);
     } else {
-        new->value = RWS_NEW(&e->arena, float, dim);
-        memcpy(new->value, value, (size_t)dim * sizeof(float));
+        n->value = RWS_NEW(&e->arena, float, dim);
+        memcpy(n->value, value, (size_t)dim * sizeof(float));
     }
     return (rws_var){id};
 }
