@@ -104,9 +104,9 @@ typedef struct {
     rws_op_args      args;
 } node;
 
-/* A slot of the table of nodes; node 0 is never in it. */
+/* A slot of the table of nodes; one of an earlier pass is free. */
 typedef struct {
-    uint32_t node, hash;
+    uint32_t node, hash, pass;
 } known_node;
 
 typedef struct {
@@ -180,7 +180,7 @@ struct rws_engine {
     uint32_t   *pending; /* scratch of flush */
     uint32_t    n_pending, pending_capacity;
     known_node *shared; /* hash table of nodes that may be asked for again */
-    uint32_t    n_shared, shared_capacity;
+    uint32_t    n_shared, shared_capacity, pass_number;
 
     op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
 

@@ -101,9 +101,9 @@ static void grow_shared(rws_engine *e)
     RWS_CHECK(e->shared && "memory for the table of nodes");
     e->n_allocations++;
     for (uint32_t i = 0; i < old_capacity; i++) {
-        if (!old[i].node) continue;
+        if (old[i].pass != e->pass_number) continue;
         uint32_t at = old[i].hash & (e->shared_capacity - 1);
-        while (e->shared[at].node) at = (at + 1) & (e->shared_capacity - 1);
+        while (e->shared[at].pass) at = (at + 1) & (e->shared_capacity - 1);
         e->shared[at] = old[i];
     }
     free((void *)old);
@@ -119,9 +119,9 @@ static uint32_t shared_node(rws_engine *e)
     const uint32_t h = (uint32_t)hash_inputs(n);
     for (uint32_t at = h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
         known_node *slot = &e->shared[at];
-        if (!slot->node) {
+        if (slot->pass != e->pass_number) {
             e->n_shared++;
-            *slot = (known_node){e->n_nodes, h};
+            *slot = (known_node){e->n_nodes, h, e->pass_number};
             return e->n_nodes++;
         }
         if (slot->hash != h) continue;

@@ -335,6 +335,15 @@ static void run_all(rws_engine *e)
     }
 }
 
+/* Frees all slots of the table of nodes, which may be large from some earlier pass, without touching them. */
+static void forget_shared(rws_engine *e)
+{
+    e->n_shared = 0;
+    if (++e->pass_number) return;
+    e->pass_number = 1; /* after 2^32 passes slots of old ones would look new */
+    memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
+}
+
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
 {
     const uint64_t flops = rws_gemm_flops;
@@ -346,8 +355,7 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     e->products.n = 0;
     e->tangent = e->tangent_transposed = NULL;
     e->n_nodes = 0;
-    if (e->n_shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
-    e->n_shared = 0;
+    forget_shared(e);
     level_new(e, NONE, 1);
     node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
     if (pass->scalar) begin_apart(e);
