@@ -289,12 +289,89 @@ static void samples_are_the_models(void **state)
     rws_trainer_free(t);
 }
 
+/* ---- the same coin, seen in a picture as wide as there are heads, or among test data; it tells the time */
+
+static rws_status seen_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                            float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)random, (void)err;
+    for (int i = 0; i < n; i++) fields[0][i] = (float)((first + (uint64_t)i) % 5);
+    return RWS_OK;
+}
+
+static rws_status see_coin(const void *state, const rws_grey *picture, float *const *fields, rws_error *err)
+{
+    (void)state;
+    if (picture->high != 1)
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is %d pixels high.", picture->name, picture->high);
+    fields[0][0] = (float)picture->wide;
+    return RWS_OK;
+}
+
+static void timely_model(rws_run *r, const void *state)
+{
+    (void)state;
+    const int n = heads(r);
+    rws_report(r, "n", rws_constant(r, (float)n));
+    rws_report(r, "time", rws_constant(r, (float)rws_iteration(r)));
+    rws_normal(r, "x", rws_constant(r, (float)n), rws_constant(r, 0.1f));
+}
+
+static void expect_told(rws_answers *a, float n, float time)
+{
+    assert_true(a->n > 0 && rws_answer_value(&a->list[0], "n", 0)->value[0] == n);
+    assert_true(rws_answer_value(&a->list[0], "time", 0)->value[0] == time);
+    assert_null(rws_answer_value(&a->list[0], "time", 1));
+    assert_null(rws_answer_value(&a->list[0], "place", 0));
+    rws_answers_release(a);
+}
+
+static void pictures_and_test_data_are_questions(void **state)
+{
+    (void)state;
+    rws_model model = coin;
+    model.data = seen_data;
+    model.model = timely_model;
+    model.see = see_coin;
+    rws_trainer *t;
+    rws_answers  a;
+    rws_error    err = {""};
+    assert_int_equal(
+        rws_trainer_new_with(&(rws_config){.model = "coin", .method = "ww", .seed = 3, .n_test = 5}, &model, &t, &err),
+        RWS_OK);
+    *rws_trainer_state_of(t).iteration = 1234; /* programs are told when it is */
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(rws_infer_test(t, i, 500, 1, &a, &err), RWS_OK);
+        expect_told(&a, (float)i, 1234);
+    }
+    assert_int_equal(rws_infer_picture(t, &(rws_grey){"it", 3, 1, (const uint8_t[3]){0}}, 500, 1, &a, &err), RWS_OK);
+    expect_told(&a, 3, 1234);
+    assert_int_equal(rws_infer_picture(t, &(rws_grey){"it", 1, 2, (const uint8_t[2]){0}}, 500, 1, &a, &err),
+                     RWS_BAD_INPUT);
+    assert_string_equal(err.text, "\"it\" is 2 pixels high.");
+    assert_true(a.n == 0 && !a.list);
+    assert_int_equal(rws_sample(t, 3, 1, &a, &err), RWS_OK);
+    assert_true(rws_answer_value(&a.list[2], "time", 0)->value[0] == 1234);
+    rws_answers_release(&a);
+    rws_trainer_free(t);
+
+    t = grammar();
+    assert_int_equal(rws_infer_picture(t, &(rws_grey){"it", 3, 1, (const uint8_t[3]){0}}, 500, 1, &a, &err),
+                     RWS_BAD_INPUT);
+    assert_string_equal(err.text, "Model pcfg cannot be asked about pictures.");
+    rws_trainer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_are_shares_of_particles), cmocka_unit_test(the_same_seed_gives_the_same_answers),
-        cmocka_unit_test(what_the_guide_misses_is_told),   cmocka_unit_test(a_run_is_asked_with_the_hard_likelihood),
-        cmocka_unit_test(what_cannot_be_asked_is_refused), cmocka_unit_test(values_are_answers_too),
+        cmocka_unit_test(answers_are_shares_of_particles),
+        cmocka_unit_test(the_same_seed_gives_the_same_answers),
+        cmocka_unit_test(what_the_guide_misses_is_told),
+        cmocka_unit_test(a_run_is_asked_with_the_hard_likelihood),
+        cmocka_unit_test(what_cannot_be_asked_is_refused),
+        cmocka_unit_test(values_are_answers_too),
+        cmocka_unit_test(pictures_and_test_data_are_questions),
         cmocka_unit_test(samples_are_the_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,34 +83,42 @@ static rws_status record(session *s, rws_error *err)
     return status;
 }
 
-/* What the guide sees in the first test data, and what the model makes of it: RUN/pictures/ITERATION.png. Training goes
- * on without them. */
-static void draw_pictures(session *s)
+/* What the guide sees in the first test data, and what the model makes of it. */
+static rws_status look(session *s, rws_gallery *gallery, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
-    const uint64_t    done = rws_trainer_iteration(s->trainer);
     const int         K = c->eval_particles < MOST_SEEN ? c->eval_particles : MOST_SEEN;
-    rws_gallery       gallery = {.pairs = true};
-    rws_status        status = RWS_OK;
-    rws_error         err;
-    for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures && status == RWS_OK; i++) {
+    for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
         rws_answers a;
-        status = rws_infer_test(s->trainer, i, K, c->seed, &a, &err);
-        if (status != RWS_OK) break;
-        if (a.n) rws_gallery_add(&gallery, &a.list[0]);
+        RWS_TRY(rws_infer_test(s->trainer, i, K, c->seed, &a, err));
+        if (a.n) rws_gallery_add(gallery, &a.list[0]);
         rws_answers_release(&a);
     }
-    if (status == RWS_OK && gallery.n) {
-        char  name[32], title[48];
-        char *folder = rws_file_join(s->options.out, "pictures"), *path;
-        snprintf(name, sizeof name, "%08" PRIu64 ".png", done);
-        snprintf(title, sizeof title, "iteration %" PRIu64, done);
-        path = rws_file_join(folder, name);
-        status = rws_file_make_folder(folder, &err);
-        if (status == RWS_OK) status = rws_gallery_draw(&gallery, title, path, &err);
-        free(path);
-        free(folder);
-    }
+    return RWS_OK;
+}
+
+/* RUN/pictures/ITERATION.png */
+static rws_status hang(const session *s, const rws_gallery *gallery, rws_error *err)
+{
+    const uint64_t done = rws_trainer_iteration(s->trainer);
+    char           name[32], title[48];
+    snprintf(name, sizeof name, "%08" PRIu64 ".png", done);
+    snprintf(title, sizeof title, "iteration %" PRIu64, done);
+    char      *folder = rws_file_join(s->options.out, "pictures"), *path = rws_file_join(folder, name);
+    rws_status status = rws_file_make_folder(folder, err);
+    if (status == RWS_OK) status = rws_gallery_draw(gallery, title, path, err);
+    free(path);
+    free(folder);
+    return status;
+}
+
+/* Training goes on without them. */
+static void draw_pictures(session *s)
+{
+    rws_gallery gallery = {.pairs = true};
+    rws_error   err;
+    rws_status  status = look(s, &gallery, &err);
+    if (status == RWS_OK && gallery.n) status = hang(s, &gallery, &err);
     if (status != RWS_OK) {
         rws_progress_clear(&s->progress);
         rws_note("There will be no more pictures: %s", err.text);

@@ -70,20 +70,19 @@ static uint8_t grey_of(uint32_t pixel)
     return (uint8_t)((77 * red + 150 * green + 29 * blue + 128) >> 8);
 }
 
-static rws_status take(cairo_surface_t *plain, const char *path, rws_grey *out, rws_error *err)
+static rws_status take(cairo_surface_t *any, const char *path, rws_grey *out, rws_error *err)
 {
-    const int      wide = cairo_image_surface_get_width(plain), high = cairo_image_surface_get_height(plain);
-    const uint8_t *data = cairo_image_surface_get_data(plain);
-    uint8_t       *grey = malloc((size_t)wide * (size_t)high + 1);
-    if (!grey || !data) {
-        free(grey);
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read: no memory is left.", rws_quote(path).text);
-    }
-    for (int y = 0; y < high; y++) {
-        const uint32_t *row =
-            (const uint32_t *)(const void *)(data + (ptrdiff_t)y * cairo_image_surface_get_stride(plain));
+    cairo_surface_t *plain = on_black(any);
+    const int        wide = cairo_image_surface_get_width(plain), high = cairo_image_surface_get_height(plain);
+    const int        stride = cairo_image_surface_get_stride(plain);
+    const uint8_t   *data = cairo_image_surface_get_data(plain);
+    uint8_t         *grey = data ? malloc((size_t)wide * (size_t)high + 1) : NULL;
+    for (int y = 0; y < high && grey; y++) {
+        const uint32_t *row = (const uint32_t *)(const void *)(data + (size_t)y * (size_t)stride);
         for (int x = 0; x < wide; x++) grey[(size_t)y * (size_t)wide + (size_t)x] = grey_of(row[x]);
     }
+    cairo_surface_destroy(plain);
+    if (!grey) return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be read: no memory is left.", rws_quote(path).text);
     *out = (rws_grey){path, wide, high, grey};
     return RWS_OK;
 }
@@ -97,12 +96,11 @@ rws_status rws_png_read(const char *path, rws_grey *out, rws_error *err)
     rws_status status = check_header(bytes, size, path, err);
     if (status == RWS_OK) {
         source           s = {bytes, size};
-        cairo_surface_t *any = cairo_image_surface_create_from_png_stream(pull, &s), *plain = on_black(any);
-        if (cairo_surface_status(any) != CAIRO_STATUS_SUCCESS)
+        cairo_surface_t *any = cairo_image_surface_create_from_png_stream(pull, &s);
+        if (cairo_surface_status(any) == CAIRO_STATUS_SUCCESS) status = take(any, path, out, err);
+        else
             status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is a PNG file that is damaged or cut short.",
                               rws_quote(path).text);
-        else status = take(plain, path, out, err);
-        cairo_surface_destroy(plain);
         cairo_surface_destroy(any);
     }
     free(bytes);

@@ -199,6 +199,7 @@ static rws_status ask(rws_trainer *t, const float *const *fields, uint64_t seed,
                                .asked = true,
                                .scalar = t->config.scalar,
                                .first_particle = (uint32_t)k,
+                               .iteration = t->iteration,
                                .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 3)};
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         add_rows(answers, t->engines[0]);
@@ -277,6 +278,7 @@ rws_status rws_sample(rws_trainer *t, int n, uint64_t seed, rws_answers *out, rw
                                  .asked = true,
                                  .scalar = t->config.scalar,
                                  .first_particle = (uint32_t)first,
+                                 .iteration = t->iteration,
                                  .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 4)};
         const rws_status status = rws_engine_forward(t->engines[0], &pass, err);
         if (status != RWS_OK) {
