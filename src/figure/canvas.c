@@ -1,19 +1,15 @@
 #include "figure/canvas.h"
 
 #include "base/error.h"
+#include "data/file.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <math.h>
 #include <pango/pangocairo.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 typedef enum {
     TYPE_PNG,
@@ -260,42 +256,6 @@ static void finish_svg(rws_canvas *canvas)
     g_free(xml);
 }
 
-static bool write_all(int file, const guint8 *data, size_t length)
-{
-    while (length > 0) {
-        ssize_t written = write(file, data, length);
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return false;
-        data += written;
-        length -= (size_t)written;
-    }
-    return true;
-}
-
-/* Beside the target and then renamed over it: whoever looks sees the old file or the new one, whole. */
-static rws_status write_file(const char *path, const GByteArray *bytes, rws_error *err)
-{
-    rws_status status = RWS_OK;
-    char      *part = g_strdup_printf("%s.%ld.part", path, (long)getpid());
-    int        file = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool       done = file >= 0 && write_all(file, bytes->data, bytes->len);
-    int        reason = errno;
-    if (file >= 0 && close(file) != 0 && done) {
-        done = false;
-        reason = errno;
-    }
-    if (done && rename(part, path) != 0) {
-        done = false;
-        reason = errno;
-    }
-    if (!done) {
-        if (file >= 0) unlink(part);
-        status = rws_fail(err, RWS_BAD_INPUT, "The figure '%s' cannot be written: %s.", path, strerror(reason));
-    }
-    g_free(part);
-    return status;
-}
-
 rws_status rws_canvas_save(rws_canvas *canvas, rws_error *err)
 {
     RWS_CHECK(canvas->cairo);
@@ -311,7 +271,7 @@ rws_status rws_canvas_save(rws_canvas *canvas, rws_error *err)
                           cairo_status_to_string(drawn));
     } else {
         if (canvas->type == TYPE_SVG) finish_svg(canvas);
-        status = write_file(canvas->path, canvas->bytes, err);
+        status = rws_file_write(canvas->path, &(rws_piece){canvas->bytes->data, canvas->bytes->len}, 1, err);
     }
     rws_canvas_free(canvas);
     return status;
