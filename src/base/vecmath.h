@@ -94,12 +94,6 @@ static inline float rws_log_total(float x)
     return rws_log(x) + (x - x);
 }
 
-/* -log(-log u): a Gumbel from a uniform in (0, 1). */
-static inline float rws_gumbel_of(float u)
-{
-    return -rws_log(-rws_log(u));
-}
-
 /* x p(x^2) / q(x^2), minimax up to where a float's tanh is 1 less a few units in the last place. */
 static inline float rws_tanh(float x)
 {
