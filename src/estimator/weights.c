@@ -67,9 +67,9 @@ static double log_others(const rws_scores *s, int d, uint32_t without, bool with
 void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
 {
     double      *mean = s->work[1]; /* of the others' log-weights, less the log of the total */
-    const double share = 1.0 / (s->K - 1);
+    const double share = 1.0 / (s->K - 1), log_K = log(s->K);
     for (int d = 0; d < s->B; d++) {
-        const double log_total = s->L[d] + log(s->K);
+        const double log_total = s->L[d] + log_K;
         double       before = 0, l_before = 0, after = 0, l_after = 0;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
             const double others = s->count[i] - 1.0;
@@ -92,14 +92,9 @@ void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
     }
     double *sum = s->work[0] == log_rest ? mean : s->work[0];
     for (size_t i = 0; i < n; i++) sum[i] = log_rest[i] + (with_geometric ? mean[i] : 0);
-    for (int d = 0; d < s->B; d++) {
-        const double log_total = s->L[d] + log(s->K);
-        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
-            log_rest[i] = log_rest[i] > 1e-200 ? log_total : NAN; /* NAN: to be done over */
-    }
 #pragma omp simd
-    for (size_t i = 0; i < n; i++) log_rest[i] += log(sum[i]);
+    for (size_t i = 0; i < n; i++) sum[i] = log(sum[i]);
     for (int d = 0; d < s->B; d++)
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
-            if (isnan(log_rest[i])) log_rest[i] = log_others(s, d, i, with_geometric);
+            log_rest[i] = log_rest[i] > 1e-200 ? s->L[d] + log_K + sum[i] : log_others(s, d, i, with_geometric);
 }
