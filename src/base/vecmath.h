@@ -107,6 +107,27 @@ static inline float rws_tanh(float x)
 typedef float   rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t rws_i8 __attribute__((vector_size(32), aligned(4), may_alias));
 
+static inline rws_v8 rws_larger8(rws_v8 a, rws_v8 b)
+{
+#pragma omp simd
+    for (int i = 0; i < 8; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
+    return a;
+}
+
+static inline rws_v8 rws_exp8(rws_v8 x)
+{
+#pragma omp simd
+    for (int i = 0; i < 8; i++) x[i] = rws_exp(x[i]);
+    return x;
+}
+
+static inline rws_v8 rws_log_total8(rws_v8 x)
+{
+#pragma omp simd
+    for (int i = 0; i < 8; i++) x[i] = rws_log_total(x[i]);
+    return x;
+}
+
 /* A pair of uniforms in (0, 1) becomes one normal; odd draws take the sine of the pair (Box and Muller). */
 static inline float rws_box_muller(float u, float v, float odd)
 {

@@ -85,8 +85,8 @@ static void outcomes_list(outcomes *o, uint32_t end)
         o->count[i] = s->reached[c] - s->reached[c + 1];
         o->category[i] = s->first + c;
         left &= left - 1;
-        s += left == 0; /* no branch */
-        left = left ? left : s->present;
+        s += left == 0;
+        left |= s->present & -(uint64_t)(left == 0); /* no branch: it could not be predicted */
     }
     o->n = end;
     o->n_spans = 0;

@@ -1,7 +1,7 @@
 /* ops.c - arithmetic and shape: each op's forward and backward side by side. */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "tensor/rows.h"
+#include "tensor/columns.h"
 
 #include <string.h>
 
@@ -274,8 +274,18 @@ static void greater_forward(rws_call *c)
 
 static void argmax_forward(rws_call *c)
 {
-    const size_t dim = (size_t)c->in[0].dim;
-    for (int r = 0; r < c->n; r++) c->out[r] = (float)row_argmax(rws_view_row(&c->in[0], (size_t)r), dim);
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    rws_v8      *x = RWS_NEW(c->arena, rws_v8, dim);
+    for (size_t r = 0; r < n; r += 8) {
+        rws_v8 top = (rws_v8){0} - INFINITY, at = {0};
+        rws_columns_load(&c->in[0], r, n, x);
+        for (size_t j = 0; j < dim; j++) { /* the first of equals */
+            const rws_i8 more = x[j] > top, place = (rws_i8)((rws_v8){0} + (float)j);
+            at = (rws_v8)(((rws_i8)at & ~more) | (place & more));
+            top = rws_larger8(x[j], top);
+        }
+        for (size_t i = 0; i < 8 && r + i < n; i++) c->out[r + i] = at[i];
+    }
 }
 
 static void onehot_forward(rws_call *c)
