@@ -31,6 +31,19 @@ static void execute_rest(rws_engine *e)
     execute(e, wanted, n);
 }
 
+/* total = the values of n rows, or with what is there added. */
+static void add_values(const float *value, const uint32_t *map, uint32_t n, bool fresh, double *total)
+{
+    if (fresh && map)
+        for (uint32_t i = 0; i < n; i++) total[i] = (double)value[map[i]];
+    else if (fresh)
+        for (uint32_t i = 0; i < n; i++) total[i] = (double)value[i];
+    else if (map)
+        for (uint32_t i = 0; i < n; i++) total[i] += (double)value[map[i]];
+    else
+        for (uint32_t i = 0; i < n; i++) total[i] += (double)value[i];
+}
+
 /* total of a level = total of its parent + its own terms. Parents have smaller numbers. */
 static void add_up(rws_engine *e)
 {
@@ -43,18 +56,11 @@ static void add_up(rws_engine *e)
             for (uint32_t i = 0; i < l->n_rows; i++) l->total[k][i] = above[l->up[i]];
         }
         for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
-            const int       k = e->terms[t].kind;
-            const node     *n = &e->nodes[e->terms[t].node];
-            const uint32_t *map = level_map(e, at, n->level);
-            const bool      first = !l->total[k];
+            const int   k = e->terms[t].kind;
+            const node *n = &e->nodes[e->terms[t].node];
+            const bool  first = !l->total[k];
             if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            double *total = l->total[k];
-            for (uint32_t i = 0; first && i < l->n_rows; i++) total[i] = (double)n->value[map ? map[i] : i];
-            if (first) continue;
-            if (map)
-                for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[map[i]];
-            else
-                for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[i];
+            add_values(n->value, level_map(e, at, n->level), l->n_rows, first, l->total[k]);
         }
     }
 }
@@ -161,8 +167,10 @@ static const double *gather_output(rws_engine *e, int n, int slot)
         }
         if (!out) out = RWS_NEW0(&e->arena, double, n);
         const uint32_t *map = level_map(e, e->leaves[i], e->nodes[id].level);
-        for (uint32_t row = 0; row < l->n_rows; row++, at++)
-            out[scores_place(e, at)] = (double)e->nodes[id].value[map ? map[row] : row];
+        if (!e->place) add_values(e->nodes[id].value, map, l->n_rows, true, out + at);
+        for (uint32_t row = 0; row < l->n_rows && e->place; row++)
+            out[e->place[at + row]] = (double)e->nodes[id].value[map ? map[row] : row];
+        at += l->n_rows;
     }
     return out;
 }

@@ -87,6 +87,12 @@ static void sub_backward(rws_call *c)
 
 static void mul_forward(rws_call *c)
 {
+    const size_t dim = (size_t)c->dim;
+    if ((c->in[0].row || c->in[1].row) && c->in[0].dim == c->dim && c->in[1].dim == c->dim) { /* not gathered */
+        for (size_t r = 0; r < (size_t)c->n; r++)
+            row_give_product(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), dim, 1, true, c->out + r * dim);
+        return;
+    }
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
     EACH(size(c), c->out[i] = a[i] * b[i]);
 }
