@@ -108,13 +108,14 @@ static void compare_many(comparison *m, const half16 *half, uint32_t n)
     const half16 *upper = (const half16 *)m->upper;
     half16       *reached = (half16 *)m->reached, *equal = (half16 *)m->equal;
     for (int c = 0; c < LANES * m->n; c++) {
-        h16 above = {0}, at = {0};
-        if (c && m->full[c] == m->full[c - 1]) { /* impossible: as the one before */
+        h16        above = {0}, at = {0};
+        const bool never = m->full[c] >= 1 << BITS;
+        if (c && upper[c] == upper[c - 1] && never == (m->full[c - 1] >= 1 << BITS)) { /* as the one before */
             reached[c] = reached[c - 1];
             equal[c] = equal[c - 1];
             continue;
         }
-        if (m->full[c] < 1 << BITS)
+        if (!never)
 #pragma GCC unroll 4
             for (uint32_t i = 0; i < n; i += LANES) {
                 const h16 u = *(const loose16 *)(half + i);

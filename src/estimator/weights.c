@@ -72,9 +72,9 @@ void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
         const double log_total = s->L[d] + log_K;
         double       before = 0, l_before = 0, after = 0, l_after = 0;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-            const double others = s->count[i] - 1.0;
+            const double others = s->count[i] - 1.0, l = others > 0 ? s->l[i] : 0; /* which may be -inf */
             log_rest[i] = before + others * s->w[i] / s->count[i];
-            mean[i] = l_before + (others > 0 ? others * s->l[i] : 0);
+            mean[i] = l_before + others * l;
             before += s->w[i];
             l_before += s->count[i] * s->l[i];
         }

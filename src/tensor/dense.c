@@ -50,35 +50,11 @@ static void dense_forward(rws_call *c)
         const int    rows = (int)(end - first);
         if (several) add_up(c, first, end);
         if (c->in[0].data && c->wt)
-            rws_gemm_nn(rows, c->dim, n_x, x, n_x, c->wt + (size_t)c->args.offset * dim, c->dim, from, step, out, c->dim);
+            rws_gemm_nn(rows, c->dim, n_x, x, n_x, c->wt + (size_t)c->args.offset * dim, c->dim, from, step, out,
+                        c->dim);
         else if (c->in[0].data)
             rws_gemm_nt(rows, c->dim, n_x, x, n_x, c->w + c->args.offset, c->args.w->cols, from, step, out, c->dim);
         if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, (end - first) * dim, out, out);
-    }
-}
-
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* to[j] += the sum of column j; eight columns at a time, each sum in a register. */
-static void add_columns(const float *x, size_t n, size_t dim, float *to)
-{
-    size_t j = 0;
-    for (; j + 8 <= dim; j += 8) {
-        v8 sum = {0};
-        for (size_t r = 0; r < n; r++) sum += *(const v8 *)(x + r * dim + j);
-        *(v8 *)(to + j) += sum;
-    }
-    for (; j + 4 <= dim; j += 4) {
-        v4 sum = {0};
-        for (size_t r = 0; r < n; r++) sum += *(const v4 *)(x + r * dim + j);
-        *(v4 *)(to + j) += sum;
-    }
-    for (; j < dim; j++) {
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (size_t r = 0; r < n; r++) sum += x[r * dim + j];
-        to[j] += sum;
     }
 }
 
@@ -96,7 +72,7 @@ static void dense_backward(rws_call *c)
         const size_t at = first * dim, size = (end - first) * dim;
         float       *to = gx + first * (size_t)n_x;
         if (!linear) rws_function_slope((rws_function)c->args.k, size, c->out + at, c->gout + at, before + at);
-        if (c->gb) add_columns(dy + at, end - first, dim, c->gb);
+        if (c->gb) rws_products_columns(NULL, dy + at, end - first, dim, c->gb);
         if (gx)
             rws_gemm_nn((int)(end - first), n_x, c->dim, dy + at, c->dim, c->w + c->args.offset, c->args.w->cols,
                         fresh ? NULL : to, n_x, to, n_x);
@@ -124,7 +100,7 @@ static void bits_forward(rws_call *c)
 static void bits_backward(rws_call *c)
 {
     const rws_op_args *a = &c->args;
-    if (c->gb) add_columns(c->gout, (size_t)c->n, (size_t)c->dim, c->gb);
+    if (c->gb) rws_products_columns(NULL, c->gout, (size_t)c->n, (size_t)c->dim, c->gb);
     if (c->gw)
         rws_products_add(c->products,
                          (rws_product){a->w, a->offset, c->in[0].dim, c->n, c->kept, c->gout, true, a->s, a->t});

@@ -110,25 +110,24 @@ static void log_softmax_backward(rws_call *c)
 
 /* ---- log_softmax_pick: inputs x and an index; the component of log softmax(x) that it names, without the others */
 
-static size_t picked(const rws_call *c, size_t r)
-{
-    const float index = rws_view_row(&c->in[1], r)[0];
-    RWS_CHECK(index >= 0 && index < (float)c->in[0].dim);
-    return (size_t)index;
-}
-
 static void log_softmax_pick_forward(rws_call *c)
 {
     const size_t        dim = (size_t)c->in[0].dim, n = (size_t)c->n;
     const rws_exponents e = {.x = &c->in[0]};
     float               top[RWS_TILE], log_total[RWS_TILE];
     rws_v8             *scratch = rws_softmax_scratch(c->arena, dim);
+    uint32_t           *at = RWS_NEW(c->arena, uint32_t, n);
     for (size_t first = 0, end; first < n; first = end) {
         end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
         rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, NULL, top, log_total}, scratch);
-        for (size_t r = first; r < end; r++)
-            c->out[r] = rws_view_row(&c->in[0], r)[picked(c, r)] - top[r - first] - log_total[r - first];
+        for (size_t r = first; r < end; r++) {
+            const float index = rws_view_row(&c->in[1], r)[0];
+            RWS_CHECK(index >= 0 && index < (float)dim);
+            at[r] = (uint32_t)index;
+            c->out[r] = rws_view_row(&c->in[0], r)[at[r]] - top[r - first] - log_total[r - first];
+        }
     }
+    c->places = at;
 }
 
 static void log_softmax_pick_backward(rws_call *c)
@@ -139,7 +138,7 @@ static void log_softmax_pick_backward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n && gx->data; r++) {
         float *to = rws_sink_row(gx, r, dim);
         row_give(c->saved + r * dim, dim, -c->gout[r], fresh, to);
-        to[picked(c, r)] += c->gout[r];
+        to[c->places[r]] += c->gout[r];
     }
 }
 
