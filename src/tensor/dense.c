@@ -39,21 +39,19 @@ static void add_up(const rws_call *c, size_t first, size_t end)
 
 static void dense_forward(rws_call *c)
 {
-    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    const bool   several = c->n_in > 1 || !c->in[0].data;
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n, offset = (size_t)c->args.offset;
+    const bool   has_x = c->in[0].data, several = c->n_in > 1 || !has_x;
     const int    n_x = c->in[0].dim, step = several ? c->dim : 0;
-    if (c->in[0].data) c->kept = rws_call_input(c, 0, n_x);
+    if (has_x) c->kept = rws_call_input(c, 0, n_x);
     for (size_t first = 0, end; first < n; first = end) {
         end = part_of(c, first);
         float       *out = c->out + first * dim;
-        const float *from = several ? out : c->b, *x = c->kept + first * (size_t)n_x;
+        const float *from = several ? out : c->b, *x = has_x ? c->kept + first * (size_t)n_x : NULL;
         const int    rows = (int)(end - first);
         if (several) add_up(c, first, end);
-        if (c->in[0].data && c->wt)
-            rws_gemm_nn(rows, c->dim, n_x, x, n_x, c->wt + (size_t)c->args.offset * dim, c->dim, from, step, out,
-                        c->dim);
-        else if (c->in[0].data)
-            rws_gemm_nt(rows, c->dim, n_x, x, n_x, c->w + c->args.offset, c->args.w->cols, from, step, out, c->dim);
+        if (has_x && c->wt)
+            rws_gemm_nn(rows, c->dim, n_x, x, n_x, c->wt + offset * dim, c->dim, from, step, out, c->dim);
+        else if (has_x) rws_gemm_nt(rows, c->dim, n_x, x, n_x, c->w + offset, c->args.w->cols, from, step, out, c->dim);
         if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, (end - first) * dim, out, out);
     }
 }
@@ -70,7 +68,7 @@ static void dense_backward(rws_call *c)
     for (size_t first = 0, end; first < n; first = end) {
         end = part_of(c, first);
         const size_t at = first * dim, size = (end - first) * dim;
-        float       *to = gx + first * (size_t)n_x;
+        float       *to = gx ? gx + first * (size_t)n_x : NULL;
         if (!linear) rws_function_slope((rws_function)c->args.k, size, c->out + at, c->gout + at, before + at);
         if (c->gb) rws_products_columns(NULL, dy + at, end - first, dim, c->gb);
         if (gx)
