@@ -80,10 +80,11 @@ static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, 
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
     if (e->n_leaves == 1 && !e->pass.scalar) { /* levels refine in order */
+        const uint32_t  n = (uint32_t)s->n;
         uint32_t       *start = RWS_NEW(&e->arena, uint32_t, s->B + 1);
         const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : level_map(e, e->leaves[0], 1);
-        for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? (uint32_t)s->n : (uint32_t)d;
-        for (uint32_t row = 0; to_base && row < (uint32_t)s->n; row++) start[to_base[row] + 1] = row + 1;
+        for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? n : (uint32_t)d;
+        for (uint32_t row = 0; to_base && row < n; row++) start[to_base[row] + 1] = row + 1;
         s->start = start;
         e->place = NULL;
         return;

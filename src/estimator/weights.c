@@ -28,12 +28,10 @@ void rws_weigh(rws_scores *s, double share, rws_tally *tally)
         log_mean[d] = total / s->K;
         if (total == 0) continue;
         const double scale = 1 / total;
-        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-            s->w[i] *= scale;
-            s->coef_p[i] = share * s->w[i];
-        }
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) s->w[i] *= scale;
         tally->ess += total * total / squares;
     }
+    for (size_t i = 0; i < n; i++) s->coef_p[i] = share * s->w[i];
 #pragma omp simd
     for (int d = 0; d < s->B; d++) log_mean[d] = log(log_mean[d]);
     tally->n_data += (uint64_t)s->B;

@@ -376,17 +376,16 @@ static void sum_backward(rws_call *c)
 
 static void pick_forward(rws_call *c)
 {
-    const rws_view *a = &c->in[0], *v = &c->in[1];
-    const uint32_t  dim = (uint32_t)a->dim;
-    uint32_t       *at = RWS_NEW(c->arena, uint32_t, c->n);
-    bool            inside = true;
-    for (uint32_t r = 0; r < (uint32_t)c->n; r++) {
-        const int index = (int)v->data[v->row ? v->row[r] : r];
-        inside &= (uint32_t)index < dim;
-        at[r] = (uint32_t)index;
+    const rws_view *a = &c->in[0];
+    const uint32_t  dim = (uint32_t)a->dim, n = (uint32_t)c->n;
+    const float    *index = rws_call_input(c, 1, 1);
+    uint32_t       *at = RWS_NEW(c->arena, uint32_t, n), outside = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        at[r] = (uint32_t)(int)index[r];
+        outside |= at[r] >= dim;
     }
-    RWS_CHECK(inside && "an index of the vector it picks from");
-    for (uint32_t r = 0; r < (uint32_t)c->n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
+    RWS_CHECK(!outside && "an index of the vector it picks from");
+    for (uint32_t r = 0; r < n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
 }
 
@@ -396,7 +395,8 @@ static void pick_backward(rws_call *c)
     rws_call_clear(c, 0);
     const rws_sink *g = &c->gin[0];
     const size_t    dim = (size_t)c->in[0].dim;
-    for (uint32_t r = 0; r < (uint32_t)c->n; r++) g->data[(g->row ? g->row[r] : r) * dim + c->places[r]] += c->gout[r];
+    const uint32_t *at = c->places, n = (uint32_t)c->n;
+    for (uint32_t r = 0; r < n; r++) g->data[(g->row ? g->row[r] : r) * dim + at[r]] += c->gout[r];
 }
 
 const rws_op rws_op_affine = {
