@@ -224,8 +224,9 @@ static void multiply_exponentials(rws_call *c, size_t dim)
         row_give_product(ea, eb, dim, 1 / total[r], true, p);
     }
     EACH(0, n, c->out[i] = rws_log_total(total[i]));
+    rws_v8 *scratch = rws_softmax_scratch(c->arena, dim);
     for (size_t r = 0; r < n; r++)
-        if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim, rws_softmax_scratch(c->arena, dim));
+        if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim, scratch);
 }
 
 static void log_sum_exp_forward(rws_call *c)
