@@ -610,8 +610,8 @@ static void functions_are_right_to_three_units(void **state)
     assert_true(rws_log_total(7) == rws_log(7) && isnan(rws_log_total(NAN)));
     assert_true(fabsf(rws_tanh(INFINITY) - 1) < 4e-7f && rws_tanh(-INFINITY) == -rws_tanh(INFINITY) &&
                 rws_tanh(INFINITY) <= 1 && isnan(rws_tanh(NAN)));
-    compare(rws_gumbel_of(rws_unit(0)), -log(-log((double)rws_unit(0))));
-    compare(rws_gumbel_of(rws_unit(UINT32_MAX)), -log(-log((double)rws_unit(UINT32_MAX))));
+    compare(-rws_log(-rws_log(rws_unit(0))), -log(-log((double)rws_unit(0))));
+    compare(-rws_log(-rws_log(rws_unit(UINT32_MAX))), -log(-log((double)rws_unit(UINT32_MAX))));
     assert_true(worst < 3 * 0x1p-23);
 }
 

@@ -33,8 +33,8 @@ static void one_block(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32
 }
 
 #ifdef __AVX2__
-/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Several vectors at a time, so
- * that the multiplications of one hide behind the others. */
+/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors at a time, so that
+ * the multiplications of one hide behind the other's; more do not fit the registers. */
 typedef struct {
     __m256i word[4];
 } four;
@@ -72,7 +72,7 @@ static __m256i four_words(const uint32_t *c)
 static inline __attribute__((always_inline)) void particle_lanes(rws_key key, const uint32_t *c0, const uint32_t *c1,
                                                                  uint32_t c2, uint32_t c3, const int n, uint32_t *out)
 {
-    four x[4];
+    four x[2];
     for (int j = 0; j < n; j++)
         x[j] = (four){{four_words(c0 + 4 * j), four_words(c1 + 4 * j), _mm256_set1_epi64x(c2), _mm256_set1_epi64x(c3)}};
     lane_blocks(key, x, n, out);
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) void row_lanes(rws_key key, uint32_
                                                             uint32_t first, const int n, uint32_t *out)
 {
     const __m256i step = _mm256_set_epi64x(3, 2, 1, 0);
-    four          x[4];
+    four          x[2];
     for (int j = 0; j < n; j++)
         x[j] = (four){{_mm256_set1_epi64x(c0), _mm256_set1_epi64x(c1), _mm256_set1_epi64x(c2),
                        _mm256_add_epi64(_mm256_set1_epi64x(first + 4 * (uint32_t)j), step)}};
@@ -95,7 +95,7 @@ void rws_rng_blocks(rws_key key, size_t n, const uint32_t *c0, const uint32_t *c
 {
     size_t i = 0;
 #ifdef __AVX2__
-    for (; i + 16 <= n; i += 16) particle_lanes(key, c0 + i, c1 + i, c2, c3, 4, out + 4 * i);
+    for (; i + 8 <= n; i += 8) particle_lanes(key, c0 + i, c1 + i, c2, c3, 2, out + 4 * i);
     for (; i + 4 <= n; i += 4) particle_lanes(key, c0 + i, c1 + i, c2, c3, 1, out + 4 * i);
 #endif
     for (; i < n; i++) one_block(key, c0[i], c1[i], c2, c3, out + 4 * i);
@@ -105,7 +105,7 @@ void rws_rng_row(rws_key key, size_t n, uint32_t c0, uint32_t c1, uint32_t c2, u
 {
     size_t i = 0;
 #ifdef __AVX2__
-    for (; i + 16 <= n; i += 16) row_lanes(key, c0, c1, c2, first + (uint32_t)i, 4, out + 4 * i);
+    for (; i + 8 <= n; i += 8) row_lanes(key, c0, c1, c2, first + (uint32_t)i, 2, out + 4 * i);
     for (; i + 4 <= n; i += 4) row_lanes(key, c0, c1, c2, first + (uint32_t)i, 1, out + 4 * i);
 #endif
     for (; i < n; i++) one_block(key, c0, c1, c2, first + (uint32_t)i, out + 4 * i);

@@ -94,12 +94,6 @@ static inline float rws_log_total(float x)
     return rws_log(x) + (x - x);
 }
 
-/* -log(-log u): a Gumbel from a uniform in (0, 1). */
-static inline float rws_gumbel_of(float u)
-{
-    return -rws_log(-rws_log(u));
-}
-
 /* x p(x^2) / q(x^2), minimax up to where a float's tanh is 1 less a few units in the last place. */
 static inline float rws_tanh(float x)
 {
@@ -112,6 +106,27 @@ static inline float rws_tanh(float x)
 /* Eight numbers at a time, for loops that must hold a row in registers. */
 typedef float   rws_v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef int32_t rws_i8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+static inline rws_v8 rws_larger8(rws_v8 a, rws_v8 b)
+{
+#pragma omp simd
+    for (int i = 0; i < 8; i++) a[i] = a[i] > b[i] ? a[i] : b[i];
+    return a;
+}
+
+static inline rws_v8 rws_exp8(rws_v8 x)
+{
+#pragma omp simd
+    for (int i = 0; i < 8; i++) x[i] = rws_exp(x[i]);
+    return x;
+}
+
+static inline rws_v8 rws_log_total8(rws_v8 x)
+{
+#pragma omp simd
+    for (int i = 0; i < 8; i++) x[i] = rws_log_total(x[i]);
+    return x;
+}
 
 /* A pair of uniforms in (0, 1) becomes one normal; odd draws take the sine of the pair (Box and Muller). */
 static inline float rws_box_muller(float u, float v, float odd)

@@ -125,27 +125,36 @@ static void defend_at_forward(rws_call *c)
             c->out[r * (size_t)c->dim + (size_t)j] = (int)index[r] == j ? log_top : log_floor;
 }
 
+/* The exponentials of input 0, by row. */
+static rws_view probabilities(rws_call *c)
+{
+    if (c->in[0].exp) return c->in[0];
+    float *p = RWS_NEW(c->arena, float, (size_t)c->n *(size_t)c->dim);
+    rws_function_apply(RWS_EXP, (size_t)c->n * (size_t)c->dim, rws_call_input(c, 0, c->dim), p);
+    return (rws_view){.exp = p, .dim = c->dim};
+}
+
 /* Inputs log pi, v, z. With E_i = -log v_i: g~_z = -log E_z, and elsewhere g~_i = log pi_i - log(E_i + pi_i E_z), whose
  * derivative by log pi_i is E_i / (E_i + pi_i E_z). */
 static void conditional_gumbel_forward(rws_call *c)
 {
-    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    const float *v = rws_call_input(c, 1, c->dim), *z = rws_call_input(c, 2, 1);
-    const float  low = c->args.s, high = 1 - low;
+    const size_t   dim = (size_t)c->dim, n = (size_t)c->n;
+    const float   *v = rws_call_input(c, 1, c->dim), *z = rws_call_input(c, 2, 1);
+    const float    low = c->args.s, high = 1 - low;
+    const rws_view pi = probabilities(c);
     for (size_t first = 0, end; first < n; first = end) {
         end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
 #pragma omp simd
         for (size_t i = first * dim; i < end * dim; i++) c->saved[i] = -rws_log(rws_clamp(v[i], low, high));
         for (size_t r = first; r < end; r++) {
             const size_t at = r * dim, top = at + (size_t)z[r];
-            row_shift(rws_view_row(&c->in[0], r), dim, rws_log(c->saved[top]), c->out + at); /* log of pi_i E_z */
-            c->out[top] = -INFINITY;
+            row_combine(c->saved + at, rws_exp_row(&pi, r), dim, c->saved[top], c->out + at);
+            c->out[top] = c->saved[top];
         }
 #pragma omp simd
         for (size_t i = first * dim; i < end * dim; i++) {
-            const float total = c->saved[i] + rws_exp(c->out[i]);
-            c->saved[i] /= total;
-            c->out[i] = -rws_log(total);
+            c->saved[i] /= c->out[i];
+            c->out[i] = -rws_log(c->out[i]);
         }
         for (size_t r = first; r < end; r++) {
             const size_t at = r * dim, top = at + (size_t)z[r];

@@ -5,7 +5,7 @@
  */
 #include "base/vecmath.h"
 #include "dist/dist.h"
-#include "tensor/rows.h"
+#include "tensor/softmax.h"
 
 static void prepare(rws_run *r, rws_var *p)
 {
@@ -61,27 +61,19 @@ static void concrete_density_forward(rws_call *c)
     const int    C = c->in[1].dim;
     const float *tau = rws_call_input(c, 2, 1), constant = lgammaf((float)C);
     const size_t n = (size_t)c->n, dim = (size_t)C;
-    float        total[RWS_TILE], by_tau = 0;
+    float        top[RWS_TILE], log_total[RWS_TILE], *minus = RWS_NEW(c->arena, float, n), by_tau = 0;
+    for (size_t r = 0; r < n; r++) minus[r] = -tau[r];
+    const rws_exponents e = {.x = &c->in[1], .y = &c->in[0], .times = minus};
+    rws_v8             *scratch = rws_softmax_scratch(c->arena, dim);
     for (size_t first = 0, end; first < n; first = end) {
-        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
+        end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
+        rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, NULL, top, log_total}, scratch);
         for (size_t r = first; r < end; r++) {
-            const float *ls = rws_view_row(&c->in[0], r), *lp = rws_view_row(&c->in[1], r), t = tau[r];
-            float       *y = c->saved + r * dim;
-            row_combine(lp, ls, dim, -t, y);
-            const float top = row_max(y, dim);
-            if (r == 0 || t != tau[r - 1]) by_tau = constant + (float)(C - 1) * logf(t);
-            c->out[r] = by_tau + row_sum(y, dim) - row_sum(ls, dim) - (float)C * top;
-            row_shift(y, dim, -top, y);
+            const float sum =
+                row_sum(rws_view_row(&c->in[1], r), dim) - (tau[r] + 1) * row_sum(rws_view_row(&c->in[0], r), dim);
+            if (r == 0 || tau[r] != tau[r - 1]) by_tau = constant + (float)(C - 1) * logf(tau[r]);
+            c->out[r] = by_tau + (sum - (float)C * (top[r - first] + log_total[r - first]));
         }
-#pragma omp simd
-        for (size_t i = first * dim; i < end * dim; i++) c->saved[i] = rws_exp(c->saved[i]);
-        for (size_t r = first; r < end; r++) {
-            float *y = c->saved + r * dim;
-            total[r - first] = row_sum(y, dim);
-            row_scale(y, dim, 1 / total[r - first], y);
-        }
-#pragma omp simd
-        for (size_t r = first; r < end; r++) c->out[r] -= (float)C * rws_log_total(total[r - first]);
     }
 }
 

@@ -32,6 +32,7 @@ const rws_family rws_gumbel_family = {
 
 /* ---- ops; s clips the uniform */
 
+/* One logarithm at a time: of two in a row the second would only wait for the first. */
 static void gumbel_draw_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
@@ -39,7 +40,9 @@ static void gumbel_draw_forward(rws_call *c)
     for (size_t first = 0, end; first < n; first = end) {
         end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
 #pragma omp simd
-        for (size_t i = first * dim; i < end * dim; i++) c->out[i] = rws_gumbel_of(rws_clamp(u[i], low, high));
+        for (size_t i = first * dim; i < end * dim; i++) c->out[i] = -rws_log(rws_clamp(u[i], low, high));
+#pragma omp simd
+        for (size_t i = first * dim; i < end * dim; i++) c->out[i] = -rws_log(c->out[i]);
         for (size_t r = first; r < end; r++)
             row_add(c->out + r * dim, rws_view_row(&c->in[0], r), dim, c->out + r * dim);
     }

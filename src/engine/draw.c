@@ -10,6 +10,7 @@
  * know (level_who).
  */
 #include "base/vecmath.h"
+#include "engine/outcomes.h"
 #include "engine/words.h"
 
 #include <string.h>
@@ -107,13 +108,14 @@ static void compare_many(comparison *m, const half16 *half, uint32_t n)
     const half16 *upper = (const half16 *)m->upper;
     half16       *reached = (half16 *)m->reached, *equal = (half16 *)m->equal;
     for (int c = 0; c < LANES * m->n; c++) {
-        h16 above = {0}, at = {0};
-        if (c && m->full[c] == m->full[c - 1]) { /* impossible: as the one before */
+        h16        above = {0}, at = {0};
+        const bool never = m->full[c] >= 1 << BITS;
+        if (c && upper[c] == upper[c - 1] && never == (m->full[c - 1] >= 1 << BITS)) { /* as the one before */
             reached[c] = reached[c - 1];
             equal[c] = equal[c - 1];
             continue;
         }
-        if (m->full[c] < 1 << BITS)
+        if (!never)
 #pragma GCC unroll 4
             for (uint32_t i = 0; i < n; i += LANES) {
                 const h16 u = *(const loose16 *)(half + i);
@@ -172,6 +174,21 @@ static void compare_rest(comparison *m, const word_source *s, const half16 *half
             if (k < n && half[k] == upper && all_bits(s, half[k], i, from + k) >= m->full[c])
                 m->reached[c / LANES][c % LANES]++;
         }
+    }
+}
+
+/* reached[c + 1] = how many of the n particles of row i reach threshold c; reached[0] = n. */
+static void count_row(comparison *m, word_source *s, uint32_t i, uint32_t n, uint32_t *reached)
+{
+    reached[0] = n;
+    for (uint32_t at = 0; at < n; at += PART) {
+        const uint32_t part = n - at < PART ? n - at : PART;
+        const half16  *half = words_row(s, i, at, part), *lanes = (const half16 *)m->reached;
+        if (compare(m, half, part)) compare_rest(m, s, half, i, at, part);
+        if (at == 0)
+            for (int c = 0; c < LANES * m->n; c++) reached[c + 1] = (uint32_t)lanes[c];
+        else
+            for (int c = 0; c < LANES * m->n; c++) reached[c + 1] += (uint32_t)lanes[c];
     }
 }
 
@@ -304,38 +321,32 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
         most += l->count[i] < (uint32_t)C ? l->count[i] : (uint32_t)C;
         particles += l->count[i];
     }
-    most++; /* the last category of a row is written before it is known to be there */
-    uint32_t  *up = RWS_NEW(&e->arena, uint32_t, most), *count = RWS_NEW(&e->arena, uint32_t, most);
-    uint32_t  *category = RWS_NEW(&e->arena, uint32_t, most), *child = RWS_NEW(&e->arena, uint32_t, rows);
-    uint32_t  *reached = RWS_NEW(&e->arena, uint32_t, C), n_rows = 0;
+    uint32_t            *child = RWS_NEW(&e->arena, uint32_t, rows), n_rows = 0;
+    outcomes             o = outcomes_new(e, (uint32_t)padded(C), most);
+    const rws_arena_mark mark = rws_arena_at(&e->arena);
+    outcomes_scratch(e, &o);
     comparison m = compare_new(e, C);
-    for (uint32_t i = 0; i < rows; i++) {
-        child[i] = n_rows;
-        compare_with(&m, &threshold, i);
-        for (uint32_t at = 0; at < l->count[i]; at += PART) {
-            const uint32_t part = l->count[i] - at < PART ? l->count[i] - at : PART;
-            const half16  *half = words_row(source, i, at, part), *lanes = (const half16 *)m.reached;
-            if (compare(&m, half, part)) compare_rest(&m, source, half, i, at, part);
-            if (at == 0)
-                for (int c = 0; c < C; c++) reached[c] = (uint32_t)lanes[c];
-            else
-                for (int c = 0; c < C; c++) reached[c] += (uint32_t)lanes[c];
+    for (uint32_t first = 0, end; first < rows; first = end) {
+        end = rows - first < BLOCK ? rows : first + BLOCK;
+        for (uint32_t i = first; i < end; i++) {
+            uint32_t *reached = o.reached + (i - first) * o.width;
+            child[i] = n_rows;
+            compare_with(&m, &threshold, i);
+            count_row(&m, source, i, l->count[i], reached);
+            n_rows += outcomes_note(&o, i, reached);
         }
-        uint32_t left = l->count[i]; /* particles of this category or a later one */
-        for (uint32_t c = 0; left; left = reached[c++]) {
-            up[n_rows] = i, count[n_rows] = left - reached[c], category[n_rows] = c;
-            n_rows += left != reached[c]; /* no branch: it could not be predicted */
-        }
+        outcomes_list(&o, n_rows);
     }
+    rws_arena_release(&e->arena, mark);
     float *value = RWS_NEW(&e->arena, float, n_rows);
-    for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)category[i];
+    for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)o.category[i];
     if (l->single) return (rws_var){node_leaf(e, from, 1, value)}; /* nothing was shared: one more number per row */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
-    *d = (draw_record){from, ordinal, C, threshold, child, category};
+    *d = (draw_record){from, ordinal, C, threshold, child, o.category};
     const uint32_t to = level_new(e, from, n_rows);
-    e->levels[to].up = up;
-    e->levels[to].count = count;
+    e->levels[to].up = o.up;
+    e->levels[to].count = o.count;
     e->levels[to].draw = d;
     e->levels[to].single = n_rows == particles;
     r->level = to;

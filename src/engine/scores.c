@@ -31,6 +31,19 @@ static void execute_rest(rws_engine *e)
     execute(e, wanted, n);
 }
 
+/* total = the values of n rows, or with what is there added. */
+static void add_values(const float *value, const uint32_t *map, uint32_t n, bool fresh, double *total)
+{
+    if (fresh && map)
+        for (uint32_t i = 0; i < n; i++) total[i] = (double)value[map[i]];
+    else if (fresh)
+        for (uint32_t i = 0; i < n; i++) total[i] = (double)value[i];
+    else if (map)
+        for (uint32_t i = 0; i < n; i++) total[i] += (double)value[map[i]];
+    else
+        for (uint32_t i = 0; i < n; i++) total[i] += (double)value[i];
+}
+
 /* total of a level = total of its parent + its own terms. Parents have smaller numbers. */
 static void add_up(rws_engine *e)
 {
@@ -43,18 +56,11 @@ static void add_up(rws_engine *e)
             for (uint32_t i = 0; i < l->n_rows; i++) l->total[k][i] = above[l->up[i]];
         }
         for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
-            const int       k = e->terms[t].kind;
-            const node     *n = &e->nodes[e->terms[t].node];
-            const uint32_t *map = level_map(e, at, n->level);
-            const bool      first = !l->total[k];
+            const int   k = e->terms[t].kind;
+            const node *n = &e->nodes[e->terms[t].node];
+            const bool  first = !l->total[k];
             if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            double *total = l->total[k];
-            for (uint32_t i = 0; first && i < l->n_rows; i++) total[i] = (double)n->value[map ? map[i] : i];
-            if (first) continue;
-            if (map)
-                for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[map[i]];
-            else
-                for (uint32_t i = 0; i < l->n_rows; i++) total[i] += (double)n->value[i];
+            add_values(n->value, level_map(e, at, n->level), l->n_rows, first, l->total[k]);
         }
     }
 }
@@ -74,10 +80,11 @@ static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, 
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
     if (e->n_leaves == 1 && !e->pass.scalar) { /* levels refine in order */
+        const uint32_t  n = (uint32_t)s->n;
         uint32_t       *start = RWS_NEW(&e->arena, uint32_t, s->B + 1);
         const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : level_map(e, e->leaves[0], 1);
-        for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? (uint32_t)s->n : (uint32_t)d;
-        for (uint32_t row = 0; to_base && row < (uint32_t)s->n; row++) start[to_base[row] + 1] = row + 1;
+        for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? n : (uint32_t)d;
+        for (uint32_t row = 0; to_base && row < n; row++) start[to_base[row] + 1] = row + 1;
         s->start = start;
         e->place = NULL;
         return;
@@ -161,8 +168,10 @@ static const double *gather_output(rws_engine *e, int n, int slot)
         }
         if (!out) out = RWS_NEW0(&e->arena, double, n);
         const uint32_t *map = level_map(e, e->leaves[i], e->nodes[id].level);
-        for (uint32_t row = 0; row < l->n_rows; row++, at++)
-            out[scores_place(e, at)] = (double)e->nodes[id].value[map ? map[row] : row];
+        if (!e->place) add_values(e->nodes[id].value, map, l->n_rows, true, out + at);
+        for (uint32_t row = 0; row < l->n_rows && e->place; row++)
+            out[e->place[at + row]] = (double)e->nodes[id].value[map ? map[row] : row];
+        at += l->n_rows;
     }
     return out;
 }

@@ -28,12 +28,10 @@ void rws_weigh(rws_scores *s, double share, rws_tally *tally)
         log_mean[d] = total / s->K;
         if (total == 0) continue;
         const double scale = 1 / total;
-        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-            s->w[i] *= scale;
-            s->coef_p[i] = share * s->w[i];
-        }
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) s->w[i] *= scale;
         tally->ess += total * total / squares;
     }
+    for (size_t i = 0; i < n; i++) s->coef_p[i] = share * s->w[i];
 #pragma omp simd
     for (int d = 0; d < s->B; d++) log_mean[d] = log(log_mean[d]);
     tally->n_data += (uint64_t)s->B;
@@ -67,14 +65,14 @@ static double log_others(const rws_scores *s, int d, uint32_t without, bool with
 void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
 {
     double      *mean = s->work[1]; /* of the others' log-weights, less the log of the total */
-    const double share = 1.0 / (s->K - 1);
+    const double share = 1.0 / (s->K - 1), log_K = log(s->K);
     for (int d = 0; d < s->B; d++) {
-        const double log_total = s->L[d] + log(s->K);
+        const double log_total = s->L[d] + log_K;
         double       before = 0, l_before = 0, after = 0, l_after = 0;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-            const double others = s->count[i] - 1.0;
+            const double others = s->count[i] - 1.0, l = others > 0 ? s->l[i] : 0; /* which may be -inf */
             log_rest[i] = before + others * s->w[i] / s->count[i];
-            mean[i] = l_before + (others > 0 ? others * s->l[i] : 0);
+            mean[i] = l_before + others * l;
             before += s->w[i];
             l_before += s->count[i] * s->l[i];
         }
@@ -92,14 +90,9 @@ void rws_leave_one_out(rws_scores *s, bool with_geometric, double *log_rest)
     }
     double *sum = s->work[0] == log_rest ? mean : s->work[0];
     for (size_t i = 0; i < n; i++) sum[i] = log_rest[i] + (with_geometric ? mean[i] : 0);
-    for (int d = 0; d < s->B; d++) {
-        const double log_total = s->L[d] + log(s->K);
-        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
-            log_rest[i] = log_rest[i] > 1e-200 ? log_total : NAN; /* NAN: to be done over */
-    }
 #pragma omp simd
-    for (size_t i = 0; i < n; i++) log_rest[i] += log(sum[i]);
+    for (size_t i = 0; i < n; i++) sum[i] = log(sum[i]);
     for (int d = 0; d < s->B; d++)
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
-            if (isnan(log_rest[i])) log_rest[i] = log_others(s, d, i, with_geometric);
+            log_rest[i] = log_rest[i] > 1e-200 ? s->L[d] + log_K + sum[i] : log_others(s, d, i, with_geometric);
 }

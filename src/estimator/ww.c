@@ -8,9 +8,10 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 {
     const double baseline = m->set.ww_baseline ? share / s->K : 0;
     rws_weigh(s, share, tally);
-    for (int d = 0; d < s->B; d++)
+    for (size_t i = 0; i < (size_t)s->n; i++) s->coef_q[i] = share * s->w[i];
+    for (int d = 0; d < s->B && baseline != 0; d++)
         for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++)
-            s->coef_q[i] = share * s->w[i] - s->count[i] * baseline;
+            s->coef_q[i] -= s->count[i] * baseline;
 }
 
 const rws_estimator rws_estimator_ww = {

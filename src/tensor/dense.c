@@ -7,94 +7,82 @@
 #include "base/error.h"
 #include "tensor/bits.h"
 #include "tensor/gemm.h"
-#include "tensor/op.h"
 #include "tensor/products.h"
+#include "tensor/rows.h"
 
 #include <string.h>
 
-static void dense_forward(rws_call *c)
+#define LIGHT 4096 /* weights: a product of so few takes no longer than the steps around it */
+#define ROWS 64    /* that then go through all steps together, while they are in the first cache */
+
+/* The end of the rows from `first` that are worked on together. */
+static size_t part_of(const rws_call *c, size_t first)
 {
-    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    float       *out = c->out;
-    const float *from = c->b; /* what the product is added to: the bias, or once there are addends, all of it */
-    int          step = 0;
-    if (c->n_in > 1 || !c->in[0].data) {
-        for (size_t r = 0; r < n; r++) {
-            if (c->b) memcpy(out + r * dim, c->b, dim * sizeof(float));
-            else memset(out + r * dim, 0, dim * sizeof(float));
-        }
-        from = out;
-        step = c->dim;
-    }
-    for (int s = 1; s < c->n_in; s++) {
-        const rws_view *v = &c->in[s];
-        for (size_t r = 0; r < n; r++) {
-            const float *restrict add = v->data + (v->row ? v->row[r] : r) * dim;
-            float *restrict to = out + r * dim;
-#pragma omp simd
-            for (size_t j = 0; j < dim; j++) to[j] += add[j];
-        }
-    }
-    if (c->in[0].data) {
-        const int    n_x = c->in[0].dim;
-        const size_t offset = (size_t)c->args.offset;
-        c->kept = rws_call_input(c, 0, n_x);
-        if (c->wt) rws_gemm_nn(c->n, c->dim, n_x, c->kept, n_x, c->wt + offset * dim, c->dim, from, step, out, c->dim);
-        else rws_gemm_nt(c->n, c->dim, n_x, c->kept, n_x, c->w + offset, c->args.w->cols, from, step, out, c->dim);
-    }
-    if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, n * dim, out, out);
+    const size_t n = (size_t)c->n;
+    return (size_t)c->in[0].dim * (size_t)c->dim > LIGHT || n - first < ROWS ? n : first + ROWS;
 }
 
-typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
-typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
-
-/* to[j] += the sum of column j; eight columns at a time, each sum in a register. */
-static void add_columns(const float *x, size_t n, size_t dim, float *to)
+/* What the product is added to where that is not the bias alone: bias and addends. */
+static void add_up(const rws_call *c, size_t first, size_t end)
 {
-    size_t j = 0;
-    for (; j + 8 <= dim; j += 8) {
-        v8 sum = {0};
-        for (size_t r = 0; r < n; r++) sum += *(const v8 *)(x + r * dim + j);
-        *(v8 *)(to + j) += sum;
+    const size_t dim = (size_t)c->dim;
+    for (size_t r = first; r < end; r++) {
+        float *to = c->out + r * dim;
+        int    s = 1;
+        if (c->b && c->n_in > 1) row_add(c->b, rws_view_row(&c->in[s++], r), dim, to);
+        else if (c->b) row_scale(c->b, dim, 1, to);
+        else if (c->n_in > 1) row_scale(rws_view_row(&c->in[s++], r), dim, 1, to);
+        else memset(to, 0, dim * sizeof *to);
+        for (; s < c->n_in; s++) row_add(to, rws_view_row(&c->in[s], r), dim, to);
     }
-    for (; j + 4 <= dim; j += 4) {
-        v4 sum = {0};
-        for (size_t r = 0; r < n; r++) sum += *(const v4 *)(x + r * dim + j);
-        *(v4 *)(to + j) += sum;
-    }
-    for (; j < dim; j++) {
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (size_t r = 0; r < n; r++) sum += x[r * dim + j];
-        to[j] += sum;
+}
+
+static void dense_forward(rws_call *c)
+{
+    const size_t dim = (size_t)c->dim, n = (size_t)c->n, offset = (size_t)c->args.offset;
+    const bool   has_x = c->in[0].data, several = c->n_in > 1 || !has_x;
+    const int    n_x = c->in[0].dim, step = several ? c->dim : 0;
+    if (has_x) c->kept = rws_call_input(c, 0, n_x);
+    for (size_t first = 0, end; first < n; first = end) {
+        end = part_of(c, first);
+        float       *out = c->out + first * dim;
+        const float *from = several ? out : c->b, *x = has_x ? c->kept + first * (size_t)n_x : NULL;
+        const int    rows = (int)(end - first);
+        if (several) add_up(c, first, end);
+        if (has_x && c->wt)
+            rws_gemm_nn(rows, c->dim, n_x, x, n_x, c->wt + offset * dim, c->dim, from, step, out, c->dim);
+        else if (has_x) rws_gemm_nt(rows, c->dim, n_x, x, n_x, c->w + offset, c->args.w->cols, from, step, out, c->dim);
+        if (c->args.k != RWS_LINEAR) rws_function_apply((rws_function)c->args.k, (end - first) * dim, out, out);
     }
 }
 
 static void dense_backward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    const float *dy = c->gout;
-    if (c->args.k != RWS_LINEAR) {
-        float *before = RWS_NEW(c->arena, float, n *dim); /* the function */
-        rws_function_slope((rws_function)c->args.k, n * dim, c->out, c->gout, before);
-        dy = before;
+    const int    n_x = c->in[0].dim;
+    const bool   linear = c->args.k == RWS_LINEAR;
+    float       *before = linear ? NULL : RWS_NEW(c->arena, float, n *dim); /* the function */
+    const float *dy = linear ? c->gout : before;
+    bool         fresh = false;
+    float       *gx = c->in[0].data ? rws_call_claim(c, 0, n_x, &fresh) : NULL;
+    for (size_t first = 0, end; first < n; first = end) {
+        end = part_of(c, first);
+        const size_t at = first * dim, size = (end - first) * dim;
+        float       *to = gx ? gx + first * (size_t)n_x : NULL;
+        if (!linear) rws_function_slope((rws_function)c->args.k, size, c->out + at, c->gout + at, before + at);
+        if (c->gb) rws_products_columns(NULL, dy + at, end - first, dim, c->gb);
+        if (gx)
+            rws_gemm_nn((int)(end - first), n_x, c->dim, dy + at, c->dim, c->w + c->args.offset, c->args.w->cols,
+                        fresh ? NULL : to, n_x, to, n_x);
     }
-    if (c->gb) add_columns(dy, n, dim, c->gb);
+    if (c->in[0].data) rws_call_close(c, 0, n_x, gx);
     for (int s = 1; s < c->n_in; s++) {
-        float *g = rws_call_open(c, s, c->dim);
-        for (size_t i = 0; g && i < n * dim; i++) g[i] += dy[i];
-        rws_call_close(c, s, c->dim, g);
+        if (!c->gin[s].data) continue;
+        const bool new = rws_sink_take(&c->gin[s]);
+        for (size_t r = 0; r < n; r++) row_give(dy + r * dim, dim, 1, new, rws_sink_row(&c->gin[s], r, dim));
     }
-    if (!c->in[0].data) return;
-    const int n_x = c->in[0].dim;
-    if (c->gw)
+    if (c->in[0].data && c->gw)
         rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy, .bits = false});
-    bool   fresh;
-    float *gx = rws_call_claim(c, 0, n_x, &fresh);
-    if (gx)
-        rws_gemm_nn(c->n, n_x, c->dim, dy, c->dim, c->w + c->args.offset, c->args.w->cols, fresh ? NULL : gx, n_x, gx,
-                    n_x);
-    rws_call_close(c, 0, n_x, gx);
 }
 
 /* ---- bits: y = (s x + t) W^T + b where x is zeros and ones; no gradient passes to x */
@@ -110,7 +98,7 @@ static void bits_forward(rws_call *c)
 static void bits_backward(rws_call *c)
 {
     const rws_op_args *a = &c->args;
-    if (c->gb) add_columns(c->gout, (size_t)c->n, (size_t)c->dim, c->gb);
+    if (c->gb) rws_products_columns(NULL, c->gout, (size_t)c->n, (size_t)c->dim, c->gb);
     if (c->gw)
         rws_products_add(c->products,
                          (rws_product){a->w, a->offset, c->in[0].dim, c->n, c->kept, c->gout, true, a->s, a->t});

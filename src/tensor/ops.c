@@ -1,7 +1,7 @@
 /* ops.c - arithmetic and shape: each op's forward and backward side by side. */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "tensor/rows.h"
+#include "tensor/columns.h"
 
 #include <string.h>
 
@@ -87,6 +87,12 @@ static void sub_backward(rws_call *c)
 
 static void mul_forward(rws_call *c)
 {
+    const size_t dim = (size_t)c->dim;
+    if ((c->in[0].row || c->in[1].row) && c->in[0].dim == c->dim && c->in[1].dim == c->dim) { /* not gathered */
+        for (size_t r = 0; r < (size_t)c->n; r++)
+            row_give_product(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), dim, 1, true, c->out + r * dim);
+        return;
+    }
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
     EACH(size(c), c->out[i] = a[i] * b[i]);
 }
@@ -274,8 +280,18 @@ static void greater_forward(rws_call *c)
 
 static void argmax_forward(rws_call *c)
 {
-    const size_t dim = (size_t)c->in[0].dim;
-    for (int r = 0; r < c->n; r++) c->out[r] = (float)row_argmax(rws_view_row(&c->in[0], (size_t)r), dim);
+    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    rws_v8      *x = RWS_NEW(c->arena, rws_v8, dim);
+    for (size_t r = 0; r < n; r += 8) {
+        rws_v8 top = (rws_v8){0} - INFINITY, at = {0};
+        rws_columns_load(&c->in[0], r, n, x);
+        for (size_t j = 0; j < dim; j++) { /* the first of equals */
+            const rws_i8 more = x[j] > top, place = (rws_i8)((rws_v8){0} + (float)j);
+            at = (rws_v8)(((rws_i8)at & ~more) | (place & more));
+            top = rws_larger8(x[j], top);
+        }
+        for (size_t i = 0; i < 8 && r + i < n; i++) c->out[r + i] = at[i];
+    }
 }
 
 static void onehot_forward(rws_call *c)
@@ -360,17 +376,16 @@ static void sum_backward(rws_call *c)
 
 static void pick_forward(rws_call *c)
 {
-    const rws_view *a = &c->in[0], *v = &c->in[1];
-    const uint32_t  dim = (uint32_t)a->dim;
-    uint32_t       *at = RWS_NEW(c->arena, uint32_t, c->n);
-    bool            inside = true;
-    for (uint32_t r = 0; r < (uint32_t)c->n; r++) {
-        const int index = (int)v->data[v->row ? v->row[r] : r];
-        inside &= (uint32_t)index < dim;
-        at[r] = (uint32_t)index;
+    const rws_view *a = &c->in[0];
+    const uint32_t  dim = (uint32_t)a->dim, n = (uint32_t)c->n;
+    const float    *index = rws_call_input(c, 1, 1);
+    uint32_t       *at = RWS_NEW(c->arena, uint32_t, n), outside = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        at[r] = (uint32_t)(int)index[r];
+        outside |= at[r] >= dim;
     }
-    RWS_CHECK(inside && "an index of the vector it picks from");
-    for (uint32_t r = 0; r < (uint32_t)c->n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
+    RWS_CHECK(!outside && "an index of the vector it picks from");
+    for (uint32_t r = 0; r < n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
 }
 
@@ -380,7 +395,8 @@ static void pick_backward(rws_call *c)
     rws_call_clear(c, 0);
     const rws_sink *g = &c->gin[0];
     const size_t    dim = (size_t)c->in[0].dim;
-    for (uint32_t r = 0; r < (uint32_t)c->n; r++) g->data[(g->row ? g->row[r] : r) * dim + c->places[r]] += c->gout[r];
+    const uint32_t *at = c->places, n = (uint32_t)c->n;
+    for (uint32_t r = 0; r < n; r++) g->data[(g->row ? g->row[r] : r) * dim + at[r]] += c->gout[r];
 }
 
 const rws_op rws_op_affine = {

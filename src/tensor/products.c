@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "tensor/bits.h"
 #include "tensor/gemm.h"
+#include "tensor/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,44 @@ void rws_products_add(rws_products *p, rws_product product)
         RWS_CHECK(p->list);
     }
     p->list[p->n++] = product;
+}
+
+static inline __attribute__((always_inline)) void sum_columns(const float *x, const float *dy, size_t n, size_t dim,
+                                                              const bool ones, float *to)
+{
+    size_t j = 0;
+    for (; j + 8 <= dim; j += 8) { /* eight at a time, in four sums that do not wait for each other */
+        rws_v8 sum[4] = {{0}};
+        size_t r = 0;
+        for (; r + 4 <= n; r += 4)
+            for (size_t k = 0; k < 4; k++) sum[k] += (ones ? 1 : x[r + k]) * RWS_GET8(dy + (r + k) * dim + j);
+        for (; r < n; r++) sum[0] += (ones ? 1 : x[r]) * RWS_GET8(dy + r * dim + j);
+        RWS_AT8(to + j) += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    for (; j + 4 <= dim; j += 4) {
+        rws_v4 sum[4] = {{0}};
+        size_t r = 0;
+        for (; r + 4 <= n; r += 4)
+            for (size_t k = 0; k < 4; k++) sum[k] += (ones ? 1 : x[r + k]) * RWS_GET4(dy + (r + k) * dim + j);
+        for (; r < n; r++) sum[0] += (ones ? 1 : x[r]) * RWS_GET4(dy + r * dim + j);
+        RWS_AT4(to + j) += (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+    for (; j < dim; j++) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (size_t r = 0; r < n; r++) sum += (ones ? 1 : x[r]) * dy[r * dim + j];
+        to[j] += sum;
+    }
+}
+
+void rws_products_columns(const float *x, const float *dy, size_t n, size_t dim, float *to)
+{
+    if (!x) {
+        sum_columns(NULL, dy, n, dim, true, to);
+        return;
+    }
+    rws_gemm_flops += 2ull * n * dim;
+    sum_columns(x, dy, n, dim, false, to);
 }
 
 static bool same_block(const rws_product *a, const rws_product *b)
@@ -43,6 +82,7 @@ static void multiply(const rws_product *p, float *gradient, rws_arena *scratch)
     const int n_y = p->w->rows;
     float    *to = gradient + p->w->offset + p->offset;
     if (p->bits) rws_bits_tn(n_y, p->n_x, p->n, p->dy, p->x, p->scale, p->shift, to, p->w->cols, scratch);
+    else if (p->n_x == 1 && p->w->cols == 1) rws_products_columns(p->x, p->dy, (size_t)p->n, (size_t)n_y, to);
     else rws_gemm_tn(n_y, p->n_x, p->n, p->dy, n_y, p->x, p->n_x, to, p->w->cols);
 }
 

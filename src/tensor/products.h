@@ -27,6 +27,10 @@ typedef struct rws_products rws_products;
 
 void rws_products_add(rws_products *p, rws_product product);
 
+/* The product with a single column, x^T dy, is not put off: to[j] += the sum over n rows of x times column j of dy. x may
+ * be NULL: ones, and this the gradient of a bias. */
+void rws_products_columns(const float *x, const float *dy, size_t n, size_t dim, float *to);
+
 /* gradient (laid out like the flat parameter vector) += everything noted; forgets it. */
 void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch);
 

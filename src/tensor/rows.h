@@ -75,54 +75,6 @@ static inline float row_dot(const float *a, const float *b, size_t n)
     return row_fold(s, t) + rest;
 }
 
-static inline rws_v8 larger8(rws_v8 a, rws_v8 b)
-{
-    const rws_i8 first = a > b;
-    return (rws_v8)(((rws_i8)a & first) | ((rws_i8)b & ~first));
-}
-
-static inline rws_v4 larger4(rws_v4 a, rws_v4 b)
-{
-    const rws_i4 first = a > b;
-    return (rws_v4)(((rws_i4)a & first) | ((rws_i4)b & ~first));
-}
-
-static inline float row_max(const float *x, size_t n)
-{
-    rws_v8 m = (rws_v8){0} - INFINITY;
-    rws_v4 l = (rws_v4){0} - INFINITY;
-    float  top = -INFINITY;
-    RWS_ROW(n, m = larger8(RWS_GET8(x + j), m), l = larger4(RWS_GET4(x + j), l), top = x[j] > top ? x[j] : top);
-    l = larger4(l, larger4(__builtin_shufflevector(m, m, 0, 1, 2, 3), __builtin_shufflevector(m, m, 4, 5, 6, 7)));
-    l = larger4(l, __builtin_shufflevector(l, l, 2, 3, 0, 1));
-    const float most = l[0] > l[1] ? l[0] : l[1];
-    return most > top ? most : top;
-}
-
-static inline rws_i4 smaller4(rws_i4 a, rws_i4 b)
-{
-    const rws_i4 first = a < b;
-    return (a & first) | (b & ~first);
-}
-
-/* Where the largest number is, the first of equals. */
-static inline size_t row_argmax(const float *x, size_t n)
-{
-    const float  top = row_max(x, n);
-    const rws_i4 lane = {0, 1, 2, 3};
-    rws_i4       best = (rws_i4){0} + INT32_MAX;
-    int32_t      last = INT32_MAX;
-    size_t       j = 0;
-    for (; j + 4 <= n; j += 4) {
-        const rws_i4 other = (rws_i4)(RWS_GET4(x + j) != top);
-        best = smaller4(best, (lane + (int32_t)j) | (other & INT32_MAX));
-    }
-    for (size_t left = n & 3; left; left--, j++) last = x[j] == top && last == INT32_MAX ? (int32_t)j : last;
-    best = smaller4(best, __builtin_shufflevector(best, best, 2, 3, 0, 1));
-    const int32_t first = best[0] < best[1] ? best[0] : best[1], at = first < last ? first : last;
-    return at < INT32_MAX ? (size_t)at : 0;
-}
-
 /* out = x + shift */
 static inline void row_shift(const float *x, size_t n, float shift, float *out)
 {

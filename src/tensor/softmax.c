@@ -2,7 +2,7 @@
  * backward (and a draw) needs. */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "tensor/rows.h"
+#include "tensor/softmax.h"
 
 #include <string.h>
 
@@ -14,45 +14,80 @@
         }                                                          \
     } while (0)
 
-/* What the exponentials are taken of: rows of x, of x + y or of x / t. */
-typedef struct {
-    const rws_view *x, *y;
-    const float    *t;
-} exponents;
-
-/* p = softmax of rows first … end - 1 of e, shifted = e - top, where top is the largest of its row. The log-sum-exp of row r
- * is top[r - first] + log_total[r - first]. p may be shifted. A row that is all impossible has p = NaN. */
-static void softmax(exponents e, size_t first, size_t end, size_t dim, float *shifted, float *p, float *top,
-                    float *log_total)
+/* Lane i is the number of row r + i. */
+static rws_v8 of_rows(const float *x, size_t r, size_t end)
 {
-    for (size_t r = first; r < end; r++) {
-        const float *x = rws_view_row(e.x, r);
-        float       *to = shifted + r * dim;
-        if (e.y) row_add(x, rws_view_row(e.y, r), dim, to);
-        if (e.t) row_scale(x, dim, 1 / e.t[r], to);
-        if (e.y || e.t) x = to;
-        top[r - first] = row_max(x, dim);
-        row_shift(x, dim, -top[r - first], to);
+    rws_v8 lanes;
+    for (size_t i = 0; i < 8; i++) lanes[i] = x[rws_columns_row(r, i, end)];
+    return lanes;
+}
+
+static void load_exponents(const rws_exponents *e, size_t r, size_t end, size_t dim, rws_v8 *to, rws_v8 *scratch)
+{
+    rws_columns_load(e->x, r, end, to);
+    if (e->y) {
+        rws_v8 times = (rws_v8){0} + 1;
+        if (e->times) times = of_rows(e->times, r, end);
+        rws_columns_load(e->y, r, end, scratch);
+        for (size_t j = 0; j < dim; j++) to[j] += times * scratch[j];
     }
-    EACH(first * dim, end * dim, p[i] = rws_exp(shifted[i]));
-    for (size_t r = first; r < end; r++) {
-        log_total[r - first] = row_sum(p + r * dim, dim);
-        row_scale(p + r * dim, dim, 1 / log_total[r - first], p + r * dim);
+    if (e->t) {
+        const rws_v8 scale = 1 / of_rows(e->t, r, end);
+        for (size_t j = 0; j < dim; j++) to[j] *= scale;
     }
-    EACH(0, end - first, log_total[i] = rws_log_total(log_total[i]));
+}
+
+static rws_v8 largest(const rws_v8 *x, size_t dim)
+{
+    rws_v8 top[2] = {x[0], x[dim - 1]};
+    for (size_t j = 0; j + 2 <= dim; j += 2)
+        for (size_t k = 0; k < 2; k++) top[k] = rws_larger8(x[j + k], top[k]);
+    return rws_larger8(top[0], top[1]);
+}
+
+/* x = e^(x - top), whose sum is returned; shifted = x - top, unless NULL. */
+static rws_v8 exponentiate(rws_v8 *x, size_t dim, rws_v8 top, rws_v8 *shifted)
+{
+    rws_v8 total = {0};
+    for (size_t j = 0; j < dim; j++) {
+        const rws_v8 y = x[j] - top, e = rws_exp8(y);
+        if (shifted) shifted[j] = y;
+        x[j] = e;
+        total += e;
+    }
+    return total;
+}
+
+/* A stage at a time for all rows, so that what waits for a sum or a maximum of one row hides behind the others. */
+void rws_softmax(const rws_exponents *e, size_t first, size_t end, size_t dim, rws_softmax_rows to, rws_v8 *scratch)
+{
+    const size_t n = (end - first + 7) / 8; /* groups of eight rows */
+    const rws_v8 one = (rws_v8){0} + 1, zero = {0};
+    rws_v8      *x = scratch, *shifted = scratch + n * dim, *top = (rws_v8 *)to.top, *total = (rws_v8 *)to.log_total;
+    for (size_t g = 0; g < n; g++) {
+        load_exponents(e, first + 8 * g, end, dim, x + g * dim, shifted);
+        top[g] = largest(x + g * dim, dim);
+    }
+    for (size_t g = 0; g < n; g++)
+        total[g] = exponentiate(x + g * dim, dim, top[g], to.log_p ? shifted + g * dim : NULL);
+    for (size_t g = 0; g < n; g++) {
+        rws_columns_store(x + g * dim, 1 / total[g], zero, first + 8 * g, end, dim, to.p);
+        total[g] = rws_log_total8(total[g]);
+        if (to.log_p) rws_columns_store(shifted + g * dim, one, -total[g], first + 8 * g, end, dim, to.log_p);
+    }
 }
 
 /* ---- log_softmax: of x, or of x / t */
 
 static void log_softmax_forward(rws_call *c)
 {
-    const size_t dim = (size_t)c->dim, n = (size_t)c->n;
-    exponents    e = {.x = &c->in[0], .t = c->n_in > 1 ? rws_call_input(c, 1, 1) : NULL};
-    float        top[RWS_TILE], log_total[RWS_TILE];
+    const size_t        dim = (size_t)c->dim, n = (size_t)c->n;
+    const rws_exponents e = {.x = &c->in[0], .t = c->n_in > 1 ? rws_call_input(c, 1, 1) : NULL};
+    float               top[RWS_TILE], log_total[RWS_TILE];
+    rws_v8             *scratch = rws_softmax_scratch(c->arena, dim);
     for (size_t first = 0, end; first < n; first = end) {
-        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
-        softmax(e, first, end, dim, c->out, c->saved, top, log_total);
-        for (size_t r = first; r < end; r++) row_shift(c->out + r * dim, dim, -log_total[r - first], c->out + r * dim);
+        end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
+        rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, c->out, top, log_total}, scratch);
     }
 }
 
@@ -75,23 +110,24 @@ static void log_softmax_backward(rws_call *c)
 
 /* ---- log_softmax_pick: inputs x and an index; the component of log softmax(x) that it names, without the others */
 
-static size_t picked(const rws_call *c, size_t r)
-{
-    const float index = rws_view_row(&c->in[1], r)[0];
-    RWS_CHECK(index >= 0 && index < (float)c->in[0].dim);
-    return (size_t)index;
-}
-
 static void log_softmax_pick_forward(rws_call *c)
 {
-    const size_t dim = (size_t)c->in[0].dim, n = (size_t)c->n;
-    float        top[RWS_TILE], log_total[RWS_TILE];
+    const size_t        dim = (size_t)c->in[0].dim, n = (size_t)c->n;
+    const rws_exponents e = {.x = &c->in[0]};
+    float               top[RWS_TILE], log_total[RWS_TILE];
+    rws_v8             *scratch = rws_softmax_scratch(c->arena, dim);
+    uint32_t           *at = RWS_NEW(c->arena, uint32_t, n);
     for (size_t first = 0, end; first < n; first = end) {
-        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
-        softmax((exponents){.x = &c->in[0]}, first, end, dim, c->saved, c->saved, top, log_total);
-        for (size_t r = first; r < end; r++)
-            c->out[r] = rws_view_row(&c->in[0], r)[picked(c, r)] - top[r - first] - log_total[r - first];
+        end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
+        rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, NULL, top, log_total}, scratch);
+        for (size_t r = first; r < end; r++) {
+            const float index = rws_view_row(&c->in[1], r)[0];
+            RWS_CHECK(index >= 0 && index < (float)dim);
+            at[r] = (uint32_t)index;
+            c->out[r] = rws_view_row(&c->in[0], r)[at[r]] - top[r - first] - log_total[r - first];
+        }
     }
+    c->places = at;
 }
 
 static void log_softmax_pick_backward(rws_call *c)
@@ -102,7 +138,7 @@ static void log_softmax_pick_backward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n && gx->data; r++) {
         float *to = rws_sink_row(gx, r, dim);
         row_give(c->saved + r * dim, dim, -c->gout[r], fresh, to);
-        to[picked(c, r)] += c->gout[r];
+        to[c->places[r]] += c->gout[r];
     }
 }
 
@@ -161,17 +197,17 @@ static void softmax_dot_backward(rws_call *c)
 
 /* ---- log_sum_exp: of a, or of a + b, which is never there as a vector */
 
-static void log_sum_exp_rows(rws_call *c, size_t first, size_t end, size_t dim)
+static void log_sum_exp_rows(rws_call *c, size_t first, size_t end, size_t dim, rws_v8 *scratch)
 {
-    exponents e = {.x = &c->in[0], .y = c->n_in > 1 ? &c->in[1] : NULL};
-    float     top[RWS_TILE];
-    softmax(e, first, end, dim, c->saved, c->saved, top, c->out + first);
+    const rws_exponents e = {.x = &c->in[0], .y = c->n_in > 1 ? &c->in[1] : NULL};
+    float               top[RWS_TILE], log_total[RWS_TILE];
+    rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, NULL, top, log_total}, scratch);
     for (size_t r = first; r < end; r++) {
+        c->out[r] = top[r - first] + log_total[r - first];
         if (top[r - first] == -INFINITY) { /* all impossible */
-            c->out[r] = 0;
+            c->out[r] = -INFINITY;
             memset(c->saved + r * dim, 0, dim * sizeof(float));
         }
-        c->out[r] += top[r - first];
     }
 }
 
@@ -188,8 +224,9 @@ static void multiply_exponentials(rws_call *c, size_t dim)
         row_give_product(ea, eb, dim, 1 / total[r], true, p);
     }
     EACH(0, n, c->out[i] = rws_log_total(total[i]));
+    rws_v8 *scratch = rws_softmax_scratch(c->arena, dim);
     for (size_t r = 0; r < n; r++)
-        if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim);
+        if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim, scratch);
 }
 
 static void log_sum_exp_forward(rws_call *c)
@@ -199,9 +236,10 @@ static void log_sum_exp_forward(rws_call *c)
         multiply_exponentials(c, dim);
         return;
     }
+    rws_v8 *scratch = rws_softmax_scratch(c->arena, dim);
     for (size_t first = 0, end; first < n; first = end) {
-        end = first + rws_tile(dim) < n ? first + rws_tile(dim) : n;
-        log_sum_exp_rows(c, first, end, dim);
+        end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
+        log_sum_exp_rows(c, first, end, dim, scratch);
     }
 }
 

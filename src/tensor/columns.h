@@ -1,0 +1,63 @@
+/* columns.h - eight rows side by side: column j of them is one vector.
+ *
+ * What runs along a row (a sum, a maximum) then goes lane by lane: nothing is added up across a vector, and what becomes
+ * of a row does not depend on its neighbours. Where fewer than eight rows are left the last one fills up, and is read
+ * and written several times.
+ */
+#ifndef RWS_TENSOR_COLUMNS_H
+#define RWS_TENSOR_COLUMNS_H
+
+#include "tensor/rows.h"
+#include "tensor/tile.h"
+
+/* How many rows make a tile: at least eight, of about RWS_TILE numbers. */
+static inline size_t rws_columns_tile(size_t dim)
+{
+    return dim < RWS_TILE / 8 ? RWS_TILE / (8 * dim) * 8 : 8;
+}
+
+/* Row r + i of rows that end at `end`. */
+static inline size_t rws_columns_row(size_t r, size_t i, size_t end)
+{
+    return r + i < end ? r + i : end - 1;
+}
+
+/* The place after j of eight columns that lie side by side; the last eight may lie over those before. */
+static inline size_t rws_columns_next(size_t j, size_t dim)
+{
+    return j + 16 > dim && j + 8 < dim ? dim - 8 : j + 8;
+}
+
+/* to[j] = column j of rows r … r + 7 of a view. */
+static inline void rws_columns_load(const rws_view *v, size_t r, size_t end, rws_v8 *to)
+{
+    const size_t dim = (size_t)v->dim;
+    const float *row[8];
+    for (size_t i = 0; i < 8; i++) row[i] = rws_view_row(v, rws_columns_row(r, i, end));
+    for (size_t i = 0; i < 8 && dim < 8; i++)
+        for (size_t j = 0; j < dim; j++) to[j][i] = row[i][j];
+    for (size_t j = 0; j < dim && dim >= 8; j = rws_columns_next(j, dim)) {
+        rws_v8 tile[8];
+        for (size_t i = 0; i < 8; i++) tile[i] = RWS_GET8(row[i] + j);
+        rws_tile_transpose(tile);
+        for (size_t i = 0; i < 8; i++) to[j + i] = tile[i];
+    }
+}
+
+/* Rows r … r + 7 of a matrix = scale from + shift, each lane by its own. */
+static inline void rws_columns_store(const rws_v8 *from, rws_v8 scale, rws_v8 shift, size_t r, size_t end, size_t dim,
+                                     float *matrix)
+{
+    float *row[8];
+    for (size_t i = 0; i < 8; i++) row[i] = matrix + rws_columns_row(r, i, end) * dim;
+    for (size_t i = 0; i < 8 && dim < 8; i++)
+        for (size_t j = 0; j < dim; j++) row[i][j] = from[j][i] * scale[i] + shift[i];
+    for (size_t j = 0; j < dim && dim >= 8; j = rws_columns_next(j, dim)) {
+        rws_v8 tile[8];
+        for (size_t i = 0; i < 8; i++) tile[i] = from[j + i] * scale + shift;
+        rws_tile_transpose(tile);
+        for (size_t i = 0; i < 8; i++) RWS_AT8(row[i] + j) = tile[i];
+    }
+}
+
+#endif
