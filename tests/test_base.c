@@ -427,7 +427,7 @@ static void check_bits(summand what, int m, int n, int k, float scale, float shi
     const int      step = what == ONE_ROW ? 0 : n + 2;
     const uint64_t flops = rws_gemm_flops;
     rws_bits_nn(m, n, k, x, scale, shift, b, n + 3, from, step, c, n + 1, &arena);
-    rws_bits_tn(n, k, m, a, x, scale, shift, g, k + 1, &arena);
+    rws_bits_tn(n, k, m, a, n, x, scale, shift, g, k + 1, &arena);
     assert_int_equal(rws_gemm_flops - flops, 4ull * (uint64_t)m * (uint64_t)n * (uint64_t)k);
     rws_gemm_nn(m, n, k, y, k, b, n + 3, from, step, want, n + 1);
     rws_gemm_tn(n, k, m, a, n, y, k, want_g, k + 1);
@@ -492,6 +492,15 @@ static void products_add_up_whatever_their_thickness(void **state)
                     for (int j = 0; j < n_x; j++)
                         want[p->offset + (size_t)(o * p->cols + list[at].offset + j)] +=
                             (double)dy[i][r * p->rows + o] * (double)x[i][r * n_x + j];
+        }
+        if (repeat % 2) { /* a few rows at a time */
+            rws_products_join(&products, &scratch);
+            for (int k = 0; k < 3; k++)
+                for (int first = 0; first < w[k]->rows; first += 4) {
+                    const int end = first + 4 < w[k]->rows ? first + 4 : w[k]->rows;
+                    assert_true(rws_products_sum(&products, w[k], first, end, gradient, &scratch));
+                }
+            products.n = 0;
         }
         rws_products_flush(&products, gradient, &scratch);
         assert_int_equal(products.n, 0);

@@ -89,10 +89,16 @@ static uint32_t live_position(const level *l, uint32_t row)
     return l->position ? l->position[row] : row;
 }
 
+static float *param_gradient(const rws_engine *e, const rws_param *p, float *gradient)
+{
+    if (e->touched) e->touched[p->number] = true;
+    return gradient + p->offset;
+}
+
 float *node_gradient(rws_engine *e, uint32_t id, float *gradient)
 {
     node *n = &e->nodes[id];
-    if (n->param) return gradient + n->param->offset;
+    if (n->param) return param_gradient(e, n->param, gradient);
     call *c = &e->calls[n->call];
     if (!c->gradient) c->gradient = RWS_NEW0(&e->arena, float, (size_t)c->n_live *(size_t)c->c.dim);
     return c->gradient + (size_t)n->first_live * (size_t)n->dim;
@@ -266,24 +272,42 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         else k.gin[s].data = gathered[s] = RWS_NEW0(&e->arena, float, (size_t)k.n *(size_t)k.in[s].dim);
     }
     const rws_param *w = k.args.w, *b = k.args.b;
-    k.gw = w && !k.args.tangent && groups >> w->group & 1 ? gradient + w->offset : NULL;
-    k.gb = b && !k.args.tangent && groups >> b->group & 1 ? gradient + b->offset : NULL;
+    k.gw = k.gb = NULL;
+    if (w && !k.args.tangent && groups >> w->group & 1)
+        k.gw = k.op->defers ? gradient + w->offset : param_gradient(e, w, gradient);
+    if (b && !k.args.tangent && groups >> b->group & 1) k.gb = param_gradient(e, b, gradient);
     k.op->backward(&k);
     for (int s = 0; s < k.n_in; s++) rws_call_clear(&k, s); /* what the op has no gradient for */
     for (int s = 0; s < k.n_in; s++)
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }
 
-void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
+static void walk_back(rws_engine *e, unsigned groups, float *gradient)
 {
     RWS_CHECK((groups & ~e->pass.groups) == 0);
-    const uint64_t flops = rws_gemm_flops;
     find_live(e);
     seed_terms(e, groups, gradient);
     for (uint32_t i = e->n_calls; i-- > 0;) {
         call *c = &e->calls[i];
         if (c->gradient && c->c.op->backward && c->depends & groups) backward_call(e, c, groups, gradient);
     }
+}
+
+void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
+{
+    const uint64_t flops = rws_gemm_flops;
+    walk_back(e, groups, gradient);
     rws_products_flush(&e->products, gradient, &e->arena);
     e->stats.flops += rws_gemm_flops - flops;
+}
+
+const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, float *gradient, bool *touched)
+{
+    const uint64_t flops = rws_gemm_flops;
+    e->touched = touched;
+    walk_back(e, groups, gradient);
+    e->touched = NULL;
+    rws_products_join(&e->products, &e->arena);
+    e->stats.flops += rws_gemm_flops - flops;
+    return &e->products;
 }

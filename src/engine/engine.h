@@ -100,6 +100,10 @@ rws_scores *rws_engine_scores(rws_engine *e);
  * groups in the mask, which must be among those of the pass. */
 void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient);
 
+/* The same but for the products that gradients of weights are sums of: these are handed out, and last until the next
+ * pass. touched[i] becomes true of every parameter, by its number, that something was added to. */
+const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, float *gradient, bool *touched);
+
 /* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
  * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
  * called after the first backward. */

@@ -202,6 +202,7 @@ struct rws_engine {
     uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
     origin          *origins; /* per row of the table, in a pass with reports */
     rws_products     products;
+    bool            *touched; /* by number of the parameter: something was added to its gradient; or NULL */
     const float     *tangent, *tangent_transposed;
     rws_engine_stats stats;
     uint64_t         forward_flops; /* of the last pass */

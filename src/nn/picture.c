@@ -364,10 +364,15 @@ static void picture_bits_backward(rws_call *c)
     rws_arena_release(c->arena, mark);
 }
 
-const rws_op rws_op_picture_bits = {
-    .name = "picture_bits", .forgets = true, .forward = picture_bits_forward, .backward = picture_bits_backward};
+/* Local: who has one more glimpse has another picture, so nobody but the rows here needs this one. */
+const rws_op rws_op_picture_bits = {.name = "picture_bits",
+                                    .forgets = true,
+                                    .local = true,
+                                    .forward = picture_bits_forward,
+                                    .backward = picture_bits_backward};
 const rws_op rws_op_picture = {.name = "picture",
                                .forgets = true,
+                               .local = true,
                                .bits = &rws_op_picture_bits,
                                .forward = picture_forward,
                                .backward = picture_backward};

@@ -1,20 +1,7 @@
 /* train.c - the algorithm. */
 #include "run/trainer.h"
 
-#include <math.h>
-#include <stdatomic.h>
 #include <string.h>
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
-
-/* Normalised weights underflow; arithmetic on denormals would be many times slower than on zeros. */
-static void flush_denormals(void)
-{
-#ifdef __SSE__
-    _mm_setcsr(_mm_getcsr() | 0x8040);
-#endif
-}
 
 /* Of every datum's coefficients, what the gradient may lack: less than single precision loses. */
 #define NEGLIGIBLE 1e-6
@@ -50,8 +37,9 @@ static int data_at_once(const phase_job *j)
     return limit > K ? limit / K : 1;
 }
 
-/* Forward, weigh, backward for data first … end - 1. */
-static rws_status pass_phase(const phase_job *j, rws_engine *engine, rws_shard *s, int first, int end)
+/* Forward, weigh, backward for data first … end - 1. Products of weights can wait if nothing else comes before they are
+ * needed. */
+static rws_status pass_phase(const phase_job *j, rws_engine *engine, rws_shard *s, int first, int end, bool wait)
 {
     rws_trainer *t = j->t;
     const bool   sleep = j->phase->mode == RWS_SLEEP;
@@ -82,14 +70,19 @@ static rws_status pass_phase(const phase_job *j, rws_engine *engine, rws_shard *
     };
     RWS_TRY(rws_engine_forward(engine, &pass, &s->error));
     j->phase->weigh(m, rws_engine_scores(engine), share_of(j), &s->tally);
+    if (wait) {
+        s->products = rws_engine_backward_most(engine, j->phase->gradients, s->gradient, s->touched);
+        return RWS_OK;
+    }
     rws_engine_backward(engine, j->phase->gradients, s->gradient);
+    memset(s->touched, 1, (size_t)t->setup.params.n * sizeof *s->touched);
     return RWS_OK;
 }
 
 static rws_shard *shard_begin(const phase_job *j, int i)
 {
     rws_shard *s = &j->t->shards[i];
-    flush_denormals();
+    rws_flush_denormals();
     s->status = RWS_OK;
     s->tally = (rws_tally){0};
     return s;
@@ -101,11 +94,12 @@ static void shard_phase(void *context, int i, int worker)
     rws_trainer     *t = j->t;
     rws_shard       *s = shard_begin(j, i);
     const int        at_once = data_at_once(j);
+    const bool       last = t->puts_off && !j->phase->second && !(j->phase->gradients & ~j->phase->steps);
     int              first, end;
     if (!range_of(j, i, &first, &end)) return;
     for (int next; first < end && s->status == RWS_OK; first = next) {
         next = end - first < at_once ? end : first + at_once;
-        s->status = pass_phase(j, t->engines[t->engine_per_shard ? i : worker], s, first, next);
+        s->status = pass_phase(j, t->engines[t->engine_per_shard ? i : worker], s, first, next, last && next == end);
     }
 }
 
@@ -117,69 +111,7 @@ static void shard_second(void *context, int i, int worker)
     int              first, end;
     if (!range_of(j, i, &first, &end)) return; /* its engine holds an older pass */
     s->status = j->phase->second(&j->t->method, j->t->engines[i], share_of(j), j->direction, s->gradient, &s->error);
-}
-
-/* ---- vectors as long as the parameters: threads take slices of them */
-
-#define SLICE 16384 /* numbers */
-
-typedef struct {
-    rws_trainer *t;
-    unsigned     groups;
-    float        lr[RWS_GROUPS];
-    atomic_bool  broken; /* a gradient is not finite */
-} slice_job;
-
-/* Small vectors are not worth waking anybody. */
-static rws_pool *crew(const rws_trainer *t)
-{
-    return t->setup.params.size > SLICE ? t->pool : NULL;
-}
-
-/* The sum of the shards' gradients, in their order, becomes the first one's; the others begin anew. */
-static void add_shards(rws_trainer *t, size_t from, size_t end)
-{
-    float *restrict sum = t->shards[0].gradient;
-    for (int i = 1; i < t->config.shards; i++) {
-        float *restrict part = t->shards[i].gradient;
-        for (size_t k = from; k < end; k++) sum[k] += part[k];
-        memset(part + from, 0, (end - from) * sizeof(float));
-    }
-}
-
-/* Steps what slice i has of the groups, unless the gradient is broken; it then begins anew. */
-static void step_slice(void *context, int i, int worker)
-{
-    (void)worker;
-    slice_job        *j = context;
-    rws_trainer      *t = j->t;
-    const rws_params *p = &t->setup.params;
-    const size_t      low = (size_t)i * SLICE, high = low + SLICE;
-    flush_denormals();
-    for (int g = 0; g < RWS_GROUPS; g++) {
-        const size_t from = p->first[g] > low ? p->first[g] : low,
-                     end = p->first[g + 1] < high ? p->first[g + 1] : high;
-        if (!(j->groups >> g & 1) || from >= end) continue;
-        add_shards(t, from, end);
-        float *gradient = t->shards[0].gradient + from, total = 0;
-        float *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
-#pragma omp simd reduction(+ : total)
-        for (size_t k = 0; k < end - from; k++) total += gradient[k] * 0;
-        if (total != 0) { /* NaN: something times zero that is not zero */
-            j->broken = true;
-            return;
-        }
-        t->optimiser->step(&t->optim, j->lr[g], t->steps[g], end - from, p->value + from, gradient, slot);
-        memset(gradient, 0, (end - from) * sizeof(float));
-    }
-}
-
-static void transpose_param(void *context, int i, int worker)
-{
-    (void)worker;
-    const slice_job  *j = context;
-    const rws_params *p = &j->t->setup.params;
-    if (j->groups >> p->list[i]->group & 1) rws_param_transpose(p->list[i], p->value, p->transposed);
+    memset(s->touched, 1, (size_t)j->t->setup.params.n * sizeof *s->touched);
 }
 
 /* Runs a job on every shard, each of which adds to its own gradient, and tallies. */
@@ -215,41 +147,11 @@ rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data,
 
     /* the direction in which the second round differentiates: 2 g_phi / D_phi */
     const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
-    add_shards(t, first, end);
+    rws_trainer_sum(t, RWS_BIT(RWS_PHI));
     memset(t->direction, 0, t->setup.params.size * sizeof(float));
     for (size_t k = first; k < end; k++)
         t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
     return run_shards(&j, shard_second, err);
-}
-
-static rws_status describe_broken(const rws_trainer *t, rws_error *err)
-{
-    const rws_params *p = &t->setup.params;
-    for (int i = 0; i < p->n; i++)
-        for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
-            if (!isfinite(t->shards[0].gradient[p->list[i]->offset + k]))
-                return rws_fail(err, RWS_BROKEN, "In iteration %llu the gradient of %s is not a finite number.",
-                                (unsigned long long)t->iteration + 1, p->list[i]->name);
-    RWS_CHECK(!"a gradient that is not finite");
-    return RWS_BROKEN;
-}
-
-/* Moves the parameters of the groups along their gradients, which then begin anew. */
-static rws_status step_groups(rws_trainer *t, unsigned groups, rws_error *err)
-{
-    const rws_params *p = &t->setup.params;
-    slice_job         j = {.t = t, .groups = groups};
-    for (int g = 0; g < RWS_GROUPS; g++) {
-        if (!(groups >> g & 1) || p->first[g] == p->first[g + 1]) continue;
-        double lr = (double)rws_schedule_at(&t->schedule, t->iteration);
-        if (g == RWS_BASELINE) lr *= t->method.set.nvil_lr;
-        j.lr[g] = (float)lr;
-        t->steps[g]++;
-    }
-    rws_pool_run(crew(t), (int)((p->size + SLICE - 1) / SLICE), step_slice, &j);
-    if (j.broken) return describe_broken(t, err);
-    rws_pool_run(crew(t), p->n, transpose_param, &j);
-    return RWS_OK;
 }
 
 /* One that the model does by itself, on the same sample every time if its data are drawn. */
@@ -266,11 +168,11 @@ static rws_status exact_step(rws_trainer *t, rws_error *err)
 /* One iteration of training. */
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
 {
-    flush_denormals();
+    rws_flush_denormals();
     const rws_config    *c = &t->config;
     const rws_estimator *estimator = t->method.estimator;
     if (estimator->n_phases == 0) return exact_step(t, err);
-    rws_random           random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
+    rws_random random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
     RWS_TRY(t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err));
 
     t->tally = (rws_tally){0};
@@ -280,7 +182,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
         const rws_key    key =
             rws_key_for(c->seed, t->iteration, phase->mode == RWS_SLEEP ? RWS_KEY_SLEEP : RWS_KEY_WAKE, (uint32_t)i);
         RWS_TRY(rws_trainer_phase(t, i, key, c->batch, (const float *const *)t->batch, err));
-        RWS_TRY(step_groups(t, phase->steps, err));
+        RWS_TRY(rws_trainer_move(t, phase->steps, err));
     }
     if (estimator->remember) estimator->remember(&t->method, &t->tally);
     if (t->tally.impossible == t->tally.n_data && !t->model->defaults.impossible)
@@ -294,7 +196,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
 /* The same without stepping. */
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, rws_error *err)
 {
-    flush_denormals();
+    rws_flush_denormals();
     const rws_config *c = &t->config;
     const int         n = split == RWS_TEST ? c->n_test : c->batch;
     t->method.progress = (double)t->iteration / (double)c->iterations;
@@ -307,9 +209,10 @@ rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, 
     for (int i = 0; i < t->method.estimator->n_phases && status == RWS_OK; i++) {
         const rws_key key = rws_key_for(c->seed, t->iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
         status = rws_trainer_phase(t, i, key, n, (const float *const *)(split == RWS_TEST ? t->test : t->batch), err);
+        rws_trainer_sum(t, ~0u);
     }
-    add_shards(t, 0, size);
     memcpy(gradient, t->shards[0].gradient, size * sizeof(float));
     memset(t->shards[0].gradient, 0, size * sizeof(float));
+    memset(t->shards[0].touched, 0, (size_t)t->setup.params.n * sizeof(bool));
     return status;
 }

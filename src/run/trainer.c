@@ -20,7 +20,11 @@ void rws_trainer_free(rws_trainer *t)
     if (!t) return;
     rws_pool_free(t->pool);
     for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
-    for (int i = 0; i < t->config.shards && t->shards; i++) free(t->shards[i].gradient);
+    for (int i = 0; i < t->config.shards && t->shards; i++) {
+        free(t->shards[i].gradient);
+        free(t->shards[i].touched);
+    }
+    rws_trainer_uncut(t);
     for (int i = 0; i < RWS_FIELDS; i++) {
         free(t->batch[i]);
         free(t->test[i]);
@@ -104,12 +108,18 @@ static void make_vectors(rws_trainer *t)
     }
     t->shards = calloc((size_t)c->shards, sizeof *t->shards);
     RWS_CHECK(t->shards);
-    for (int i = 0; i < c->shards; i++) t->shards[i].gradient = vector(p->size);
+    for (int i = 0; i < c->shards; i++) {
+        t->shards[i].gradient = vector(p->size);
+        t->shards[i].touched = calloc((size_t)p->n + 1, sizeof *t->shards[i].touched);
+        RWS_CHECK(t->shards[i].touched);
+    }
+    rws_trainer_cut(t);
 }
 
 static void make_engines(rws_trainer *t)
 {
     const rws_config *c = &t->config;
+    t->engine_per_shard = t->puts_off;
     for (int i = 0; i < t->method.estimator->n_phases; i++)
         t->engine_per_shard |= t->method.estimator->phases[i].second != NULL;
     const int n = t->engine_per_shard && c->shards > c->threads ? c->shards : c->threads;
@@ -223,6 +233,8 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
         total.calls += s.calls;
         total.flops += s.flops;
     }
+    total.flops += t->flops;
+    t->flops = 0;
     return total;
 }
 

@@ -195,21 +195,21 @@ static void add_transposed(int rows, int n, const float *from, float *to, size_t
         for (int j = i < whole_rows ? whole : 0; j < n; j++) to[(size_t)i * ld + (size_t)j] += from[j * WIDE + i];
 }
 
-void rws_bits_tn(int m, int n, int k, const float *a, const float *x, float scale, float shift, float *c, int ldc,
-                 rws_arena *scratch)
+void rws_bits_tn(int m, int n, int k, const float *a, int lda, const float *x, float scale, float shift, float *c,
+                 int ldc, rws_arena *scratch)
 {
     static const float   nothing[WIDE];
     const rws_arena_mark mark = rws_arena_at(scratch);
     if (k < FEW || n < FEW) {
         const float *y = spelled_out((size_t)k * (size_t)n, x, scale, shift, scratch);
-        rws_gemm_tn(m, n, k, a, m, y, n, c, ldc);
+        rws_gemm_tn(m, n, k, a, lda, y, n, c, ldc);
     } else {
         const coded bits = code_columns(n, k, x, scale, shift, scratch);
         char       *tables = RWS_NEW(scratch, char, NEAR *TABLE);
         float      *block = RWS_NEW(scratch, float, (size_t)n *WIDE);
         for (int j = 0; j < m; j += WIDE) {
             const int left = m - j < WIDE ? m - j : WIDE;
-            multiply_block(&bits, a + j, m, left, nothing, 0, block, WIDE, tables);
+            multiply_block(&bits, a + j, lda, left, nothing, 0, block, WIDE, tables);
             add_transposed(left, n, block, c + (size_t)j * (size_t)ldc, (size_t)ldc);
         }
         rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;

@@ -17,8 +17,8 @@
 void rws_bits_nn(int m, int n, int k, const float *x, float scale, float shift, const float *b, int ldb,
                  const float *from, int step, float *c, int ldc, rws_arena *scratch);
 
-/* C[m,n] += A[k,m]^T (scale X[k,n] + shift); neither A nor X has gaps. */
-void rws_bits_tn(int m, int n, int k, const float *a, const float *x, float scale, float shift, float *c, int ldc,
-                 rws_arena *scratch);
+/* C[m,n] += A[k,m]^T (scale X[k,n] + shift); X has no gaps between rows. */
+void rws_bits_tn(int m, int n, int k, const float *a, int lda, const float *x, float scale, float shift, float *c,
+                 int ldc, rws_arena *scratch);
 
 #endif

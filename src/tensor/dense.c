@@ -139,9 +139,16 @@ static void embed_backward(rws_call *c)
     }
 }
 
-const rws_op rws_op_dense = {
-    .name = "dense", .tangent = RWS_TANGENT_DENSE, .forward = dense_forward, .backward = dense_backward};
-const rws_op rws_op_bits = {
-    .name = "bits", .tangent = RWS_TANGENT_WEIGHT, .forgets = true, .forward = bits_forward, .backward = bits_backward};
+const rws_op rws_op_dense = {.name = "dense",
+                             .tangent = RWS_TANGENT_DENSE,
+                             .defers = true,
+                             .forward = dense_forward,
+                             .backward = dense_backward};
+const rws_op rws_op_bits = {.name = "bits",
+                            .tangent = RWS_TANGENT_WEIGHT,
+                            .forgets = true,
+                            .defers = true,
+                            .forward = bits_forward,
+                            .backward = bits_backward};
 const rws_op rws_op_embed = {
     .name = "embed", .tangent = RWS_TANGENT_WEIGHT, .forward = embed_forward, .backward = embed_backward};

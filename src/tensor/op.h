@@ -87,6 +87,7 @@ typedef struct rws_op {
     bool        local;     /* computed at the rows where the program is, even if its inputs have more */
     bool        binary;    /* the output is zeros and ones */
     bool        forgets;   /* backward does not look at the output */
+    bool        defers;    /* the gradient of its weight is in what it notes in products, all of it */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     rws_tangent tangent;

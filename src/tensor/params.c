@@ -41,6 +41,7 @@ rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int 
     RWS_CHECK(param && strlen(name) < sizeof param->name);
     strcpy(param->name, name);
     param->group = group;
+    param->number = p->n;
     param->rows = rows;
     param->cols = cols;
     param->value = vector_new(rws_param_size(param));
@@ -84,24 +85,23 @@ static inline void transpose_tile(const float *w, size_t cols, float *t, size_t 
     for (int i = 0; i < 8; i++) *(rws_v8 *)(t + (size_t)i * rows) = a[i];
 }
 
-static void transpose(const float *w, size_t rows, size_t cols, float *t)
+void rws_param_transpose(const rws_param *p, int first, int end, const float *from, float *to)
 {
-    const size_t whole_rows = rows / 8 * 8, whole_cols = cols / 8 * 8;
-    for (size_t i = 0; i < whole_rows; i += 8)
+    if (!p->transposed) return;
+    const float *w = from + p->offset;
+    float       *t = to + p->transposed_at;
+    const size_t rows = (size_t)p->rows, cols = (size_t)p->cols, low = (size_t)first, high = (size_t)end;
+    const size_t whole_rows = low + (high - low) / 8 * 8, whole_cols = cols / 8 * 8;
+    for (size_t i = low; i < whole_rows; i += 8)
         for (size_t j = 0; j < whole_cols; j += 8) transpose_tile(w + i * cols + j, cols, t + j * rows + i, rows);
-    for (size_t i = 0; i < rows; i++)
+    for (size_t i = low; i < high; i++)
         for (size_t j = i < whole_rows ? whole_cols : 0; j < cols; j++) t[j * rows + i] = w[i * cols + j];
-}
-
-void rws_param_transpose(const rws_param *p, const float *from, float *to)
-{
-    if (p->transposed) transpose(from + p->offset, (size_t)p->rows, (size_t)p->cols, to + p->transposed_at);
 }
 
 void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to)
 {
     for (int i = 0; i < p->n; i++)
-        if (groups >> p->list[i]->group & 1) rws_param_transpose(p->list[i], from, to);
+        if (groups >> p->list[i]->group & 1) rws_param_transpose(p->list[i], 0, p->list[i]->rows, from, to);
 }
 
 float *rws_param_values(const rws_param *p)

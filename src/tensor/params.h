@@ -15,6 +15,7 @@
 struct rws_param {
     char      name[96];
     rws_group group;
+    int       number; /* in the order of declaration */
     int       rows, cols;
     size_t    offset;        /* in the flat vectors, after rws_params_pack */
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
@@ -44,8 +45,8 @@ void rws_params_pack(rws_params *p);
 /* Writes the transposed copies of a flat vector laid out like value (value itself, or a tangent). */
 void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
 
-/* One of them. */
-void rws_param_transpose(const rws_param *p, const float *from, float *to);
+/* Of one of them, rows first … end - 1. */
+void rws_param_transpose(const rws_param *p, int first, int end, const float *from, float *to);
 
 static inline size_t rws_param_size(const rws_param *p)
 {

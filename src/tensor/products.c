@@ -77,23 +77,25 @@ static int by_block(const void *x, const void *y)
     return a->number < b->number ? -1 : 1;
 }
 
-static void multiply(const rws_product *p, float *gradient, rws_arena *scratch)
+/* Rows first … end - 1 of its weight. */
+static void multiply(const rws_product *p, int first, int end, float *gradient, rws_arena *scratch)
 {
-    const int n_y = p->w->rows;
-    float    *to = gradient + p->w->offset + p->offset;
-    if (p->bits) rws_bits_tn(n_y, p->n_x, p->n, p->dy, p->x, p->scale, p->shift, to, p->w->cols, scratch);
-    else if (p->n_x == 1 && p->w->cols == 1) rws_products_columns(p->x, p->dy, (size_t)p->n, (size_t)n_y, to);
-    else rws_gemm_tn(n_y, p->n_x, p->n, p->dy, n_y, p->x, p->n_x, to, p->w->cols);
+    const int    n_y = p->w->rows, n = end - first, cols = p->w->cols;
+    const float *dy = p->dy + first;
+    float       *to = gradient + p->w->offset + (size_t)first * (size_t)cols + p->offset;
+    if (p->bits) rws_bits_tn(n, p->n_x, p->n, dy, n_y, p->x, p->scale, p->shift, to, cols, scratch);
+    else if (cols == 1 && n == n_y) rws_products_columns(p->x, dy, (size_t)p->n, (size_t)n, to);
+    else rws_gemm_tn(n, p->n_x, p->n, dy, n_y, p->x, p->n_x, to, cols);
 }
 
 /* Thin products of one block, one below the other. */
-static rws_product joined(const rws_product *list, int n, rws_arena *scratch)
+static rws_product joined(const rws_product *list, int n, rws_arena *arena)
 {
     rws_product  all = list[0];
     const size_t n_x = (size_t)all.n_x, n_y = (size_t)all.w->rows;
     all.n = 0;
     for (int i = 0; i < n; i++) all.n += list[i].n < THICK ? list[i].n : 0;
-    float *x = RWS_NEW(scratch, float, (size_t)all.n *n_x), *dy = RWS_NEW(scratch, float, (size_t)all.n *n_y);
+    float *x = RWS_NEW(arena, float, (size_t)all.n *n_x), *dy = RWS_NEW(arena, float, (size_t)all.n *n_y);
     all.x = x, all.dy = dy;
     for (int i = 0; i < n; i++) {
         if (list[i].n >= THICK) continue;
@@ -105,20 +107,39 @@ static rws_product joined(const rws_product *list, int n, rws_arena *scratch)
     return all;
 }
 
-void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch)
+void rws_products_join(rws_products *p, rws_arena *arena)
 {
+    int n_left = 0;
     for (int i = 0; i < p->n; i++) p->list[i].number = i;
     if (p->n) qsort(p->list, (size_t)p->n, sizeof *p->list, by_block);
     for (int i = 0, n; i < p->n; i += n) {
         int n_thin = 0;
         for (n = 0; i + n < p->n && same_block(&p->list[i], &p->list[i + n]); n++) n_thin += p->list[i + n].n < THICK;
+        const rws_product thin = n_thin > 1 ? joined(&p->list[i], n, arena) : (rws_product){0};
         for (int k = i; k < i + n; k++)
-            if (p->list[k].n >= THICK || n_thin == 1) multiply(&p->list[k], gradient, scratch);
-        if (n_thin < 2) continue;
-        rws_arena_mark    mark = rws_arena_at(scratch);
-        const rws_product thin = joined(&p->list[i], n, scratch);
-        multiply(&thin, gradient, scratch);
-        rws_arena_release(scratch, mark);
+            if (p->list[k].n >= THICK || n_thin == 1) p->list[n_left++] = p->list[k];
+        if (n_thin > 1) p->list[n_left++] = thin;
     }
+    p->n = n_left;
+}
+
+bool rws_products_sum(const rws_products *p, const rws_param *w, int first, int end, float *gradient,
+                      rws_arena *scratch)
+{
+    bool any = false;
+    for (int i = 0; i < p->n; i++) {
+        if (p->list[i].w != w) continue;
+        multiply(&p->list[i], first, end, gradient, scratch);
+        any = true;
+    }
+    return any;
+}
+
+void rws_products_flush(rws_products *p, float *gradient, rws_arena *scratch)
+{
+    rws_arena_mark mark = rws_arena_at(scratch);
+    rws_products_join(p, scratch);
+    for (int i = 0; i < p->n; i++) multiply(&p->list[i], 0, p->list[i].w->rows, gradient, scratch);
+    rws_arena_release(scratch, mark);
     p->n = 0;
 }
