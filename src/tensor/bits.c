@@ -13,6 +13,7 @@
 #define WIDE 32           /* of so many columns */
 #define NEAR 17           /* tables at a time: what stays in the first cache, about */
 #define FEW 12            /* rows below which tables do not pay */
+#define SHALLOW 20        /* and depth, of a product that is transposed in the end */
 #define ENTRY (WIDE * 4)  /* bytes */
 #define TABLE (SUMS * ENTRY)
 
@@ -200,7 +201,7 @@ void rws_bits_tn(int m, int n, int k, const float *a, int lda, const float *x, f
 {
     static const float   nothing[WIDE];
     const rws_arena_mark mark = rws_arena_at(scratch);
-    if (k < FEW || n < FEW) {
+    if (k < SHALLOW || n < FEW) {
         const float *y = spelled_out((size_t)k * (size_t)n, x, scale, shift, scratch);
         rws_gemm_tn(m, n, k, a, lda, y, n, c, ldc);
     } else {
