@@ -177,3 +177,14 @@ error_t rws_arguments_real(const struct argp_state *state, const char *option, c
     *out = value;
     return 0;
 }
+
+char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream))
+{
+    char  *out = NULL;
+    size_t size = 0;
+    FILE  *stream = key == ARGP_KEY_HELP_POST_DOC ? open_memstream(&out, &size) : NULL;
+    if (!stream) return (char *)text;
+    list(stream);
+    fclose(stream);
+    return out;
+}

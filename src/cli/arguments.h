@@ -12,6 +12,7 @@
 #include "rws.h"
 
 #include <argp.h>
+#include <stdio.h>
 
 /* Parses argv[1] … by `argp`, whose parser gets `input`. `name` is what help calls the program: "rws train". Fails with
  * RWS_BAD_INPUT. Does not return from --help. */
@@ -34,5 +35,8 @@ error_t rws_arguments_count(const struct argp_state *state, const char *option, 
 /* A finite number in [min, max]. */
 error_t rws_arguments_real(const struct argp_state *state, const char *option, const char *text, double min, double max,
                            double *out);
+
+/* ---- For help filters: what stands below the options, written by `list`. */
+char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream));
 
 #endif

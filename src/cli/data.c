@@ -288,19 +288,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static char *help_filter(int key, const char *text, void *input)
+static void list_data(FILE *stream)
 {
-    (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
-    char  *out = NULL;
-    size_t size = 0;
-    FILE  *stream = open_memstream(&out, &size);
-    if (!stream) return (char *)text;
     fputs("Data:\n", stream);
     for (const rws_command *s = sets; s->name; s++) fprintf(stream, "  %-11s %s\n", s->name, s->help);
     fputs("\n`rws data DATA --help` tells more.", stream);
-    fclose(stream);
-    return out;
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    return rws_arguments_below(key, text, list_data);
 }
 
 static const struct argp argp = {

@@ -41,21 +41,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static char *help_filter(int key, const char *text, void *input)
+static void list_commands(FILE *stream)
 {
-    (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
-    char  *out = NULL;
-    size_t size = 0;
-    FILE  *stream = open_memstream(&out, &size);
-    if (!stream) return (char *)text;
     fputs("Commands:\n", stream);
     for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-10s %s\n", rws_commands[i]->name, rws_commands[i]->help);
     fputs("\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke, 2 for bad "
           "input, 130 when stopped.",
           stream);
-    fclose(stream);
-    return out;
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    return rws_arguments_below(key, text, list_commands);
 }
 
 static const rws_command *find(const char *name)

@@ -202,20 +202,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static char *help_filter(int key, const char *text, void *input)
+static void list_experiments(FILE *stream)
 {
-    (void)input;
-    if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
-    char  *out = NULL;
-    size_t size = 0;
-    FILE  *stream = open_memstream(&out, &size);
-    if (!stream) return (char *)text;
     fputs("Experiments:\n", stream);
     for (int i = 0; rws_experiments[i]; i++)
         fprintf(stream, "  %-10s %s\n", rws_experiments[i]->name, rws_experiments[i]->help);
     fputs("  all        all of them", stream);
-    fclose(stream);
-    return out;
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    return rws_arguments_below(key, text, list_experiments);
 }
 
 static const struct argp argp = {

@@ -160,23 +160,28 @@ static int most_at_once(const rws_trainer *t)
     return t->model->defaults.at_once ? t->model->defaults.at_once : AT_ONCE;
 }
 
+rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end)
+{
+    return (rws_pass){.program = rws_programs,
+                      .context = &t->method,
+                      .mode = RWS_WAKE,
+                      .n_data = 1,
+                      .n_particles = end - first,
+                      .fields = fields,
+                      .scalar = t->config.scalar,
+                      .reports = true,
+                      .first_particle = (uint32_t)first,
+                      .iteration = t->iteration,
+                      .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 3)};
+}
+
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err)
 {
     const int most = most_at_once(t);
     for (int k = 0; k < K; k += most) {
-        const rws_pass pass = {.program = rws_programs,
-                               .context = &t->method,
-                               .mode = RWS_WAKE,
-                               .n_data = 1,
-                               .n_particles = K - k < most ? K - k : most,
-                               .fields = fields,
-                               .scalar = t->config.scalar,
-                               .reports = true,
-                               .first_particle = (uint32_t)k,
-                               .iteration = t->iteration,
-                               .key = rws_key_for(t->config.seed, t->iteration, RWS_KEY_TEST, 3)};
+        const rws_pass pass = rws_trainer_question(t, fields, t->config.seed, k, K - k < most ? K : k + most);
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         const rws_scores *s = rws_engine_scores(t->engines[0]);
         for (int i = 0; i < s->n; i++) {

@@ -189,18 +189,8 @@ static rws_status ask(rws_trainer *t, const float *const *fields, uint64_t seed,
     const int K = answers->out->n_particles, limit = t->model->defaults.at_once;
     const int most = limit && limit < AT_ONCE ? limit : AT_ONCE;
     for (int k = 0; k < K; k += most) {
-        const rws_pass pass = {.program = rws_programs,
-                               .context = &t->method,
-                               .mode = RWS_WAKE,
-                               .n_data = 1,
-                               .n_particles = K - k < most ? K - k : most,
-                               .fields = fields,
-                               .reports = true,
-                               .asked = true,
-                               .scalar = t->config.scalar,
-                               .first_particle = (uint32_t)k,
-                               .iteration = t->iteration,
-                               .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 3)};
+        rws_pass pass = rws_trainer_question(t, fields, seed, k, K - k < most ? K : k + most);
+        pass.asked = true;
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         add_rows(answers, t->engines[0]);
     }

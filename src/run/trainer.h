@@ -82,6 +82,9 @@ typedef struct {
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
 
+/* bound.c: the pass in which the guide's particles first … end - 1 of one datum tell of themselves. */
+rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
+
 /* bound.c: rws_eval_guess. */
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
