@@ -42,6 +42,13 @@ typedef struct {
     int          k;
 } tile;
 
+/* Keeps a vector in a register, where the compiler would rather read it from memory with every use. */
+#ifdef __x86_64__
+#define HOLD(vector) __asm__("" : "+x"(vector))
+#else
+#define HOLD(vector) (void)(vector)
+#endif
+
 /* R rows by `wide` vectors of 8 and `narrow` of 4; constants wherever this is inlined, so everything is unrolled. */
 static inline __attribute__((always_inline)) void multiply(const tile t, const int R, const int wide, const int narrow)
 {
@@ -53,12 +60,23 @@ static inline __attribute__((always_inline)) void multiply(const tile t, const i
         for (int v = 0; v < wide; v++) sum[i][v] = t.from ? *(const v8 *)(from + 8 * v) : (v8){0};
         if (narrow) rest[i] = t.from ? *(const v4 *)(from + 8 * wide) : (v4){0};
     }
-    for (int p = t.k; p > 0; p--, a += t.step, b += t.ldb)
+    for (int p = t.k; p > 0; p--, a += t.step, b += t.ldb) {
+        v8 y[3];
+        v4 z;
+        for (int v = 0; v < wide; v++) {
+            y[v] = *(const v8 *)(b + 8 * v);
+            HOLD(y[v]);
+        }
+        if (narrow) {
+            z = *(const v4 *)(b + 8 * wide);
+            HOLD(z);
+        }
         for (int i = 0; i < R; i++) {
             const float x = a[(size_t)i * t.row];
-            for (int v = 0; v < wide; v++) sum[i][v] += x * *(const v8 *)(b + 8 * v);
-            if (narrow) rest[i] += x * *(const v4 *)(b + 8 * wide);
+            for (int v = 0; v < wide; v++) sum[i][v] += x * y[v];
+            if (narrow) rest[i] += x * z;
         }
+    }
     for (int i = 0; i < R; i++) {
         float *to = t.c + (size_t)i * t.ldc;
         for (int v = 0; v < wide; v++) *(v8 *)(to + 8 * v) = sum[i][v];
@@ -86,7 +104,7 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
         t.b = all->b + j, t.c = all->c + j;
         if (all->from) t.from = all->from + j;
         if (R < 5 && left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
-        else if (R < 6 && left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
+        else if (R < 5 && left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
         else if (left >= 16) multiply(t, R, 2, 0), width = 16;
         else if (left >= 12) multiply(t, R, 1, 1), width = 12;
         else if (left >= 8) multiply(t, R, 1, 0), width = 8;
@@ -95,10 +113,18 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
     }
 }
 
+/* How many of the rows that are left, of n columns, go together: as many as have room for their sums in registers, and
+ * not so many that one or two remain, which would wait for each other's. */
+static int rows_of_strip(int left, int n)
+{
+    const int most = n >= 20 && n < 24 ? 4 : 6;
+    return left <= most ? left : left < 2 * most ? (left + 1) / 2 : most;
+}
+
 static void small(int m, int n, tile t)
 {
     for (int i = 0, rows; i < m; i += rows) {
-        rows = m - i < 6 ? m - i : 6;
+        rows = rows_of_strip(m - i, n);
         switch (rows) {
         case 6: strip(&t, 6, n); break;
         case 5: strip(&t, 5, n); break;
