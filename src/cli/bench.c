@@ -1,7 +1,8 @@
 /* bench.c - rws bench: how long an iteration takes, and what it consists of.
  *
- * Nothing but iterations is timed. The best of several chunks is what the machine can do; the median says how quiet it
- * was. The rate of a large matrix product, measured in the same process, tells a slow program from a slow machine.
+ * Nothing but iterations is timed, the same ones several times: training is rewound, so that a fast machine, which gets
+ * further while it warms up, has no other work than a slow one. The best time is what the machine can do; the median says
+ * how quiet it was. The rate of a large matrix product, measured in the same process, tells a slow program from a slow machine.
  */
 #include "base/error.h"
 #include "cli/clock.h"
@@ -14,9 +15,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
-#define CHUNK 0.2      /* seconds of a chunk, at least */
+#define CHUNK 0.2      /* seconds of iterations that are timed together, unless their number is given */
 #define WARM_LEAST 0.2 /* seconds of warming up */
 #define WARM_MOST 3.0
 #define ENDLESS UINT64_C(1000000000000000)
@@ -42,19 +44,57 @@ typedef struct {
     double   peak_rss, machine_gflops;
 } result;
 
+/* ---- rewinding */
+
+typedef struct {
+    rws_trainer_state now;
+    float            *numbers[3]; /* parameters and the optimiser's slots, as they were */
+    uint64_t          steps[RWS_GROUPS], iteration;
+    double            memory[RWS_METHOD_MEMORY];
+} moment;
+
+static rws_status remember(rws_trainer *t, moment *m, rws_error *err)
+{
+    *m = (moment){.now = rws_trainer_state_of(t)};
+    const size_t bytes = m->now.params->size * sizeof(float);
+    const float *from[] = {m->now.params->value, m->now.slot[0], m->now.slot[1]};
+    for (int i = 0; i < 3; i++) {
+        if (!from[i]) continue;
+        m->numbers[i] = malloc(bytes);
+        if (!m->numbers[i]) return rws_fail(err, RWS_BROKEN, "There is no memory for a copy of the parameters.");
+        memcpy(m->numbers[i], from[i], bytes);
+    }
+    memcpy(m->steps, m->now.steps, sizeof m->steps);
+    memcpy(m->memory, m->now.memory, sizeof m->memory);
+    m->iteration = *m->now.iteration;
+    return RWS_OK;
+}
+
+static void rewind_to(const moment *m, rws_trainer *t)
+{
+    float *const to[] = {m->now.params->value, m->now.slot[0], m->now.slot[1]};
+    for (int i = 0; i < 3; i++)
+        if (to[i]) memcpy(to[i], m->numbers[i], m->now.params->size * sizeof(float));
+    memcpy(m->now.steps, m->steps, sizeof m->steps);
+    memcpy(m->now.memory, m->memory, sizeof m->memory);
+    *m->now.iteration = m->iteration;
+    rws_trainer_state_loaded(t);
+}
+
+static void forget(moment *m)
+{
+    for (int i = 0; i < 3; i++) free(m->numbers[i]);
+}
+
 /* ---- measuring */
 
-/* As many iterations, again and again until so many seconds have passed. */
-static rws_status time_chunk(rws_trainer *t, uint64_t iterations, double seconds, chunk *out, rws_error *err)
+static rws_status time_chunk(rws_trainer *t, uint64_t iterations, chunk *out, rws_error *err)
 {
-    *out = (chunk){0};
+    *out = (chunk){.iterations = iterations};
     rws_trainer_take_stats(t);
     const double start = rws_clock_now();
-    do {
-        for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
-        out->iterations += iterations;
-        out->seconds = rws_clock_now() - start;
-    } while (out->seconds < seconds);
+    for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
+    out->seconds = rws_clock_now() - start;
     out->stats = rws_trainer_take_stats(t);
     return RWS_OK;
 }
@@ -65,19 +105,19 @@ static double seconds_each(const chunk *c)
 }
 
 /* Until memory has its final size: an arena that grows while it is timed would be measured instead of the work. Hands
- * out how many iterations are about a tenth of a chunk. */
-static rws_status warm_up(rws_trainer *t, uint64_t *tenth, rws_error *err)
+ * out how many iterations are about a chunk. */
+static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
 {
     chunk    c;
     uint64_t n = 1;
     for (double total = 0;;) {
         const uint64_t before = rws_trainer_allocations(t);
-        RWS_TRY(time_chunk(t, n, 0, &c, err));
+        RWS_TRY(time_chunk(t, n, &c, err));
         total += c.seconds;
         if (total >= WARM_MOST || (total >= WARM_LEAST && rws_trainer_allocations(t) == before)) break;
         if (c.seconds < WARM_LEAST) n *= 2;
     }
-    *tenth = (uint64_t)(0.1 * CHUNK / seconds_each(&c)) + 1;
+    *iterations = (uint64_t)(CHUNK / seconds_each(&c)) + 1;
     return RWS_OK;
 }
 
@@ -87,20 +127,23 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, result *out, rws_error *err)
+static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, const moment *start, result *out,
+                                  rws_error *err)
 {
-    uint64_t tenth = 0;
+    uint64_t iterations = 0;
     double   each[MAX_REPEATS];
-    RWS_TRY(warm_up(t, &tenth, err));
+    RWS_TRY(warm_up(t, &iterations, err));
+    if (wanted) iterations = wanted;
     const uint64_t before = rws_trainer_allocations(t);
     for (int i = 0; i < repeats; i++) {
         chunk c;
-        RWS_TRY(wanted ? time_chunk(t, wanted, 0, &c, err) : time_chunk(t, tenth, CHUNK, &c, err));
-        out->iterations += c.iterations;
+        rewind_to(start, t);
+        RWS_TRY(time_chunk(t, iterations, &c, err));
         each[i] = seconds_each(&c);
         if (i == 0 || each[i] < seconds_each(&out->best)) out->best = c;
     }
     out->repeats = repeats;
+    out->iterations = iterations * (uint64_t)repeats;
     out->allocations = rws_trainer_allocations(t) - before;
     qsort(each, (size_t)repeats, sizeof *each, ascending);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
@@ -206,7 +249,8 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
 }
 
 static const struct argp_option options[] = {
-    {"repeat", KEY_REPEAT, "R", 0, "Time R chunks of --iterations or 0.2 seconds each; the best counts (default 5)", 3},
+    {"repeat", KEY_REPEAT, "R", 0,
+     "Time the same --iterations, or about 0.2 seconds of them, R times; the best counts (default 5)", 3},
     {0},
 };
 
@@ -239,13 +283,17 @@ static rws_status run(int argc, char **argv, rws_error *err)
     rws_folder  *folder = NULL;
     rws_trainer *trainer = NULL;
     result       r = {0};
+    moment       start = {0};
     rws_status   status = begin(&b, &folder, &trainer, err);
-    if (status == RWS_OK) status = time_iterations(trainer, b.options.config.iterations, (int)b.repeats, &r, err);
+    if (status == RWS_OK) status = remember(trainer, &start, err);
+    if (status == RWS_OK)
+        status = time_iterations(trainer, b.options.config.iterations, (int)b.repeats, &start, &r, err);
     if (status == RWS_OK) {
         r.peak_rss = peak_rss_mb(); /* before the matrices below add to it */
         r.machine_gflops = measure_machine();
         report(trainer, &r, b.options.json);
     }
+    forget(&start);
     rws_trainer_free(trainer);
     rws_folder_close(folder);
     return status;
