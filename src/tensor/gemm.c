@@ -52,7 +52,7 @@ typedef struct {
 /* R rows by `wide` vectors of 8 and `narrow` of 4; constants wherever this is inlined, so everything is unrolled. */
 static inline __attribute__((always_inline)) void multiply(const tile t, const int R, const int wide, const int narrow)
 {
-    v8           sum[6][3];
+    v8           sum[6][6];
     v4           rest[6];
     const float *a = t.a, *b = t.b;
     for (int i = 0; i < R; i++) {
@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) void multiply(const tile t, const i
         if (narrow) rest[i] = t.from ? *(const v4 *)(from + 8 * wide) : (v4){0};
     }
     for (int p = t.k; p > 0; p--, a += t.step, b += t.ldb) {
-        v8 y[3];
+        v8 y[6];
         v4 z;
         for (int v = 0; v < wide; v++) {
             y[v] = *(const v8 *)(b + 8 * v);
@@ -95,15 +95,21 @@ static inline __attribute__((always_inline)) void multiply_one(const tile t, con
     for (int i = 0; i < R; i++) t.c[(size_t)i * t.ldc] = sum[i];
 }
 
-/* All columns of R rows. */
+/* All columns of R rows, as many vectors at a time as there are registers for sums that do not wait for each other. Four
+ * columns alone would wait, so they go with others. */
 static inline __attribute__((always_inline)) void strip(const tile *all, const int R, int n)
 {
-    tile t = *all;
+    const int most = R == 1 ? 6 : R == 2 ? 4 : R == 3 ? 3 : 2;
+    tile      t = *all;
     for (int j = 0, width; j < n; j += width) {
-        const int left = n - j;
+        const int  left = n - j, over = left - 8 * most;
+        const bool four = R < 4 && over >= 4 && over < 8;
         t.b = all->b + j, t.c = all->c + j;
         if (all->from) t.from = all->from + j;
-        if (R < 5 && left >= 24 && left < 32) multiply(t, R, 3, 0), width = 24;
+        if (four && R < 3) multiply(t, R, most, 1), width = 8 * most + 4;
+        else if (over >= 0 && !four && !(R == 4 && left >= 20 && left < 28)) multiply(t, R, most, 0), width = 8 * most;
+        else if (R == 1 && left >= 32) multiply(t, R, 4, 0), width = 32;
+        else if (R < 5 && left >= 24 && left < 28) multiply(t, R, 3, 0), width = 24;
         else if (R < 5 && left >= 20 && left < 24) multiply(t, R, 2, 1), width = 20;
         else if (left >= 16) multiply(t, R, 2, 0), width = 16;
         else if (left >= 12) multiply(t, R, 1, 1), width = 12;
