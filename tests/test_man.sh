@@ -32,7 +32,7 @@ for command in $commands; do
     [ -s want ] && diff want got >out
     report $? "the options of rws $command"
 done
-[ "$(of_help bench | sort)" = "$({ of_help train | grep -vxE -- '--(pictures|save-every)'; echo --repeat; } | sort)" ]
+[ "$(of_help bench | sort)" = "$({ of_help train | grep -vxE -- '--(pictures|save-every)'; printf '%s\n' --after --repeat; } | sort)" ]
 report $? "bench has those of train, but for pictures and checkpoints"
 
 if command -v groff >/dev/null; then

@@ -23,11 +23,11 @@
 #define WARM_MOST 3.0
 #define ENDLESS UINT64_C(1000000000000000)
 
-enum { MAX_REPEATS = 1000, KEY_REPEAT = 0x3000 };
+enum { MAX_REPEATS = 1000, KEY_REPEAT = 0x3000, KEY_AFTER };
 
 typedef struct {
     rws_options options;
-    uint64_t    repeats;
+    uint64_t    repeats, after;
 } bench_options;
 
 typedef struct {
@@ -249,6 +249,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
 }
 
 static const struct argp_option options[] = {
+    {"after", KEY_AFTER, "N", 0, "Train N iterations before those that are timed (default 0)", 3},
     {"repeat", KEY_REPEAT, "R", 0,
      "Time the same --iterations, or about 0.2 seconds of them, R times; the best counts (default 5)", 3},
     {0},
@@ -262,6 +263,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         b->repeats = 5;
         state->child_inputs[0] = &b->options;
         return 0;
+    case KEY_AFTER: return rws_arguments_count(state, "--after", arg, 0, ENDLESS / 2, &b->after);
     case KEY_REPEAT: return rws_arguments_count(state, "--repeat", arg, 1, MAX_REPEATS, &b->repeats);
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -285,6 +287,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     result       r = {0};
     moment       start = {0};
     rws_status   status = begin(&b, &folder, &trainer, err);
+    for (uint64_t i = 0; i < b.after && status == RWS_OK; i++) status = rws_trainer_step(trainer, err);
     if (status == RWS_OK) status = remember(trainer, &start, err);
     if (status == RWS_OK)
         status = time_iterations(trainer, b.options.config.iterations, (int)b.repeats, &start, &r, err);
