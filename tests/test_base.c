@@ -77,6 +77,24 @@ static void arena_release_gives_back_what_came_after_the_mark(void **state)
     rws_arena_free(&a);
 }
 
+static void arena_gives_back_what_was_not_needed_for_long(void **state)
+{
+    (void)state;
+    rws_arena a = {0};
+    for (int i = 0; i < 3000; i++) { /* now and then much */
+        rws_arena_alloc(&a, i % 400 == 7 ? (size_t)10 << 20 : 100);
+        rws_arena_reset(&a);
+    }
+    assert_true(rws_arena_bytes(&a) > (size_t)10 << 20);
+    assert_int_equal(a.n_blocks, 2);
+    for (int i = 0; i < 3000; i++) {
+        rws_arena_alloc(&a, 100);
+        rws_arena_reset(&a);
+    }
+    assert_in_range(rws_arena_bytes(&a), 100, 1 << 20);
+    rws_arena_free(&a);
+}
+
 /* The same load, with marks and pieces larger than a block in it: after two rounds nothing is asked of the system. */
 static void arena_is_warm_after_a_round(void **state)
 {
@@ -635,6 +653,7 @@ int main(void)
         cmocka_unit_test(arena_pieces_are_aligned_and_apart),
         cmocka_unit_test(arena_zeroes_what_was_used_before),
         cmocka_unit_test(arena_release_gives_back_what_came_after_the_mark),
+        cmocka_unit_test(arena_gives_back_what_was_not_needed_for_long),
         cmocka_unit_test(arena_is_warm_after_a_round),
         cmocka_unit_test(errors_are_sentences),
         cmocka_unit_test(blocks_are_the_published_ones),

@@ -7,27 +7,45 @@
 
 #define ALIGN 64
 #define SMALLEST_BLOCK ((size_t)1 << 18)
+#define PATIENCE 1000 /* resets after which blocks that nobody has needed go back to the system */
 
 struct rws_arena_block {
     rws_arena_block *next;
-    size_t           bytes; /* of data */
-    char             pad[ALIGN - sizeof(rws_arena_block *) - sizeof(size_t)];
+    size_t           bytes;     /* of data */
+    uint64_t         needed_at; /* how many resets there had been */
+    char             pad[ALIGN - sizeof(rws_arena_block *) - sizeof(size_t) - sizeof(uint64_t)];
     char             data[];
 };
 
-void rws_arena_free(rws_arena *a)
+static void free_blocks(rws_arena_block *b)
 {
-    for (rws_arena_block *b = a->first, *next; b; b = next) {
+    for (rws_arena_block *next; b; b = next) {
         next = b->next;
         free(b);
     }
+}
+
+void rws_arena_free(rws_arena *a)
+{
+    free_blocks(a->first);
     *a = (rws_arena){0};
+}
+
+/* Blocks are needed one after the other, so those that nobody needs are the last ones; and the largest. */
+static void shrink(rws_arena *a)
+{
+    for (rws_arena_block *b = a->first; b; b = b->next)
+        if (b->next && b->next->needed_at + PATIENCE <= a->n_resets) {
+            free_blocks(b->next);
+            b->next = NULL;
+        }
 }
 
 void rws_arena_reset(rws_arena *a)
 {
     a->current = a->first;
     a->used = 0;
+    if (++a->n_resets % PATIENCE == 0) shrink(a);
 }
 
 /* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. */
@@ -46,6 +64,7 @@ static void grow(rws_arena *a, size_t bytes)
         next = b;
         a->n_blocks++;
     }
+    next->needed_at = a->n_resets;
     a->current = next;
     a->used = 0;
 }

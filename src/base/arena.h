@@ -1,7 +1,8 @@
 /* arena.h - memory that is given back all at once.
  *
  * An arena hands out 64-byte aligned pieces from a list of blocks; reset makes all of it free again and keeps the
- * blocks. After the first iterations of a steady load it never asks the system again.
+ * blocks. After the first iterations of a steady load it never asks the system again. Blocks that were not needed in a
+ * thousand resets are given back.
  */
 #ifndef RWS_BASE_ARENA_H
 #define RWS_BASE_ARENA_H
@@ -15,6 +16,7 @@ typedef struct {
     rws_arena_block *first, *current;
     size_t           used;     /* in the current block */
     uint64_t         n_blocks; /* ever asked of the system */
+    uint64_t         n_resets;
 } rws_arena;
 
 /* A place in an arena: everything handed out after it is given back by rws_arena_release. */
