@@ -104,9 +104,9 @@ typedef struct {
     rws_op_args      args;
 } node;
 
-/* A slot of the table of nodes; one of an earlier pass is free. */
+/* A slot of the table of nodes; one of an earlier pass is free. Small, for the table is as large as a cache. */
 typedef struct {
-    uint32_t node, hash, pass;
+    uint32_t node, tag : 24, pass : 8; /* tag: the upper bits of the node's hash */
 } known_node;
 
 typedef struct {
@@ -180,7 +180,8 @@ struct rws_engine {
     uint32_t   *pending; /* scratch of flush */
     uint32_t    n_pending, pending_capacity;
     known_node *shared; /* hash table of nodes that may be asked for again */
-    uint32_t    n_shared, shared_capacity, pass_number;
+    uint32_t    n_shared, shared_capacity;
+    uint8_t     pass_number; /* of the last 255 passes */
 
     op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
 

@@ -102,7 +102,7 @@ static void grow_shared(rws_engine *e)
     e->n_allocations++;
     for (uint32_t i = 0; i < old_capacity; i++) {
         if (old[i].pass != e->pass_number) continue;
-        uint32_t at = old[i].hash & (e->shared_capacity - 1);
+        uint32_t at = (uint32_t)hash_inputs(&e->nodes[old[i].node]) & (e->shared_capacity - 1);
         while (e->shared[at].pass) at = (at + 1) & (e->shared_capacity - 1);
         e->shared[at] = old[i];
     }
@@ -114,17 +114,18 @@ static void grow_shared(rws_engine *e)
  * if there is none. */
 static uint32_t shared_node(rws_engine *e)
 {
-    if (2 * e->n_shared >= e->shared_capacity) grow_shared(e);
+    if (4 * e->n_shared >= 3 * e->shared_capacity) grow_shared(e);
     const node    *n = &e->nodes[e->n_nodes];
-    const uint32_t h = (uint32_t)hash_inputs(n);
-    for (uint32_t at = h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
+    const uint64_t h = hash_inputs(n);
+    const uint32_t tag = h >> 40;
+    for (uint32_t at = (uint32_t)h & (e->shared_capacity - 1);; at = (at + 1) & (e->shared_capacity - 1)) {
         known_node *slot = &e->shared[at];
         if (slot->pass != e->pass_number) {
             e->n_shared++;
-            *slot = (known_node){e->n_nodes, h, e->pass_number};
+            *slot = (known_node){e->n_nodes, tag, e->pass_number};
             return e->n_nodes++;
         }
-        if (slot->hash != h) continue;
+        if (slot->tag != tag) continue;
         const node *m = &e->nodes[slot->node];
         if (m->alike == n->alike && m->n_in == n->n_in && memcmp(m->in, n->in, n->n_in * sizeof *n->in) == 0)
             return slot->node;

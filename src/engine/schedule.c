@@ -340,8 +340,8 @@ static void forget_shared(rws_engine *e)
 {
     e->n_shared = 0;
     if (++e->pass_number) return;
-    e->pass_number = 1; /* after 2^32 passes slots of old ones would look new */
-    memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
+    e->pass_number = 1; /* after 255 passes slots of old ones would look new */
+    if (e->shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
 }
 
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
