@@ -64,19 +64,6 @@ static bool same_block(const rws_product *a, const rws_product *b)
            a->shift == b->shift;
 }
 
-/* By block of the weights; within one, as they were noted. */
-static int by_block(const void *x, const void *y)
-{
-    const rws_product *a = x, *b = y;
-    if (a->w != b->w) return a->w->offset < b->w->offset ? -1 : 1;
-    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
-    if (a->n_x != b->n_x) return a->n_x < b->n_x ? -1 : 1;
-    if (a->bits != b->bits) return a->bits ? 1 : -1;
-    if (a->scale != b->scale) return a->scale < b->scale ? -1 : 1;
-    if (a->shift != b->shift) return a->shift < b->shift ? -1 : 1;
-    return a->number < b->number ? -1 : 1;
-}
-
 /* Rows first … end - 1 of its weight. */
 static void multiply(const rws_product *p, int first, int end, float *gradient, rws_arena *scratch)
 {
@@ -88,17 +75,22 @@ static void multiply(const rws_product *p, int first, int end, float *gradient, 
     else rws_gemm_tn(n, p->n_x, p->n, dy, n_y, p->x, p->n_x, to, cols);
 }
 
-/* Thin products of one block, one below the other. */
-static rws_product joined(const rws_product *list, int n, rws_arena *arena)
+static bool is_thin(const rws_product *p)
 {
-    rws_product  all = list[0];
+    return p->n < THICK;
+}
+
+/* The thin products of a block, which begins at `first`, one below the other. */
+static rws_product joined(const rws_product *list, int first, rws_arena *arena)
+{
+    rws_product  all = list[first];
     const size_t n_x = (size_t)all.n_x, n_y = (size_t)all.w->rows;
     all.n = 0;
-    for (int i = 0; i < n; i++) all.n += list[i].n < THICK ? list[i].n : 0;
+    for (int i = first; i >= 0; i = list[i].next) all.n += is_thin(&list[i]) ? list[i].n : 0;
     float *x = RWS_NEW(arena, float, (size_t)all.n *n_x), *dy = RWS_NEW(arena, float, (size_t)all.n *n_y);
     all.x = x, all.dy = dy;
-    for (int i = 0; i < n; i++) {
-        if (list[i].n >= THICK) continue;
+    for (int i = first; i >= 0; i = list[i].next) {
+        if (!is_thin(&list[i])) continue;
         memcpy(x, list[i].x, (size_t)list[i].n * n_x * sizeof(float));
         memcpy(dy, list[i].dy, (size_t)list[i].n * n_y * sizeof(float));
         x += (size_t)list[i].n * n_x;
@@ -107,19 +99,36 @@ static rws_product joined(const rws_product *list, int n, rws_arena *arena)
     return all;
 }
 
+/* Chains the products of a block together, as they were noted, and lists the chains' beginnings. There are few blocks. */
+static int chain(rws_product *list, int n, rws_arena *arena, int **beginnings)
+{
+    int *first = RWS_NEW(arena, int, n), *last = RWS_NEW(arena, int, n), n_blocks = 0;
+    for (int i = 0; i < n; i++) {
+        int b = 0;
+        while (b < n_blocks && !same_block(&list[first[b]], &list[i])) b++;
+        list[i].next = -1;
+        if (b == n_blocks) first[n_blocks++] = i;
+        else list[last[b]].next = i;
+        last[b] = i;
+    }
+    *beginnings = first;
+    return n_blocks;
+}
+
 void rws_products_join(rws_products *p, rws_arena *arena)
 {
-    int n_left = 0;
-    for (int i = 0; i < p->n; i++) p->list[i].number = i;
-    if (p->n) qsort(p->list, (size_t)p->n, sizeof *p->list, by_block);
-    for (int i = 0, n; i < p->n; i += n) {
+    if (!p->n) return;
+    int         *first, n_left = 0;
+    const int    n_blocks = chain(p->list, p->n, arena, &first);
+    rws_product *left = RWS_NEW(arena, rws_product, p->n);
+    for (int b = 0; b < n_blocks; b++) {
         int n_thin = 0;
-        for (n = 0; i + n < p->n && same_block(&p->list[i], &p->list[i + n]); n++) n_thin += p->list[i + n].n < THICK;
-        const rws_product thin = n_thin > 1 ? joined(&p->list[i], n, arena) : (rws_product){0};
-        for (int k = i; k < i + n; k++)
-            if (p->list[k].n >= THICK || n_thin == 1) p->list[n_left++] = p->list[k];
-        if (n_thin > 1) p->list[n_left++] = thin;
+        for (int i = first[b]; i >= 0; i = p->list[i].next) n_thin += is_thin(&p->list[i]);
+        for (int i = first[b]; i >= 0; i = p->list[i].next)
+            if (!is_thin(&p->list[i]) || n_thin == 1) left[n_left++] = p->list[i];
+        if (n_thin > 1) left[n_left++] = joined(p->list, first[b], arena);
     }
+    memcpy(p->list, left, (size_t)n_left * sizeof *left);
     p->n = n_left;
 }
 

@@ -16,7 +16,7 @@ typedef struct {
     const float     *x, *dy;         /* n x n_x and n x w->rows; must last until rws_products_flush */
     bool             bits;           /* x is zeros and ones, */
     float            scale, shift;   /* which stand for scale x + shift */
-    int              number;         /* in the order they were noted; for flush to fill */
+    int              next;           /* of the same block, while they are joined */
 } rws_product;
 
 struct rws_products {
