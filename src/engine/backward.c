@@ -269,7 +269,10 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         k.gin[s] = (rws_sink){0};
         if (!c->source[s] || !wanted(e, c, s, groups)) continue;
         if (c->source[s] != NONE) k.gin[s] = sink_of(e, c, s, rows, gradient);
-        else k.gin[s].data = gathered[s] = RWS_NEW0(&e->arena, float, (size_t)k.n *(size_t)k.in[s].dim);
+        else {
+            gathered[s] = RWS_NEW(&e->arena, float, (size_t)k.n *(size_t)k.in[s].dim);
+            k.gin[s] = (rws_sink){.data = gathered[s], .fresh = true};
+        }
     }
     const rws_param *w = k.args.w, *b = k.args.b;
     k.gw = k.gb = NULL;

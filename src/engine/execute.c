@@ -9,7 +9,6 @@
  */
 #include "engine/internal.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define ALONE 128 /* rows from which a node has a call to itself: gathering its inputs would cost more than the call */
@@ -143,24 +142,23 @@ static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
     }
 }
 
-static int by_number(const void *a, const void *b)
+/* Many nodes by way of a bit for each that there is. */
+static void sort_by_number(rws_engine *e, uint32_t *ids, uint32_t n)
 {
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
-static void sort_by_number(uint32_t *ids, uint32_t n)
-{
-    if (n > 24) {
-        qsort(ids, n, sizeof *ids, by_number);
-        return;
-    }
-    for (uint32_t i = 1; i < n; i++)
+    for (uint32_t i = 1; i < n && n <= 24; i++)
         for (uint32_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
             const uint32_t swap = ids[j];
             ids[j] = ids[j - 1];
             ids[j - 1] = swap;
         }
+    if (n <= 24) return;
+    const rws_arena_mark mark = rws_arena_at(&e->arena);
+    const uint32_t       n_words = e->n_nodes / 64 + 1;
+    uint64_t            *bits = RWS_NEW0(&e->arena, uint64_t, n_words);
+    for (uint32_t i = 0; i < n; i++) bits[ids[i] / 64] |= (uint64_t)1 << ids[i] % 64;
+    for (uint32_t w = 0, at = 0; w < n_words; w++)
+        for (uint64_t left = bits[w]; left; left &= left - 1) ids[at++] = 64 * w + (uint32_t)__builtin_ctzll(left);
+    rws_arena_release(&e->arena, mark);
 }
 
 /* Pending nodes of one wave that are alike. */
@@ -214,7 +212,7 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     collect(e, wanted, n);
     if (e->n_pending == 0) return;
-    sort_by_number(e->pending, e->n_pending); /* inputs have smaller numbers than what is made of them */
+    sort_by_number(e, e->pending, e->n_pending); /* inputs have smaller numbers than what is made of them */
     for (uint32_t i = 0; i < e->n_pending; i++) {
         node *m = &e->nodes[e->pending[i]];
         m->wave = 0;
