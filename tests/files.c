@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[32];
+char folder[32];
 
 int folder_make(void **state)
 {
@@ -40,7 +40,7 @@ const char *in_folder(const char *name)
     static int  next;
     char       *path = paths[next++ % 4];
     const bool  whole = name[0] == '/';
-    const int   n = snprintf(path, sizeof paths[0], "%s%s%s", whole ? "" : folder, whole || !name[0] ? "" : "/", name);
+    const int   n = snprintf(path, sizeof paths[0], "%s%s%s", whole ? "" : folder, whole ? "" : "/", name);
     assert_true(n < (int)sizeof paths[0]);
     return path;
 }

@@ -17,7 +17,9 @@ int folder_remove_empty(void **state); /* fails if a test left anything behind *
 
 /* ---- files */
 
-/* The path of a name, "" being the folder; valid until the fourth call from here. */
+extern char folder[];
+
+/* The path of a name; valid until the fourth call from here. */
 const char *in_folder(const char *name);
 
 bool is_there(const char *name);

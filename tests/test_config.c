@@ -220,7 +220,7 @@ static void model_path_becomes_absolute(void **state)
     rws_folder  *f;
     spill("mine.so", "", 0);
     assert_non_null(realpath(in_folder("mine.so"), expected));
-    assert_int_equal(chdir(in_folder("")), 0);
+    assert_int_equal(chdir(folder), 0);
     t->config.model = "./mine.so";
     rws_folder_close(create(t));
     assert_int_equal(chdir(here), 0);

@@ -3,7 +3,7 @@
  *
  * What the guide proposes is seen through its reports; a tree in brackets is read back into its list of productions.
  */
-#include "support.h"
+#include "files.h"
 
 #include "base/error.h"
 #include "data/edit.h"
@@ -889,29 +889,30 @@ static void errors_are_what_they_say(void **unused)
 
 /* ------------------------------------------------------------------------------------------------ sentences from files */
 
-static void write_file(const char *path, const char *text)
+/* Writes a file; returns the setting that names it, which is valid until the fourth call from here. */
+static const char *set_file(const char *setting, const char *text)
 {
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
+    static char sets[4][64];
+    static int  next;
+    char       *set = sets[next++ % 4];
+    spill(setting, text, strlen(text));
+    snprintf(set, sizeof sets[0], "%s=%s", setting, in_folder(setting));
+    return set;
 }
 
 /* Training sentences are drawn from nine tenths of the file, all of them and nothing else; tests come from the rest. */
 static void sentences_come_from_a_file(void **unused)
 {
     (void)unused;
-    char path[] = "/tmp/rws-pcfg-XXXXXX", set[64], text[2000] = "";
-    assert_true(close(mkstemp(path)) == 0);
+    char text[2000] = "";
     for (int i = 0; i < 20; i++)
         for (int k = 0; k <= i; k++) strcat(text, k < i ? "stars " : "stars\n");
-    write_file(path, text);
-    snprintf(set, sizeof set, "data=%s", path);
-    world     *w = world_new((const char *const[]){set, NULL});
-    rws_random random = rws_random_new(rws_key_for(2, 0, RWS_KEY_DATA, 0), 0);
-    float     *x = malloc(1000 * (size_t)w->dim * sizeof *x);
-    rws_error  err = {""};
-    int        seen[21] = {0};
+    const char *set = set_file("data", text);
+    world      *w = world_new((const char *const[]){set, NULL});
+    rws_random  random = rws_random_new(rws_key_for(2, 0, RWS_KEY_DATA, 0), 0);
+    float      *x = malloc(1000 * (size_t)w->dim * sizeof *x);
+    rws_error   err = {""};
+    int         seen[21] = {0};
     assert_int_equal(rws_model_pcfg.data(w->state, RWS_TRAIN, 7, 1000, &random, &x, &err), RWS_OK);
     for (int i = 0; i < 1000; i++) {
         const float *at = x + (size_t)i * (size_t)w->dim;
@@ -924,7 +925,7 @@ static void sentences_come_from_a_file(void **unused)
     free(x);
     world_free(w);
 
-    write_file(path, "stars saw ears\nstars saw moons\n");
+    set = set_file("data", "stars saw ears\nstars saw moons\n");
     rws_config   c = {.model = "pcfg", .method = "ww", .set = {set}, .n_set = 1, .seed = 1};
     rws_trainer *t;
     assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
@@ -932,22 +933,16 @@ static void sentences_come_from_a_file(void **unused)
     c.set[c.n_set++] = "unknown=skip";
     assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_OK);
     rws_trainer_free(t);
-    unlink(path);
 }
 
 /* Where nobody knows the probabilities there is no error to measure; but there is log p(x), by the parser. */
 static void a_grammar_without_probabilities_learns(void **unused)
 {
     (void)unused;
-    char grammar[] = "/tmp/rws-pcfg-XXXXXX", path[] = "/tmp/rws-pcfg-XXXXXX", set[2][64];
-    assert_true(close(mkstemp(grammar)) == 0 && close(mkstemp(path)) == 0);
-    write_file(grammar, "start S\nS -> S S | a | b\n");
-    write_file(path, "a b\nb\na a a\n");
-    snprintf(set[0], sizeof set[0], "grammar=%s", grammar);
-    snprintf(set[1], sizeof set[1], "data=%s", path);
-    rws_trainer *t =
-        trainer("ws", (rws_config){.n_test = 3, .particles = 5}, (const char *const[]){set[0], set[1], NULL});
-    rws_error err = {""};
+    const char *const set[] = {set_file("grammar", "start S\nS -> S S | a | b\n"), set_file("data", "a b\nb\na a a\n"),
+                               NULL};
+    rws_trainer      *t = trainer("ws", (rws_config){.n_test = 3, .particles = 5}, set);
+    rws_error         err = {""};
     if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_true(isnan(metric(t, "p_error")) && isnan(metric(t, "q_error")));
     const float *theta = param(rws_trainer_state_of(t).params, "theta.", "S", "")->value;
@@ -961,8 +956,6 @@ static void a_grammar_without_probabilities_learns(void **unused)
     rws_config c = {.model = "pcfg", .method = "ws", .set = {set[0]}, .n_set = 1, .seed = 1};
     assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "--data"));
-    unlink(grammar);
-    unlink(path);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- em */
@@ -971,16 +964,12 @@ static void a_grammar_without_probabilities_learns(void **unused)
 static void em_climbs(void **unused)
 {
     (void)unused;
-    const char *const set[] = {"em_data=200", NULL};
-    char              text[] = "stars saw ears\nears saw stars with ears with ears\nstars saw ears with stars\n",
-         path[] = "/tmp/rws-pcfg-XXXXXX", data_set[64];
+    const char *const learned =
+        set_file("data", "stars saw ears\nears saw stars with ears with ears\nstars saw ears with stars\n");
     rws_error err = {""};
-    assert_true(close(mkstemp(path)) == 0);
-    write_file(path, text);
-    snprintf(data_set, sizeof data_set, "data=%s", path);
 
     /* fewer than ten sentences: what is learned from is what is tested with */
-    rws_trainer *t = trainer("em", (rws_config){.n_test = 3}, (const char *const[]){data_set, NULL});
+    rws_trainer *t = trainer("em", (rws_config){.n_test = 3}, (const char *const[]){learned, NULL});
     double       before = metric(t, "log_p_exact"), rise = INFINITY;
     for (int i = 0; i < 100; i++) {
         if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
@@ -991,9 +980,8 @@ static void em_climbs(void **unused)
     }
     assert_true(rise < 1e-5);
     rws_trainer_free(t);
-    unlink(path);
 
-    t = trainer("em", (rws_config){0}, set);
+    t = trainer("em", (rws_config){0}, (const char *const[]){"em_data=200", NULL});
     const double start = metric(t, "p_error");
     for (int i = 0; i < 20; i++)
         if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
@@ -1006,11 +994,10 @@ static void em_climbs(void **unused)
 static void em_counts_rules(void **unused)
 {
     (void)unused;
-    char path[] = "/tmp/rws-pcfg-XXXXXX", set[64];
-    assert_true(close(mkstemp(path)) == 0);
-    write_file(path, "take the cup\nwait then take the red ball\nput the box on the table then take the blue box\n");
-    snprintf(set, sizeof set, "data=%s", path);
-    rws_trainer *t = trainer("em", (rws_config){0}, (const char *const[]){set, "grammar=orders", NULL});
+    const char  *set[] = {set_file("data", "take the cup\nwait then take the red ball\n"
+                                            "put the box on the table then take the blue box\n"),
+                          "grammar=orders", NULL};
+    rws_trainer *t = trainer("em", (rws_config){0}, set);
     rws_error    err = {""};
     if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
     static const struct {
@@ -1027,12 +1014,11 @@ static void em_counts_rules(void **unused)
     }
     rws_trainer_free(t);
 
-    write_file(path, "take take\n");
-    t = trainer("em", (rws_config){0}, (const char *const[]){set, "grammar=orders", NULL});
+    set[0] = set_file("data", "take take\n");
+    t = trainer("em", (rws_config){0}, set);
     assert_int_equal(rws_trainer_step(t, &err), RWS_BAD_INPUT);
     assert_string_equal(err.text, "The grammar derives none of the sentences to learn from.");
     rws_trainer_free(t);
-    unlink(path);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- runs */
@@ -1112,6 +1098,7 @@ static void nothing_is_allocated_once_warm(void **unused)
 
 int main(void)
 {
+#define WITH_FILES(f) cmocka_unit_test_setup_teardown(f, folder_make, folder_remove)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(densities_are_those_of_the_tree),
         cmocka_unit_test(batched_equals_scalar),
@@ -1125,11 +1112,10 @@ int main(void)
         cmocka_unit_test(leaves_say_unknown_words),
         cmocka_unit_test(the_truncated_share_is_measured),
         cmocka_unit_test(errors_are_what_they_say),
-        cmocka_unit_test(sentences_come_from_a_file),
-        cmocka_unit_test(a_grammar_without_probabilities_learns),
-        cmocka_unit_test(em_climbs),
-        cmocka_unit_test(em_counts_rules),
-
+        WITH_FILES(sentences_come_from_a_file),
+        WITH_FILES(a_grammar_without_probabilities_learns),
+        WITH_FILES(em_climbs),
+        WITH_FILES(em_counts_rules),
         cmocka_unit_test(snapshots_show_rules_and_trees),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),

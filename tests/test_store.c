@@ -173,7 +173,7 @@ static void a_read_only_store_is_refused(void **state)
     save(f, t, 77);
     /* root may write anywhere, so it becomes someone else for a while */
     const bool root_user = geteuid() == 0;
-    assert_int_equal(chmod(in_folder(""), 0755), 0);
+    assert_int_equal(chmod(folder, 0755), 0);
     assert_int_equal(chmod(in_folder("run/metrics.sqlite"), 0444), 0);
     if (root_user && seteuid(65534) != 0) skip();
     const rws_status recording = record(f, t, 300, 1, &err);
