@@ -28,6 +28,8 @@ bool is_there(const char *name);
 char *slurp(const char *name, size_t *size);
 void  spill(const char *name, const void *bytes, size_t size);
 
+int occurrences(const char *text, const char *piece);
+
 /* ---- statuses */
 
 void must(rws_status status, const rws_error *err);

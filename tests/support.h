@@ -140,6 +140,14 @@ static inline void stays_likely(const char *what, test_look look, void *context)
 
 /* ---- comparisons */
 
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+#define assert_near(value, expected, error)                                                                        \
+    do {                                                                                                           \
+        double value_ = (value), expected_ = (expected);                                                           \
+        if (!(fabs(value_ - expected_) <= (error))) fail_msg("%s is %.17g, not %.17g", #value, value_, expected_); \
+    } while (0)
+
 static inline bool near(double got, double want, double tolerance)
 {
     if (isnan(got) || isnan(want)) return false;

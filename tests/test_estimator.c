@@ -11,17 +11,10 @@
 #include "exact.h"
 #include "model/model.h"
 #include "run/run.h"
+#include "support.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- trainers on data that never change ------------------------------------------------------------------------- */
 

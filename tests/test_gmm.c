@@ -6,17 +6,10 @@
 #include "exact.h"
 #include "model/model.h"
 #include "run/run.h"
+#include "support.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- a trainer whose data we see, or choose --------------------------------------------------------------------- */
 
@@ -121,11 +114,6 @@ static void set_theta(rws_trainer *t, const double *log_pi)
 {
     for (int c = 0; c < 20; c++) param(t, "theta")->value[c] = (float)log_pi[c];
     rws_trainer_state_loaded(t);
-}
-
-static void assert_near(double a, double b, double tolerance)
-{
-    if (!(fabs(a - b) <= tolerance)) fail_msg("%.9g is not %.9g within %g.", a, b, tolerance);
 }
 
 /* ---- start ------------------------------------------------------------------------------------------------------ */

@@ -15,13 +15,6 @@
 
 #include <cmocka.h>
 
-/* fontconfig keeps a little memory of its own until the program ends. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libfontconfig\n";
-}
-
 enum { MOST_RUNS = 200, MOST_METRICS = 8, MOST_SHOTS = 30, POINTS = 20, COMPONENTS = 20 };
 
 /* ---- results without a store */

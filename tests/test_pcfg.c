@@ -14,9 +14,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static const char sentence_text[] = "astronomers saw stars with telescopes";
 

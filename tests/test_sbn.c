@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 enum { UNITS = 3, LAYERS = 3, PIXELS = 4, STATES = 1 << (UNITS * LAYERS), IMAGES = 3 };
 
 static const float images[IMAGES][PIXELS] = {{1, 0, 1, 1}, {0, 0, 1, 0}, {1, 1, 0, 0}};
