@@ -10,8 +10,7 @@
 #include "estimator/control.h"
 #include "exact.h"
 #include "model/model.h"
-#include "run/run.h"
-#include "support.h"
+#include "trained.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -79,10 +78,7 @@ static rws_trainer *trainer_from(const rws_config *c, int C)
     rws_model       *model = &models[C == 4];
     *model = rws_model_gmm;
     model->data = C == 4 ? data_few : data_many;
-    rws_trainer     *t;
-    rws_error        err = {""};
-    const rws_status status = rws_trainer_new_with(c, model, &t, &err);
-    if (status != RWS_OK) fail_msg("%s: %s", c->method, err.text);
+    rws_trainer *t = trainer_for(c, model);
     scatter(t, C);
     return t;
 }
@@ -96,13 +92,6 @@ static rws_trainer *trainer(const char *method, const char *set, int C, int K, i
 static exact twin_of(rws_trainer *t)
 {
     return exact_read(rws_trainer_state_of(t).params, 1);
-}
-
-static void gradient_of(rws_trainer *t, uint64_t draw, float *gradient)
-{
-    rws_error        err = {""};
-    const rws_status status = rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, &err);
-    if (status != RWS_OK) fail_msg("%s", err.text);
 }
 
 /* ---- what is known of each estimator ---------------------------------------------------------------------------- */
@@ -654,7 +643,6 @@ static void test_control_learns(void **state)
     const size_t first = p->first[RWS_CONTROL], size = p->size;
     float       *start = malloc(size * sizeof *start), *g = malloc(size * sizeof *g);
     double       before = 0, after = 0;
-    rws_error    err;
     memcpy(start, p->value, size * sizeof *start);
     for (int round = 0; round < 2; round++) {
         double total = 0;
@@ -668,7 +656,7 @@ static void test_control_learns(void **state)
         }
         before = total;
         for (int i = 0; i < 300; i++) { /* theta and phi stay where they are */
-            assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+            steps(t, 1);
             memcpy(p->value, start, first * sizeof *start);
             rws_trainer_state_loaded(t);
         }
@@ -950,8 +938,7 @@ static void test_nvil_memory(void **state)
         }
         mean = 0.7 * mean + 0.3 * sum;
         variance = 0.7 * variance + 0.3 * (squares - sum * sum);
-        rws_error err;
-        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 1);
         assert_true(close_to(memory[0], mean, 1e-5));
         assert_true(close_to(memory[1], variance, 1e-5));
         exact_release(&m);
@@ -979,8 +966,7 @@ static void test_nvil_rate(void **state)
             add_particles(e, &m, x, 2, rws_key_for(7, 0, RWS_KEY_WAKE, 0), (uint32_t)d, exact_w, NULL, 1, by);
         exact_net_backward(&m, &m.baseline, &x, (double[]){2 * (L - b) / 8}, NULL, g);
     }
-    rws_error err;
-    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    steps(t, 1);
     double top = 0;
     for (size_t k = m.first[RWS_BASELINE]; k < m.first[RWS_BASELINE + 1]; k++) top = fmax(top, fabs(g[k]));
     for (size_t k = m.first[RWS_BASELINE]; k < m.first[RWS_BASELINE + 1]; k++)
@@ -1008,10 +994,9 @@ static void test_concrete_temperature(void **state)
     exact        m = twin_of(t);
     float       *g = malloc(m.n * sizeof *g);
     double      *right = calloc(m.n, sizeof *right);
-    rws_error    err;
     *rws_trainer_state_of(t).iteration = 40;
     gradient_of(t, 0, g);
-    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    steps(t, 1);
     frozen_concrete(e, &m, 2, few, COUNT(few), K, BATCH, rws_key_for(7, 40, RWS_KEY_WAKE, 0), right);
     double top = 0;
     for (size_t k = 0; k < m.n; k++) top = fmax(top, fabs(right[k]));
@@ -1079,14 +1064,6 @@ static void expect_refusal(const rws_config *c, const rws_model *model, const ch
     assert_null(t);
 }
 
-static void expect_accepted(const rws_config *c, const rws_model *model)
-{
-    rws_trainer *t = NULL;
-    rws_error    err = {""};
-    if (rws_trainer_new_with(c, model, &t, &err) != RWS_OK) fail_msg("%s: %s", c->method, err.text);
-    rws_trainer_free(t);
-}
-
 static const rws_setting *setting_of(const rws_estimator *e, const char *name)
 {
     for (int i = 0; e->settings && e->settings[i].name; i++)
@@ -1106,20 +1083,20 @@ static void test_refusals(void **state)
             expect_refusal(&c, &rws_model_gmm, "Method em does not apply to model gmm: it has no exact sums");
             continue;
         }
-        expect_accepted(&c, &rws_model_gmm);
+        rws_trainer_free(trainer_for(&c, &rws_model_gmm));
         if (e->refuses) expect_refusal(&c, &hard, e->name);
-        else expect_accepted(&c, &hard);
+        else rws_trainer_free(trainer_for(&c, &hard));
 
         c.particles = 1;
         if (e->min_particles > 1) expect_refusal(&c, &rws_model_gmm, "at least 2 particles");
-        else expect_accepted(&c, &rws_model_gmm);
+        else rws_trainer_free(trainer_for(&c, &rws_model_gmm));
 
         for (int j = 0; rws_estimators[j]; j++) /* settings of its own and of others, at their defaults */
             for (const rws_setting *s = rws_estimators[j]->settings; s && s->name; s++) {
                 char text[80];
                 snprintf(text, sizeof text, "%s=%s", s->name, s->value);
                 c = config_for(e->name, text, 4, 3, 4);
-                if (setting_of(e, s->name)) expect_accepted(&c, &rws_model_gmm);
+                if (setting_of(e, s->name)) rws_trainer_free(trainer_for(&c, &rws_model_gmm));
                 else expect_refusal(&c, &rws_model_gmm, rws_estimators[j]->name);
                 if (!setting_of(e, s->name) || (s->min == 0 && s->max == 0)) continue;
                 snprintf(text, sizeof text, "%s=%g", s->name, s->max + 1);

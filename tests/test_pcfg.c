@@ -10,7 +10,7 @@
 #include "data/parse.h"
 #include "estimator/weights.h"
 #include "model/model.h"
-#include "run/run.h"
+#include "trained.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -62,28 +62,18 @@ static void world_free(world *w)
     free(w);
 }
 
-static rws_param *param(const rws_params *params, const char *front, const char *name, const char *back)
-{
-    char full[200];
-    snprintf(full, sizeof full, "%s%s%s", front, name, back);
-    for (int i = 0; i < params->n; i++)
-        if (strcmp(params->list[i]->name, full) == 0) return params->list[i];
-    fail_msg("There is no parameter %s.", full);
-    return NULL;
-}
-
 /* Makes long trees likely on one side or on both: a non-terminal's first production gains so much. */
 static void favour(const rws_params *params, const char *nonterminal, float theta, float phi)
 {
-    param(params, "theta.", nonterminal, "")->value[0] += theta;
-    param(params, "phi.proposal.", nonterminal, ".4.bias")->value[0] += phi;
+    param_of(params, "theta.%s", nonterminal)->value[0] += theta;
+    param_of(params, "phi.proposal.%s.4.bias", nonterminal)->value[0] += phi;
     rws_params_transpose(params, ~0u, params->value, params->transposed);
 }
 
 static void log_theta(const world *w, double *log_p)
 {
     for (int a = 0; a < w->g->n_nonterminals; a++) {
-        const float *logits = param(&w->setup.params, "theta.", w->g->nonterminals[a], "")->value;
+        const float *logits = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a])->value;
         const int    first = w->g->first[a], n = w->g->first[a + 1] - first;
         double       total = 0;
         for (int i = 0; i < n; i++) total += exp((double)logits[i]);
@@ -199,8 +189,8 @@ static bool has_leaf(const rws_sequence *tree)
 static void gru(const world *w, const char *name, const double *x, int n_in, double *h)
 {
     const rws_params *p = &w->setup.params;
-    const float *wi = param(p, "phi.", name, ".weight_ih")->value, *wh = param(p, "phi.", name, ".weight_hh")->value;
-    const float *bi = param(p, "phi.", name, ".bias_ih")->value, *bh = param(p, "phi.", name, ".bias_hh")->value;
+    const float *wi = param_of(p, "phi.%s.weight_ih", name)->value, *wh = param_of(p, "phi.%s.weight_hh", name)->value;
+    const float *bi = param_of(p, "phi.%s.bias_ih", name)->value, *bh = param_of(p, "phi.%s.bias_hh", name)->value;
     double       a[3 * HIDDEN], c[3 * HIDDEN];
     for (int i = 0; i < 3 * HIDDEN; i++) {
         a[i] = (double)bi[i];
@@ -218,7 +208,8 @@ static void gru(const world *w, const char *name, const double *x, int n_in, dou
 static void dense(const rws_params *p, const char *name, const char *weight, const char *bias, const double *x,
                   double *y, bool relu)
 {
-    const rws_param *m = param(p, "phi.proposal.", name, weight), *b = param(p, "phi.proposal.", name, bias);
+    const rws_param *m = param_of(p, "phi.proposal.%s%s", name, weight),
+                    *b = param_of(p, "phi.proposal.%s%s", name, bias);
     for (int i = 0; i < m->rows; i++) {
         y[i] = (double)b->value[i];
         for (int k = 0; k < m->cols; k++) y[i] += (double)m->value[i * m->cols + k] * x[k];
@@ -294,7 +285,7 @@ static double log_q_below(walk *k, int a, int place, const double *parent, int p
 
 static double log_q_of(const world *w, const float *x, const rws_sequence *tree)
 {
-    const rws_param *core = param(&w->setup.params, "phi.core.", "weight_ih", "");
+    const rws_param *core = param_of(&w->setup.params, "phi.core.weight_ih");
     walk             k = {.w = w, .tree = tree, .rule = -1};
     double           zeros[HIDDEN] = {0}, word[w->g->n_terminals];
     k.sequential = strcmp(rws_setup_text(&w->setup, "pcfg_core"), "sequential") == 0;
@@ -430,21 +421,17 @@ static void compare_scores(world *w, const float *x, how h)
 
 static rws_trainer *trainer(const char *method, rws_config c, const char *const *set)
 {
-    rws_trainer *t = NULL;
-    rws_error    err = {""};
     c.model = "pcfg";
     c.method = method;
     c.seed = 7;
     for (; *set; set++) c.set[c.n_set++] = *set;
-    if (rws_trainer_new(&c, &t, &err) != RWS_OK) fail_msg("%s", err.text);
-    return t;
+    return trainer_for(&c, NULL);
 }
 
 static void compare_gradients(const char *method, const char *const *set, float theta, float phi)
 {
     rws_config   c = {.batch = 4, .particles = 10};
     rws_trainer *t[2];
-    rws_error    err = {""};
     for (int scalar = 0; scalar < 2; scalar++) {
         c.scalar = scalar;
         t[scalar] = trainer(method, c, set);
@@ -453,14 +440,8 @@ static void compare_gradients(const char *method, const char *const *set, float 
     const size_t n = rws_trainer_state_of(t[0]).params->size;
     float       *g[2] = {malloc(n * sizeof **g), malloc(n * sizeof **g)};
     for (uint64_t draw = 0; draw < 2; draw++) {
-        double scale = 0, worst = 0;
-        for (int scalar = 0; scalar < 2; scalar++)
-            if (rws_trainer_gradient(t[scalar], RWS_TRAIN, draw, g[scalar], &err) != RWS_OK) fail_msg("%s", err.text);
-        for (size_t i = 0; i < n; i++) {
-            scale = fmax(scale, fabs((double)g[1][i]));
-            worst = fmax(worst, fabs((double)g[0][i] - (double)g[1][i]));
-        }
-        if (!(scale > 0 && worst <= 1e-4 * scale)) fail_msg("%s: differs by %g of %g", method, worst, scale);
+        for (int scalar = 0; scalar < 2; scalar++) gradient_of(t[scalar], draw, g[scalar]);
+        assert_close(g[1], g[0], n, 1e-4, method);
     }
     const rws_engine_stats batched = rws_trainer_take_stats(t[0]), scalar = rws_trainer_take_stats(t[1]);
     assert_true(batched.calls < scalar.calls / 4); /* merging works */
@@ -507,19 +488,16 @@ static rws_status the_sentence(const void *state, rws_split split, uint64_t firs
 /* A world at the grammar's own probabilities whose guide has had some practice with the sentence. */
 static world *practised(const char *likelihood)
 {
-    char      set[32];
-    rws_error err = {""};
+    char set[32];
     snprintf(set, sizeof set, "likelihood=%s", likelihood);
-    world       *w = world_new((const char *const[]){"rules=grammar", set, NULL});
-    rws_model    model = rws_model_pcfg;
-    rws_config   c = {.model = "pcfg", .method = "ww", .particles = 20, .lr = "5e-3", .seed = 3, .n_test = 1};
-    rws_trainer *t;
+    world     *w = world_new((const char *const[]){"rules=grammar", set, NULL});
+    rws_model  model = rws_model_pcfg;
+    rws_config c = {.model = "pcfg", .method = "ww", .particles = 20, .lr = "5e-3", .seed = 3, .n_test = 1};
     model.data = the_sentence;
     assert_int_equal(w->dim, 2002);
     c.set[c.n_set++] = "rules=grammar";
-    if (rws_trainer_new_with(&c, &model, &t, &err) != RWS_OK) fail_msg("%s", err.text);
-    for (int i = 0; i < 100; i++)
-        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_trainer *t = trainer_for(&c, &model);
+    steps(t, 100);
     const rws_params *from = rws_trainer_state_of(t).params, *to = &w->setup.params;
     memcpy(to->value + to->first[RWS_PHI], from->value + from->first[RWS_PHI],
            (to->first[RWS_PHI + 1] - to->first[RWS_PHI]) * sizeof(float));
@@ -637,7 +615,7 @@ static void the_gradient_of_theta_counts_rules(void **unused)
     }
     rws_engine_backward(w->engine, groups, gradient);
     for (int a = 0; a < w->g->n_nonterminals; a++) {
-        const rws_param *p = param(&w->setup.params, "theta.", w->g->nonterminals[a], "");
+        const rws_param *p = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a]);
         for (int i = 0; i < p->cols; i++)
             assert_true(near((double)gradient[p->offset + (size_t)i], want[w->g->first[a] + i], 1e-4));
     }
@@ -669,7 +647,7 @@ static void the_gradient_of_theta_approaches_the_exact_one(void **unused)
     rws_chart_expected_counts(chart, counts);
     rws_chart_free(chart);
     for (int a = 0; a < w->g->n_nonterminals; a++) {
-        const rws_param *p = param(&w->setup.params, "theta.", w->g->nonterminals[a], "");
+        const rws_param *p = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a]);
         double           visits = 0;
         for (int r = w->g->first[a]; r < w->g->first[a + 1]; r++) visits += counts[r];
         for (int i = 0; i < p->cols; i++) {
@@ -802,17 +780,6 @@ static void leaves_say_unknown_words(void **unused)
     world_free(w);
 }
 
-static double metric(rws_trainer *t, const char *name)
-{
-    rws_measures m;
-    rws_error    err = {""};
-    if (rws_trainer_evaluate(t, &m, &err) != RWS_OK) fail_msg("%s", err.text);
-    for (int i = 0; i < m.n; i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return m.value[i];
-    fail_msg("There is no metric %s.", name);
-    return 0;
-}
-
 /* An untrained guide's share of trees with a leaf, given the sentences of the test data, is what its proposals make it:
  * all of them, none, or what a plain count of particles says. */
 static void the_truncated_share_is_measured(void **unused)
@@ -940,9 +907,9 @@ static void a_grammar_without_probabilities_learns(void **unused)
                                NULL};
     rws_trainer      *t = trainer("ws", (rws_config){.n_test = 3, .particles = 5}, set);
     rws_error         err = {""};
-    if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    steps(t, 1);
     assert_true(isnan(metric(t, "p_error")) && isnan(metric(t, "q_error")));
-    const float *theta = param(rws_trainer_state_of(t).params, "theta.", "S", "")->value;
+    const float *theta = param_of(rws_trainer_state_of(t).params, "theta.S")->value;
     double       p[3], total = 0;
     for (int i = 0; i < 3; i++) total += p[i] = exp((double)theta[i]);
     for (int i = 0; i < 3; i++) p[i] /= total;
@@ -963,13 +930,12 @@ static void em_climbs(void **unused)
     (void)unused;
     const char *const learned =
         set_file("data", "stars saw ears\nears saw stars with ears with ears\nstars saw ears with stars\n");
-    rws_error err = {""};
 
     /* fewer than ten sentences: what is learned from is what is tested with */
     rws_trainer *t = trainer("em", (rws_config){.n_test = 3}, (const char *const[]){learned, NULL});
     double       before = metric(t, "log_p_exact"), rise = INFINITY;
     for (int i = 0; i < 100; i++) {
-        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+        steps(t, 1);
         const double now = metric(t, "log_p_exact");
         assert_true(now >= before - 1e-6);
         rise = now - before;
@@ -980,8 +946,7 @@ static void em_climbs(void **unused)
 
     t = trainer("em", (rws_config){0}, (const char *const[]){"em_data=200", NULL});
     const double start = metric(t, "p_error");
-    for (int i = 0; i < 20; i++)
-        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    steps(t, 20);
     assert_int_equal(rws_trainer_iteration(t), 20);
     assert_true(metric(t, "p_error") < 0.02 && metric(t, "p_error") < start);
     rws_trainer_free(t);
@@ -996,7 +961,7 @@ static void em_counts_rules(void **unused)
                           "grammar=orders", NULL};
     rws_trainer *t = trainer("em", (rws_config){0}, set);
     rws_error    err = {""};
-    if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    steps(t, 1);
     static const struct {
         const char *nonterminal;
         int         n;
@@ -1004,7 +969,7 @@ static void em_counts_rules(void **unused)
     } want[] = {{"Order", 2, {3, 2}}, {"Act", 4, {3, 0, 1, 1}}, {"Thing", 2, {2, 2}},
                 {"Place", 2, {1, 0}}, {"Object", 3, {1, 1, 2}}, {"Colour", 3, {1, 0, 1}}};
     for (int k = 0; k < COUNT(want); k++) {
-        const float *theta = param(rws_trainer_state_of(t).params, "theta.", want[k].nonterminal, "")->value;
+        const float *theta = param_of(rws_trainer_state_of(t).params, "theta.%s", want[k].nonterminal)->value;
         double       all = 0;
         for (int i = 0; i < want[k].n; i++) all += want[k].counts[i];
         for (int i = 0; i < want[k].n; i++) assert_true(near(exp((double)theta[i]), want[k].counts[i] / all, 1e-6));
@@ -1061,11 +1026,9 @@ static void threads_change_nothing(void **unused)
     const char *const methods[] = {"ws", "ww", "vimco"}, *const none[] = {NULL};
     for (int m = 0; m < COUNT(methods); m++) {
         rws_trainer *t[2];
-        rws_error    err = {""};
         for (int i = 0; i < 2; i++) {
             t[i] = trainer(methods[m], (rws_config){.threads = i + 1, .shards = 2, .batch = 4, .particles = 5}, none);
-            for (int k = 0; k < 10; k++)
-                if (rws_trainer_step(t[i], &err) != RWS_OK) fail_msg("%s", err.text);
+            steps(t[i], 10);
         }
         const rws_params *a = rws_trainer_state_of(t[0]).params, *b = rws_trainer_state_of(t[1]).params;
         assert_memory_equal(a->value, b->value, a->size * sizeof(float));
@@ -1080,12 +1043,11 @@ static void nothing_is_allocated_once_warm(void **unused)
     const char *const methods[] = {"ws", "ww", "vimco"}, *const none[] = {NULL};
     for (int m = 0; m < COUNT(methods); m++) {
         rws_trainer *t = trainer(methods[m], (rws_config){.particles = 5}, none);
-        rws_error    err = {""};
         float       *g = malloc(rws_trainer_state_of(t).params->size * sizeof *g);
         uint64_t     before = 0;
         for (uint64_t i = 0; i < 100; i++) {
             if (i == 10) before = rws_trainer_allocations(t);
-            if (rws_trainer_gradient(t, RWS_TRAIN, i % 10, g, &err) != RWS_OK) fail_msg("%s", err.text);
+            gradient_of(t, i % 10, g);
         }
         assert_int_equal(rws_trainer_allocations(t), before);
         free(g);

@@ -9,8 +9,7 @@
  */
 #include "exact.h"
 #include "model/model.h"
-#include "run/run.h"
-#include "support.h"
+#include "trained.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -56,10 +55,7 @@ static rws_trainer *trainer_at_once(const rws_config *c, int at_once)
     *model = rws_model_sbn;
     model->data = data;
     model->defaults.at_once = at_once;
-    rws_trainer     *t;
-    rws_error        err = {""};
-    const rws_status status = rws_trainer_new_with(c, model, &t, &err);
-    if (status != RWS_OK) fail_msg("%s: %s", c->method, err.text);
+    rws_trainer *t = trainer_for(c, model);
     scatter(t);
     return t;
 }
@@ -67,26 +63,6 @@ static rws_trainer *trainer_at_once(const rws_config *c, int at_once)
 static rws_trainer *trainer(const rws_config *c)
 {
     return trainer_at_once(c, 0);
-}
-
-static void gradient_of(rws_trainer *t, uint64_t draw, float *gradient)
-{
-    rws_error err = {""};
-    if (rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, &err) != RWS_OK) fail_msg("%s", err.text);
-}
-
-static void evaluate(rws_trainer *t, rws_measures *m)
-{
-    rws_error err = {""};
-    if (rws_trainer_evaluate(t, m, &err) != RWS_OK) fail_msg("%s", err.text);
-}
-
-static double metric(const rws_trainer *t, const rws_measures *m, const char *name)
-{
-    for (int i = 0; i < m->n; i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return m->value[i];
-    fail_msg("no metric %s", name);
-    return 0;
 }
 
 /* ---- the twin ----------------------------------------------------------------------------------------------------- */
@@ -356,9 +332,9 @@ static void test_evidence(void **state)
         kl_error += pow(sqrt(variance) + sqrt(w_variance), 2) / N / IMAGES / IMAGES;
         ess_error += pow((2 * sqrt(w_variance) + sqrt(squares_variance) / squares) / squares, 2) / N / IMAGES / IMAGES;
     }
-    assert_true(near(metric(t, &got, "log_evidence"), log_p, 6 * sqrt(error)));
-    assert_true(near(metric(t, &got, "kl"), kl, 6 * sqrt(kl_error)));
-    assert_true(near(metric(t, &got, "ess"), ess, 6 * sqrt(ess_error)));
+    assert_true(near(metric_of(t, &got, "log_evidence"), log_p, 6 * sqrt(error)));
+    assert_true(near(metric_of(t, &got, "kl"), kl, 6 * sqrt(kl_error)));
+    assert_true(near(metric_of(t, &got, "ess"), ess, 6 * sqrt(ess_error)));
     free(m.value);
     rws_trainer_free(t);
 }
@@ -382,8 +358,8 @@ static void test_bound(void **state)
         }
         evaluate(t, &got);
         assert_true(got.log_evidence_error > 1e-3 && got.log_evidence_error < 2e-2);
-        assert_true(near(metric(t, &got, "log_evidence"), right, 6 * got.log_evidence_error));
-        if (K == 1) assert_true(near(metric(t, &got, "kl"), 0, 1e-9));
+        assert_true(near(metric_of(t, &got, "log_evidence"), right, 6 * got.log_evidence_error));
+        if (K == 1) assert_true(near(metric_of(t, &got, "kl"), 0, 1e-9));
         free(m.value);
         rws_trainer_free(t);
     }
@@ -402,7 +378,7 @@ static void test_evidence_error(void **state)
         rws_trainer *t = trainer(&c);
         rws_measures got;
         evaluate(t, &got);
-        const double L = metric(t, &got, "log_evidence");
+        const double L = metric_of(t, &got, "log_evidence");
         sum += L, squares += L * L, said += got.log_evidence_error;
         rws_trainer_free(t);
     }
@@ -613,9 +589,8 @@ static void test_threads(void **state)
             c.eval_particles = 50;
             rws_trainer      *t = trainer_at_once(&c, 12);
             const rws_params *p = rws_trainer_state_of(t).params;
-            rws_error         err = {""};
             rws_measures      m;
-            for (int k = 0; k < 20; k++) assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+            steps(t, 20);
             evaluate(t, &m);
             if (first) {
                 assert_memory_equal(first, p->value, p->size * sizeof *first);
@@ -647,7 +622,7 @@ static void test_chunks(void **state)
         evaluate(t, &m);
         const char *const names[] = {"log_evidence", "kl", "ess"};
         for (int k = 0; k < 3; k++) {
-            const double got = metric(t, &m, names[k]);
+            const double got = metric_of(t, &m, names[k]);
             if (i == 0) first[k] = got;
             if (!near(got, first[k], 1e-6))
                 fail_msg("%s is %.9g in chunks of %d, not %.9g", names[k], got, at_once[i], first[k]);
@@ -677,7 +652,7 @@ static void test_work(void **state)
     rws_trainer_take_stats(t);
     evaluate(t, &m);
     assert_int_equal(rws_trainer_take_stats(t).flops, forward);
-    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    steps(t, 1);
     const uint64_t step = rws_trainer_take_stats(t).flops;
     assert_true(step > forward && step <= 2 * forward);
     rws_trainer_free(t);
@@ -708,7 +683,7 @@ static void test_settings(void **state)
         rws_config c = config_for("ww", 2, 3);
         c.set[c.n_set++] = right[i];
         t = trainer(&c);
-        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 1);
         rws_trainer_free(t);
     }
 }
