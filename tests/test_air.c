@@ -189,7 +189,7 @@ static void mlp(const twin *m, const layer *layers, int n, const double *in, dou
     }
 }
 
-/* spec 4.2: bilinear, and missing neighbours count as zero */
+/* bilinear, and missing neighbours count as zero */
 static double point(const double *picture, int side, double y, double x)
 {
     const double fx = floor(x), fy = floor(y);

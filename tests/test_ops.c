@@ -288,7 +288,7 @@ static void gru(const row *r)
     }
 }
 
-/* One point of a picture of rows x cols, as spec 4.2 has it: missing neighbours count as zero. */
+/* One point of a picture of rows x cols, bilinear: missing neighbours count as zero. */
 static double point(const double *image, int rows, int cols, double y, double x)
 {
     const double fx = floor(x), fy = floor(y), dx = fx + 1 - x, dy = fy + 1 - y;
