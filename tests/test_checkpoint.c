@@ -208,6 +208,14 @@ static void load_refuses_another_run(void **state)
     trainer_free(plain);
 }
 
+static rws_folder *create_saved(rws_trainer *t)
+{
+    fill(t, 8);
+    rws_folder *f = create(t);
+    save(f, t, 5);
+    return f;
+}
+
 /* Writes the checkpoint again with one thing changed. */
 typedef struct {
     const char    *drop, *drop_key; /* a tensor, or a key of the metadata, left out */
@@ -283,11 +291,9 @@ static void load_refuses_what_does_not_fit(void **state)
         {{.change = "seconds", .to = {"seconds", RWS_DTYPE_F64, 1, {1}, &nan_seconds}}, "\"seconds\""},
     };
     rws_trainer *t = trainer_new(&two_slots, 4);
-    fill(t, 8);
-    rws_folder *f = create(t);
-    save(f, t, 5);
-    size_t size;
-    char  *bytes = slurp("run/checkpoint.safetensors", &size);
+    rws_folder  *f = create_saved(t);
+    size_t       size;
+    char        *bytes = slurp("run/checkpoint.safetensors", &size);
     spill("good", bytes, size);
     free(bytes);
     fill(t, 9);
@@ -307,11 +313,9 @@ static void load_refuses_damage(void **state)
 {
     (void)state;
     rws_trainer *t = trainer_new(&two_slots, 4);
-    fill(t, 8);
-    rws_folder *f = create(t);
-    save(f, t, 5);
-    size_t size;
-    char  *bytes = slurp("run/checkpoint.safetensors", &size);
+    rws_folder  *f = create_saved(t);
+    size_t       size;
+    char        *bytes = slurp("run/checkpoint.safetensors", &size);
     fill(t, 9);
     for (size_t n = 0; n < size; n += n < 64 || n + 64 > size ? 1 : 7) {
         spill("run/checkpoint.safetensors", bytes, n);
@@ -352,11 +356,9 @@ static void save_keeps_the_last_good_one(void **state)
     (void)state;
     rws_trainer *t = trainer_new(&two_slots, 4);
     rws_error    err = {""};
-    fill(t, 8);
-    rws_folder *f = create(t);
-    save(f, t, 5);
-    size_t size, now;
-    char  *bytes = slurp("run/checkpoint.safetensors", &size);
+    rws_folder  *f = create_saved(t);
+    size_t       size, now;
+    char        *bytes = slurp("run/checkpoint.safetensors", &size);
 
     t->params.list[2]->value[4] = NAN;
     assert_refused(rws_folder_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "\"theta\"");
