@@ -155,4 +155,10 @@ static inline bool near(double got, double want, double tolerance)
     return fabs(got - want) <= tolerance;
 }
 
+/* Relative to the wanted number if that is large. */
+static inline bool close_to(double got, double want, double tolerance)
+{
+    return fabs(got - want) <= tolerance * (1 + fabs(want));
+}
+
 #endif
