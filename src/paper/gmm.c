@@ -381,7 +381,7 @@ const rws_variant rws_gmm_variants[] = {{NULL, as_printed}, {"VIMCO without log 
 
 const rws_experiment rws_experiment_gmm = {
     .name = "gmm",
-    .help = "Gaussian mixture from a start far away: all methods, pruned branches, spread of gradients",
+    .help = "Gaussian mixture from a start far away: all methods",
     .sweep = sweep,
     .quick = quick,
     .where = where,

@@ -265,7 +265,7 @@ static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
 
 const rws_experiment rws_experiment_pcfg = {
     .name = "pcfg",
-    .help = "probabilistic grammar: WS, WW, VIMCO and REINFORCE, trees and rules",
+    .help = "probabilistic grammar: WS, WW, VIMCO, REINFORCE; trees and rules",
     .sweep = sweep,
     .quick = quick,
     .where = where,
