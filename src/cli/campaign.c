@@ -7,8 +7,8 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "run/checkpoint.h"
 #include "data/file.h"
+#include "run/checkpoint.h"
 #include "run/store.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* sweep.c - rws sweep: all runs that a small file stands for. */
 #include "base/error.h"
 #include "cli/arguments.h"
-#include "cli/command.h"
 #include "cli/campaign.h"
+#include "cli/command.h"
 
 #include <stdio.h>
 #include <string.h>
