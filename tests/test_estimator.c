@@ -407,68 +407,21 @@ static void expected_gradient(const known *e, const exact *m, const double *memo
     free(sum);
 }
 
-/* Student's t of every coordinate of the mean gradient, and the largest. */
-typedef struct {
-    uint64_t draws;
-    double  *sum, *squares;
-} sample;
-
-static double largest_t(const sample *s, const double *right, size_t end, size_t *at)
-{
-    double top = 0, scale = 0;
-    for (size_t k = 0; k < end; k++) scale = fmax(scale, fabs(right[k]));
-    for (size_t k = 0; k < end; k++) {
-        const double n = (double)s->draws, mean = s->sum[k] / n;
-        const double variance = fmax(0, s->squares[k] / n - mean * mean) / (n - 1);
-        const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
-        const double t = fabs(mean - right[k]) / sqrt(variance + rounding * rounding);
-        if (!(t <= top)) top = t, *at = k;
-    }
-    return top;
-}
-
-static void draw_more(rws_trainer *t, sample *s, uint64_t n, size_t end, float *g)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        gradient_of(t, s->draws++, g);
-        for (size_t k = 0; k < end; k++) {
-            s->sum[k] += (double)g[k];
-            s->squares[k] += (double)g[k] * (double)g[k];
-        }
-    }
-}
-
 /* The mean of gradients, each itself a mean over many copies of the data, has t-distributed coordinates. All entries
- * and shapes together make about 11000 of them. The sample is widened four and sixteen times before a t above 6 counts,
- * so that a right estimator fails with probability below 11000 * 2.5e-9 = 3e-5. */
+ * and shapes together make about 11000 of them, so that a right estimator fails with probability below
+ * 11000 * 2.5e-9 = 3e-5. */
 static void check_expectation(const known *e, int C, int K, const double *memory)
 {
     enum { COPIES = 400, DRAWS = 100 };
-    const double bound = 6;
     int          n_x;
     const float *x = points(C, &n_x);
     rws_trainer *t = trainer(e->method, e->set, C, K, COPIES * n_x);
     if (memory) memcpy(rws_trainer_state_of(t).memory, memory, RWS_METHOD_MEMORY * sizeof *memory);
-    exact        m = twin_of(t);
-    const size_t end = m.first[RWS_PHI + 1];
-    double      *right = malloc(m.n * sizeof *right);
-    float       *g = malloc(m.n * sizeof *g);
-    sample       s = {0, calloc(end, sizeof(double)), calloc(end, sizeof(double))};
+    exact   m = twin_of(t);
+    double *right = malloc(m.n * sizeof *right);
     expected_gradient(e, &m, rws_trainer_state_of(t).memory, x, n_x, K, right);
-    size_t at = 0;
-    double top = INFINITY;
-    for (uint64_t n = DRAWS; n <= 16 * DRAWS && !(top < bound); n *= 4) {
-        draw_more(t, &s, n - s.draws, end, g);
-        top = largest_t(&s, right, end, &at);
-    }
-    if (getenv("RWS_TEST_VERBOSE")) printf("%-40s %5d draws, t = %.2f\n", label(e, C, K), (int)s.draws, top);
-    if (!(top < bound))
-        fail_msg("%s: number %d of the gradient is %g on average, not %g (t = %.1f).", label(e, C, K), (int)at,
-                 s.sum[at] / (double)s.draws, right[at], top);
-    free(s.sum);
-    free(s.squares);
+    assert_mean(label(e, C, K), t, right, m.first[RWS_PHI + 1], DRAWS, 0);
     free(right);
-    free(g);
     exact_release(&m);
     rws_trainer_free(t);
 }

@@ -443,59 +443,8 @@ static void expected_gradient(const known *e, const twin *m, int K, double *g)
     if (e->sleep > 0) add_sleep(m, e->sleep, g);
 }
 
-typedef struct {
-    uint64_t draws;
-    double  *sum, *squares;
-} sample;
-
-static void draw_more(rws_trainer *t, sample *s, uint64_t n, size_t end, float *g)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        gradient_of(t, s->draws++, g);
-        for (size_t k = 0; k < end; k++) {
-            s->sum[k] += (double)g[k];
-            s->squares[k] += (double)g[k] * (double)g[k];
-        }
-    }
-}
-
-/* The largest of Student's t over all numbers of the mean gradient; slack: what it may differ by besides. */
-static double largest_t(const sample *s, const double *right, size_t end, double slack, size_t *at)
-{
-    double top = 0, scale = 0;
-    for (size_t k = 0; k < end; k++) scale = fmax(scale, fabs(right[k]));
-    for (size_t k = 0; k < end; k++) {
-        const double n = (double)s->draws, mean = s->sum[k] / n;
-        const double variance = fmax(0, s->squares[k] / n - mean * mean) / (n - 1);
-        const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
-        const double t = fmax(0, fabs(mean - right[k]) - slack) / sqrt(variance + rounding * rounding);
-        if (!(t <= top)) top = t, *at = k;
-    }
-    return top;
-}
-
-/* 23 entries and numbers of particles times 82 numbers: about 1900 t's. The sample is widened four and sixteen times
- * before one above 6 counts, so a right program fails with probability below 1900 * 2.5e-9 = 5e-6. */
-static void check_mean(const char *what, rws_trainer *t, const double *right, size_t end, uint64_t draws, double slack)
-{
-    const double bound = 6;
-    sample       s = {0, calloc(end, sizeof(double)), calloc(end, sizeof(double))};
-    float       *g = malloc(rws_trainer_state_of(t).params->size * sizeof *g);
-    size_t       at = 0;
-    double       top = INFINITY;
-    for (uint64_t n = draws; n <= 16 * draws && !(top < bound); n *= 4) {
-        draw_more(t, &s, n - s.draws, end, g);
-        top = largest_t(&s, right, end, slack, &at);
-    }
-    if (getenv("RWS_TEST_VERBOSE")) printf("%-40s %5d draws, t = %.2f\n", what, (int)s.draws, top);
-    if (!(top < bound))
-        fail_msg("%s: number %d of the gradient is %g on average, not %g (t = %.1f).", what, (int)at,
-                 s.sum[at] / (double)s.draws, right[at], top);
-    free(s.sum);
-    free(s.squares);
-    free(g);
-}
-
+/* 23 entries and numbers of particles times 82 numbers: about 1900 t's, so that a right program fails with probability
+ * below 1900 * 2.5e-9 = 5e-6. */
 static void test_expectation(void **state)
 {
     (void)state;
@@ -509,7 +458,7 @@ static void test_expectation(void **state)
             char         what[80];
             snprintf(what, sizeof what, "%s %s K=%d", table[i].method, table[i].set ? table[i].set : "", K);
             expected_gradient(&table[i], &m, K, right);
-            check_mean(what, t, right, m.first[RWS_PHI + 1], 40, 0);
+            assert_mean(what, t, right, m.first[RWS_PHI + 1], 40, 0);
             free(right);
             free(m.value);
             rws_trainer_free(t);
@@ -533,7 +482,7 @@ static void test_posterior(void **state)
         for (int i = 0; i < STATES; i++) posterior[i] = exp(s.p[i] - log_p);
         add_gradient(&m, images[d], posterior, posterior, 1.0 / IMAGES, right);
     }
-    check_mean("posterior", t, right, m.n, 12, 10.0 / K);
+    assert_mean("posterior", t, right, m.n, 12, 10.0 / K);
     free(right);
     free(m.value);
     rws_trainer_free(t);

@@ -68,3 +68,58 @@ void assert_close(const float *a, const float *b, size_t n, double tolerance, co
     }
     if (!(scale > 0 && worst <= tolerance * scale)) fail_msg("%s: differs by %g of %g", what, worst, scale);
 }
+
+/* ---- means of gradients */
+
+typedef struct {
+    uint64_t draws;
+    double  *sum, *squares;
+} sample;
+
+static void draw_more(rws_trainer *t, sample *s, uint64_t n, size_t end, float *g)
+{
+    for (uint64_t i = 0; i < n; i++) {
+        gradient_of(t, s->draws++, g);
+        for (size_t k = 0; k < end; k++) {
+            s->sum[k] += (double)g[k];
+            s->squares[k] += (double)g[k] * (double)g[k];
+        }
+    }
+}
+
+/* The largest of Student's t over all numbers of the mean gradient; NaN if one of them is. */
+static double largest_t(const sample *s, const double *right, size_t end, double slack, size_t *at)
+{
+    double top = 0, scale = 0;
+    for (size_t k = 0; k < end; k++) scale = fmax(scale, fabs(right[k]));
+    for (size_t k = 0; k < end; k++) {
+        const double n = (double)s->draws, mean = s->sum[k] / n;
+        const double variance = fmax(0, s->squares[k] / n - mean * mean) / (n - 1);
+        const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
+        const double apart = fabs(mean - right[k]) - slack;
+        const double t = apart < 0 ? 0 : apart / sqrt(variance + rounding * rounding);
+        if (t > top || isnan(t)) top = t, *at = k;
+        if (isnan(t)) break;
+    }
+    return top;
+}
+
+void assert_mean(const char *what, rws_trainer *t, const double *right, size_t end, uint64_t draws, double slack)
+{
+    const double bound = 6;
+    sample       s = {0, calloc(end, sizeof(double)), calloc(end, sizeof(double))};
+    float       *g = malloc(rws_trainer_state_of(t).params->size * sizeof *g);
+    size_t       at = 0;
+    double       top = INFINITY;
+    for (uint64_t n = draws; n <= 16 * draws && !(top < bound); n *= 4) {
+        draw_more(t, &s, n - s.draws, end, g);
+        top = largest_t(&s, right, end, slack, &at);
+    }
+    if (getenv("RWS_TEST_VERBOSE")) printf("%-40s %5d draws, t = %.2f\n", what, (int)s.draws, top);
+    if (!(top < bound))
+        fail_msg("%s: number %d of the gradient is %g on average, not %g (t = %.1f).", what, (int)at,
+                 s.sum[at] / (double)s.draws, right[at], top);
+    free(s.sum);
+    free(s.squares);
+    free(g);
+}

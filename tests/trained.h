@@ -23,4 +23,9 @@ rws_param *param_of(const rws_params *p, const char *format, ...) __attribute__(
 /* That n numbers, not all of them 0, differ by no more than `tolerance` of the largest: single ones may cancel. */
 void assert_close(const float *a, const float *b, size_t n, double tolerance, const char *what);
 
+/* That the first `end` numbers of the mean gradient over many draws are right, but for `slack`: by Student's t of each.
+ * The sample is widened four and sixteen times before a t above 6 counts, which a right number has with probability
+ * 2.5e-9. */
+void assert_mean(const char *what, rws_trainer *t, const double *right, size_t end, uint64_t draws, double slack);
+
 #endif
