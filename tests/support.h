@@ -155,6 +155,12 @@ static inline bool near(double got, double want, double tolerance)
     return fabs(got - want) <= tolerance;
 }
 
+/* The larger one; NaN if one of them is, which fmax would hide. */
+static inline double worse(double a, double b)
+{
+    return a > b || isnan(a) ? a : b;
+}
+
 /* Relative to the wanted number if that is large. */
 static inline bool close_to(double got, double want, double tolerance)
 {

@@ -338,7 +338,7 @@ static double distance(const float *a, const double *b, size_t first, size_t end
     double top = 0, apart = 0;
     for (size_t k = first; k < end; k++) {
         top = fmax(top, fabs(b[k]));
-        apart = fmax(apart, fabs((double)a[k] - b[k]));
+        apart = worse(apart, fabs((double)a[k] - b[k]));
     }
     return top > 0 ? apart / top : apart;
 }

@@ -495,7 +495,7 @@ static double distance(const float *a, const float *b, size_t n)
     double top = 0, apart = 0;
     for (size_t k = 0; k < n; k++) {
         top = fmax(top, fabs((double)b[k]));
-        apart = fmax(apart, fabs((double)a[k] - (double)b[k]));
+        apart = worse(apart, fabs((double)a[k] - (double)b[k]));
     }
     return top > 0 ? apart / top : apart;
 }

@@ -64,7 +64,7 @@ void assert_close(const float *a, const float *b, size_t n, double tolerance, co
     double scale = 0, worst = 0;
     for (size_t i = 0; i < n; i++) {
         scale = fmax(scale, fabs((double)a[i]));
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        worst = worse(worst, fabs((double)a[i] - (double)b[i]));
     }
     if (!(scale > 0 && worst <= tolerance * scale)) fail_msg("%s: differs by %g of %g", what, worst, scale);
 }
@@ -98,8 +98,7 @@ static double largest_t(const sample *s, const double *right, size_t end, double
         const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
         const double apart = fabs(mean - right[k]) - slack;
         const double t = apart < 0 ? 0 : apart / sqrt(variance + rounding * rounding);
-        if (t > top || isnan(t)) top = t, *at = k;
-        if (isnan(t)) break;
+        if (!isnan(top) && !(t <= top)) top = t, *at = k;
     }
     return top;
 }
