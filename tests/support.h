@@ -140,11 +140,31 @@ static inline void stays_likely(const char *what, test_look look, void *context)
 
 /* ---- comparisons */
 
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+#define assert_near(value, expected, error)                                                                        \
+    do {                                                                                                           \
+        double value_ = (value), expected_ = (expected);                                                           \
+        if (!(fabs(value_ - expected_) <= (error))) fail_msg("%s is %.17g, not %.17g", #value, value_, expected_); \
+    } while (0)
+
 static inline bool near(double got, double want, double tolerance)
 {
     if (isnan(got) || isnan(want)) return false;
     if (isinf(got) || isinf(want)) return got == want;
     return fabs(got - want) <= tolerance;
+}
+
+/* The larger one; NaN if one of them is, which fmax would hide. */
+static inline double worse(double a, double b)
+{
+    return a > b || isnan(a) ? a : b;
+}
+
+/* Relative to the wanted number if that is large. */
+static inline bool close_to(double got, double want, double tolerance)
+{
+    return fabs(got - want) <= tolerance * (1 + fabs(want));
 }
 
 #endif

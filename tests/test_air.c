@@ -5,10 +5,9 @@
  * over (where, what) by the trapezoidal rule give log p(x), its gradient and the posterior; enumeration of n under fixed
  * noise gives the bound that VIMCO's gradient is of.
  */
-#include "model/model.h"
-#include "run/run.h"
+#include "trained.h"
 
-#include "support.h"
+#include "model/model.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -35,11 +34,7 @@ static const char *const small[] = {"images=blocks", "canvas=4", "glimpse=2", "w
 
 static float *number(rws_trainer *t, const char *name, int i)
 {
-    const rws_params *p = rws_trainer_state_of(t).params;
-    for (int k = 0; k < p->n; k++)
-        if (strcmp(p->list[k]->name, name) == 0) return &p->list[k]->value[i];
-    fail_msg("There is no parameter %s.", name);
-    return NULL;
+    return &param_of(rws_trainer_state_of(t).params, "%s", name)->value[i];
 }
 
 /* Parameters as they start, and moved by noise so that no gradient is zero by accident. The background becomes one that
@@ -47,8 +42,6 @@ static float *number(rws_trainer *t, const char *name, int i)
 static rws_trainer *tiny(rws_config c, const char *set, bool wide)
 {
     static rws_model model;
-    rws_trainer     *t;
-    rws_error        err = {""};
     die              d = {17};
     model = rws_model_air;
     model.data = data;
@@ -57,7 +50,7 @@ static rws_trainer *tiny(rws_config c, const char *set, bool wide)
     if (!c.seed) c.seed = 1;
     for (size_t i = 0; i < sizeof small / sizeof *small; i++) c.set[c.n_set++] = small[i];
     if (set) c.set[c.n_set++] = set;
-    if (rws_trainer_new_with(&c, &model, &t, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_trainer      *t = trainer_for(&c, &model);
     const rws_params *p = rws_trainer_state_of(t).params;
     for (int i = 0; i < p->n; i++)
         for (size_t k = 0; k < rws_param_size(p->list[i]); k++) {
@@ -196,7 +189,7 @@ static void mlp(const twin *m, const layer *layers, int n, const double *in, dou
     }
 }
 
-/* spec 4.2: bilinear, and missing neighbours count as zero */
+/* bilinear, and missing neighbours count as zero */
 static double point(const double *picture, int side, double y, double x)
 {
     const double fx = floor(x), fy = floor(y);
@@ -490,10 +483,9 @@ static estimate estimate_gradient(rws_trainer *t, int draws)
     const rws_params *p = rws_trainer_state_of(t).params;
     float            *g = malloc(p->size * sizeof *g);
     estimate          e = {.n = 0};
-    rws_error         err = {""};
     e.n = spans(p, e.span);
     for (int k = 0; k < draws; k++) {
-        if (rws_trainer_gradient(t, RWS_TRAIN, (uint64_t)k, g, &err) != RWS_OK) fail_msg("%s", err.text);
+        gradient_of(t, (uint64_t)k, g);
         for (int i = 0; i < e.n; i++) {
             const double x = along(g, &e.span[i]);
             e.mean[i] += x / draws;
@@ -513,17 +505,6 @@ static void expect(const char *what, const estimate *e, int i, double want, doub
 }
 
 /* ---- tests */
-
-static double metric(rws_trainer *t, const char *name)
-{
-    rws_measures m;
-    rws_error    err = {""};
-    if (rws_trainer_evaluate(t, &m, &err) != RWS_OK) fail_msg("%s", err.text);
-    for (int i = 0; i < m.n; i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return m.value[i];
-    fail_msg("There is no metric %s.", name);
-    return 0;
-}
 
 /* Every prior and background, and a grey image: the bound of many particles is the evidence. */
 static void bound_is_evidence(void **state)
@@ -700,33 +681,22 @@ static const char *const methods[] = {"ww", "ws", "wws", "dww", "reinforce", "rl
 static rws_trainer *larger(const char *method, rws_config c)
 {
     static const char *const sets[] = {"images=blocks", "canvas=13", "glimpse=6", "what=5", "hidden=16"};
-    rws_trainer             *t;
-    rws_error                err = {""};
     c.model = "air", c.method = method, c.batch = 6, c.particles = 4, c.seed = 3, c.n_test = 8;
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) c.set[c.n_set++] = sets[i];
-    if (rws_trainer_new(&c, &t, &err) != RWS_OK) fail_msg("%s", err.text);
-    return t;
+    return trainer_for(&c, NULL);
 }
 
 static void batched_equals_scalar(void **state)
 {
     (void)state;
-    rws_error err = {""};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         rws_trainer *t[] = {larger(methods[i], (rws_config){.shards = 1}),
                             larger(methods[i], (rws_config){.shards = 1, .scalar = true})};
         const size_t size = rws_trainer_state_of(t[0]).params->size;
         float       *g = malloc(2 * size * sizeof *g);
         for (uint64_t draw = 0; draw < 3; draw++) {
-            double scale = 0, worst = 0;
-            for (int k = 0; k < 2; k++)
-                if (rws_trainer_gradient(t[k], RWS_TRAIN, draw, g + (size_t)k * size, &err) != RWS_OK)
-                    fail_msg("%s", err.text);
-            for (size_t k = 0; k < size; k++) {
-                scale = fmax(scale, fabs((double)g[k]));
-                worst = fmax(worst, fabs((double)g[k] - (double)g[size + k]));
-            }
-            if (!(worst <= 1e-4 * scale)) fail_msg("%s: differs by %g of %g", methods[i], worst, scale);
+            for (int k = 0; k < 2; k++) gradient_of(t[k], draw, g + (size_t)k * size);
+            assert_close(g, g + size, size, 1e-4, methods[i]);
         }
         free(g);
         rws_trainer_free(t[0]);
@@ -737,13 +707,10 @@ static void batched_equals_scalar(void **state)
 static void threads_change_nothing(void **state)
 {
     (void)state;
-    rws_error err = {""};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         rws_trainer *t[] = {larger(methods[i], (rws_config){.threads = 1}),
                             larger(methods[i], (rws_config){.threads = 2})};
-        for (int k = 0; k < 2; k++)
-            for (int n = 0; n < 10; n++)
-                if (rws_trainer_step(t[k], &err) != RWS_OK) fail_msg("%s", err.text);
+        for (int k = 0; k < 2; k++) steps(t[k], 10);
         const rws_params *a = rws_trainer_state_of(t[0]).params, *b = rws_trainer_state_of(t[1]).params;
         assert_memory_equal(a->value, b->value, a->size * sizeof(float));
         rws_trainer_free(t[0]);
@@ -756,10 +723,8 @@ static void threads_change_nothing(void **state)
 static void sizes_are_the_papers(void **state)
 {
     (void)state;
-    rws_trainer *t;
-    rws_error    err = {""};
-    rws_config   c = {.model = "air", .method = "ww", .set = {"images=blocks"}, .n_set = 1, .n_test = 2};
-    if (rws_trainer_new(&c, &t, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_config  c = {.model = "air", .method = "ww", .set = {"images=blocks"}, .n_set = 1, .n_test = 2};
+    rws_trainer      *t = trainer_for(&c, NULL);
     const rws_params *p = rws_trainer_state_of(t).params;
     assert_int_equal(p->first[RWS_THETA + 1] - p->first[RWS_THETA], 186864);
     assert_int_equal(p->first[RWS_PHI + 1] - p->first[RWS_PHI], 1220973);
@@ -818,14 +783,12 @@ static void images_are_binarised(void **state)
     double    counts[3] = {0}, grey = 0, ones = 0;
     model.data = watched_data;
     for (int gray = 0; gray < 2; gray++) {
-        rws_config   c = {.model = "air", .method = "ww", .batch = IMAGES, .n_test = IMAGES, .particles = 1};
-        rws_trainer *t;
-        rws_error    err = {""};
-        const char  *sets[] = {"images=blocks", "canvas=20", "glimpse=5", "hidden=4", "what=1", "air_gray=1"};
+        rws_config  c = {.model = "air", .method = "ww", .batch = IMAGES, .n_test = IMAGES, .particles = 1};
+        const char *sets[] = {"images=blocks", "canvas=20", "glimpse=5", "hidden=4", "what=1", "air_gray=1"};
         c.n_set = gray ? 6 : 5;
         memcpy(c.set, sets, sizeof sets);
-        if (rws_trainer_new_with(&c, &model, &t, &err) != RWS_OK) fail_msg("%s", err.text);
-        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+        rws_trainer *t = trainer_for(&c, &model);
+        steps(t, 1);
         for (int split = 0; split < 2; split++) {
             x[gray][split] = malloc(IMAGES * SIZE * sizeof(float));
             memcpy(x[gray][split], seen[split][0], IMAGES * SIZE * sizeof(float));

@@ -1,13 +1,10 @@
 /* test_brackets.c - trees on a terminal, line by line. */
+#include "support.h"
+
 #include "figure/brackets.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static void check_lines(const char *text, int columns, bool unicode, const char *want)
 {

@@ -1,6 +1,6 @@
 /* test_data.c - IDX files and canvases are read to the last byte or refused with a sentence that names the file; what is
  * random in them repeats and has the distribution it should. */
-#include "support.h"
+#include "files.h"
 
 #include "data/canvas.h"
 #include "data/file.h"
@@ -11,28 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
-
-static char folder[] = "/tmp/rws-data-XXXXXX";
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    return rmdir(folder); /* fails if a test left anything behind */
-}
-
-/* One whole sentence that has the words in it. */
-static void assert_sentence(const rws_error *err, const char *words)
-{
-    const size_t n = strlen(err->text);
-    assert_true(n > 0 && err->text[n - 1] == '.');
-    if (!strstr(err->text, words)) fail_msg("\"%s\" is not in: %s", words, err->text);
-}
 
 static size_t pack(const uint8_t *bytes, size_t size, uint8_t *out, size_t room)
 {
@@ -69,7 +47,7 @@ static void assert_tiny(rws_idx *idx)
     assert_null(idx->values);
 }
 
-static void assert_refused(const uint8_t *bytes, size_t size, const char *words)
+static void assert_refuses(const uint8_t *bytes, size_t size, const char *words)
 {
     rws_idx   idx;
     rws_error err = {""};
@@ -97,9 +75,9 @@ static void idx_cut_anywhere(void **state)
     (void)state;
     uint8_t      packed[128];
     const size_t n = pack(tiny, sizeof tiny, packed, sizeof packed - 1);
-    for (size_t cut = 0; cut < sizeof tiny; cut++) assert_refused(tiny, cut, cut < 4 ? "not an IDX file" : "cut short");
-    for (size_t cut = 0; cut < n; cut++) assert_refused(packed, cut, "some-file");
-    assert_refused(packed, n - 1, "cut short");
+    for (size_t cut = 0; cut < sizeof tiny; cut++) assert_refuses(tiny, cut, cut < 4 ? "not an IDX file" : "cut short");
+    for (size_t cut = 0; cut < n; cut++) assert_refuses(packed, cut, "some-file");
+    assert_refuses(packed, n - 1, "cut short");
 }
 
 static void idx_trailing_bytes(void **state)
@@ -107,11 +85,11 @@ static void idx_trailing_bytes(void **state)
     (void)state;
     uint8_t longer[sizeof tiny + 1] = {0}, packed[128];
     memcpy(longer, tiny, sizeof tiny);
-    assert_refused(longer, sizeof longer, "goes on after");
-    assert_refused(packed, pack(longer, sizeof longer, packed, sizeof packed), "goes on after");
+    assert_refuses(longer, sizeof longer, "goes on after");
+    assert_refuses(packed, pack(longer, sizeof longer, packed, sizeof packed), "goes on after");
     const size_t n = pack(tiny, sizeof tiny, packed, sizeof packed - 1);
     packed[n] = 0;
-    assert_refused(packed, n + 1, "goes on after");
+    assert_refuses(packed, n + 1, "goes on after");
 }
 
 static void idx_wrong_bits(void **state)
@@ -121,22 +99,22 @@ static void idx_wrong_bits(void **state)
     for (int at = 0; at < 2; at++) {
         memcpy(bad, tiny, sizeof tiny);
         bad[at] = 1;
-        assert_refused(bad, sizeof bad, "not an IDX file");
+        assert_refuses(bad, sizeof bad, "not an IDX file");
     }
     memcpy(bad, tiny, sizeof tiny);
     bad[2] = 0x0d;
-    assert_refused(bad, sizeof bad, "type 0x0d");
+    assert_refuses(bad, sizeof bad, "type 0x0d");
     for (int dims = 0; dims < 256; dims++) {
         bad[2] = 8;
         bad[3] = (uint8_t)dims;
         if (dims != 2)
-            assert_refused(bad, sizeof bad, dims == 1 ? "goes on after" : dims > 2 && dims < 5 ? "" : "dimensions");
+            assert_refuses(bad, sizeof bad, dims == 1 ? "goes on after" : dims > 2 && dims < 5 ? "" : "dimensions");
     }
     /* a changed byte of a packed file is found by gzip's own checksum, wherever it is but in the header's leisure fields */
     const size_t n = pack(tiny, sizeof tiny, packed, sizeof packed);
     for (size_t at = 10; at < n; at++) {
         packed[at] ^= 0x10;
-        assert_refused(packed, n, "some-file");
+        assert_refuses(packed, n, "some-file");
         packed[at] ^= 0x10;
     }
 }
@@ -152,10 +130,10 @@ static void idx_hostile_sizes(void **state)
     uint8_t              packed[128];
     rws_idx              idx;
     rws_error            err;
-    assert_refused(overflows, sizeof overflows, "more than");
-    assert_refused(wraps, sizeof wraps, "more than");
-    assert_refused(large, sizeof large, "cut short");
-    assert_refused(packed, pack(large, sizeof large, packed, sizeof packed), "cut short");
+    assert_refuses(overflows, sizeof overflows, "more than");
+    assert_refuses(wraps, sizeof wraps, "more than");
+    assert_refuses(large, sizeof large, "cut short");
+    assert_refuses(packed, pack(large, sizeof large, packed, sizeof packed), "cut short");
     assert_int_equal(parse(empty, sizeof empty, &idx, &err), RWS_OK);
     assert_int_equal(idx.n_values, 0);
     rws_idx_release(&idx);
@@ -594,5 +572,5 @@ int main(void)
         cmocka_unit_test(canvas_repeats),       cmocka_unit_test(canvas_refusals),
         cmocka_unit_test(canvas_file),          cmocka_unit_test(write_fails),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, folder_make, folder_remove_empty);
 }

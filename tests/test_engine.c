@@ -1,33 +1,18 @@
 /* test_engine.c - however particles are grouped, counted, merged, sharded or interrupted, the answers are the same. */
 #include "base/error.h"
 #include "model/model.h"
-#include "run/run.h"
+#include "trained.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 extern const rws_model rws_user_model; /* toy.c */
 
 static rws_trainer *trainer(const rws_model *model, const char *method, rws_config c)
 {
-    rws_trainer *t = NULL;
-    rws_error    err = {""};
     c.model = model->name;
     c.method = method;
     if (!c.seed) c.seed = 7;
-    if (rws_trainer_new_with(&c, model, &t, &err) != RWS_OK) fail_msg("%s", err.text);
-    return t;
-}
-
-static void steps(rws_trainer *t, int n)
-{
-    rws_error err = {""};
-    for (int i = 0; i < n; i++)
-        if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s", err.text);
+    return trainer_for(&c, model);
 }
 
 static size_t n_params(rws_trainer *t)
@@ -37,21 +22,9 @@ static size_t n_params(rws_trainer *t)
 
 static float *gradient(rws_trainer *t, uint64_t draw)
 {
-    rws_error err = {""};
-    float    *g = malloc(n_params(t) * sizeof *g);
-    if (rws_trainer_gradient(t, RWS_TRAIN, draw, g, &err) != RWS_OK) fail_msg("%s", err.text);
+    float *g = malloc(n_params(t) * sizeof *g);
+    gradient_of(t, draw, g);
     return g;
-}
-
-/* Relative to the largest entry, because single entries may cancel. */
-static void assert_close(const float *a, const float *b, size_t n, double tolerance, const char *what)
-{
-    double scale = 0, worst = 0;
-    for (size_t i = 0; i < n; i++) {
-        scale = fmax(scale, fabs((double)a[i]));
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
-    }
-    if (!(worst <= tolerance * scale)) fail_msg("%s: differs by %g of %g", what, worst, scale);
 }
 
 static const char *const toy_methods[] = {"ww", "ws", "wws", "dww", "reinforce", "rloo", "nvil", "vimco"};

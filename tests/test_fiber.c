@@ -2,20 +2,14 @@
  *
  * Runs as it is under AddressSanitizer, ThreadSanitizer and valgrind, which see what an assertion cannot.
  */
+#include "support.h"
+
 #include "base/fiber.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <execinfo.h>
 #include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>

@@ -5,18 +5,10 @@
  */
 #include "exact.h"
 #include "model/model.h"
-#include "run/run.h"
+#include "trained.h"
 
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* ---- a trainer whose data we see, or choose --------------------------------------------------------------------- */
 
@@ -45,13 +37,9 @@ static rws_status chosen_data(const void *state, rws_split split, uint64_t first
 static rws_trainer *trainer_from(const rws_config *c, bool watched)
 {
     static rws_model models[2];
-    rws_trainer     *t;
-    rws_error        err = {""};
     models[watched] = rws_model_gmm;
     models[watched].data = watched ? watched_data : chosen_data;
-    const rws_status status = rws_trainer_new_with(c, &models[watched], &t, &err);
-    if (status != RWS_OK) fail_msg("%s", err.text);
-    return t;
+    return trainer_for(c, &models[watched]);
 }
 
 static rws_trainer *trainer(const char *set)
@@ -72,22 +60,7 @@ static rws_trainer *trainer_at(float x, const char *start)
 
 static rws_param *param(rws_trainer *t, const char *name)
 {
-    rws_params *p = rws_trainer_state_of(t).params;
-    for (int i = 0; i < p->n; i++)
-        if (strcmp(p->list[i]->name, name) == 0) return p->list[i];
-    fail_msg("There is no parameter %s.", name);
-    return NULL;
-}
-
-static double metric(rws_trainer *t, const char *name)
-{
-    rws_measures m;
-    rws_error    err = {""};
-    if (rws_trainer_evaluate(t, &m, &err) != RWS_OK) fail_msg("%s", err.text);
-    for (int i = 0; i < m.n; i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return m.value[i];
-    fail_msg("There is no metric %s.", name);
-    return 0;
+    return param_of(rws_trainer_state_of(t).params, "%s", name);
 }
 
 static void zero_guide(rws_trainer *t)
@@ -121,11 +94,6 @@ static void set_theta(rws_trainer *t, const double *log_pi)
 {
     for (int c = 0; c < 20; c++) param(t, "theta")->value[c] = (float)log_pi[c];
     rws_trainer_state_loaded(t);
-}
-
-static void assert_near(double a, double b, double tolerance)
-{
-    if (!(fabs(a - b) <= tolerance)) fail_msg("%.9g is not %.9g within %g.", a, b, tolerance);
 }
 
 /* ---- start ------------------------------------------------------------------------------------------------------ */
@@ -354,8 +322,7 @@ static void test_metrics(void **state)
         assert_near(metric(t, "q_error"), q, 1e-5);
         assert_near(metric(t, "log_evidence"), evidence, 1e-6);
         exact_release(&m);
-        rws_error err;
-        for (int i = 0; i < 200; i++) assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 200);
     }
     rws_trainer_free(t);
 }
@@ -383,9 +350,8 @@ static void test_many_particles(void **state)
         exact_log_prior(&m, log_pi);
         exact_log_guide(&m, 98, log_q);
         exact_evidence(20, log_pi, 98, posterior);
-        float    *g = malloc(m.n * sizeof *g);
-        rws_error err;
-        assert_int_equal(rws_trainer_gradient(t, RWS_TRAIN, 0, g, &err), RWS_OK);
+        float *g = malloc(m.n * sizeof *g);
+        gradient_of(t, 0, g);
         const size_t bias = param(t, "phi.mlp.2.bias")->offset;
         good = true;
         for (int c2 = 0; c2 < 20; c2++) {
@@ -411,9 +377,7 @@ static void test_far_start(void **state)
         if (!rws_estimators[i]->n_phases) continue; /* em */
         rws_config   c = {.model = "gmm", .method = rws_estimators[i]->name, .particles = 2, .seed = 2};
         rws_trainer *t = trainer_from(&c, true);
-        rws_error    err = {""};
-        for (int k = 0; k < 200; k++)
-            if (rws_trainer_step(t, &err) != RWS_OK) fail_msg("%s: %s", c.method, err.text);
+        steps(t, 200);
         assert_true(isfinite(metric(t, "p_error")) && isfinite(metric(t, "q_error")) &&
                     isfinite(metric(t, "grad_std")));
         rws_trainer_free(t);
@@ -441,9 +405,8 @@ static void test_data(void **state)
     for (int n = 100000; n <= 1000000 && !good; n *= 10) {
         rws_config   c = {.model = "gmm", .method = "ww", .particles = 1, .batch = n, .seed = 11};
         rws_trainer *t = trainer_from(&c, true);
-        rws_error    err;
         int          count[BINS] = {0};
-        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 1);
         assert_int_equal(n_seen[RWS_TRAIN], n);
         for (int i = 0; i < n; i++) {
             int bin = (int)(BINS * true_below((double)seen[RWS_TRAIN][i]));
@@ -467,11 +430,10 @@ static void test_repeatability(void **state)
         rws_config c = {.model = "gmm", .method = seed == 2 ? "vimco" : "ws", .particles = (int)seed + 1, .seed = seed};
         if (seed == 3) c.batch = 37;
         rws_trainer *t = trainer_from(&c, true);
-        rws_error    err;
         if (seed == 1) memcpy(test, seen[RWS_TEST], sizeof test);
         assert_memory_equal(test, seen[RWS_TEST], sizeof test);
         for (int i = 0; i < 3 && seed < 3; i++) {
-            assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+            steps(t, 1);
             if (seed == 1) memcpy(train[i], seen[RWS_TRAIN], sizeof train[i]);
             else assert_memory_not_equal(train[i], seen[RWS_TRAIN], sizeof train[i]);
             if (i > 0) assert_memory_not_equal(train[i], train[i - 1], sizeof train[i]);
@@ -480,9 +442,8 @@ static void test_repeatability(void **state)
     }
     rws_config   c = {.model = "gmm", .method = "reinforce", .particles = 5, .seed = 1};
     rws_trainer *t = trainer_from(&c, true);
-    rws_error    err;
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 1);
         assert_memory_equal(train[i], seen[RWS_TRAIN], sizeof train[i]);
     }
     assert_memory_not_equal(train[0], test, sizeof test);
@@ -500,7 +461,7 @@ static void test_grad_std(void **state)
         rws_config   c = {.model = "gmm", .method = rws_estimators[i]->name, .particles = 3, .seed = 2};
         rws_trainer *t = trainer_from(&c, true);
         rws_error    err;
-        for (int k = 0; k < 5; k++) assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 5);
         const rws_params *p = rws_trainer_state_of(t).params;
         const size_t      first = p->first[RWS_PHI], n = p->first[RWS_PHI + 1] - first;
         float            *g = malloc(10 * p->size * sizeof *g), *values = malloc(p->size * sizeof *values);
@@ -578,7 +539,7 @@ static void test_snapshots(void **state)
     t = trainer_from(&c, true);
     assert_false(rws_trainer_snapshots_due(t));
     for (int i = 1; i <= 10; i++) {
-        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 1);
         assert_int_equal(rws_trainer_snapshots_due(t), i == 1 || i == 6 || i == 10);
     }
     rws_trainer_free(t);

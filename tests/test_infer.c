@@ -1,6 +1,6 @@
 /* test_infer.c - answers are groups of particles with the same reports; their shares, weights and exact probabilities
  * are those of the particles, of importance sampling and of the parser. */
-#include "support.h"
+#include "trained.h"
 
 #include "data/parse.h"
 #include "model/model.h"
@@ -15,14 +15,11 @@ static const char high[] = "(S (NP astronomers) (VP (VP (V saw) (NP stars)) (PP 
 
 static rws_trainer *trainer(const rws_model *model, rws_config c)
 {
-    rws_trainer *t;
-    rws_error    err = {""};
     c.model = model->name;
     c.method = "ww";
     c.seed = 3;
     c.asking = true;
-    if (rws_trainer_new_with(&c, model, &t, &err) != RWS_OK) fail_msg("%s", err.text);
-    return t;
+    return trainer_for(&c, model);
 }
 
 static rws_trainer *grammar(void)

@@ -804,7 +804,7 @@ static double look_at_starts(void *context, int round, int wide)
         for (size_t i = 0; i < n; i++) {
             x[i] = (double)param->value[i];
             square[i] = x[i] * x[i];
-            most = fmax(most, fabs(x[i]));
+            most = worse(most, fabs(x[i]));
         }
         assert_true(most <= at->limit * (1 + 1e-6) && most >= 0.7 * at->limit);
         if (at->limit > 0) p = fmin(p, fmin(mean_tail(x, n, 0, 0), mean_tail(square, n, at->variance, 0)));

@@ -48,6 +48,8 @@ report $? "and says so"
 gives 0 "a PNG" infer run grey.png -k 50 --json
 grep -q '"asked": *"grey.png"' out && grep -q '"seen"' out
 report $? "is looked at"
+! grep -q '"exact' out
+report $? "what nobody can sum over is left out"
 sed 's/.*"seen": *\(\[[^]]*\]\).*/\1/' out >grey
 gives 0 "one with colours" infer run Colour.PNG -k 50 --json
 sed 's/.*"seen": *\(\[[^]]*\]\).*/\1/' out | cmp -s - grey

@@ -1,38 +1,26 @@
 /* test_safetensors.c - what is written is read back, what is damaged is refused with a sentence, and an old file
  * survives every failure to write a new one. */
+#include "files.h"
+
 #include "run/safetensors.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-static char folder[] = "/tmp/rws-safetensors-XXXXXX";
 static char path[128], path_tmp[160];
 
-static int make_folder(void **state)
+static int setup(void **state)
 {
-    (void)state;
-    if (!mkdtemp(folder)) return -1;
-    snprintf(path, sizeof path, "%s/file.safetensors", folder);
-    snprintf(path_tmp, sizeof path_tmp, "%s.tmp", path);
+    if (folder_make(state)) return -1;
+    strcpy(path, in_folder("file.safetensors"));
+    strcpy(path_tmp, in_folder("file.safetensors.tmp"));
     return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder); /* fails if a test left anything else behind */
 }
 
 static int remove_file(void **state)
@@ -42,38 +30,11 @@ static int remove_file(void **state)
     return 0;
 }
 
-/* The whole file; the caller frees it. */
-static char *slurp(const char *from, size_t *size)
-{
-    FILE *f = fopen(from, "rb");
-    assert_non_null(f);
-    fseek(f, 0, SEEK_END);
-    *size = (size_t)ftell(f);
-    rewind(f);
-    char *bytes = malloc(*size + 1);
-    assert_int_equal(fread(bytes, 1, *size, f), *size);
-    fclose(f);
-    return bytes;
-}
-
-static void spill(const char *to, const void *bytes, size_t size)
-{
-    FILE *f = fopen(to, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, size, f), size);
-    assert_int_equal(fclose(f), 0);
-}
-
-static int exists(const char *name)
-{
-    return access(name, F_OK) == 0;
-}
-
 static void write_or_fail(const rws_tensor_out *tensors, size_t n, json_t *metadata)
 {
     rws_error err = {""};
     if (rws_safetensors_write(path, tensors, n, metadata, &err) != RWS_OK) fail_msg("%s", err.text);
-    assert_false(exists(path_tmp));
+    assert_false(is_there(path_tmp));
 }
 
 static rws_safetensors *open_or_fail(void)
@@ -82,15 +43,6 @@ static rws_safetensors *open_or_fail(void)
     rws_safetensors *st = rws_safetensors_open(path, &err);
     if (!st) fail_msg("%s", err.text);
     return st;
-}
-
-/* A sentence: not empty, ends with a full stop, says what it should. */
-static void assert_says(const rws_error *err, const char *what)
-{
-    const size_t length = strlen(err->text);
-    if (length == 0 || err->text[length - 1] != '.' || !strstr(err->text, what)) {
-        fail_msg("expected a sentence with \"%s\", got \"%s\"", what, err->text);
-    }
 }
 
 /* ---- round trips ------------------------------------------------------------------------------------------------- */
@@ -244,13 +196,13 @@ static void test_expect(void **state)
     const rws_tensor_in *out = NULL;
     rws_error            err = {""};
     assert_int_equal(rws_safetensors_expect(st, "phi.gru", RWS_DTYPE_F32, 2, other, &out, &err), RWS_BAD_INPUT);
-    assert_says(&err, "no tensor \"phi.gru\"");
-    assert_says(&err, path);
+    assert_sentence(&err, "no tensor \"phi.gru\"");
+    assert_sentence(&err, path);
     assert_int_equal(rws_safetensors_expect(st, "phi.mlp.0.weight", RWS_DTYPE_F32, 2, other, &out, &err),
                      RWS_BAD_INPUT);
-    assert_says(&err, "\"phi.mlp.0.weight\" is F32 [2, 3], but F32 [3, 2] is needed");
+    assert_sentence(&err, "\"phi.mlp.0.weight\" is F32 [2, 3], but F32 [3, 2] is needed");
     assert_int_equal(rws_safetensors_expect(st, "theta", RWS_DTYPE_F32, 0, NULL, &out, &err), RWS_BAD_INPUT);
-    assert_says(&err, "\"theta\" is F64 [2], but F32 [] is needed");
+    assert_sentence(&err, "\"theta\" is F64 [2], but F32 [] is needed");
     assert_null(out);
     rws_safetensors_close(st);
 }
@@ -356,8 +308,8 @@ static void test_refusals(void **state)
         rws_safetensors *st = rws_safetensors_open(path, &err);
         if ((st == NULL) != (cases[i].said != NULL)) fail_msg("%s: %s", cases[i].header, st ? "read" : err.text);
         if (cases[i].said) {
-            assert_says(&err, cases[i].said);
-            assert_says(&err, path);
+            assert_sentence(&err, cases[i].said);
+            assert_sentence(&err, path);
             assert_null(rws_safetensors_parse(bytes, size, "memory", NULL));
         }
         rws_safetensors_close(st);
@@ -385,8 +337,8 @@ static void test_lengths(void **state)
         spill(path, bytes, 16);
         rws_error err = {""};
         assert_null(rws_safetensors_open(path, &err));
-        assert_says(&err, cases[i].said);
-        assert_says(&err, path);
+        assert_sentence(&err, cases[i].said);
+        assert_sentence(&err, path);
     }
     /* One byte more than the format allows; the file is a hole on disk. */
     const uint64_t length = 100000001;
@@ -394,7 +346,7 @@ static void test_lengths(void **state)
     assert_int_equal(truncate(path, (off_t)(8 + length)), 0);
     rws_error err = {""};
     assert_null(rws_safetensors_open(path, &err));
-    assert_says(&err, "has a header of 100000001 bytes");
+    assert_sentence(&err, "has a header of 100000001 bytes");
 }
 
 /* Every proper beginning of a file is refused; the whole is read. The copies end where the memory does, so that the
@@ -416,8 +368,8 @@ static void test_cut_short(void **state)
         rws_safetensors *from_file = rws_safetensors_open(path, &err);
         assert_int_equal(from_memory != NULL, n == size);
         assert_int_equal(from_file != NULL, n == size);
-        if (n < size) assert_says(&err, path);
-        if (n < 8) assert_says(&err, "too short");
+        if (n < size) assert_sentence(&err, path);
+        if (n < 8) assert_sentence(&err, "too short");
         if (from_memory) check_equal(from_memory, all, N_ALL);
         rws_safetensors_close(from_memory);
         rws_safetensors_close(from_file);
@@ -462,15 +414,15 @@ static void test_not_a_file(void **state)
     (void)state;
     rws_error err = {""};
     assert_null(rws_safetensors_open("/tmp/rws-there-is-no-such-file", &err));
-    assert_says(&err, "/tmp/rws-there-is-no-such-file");
-    assert_says(&err, strerror(ENOENT));
+    assert_sentence(&err, "/tmp/rws-there-is-no-such-file");
+    assert_sentence(&err, strerror(ENOENT));
     assert_null(rws_safetensors_open(folder, &err));
-    assert_says(&err, "not a regular file");
+    assert_sentence(&err, "not a regular file");
     assert_null(rws_safetensors_open("/dev/null", &err));
-    assert_says(&err, "not a regular file");
+    assert_sentence(&err, "not a regular file");
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_null(rws_safetensors_open(path, &err)); /* and does not wait */
-    assert_says(&err, "not a regular file");
+    assert_sentence(&err, "not a regular file");
     assert_null(rws_safetensors_open(path, NULL));
 }
 
@@ -483,14 +435,14 @@ static void test_long_names(void **state)
     strcpy(name + sizeof name - 10, "/the.file");
     rws_error err = {""};
     assert_null(rws_safetensors_parse("abc", 3, name, &err));
-    assert_says(&err, "/the.file\" is too short");
+    assert_sentence(&err, "/the.file\" is too short");
 
     char header[3000];
     snprintf(header, sizeof header, "{\"%s\":" ENTRY("F32", "[1]", "[0,8]") "}", name);
     size_t size;
     char  *bytes = craft(header, 4, &size);
     assert_null(rws_safetensors_parse(bytes, size, name, &err));
-    assert_says(&err, "/the.file\" should lie at bytes 0 to 8");
+    assert_sentence(&err, "/the.file\" should lie at bytes 0 to 8");
     free(bytes);
 }
 
@@ -498,7 +450,7 @@ static void test_long_names(void **state)
 
 static void check_old_file(void)
 {
-    assert_false(exists(path_tmp));
+    assert_false(is_there(path_tmp));
     rws_safetensors *st = open_or_fail();
     check_equal(st, all, N_ALL);
     rws_safetensors_close(st);
@@ -512,32 +464,32 @@ static void test_write_nowhere(void **state)
     char                 below[200];
     snprintf(below, sizeof below, "%s/missing/file", folder);
     assert_int_equal(rws_safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, below);
-    assert_says(&err, strerror(ENOENT));
+    assert_sentence(&err, below);
+    assert_sentence(&err, strerror(ENOENT));
 
     write_or_fail(all, N_ALL, NULL);
     snprintf(below, sizeof below, "%s/file", path); /* a folder that is a file */
     assert_int_equal(rws_safetensors_write(below, &one, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, below);
-    assert_says(&err, strerror(ENOTDIR));
+    assert_sentence(&err, below);
+    assert_sentence(&err, strerror(ENOTDIR));
     check_old_file();
 
     /* A folder that takes no files even from root. */
     assert_int_equal(rws_safetensors_write("/proc/self/file", &one, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, "/proc/self/file");
+    assert_sentence(&err, "/proc/self/file");
     assert_int_equal(rws_safetensors_write("/proc/self/file", &one, 1, NULL, NULL), RWS_BAD_INPUT);
 
     /* The renaming fails: a folder stands where the file should. */
     assert_int_equal(rws_safetensors_write(folder, &one, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, folder);
+    assert_sentence(&err, folder);
     char temporary[64];
     snprintf(temporary, sizeof temporary, "%s.tmp", folder);
-    assert_false(exists(temporary));
+    assert_false(is_there(temporary));
 
     /* The temporary file cannot be opened: a folder stands there, and is not ours to remove. */
     assert_int_equal(mkdir(path_tmp, 0700), 0);
     assert_int_equal(rws_safetensors_write(path, &one, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, path_tmp);
+    assert_sentence(&err, path_tmp);
     assert_int_equal(rmdir(path_tmp), 0);
     check_old_file();
 
@@ -567,8 +519,8 @@ static void test_disk_full(void **state)
         const rws_status status = rws_safetensors_write(path, tensors, 2, NULL, &err);
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
         assert_int_equal(status, RWS_BAD_INPUT);
-        assert_says(&err, path);
-        assert_says(&err, strerror(EFBIG));
+        assert_sentence(&err, path);
+        assert_sentence(&err, strerror(EFBIG));
         check_old_file();
     }
     signal(SIGXFSZ, SIG_DFL);
@@ -582,13 +534,13 @@ static void test_write_bad_names(void **state)
     rws_error            err = {""};
     const rws_tensor_out twice[] = {{"t", RWS_DTYPE_F32, 1, {6}, f32}, {"t", RWS_DTYPE_F64, 1, {2}, f64}};
     assert_int_equal(rws_safetensors_write(path, twice, 2, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, "\"t\" is taken");
+    assert_sentence(&err, "\"t\" is taken");
     const rws_tensor_out reserved = {"__metadata__", RWS_DTYPE_F32, 1, {6}, f32};
     assert_int_equal(rws_safetensors_write(path, &reserved, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, "\"__metadata__\" is taken");
+    assert_sentence(&err, "\"__metadata__\" is taken");
     const rws_tensor_out garbled = {"t\xff", RWS_DTYPE_F32, 1, {6}, f32};
     assert_int_equal(rws_safetensors_write(path, &garbled, 1, NULL, &err), RWS_BAD_INPUT);
-    assert_says(&err, "UTF-8");
+    assert_sentence(&err, "UTF-8");
     check_old_file();
 }
 
@@ -635,7 +587,7 @@ static void test_no_memory(void **state)
         const rws_status status = rws_safetensors_write(path, &one, 1, metadata, &err);
         json_set_alloc_funcs(old_malloc, old_free);
         if (status == RWS_OK) break;
-        assert_says(&err, path);
+        assert_sentence(&err, path);
         check_old_file();
     }
     assert_true(n_failures > 5);
@@ -652,7 +604,7 @@ static void test_no_memory(void **state)
             rws_safetensors_close(st);
             break;
         }
-        assert_says(&err, "memory");
+        assert_sentence(&err, "memory");
     }
     assert_true(n_failures > 5);
     json_decref(metadata);
@@ -679,5 +631,5 @@ int main(void)
         cmocka_unit_test_teardown(test_write_here, remove_file),
         cmocka_unit_test_teardown(test_no_memory, remove_file),
     };
-    return cmocka_run_group_tests_name("safetensors", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("safetensors", tests, setup, folder_remove_empty);
 }

@@ -9,13 +9,10 @@
  */
 #include "exact.h"
 #include "model/model.h"
-#include "run/run.h"
-#include "support.h"
+#include "trained.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 enum { UNITS = 3, LAYERS = 3, PIXELS = 4, STATES = 1 << (UNITS * LAYERS), IMAGES = 3 };
 
@@ -58,10 +55,7 @@ static rws_trainer *trainer_at_once(const rws_config *c, int at_once)
     *model = rws_model_sbn;
     model->data = data;
     model->defaults.at_once = at_once;
-    rws_trainer     *t;
-    rws_error        err = {""};
-    const rws_status status = rws_trainer_new_with(c, model, &t, &err);
-    if (status != RWS_OK) fail_msg("%s: %s", c->method, err.text);
+    rws_trainer *t = trainer_for(c, model);
     scatter(t);
     return t;
 }
@@ -69,26 +63,6 @@ static rws_trainer *trainer_at_once(const rws_config *c, int at_once)
 static rws_trainer *trainer(const rws_config *c)
 {
     return trainer_at_once(c, 0);
-}
-
-static void gradient_of(rws_trainer *t, uint64_t draw, float *gradient)
-{
-    rws_error err = {""};
-    if (rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, &err) != RWS_OK) fail_msg("%s", err.text);
-}
-
-static void evaluate(rws_trainer *t, rws_measures *m)
-{
-    rws_error err = {""};
-    if (rws_trainer_evaluate(t, m, &err) != RWS_OK) fail_msg("%s", err.text);
-}
-
-static double metric(const rws_trainer *t, const rws_measures *m, const char *name)
-{
-    for (int i = 0; i < m->n; i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return m->value[i];
-    fail_msg("no metric %s", name);
-    return 0;
 }
 
 /* ---- the twin ----------------------------------------------------------------------------------------------------- */
@@ -358,9 +332,9 @@ static void test_evidence(void **state)
         kl_error += pow(sqrt(variance) + sqrt(w_variance), 2) / N / IMAGES / IMAGES;
         ess_error += pow((2 * sqrt(w_variance) + sqrt(squares_variance) / squares) / squares, 2) / N / IMAGES / IMAGES;
     }
-    assert_true(near(metric(t, &got, "log_evidence"), log_p, 6 * sqrt(error)));
-    assert_true(near(metric(t, &got, "kl"), kl, 6 * sqrt(kl_error)));
-    assert_true(near(metric(t, &got, "ess"), ess, 6 * sqrt(ess_error)));
+    assert_true(near(metric_of(t, &got, "log_evidence"), log_p, 6 * sqrt(error)));
+    assert_true(near(metric_of(t, &got, "kl"), kl, 6 * sqrt(kl_error)));
+    assert_true(near(metric_of(t, &got, "ess"), ess, 6 * sqrt(ess_error)));
     free(m.value);
     rws_trainer_free(t);
 }
@@ -384,8 +358,8 @@ static void test_bound(void **state)
         }
         evaluate(t, &got);
         assert_true(got.log_evidence_error > 1e-3 && got.log_evidence_error < 2e-2);
-        assert_true(near(metric(t, &got, "log_evidence"), right, 6 * got.log_evidence_error));
-        if (K == 1) assert_true(near(metric(t, &got, "kl"), 0, 1e-9));
+        assert_true(near(metric_of(t, &got, "log_evidence"), right, 6 * got.log_evidence_error));
+        if (K == 1) assert_true(near(metric_of(t, &got, "kl"), 0, 1e-9));
         free(m.value);
         rws_trainer_free(t);
     }
@@ -404,7 +378,7 @@ static void test_evidence_error(void **state)
         rws_trainer *t = trainer(&c);
         rws_measures got;
         evaluate(t, &got);
-        const double L = metric(t, &got, "log_evidence");
+        const double L = metric_of(t, &got, "log_evidence");
         sum += L, squares += L * L, said += got.log_evidence_error;
         rws_trainer_free(t);
     }
@@ -469,59 +443,8 @@ static void expected_gradient(const known *e, const twin *m, int K, double *g)
     if (e->sleep > 0) add_sleep(m, e->sleep, g);
 }
 
-typedef struct {
-    uint64_t draws;
-    double  *sum, *squares;
-} sample;
-
-static void draw_more(rws_trainer *t, sample *s, uint64_t n, size_t end, float *g)
-{
-    for (uint64_t i = 0; i < n; i++) {
-        gradient_of(t, s->draws++, g);
-        for (size_t k = 0; k < end; k++) {
-            s->sum[k] += (double)g[k];
-            s->squares[k] += (double)g[k] * (double)g[k];
-        }
-    }
-}
-
-/* The largest of Student's t over all numbers of the mean gradient; slack: what it may differ by besides. */
-static double largest_t(const sample *s, const double *right, size_t end, double slack, size_t *at)
-{
-    double top = 0, scale = 0;
-    for (size_t k = 0; k < end; k++) scale = fmax(scale, fabs(right[k]));
-    for (size_t k = 0; k < end; k++) {
-        const double n = (double)s->draws, mean = s->sum[k] / n;
-        const double variance = fmax(0, s->squares[k] / n - mean * mean) / (n - 1);
-        const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
-        const double t = fmax(0, fabs(mean - right[k]) - slack) / sqrt(variance + rounding * rounding);
-        if (!(t <= top)) top = t, *at = k;
-    }
-    return top;
-}
-
-/* 23 entries and numbers of particles times 82 numbers: about 1900 t's. The sample is widened four and sixteen times
- * before one above 6 counts, so a right program fails with probability below 1900 * 2.5e-9 = 5e-6. */
-static void check_mean(const char *what, rws_trainer *t, const double *right, size_t end, uint64_t draws, double slack)
-{
-    const double bound = 6;
-    sample       s = {0, calloc(end, sizeof(double)), calloc(end, sizeof(double))};
-    float       *g = malloc(rws_trainer_state_of(t).params->size * sizeof *g);
-    size_t       at = 0;
-    double       top = INFINITY;
-    for (uint64_t n = draws; n <= 16 * draws && !(top < bound); n *= 4) {
-        draw_more(t, &s, n - s.draws, end, g);
-        top = largest_t(&s, right, end, slack, &at);
-    }
-    if (getenv("RWS_TEST_VERBOSE")) printf("%-40s %5d draws, t = %.2f\n", what, (int)s.draws, top);
-    if (!(top < bound))
-        fail_msg("%s: number %d of the gradient is %g on average, not %g (t = %.1f).", what, (int)at,
-                 s.sum[at] / (double)s.draws, right[at], top);
-    free(s.sum);
-    free(s.squares);
-    free(g);
-}
-
+/* 23 entries and numbers of particles times 82 numbers: about 1900 t's, so that a right program fails with probability
+ * below 1900 * 2.5e-9 = 5e-6. */
 static void test_expectation(void **state)
 {
     (void)state;
@@ -535,7 +458,7 @@ static void test_expectation(void **state)
             char         what[80];
             snprintf(what, sizeof what, "%s %s K=%d", table[i].method, table[i].set ? table[i].set : "", K);
             expected_gradient(&table[i], &m, K, right);
-            check_mean(what, t, right, m.first[RWS_PHI + 1], 40, 0);
+            assert_mean(what, t, right, m.first[RWS_PHI + 1], 40, 0);
             free(right);
             free(m.value);
             rws_trainer_free(t);
@@ -559,7 +482,7 @@ static void test_posterior(void **state)
         for (int i = 0; i < STATES; i++) posterior[i] = exp(s.p[i] - log_p);
         add_gradient(&m, images[d], posterior, posterior, 1.0 / IMAGES, right);
     }
-    check_mean("posterior", t, right, m.n, 12, 10.0 / K);
+    assert_mean("posterior", t, right, m.n, 12, 10.0 / K);
     free(right);
     free(m.value);
     rws_trainer_free(t);
@@ -572,7 +495,7 @@ static double distance(const float *a, const float *b, size_t n)
     double top = 0, apart = 0;
     for (size_t k = 0; k < n; k++) {
         top = fmax(top, fabs((double)b[k]));
-        apart = fmax(apart, fabs((double)a[k] - (double)b[k]));
+        apart = worse(apart, fabs((double)a[k] - (double)b[k]));
     }
     return top > 0 ? apart / top : apart;
 }
@@ -615,9 +538,8 @@ static void test_threads(void **state)
             c.eval_particles = 50;
             rws_trainer      *t = trainer_at_once(&c, 12);
             const rws_params *p = rws_trainer_state_of(t).params;
-            rws_error         err = {""};
             rws_measures      m;
-            for (int k = 0; k < 20; k++) assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+            steps(t, 20);
             evaluate(t, &m);
             if (first) {
                 assert_memory_equal(first, p->value, p->size * sizeof *first);
@@ -649,7 +571,7 @@ static void test_chunks(void **state)
         evaluate(t, &m);
         const char *const names[] = {"log_evidence", "kl", "ess"};
         for (int k = 0; k < 3; k++) {
-            const double got = metric(t, &m, names[k]);
+            const double got = metric_of(t, &m, names[k]);
             if (i == 0) first[k] = got;
             if (!near(got, first[k], 1e-6))
                 fail_msg("%s is %.9g in chunks of %d, not %.9g", names[k], got, at_once[i], first[k]);
@@ -679,7 +601,7 @@ static void test_work(void **state)
     rws_trainer_take_stats(t);
     evaluate(t, &m);
     assert_int_equal(rws_trainer_take_stats(t).flops, forward);
-    assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+    steps(t, 1);
     const uint64_t step = rws_trainer_take_stats(t).flops;
     assert_true(step > forward && step <= 2 * forward);
     rws_trainer_free(t);
@@ -710,7 +632,7 @@ static void test_settings(void **state)
         rws_config c = config_for("ww", 2, 3);
         c.set[c.n_set++] = right[i];
         t = trainer(&c);
-        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        steps(t, 1);
         rws_trainer_free(t);
     }
 }

@@ -1,6 +1,6 @@
 /* test_sentences.c - files of sentences are read word by word or refused with the line; what is drawn is read again and
  * has the grammar's distribution. */
-#include "support.h"
+#include "files.h"
 
 #include "base/rng.h"
 #include "data/sentences.h"
@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static rws_grammar *astronomers, *orders;
 
@@ -124,14 +123,6 @@ static void typed_sentences_are_read(void **state)
     }
 }
 
-static void write_file(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
 /* Every sentence of the file is for learning or for tests; sentence i has i + 1 words. */
 static void check_corpus(const char *train, const char *test, int n_train, int n_test)
 {
@@ -159,13 +150,13 @@ static void a_corpus_holds_out_a_tenth(void **state)
     static const struct {
         int n, n_train, n_test;
     } list[] = {{1, 1, 1}, {9, 9, 9}, {10, 9, 1}, {11, 10, 1}, {19, 18, 1}, {20, 18, 2}, {29, 27, 2}, {35, 32, 3}};
-    char path[] = "/tmp/rws-sentences-XXXXXX", text[8000];
-    assert_true(close(mkstemp(path)) == 0);
+    char text[8000], path[64];
+    strcpy(path, in_folder("sentences"));
     for (size_t k = 0; k < sizeof list / sizeof *list; k++) {
         char *at = text;
         for (int i = 0; i < list[k].n; i++)
             for (int w = 0; w <= i; w++) at = stpcpy(at, w < i ? "stars " : "stars\n");
-        write_file(path, text);
+        spill(path, text, strlen(text));
         check_corpus(path, NULL, list[k].n_train, list[k].n_test);
         check_corpus(path, path, list[k].n, list[k].n);
         check_corpus(NULL, path, 0, list[k].n);
@@ -175,7 +166,6 @@ static void a_corpus_holds_out_a_tenth(void **state)
     rws_error  err = {""};
     assert_int_equal(rws_corpus_read(astronomers, path, "/nowhere", RWS_UNKNOWN_REFUSE, 100, &c, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "/nowhere"));
-    unlink(path);
 }
 
 static double length_look(void *context, int round, int wide)
@@ -235,7 +225,7 @@ int main(void)
         cmocka_unit_test(unknown_words_are_named_or_skipped),
         cmocka_unit_test(bad_files_are_refused),
         cmocka_unit_test(typed_sentences_are_read),
-        cmocka_unit_test(a_corpus_holds_out_a_tenth),
+        cmocka_unit_test_setup_teardown(a_corpus_holds_out_a_tenth, folder_make, folder_remove),
         cmocka_unit_test(drawn_sentences_are_read_again),
         cmocka_unit_test(what_cannot_be_drawn_is_refused),
     };

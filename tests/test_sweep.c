@@ -1,13 +1,10 @@
 /* test_sweep.c - sweep files: which runs they stand for, and what is refused with which line. */
+#include "support.h"
+
 #include "run/sweep.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static rws_sweep *parse(const char *text)
 {

@@ -178,6 +178,13 @@ error_t rws_arguments_real(const struct argp_state *state, const char *option, c
     return 0;
 }
 
+error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out)
+{
+    if (!text[0]) return rws_arguments_fail(state, "%s needs the name of a folder.", option);
+    *out = text;
+    return 0;
+}
+
 char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream))
 {
     char  *out = NULL;

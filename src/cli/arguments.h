@@ -36,6 +36,9 @@ error_t rws_arguments_count(const struct argp_state *state, const char *option, 
 error_t rws_arguments_real(const struct argp_state *state, const char *option, const char *text, double min, double max,
                            double *out);
 
+/* The name of a folder, which is not empty. */
+error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out);
+
 /* ---- For help filters: what stands below the options, written by `list`. */
 char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream));
 

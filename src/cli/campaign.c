@@ -7,8 +7,8 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "run/checkpoint.h"
 #include "data/file.h"
+#include "run/checkpoint.h"
 #include "run/store.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_ARGUMENTS = 256 };
+enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256 };
 
 #define ELSEWHERE 2.0 /* seconds until a run that another program has in hand is looked at again */
 
@@ -426,7 +426,7 @@ static void report_all(const campaign *s)
 rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
                             rws_error *err)
 {
-    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? o->jobs : rws_options_cores()};
+    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws_options_cores()};
     s.entries = calloc((size_t)s.n, sizeof *s.entries);
     s.jobs = calloc((size_t)s.n_jobs, sizeof *s.jobs);
     s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
@@ -448,6 +448,28 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
     return status;
 }
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    rws_campaign_options *o = state->input;
+    switch (key) {
+    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
+    case KEY_RETRY: o->retry = true; return 0;
+    case KEY_JSON: o->json = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp rws_campaign_argp = {
+    .options =
+        (const struct argp_option[]){
+            {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
+            {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
+            {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
+            {0},
+        },
+    .parser = parse,
+};
 
 rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err)
 {

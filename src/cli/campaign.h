@@ -8,15 +8,19 @@
 #ifndef RWS_CLI_CAMPAIGN_H
 #define RWS_CLI_CAMPAIGN_H
 
+#include "cli/arguments.h"
 #include "run/sweep.h"
 
 typedef struct {
     const char *what;   /* for the progress line: "gmm" */
     const char *folder; /* made if need be; metrics.sqlite is there, and a folder for each run */
-    int         jobs;   /* at a time; 0: as many as there are cores */
+    uint64_t    jobs;   /* at a time; 0: as many as there are cores */
     bool        retry;  /* also what failed before */
     bool        json;
 } rws_campaign_options;
+
+/* Options --jobs, --retry and --json: for a command's argp_child. The input is an rws_campaign_options. */
+extern const struct argp rws_campaign_argp;
 
 typedef struct {
     int finished, found; /* runs: now, and before */

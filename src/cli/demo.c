@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "data/file.h"
 #include "figure/chart.h"
 
 #include <errno.h>
@@ -21,7 +22,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define ITERATIONS 100000 /* of each training */
@@ -281,10 +281,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     demo_options *o = state->input;
     switch (key) {
-    case 'o':
-        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
-        o->out = arg;
-        return 0;
+    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case 'n': return rws_arguments_count(state, "--iterations", arg, 1, 100000000, &o->iterations);
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG: return rws_arguments_extra(state, arg);
@@ -301,11 +298,7 @@ static const struct argp argp = {
 /* Before the work rather than after it. */
 static rws_status make_folder(const char *path, rws_error *err)
 {
-    struct stat about;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be made: %s.", path, strerror(errno));
-    if (stat(path, &about) != 0 || !S_ISDIR(about.st_mode))
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a folder.", path);
+    RWS_TRY(rws_file_make_folder(path, err));
     if (access(path, W_OK) != 0)
         return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be written to: %s.", path, strerror(errno));
     return RWS_OK;
@@ -316,10 +309,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     demo_options o = {.out = ".", .iterations = ITERATIONS};
     RWS_TRY(rws_arguments_parse(&argp, "rws demo", argc, argv, 0, &o, err));
     RWS_TRY(make_folder(o.out, err));
-    char path[4096];
-    if (snprintf(path, sizeof path, "%s/demo.png", o.out) >= (int)sizeof path)
-        return rws_fail(err, RWS_BAD_INPUT, "The name after --out is too long.");
-
+    char *path = rws_file_join(o.out, "demo.png");
     demo *d = calloc(1, sizeof *d);
     RWS_CHECK(d && "memory for the demo");
     d->iterations = o.iterations;
@@ -332,6 +322,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     if (status == RWS_OK) status = draw(d, path, err);
     if (status == RWS_OK) (o.json ? print_json : print_text)(d, path);
     free(d);
+    free(path);
     return status;
 }
 

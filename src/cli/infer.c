@@ -69,8 +69,7 @@ static const struct argp argp = {
            "weights and, where it can be had, exactly. RUN is the folder that `rws train --out` wrote. For a grammar "
            "a datum is a sentence in quotation marks and an answer a tree; it must say just this sentence, unless "
            "--set likelihood=relaxed. For air it is the number of a test image; a PNG, of the size that the run was "
-           "trained "
-           "on and white on black; or an IDX file, FILE or FILE:NUMBER.",
+           "trained on and white on black; or an IDX file, FILE or FILE:NUMBER.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
@@ -86,17 +85,18 @@ static int n_shown(const infer_options *o, const rws_answers *a)
     return (uint64_t)n < o->top ? n : (int)o->top;
 }
 
+/* What is exact has no key where nobody knows it, so that an exact log p(x) of null is that of the impossible. */
 static void report_json(const infer_options *o, const char *text, const rws_answers *a)
 {
     json_t *list = json_array(), *object = json_pack("{s:s,s:i}", "asked", text, "particles", a->n_particles);
     if (!object) object = json_pack("{s:n,s:i}", "asked", "particles", a->n_particles); /* not UTF-8 */
     json_object_set_new(object, "ess", rws_report_real(a->ess));
     json_object_set_new(object, "log_evidence", rws_report_real(a->log_evidence));
-    json_object_set_new(object, "exact_log_evidence", rws_report_real(a->exact_log_evidence));
+    rws_report_known(object, "exact_log_evidence", a->exact_log_evidence);
     for (int i = 0; i < n_shown(o, a); i++) {
         json_t *answer = json_object();
         json_object_set_new(answer, "posterior", rws_report_real(a->list[i].posterior));
-        json_object_set_new(answer, "exact", rws_report_real(a->list[i].exact));
+        rws_report_known(answer, "exact", a->list[i].exact);
         json_object_set_new(answer, "guide", rws_report_real(a->list[i].guide));
         rws_asked_describe(&a->list[i], answer);
         json_array_append_new(list, answer);

@@ -164,10 +164,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DATA: return parse_data(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_JSON: o->json = true; return 0;
-    case 'o':
-        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
-        o->out = arg;
-        return 0;
+    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case ARGP_KEY_ARG:
         if (o->config.model) return rws_arguments_extra(state, arg);
         o->config.model = arg;

@@ -24,6 +24,11 @@ json_t *rws_report_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+void rws_report_known(json_t *object, const char *key, double value)
+{
+    if (!isnan(value)) json_object_set_new(object, key, rws_report_real(value));
+}
+
 json_t *rws_report_value(const char *text)
 {
     char        *end;
@@ -58,8 +63,7 @@ void rws_report_measures(const rws_trainer *t, const rws_measures *m, double sec
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
     json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
     for (int i = 0; i < m->n; i++) json_object_set_new(o, rws_trainer_metric_name(t, i), rws_report_real(m->value[i]));
-    if (!isnan(m->log_evidence_error))
-        json_object_set_new(o, "log_evidence_error", rws_report_real(m->log_evidence_error));
+    rws_report_known(o, "log_evidence_error", m->log_evidence_error);
     rws_report_json(o);
 }
 

@@ -18,10 +18,13 @@ void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A number as JSON has it: null if it is NaN or infinite. */
 json_t *rws_report_real(double value);
 
+/* Adds it to an object, unless it is NaN: what nobody knows is left out, so that null is an infinite number. */
+void rws_report_known(json_t *object, const char *key, double value);
+
 /* Text of a configuration: a number if it reads like one, true, false or a string. */
 json_t *rws_report_value(const char *text);
 
-/* The same as text has it: "-" if it is NaN, which says that there is no such number. */
+/* A number as text has it: "-" if it is NaN, which says that there is no such number. */
 const char *rws_report_number(double value, char out[static 32]);
 
 /* Prints an object on a line of its own, at once, and frees it. */

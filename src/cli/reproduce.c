@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_RETRY, KEY_SWEEP, KEY_JSON, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
 
 typedef struct {
     const rws_experiment *wanted[MOST_EXPERIMENTS];
     int                   n_wanted;
     const char           *out;
-    uint64_t              jobs;
-    bool                  quick, report, retry, sweep, json;
+    bool                  quick, report, sweep;
+    rws_campaign_options  campaign;
 } reproduce_options;
 
 typedef struct {
@@ -55,10 +55,11 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
         char what[64];
         if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);
         else snprintf(what, sizeof what, "%s", e->name);
-        const double               start = rws_clock_now();
-        const rws_campaign_options options = {
-            .what = what, .folder = folder, .jobs = (int)r->o->jobs, .retry = r->o->retry, .json = r->o->json};
-        rws_campaign_result result = {0};
+        const double         start = rws_clock_now();
+        rws_campaign_options options = r->o->campaign;
+        rws_campaign_result  result = {0};
+        options.what = what;
+        options.folder = folder;
         status = rws_campaign_run(sweep, &options, &result, err);
         r->total.finished += result.finished;
         r->total.found += result.found;
@@ -66,7 +67,7 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
         if (result.worst > r->total.worst) r->total.worst = result.worst;
         char took[32];
         rws_progress_time(took, sizeof took, rws_clock_now() - start);
-        if (status == RWS_OK && !r->o->json) printf("%s: %s\n", e->name, took);
+        if (status == RWS_OK && !r->o->campaign.json) printf("%s: %s\n", e->name, took);
     }
     rws_sweep_free(sweep);
     return status;
@@ -103,7 +104,7 @@ static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error 
     char      *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
     rws_status status = r->o->report ? RWS_OK : train(r, e, runs, err);
     if (status == RWS_OK) status = judge(r, e, folder, runs, err);
-    if (status == RWS_OK && !r->o->json) printf("%s: figures and claims are in %s\n", e->name, folder);
+    if (status == RWS_OK && !r->o->campaign.json) printf("%s: figures and claims are in %s\n", e->name, folder);
     free(runs);
     free(folder);
     return status;
@@ -116,7 +117,7 @@ static void print_claims(const reproduction *r)
     for (int i = 0; i < r->n_claims; i++) {
         const rws_checked *c = &r->claims[i];
         const char        *verdict = rws_verdict_names[c->finding.verdict];
-        if (r->o->json) {
+        if (r->o->campaign.json) {
             rws_report_json(json_pack("{s:s,s:s?,s:s,s:i,s:s}", "claim", c->claim->name, "variant", c->variant,
                                       "verdict", verdict, "seeds", c->finding.seeds, "numbers", c->finding.numbers));
             continue;
@@ -127,7 +128,7 @@ static void print_claims(const reproduction *r)
     }
     int counts[3] = {0};
     for (int i = 0; i < r->n_claims; i++) counts[r->claims[i].finding.verdict]++;
-    if (r->o->json)
+    if (r->o->campaign.json)
         rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
                                   counts[RWS_FAILS], "unknown", counts[RWS_UNKNOWN], "failed_runs", r->total.failed));
     else
@@ -159,11 +160,8 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
 static const struct argp_option options[] = {
     {"quick", KEY_QUICK, 0, 0, "Fewer and shorter runs: minutes instead of hours", 0},
     {"out", 'o', "DIR", 0, "Where to; each experiment has a folder in it (default: reproduction)", 0},
-    {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
     {"report", KEY_REPORT, 0, 0, "No runs: figures and claims from what is there", 0},
-    {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
     {"sweep", KEY_SWEEP, 0, 0, "Only print the experiment's sweep file", 0},
-    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
     {0},
 };
 
@@ -185,16 +183,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     reproduce_options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->campaign; return 0;
     case KEY_QUICK: o->quick = true; return 0;
-    case 'o':
-        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
-        o->out = arg;
-        return 0;
-    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
+    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case KEY_REPORT: o->report = true; return 0;
-    case KEY_RETRY: o->retry = true; return 0;
     case KEY_SWEEP: o->sweep = true; return 0;
-    case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG: return want(arg, o, state);
     case ARGP_KEY_END:
         return o->n_wanted ? 0 : rws_arguments_fail(state, "Which experiment? See rws reproduce --help.");
@@ -224,6 +217,7 @@ static const struct argp argp = {
         "Repeats experiments of the paper: trains their runs (those that are finished are skipped), draws the figures "
         "and checks the claims.\v ",
     .help_filter = help_filter,
+    .children = (const struct argp_child[]){{.argp = &rws_campaign_argp}, {0}},
 };
 
 static rws_status run(int argc, char **argv, rws_error *err)

@@ -48,8 +48,7 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "RUN",
     .doc = "Draws from the model that a run has learned: for a grammar, sentences with their trees; for air, "
-           "where objects are in an image, which --out shows. RUN is the folder that `rws train --out` "
-           "wrote.",
+           "where objects are in an image, which --out shows. RUN is the folder that `rws train --out` wrote.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 

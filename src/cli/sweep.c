@@ -1,26 +1,23 @@
 /* sweep.c - rws sweep: all runs that a small file stands for. */
 #include "base/error.h"
 #include "cli/arguments.h"
-#include "cli/command.h"
 #include "cli/campaign.h"
+#include "cli/command.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct {
-    const char *file, *out;
-    uint64_t    jobs;
-    bool        retry, list, json;
+    const char          *file, *out;
+    bool                 list;
+    rws_campaign_options campaign;
 } sweep_options;
 
-enum { KEY_JSON = 0x2000, KEY_RETRY, KEY_LIST };
+enum { KEY_LIST = 0x2000 };
 
 static const struct argp_option options[] = {
     {"out", 'o', "DIR", 0, "The folder of the runs (default: FILE without its ending)", 0},
-    {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
-    {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
     {"list", KEY_LIST, 0, 0, "Only print the names of the runs", 0},
-    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
     {0},
 };
 
@@ -28,14 +25,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     sweep_options *o = state->input;
     switch (key) {
-    case 'o':
-        if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a folder.");
-        o->out = arg;
-        return 0;
-    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
-    case KEY_RETRY: o->retry = true; return 0;
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->campaign; return 0;
+    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case KEY_LIST: o->list = true; return 0;
-    case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
         if (o->file) return rws_arguments_extra(state, arg);
         o->file = arg;
@@ -59,6 +51,7 @@ static const struct argp argp = {
            "    iterations 100000            # also batch, lr, optimiser, l2, shards,\n"
            "    eval-every 1000              # eval-data, eval-particles\n"
            "    final      5000 1000         # after training: particles, test data",
+    .children = (const struct argp_child[]){{.argp = &rws_campaign_argp}, {0}},
 };
 
 static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *err)
@@ -76,9 +69,10 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     const int length = o->out ? snprintf(folder, sizeof folder, "%s", o->out)
                               : snprintf(folder, sizeof folder, "%.*s", (int)(dot - o->file), o->file);
     if (length >= (int)sizeof folder) return rws_fail(err, RWS_BAD_INPUT, "The name of the folder is too long.");
-    const rws_campaign_options options_ = {
-        .what = "sweep", .folder = folder, .jobs = (int)o->jobs, .retry = o->retry, .json = o->json};
-    RWS_TRY(rws_campaign_run(sweep, &options_, &result, err));
+    rws_campaign_options campaign = o->campaign;
+    campaign.what = "sweep";
+    campaign.folder = folder;
+    RWS_TRY(rws_campaign_run(sweep, &campaign, &result, err));
     return rws_campaign_verdict(&result, err);
 }
 

@@ -287,77 +287,85 @@ static const char *const *copy_names(rws_arena *keep, const piece *p, int n)
     return names;
 }
 
-static rws_status build(reader *r, rws_grammar *g)
+/* The symbols of a grammar, in their order. */
+typedef struct {
+    piece *lefts, *words;
+    int    n_lefts, n_words;
+} symbols;
+
+static rws_status collect_symbols(reader *r, symbols *out)
 {
-    rws_arena *const keep = &g->memory->keep;
-
-    piece *lefts = RWS_NEW(&r->scratch, piece, r->n_alternatives);
-    for (int i = 0; i < r->n_alternatives; i++) lefts[i] = r->alternatives[i].left;
-    const int N = sort_pieces(lefts, r->n_alternatives);
-    if (N > RWS_GRAMMAR_MAX_NONTERMINALS)
-        return REFUSE_ALL(r, "has %d non-terminals, more than %d", N, RWS_GRAMMAR_MAX_NONTERMINALS);
-
-    piece *words = RWS_NEW(&r->scratch, piece, r->n_pieces + 1);
-    int    n_words = 0, n_right = 0;
+    out->lefts = RWS_NEW(&r->scratch, piece, r->n_alternatives);
+    out->words = RWS_NEW(&r->scratch, piece, r->n_pieces + 1);
+    out->n_words = 0;
+    for (int i = 0; i < r->n_alternatives; i++) out->lefts[i] = r->alternatives[i].left;
+    out->n_lefts = sort_pieces(out->lefts, r->n_alternatives);
+    if (out->n_lefts > RWS_GRAMMAR_MAX_NONTERMINALS)
+        return REFUSE_ALL(r, "has %d non-terminals, more than %d", out->n_lefts, RWS_GRAMMAR_MAX_NONTERMINALS);
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         for (int k = 0; k < a->n; k++) {
             const piece s = r->pieces[a->first + k];
-            if (!s.quoted && find_piece(lefts, N, s) >= 0) continue;
+            if (!s.quoted && find_piece(out->lefts, out->n_lefts, s) >= 0) continue;
             if (!s.quoted && s.at[0] >= 'A' && s.at[0] <= 'Z')
                 return REFUSE(r, a->line,
                               "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
                               "quotation marks)",
                               show(s.at, (size_t)s.length).text, show(a->left.at, (size_t)a->left.length).text);
-            words[n_words++] = s;
+            out->words[out->n_words++] = s;
         }
-        n_right += a->n;
     }
-    n_words = sort_pieces(words, n_words);
+    out->n_words = sort_pieces(out->words, out->n_words);
+    return RWS_OK;
+}
 
-    g->start = r->start.quoted ? -1 : find_piece(lefts, N, r->start);
-    if (g->start < 0)
-        return REFUSE(r, r->start_line, "the start symbol %s is undefined: it has no rules",
-                      show(r->start.at, (size_t)r->start.length).text);
+static rws_symbol find_symbol(const symbols *all, piece s)
+{
+    const int nonterminal = s.quoted ? -1 : find_piece(all->lefts, all->n_lefts, s);
+    return nonterminal >= 0 ? (rws_symbol){.word = false, .id = nonterminal}
+                            : (rws_symbol){.word = true, .id = find_piece(all->words, all->n_words, s)};
+}
 
-    /* Productions: counted, then put in place, which keeps the order of writing. */
-    int            *first = RWS_NEW0(keep, int, N + 1), *next = RWS_NEW(&r->scratch, int, N);
-    rws_production *productions = RWS_NEW(keep, rws_production, r->n_alternatives);
-    rws_symbol     *right = RWS_NEW(keep, rws_symbol, n_right);
-    for (int i = 0; i < r->n_alternatives; i++) first[find_piece(lefts, N, r->alternatives[i].left) + 1]++;
+/* Counted, then put in place, which keeps the order of writing. */
+static rws_production *place_productions(reader *r, const symbols *all, rws_grammar *g)
+{
+    rws_arena *const keep = &g->memory->keep;
+    const int        N = all->n_lefts;
+    int              n_right = 0, *first = RWS_NEW0(keep, int, N + 1), *next = RWS_NEW(&r->scratch, int, N);
+    for (int i = 0; i < r->n_alternatives; i++) {
+        first[find_piece(all->lefts, N, r->alternatives[i].left) + 1]++;
+        n_right += r->alternatives[i].n;
+    }
     for (int a = 0; a < N; a++) {
         if (first[a + 1] > g->max_productions) g->max_productions = first[a + 1];
         first[a + 1] += first[a];
         next[a] = first[a];
     }
+    rws_production *productions = RWS_NEW(keep, rws_production, r->n_alternatives);
+    rws_symbol     *right = RWS_NEW(keep, rws_symbol, n_right);
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
-        const int          left = find_piece(lefts, N, a->left);
+        const int          left = find_piece(all->lefts, N, a->left);
         productions[next[left]++] =
             (rws_production){.left = left, .n_right = a->n, .right = right, .p = a->p, .line = a->line};
-        for (int k = 0; k < a->n; k++) {
-            const piece s = r->pieces[a->first + k];
-            const int   nonterminal = s.quoted ? -1 : find_piece(lefts, N, s);
-            right[k] = nonterminal >= 0 ? (rws_symbol){.word = false, .id = nonterminal}
-                                        : (rws_symbol){.word = true, .id = find_piece(words, n_words, s)};
-        }
+        for (int k = 0; k < a->n; k++) right[k] = find_symbol(all, r->pieces[a->first + k]);
         right += a->n;
         if (a->n > g->max_right) g->max_right = a->n;
     }
-
-    g->n_nonterminals = N;
-    g->n_terminals = n_words;
     g->n_productions = r->n_alternatives;
-    g->nonterminals = copy_names(keep, lefts, N);
-    g->terminals = copy_names(keep, words, n_words);
     g->first = first;
     g->productions = productions;
+    return productions;
+}
 
-    /* Probabilities: given for all productions of a non-terminal, or for none of them. */
-    bool *given = RWS_NEW0(keep, bool, N);
-    for (int a = 0; a < N; a++) {
-        const int       n = first[a + 1] - first[a];
-        rws_production *p = productions + first[a];
+/* Probabilities: given for all productions of a non-terminal, or for none of them. */
+static rws_status set_probabilities(reader *r, rws_production *productions, rws_grammar *g)
+{
+    bool *given = RWS_NEW0(&g->memory->keep, bool, g->n_nonterminals);
+    g->given = given;
+    for (int a = 0; a < g->n_nonterminals; a++) {
+        const int       n = g->first[a + 1] - g->first[a];
+        rws_production *p = productions + g->first[a];
         double          sum = 0;
         given[a] = !isnan(p[0].p);
         for (int i = 0; i < n; i++) {
@@ -371,8 +379,22 @@ static rws_status build(reader *r, rws_grammar *g)
                           show_name(g->nonterminals[a]).text, sum);
         for (int i = 0; i < n; i++) p[i].p = given[a] ? p[i].p / sum : 1 / sum;
     }
-    g->given = given;
     return RWS_OK;
+}
+
+static rws_status build(reader *r, rws_grammar *g)
+{
+    symbols all;
+    RWS_TRY(collect_symbols(r, &all));
+    g->start = r->start.quoted ? -1 : find_piece(all.lefts, all.n_lefts, r->start);
+    if (g->start < 0)
+        return REFUSE(r, r->start_line, "the start symbol %s is undefined: it has no rules",
+                      show(r->start.at, (size_t)r->start.length).text);
+    g->n_nonterminals = all.n_lefts;
+    g->n_terminals = all.n_words;
+    g->nonterminals = copy_names(&g->memory->keep, all.lefts, all.n_lefts);
+    g->terminals = copy_names(&g->memory->keep, all.words, all.n_words);
+    return set_probabilities(r, place_productions(r, &all, g), g);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- checks */

@@ -52,6 +52,12 @@ static void measure_names(const rws_bars *bars, rws_canvas *canvas, double room,
     }
 }
 
+/* Where a value is in the box, or the end it is beyond. */
+static double at_y(rws_range range, rws_box box, double value)
+{
+    return box.y + box.height * (1 - fmin(fmax(rws_range_place(range, value), 0), 1));
+}
+
 static void draw_whisker(rws_canvas *canvas, double x, double low, double high)
 {
     cairo_t *cairo = rws_canvas_cairo(canvas);
@@ -76,19 +82,19 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
     double room = box.width / bars->n_groups;
     double bar = fmin(room * FILLED / bars->n_series, WIDEST);
     double left = box.x + room * (g + 0.5) - bar * bars->n_series / 2;
-    double zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
+    double zero = at_y(range, box, 0);
     for (int s = 0; s < bars->n_series; s++) {
         const rws_bar_series *series = &bars->series[s];
-        double                value = series->values[g], x = left + s * bar, place = rws_range_place(range, value);
-        if (isnan(place)) continue;
-        double end = box.y + box.height * (1 - fmin(fmax(place, 0), 1));
+        double                value = series->values[g], x = left + s * bar;
+        if (isnan(rws_range_place(range, value))) continue;
+        double end = at_y(range, box, value);
         /* A hair of white between neighbours; nothing at all for zero. */
         if (fabs(zero - end) > 0.05)
             rws_frame_bar(canvas, series->method, 0, (rws_box){x + 0.5, fmin(zero, end), bar - 1, fabs(zero - end)});
         double tip = end;
         if (series->low && isfinite(series->low[g]) && isfinite(series->high[g])) {
-            double bottom = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, series->low[g]), 0), 1));
-            double top = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, series->high[g]), 0), 1));
+            double bottom = at_y(range, box, series->low[g]);
+            double top = at_y(range, box, series->high[g]);
             draw_whisker(canvas, x + bar / 2, bottom, top);
             tip = value >= 0 ? fmin(tip, top) : fmax(tip, bottom);
         }
@@ -101,6 +107,29 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
         if (width <= bar * 1.02 + 1)
             rws_canvas_text(canvas, x + bar / 2, value >= 0 ? tip - 1 : tip + 1, 0.5, value >= 0 ? 1 : 0, text, &look);
     }
+}
+
+/* The groups' names under the box: upright and broken to the room of their group, or slanted. */
+static void draw_names(const rws_bars *bars, rws_canvas *canvas, rws_box box, bool slanted)
+{
+    const double   room = box.width / MAX(bars->n_groups, 1), under = box.y + box.height + NAME_GAP;
+    const rws_text look = {
+        .size = RWS_SIZE_KEY, .colour = RWS_INK, .turn = slanted ? -SLANT : 0, .wrap = slanted ? 0 : room - 6};
+    for (int g = 0; g < bars->n_groups; g++)
+        rws_canvas_text(canvas, box.x + room * (g + 0.5) + (slanted ? 3 : 0), under, slanted ? 1 : 0.5, 0,
+                        bars->groups[g], &look);
+}
+
+/* The zero line: the axis, unless bars hang below it. */
+static void draw_zero(rws_canvas *canvas, rws_range range, rws_box box)
+{
+    cairo_t *cairo = rws_canvas_cairo(canvas);
+    double   zero = at_y(range, box, 0);
+    rws_canvas_colour(canvas, RWS_GREY, 1);
+    cairo_set_line_width(cairo, 0.6);
+    cairo_move_to(cairo, box.x, zero);
+    cairo_line_to(cairo, box.x + box.width, zero);
+    cairo_stroke(cairo);
 }
 
 static rws_status draw(const rws_bars *bars, rws_canvas *canvas, rws_legend_key *keys, rws_error *err)
@@ -147,28 +176,13 @@ static rws_status draw(const rws_bars *bars, rws_canvas *canvas, rws_legend_key 
         rws_legend_draw(canvas, &legend, keys, bars->n_series, middle - legend.width / 2, legend_top);
     }
     rws_frame_grid(canvas, box, range, NULL, 0, range, ticks, n_ticks);
-    for (int g = 0; g < bars->n_groups; g++) {
-        double middle = box.x + room * (g + 0.5), under = box.y + box.height + NAME_GAP;
-        draw_group(bars, canvas, range, box, g);
-        if (slanted)
-            rws_canvas_text(canvas, middle + 3, under, 1, 0, bars->groups[g],
-                            &(rws_text){.size = RWS_SIZE_KEY, .colour = RWS_INK, .turn = -SLANT});
-        else
-            rws_canvas_text(canvas, middle, under, 0.5, 0, bars->groups[g],
-                            &(rws_text){.size = RWS_SIZE_KEY, .colour = RWS_INK, .wrap = room - 6});
-    }
+    for (int g = 0; g < bars->n_groups; g++) draw_group(bars, canvas, range, box, g);
+    draw_names(bars, canvas, box, slanted);
     if (bars->n_groups == 0 || bars->n_series == 0)
         rws_canvas_text(canvas, box.x + box.width / 2, box.y + tall / 2, 0.5, 0.5, "no data",
                         &(rws_text){.size = RWS_SIZE_TICK, .colour = RWS_GREY});
     rws_frame_y_axis(canvas, box, range, ticks, n_ticks, true);
-    /* The zero line: the axis, unless bars hang below it. */
-    cairo_t *cairo = rws_canvas_cairo(canvas);
-    double   zero = box.y + box.height * (1 - fmin(fmax(rws_range_place(range, 0), 0), 1));
-    rws_canvas_colour(canvas, RWS_GREY, 1);
-    cairo_set_line_width(cairo, 0.6);
-    cairo_move_to(cairo, box.x, zero);
-    cairo_line_to(cairo, box.x + box.width, zero);
-    cairo_stroke(cairo);
+    draw_zero(canvas, range, box);
     rws_canvas_text(canvas, EDGE, box.y + tall / 2, 0.5, 0, caption, &label);
     return RWS_OK;
 }

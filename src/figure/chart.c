@@ -55,6 +55,7 @@ typedef struct {
     double           line;         /* height of a line of names */
     double           height;       /* of a panel */
     double          *left, *width; /* [n_columns] of the panels */
+    double          *top;          /* [n_rows] of the panels */
     double           tick_height, label_height;
 } plan;
 
@@ -559,14 +560,12 @@ static void draw_y_label(const plan *p, int row, int column, rws_box box)
     rws_canvas_text(p->canvas, box.x - room, box.y + box.height / 2, 0.5, 0, text, &look);
 }
 
-static rws_status draw(plan *p, const char *path, rws_error *err)
+/* Ranges, ticks, names and columns: all that a page's height does not depend on. */
+static rws_status lay_out(plan *p, double page, const char *path, rws_error *err)
 {
     const rws_chart *chart = p->chart;
-    double           page = chart->width > 0 ? chart->width : RWS_PAGE_WIDTH;
-    double           title_height = 0, panel_title = 0, x_label = 0;
     rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_TICK}, NULL, &p->tick_height);
     rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_LABEL}, NULL, &p->label_height);
-
     double guess = (page - 50) / chart->n_columns;
     p->height = chart->height > 0 ? chart->height : fmin(fmax(0.72 * guess, 86), 200);
     RWS_TRY(find_ranges(p, err));
@@ -577,59 +576,71 @@ static rws_status draw(plan *p, const char *path, rws_error *err)
         const rws_axis *axis = y_axis(chart, i / chart->n_columns, i % chart->n_columns);
         p->y[i].n_ticks = rws_axis_ticks(axis, p->y[i].range, wanted_y(p->height), false, p->y[i].ticks);
     }
-    RWS_TRY(place_columns(p, page, path, err));
+    return place_columns(p, page, path, err);
+}
 
-    double     panels = p->left[chart->n_columns - 1] + p->width[chart->n_columns - 1] - p->left[0];
-    rws_legend legend = {0};
-    if (!p->names_at_ends && chart->names != RWS_NAMES_NONE)
-        legend = rws_legend_fit(p->canvas, p->keys, p->n_keys, page - 2 * EDGE);
-    if (chart->title)
-        rws_canvas_measure(p->canvas, chart->title,
-                           &(rws_text){.size = RWS_SIZE_TITLE, .bold = true, .wrap = page - 40}, NULL, &title_height);
-    rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_PANEL}, NULL, &panel_title);
-    for (int column = 0; column < chart->n_columns; column++) {
-        char text[256];
-        if (rws_axis_caption(&chart->x[column], text, sizeof text)[0]) x_label = p->label_height + LABEL_GAP - 2;
-    }
-
-    double top =
-        EDGE + (chart->title ? title_height + TITLE_GAP : 0) + (legend.n_rows ? legend.height + LEGEND_GAP : 0);
-    double *row_top = g_new(double, chart->n_rows);
-    double  y = top;
+/* From `top` on; returns where the last row ends. */
+static double place_rows(plan *p, double top)
+{
+    const rws_chart *chart = p->chart;
+    double           title;
+    rws_canvas_measure(p->canvas, "Xg", &(rws_text){.size = RWS_SIZE_PANEL}, NULL, &title);
     for (int row = 0; row < chart->n_rows; row++) {
         bool titled = false;
         for (int column = 0; column < chart->n_columns; column++)
             titled = titled || panel_at(chart, row, column)->title;
-        y += titled ? panel_title + PANEL_GAP : row == 0 ? p->tick_height / 2 : 0;
-        row_top[row] = y;
-        y += p->height + (row + 1 < chart->n_rows ? GAP : 0);
+        top += titled ? title + PANEL_GAP : row == 0 ? p->tick_height / 2 : 0;
+        p->top[row] = top;
+        top += p->height + (row + 1 < chart->n_rows ? GAP : 0);
     }
-    double x_label_top = y + TICK_ROOM + p->tick_height + LABEL_GAP - 2;
-    double height = y + TICK_ROOM + p->tick_height + x_label + EDGE;
+    return top;
+}
 
-    rws_status status = rws_canvas_page(p->canvas, page, height, chart->title, err);
-    if (status == RWS_OK) {
-        if (chart->title)
-            rws_canvas_text(p->canvas, page / 2, EDGE, 0.5, 0, chart->title,
-                            &(rws_text){.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40});
-        if (legend.n_rows) {
-            /* Over the panels if it is no wider than they are, else over the page. */
-            double middle = legend.width <= panels ? p->left[0] + panels / 2 : page / 2;
-            rws_legend_draw(p->canvas, &legend, p->keys, p->n_keys, middle - legend.width / 2,
-                            top - LEGEND_GAP - legend.height);
+static void draw_panels(const plan *p)
+{
+    const rws_chart *chart = p->chart;
+    for (int row = 0; row < chart->n_rows; row++) {
+        for (int column = 0; column < chart->n_columns; column++) {
+            rws_box box = {p->left[column], p->top[row], p->width[column], p->height};
+            draw_panel(p, row, column, box);
+            if (column == 0 || chart->own_y) draw_y_label(p, row, column, box);
+            if (p->names_at_ends && column + 1 == chart->n_columns) draw_names(p, row, box);
         }
-        for (int row = 0; row < chart->n_rows; row++) {
-            for (int column = 0; column < chart->n_columns; column++) {
-                rws_box box = {p->left[column], row_top[row], p->width[column], p->height};
-                draw_panel(p, row, column, box);
-                if (column == 0 || chart->own_y) draw_y_label(p, row, column, box);
-                if (p->names_at_ends && column + 1 == chart->n_columns) draw_names(p, row, box);
-            }
-        }
-        draw_x_labels(p, x_label_top);
     }
-    g_free(row_top);
-    return status;
+}
+
+static rws_status draw(plan *p, const char *path, rws_error *err)
+{
+    const rws_chart *chart = p->chart;
+    double           page = chart->width > 0 ? chart->width : RWS_PAGE_WIDTH;
+    double           title_height = 0, x_label = 0;
+    rws_text         title = {.size = RWS_SIZE_TITLE, .bold = true, .colour = RWS_INK, .wrap = page - 40};
+    RWS_TRY(lay_out(p, page, path, err));
+
+    rws_legend legend = {0};
+    if (!p->names_at_ends && chart->names != RWS_NAMES_NONE)
+        legend = rws_legend_fit(p->canvas, p->keys, p->n_keys, page - 2 * EDGE);
+    if (chart->title) rws_canvas_measure(p->canvas, chart->title, &title, NULL, &title_height);
+    for (int column = 0; column < chart->n_columns; column++) {
+        char text[256];
+        if (rws_axis_caption(&chart->x[column], text, sizeof text)[0]) x_label = p->label_height + LABEL_GAP - 2;
+    }
+    double top =
+        EDGE + (chart->title ? title_height + TITLE_GAP : 0) + (legend.n_rows ? legend.height + LEGEND_GAP : 0);
+    double labels_end = place_rows(p, top) + TICK_ROOM + p->tick_height;
+    RWS_TRY(rws_canvas_page(p->canvas, page, labels_end + x_label + EDGE, chart->title, err));
+
+    if (chart->title) rws_canvas_text(p->canvas, page / 2, EDGE, 0.5, 0, chart->title, &title);
+    if (legend.n_rows) {
+        /* Over the panels if it is no wider than they are, else over the page. */
+        double panels = p->left[chart->n_columns - 1] + p->width[chart->n_columns - 1] - p->left[0];
+        double middle = legend.width <= panels ? p->left[0] + panels / 2 : page / 2;
+        rws_legend_draw(p->canvas, &legend, p->keys, p->n_keys, middle - legend.width / 2,
+                        top - LEGEND_GAP - legend.height);
+    }
+    draw_panels(p);
+    draw_x_labels(p, labels_end + LABEL_GAP - 2);
+    return RWS_OK;
 }
 
 rws_status rws_chart_draw(const rws_chart *chart, const char *path, rws_error *err)
@@ -641,11 +652,13 @@ rws_status rws_chart_draw(const rws_chart *chart, const char *path, rws_error *e
     p.y = g_new0(scale, chart->n_rows * chart->n_columns);
     p.left = g_new0(double, chart->n_columns);
     p.width = g_new0(double, chart->n_columns);
+    p.top = g_new0(double, chart->n_rows);
 
     rws_status status = draw(&p, path, err);
     if (status == RWS_OK) status = rws_canvas_save(p.canvas, err);
     else rws_canvas_free(p.canvas);
     g_free(p.keys);
+    g_free(p.top);
     g_free(p.width);
     g_free(p.left);
     g_free(p.y);

@@ -119,6 +119,38 @@ static double gap_before(const rws_hinton *h, int column)
     return column > 0 ? GAP : 0;
 }
 
+/* Each over its columns, with a line under it. */
+static void draw_headings(const rws_hinton *h, rws_canvas *canvas, const double *left, double width, double top,
+                          double line)
+{
+    cairo_t *cairo = rws_canvas_cairo(canvas);
+    for (int i = 0; i < h->n_headings; i++) {
+        const rws_heading *heading = &h->headings[i];
+        double             from = left[heading->first], to = left[heading->first + heading->n_columns - 1] + width;
+        rws_canvas_text(canvas, (from + to) / 2, top, 0.5, 0, heading->label,
+                        &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
+        rws_canvas_colour(canvas, RWS_GREY, 1);
+        cairo_set_line_width(cairo, 0.6);
+        cairo_move_to(cairo, from, top + line);
+        cairo_line_to(cairo, to, top + line);
+        cairo_stroke(cairo);
+    }
+}
+
+/* A row's name at the edge of the page, and its strips' names up to `right`. */
+static void draw_names(const rws_hinton *h, rws_canvas *canvas, int row, double top, double right)
+{
+    if (h->rows)
+        rws_canvas_text(canvas, EDGE, top + h->n_strips * STRIP / 2, 0.5, 0, h->rows[row],
+                        &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90});
+    for (int s = 0; s < h->n_strips; s++) {
+        const char *name = h->strips[s].label ? h->strips[s].label : rws_style_name(h->strips[s].method);
+        rws_colour  colour = rws_colour_ink(rws_style_find(h->strips[s].method)->colour);
+        rws_canvas_text(canvas, right, top + (s + 0.5) * STRIP, 1, 0.5, name,
+                        &(rws_text){.size = RWS_SIZE_TICK, .colour = colour});
+    }
+}
+
 static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, const char *path, rws_error *err)
 {
     double   page = h->width > 0 ? h->width : RWS_PAGE_WIDTH;
@@ -155,19 +187,8 @@ static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, co
     double x_label = h->x_label ? label : 0;
     RWS_TRY(rws_canvas_page(canvas, page, bottom + 3 + tick + x_label + EDGE, h->title, err));
 
-    cairo_t *cairo = rws_canvas_cairo(canvas);
     if (h->title) rws_canvas_text(canvas, page / 2, EDGE, 0.5, 0, h->title, &title);
-    for (int i = 0; i < h->n_headings; i++) {
-        const rws_heading *heading = &h->headings[i];
-        double             from = left[heading->first], to = left[heading->first + heading->n_columns - 1] + width;
-        rws_canvas_text(canvas, (from + to) / 2, heading_top, 0.5, 0, heading->label,
-                        &(rws_text){.size = RWS_SIZE_PANEL, .bold = true, .colour = RWS_INK});
-        rws_canvas_colour(canvas, RWS_GREY, 1);
-        cairo_set_line_width(cairo, 0.6);
-        cairo_move_to(cairo, from, heading_top + panel + 1.5);
-        cairo_line_to(cairo, to, heading_top + panel + 1.5);
-        cairo_stroke(cairo);
-    }
+    draw_headings(h, canvas, left, width, heading_top, panel + 1.5);
     for (int column = 0; column < h->n_columns; column++) {
         double middle = left[column] + width / 2;
         if (h->columns) rws_canvas_text(canvas, middle, top - TEXT_GAP, 0.5, 1, h->columns[column], &head);
@@ -180,18 +201,8 @@ static rws_status draw(const rws_hinton *h, rws_canvas *canvas, double *left, co
             rws_canvas_text(canvas, middle, bottom + 3 + tick, 0.5, 0, h->x_label,
                             &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK});
     }
-    for (int row = 0; row < h->n_rows; row++) {
-        double y = top + row * (height + ROW_GAP);
-        if (h->rows)
-            rws_canvas_text(canvas, EDGE, y + height / 2, 0.5, 0, h->rows[row],
-                            &(rws_text){.size = RWS_SIZE_LABEL, .colour = RWS_INK, .turn = -90});
-        for (int s = 0; s < h->n_strips; s++) {
-            const char *name = h->strips[s].label ? h->strips[s].label : rws_style_name(h->strips[s].method);
-            rws_colour  colour = rws_colour_ink(rws_style_find(h->strips[s].method)->colour);
-            rws_canvas_text(canvas, start - NAME_GAP, y + (s + 0.5) * STRIP, 1, 0.5, name,
-                            &(rws_text){.size = RWS_SIZE_TICK, .colour = colour});
-        }
-    }
+    for (int row = 0; row < h->n_rows; row++)
+        draw_names(h, canvas, row, top + row * (height + ROW_GAP), start - NAME_GAP);
     return RWS_OK;
 }
 

@@ -1,6 +1,6 @@
 /* stats.h - the median and the quartiles over repeats, point by point.
  *
- * Every curve of every figure is a median with a band from the 25th to the 75th percentile (spec 0.4); this is the one
+ * Every curve of every figure is a median with a band from the 25th to the 75th percentile; this is the one
  * place that computes them. It does not read a store, and it does not decide which runs belong together.
  *
  *     metrics store -> [stats] -> curve -> chart, terminal

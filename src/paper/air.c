@@ -1,5 +1,4 @@
 /* air.c - attend, infer, repeat: WW and VIMCO by the number of particles; claims A1 to A5. */
-#include "base/error.h"
 #include "paper/panels.h"
 #include "paper/paper.h"
 
@@ -8,12 +7,9 @@
 
 static const char *const methods[] = {"vimco", "ww", NULL};
 
-enum { MOST_K = 16 };
-
 static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 {
-    return rws_panels_three(q, "Attend, infer, repeat", methods, "log_evidence", "final_log_evidence", "final_kl", path,
-                            err);
+    return rws_panels_three(q, "Attend, infer, repeat", methods, path, err);
 }
 
 static const rws_paper_figure figures[] = {
@@ -21,20 +17,19 @@ static const rws_paper_figure figures[] = {
     {0},
 };
 
-/* ---- claims: higher evidence and lower KL are better; see spec 4.7 */
+/* ---- claims: higher evidence and lower KL are better */
 
 /* How much a method's curves vary: the mean over the evaluations of the distance between the quartiles over seeds, and
  * of the step from one evaluation to the next in the second half. Means over K. */
 static void variation(const rws_query *q, rws_finding *f, const char *method, double *seeds, double *steps)
 {
-    int                K[MOST_K], n_seeds = 0, n_steps = 0;
-    const int          n_K = rws_query_particles(q, K, MOST_K);
-    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
-    RWS_CHECK(runs);
+    const rws_particles p = rws_query_particles(q);
+    int                 n_seeds = 0, n_steps = 0;
     *seeds = *steps = 0;
-    for (int k = 0; k < n_K; k++) {
-        const int    n = rws_query_runs(q, method, K[k], runs);
-        rws_gathered g;
+    for (int k = 0; k < p.n; k++) {
+        int                n;
+        const rws_result **runs = rws_query_runs(q, method, p.K[k], &n);
+        rws_gathered       g;
         rws_gather(runs, n, "log_evidence", RWS_X_ITERATION, &g);
         for (int i = 0; i < g.n && g.n_runs > 1; i++) *seeds += g.high[i] - g.low[i], n_seeds++;
         rws_gathered_release(&g);
@@ -43,9 +38,9 @@ static void variation(const rws_query *q, rws_finding *f, const char *method, do
             for (int i = s ? s->n / 2 + 1 : 1; s && i < s->n; i++)
                 *steps += fabs(s->values[i] - s->values[i - 1]), n_steps++;
         }
-        rws_query_count(q, f, method, K[k]);
+        rws_query_count(q, f, method, p.K[k]);
+        free(runs);
     }
-    free(runs);
     *seeds = n_seeds ? *seeds / n_seeds : NAN;
     *steps = n_steps ? *steps / n_steps : NAN;
 }
@@ -65,15 +60,14 @@ static void a1(const rws_query *q, rws_finding *f)
 /* The final values of a method over K, and whether they rise (direction 1) or fall (-1) with every step. */
 static bool is_monotone(const rws_query *q, rws_finding *f, const char *method, const char *metric, int direction)
 {
-    int       K[MOST_K];
-    const int n_K = rws_query_particles(q, K, MOST_K);
-    double    before = direction > 0 ? -INFINITY : INFINITY;
-    bool      monotone = n_K > 1;
-    for (int k = 0; k < n_K; k++) {
-        const double now = rws_query_final(q, f, method, K[k], metric);
+    const rws_particles p = rws_query_particles(q);
+    double              before = direction > 0 ? -INFINITY : INFINITY;
+    bool                monotone = p.n > 1;
+    for (int k = 0; k < p.n; k++) {
+        const double now = rws_query_final(q, f, method, p.K[k], metric);
         monotone = monotone && direction * (now - before) > 0;
         before = now;
-        rws_finding_add(f, true, "K = %d: %.5g", K[k], now);
+        rws_finding_add(f, true, "K = %d: %.5g", p.K[k], now);
     }
     return monotone;
 }
@@ -95,14 +89,13 @@ static void a3(const rws_query *q, rws_finding *f)
 
 static void a4(const rws_query *q, rws_finding *f)
 {
-    int       K[MOST_K];
-    const int n_K = rws_query_particles(q, K, MOST_K);
-    for (int k = 0; k < n_K; k++) {
-        const rws_quartiles ww = rws_query_spread(q, f, "ww", K[k], "final_kl");
-        const rws_quartiles vimco = rws_query_spread(q, f, "vimco", K[k], "final_kl");
+    const rws_particles p = rws_query_particles(q);
+    for (int k = 0; k < p.n; k++) {
+        const rws_quartiles ww = rws_query_spread(q, f, "ww", p.K[k], "final_kl");
+        const rws_quartiles vimco = rws_query_spread(q, f, "vimco", p.K[k], "final_kl");
         const bool          narrow = ww.n_runs < 2 || ww.high - ww.low < vimco.high - vimco.low;
         rws_finding_add(f, ww.median < vimco.median && narrow, "K = %d: WW %.4g (%.4g…%.4g), VIMCO %.4g (%.4g…%.4g)",
-                        K[k], ww.median, ww.low, ww.high, vimco.median, vimco.low, vimco.high);
+                        p.K[k], ww.median, ww.low, ww.high, vimco.median, vimco.low, vimco.high);
     }
 }
 
@@ -124,17 +117,12 @@ static const rws_claim claims[] = {
     {0},
 };
 
-#define RUNS(methods, seeds, iterations, every, final, more)    \
-    "model      air\n"                                          \
-    "methods    " methods "\n"                                  \
-    "particles  2 5 10 20\n"                                    \
-    "seeds      " seeds "\n" more "iterations " iterations "\n" \
-    "eval-every " every "\n"                                    \
-    "final      " final "\n"
+#define FULL(methods, more)                                          \
+    RWS_RUNS("air", methods, "2 5 10 20", "1-3", "2000000", "10000", \
+             "final 5000 10000\nlr 1e-5,400000:/3,1000000:/3\n" more)
 
-static const char sweep[] = RUNS("ww vimco", "1-3", "2000000", "10000", "5000 10000", "lr 1e-5,400000:/3,1000000:/3\n")
-    RUNS("vimco", "1-3", "2000000", "10000", "5000 10000", "lr 1e-5,400000:/3,1000000:/3\nset vimco.vimco_air_ref 1\n");
-static const char quick[] = RUNS("ww vimco", "1", "2000", "200", "100 100", "");
+static const char sweep[] = FULL("ww vimco", "") FULL("vimco", "set vimco.vimco_air_ref 1\n");
+static const char quick[] = RWS_RUNS("air", "ww vimco", "2 5 10 20", "1", "2000", "200", "final 100 100\n");
 
 static const rws_result_key where[] = {{"model", "air"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_air_ref", "0"}, {0}};

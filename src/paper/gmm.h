@@ -25,24 +25,18 @@ extern const rws_variant rws_gmm_variants[];
 extern const rws_paper_figure rws_gmm_figures[];
 extern const rws_claim        rws_gmm_claims[];
 
-/* A block of a sweep file. */
-#define GMM_RUNS(start, methods, particles, seeds, iterations, more)  \
-    "model      gmm\n"                                                \
-    "methods    " methods "\n"                                        \
-    "particles  " particles "\n"                                      \
-    "seeds      " seeds "\n"                                          \
-    "set        start " start "\n" more "iterations " iterations "\n" \
-    "eval-every 1000\n"
+#define GMM_RUNS(start, methods, particles, seeds, more) \
+    RWS_RUNS("gmm", methods, particles, seeds, "100000", "1000", "set start " start "\n" more)
 
 /* The runs of a figure: all methods, and VIMCO with and without its log K. `all` and `concrete` are more lines, for all
  * runs and where Concrete is among them. */
-#define GMM_SWEEP(start, all, concrete)                                                        \
-    GMM_RUNS(start, "concrete relax reinforce vimco ws ww dww", "2 5 10 20", "1-10", "100000", \
+#define GMM_SWEEP(start, all, concrete)                                              \
+    GMM_RUNS(start, "concrete relax reinforce vimco ws ww dww", "2 5 10 20", "1-10", \
              all concrete "set vimco.vimco_no_logK 0 1\n")
 
 /* The slow ones, RELAX and Concrete, have one seed. */
-#define GMM_QUICK(start, all, concrete)                                                                             \
-    GMM_RUNS(start, "reinforce vimco ws ww dww", "2 5 10 20", "1-3", "100000", all "set vimco.vimco_no_logK 0 1\n") \
-    GMM_RUNS(start, "concrete relax", "2 5 10 20", "1", "100000", all concrete)
+#define GMM_QUICK(start, all, concrete)                                                                   \
+    GMM_RUNS(start, "reinforce vimco ws ww dww", "2 5 10 20", "1-3", all "set vimco.vimco_no_logK 0 1\n") \
+    GMM_RUNS(start, "concrete relax", "2 5 10 20", "1", all concrete)
 
 #endif

@@ -4,7 +4,7 @@
 
 #define ALL "set gmm_hidden 2\nset theta_mult 0.5\n"
 #define CONCRETE "set concrete.tau_end 1\n"
-#define DELTAS(seeds) GMM_RUNS("far", "dww", "2", seeds, "100000", ALL "set dww.delta 0.05 0.1 0.4\n")
+#define DELTAS(seeds) GMM_RUNS("far", "dww", "2", seeds, ALL "set dww.delta 0.05 0.1 0.4\n")
 
 static const char sweep[] = GMM_SWEEP("far", ALL, CONCRETE) DELTAS("1-10"),
                   quick[] = GMM_QUICK("far", ALL, CONCRETE) DELTAS("1-3");

@@ -51,8 +51,7 @@ static void g10(const rws_query *q, rws_finding *f)
 static const rws_claim claims[] = {
     {"G10",
      "From the near start WS has the lowest p and q error for all K; VIMCO has the least spread of gradients and is "
-     "yet "
-     "worse than WS; VIMCO's q error grows from K = 2 to 20.",
+     "yet worse than WS; VIMCO's q error grows from K = 2 to 20.",
      g10, true},
     {0},
 };

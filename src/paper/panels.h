@@ -18,8 +18,8 @@ typedef struct {
 rws_status rws_panels_grid(const rws_query *q, const char *title, const char *const *methods,
                            const rws_panels_row *rows, int n_rows, const char *path, rws_error *err);
 
-/* Three panels: a metric over the iterations, for several K; the final evidence over K; the final KL(q || p) over K. */
-rws_status rws_panels_three(const rws_query *q, const char *title, const char *const *methods, const char *curve,
-                            const char *evidence, const char *kl, const char *path, rws_error *err);
+/* Three panels: the log evidence over the iterations, for several K; the final one, and the final KL(q || p), over K. */
+rws_status rws_panels_three(const rws_query *q, const char *title, const char *const *methods, const char *path,
+                            rws_error *err);
 
 #endif

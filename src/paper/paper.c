@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const rws_query_own vimco_as_printed[] = {{"vimco", "vimco_no_logK", "0"}, {0}};
+static const rws_query_own vimco_no_logK[] = {{"vimco", "vimco_no_logK", "1"}, {0}};
+
+const rws_variant rws_vimco_variants[] = {{NULL, vimco_as_printed}, {"VIMCO without log K", vimco_no_logK}, {0}};
+
 static rws_query query_of(const rws_experiment *e, const rws_results *r, const rws_variant *v)
 {
     return (rws_query){.results = r, .where = e->where, .own = v->own};

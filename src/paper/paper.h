@@ -29,6 +29,9 @@ typedef struct {
     const rws_query_own *own;
 } rws_variant;
 
+/* Its baseline as the paper prints it, and without its log K. */
+extern const rws_variant rws_vimco_variants[];
+
 typedef struct {
     const char             *name;          /* as typed: "gmm-near" */
     const char             *help;          /* one line */
@@ -38,6 +41,15 @@ typedef struct {
     const rws_paper_figure *figures;       /* the end has file NULL */
     const rws_claim        *claims;        /* the end has name NULL */
 } rws_experiment;
+
+/* A block of an experiment's sweep; `more` are lines of its own. */
+#define RWS_RUNS(model, methods, particles, seeds, iterations, every, more) \
+    "model      " model "\n"                                                \
+    "methods    " methods "\n"                                              \
+    "particles  " particles "\n"                                            \
+    "seeds      " seeds "\n"                                                \
+    "iterations " iterations "\n"                                           \
+    "eval-every " every "\n" more
 
 /* Every experiment, NULL-terminated. */
 extern const rws_experiment *const rws_experiments[];

@@ -3,7 +3,6 @@
  * From snapshots of a run: `trees` are the trees that the guide draws most often for the sentence below, each with its
  * share, the most frequent first; `np` and `true_np` are the probabilities of the rules of NP.
  */
-#include "base/error.h"
 #include "figure/bars.h"
 #include "figure/style.h"
 #include "figure/trees.h"
@@ -35,11 +34,10 @@ static rws_status draw_main(const rws_query *q, const char *path, rws_error *err
 
 static rws_status draw_trees(const rws_query *q, const char *method, const char *path, rws_error *err)
 {
-    const rws_result *run = rws_query_first_run(q, method, 20);
-    const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
-    rws_drawn_tree    trees[N_TREES];
-    char              captions[N_TREES][32], title[160];
-    int               n = 0;
+    const rws_shot *shot = rws_query_shot(q, method, 20, "trees");
+    rws_drawn_tree  trees[N_TREES];
+    char            captions[N_TREES][32], title[160];
+    int             n = 0;
     for (; shot && n < shot->n && n < N_TREES && shot->labels[n]; n++) {
         char       words[256];
         const bool right = rws_trees_words(shot->labels[n], words, sizeof words) && strcmp(words, SENTENCE) == 0;
@@ -68,9 +66,8 @@ static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
     rws_bar_series           series[3];
     int                      n_series = 0, n_groups = 0;
     for (int i = 0; i < 2; i++) {
-        const rws_result *run = rws_query_first_run(q, shown[i], 20);
-        const rws_shot   *truth = run ? rws_result_shot(run, "true_np", UINT64_MAX) : NULL;
-        const rws_shot   *learned = run ? rws_result_shot(run, "np", UINT64_MAX) : NULL;
+        const rws_shot *truth = rws_query_shot(q, shown[i], 20, "true_np");
+        const rws_shot *learned = rws_query_shot(q, shown[i], 20, "np");
         if (!truth || !learned || truth->n != learned->n || truth->n > MOST_RULES) continue;
         if (n_series == 0) {
             n_groups = truth->n;
@@ -97,7 +94,7 @@ static const rws_paper_figure figures[] = {
     {0},
 };
 
-/* ---- claims: lower is better; see spec 3.8 */
+/* ---- claims: lower is better */
 
 static int least(const rws_query *q, rws_finding *f, int K, const char *metric, double *out)
 {
@@ -156,9 +153,8 @@ static void p4(const rws_query *q, rws_finding *f)
 /* How many of the trees shown yield the sentence; -1 without a snapshot. */
 static int right_trees(const rws_query *q, rws_finding *f, const char *method, double *shares)
 {
-    const rws_result *run = rws_query_first_run(q, method, 20);
-    const rws_shot   *shot = run ? rws_result_shot(run, "trees", UINT64_MAX) : NULL;
-    int               n = 0;
+    const rws_shot *shot = rws_query_shot(q, method, 20, "trees");
+    int             n = 0;
     rws_query_count(q, f, method, 20);
     if (!shot) {
         f->verdict = RWS_UNKNOWN;
@@ -192,10 +188,9 @@ static void p6(const rws_query *q, rws_finding *f)
 /* Half the sum of differences: the largest difference in probability of any set of rules. */
 static double distance(const rws_query *q, rws_finding *f, const char *method)
 {
-    const rws_result *run = rws_query_first_run(q, method, 20);
-    const rws_shot   *truth = run ? rws_result_shot(run, "true_np", UINT64_MAX) : NULL;
-    const rws_shot   *learned = run ? rws_result_shot(run, "np", UINT64_MAX) : NULL;
-    double            total = 0;
+    const rws_shot *truth = rws_query_shot(q, method, 20, "true_np");
+    const rws_shot *learned = rws_query_shot(q, method, 20, "np");
+    double          total = 0;
     rws_query_count(q, f, method, 20);
     if (!truth || !learned || truth->n != learned->n) {
         f->verdict = RWS_UNKNOWN;
@@ -214,9 +209,8 @@ static void p7(const rws_query *q, rws_finding *f)
 /* Runs that broke, and trees that met a cap, over all K. */
 static double blown_up(const rws_query *q, rws_finding *f, const char *method, int *failed)
 {
-    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
-    RWS_CHECK(runs);
-    const int           n = rws_query_runs(q, method, 0, runs);
+    int                 n;
+    const rws_result  **runs = rws_query_runs(q, method, 0, &n);
     const rws_quartiles truncated = rws_gather_last(runs, n, "truncated");
     *failed = 0;
     for (int i = 0; i < q->results->n; i++)
@@ -261,30 +255,21 @@ static const rws_claim claims[] = {
 
 /* ---- runs */
 
-#define RUNS(methods, seeds, every, more)             \
-    "model      pcfg\n"                               \
-    "methods    " methods "\n"                        \
-    "particles  2 5 10 20\n"                          \
-    "seeds      " seeds "\n" more "iterations 2000\n" \
-    "eval-every " every "\n"
+#define RUNS(seeds, every)                                                           \
+    RWS_RUNS("pcfg", "reinforce vimco ws ww", "2 5 10 20", seeds, "2000", every, "") \
+    RWS_RUNS("pcfg", "vimco", "2 5 10 20", seeds, "2000", every, "set vimco.vimco_no_logK 1\n")
 
-static const char sweep[] =
-    RUNS("reinforce vimco ws ww", "1-10", "10", "") RUNS("vimco", "1-10", "10", "set vimco.vimco_no_logK 1\n");
-static const char quick[] =
-    RUNS("reinforce vimco ws ww", "1-3", "20", "") RUNS("vimco", "1-3", "20", "set vimco.vimco_no_logK 1\n");
+static const char sweep[] = RUNS("1-10", "10"), quick[] = RUNS("1-3", "20");
 
 static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
-static const rws_query_own  as_printed[] = {{"vimco", "vimco_no_logK", "0"}, {0}};
-static const rws_query_own  no_logK[] = {{"vimco", "vimco_no_logK", "1"}, {0}};
-static const rws_variant    variants[] = {{NULL, as_printed}, {"VIMCO without log K", no_logK}, {0}};
 
 const rws_experiment rws_experiment_pcfg = {
     .name = "pcfg",
-    .help = "probabilistic grammar: WS, WW, VIMCO and REINFORCE, trees and rules",
+    .help = "probabilistic grammar: WS, WW, VIMCO, REINFORCE; trees and rules",
     .sweep = sweep,
     .quick = quick,
     .where = where,
-    .variants = variants,
+    .variants = rws_vimco_variants,
     .figures = figures,
     .claims = claims,
 };

@@ -53,12 +53,14 @@ static bool fits(const rws_query *q, const rws_result *r, const char *method, in
     return strcmp(rws_result_state(r), "finished") == 0;
 }
 
-int rws_query_runs(const rws_query *q, const char *method, int K, const rws_result **out)
+const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n)
 {
-    int n = 0;
+    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
+    RWS_CHECK(runs);
+    *n = 0;
     for (int i = 0; i < q->results->n; i++)
-        if (fits(q, &q->results->runs[i], method, K)) out[n++] = &q->results->runs[i];
-    return n;
+        if (fits(q, &q->results->runs[i], method, K)) runs[(*n)++] = &q->results->runs[i];
+    return runs;
 }
 
 int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K)
@@ -76,18 +78,19 @@ const rws_result *rws_query_first_run(const rws_query *q, const char *method, in
     return NULL;
 }
 
-/* Room for all runs; the caller frees it. */
-static const rws_result **room_for(const rws_query *q)
+const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name)
 {
-    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
-    RWS_CHECK(runs);
-    return runs;
+    const rws_result *run = rws_query_first_run(q, method, K);
+    return run ? rws_result_shot(run, name, UINT64_MAX) : NULL;
 }
+
+/* ---- numbers */
 
 rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
 {
-    const rws_result  **runs = room_for(q);
-    const rws_quartiles all = rws_gather_last(runs, rws_query_runs(q, method, K, runs), metric);
+    int                 n;
+    const rws_result  **runs = rws_query_runs(q, method, K, &n);
+    const rws_quartiles all = rws_gather_last(runs, n, metric);
     free(runs);
     note_seeds(f, all.n_runs);
     return all;
@@ -98,27 +101,31 @@ double rws_query_final(const rws_query *q, rws_finding *f, const char *method, i
     return rws_query_spread(q, f, method, K, metric).median;
 }
 
-double rws_query_first(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
+void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out)
 {
-    const rws_result **runs = room_for(q);
-    rws_gathered       g;
-    rws_gather(runs, rws_query_runs(q, method, K, runs), metric, RWS_X_ITERATION, &g);
-    const double first = g.n ? g.median[0] : NAN;
+    int                n;
+    const rws_result **runs = rws_query_runs(q, method, K, &n);
+    rws_gather(runs, n, metric, RWS_X_ITERATION, out);
+    free(runs);
+}
+
+double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share)
+{
+    rws_gathered g;
+    rws_query_curve(q, method, K, metric, &g);
+    const double value = g.n ? g.median[(int)(share * g.n)] : NAN;
     note_seeds(f, g.n_runs);
     rws_gathered_release(&g);
-    free(runs);
-    return first;
+    return value;
 }
 
 double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
 {
-    const rws_result **runs = room_for(q);
-    rws_gathered       g;
-    rws_gather(runs, rws_query_runs(q, method, K, runs), metric, RWS_X_ITERATION, &g);
+    rws_gathered g;
+    rws_query_curve(q, method, K, metric, &g);
     const double typical = rws_quartiles_of(g.median, g.n).median;
     note_seeds(f, g.n_runs);
     rws_gathered_release(&g);
-    free(runs);
     return typical;
 }
 
@@ -128,17 +135,17 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-int rws_query_particles(const rws_query *q, int *K, int room)
+rws_particles rws_query_particles(const rws_query *q)
 {
-    int n = 0;
+    rws_particles p = {0};
     for (int i = 0; i < q->results->n; i++) {
         const rws_result *r = &q->results->runs[i];
         const char       *text = rws_result_get(r, "particles");
         const int         value = text ? atoi(text) : 0;
         bool              known = value <= 0 || !fits(q, r, NULL, 0);
-        for (int k = 0; k < n && !known; k++) known = K[k] == value;
-        if (!known && n < room) K[n++] = value;
+        for (int k = 0; k < p.n && !known; k++) known = p.K[k] == value;
+        if (!known && p.n < RWS_MOST_K) p.K[p.n++] = value;
     }
-    qsort(K, (size_t)n, sizeof *K, ascending);
-    return n;
+    qsort(p.K, (size_t)p.n, sizeof *p.K, ascending);
+    return p;
 }

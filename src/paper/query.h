@@ -38,9 +38,9 @@ rws_finding rws_finding_new(void);
 /* Adds a part: whether it holds, and its numbers. */
 void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Finished runs of the method with K particles (0: any number) and the query's conditions; `out` has room for all of
- * the results. Returns how many. */
-int rws_query_runs(const rws_query *q, const char *method, int K, const rws_result **out);
+/* Finished runs of the method with K particles (0: any number) and the query's conditions, and how many there are. The
+ * caller frees the list. */
+const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n);
 
 /* How many there are; the finding learns it. */
 int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K);
@@ -48,16 +48,30 @@ int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int 
 /* The first of them, which has the least seed; NULL if there is none. A method NULL stands for any. */
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
 
-/* Medians over seeds: of the final value, of the first, and of the value that is typical of the whole training (its
- * median over the evaluations). The finding learns how many seeds there were. NaN if there are none. */
+/* The last snapshot of that run under the name, or NULL. */
+const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
+
+/* Medians over seeds: of the final value, of the one after a share of the evaluations (0: the first), and of the value
+ * that is typical of the whole training (its median over the evaluations). The finding learns how many seeds there were.
+ * NaN if there are none. */
 double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
-double rws_query_first(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
+double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share);
 double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 
 /* With the quartiles. */
 rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 
-/* The numbers of particles that the results have, in ascending order. Returns how many, at most `room`. */
-int rws_query_particles(const rws_query *q, int *K, int room);
+/* The metric over the iterations; the caller releases it. */
+void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out);
+
+/* The numbers of particles that the results have, in ascending order; those beyond the first RWS_MOST_K that are found
+ * are left out. */
+enum { RWS_MOST_K = 16 };
+
+typedef struct {
+    int n, K[RWS_MOST_K];
+} rws_particles;
+
+rws_particles rws_query_particles(const rws_query *q);
 
 #endif

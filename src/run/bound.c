@@ -42,11 +42,10 @@ const char *rws_particle_text(const rws_particle *p, const char *name, int time)
 
 /* A datum, from its particles so far. */
 typedef struct {
-    double top;            /* the largest log-weight l */
-    double total, squares; /* of e^(l - top), and of its square */
-    double sum;            /* of l */
-    double
-        metric[RWS_METRICS]; /* of a number per particle, times e^(l - top) where the posterior's mean is asked for */
+    double top;                 /* the largest log-weight l */
+    double total, squares;      /* of e^(l - top), and of its square */
+    double sum;                 /* of l */
+    double metric[RWS_METRICS]; /* of a number per particle; times e^(l - top) for a mean over the posterior */
 } datum;
 
 /* A fixed part of the data: sums over those that are possible under the model; of the guide's metrics, over all. */

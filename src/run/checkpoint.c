@@ -1,9 +1,9 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
-#include "run/config.h"
 #include "base/quote.h"
 #include "data/file.h"
+#include "run/config.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 
@@ -67,16 +67,14 @@ static rws_folder *folder_new(const char *path, rws_error *err)
     rws_folder *f = calloc(1, sizeof *f);
     if (f) f->lock = -1;
     if (f) f->path = strndup(path, length);
-    if (f && f->path) {
-        f->config_path = rws_file_join(f->path, "config.json");
-        f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
-        f->store_path = rws_file_join(f->path, "metrics.sqlite");
-    }
-    if (!f || !f->config_path || !f->checkpoint_path || !f->store_path) {
+    if (!f || !f->path) {
         rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
         rws_folder_close(f);
         return NULL;
     }
+    f->config_path = rws_file_join(f->path, "config.json");
+    f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
+    f->store_path = rws_file_join(f->path, "metrics.sqlite");
     const time_t now = time(NULL);
     struct tm    utc;
     strftime(f->started, sizeof f->started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
@@ -89,19 +87,14 @@ static bool exists(const char *path)
     return lstat(path, &about) == 0;
 }
 
-/* Where a sweep keeps its store: the folder above has one and is not itself a run's. False without memory. */
-static bool find_store(rws_folder *f, const char *above)
+/* Where a sweep keeps its store: the folder above has one and is not itself a run's. */
+static void find_store(rws_folder *f, const char *above)
 {
     char *store = rws_file_join(above, "metrics.sqlite"), *config = rws_file_join(above, "config.json");
-    f->shared = store && config && exists(store) && !exists(config);
-    if (f->shared) {
-        free(f->store_path);
-        f->store_path = strdup(store);
-    }
-    const bool done = store && config && f->store_path;
-    free(store);
+    f->shared = exists(store) && !exists(config);
+    free(f->shared ? f->store_path : store);
+    if (f->shared) f->store_path = store;
     free(config);
-    return done;
 }
 
 /* The run is called like its folder, however that was typed: "." and a link to it are the same run. */
@@ -114,9 +107,9 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     char *slash = strrchr(real, '/');
     f->name = strdup(slash && slash[1] ? slash + 1 : real);
     if (slash) slash[slash == real] = '\0'; /* what is above the root is the root */
-    const bool done = f->name && find_store(f, real);
+    find_store(f, real);
     free(real);
-    if (!done) {
+    if (!f->name) {
         return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(f->path).text);
     }
     return RWS_OK;

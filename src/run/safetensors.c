@@ -265,7 +265,8 @@ static int compare_places(const void *a_, const void *b_)
     return (a->end > b->end) - (a->end < b->end);
 }
 
-static rws_status read_header(rws_safetensors *st, const char *bytes, size_t size, rws_error *err)
+/* The header's text as JSON, and where the data begin behind it. */
+static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t size, size_t *data_at, rws_error *err)
 {
     const rws_quoted f = rws_quote(st->file);
     uint64_t         length;
@@ -276,14 +277,15 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
     memcpy(&length, bytes, LENGTH_BYTES);
     if (length > size - LENGTH_BYTES) {
         return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" is cut short or not a safetensors file: a header of %llu bytes is "
-                        "announced and %zu bytes follow.",
+                        "\"%s\" is cut short or not a safetensors file: a header of %llu bytes is announced and %zu "
+                        "bytes follow.",
                         f.text, (unsigned long long)length, size - LENGTH_BYTES);
     }
     if (length > HEADER_MAX) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a header of %llu bytes, and the format allows %zu.", f.text,
                         (unsigned long long)length, HEADER_MAX);
     }
+    *data_at = LENGTH_BYTES + length;
 
     json_error_t json_err;
     st->header = json_loadb(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err);
@@ -296,8 +298,13 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",
                         f.text, rws_quote(why).text);
     }
+    return RWS_OK;
+}
 
-    json_t *metadata = json_object_get(st->header, METADATA_KEY);
+/* `metadata` may be NULL: there is none. */
+static rws_status check_metadata(const rws_safetensors *st, json_t *metadata, rws_error *err)
+{
+    const rws_quoted f = rws_quote(st->file);
     if (metadata && !json_is_object(metadata)) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has metadata that is not a JSON object.", f.text);
     }
@@ -307,30 +314,21 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
                             rws_quote(json_object_iter_key(at)).text);
         }
     }
+    return RWS_OK;
+}
 
-    const char  *data = bytes + LENGTH_BYTES + length;
-    const size_t data_size = size - LENGTH_BYTES - length;
-    st->n_tensors = 0;
-    st->tensors = calloc(json_object_size(st->header) + 1, sizeof *st->tensors);
-    if (!st->tensors) return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", f.text);
-    for (void *at = json_object_iter(st->header); at; at = json_object_iter_next(st->header, at)) {
-        const json_t *entry = json_object_iter_value(at);
-        if (entry == metadata) continue;
-        stored *s = &st->tensors[st->n_tensors];
-        RWS_TRY(read_entry(st->file, json_object_iter_key(at), entry, data_size, s, err));
-        st->n_tensors++;
-    }
-
-    /* Sorted, each tensor must begin where the one before ended: no byte is shared and none is unaccounted for. */
+/* Sorted, each tensor must begin where the one before ended: no byte is shared and none is unaccounted for. */
+static rws_status check_places(rws_safetensors *st, size_t data_size, rws_error *err)
+{
+    const rws_quoted f = rws_quote(st->file);
+    size_t           at = 0;
     qsort(st->tensors, st->n_tensors, sizeof *st->tensors, compare_places);
-    size_t at = 0;
     for (size_t i = 0; i < st->n_tensors; i++) {
-        stored *s = &st->tensors[i];
+        const stored *s = &st->tensors[i];
         if (s->begin != at) {
             return rws_fail(err, RWS_BAD_INPUT,
-                            "\"%s\": the tensor \"%s\" begins at byte %zu of the data, which %s at "
-                            "byte %zu.",
-                            f.text, rws_quote(s->view.name).text, s->begin,
+                            "\"%s\": the tensor \"%s\" begins at byte %zu of the data, which %s at byte %zu.", f.text,
+                            rws_quote(s->view.name).text, s->begin,
                             s->begin < at ? "overlaps the one that ends" : "leaves a hole after the one that ends", at);
         }
         at = s->end;
@@ -339,7 +337,12 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu bytes of data, of which its tensors account for %zu.",
                         f.text, data_size, at);
     }
+    return RWS_OK;
+}
 
+/* Points the tensors into the data, or to copies where those are misaligned for their types. */
+static rws_status point_to_data(rws_safetensors *st, const char *data, rws_error *err)
+{
     for (size_t i = 0; i < st->n_tensors; i++) {
         stored *s = &st->tensors[i];
         s->view.data = data + s->begin;
@@ -347,12 +350,33 @@ static rws_status read_header(rws_safetensors *st, const char *bytes, size_t siz
         const size_t n_bytes = s->end - s->begin;
         s->view.data = s->copy = malloc(n_bytes + 1);
         if (!s->copy) {
-            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": no memory is left for the tensor \"%s\".", f.text,
-                            rws_quote(s->view.name).text);
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": no memory is left for the tensor \"%s\".",
+                            rws_quote(st->file).text, rws_quote(s->view.name).text);
         }
         memcpy(s->copy, data + s->begin, n_bytes);
     }
     return RWS_OK;
+}
+
+static rws_status read_bytes(rws_safetensors *st, const char *bytes, size_t size, rws_error *err)
+{
+    size_t data_at = 0;
+    RWS_TRY(parse_header(st, bytes, size, &data_at, err));
+    json_t *metadata = json_object_get(st->header, METADATA_KEY);
+    RWS_TRY(check_metadata(st, metadata, err));
+    st->n_tensors = 0;
+    st->tensors = calloc(json_object_size(st->header) + 1, sizeof *st->tensors);
+    if (!st->tensors)
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(st->file).text);
+    for (void *at = json_object_iter(st->header); at; at = json_object_iter_next(st->header, at)) {
+        const json_t *entry = json_object_iter_value(at);
+        if (entry == metadata) continue;
+        stored *s = &st->tensors[st->n_tensors];
+        RWS_TRY(read_entry(st->file, json_object_iter_key(at), entry, size - data_at, s, err));
+        st->n_tensors++;
+    }
+    RWS_TRY(check_places(st, size - data_at, err));
+    return point_to_data(st, bytes + data_at, err);
 }
 
 rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char *name, rws_error *err)
@@ -361,7 +385,7 @@ rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char
     if (st) st->file = strdup(name);
     if (!st || !st->file) {
         rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(name).text);
-    } else if (read_header(st, data, size, err) == RWS_OK) {
+    } else if (read_bytes(st, data, size, err) == RWS_OK) {
         return st;
     }
     rws_safetensors_close(st);

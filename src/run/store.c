@@ -17,9 +17,8 @@ static const char schema[] =
     "    PRIMARY KEY(run, iteration, name)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS runs(run TEXT PRIMARY KEY, config TEXT, host TEXT, version TEXT, started TEXT,"
     "    iteration INTEGER, seconds REAL);"
-    "CREATE TABLE IF NOT EXISTS snapshots(run TEXT, iteration INTEGER, name TEXT, place INTEGER, label TEXT, value "
-    "REAL,"
-    "    PRIMARY KEY(run, iteration, name, place)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS snapshots(run TEXT, iteration INTEGER, name TEXT, place INTEGER, label TEXT,"
+    "    value REAL, PRIMARY KEY(run, iteration, name, place)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
     "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
 
@@ -35,10 +34,17 @@ int rws_store_wait(sqlite3 *db)
     return sqlite3_busy_timeout(db, patience);
 }
 
+/* Below, an int is an SQLite result code, and each step is taken only if all before it went well. */
+
+static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **s)
+{
+    return sqlite3_prepare_v2(db, sql, -1, s, NULL);
+}
+
 int rws_store_check_format(sqlite3 *db, int *format)
 {
     sqlite3_stmt *s;
-    int           code = sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &s, NULL);
+    int           code = prepare(db, "PRAGMA user_version", &s);
     if (code) return code;
     *format = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : 0;
     code = sqlite3_finalize(s);
@@ -65,8 +71,6 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
                         db ? rws_quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));
     }
 }
-
-/* Below, an int is an SQLite result code, and each step is taken only if all before it went well. */
 
 /* Opens the store and begins to write. IMMEDIATE: who waits for a lock does so here, before having read anything that
  * may be outdated when the wait is over. *db may be set on failure too. */
@@ -113,12 +117,11 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    sqlite3_stmt *s;
-    int           code = sqlite3_prepare_v2(db,
-                                            "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
-                                                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
-                                                      " SET iteration = excluded.iteration, seconds = excluded.seconds",
-                                            -1, &s, NULL);
+    static const char sql[] = "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
+                              " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
+                              " SET iteration = excluded.iteration, seconds = excluded.seconds";
+    sqlite3_stmt     *s;
+    int               code = prepare(db, sql, &s);
     if (code) return code;
     const char *const texts[] = {run->name, run->config, host, run->version, run->started};
     for (int i = 0; i < 5; i++) bind_text(s, i + 1, texts[i]);
@@ -131,11 +134,10 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
 
 static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
 {
+    static const char sql[] =
+        "INSERT OR REPLACE INTO metrics(run, iteration, seconds, name, value) VALUES(?1, ?2, ?3, ?4, ?5)";
     sqlite3_stmt *s;
-    int           code = sqlite3_prepare_v2(db,
-                                            "INSERT OR REPLACE INTO metrics(run, iteration, seconds, name, value)"
-                                                      " VALUES(?1, ?2, ?3, ?4, ?5)",
-                                            -1, &s, NULL);
+    int           code = prepare(db, sql, &s);
     if (code) return code;
     bind_text(s, 1, run);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)e->iteration);
@@ -151,11 +153,10 @@ static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
 
 static int add_shown(sqlite3 *db, const char *run, const rws_store_entry *e)
 {
+    static const char sql[] =
+        "INSERT OR REPLACE INTO snapshots(run, iteration, name, place, label, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
     sqlite3_stmt *s;
-    int           code = sqlite3_prepare_v2(db,
-                                            "INSERT OR REPLACE INTO snapshots(run, iteration, name, place, label, value)"
-                                                      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-                                            -1, &s, NULL);
+    int           code = prepare(db, sql, &s);
     if (code) return code;
     bind_text(s, 1, run);
     sqlite3_bind_int64(s, 2, (sqlite3_int64)e->iteration);
@@ -206,7 +207,7 @@ rws_status rws_store_add_metrics(const char *path, const char *run, const rws_st
 static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iteration, double seconds, const char *text)
 {
     sqlite3_stmt *s;
-    int           code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    int           code = prepare(db, sql, &s);
     if (code) return code;
     const int n = sqlite3_bind_parameter_count(s);
     bind_text(s, 1, run);
@@ -267,6 +268,9 @@ rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
 
 rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
 {
+    static const char sql[] = "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
+                              " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
+                              "        AND name GLOB 'final_*') FROM runs WHERE run = ?1";
     *out = (rws_store_progress){0};
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
@@ -274,12 +278,7 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     int           format = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
     if (!code) code = rws_store_wait(db);
     if (!code) code = rws_store_check_format(db, &format);
-    if (!code && format > 0)
-        code = sqlite3_prepare_v2(db,
-                                  "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
-                                  " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
-                                  "        AND name GLOB 'final_*') FROM runs WHERE run = ?1",
-                                  -1, &s, NULL);
+    if (!code && format > 0) code = prepare(db, sql, &s);
     if (!code && s) {
         bind_text(s, 1, run);
         if (sqlite3_step(s) == SQLITE_ROW)

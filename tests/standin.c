@@ -1,0 +1,220 @@
+#include "standin.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the trainer */
+
+const rws_config *rws_trainer_config(const rws_trainer *t)
+{
+    return &t->config;
+}
+
+const rws_model *rws_trainer_model(const rws_trainer *t)
+{
+    return &t->model;
+}
+
+const rws_given *rws_trainer_settings(const rws_trainer *t, int *n)
+{
+    *n = t->n_given;
+    return t->given;
+}
+
+int rws_trainer_n_metrics(const rws_trainer *t)
+{
+    return t->n_metrics;
+}
+
+const char *rws_trainer_metric_name(const rws_trainer *t, int i)
+{
+    return t->metrics[i];
+}
+
+rws_trainer_state rws_trainer_state_of(rws_trainer *t)
+{
+    return (rws_trainer_state){.params = &t->params,
+                               .optimiser = t->optimiser,
+                               .slot = {t->slot[0], t->slot[1]},
+                               .steps = t->steps,
+                               .iteration = &t->iteration,
+                               .memory = t->memory};
+}
+
+void rws_trainer_state_loaded(rws_trainer *t)
+{
+    rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
+    t->n_loaded++;
+}
+
+const rws_optimiser two_slots = {.name = "adam", .n_slots = 2, .slot_names = {"mean", "square"}};
+const rws_optimiser one_slot = {.name = "momentum", .n_slots = 1, .slot_names = {"velocity"}};
+const rws_optimiser no_slot = {.name = "sgd"};
+
+void give(rws_trainer *t, const char *name, const char *value)
+{
+    assert_true(t->n_given < MAX_GIVEN);
+    t->settings[t->n_given] = (rws_setting){.name = name};
+    t->given[t->n_given] = (rws_given){&t->settings[t->n_given], value};
+    t->n_given++;
+}
+
+rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out)
+{
+    rws_trainer *t = calloc(1, sizeof *t);
+    assert_non_null(t);
+    t->config = (rws_config){.model = "gmm",
+                             .method = "rebar",
+                             .particles = 20,
+                             .batch = 100,
+                             .shards = 4,
+                             .n_test = 77,
+                             .eval_particles = 5000,
+                             .iterations = 200000,
+                             .eval_every = 1000,
+                             .seed = HUGE_SEED,
+                             .threads = 2,
+                             .scalar = true,
+                             .optimiser = optimiser->name,
+                             .lr = "1e-3*0.5@1000",
+                             .l2 = 0.1};
+    t->model = (rws_model){.abi = RWS_ABI, .name = "gmm"};
+    give(t, "theta_mult", "5");
+    give(t, "text", "a=b, \"c\" \\ \xc3\xa4\n");
+    give(t, "empty", "");
+    t->optimiser = optimiser;
+    rws_params_add(&t->params, RWS_PHI, "phi.mlp.0.weight", n_out, 3)->transposed = true;
+    rws_params_add(&t->params, RWS_PHI, "phi.mlp.0.bias", 1, n_out);
+    rws_params_add(&t->params, RWS_THETA, "theta", 1, 5);
+    rws_params_add(&t->params, RWS_BASELINE, "baseline.table", 2, 2);
+    rws_params_pack(&t->params);
+    for (int i = 0; i < 2; i++) t->slot[i] = calloc(t->params.size, sizeof *t->slot[i]);
+    t->metrics[t->n_metrics++] = "p_error";
+    t->metrics[t->n_metrics++] = "log_evidence";
+    t->metrics[t->n_metrics++] = "ess";
+    return t;
+}
+
+void trainer_free(rws_trainer *t)
+{
+    rws_params_release(&t->params);
+    for (int i = 0; i < 2; i++) free(t->slot[i]);
+    free(t);
+}
+
+uint32_t random_bits(uint32_t *seed)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return *seed >> 8 ^ *seed << 16;
+}
+
+void fill(rws_trainer *t, uint32_t seed)
+{
+    const float odd[] = {-0.0f, 1e-45f, -1e-39f, 3.4028235e38f, 1.0f / 3.0f};
+    for (size_t i = 0; i < t->params.size; i++) {
+        do {
+            const uint32_t bits = random_bits(&seed);
+            memcpy(&t->params.value[i], &bits, sizeof bits);
+        } while (!isfinite(t->params.value[i]));
+        if (i < 5) t->params.value[i] = odd[i];
+        for (int k = 0; k < 2; k++) {
+            const uint32_t bits = random_bits(&seed); /* a slot may be anything, a NaN with a message too */
+            memcpy(&t->slot[k][i], &bits, sizeof bits);
+        }
+    }
+    for (int i = 0; i < RWS_GROUPS; i++) t->steps[i] = ((uint64_t)random_bits(&seed) << 32) + (uint64_t)i;
+    t->iteration = random_bits(&seed) % 1000 + 100;
+    const uint64_t nan_bits = 0x7ff8000012345678u;
+    memcpy(&t->memory[0], &nan_bits, sizeof nan_bits);
+    t->memory[1] = -1.0 / 3.0;
+    rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
+}
+
+bool same_state(const rws_trainer *a, const rws_trainer *b)
+{
+    const size_t bytes = a->params.size * sizeof(float);
+    bool         same = a->params.size == b->params.size && a->optimiser == b->optimiser;
+    same = same && a->iteration == b->iteration && memcmp(a->steps, b->steps, sizeof a->steps) == 0;
+    same = same && memcmp(a->params.value, b->params.value, bytes) == 0;
+    same = same && memcmp(a->params.transposed, b->params.transposed, a->params.transposed_size * sizeof(float)) == 0;
+    for (int i = 0; i < a->optimiser->n_slots; i++) same = same && memcmp(a->slot[i], b->slot[i], bytes) == 0;
+    return same && memcmp(a->memory, b->memory, sizeof a->memory) == 0;
+}
+
+/* ---- its run's folder */
+
+char run_path[PATH_MAX];
+
+int run_setup(void **state)
+{
+    const int status = folder_make(state);
+    strcpy(run_path, in_folder("run"));
+    return status;
+}
+
+rws_folder *create(const rws_trainer *t)
+{
+    rws_error   err = {""};
+    rws_folder *f = NULL;
+    must(rws_folder_create(run_path, t, &f, &err), &err);
+    assert_non_null(f);
+    return f;
+}
+
+void save(rws_folder *f, rws_trainer *t, double seconds)
+{
+    rws_error err = {""};
+    must(rws_folder_save(f, t, seconds, &err), &err);
+    assert_false(is_there("run/checkpoint.safetensors.tmp"));
+}
+
+void refuses_load(rws_folder *f, rws_trainer *t, const char *a, const char *b)
+{
+    rws_trainer *before = trainer_new(t->optimiser, t->params.list[0]->rows);
+    memcpy(before->params.value, t->params.value, t->params.size * sizeof(float));
+    rws_params_transpose(&before->params, ~0u, before->params.value, before->params.transposed);
+    for (int i = 0; i < 2; i++) memcpy(before->slot[i], t->slot[i], t->params.size * sizeof(float));
+    memcpy(before->steps, t->steps, sizeof t->steps);
+    memcpy(before->memory, t->memory, sizeof t->memory);
+    before->iteration = t->iteration;
+    const int n_loaded = t->n_loaded;
+    double    seconds = 123;
+    rws_error err = {""};
+    assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, a, b);
+    err.text[0] = '\0';
+    assert_refused(rws_folder_look(f, t, &seconds, &err), RWS_BAD_INPUT, &err, a, b);
+    assert_true(same_state(t, before));
+    assert_int_equal(t->n_loaded, n_loaded);
+    assert_true(seconds == 123);
+    trainer_free(before);
+}
+
+/* ---- its store */
+
+sqlite3 *store_open(void)
+{
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(in_folder("run/metrics.sqlite"), &db), SQLITE_OK);
+    return db;
+}
+
+const char *ask(const char *sql)
+{
+    static char   answer[4096];
+    sqlite3      *db = store_open();
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), SQLITE_OK);
+    const int   got = sqlite3_step(s);
+    const char *text = got == SQLITE_ROW ? (const char *)sqlite3_column_text(s, 0) : "no row";
+    snprintf(answer, sizeof answer, "%s", text ? text : "NULL");
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return answer;
+}
+
+rws_status record(rws_folder *f, const rws_trainer *t, uint64_t iteration, double value, rws_error *err)
+{
+    const rws_measures m = {.iteration = iteration, .n = 3, .value = {value, -INFINITY, NAN}};
+    rws_folder_record(f, t, &m, NULL, (double)iteration / 2);
+    return rws_folder_flush(f, err);
+}

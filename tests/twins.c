@@ -1,0 +1,679 @@
+#include "twins.h"
+
+#include "base/rng.h"
+#include "dist/dist.h"
+#include "nn/layer.h"
+
+#include <string.h>
+
+static double at(const row *r, int s, int j)
+{
+    return r->in[s][r->in_dim[s] == 1 ? 0 : j];
+}
+
+static int widest(const row *r)
+{
+    int n = 1;
+    for (int s = 0; s < r->n_in; s++)
+        if (r->in_dim[s] > n) n = r->in_dim[s];
+    return n;
+}
+
+double function(int f, double x)
+{
+    switch ((rws_function)f) {
+    case RWS_LINEAR: return x;
+    case RWS_TANH: return tanh(x);
+    case RWS_RELU: return fmax(x, 0);
+    case RWS_ELU: return x > 0 ? x : exp(x) - 1;
+    case RWS_SIGMOID: return 1 / (1 + exp(-x));
+    case RWS_SOFTPLUS: return log(1 + exp(x));
+    case RWS_EXP: return exp(x);
+    case RWS_LOG: return log(x);
+    }
+    fail_msg("no twin for function %d", f);
+    return 0;
+}
+
+/* f'(x) where f(x) = y */
+static double slope(int f, double y)
+{
+    switch ((rws_function)f) {
+    case RWS_LINEAR: return 1;
+    case RWS_TANH: return 1 / pow(cosh(atanh(y)), 2);
+    case RWS_RELU: return y > 0;
+    case RWS_ELU: return y > 0 ? 1 : exp(log1p(y));
+    case RWS_SIGMOID: return 1 / (2 + 2 * cosh(log(y / (1 - y))));
+    case RWS_SOFTPLUS: return 1 / (1 + 1 / (exp(y) - 1));
+    case RWS_EXP: return exp(log(y));
+    case RWS_LOG: return 1 / exp(y);
+    }
+    fail_msg("no twin for function %d", f);
+    return 0;
+}
+
+#define EACH(expression) \
+    for (int j = 0; j < r->dim; j++) r->out[j] = (expression)
+
+static void affine(const row *r)
+{
+    EACH(r->s * at(r, 0, j) + r->t);
+}
+
+static void add(const row *r)
+{
+    EACH(at(r, 0, j) + at(r, 1, j));
+}
+
+static void sub(const row *r)
+{
+    EACH(at(r, 0, j) - at(r, 1, j));
+}
+
+static void mul(const row *r)
+{
+    EACH(at(r, 0, j) * at(r, 1, j));
+}
+
+static void quotient(const row *r)
+{
+    EACH(at(r, 0, j) / at(r, 1, j));
+}
+
+static void apply(const row *r)
+{
+    EACH(function(r->k, at(r, 0, j)));
+}
+
+static void apply_tangent(const row *r)
+{
+    EACH(slope(r->k, at(r, 0, j)) * at(r, 1, j));
+}
+
+static void greater(const row *r)
+{
+    EACH(at(r, 0, j) > at(r, 1, j));
+}
+
+static void argmax(const row *r)
+{
+    int best = 0;
+    for (int j = 0; j < r->in_dim[0]; j++)
+        if (r->in[0][j] > r->in[0][best]) best = j;
+    r->out[0] = best;
+}
+
+static void onehot(const row *r)
+{
+    EACH(j == (int)r->in[0][0]);
+}
+
+static void concat(const row *r)
+{
+    int to = 0;
+    for (int s = 0; s < r->n_in; s++)
+        for (int j = 0; j < r->in_dim[s]; j++) r->out[to++] = r->in[s][j];
+}
+
+static void slice(const row *r)
+{
+    EACH(r->in[0][r->k + j]);
+}
+
+static void sum(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j];
+}
+
+/* Of x, or of x / t. */
+static void log_softmax(const row *r)
+{
+    const double t = r->n_in > 1 ? r->in[1][0] : 1;
+    double       total = 0;
+    for (int j = 0; j < r->dim; j++) total += exp(r->in[0][j] / t);
+    EACH(r->in[0][j] / t - log(total));
+}
+
+/* The softmax of input 2, or of the sum of 2 and 3; input 0 is the same, and not looked at. */
+static double mean_of(const row *r, bool two)
+{
+    double total = 0, weighted = 0;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        const double e = exp(r->in[2][j] + (two ? r->in[3][j] : 0));
+        total += e;
+        weighted += e * r->in[1][j];
+    }
+    return weighted / total;
+}
+
+static void log_softmax_tangent(const row *r)
+{
+    const double t = r->n_in > 3 ? r->in[3][0] : 1;
+    EACH((r->in[1][j] - mean_of(r, false)) / t);
+}
+
+static void softmax_dot(const row *r)
+{
+    r->out[0] = mean_of(r, r->n_in > 3);
+}
+
+static void log_softmax_pick(const row *r)
+{
+    double total = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j]);
+    r->out[0] = r->in[0][(int)r->in[1][0]] - log(total);
+}
+
+static void dot(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * r->in[1][j];
+}
+
+static void exp_dot(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++)
+        r->out[0] += exp(r->in[0][j]) * r->in[1][j] * (r->n_in > 2 ? r->in[2][j] : 1);
+}
+
+static void log_sum_exp(const row *r)
+{
+    double total = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) total += exp(r->in[0][j] + (r->n_in > 1 ? r->in[1][j] : 0));
+    r->out[0] = log(total);
+}
+
+static void pick(const row *r)
+{
+    r->out[0] = r->in[0][(int)r->in[1][0]];
+}
+
+static void dense(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        double y = r->b ? r->b[j] : 0;
+        for (int s = 1; s < r->n_in; s++) y += r->in[s][j];
+        for (int i = 0; r->in[0] && i < r->in_dim[0]; i++) y += r->w[j * r->cols + r->offset + i] * r->in[0][i];
+        r->out[j] = function(r->k, y);
+    }
+}
+
+static void bits(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        double y = r->b ? r->b[j] : 0;
+        for (int i = 0; i < r->in_dim[0]; i++) y += r->w[j * r->cols + r->offset + i] * (r->s * r->in[0][i] + r->t);
+        r->out[j] = y;
+    }
+}
+
+static void embed(const row *r)
+{
+    const int index = r->offset + (int)r->in[0][0];
+    EACH(r->k ? r->w[index * r->cols + j] : r->w[j * r->cols + index]);
+}
+
+static void gru(const row *r)
+{
+    const int     H = r->dim;
+    const double *a = r->in[0], *c = r->in[1], *h = r->in[2];
+    for (int j = 0; j < H; j++) {
+        const double reset = function(RWS_SIGMOID, a[j] + c[j]), update = function(RWS_SIGMOID, a[H + j] + c[H + j]);
+        const double fresh = tanh(a[2 * H + j] + reset * c[2 * H + j]);
+        r->out[j] = (1 - update) * fresh + update * h[j];
+    }
+}
+
+/* One point of a picture of rows x cols, bilinear: missing neighbours count as zero. */
+static double point(const double *image, int rows, int cols, double y, double x)
+{
+    const double fx = floor(x), fy = floor(y), dx = fx + 1 - x, dy = fy + 1 - y;
+    double       total = 0;
+    if (!(x > -1 && x < cols && y > -1 && y < rows)) return 0;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            const int row = (int)fy + i, col = (int)fx + j;
+            if (row < 0 || row >= rows || col < 0 || col >= cols) continue;
+            total += (i ? 1 - dy : dy) * (j ? 1 - dx : dx) * (image ? image[row * cols + col] : 1);
+        }
+    return total;
+}
+
+static double unit(int j, int n)
+{
+    return -1 + 2.0 * j / (n - 1);
+}
+
+double written(int j, int n, int n_source, double scale, double shift)
+{
+    return ((unit(j, n) - shift) / scale + 1) * (n_source - 1) / 2;
+}
+
+double seen(int j, int n, int n_source, double scale, double shift)
+{
+    return (scale * unit(j, n) + shift + 1) * (n_source - 1) / 2;
+}
+
+static void attend(const row *r)
+{
+    const int     rows = r->k, cols = r->in_dim[0] / rows, out_rows = r->offset, out_cols = r->dim / out_rows;
+    const double *w = r->in[1];
+    EACH(point(r->in[0], rows, cols, seen(j / out_cols, out_rows, rows, w[1], w[3]),
+               seen(j % out_cols, out_cols, cols, w[0], w[2])));
+}
+
+static double placed(const double *glimpse, int rows, int cols, const double *w, int out_rows, int out_cols, int j)
+{
+    return point(glimpse, rows, cols, written(j / out_cols, out_rows, rows, w[1], w[3]),
+                 written(j % out_cols, out_cols, cols, w[0], w[2]));
+}
+
+static void place(const row *r)
+{
+    EACH(placed(r->in[0], r->k, r->in_dim[0] / r->k, r->in[1], r->offset, r->dim / r->offset, j));
+}
+
+static void cover(const row *r)
+{
+    EACH(placed(NULL, r->k, (int)r->t, r->in[0], r->offset, r->dim / r->offset, j));
+}
+
+/* The logit of pixel j; inputs from `at` are front, back, glimpse, where, … */
+static double pixel(const row *r, int at, int j)
+{
+    double y = 0, a = 0;
+    for (int s = at + 2; s < r->n_in; s += 2) {
+        const int cols = r->in_dim[s] / r->k, out_cols = r->in_dim[at] / r->offset;
+        y += placed(r->in[s], r->k, cols, r->in[s + 1], r->offset, out_cols, j);
+        a += placed(NULL, r->k, cols, r->in[s + 1], r->offset, out_cols, j);
+    }
+    const double mask = function(RWS_SIGMOID, 20 * a - 10);
+    return fmin(16, fmax(-88, y + mask * r->in[at][j] + (mask - 1) * r->in[at + 1][j]));
+}
+
+static void picture(const row *r)
+{
+    EACH(pixel(r, 0, j));
+}
+
+static void picture_bits(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * pixel(r, 1, j) - log1p(exp(pixel(r, 1, j)));
+}
+
+static void here(const row *r)
+{
+    EACH(at(r, 0, j));
+}
+
+static void clip(const row *r)
+{
+    EACH(fmin(r->t, fmax(r->s, at(r, 0, j))));
+}
+
+static void defend(const row *r)
+{
+    EACH(log((1 - r->s) * exp(at(r, 0, j)) + r->s / r->dim));
+}
+
+static void defend_at(const row *r)
+{
+    EACH(log((1 - r->s) * (j == (int)r->in[0][0]) + r->s / r->dim));
+}
+
+/* As Tucker et al. write it, with probabilities. */
+static void conditional_gumbel(const row *r)
+{
+    const int    z = (int)r->in[2][0];
+    const double top = log(r->in[1][z]);
+    EACH(j == z ? -log(-top) : -log(-log(r->in[1][j]) / exp(r->in[0][j]) - top));
+}
+
+static void log_sigmoids(const row *r)
+{
+    const double p = function(RWS_SIGMOID, r->in[0][0]);
+    r->out[0] = log(1 - p);
+    r->out[1] = log(p);
+}
+
+/* Floats that are words, and back; small ones, which are the tiniest of floats and as such survive as doubles. */
+float float_of(uint32_t word)
+{
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+static uint32_t word_of(double x)
+{
+    const float as_float = (float)x;
+    uint32_t    word;
+    memcpy(&word, &as_float, sizeof word);
+    return word;
+}
+
+static void bernoulli_draw(const row *r)
+{
+    uint32_t word[5], block[4];
+    for (int i = 0; i < 5; i++) word[i] = word_of(r->in[1][i]);
+    const rws_key key = {{word[3], word[4]}};
+    for (int j = 0; j < r->dim; j++) {
+        if (j % 4 == 0) rws_rng_blocks(key, 1, &word[0], &word[1], word[2], (uint32_t)j / 4 + 1, block);
+        r->out[j] = (double)rws_unit(block[j % 4]) < (1 - r->s) * function(RWS_SIGMOID, r->in[0][j]) + r->s / 2;
+    }
+}
+
+/* log p is linear in x; p(1) and p(0) are the two ends. */
+static void bernoulli_density(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        const double p = function(RWS_SIGMOID, r->in[1][j]), x = r->in[0][j];
+        r->out[0] += x * log(p) + (1 - x) * log(1 - p);
+    }
+}
+
+static void bernoulli_defended(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        const double p = function(RWS_SIGMOID, r->in[1][j]);
+        r->out[0] += log((1 - r->s) * (r->in[0][j] == 1 ? p : 1 - p) + r->s / 2);
+    }
+}
+
+static void normal_draw(const row *r)
+{
+    EACH(at(r, 0, j) + at(r, 1, j) * at(r, 2, j));
+}
+
+static void normal_density(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < widest(r); j++) {
+        const double sd = at(r, 2, j);
+        r->out[0] += log(exp(-pow(at(r, 0, j) - at(r, 1, j), 2) / (2 * sd * sd)) / (sd * sqrt(2 * M_PI)));
+    }
+}
+
+static void uniform_draw(const row *r)
+{
+    EACH((1 - at(r, 2, j)) * at(r, 0, j) + at(r, 2, j) * at(r, 1, j));
+}
+
+static void uniform_density(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < widest(r); j++) r->out[0] += log(1 / (at(r, 2, j) - at(r, 1, j)));
+}
+
+static void gumbel_draw(const row *r)
+{
+    EACH(at(r, 0, j) - log(-log(at(r, 1, j))));
+}
+
+static void gumbel_density(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        const double e = exp(-(r->in[0][j] - r->in[1][j]));
+        r->out[0] += log(e * exp(-e));
+    }
+}
+
+/* Maddison et al., eq. 10, with probabilities and points instead of their logarithms. */
+static void concrete_density(const row *r)
+{
+    const int    C = r->in_dim[1];
+    const double tau = r->in[2][0];
+    double       front = tgamma(C) * pow(tau, C - 1), total = 0;
+    for (int j = 0; j < C; j++) {
+        front *= exp(r->in[1][j]) * pow(exp(r->in[0][j]), -tau - 1);
+        total += exp(r->in[1][j]) * pow(exp(r->in[0][j]), -tau);
+    }
+    r->out[0] = log(front / pow(total, C));
+}
+
+#define ONE(a)   \
+    {            \
+        {        \
+            a, 1 \
+        }        \
+    }
+#define TWO(a, n, b, m) \
+    {                   \
+        {a, n},         \
+        {               \
+            b, m        \
+        }               \
+    }
+#define THREE(a, n, b, m, c, o) \
+    {                           \
+        {a, n}, {b, m},         \
+        {                       \
+            c, o                \
+        }                       \
+    }
+
+const subject subjects[] = {
+    {"affine",
+     affine,
+     {{1, ONE(REAL), .s = 2, .t = -1}, {5, {{REAL, 5}}, .s = -0.5f, .t = 3}, {33, {{REAL, 33}}, .s = 1}}},
+    {"detach", slice, {{1, ONE(REAL)}, {5, {{REAL, 5}}}}},
+    {"add",
+     add,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"sub",
+     sub,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"mul",
+     mul,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"div",
+     quotient,
+     {{1, TWO(REAL, 1, POSITIVE, 1)},
+      {5, TWO(REAL, 5, LOW, 5)},
+      {5, TWO(REAL, 1, POSITIVE, 5)},
+      {33, TWO(REAL, 33, POSITIVE, 1)}}},
+    {"apply",
+     apply,
+     {{1, ONE(FOR_X), .each_function = true},
+      {5, {{FOR_X, 5}}, .each_function = true},
+      {33, {{FOR_X, 33}}, .each_function = true}}},
+    {"apply_tangent",
+     apply_tangent,
+     {{1, TWO(FOR_Y, 1, REAL, 1), .each_function = true},
+      {5, TWO(FOR_Y, 5, REAL, 5), .each_function = true},
+      {5, TWO(FOR_Y, 5, REAL, 1), .each_function = true},
+      {33, TWO(FOR_Y, 33, REAL, 33), .each_function = true}}},
+    {"here", here, {{1, ONE(REAL)}, {33, {{REAL, 33}}}}},
+    {"clip", clip, {{5, {{REAL, 5}}, .s = -1, .t = 1.25f}, {33, {{REAL, 33}}, .s = -0.5f, .t = 9}}},
+    {"greater", greater, {{1, TWO(REAL, 1, REAL, 1)}, {5, TWO(REAL, 5, REAL, 1)}, {33, TWO(REAL, 1, REAL, 33)}}},
+    {"argmax", argmax, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},
+    {"onehot", onehot, {{1, ONE(INDEX), .n_index = 1}, {5, ONE(INDEX), .n_index = 5}, {33, ONE(INDEX), .n_index = 33}}},
+    {"concat",
+     concat,
+     {{1, ONE(REAL)},
+      {9, THREE(REAL, 3, REAL, 1, REAL, 5)},
+      {13, {{REAL, 1}, {REAL, 2}, {REAL, 3}, {REAL, 1}, {REAL, 1}, {REAL, 1}, {REAL, 1}, {REAL, 3}}}}},
+    {"slice", slice, {{1, ONE(REAL)}, {2, {{REAL, 5}}, .k = 1}, {1, {{REAL, 5}}, .k = 4}, {17, {{REAL, 33}}, .k = 9}}},
+    {"sum", sum, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},
+    {"log_softmax",
+     log_softmax,
+     {{1, ONE(REAL)}, {2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}, {13, TWO(REAL, 13, POSITIVE, 1)}}},
+    {"log_softmax_pick",
+     log_softmax_pick,
+     {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1},
+      {1, TWO(REAL, 5, INDEX, 1), .n_index = 5},
+      {1, TWO(REAL, 20, INDEX, 1), .n_index = 20}}},
+    {"log_softmax_tangent",
+     log_softmax_tangent,
+     {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},
+      {13, THREE(SOFTMAX, 13, REAL, 13, REAL, 13)},
+      {20, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {POSITIVE, 1}}}}},
+    {"dot", dot, {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 33, REAL, 33)}}},
+    {"exp_dot",
+     exp_dot,
+     {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 20, REAL, 20)}, {1, THREE(REAL, 13, REAL, 13, REAL, 13)}}},
+    {"log_sum_exp",
+     log_sum_exp,
+     {{1, ONE(REAL)}, {1, {{REAL, 2}}}, {1, {{REAL, 33}}}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 20, REAL, 20)}}},
+    {"softmax_dot",
+     softmax_dot,
+     {{1, THREE(SOFTMAX, 1, REAL, 1, REAL, 1)},
+      {1, THREE(SOFTMAX, 5, REAL, 5, REAL, 5)},
+      {1, {{SOFTMAX, 20}, {REAL, 20}, {REAL, 20}, {REAL, 20}}}}},
+    {"pick", pick, {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1}, {1, TWO(REAL, 5, INDEX, 1), .n_index = 5}}},
+    {"bits",
+     bits,
+     {{1, {{FLAG, 1}}, .s = 1, .rows = 1, .cols = 1},
+      {5, {{FLAG, 9}}, .s = 2, .t = -1, .rows = 5, .cols = 9, .bias = true},
+      {33, {{FLAG, 40}}, .s = 2, .t = -1, .rows = 33, .cols = 51, .offset = 7, .bias = true}}},
+    {"dense",
+     dense,
+     {{4, {{SMALL, 3}}, .rows = 4, .cols = 3, .bias = true, .each_function = true},
+      {1, ONE(SMALL), .rows = 1, .cols = 1, .bias = true, .each_function = true},
+      {9, {{SMALL, 1}}, .rows = 9, .cols = 1, .k = RWS_TANH},              /* inner dimension 1 … */
+      {9, {{SMALL, 2}}, .rows = 9, .cols = 7, .offset = 3, .k = RWS_TANH}, /* … and 2 */
+      {1, {{SMALL, 6}}, .rows = 1, .cols = 6, .bias = true, .k = RWS_SIGMOID},
+      {7, {{SMALL, 5}}, .rows = 7, .cols = 11, .offset = 4}, /* a block of W alone */
+      {5, {{SMALL, 1}}, .rows = 5, .cols = 4, .offset = 2},  /* a column of it */
+      {6, {{ABSENT, 0}, {SMALL, 6}, {SMALL, 6}}, .rows = 6, .cols = 2, .bias = true, .k = RWS_TANH},
+      {5,
+       {{SMALL, 3}, {SMALL, 5}, {SMALL, 5}, {SMALL, 5}},
+       .rows = 5,
+       .cols = 8,
+       .offset = 5,
+       .bias = true,
+       .k = RWS_TANH},
+      {3,
+       {{SMALL, 2}, {SMALL, 3}, {SMALL, 3}, {SMALL, 3}, {SMALL, 3}, {SMALL, 3}, {SMALL, 3}, {SMALL, 3}},
+       .rows = 3,
+       .cols = 2},
+      {33, {{SMALL, 17}, {SMALL, 33}}, .rows = 33, .cols = 17, .bias = true, .k = RWS_TANH}}},
+    {"embed",
+     embed,
+     {{1, ONE(INDEX), .rows = 1, .cols = 1, .n_index = 1, .t = 1},
+      {4, ONE(INDEX), .rows = 4, .cols = 9, .offset = 2, .n_index = 5, .t = 5},
+      {3, ONE(INDEX), .rows = 7, .cols = 3, .k = 1, .n_index = 7},
+      {1, ONE(INDEX), .rows = 5, .cols = 1, .k = 1, .n_index = 5}}},
+    {"gru",
+     gru,
+     {{1, THREE(REAL, 3, REAL, 3, REAL, 1)},
+      {5, THREE(REAL, 15, REAL, 15, REAL, 5)},
+      {17, THREE(REAL, 51, REAL, 51, REAL, 17)}}},
+    {"attend",
+     attend,
+     {{12, TWO(REAL, 30, WHERE, 4), .k = 5, .offset = 3, .source_cols = 6},
+      {4, TWO(REAL, 63, WHERE, 4), .k = 9, .offset = 2, .source_cols = 7},
+      {60, TWO(REAL, 12, WHERE, 4), .k = 4, .offset = 6, .source_cols = 3}}},
+    {"place",
+     place,
+     {{56, TWO(REAL, 12, WHERE, 4), .k = 3, .offset = 8, .source_cols = 4},
+      {9, TWO(REAL, 30, WHERE, 4), .k = 6, .offset = 3, .source_cols = 5},
+      {51, TWO(REAL, 4, WHERE, 4), .k = 2, .offset = 3, .source_cols = 2}}},
+    {"cover",
+     cover,
+     {{56, {{WHERE, 4}}, .k = 3, .t = 4, .offset = 8, .source_cols = 4},
+      {51, {{WHERE, 4}}, .k = 2, .t = 2, .offset = 3, .source_cols = 2}}},
+    {"picture",
+     picture,
+     {{20, TWO(REAL, 20, REAL, 20), .k = 3, .offset = 4},
+      {56, {{REAL, 56}, {REAL, 56}, {REAL, 12}, {WHERE, 4}}, .k = 3, .offset = 8, .source_cols = 4},
+      {51,
+       {{STEEP, 51}, {STEEP, 51}, {REAL, 4}, {WHERE, 4}, {REAL, 4}, {WHERE, 4}},
+       .k = 2,
+       .offset = 3,
+       .source_cols = 2}}},
+    {"picture_bits",
+     picture_bits,
+     {{1, THREE(BIT, 20, REAL, 20, REAL, 20), .k = 3, .offset = 4},
+      {1, {{BIT, 56}, {REAL, 56}, {REAL, 56}, {REAL, 12}, {WHERE, 4}}, .k = 3, .offset = 8, .source_cols = 4},
+      {1,
+       {{BIT, 51}, {STEEP, 51}, {STEEP, 51}, {REAL, 4}, {WHERE, 4}, {REAL, 4}, {WHERE, 4}, {REAL, 4}, {WHERE, 4}},
+       .k = 2,
+       .offset = 3,
+       .source_cols = 2},
+      {1, {{NOISE, 36}, {REAL, 36}, {REAL, 36}, {REAL, 12}, {WHERE, 4}}, .k = 4, .offset = 4, .source_cols = 3}},
+     .slack = 10},
+    {"defend",
+     defend,
+     {{2, {{LOG_PROB, 2}}, .s = 0.2f}, {5, {{LOG_PROB, 5}}, .s = 0.01f}, {33, {{LOG_PROB, 33}}, .s = 1}}},
+    {"defend_at", defend_at, {{2, ONE(INDEX), .s = 0.2f, .n_index = 2}, {5, ONE(INDEX), .s = 0.01f, .n_index = 5}}},
+    {"conditional_gumbel",
+     conditional_gumbel,
+     {{1, THREE(LOG_PROB, 1, NOISE, 1, INDEX, 1), .s = 1e-6f, .n_index = 1},
+      {5, THREE(LOG_PROB, 5, NOISE, 5, INDEX, 1), .s = 1e-6f, .n_index = 5},
+      {33, THREE(LOG_PROB, 33, NOISE, 33, INDEX, 1), .s = 1e-6f, .n_index = 33}}},
+    {"log_sigmoids", log_sigmoids, {{2, ONE(REAL)}}},
+    {"bernoulli_draw",
+     bernoulli_draw,
+     {{1, TWO(REAL, 1, COUNTER, 5)},
+      {5, TWO(REAL, 5, COUNTER, 5), .s = 0.5f},
+      {33, TWO(REAL, 33, COUNTER, 5), .s = 0.1f}}},
+    {"bernoulli_density",
+     bernoulli_density,
+     {{1, TWO(BIT, 1, REAL, 1)}, {1, TWO(BIT, 5, REAL, 5)}, {1, TWO(BIT, 33, REAL, 33)}}},
+    {"bernoulli_defended",
+     bernoulli_defended,
+     {{1, TWO(BIT, 1, REAL, 1), .s = 0.5f},
+      {1, TWO(BIT, 5, REAL, 5), .s = 0.1f},
+      {1, TWO(BIT, 33, REAL, 33), .s = 0.2f}}},
+    {"normal_draw",
+     normal_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)},
+      {33, THREE(REAL, 33, POSITIVE, 1, NOISE, 33)}}},
+    {"normal_density",
+     normal_density,
+     {{1, THREE(REAL, 1, REAL, 1, POSITIVE, 1)},
+      {1, THREE(REAL, 5, REAL, 5, POSITIVE, 5)},
+      {1, THREE(REAL, 5, REAL, 1, POSITIVE, 1)},
+      {1, THREE(REAL, 5, REAL, 1, POSITIVE, 5)},
+      {1, THREE(REAL, 1, REAL, 5, POSITIVE, 1)},
+      {1, THREE(REAL, 33, REAL, 33, POSITIVE, 1)}}},
+    {"uniform_draw",
+     uniform_draw,
+     {{1, THREE(LOW, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(LOW, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(LOW, 1, POSITIVE, 5, NOISE, 5)},
+      {33, THREE(LOW, 33, POSITIVE, 1, NOISE, 33)}}},
+    {"uniform_density",
+     uniform_density,
+     {{1, THREE(INNER, 1, LOW, 1, POSITIVE, 1)},
+      {1, THREE(INNER, 5, LOW, 5, POSITIVE, 5)},
+      {1, THREE(INNER, 5, LOW, 1, POSITIVE, 5)},
+      {1, THREE(INNER, 33, LOW, 33, POSITIVE, 1)}}},
+    {"gumbel_draw",
+     gumbel_draw,
+     {{1, TWO(REAL, 1, NOISE, 1)}, {5, TWO(REAL, 5, NOISE, 5), .s = 1e-6f}, {33, TWO(REAL, 33, NOISE, 33)}}},
+    {"gumbel_density",
+     gumbel_density,
+     {{1, TWO(REAL, 1, REAL, 1)}, {1, TWO(REAL, 5, REAL, 5)}, {1, TWO(REAL, 33, REAL, 33)}}},
+    {"concrete_density",
+     concrete_density,
+     {{1, THREE(LOG_PROB, 2, LOG_PROB, 2, POSITIVE, 1)},
+      {1, THREE(LOG_PROB, 5, LOG_PROB, 5, POSITIVE, 1)},
+      {1, THREE(LOG_PROB, 17, LOG_PROB, 17, POSITIVE, 1)}}},
+};
+const int n_subjects = COUNT(subjects);
+
+const subject *subject_of(const char *name)
+{
+    for (int i = 0; i < n_subjects; i++)
+        if (strcmp(subjects[i].name, name) == 0) return &subjects[i];
+    return NULL;
+}

@@ -1,0 +1,86 @@
+/* twins.h - a plain twin in double for every op of rws_ops, and the shapes to try it with.
+ *
+ * A twin computes one row, straight from the definition.
+ */
+#ifndef RWS_TESTS_TWINS_H
+#define RWS_TESTS_TWINS_H
+
+#include "support.h"
+
+#include "tensor/op.h"
+
+/* ---- shapes: what a trial makes inputs of */
+
+typedef enum {
+    NONE,     /* ends the list of inputs */
+    ABSENT,   /* an input without data */
+    REAL,     /* -2 … 2 */
+    SMALL,    /* -0.5 … 0.5 */
+    INNER,    /* -0.9 … 0.25, between LOW and POSITIVE */
+    LOW,      /* -2 … -1 */
+    POSITIVE, /* 0.3 … 2 */
+    BIT,      /* 0 or 1 */
+    FLAG,     /* the same; has no gradient */
+    LOG_PROB, /* -4 … -0.1 */
+    FOR_X,    /* where the function of the trial is smooth */
+    FOR_Y,    /* a value it may have there */
+    NOISE,    /* 0.05 … 0.95; has no gradient */
+    COUNTER,  /* words of a counter in place of floats; has no gradient */
+    INDEX,    /* 0 … n_index - 1; has no gradient */
+    SOFTMAX,  /* of input 2, or of the sum of 2 and 3 if those are equally long; has no gradient of its own */
+    WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
+    STEEP,    /* -30 … 30 */
+} kind;
+
+typedef struct {
+    int dim;
+    struct {
+        kind kind;
+        int  dim;
+    } in[RWS_OP_INPUTS];
+    int   k;
+    float s, t;
+    int   rows, cols, offset; /* of the weight, if there is one */
+    bool  bias;
+    int   n_index;
+    bool  each_function; /* k is every rws_function in turn */
+    int   source_cols;   /* of a picture that is read or placed; it has k rows */
+} shape;
+
+/* ---- twins */
+
+/* What a twin sees: one row of each input. */
+typedef struct {
+    int           dim, n_in, k, cols, offset;
+    double        s, t;
+    const double *in[RWS_OP_INPUTS];
+    int           in_dim[RWS_OP_INPUTS];
+    const double *w, *b;
+    double       *out;
+} row;
+
+#define MAX_SHAPES 12
+
+typedef struct {
+    const char *name;
+    void (*twin)(const row *r);
+    shape  shapes[MAX_SHAPES];
+    double slack; /* times the tolerance, where parts cancel within a row; 0: none */
+} subject;
+
+extern const subject subjects[];
+extern const int     n_subjects;
+
+const subject *subject_of(const char *name); /* NULL: there is none */
+
+/* ---- what they are made of */
+
+double function(int f, double x); /* an rws_function */
+
+/* Where canvas point j lies in a glimpse, and glimpse point j in an image. */
+double written(int j, int n, int n_source, double scale, double shift);
+double seen(int j, int n, int n_source, double scale, double shift);
+
+float float_of(uint32_t word); /* a float that is a word; a small one survives as a double */
+
+#endif
