@@ -9,8 +9,7 @@ const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
 {
     if (model->relaxed && s->relaxed_categories) return NULL;
     return "it needs a single choice that can be relaxed, and this model has none (a program that branches on its "
-           "choices "
-           "cannot be run on a mixture of them)";
+           "choices cannot be run on a mixture of them)";
 }
 
 void rws_control_program(rws_run *r, const rws_method *m, rws_var (*v)(rws_run *r, const rws_method *m, rws_var g))

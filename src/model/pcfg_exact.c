@@ -93,8 +93,7 @@ const rws_metric rws_pcfg_metrics[] = {
     {0},
 };
 
-/* ---- the posterior */
-/* ---- somebody asks */
+/* ---- somebody asks: the posterior */
 
 #define MOST_TREES 10000
 
