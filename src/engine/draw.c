@@ -102,6 +102,15 @@ static bool lanes_any(h16 x)
     return (four[0] | four[1] | four[2] | four[3]) != 0;
 }
 
+/* The sum of lanes that are not negative and below 2^16 together: a multiplication adds the four of a word up in its upper
+ * end. */
+static uint32_t lanes_sum(h16 x)
+{
+    uint64_t four[4];
+    memcpy(four, &x, sizeof x);
+    return (uint32_t)((four[0] + four[1] + four[2] + four[3]) * 0x0001000100010001u >> 48);
+}
+
 /* Many particles: one threshold at a time, a particle in each lane. n is a multiple of LANES. */
 static void compare_many(comparison *m, const half16 *half, uint32_t n)
 {
@@ -117,15 +126,12 @@ static void compare_many(comparison *m, const half16 *half, uint32_t n)
         }
         if (!never)
 #pragma GCC unroll 4
-            for (uint32_t i = 0; i < n; i += LANES) {
-                const h16 u = *(const loose16 *)(half + i);
+            for (const half16 *next = half; next < half + n; next += LANES) {
+                const h16 u = *(const loose16 *)next;
                 above -= u > upper[c]; /* a true lane is -1 */
                 at |= u == upper[c];
             }
-        int16_t lanes[LANES], sum = 0;
-        memcpy(lanes, &above, sizeof lanes);
-        for (int k = 0; k < LANES; k++) sum = (int16_t)(sum + lanes[k]);
-        reached[c] = sum;
+        reached[c] = (int16_t)lanes_sum(above);
         equal[c] = lanes_any(at);
     }
 }
@@ -198,9 +204,7 @@ static uint32_t category_of(comparison *m, const word_source *s, const half16 *h
     if (compare(m, half, 1)) compare_rest(m, s, half, i, k, 1);
     h16 sum = {0};
     for (int v = 0; v < m->n; v++) sum += m->reached[v];
-    uint64_t four[4]; /* each holds four lanes, which a multiplication adds up in its upper end */
-    memcpy(four, &sum, sizeof sum);
-    return (uint32_t)((four[0] + four[1] + four[2] + four[3]) * 0x0001000100010001u >> 48);
+    return lanes_sum(sum);
 }
 
 /* The categories of particles from … from + n - 1 of row i, in as many places as LANES. */
