@@ -145,11 +145,11 @@ static void work_on_part(void *context, int index, int worker)
     j->flops += rws_gemm_flops - flops;
 }
 
-/* Small vectors are not worth waking anybody. */
+/* Small vectors are not worth waking anybody, nor is what one thread alone has in its cache. */
 static void run_parts(part_job *j)
 {
     rws_trainer *t = j->t;
-    rws_pool_run(t->puts_off ? t->pool : NULL, t->n_parts, work_on_part, j);
+    rws_pool_run(t->puts_off && t->config.shards > 1 ? t->pool : NULL, t->n_parts, work_on_part, j);
     t->flops += j->flops;
     for (int k = 0; k < t->setup.params.n; k++) {
         const rws_param *p = t->setup.params.list[k];
