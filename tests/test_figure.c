@@ -339,6 +339,10 @@ static void test_gather(void **state)
     rws_gathered_release(&g);
     rws_gather(runs, 3, "loss", RWS_X_SECONDS, &g);
     assert_true(g.x[2] == 6);
+    rws_gathered_from(&g, 4.5); /* of 2, 4, 6 */
+    assert_true(g.n == 1 && g.x[0] == 6 && g.median[0] == 2 && g.low[0] == 1.5);
+    rws_gathered_from(&g, 7);
+    assert_int_equal(g.n, 0);
     rws_gathered_release(&g);
     rws_gather(runs, 3, "nothing", RWS_X_ITERATION, &g);
     assert_int_equal(g.n, 0);

@@ -224,6 +224,9 @@ gives 0 "final values over particles" plot p_error shared -x particles --out ove
 grep -q '>particles K<' over.svg
 report $? "are drawn too"
 gives 0 "over seconds" plot q_error shared -x seconds --linear --out seconds.png
+gives 0 "without its beginning" plot p_error shared --from 20 --out late.svg
+refuses '--from' plot p_error shared --from here
+refuses '--from 1e+06' plot p_error shared --from 1000000
 refuses 'Which metric' plot
 refuses '"nonsense"' plot nonsense shared
 refuses '.png' plot p_error shared --out picture.gif

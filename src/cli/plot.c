@@ -21,13 +21,14 @@
 #include <unistd.h>
 
 enum { MOST_METRICS = 6, MOST_KEYS = 32, MOST_PANELS = 8, MOST_CURVES = 40 };
-enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE };
+enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE, KEY_FROM };
 
 typedef struct {
     rws_select  select;
     char       *metrics[MOST_METRICS];
     int         n_metrics;
     const char *out, *x, *panels, *title;
+    double      from;
     int         scale; /* 0: what suits the numbers; KEY_LOG, KEY_LINEAR */
 } plot_options;
 
@@ -200,6 +201,7 @@ static rws_status gather(plot *p, rws_error *err)
                     rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION,
                                g);
                 else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
+                rws_gathered_from(g, o->from);
                 if (g->n == 0) continue;
                 rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
                 *curve = rws_gathered_curve(g, p->looks[l].method);
@@ -208,6 +210,8 @@ static rws_status gather(plot *p, rws_error *err)
                 for (int i = 0; i < g->n; i++) least = fmin(least, g->median[i]), most = fmax(most, g->median[i]);
             }
         }
+        if (status == RWS_OK && most == -INFINITY && o->from > 0)
+            status = rws_fail(err, RWS_BAD_INPUT, "Nothing was measured from --from %g on.", o->from);
         snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);
         for (char *c = p->captions[m]; *c; c++)
             if (*c == '_') *c = ' ';
@@ -301,6 +305,7 @@ static const struct argp_option options[] = {
      "Below: iteration (default), seconds, or a number of the configuration such as particles, against the final "
      "values",
      2},
+    {"from", KEY_FROM, "X", 0, "Begin there: what training was like before may dwarf what came of it", 2},
     {"panels", KEY_PANELS, "KEY", 0, "A panel for each of its values (default: particles; none: one panel)", 2},
     {"log", KEY_LOG, 0, 0, "Logarithmic (default: if the numbers span much)", 2},
     {"linear", KEY_LINEAR, 0, 0, "Not logarithmic", 2},
@@ -324,6 +329,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
     case 'o': o->out = arg; return 0;
     case 'x': o->x = arg; return 0;
+    case KEY_FROM: return rws_arguments_real(state, "--from", arg, 0, 1e15, &o->from);
     case KEY_PANELS: o->panels = arg; return 0;
     case KEY_LOG:
     case KEY_LINEAR: o->scale = key; return 0;

@@ -6,6 +6,7 @@
 #include <glib.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void make_room(rws_gathered *g, int points)
 {
@@ -41,6 +42,15 @@ void rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x 
     for (int k = 0; k < points && x == RWS_X_ITERATION; k++) out->x[k] = longest->iterations[k];
     g_free(values);
     g_free(times);
+}
+
+void rws_gathered_from(rws_gathered *g, double x)
+{
+    double *const rows[] = {g->x, g->median, g->low, g->high};
+    int           first = 0;
+    while (first < g->n && g->x[first] < x) first++;
+    g->n -= first;
+    for (int i = 0; i < 4 && first; i++) memmove(rows[i], rows[i] + first, (size_t)g->n * sizeof *rows[i]);
 }
 
 void rws_gathered_release(rws_gathered *g)

@@ -27,6 +27,9 @@ void rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x 
 rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key, const char *metric, rws_gathered *out,
                            rws_error *err) __attribute__((warn_unused_result));
 
+/* Leaves out the points before x. */
+void rws_gathered_from(rws_gathered *g, double x);
+
 void rws_gathered_release(rws_gathered *g);
 
 /* As a curve of the method, which borrows the numbers. With fewer than two runs there is no band. */
