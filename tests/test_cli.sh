@@ -197,6 +197,16 @@ gives 0 "what does not contradict it is allowed" train gmm --out run --resume -k
 gives 0 "a run can be extended" train --out run --resume --iterations 100 --json
 run train gmm -k 2 -n 100 --eval-every 20 --out whole
 same_checkpoint "and is then what it would have been" run whole
+grep -q '"iterations": 100' run/config.json
+report $? "which its folder then says"
+refuses 'from iteration 100 on' train --out run --resume --iterations 120 --lr 1e-3,90:1e-4
+grep -q '"iterations": 100' run/config.json
+report $? "a refusal changes nothing"
+gives 0 "rates to come may be others" train --out run --resume --iterations 120 --lr 1e-3,100:1e-4 --json
+grep -q '"lr": "1e-3,100:1e-4"' run/config.json
+report $? "which its folder then says, too"
+run train gmm -k 2 -n 120 --eval-every 20 --lr 1e-3,100:1e-4 --out slower
+same_checkpoint "and it is then what it would have been" run slower
 
 # ---- threads
 

@@ -360,6 +360,35 @@ static void test_schedule_values(void **state)
     }
 }
 
+static void test_schedules_agree(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        uint64_t    first_difference; /* so many steps they have in common */
+    } cases[] = {
+        {"1e-3", "0.001", UINT64_MAX},
+        {"1e-3", "1e-4", 0},
+        {"1e-3", "1e-3,100:1e-4", 100},
+        {"1e-3,100:/10,200:/10", "1e-3,100:1e-4,150:0", 150},
+        {"0,0-1000:1", "0,0-1000:1,1000:2", 1000},
+        {"0,0-1000:1", "0,0-900:0.9,950:2", 901},
+        {"1,10-20:2", "1,10-21:2", 11},
+        {"1,10-20:2,20-30:1", "1,10-20:2,25-30:1", 21},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rws_schedule a, b;
+        rws_error    err;
+        assert_int_equal(rws_schedule_parse(cases[i].a, &a, &err), RWS_OK);
+        assert_int_equal(rws_schedule_parse(cases[i].b, &b, &err), RWS_OK);
+        const uint64_t n = cases[i].first_difference;
+        assert_true(rws_schedule_agree(&a, &b, n) && rws_schedule_agree(&b, &a, n));
+        if (n == UINT64_MAX) continue;
+        for (uint64_t more = n + 1; more < n + 50; more++) assert_false(rws_schedule_agree(&a, &b, more));
+        assert_false(rws_schedule_agree(&b, &a, UINT64_MAX));
+    }
+}
+
 static void test_schedule_refusals(void **state)
 {
     (void)state;
@@ -422,11 +451,17 @@ static void test_schedule_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),           cmocka_unit_test(test_config),
-        cmocka_unit_test(test_hand_sequences),  cmocka_unit_test(test_against_twin),
-        cmocka_unit_test(test_cut_anywhere),    cmocka_unit_test(test_no_elements),
-        cmocka_unit_test(test_rest_and_nan),    cmocka_unit_test(test_adam_edges),
-        cmocka_unit_test(test_schedule_values), cmocka_unit_test(test_schedule_refusals),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_hand_sequences),
+        cmocka_unit_test(test_against_twin),
+        cmocka_unit_test(test_cut_anywhere),
+        cmocka_unit_test(test_no_elements),
+        cmocka_unit_test(test_rest_and_nan),
+        cmocka_unit_test(test_adam_edges),
+        cmocka_unit_test(test_schedule_values),
+        cmocka_unit_test(test_schedules_agree),
+        cmocka_unit_test(test_schedule_refusals),
     };
     return cmocka_run_group_tests_name("optim", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static const field fields[] = {
     {"eval-data", KEY_EVAL_DATA, INT, AT(n_test), 1, 1000000, false},
     {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, 10000000, false},
     {"optimiser", KEY_OPTIMISER, TEXT, AT(optimiser), 0, 0, false},
-    {"lr", KEY_LR, TEXT, AT(lr), 0, 0, false},
+    {"lr", KEY_LR, TEXT, AT(lr), 0, 0, true},
     {"l2", KEY_L2, REAL, AT(l2), 0, 0, false},
     {"scalar", KEY_SCALAR, FLAG, AT(scalar), 0, 0, false},
 };
@@ -235,24 +235,12 @@ void rws_options_fill(rws_options *o)
     o->config.threads = rws_options_given(o, "threads") ? threads_of(o->config.threads) : 1;
 }
 
-/* Two texts that mean the same schedule are the same. */
-static bool same_schedule(const char *a, const char *b)
-{
-    rws_schedule s, t;
-    if (rws_schedule_parse(a, &s, NULL) != RWS_OK || rws_schedule_parse(b, &t, NULL) != RWS_OK) return false;
-    bool same = s.start == t.start && s.n_changes == t.n_changes;
-    for (int i = 0; same && i < s.n_changes; i++)
-        same = s.change[i].from == t.change[i].from && s.change[i].to == t.change[i].to &&
-               s.change[i].rate == t.change[i].rate;
-    return same;
-}
-
 static rws_status compare(const field *f, const rws_config *given, const rws_config *run, const char *folder,
                           rws_error *err)
 {
     if (f->kind == TEXT) {
         const char *a = read_text(f, given), *b = read_text(f, run);
-        if (strcmp(a, b) == 0 || (strcmp(f->name, "lr") == 0 && same_schedule(a, b))) return RWS_OK;
+        if (strcmp(a, b) == 0) return RWS_OK;
         return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name, a, folder, b);
     }
     if (f->kind == REAL) {
@@ -306,5 +294,6 @@ rws_status rws_options_resume(const rws_options *o, const rws_config *run, const
     *out = *run;
     if (rws_options_given(o, "threads")) out->threads = threads_of(o->config.threads);
     if (rws_options_given(o, "iterations")) out->iterations = o->config.iterations;
+    if (rws_options_given(o, "lr")) out->lr = o->config.lr;
     return RWS_OK;
 }

@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "data/file.h"
+#include "optim/schedule.h"
 #include "run/checkpoint.h"
 
 #include <inttypes.h>
@@ -29,13 +30,12 @@ typedef struct {
     rws_folder  *folder; /* NULL without --out */
     rws_progress progress;
     rws_measures latest;
-    bool         heading;           /* the table has one */
-    double       seconds;           /* of training until `since`, evaluations and checkpoints left out */
-    double       since;             /* when training went on */
-    double       saved_at;          /* 0: never */
-    double       flushed_at;        /* likewise */
-    uint64_t     saved;             /* iteration of the checkpoint */
-    uint64_t     stored_iterations; /* of a resumed run, as its folder has them; else 0 */
+    bool         heading;    /* the table has one */
+    double       seconds;    /* of training until `since`, evaluations and checkpoints left out */
+    double       since;      /* when training went on */
+    double       saved_at;   /* 0: never */
+    double       flushed_at; /* likewise */
+    uint64_t     saved;      /* iteration of the checkpoint */
 } session;
 
 /* ---- what happens between iterations; the clock of training stands still meanwhile */
@@ -149,14 +149,9 @@ static rws_status stopped(session *s, rws_error *err)
     if (!s->folder)
         return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; without --out nothing is kept.", done);
     if (s->saved != done || !s->saved_at) RWS_TRY(save(s, err));
-    char more[48] = "";
-    /* A run that was given more iterations than its folder says must be given them again. */
-    const uint64_t iterations = rws_trainer_config(s->trainer)->iterations;
-    if (s->stored_iterations && s->stored_iterations != iterations)
-        snprintf(more, sizeof more, " --iterations %" PRIu64, iterations);
     return rws_fail(err, RWS_STOPPED,
-                    "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out '%s' --resume%s", done,
-                    rws_trainer_config(s->trainer)->model, s->options.out, more);
+                    "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out '%s' --resume", done,
+                    rws_trainer_config(s->trainer)->model, s->options.out);
 }
 
 static rws_status iterate(session *s, rws_error *err)
@@ -231,20 +226,36 @@ static rws_status begin(session *s, rws_error *err)
     return o->out ? rws_folder_create(o->out, s->trainer, &s->folder, err) : RWS_OK;
 }
 
+/* A run that goes on may have more iterations and other rates, but for those that it has had. */
+static rws_status amend(session *s, const rws_config *stored, const rws_config *config, rws_error *err)
+{
+    const uint64_t done = rws_trainer_iteration(s->trainer);
+    rws_schedule   had, has;
+    if (config->iterations == stored->iterations && strcmp(config->lr, stored->lr) == 0) return RWS_OK;
+    RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
+    RWS_TRY(rws_schedule_parse(config->lr, &has, err));
+    if (!rws_schedule_agree(&had, &has, done))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "--lr %s contradicts the run in %s, which has had %s so far; only from iteration %" PRIu64
+                        " on may it be another, as in 1e-3,%" PRIu64 ":1e-4.",
+                        config->lr, s->options.out, stored->lr, done, done);
+    return rws_folder_amend(s->folder, config, err);
+}
+
 static rws_status begin_again(session *s, rws_error *err)
 {
     const rws_options *o = &s->options;
     rws_config         stored, config;
     RWS_TRY(rws_folder_open(o->out, &stored, &s->folder, err));
-    s->stored_iterations = stored.iterations;
     RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
     RWS_TRY(rws_folder_lock(s->folder, err));
     RWS_TRY(rws_trainer_new(&config, &s->trainer, err));
-    if (!rws_folder_has_checkpoint(s->folder)) return RWS_OK;
-    RWS_TRY(rws_folder_load(s->folder, s->trainer, &s->seconds, err));
-    s->saved = rws_trainer_iteration(s->trainer);
-    s->saved_at = rws_clock_now();
-    return RWS_OK;
+    if (rws_folder_has_checkpoint(s->folder)) {
+        RWS_TRY(rws_folder_load(s->folder, s->trainer, &s->seconds, err));
+        s->saved = rws_trainer_iteration(s->trainer);
+        s->saved_at = rws_clock_now();
+    }
+    return amend(s, &stored, &config, err);
 }
 
 static rws_status finished(session *s, rws_error *err)

@@ -112,3 +112,25 @@ float rws_schedule_at(const rws_schedule *s, uint64_t iteration)
     }
     return (float)rate;
 }
+
+static bool agree_at(const rws_schedule *a, const rws_schedule *b, uint64_t iteration)
+{
+    return rws_schedule_at(a, iteration) == rws_schedule_at(b, iteration);
+}
+
+/* Between two places where either of them changes both are straight lines, and those agree if their ends do. */
+bool rws_schedule_agree(const rws_schedule *a, const rws_schedule *b, uint64_t n)
+{
+    if (n == 0) return true;
+    bool agree = agree_at(a, b, 0) && agree_at(a, b, n - 1);
+    for (int i = 0; i < a->n_changes + b->n_changes; i++) {
+        const rws_schedule *s = i < a->n_changes ? a : b;
+        const int           k = i < a->n_changes ? i : i - a->n_changes;
+        const uint64_t      places[] = {s->change[k].from, s->change[k].to};
+        for (int j = 0; j < 2; j++) {
+            agree = agree && (places[j] >= n || agree_at(a, b, places[j]));
+            agree = agree && (places[j] == 0 || places[j] > n || agree_at(a, b, places[j] - 1));
+        }
+    }
+    return agree;
+}

@@ -41,4 +41,7 @@ rws_status rws_schedule_parse(const char *text, rws_schedule *out, rws_error *er
  * after the 400000th. Cannot fail. */
 float rws_schedule_at(const rws_schedule *s, uint64_t iteration);
 
+/* Whether both have the same rates for the first n steps. */
+bool rws_schedule_agree(const rws_schedule *a, const rws_schedule *b, uint64_t n);
+
 #endif

@@ -189,6 +189,12 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     return status;
 }
 
+rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
+{
+    RWS_TRY(rws_config_amend(f->config.document, config, err));
+    return rws_config_write(f->config_path, f->config.document, err);
+}
+
 bool rws_folder_has_checkpoint(const rws_folder *f)
 {
     return exists(f->checkpoint_path) || errno != ENOENT;

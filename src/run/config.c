@@ -103,6 +103,28 @@ static json_t *describe_settings(const rws_given *settings, int n, rws_error *er
     return object;
 }
 
+/* False, with a sentence, if it has no place in JSON. */
+static bool put(json_t *document, const rws_config *config, int field, rws_error *err)
+{
+    json_t *value = value_of(config, fields[field].kind, fields[field].at);
+    if (json_object_set_new(document, fields[field].key, value) == 0) return true;
+    rws_fail(err, RWS_BAD_INPUT,
+             "\"%s\" cannot be written to config.json: it is not UTF-8, not finite, or no memory is left.",
+             fields[field].key);
+    return false;
+}
+
+rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
+{
+    for (int i = 0; i < N_FIELDS; i++) {
+        const json_t *had = json_object_get(document, fields[i].key);
+        const bool    lr = strcmp(fields[i].key, "lr") == 0;
+        if (lr && strcmp(json_string_value(had), config->lr) == 0) continue; /* perhaps it is its own text */
+        if ((lr || strcmp(fields[i].key, "iterations") == 0) && !put(document, config, i, err)) return RWS_BAD_INPUT;
+    }
+    return RWS_OK;
+}
+
 json_t *rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, rws_error *err)
 {
     rws_config absolute = *config;
@@ -116,14 +138,8 @@ json_t *rws_config_describe(const rws_config *config, const rws_given *settings,
         }
     }
     json_t *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION);
-    for (int i = 0; i < N_FIELDS; i++) {
-        json_t *value = value_of(&absolute, fields[i].kind, fields[i].at);
-        if (json_object_set_new(document, fields[i].key, value) == 0) continue;
-        rws_fail(err, RWS_BAD_INPUT,
-                 "\"%s\" cannot be written to config.json: it is not UTF-8, not finite, or no memory is left.",
-                 fields[i].key);
-        goto failed;
-    }
+    for (int i = 0; i < N_FIELDS; i++)
+        if (!put(document, &absolute, i, err)) goto failed;
     json_t *object = describe_settings(settings, n_settings, err);
     if (!object) goto failed;
     if (json_object_set_new(document, "settings", object) != 0) {

@@ -37,6 +37,11 @@ void rws_config_release(rws_config_json *j);
 json_t *rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* Writes the iterations and the rates of another configuration into the document. The text of rates that were others is
+ * gone. RWS_BAD_INPUT if the new ones are not UTF-8. */
+rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
+    __attribute__((warn_unused_result));
+
 /* Writes the document to `path`, through `path`.tmp, which is brought to disk and renamed: the file is there whole or
  * not at all. RWS_BAD_INPUT with a sentence that names the file; `path`.tmp is then gone. */
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
