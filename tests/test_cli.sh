@@ -205,7 +205,13 @@ report $? "a refusal changes nothing"
 gives 0 "rates to come may be others" train --out run --resume --iterations 120 --lr 1e-3,100:1e-4 --json
 grep -q '"lr": "1e-3,100:1e-4"' run/config.json
 report $? "which its folder then says, too"
-run train gmm -k 2 -n 120 --eval-every 20 --lr 1e-3,100:1e-4 --out slower
+mv run renamed
+gives 0 "its folder may get another name" train --out renamed --resume --iterations 140 --json
+gives 0 "and is one run still" runs renamed --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"iteration":140' out
+report $? "with all of its iterations"
+mv renamed run
+run train gmm -k 2 -n 140 --eval-every 20 --lr 1e-3,100:1e-4 --out slower
 same_checkpoint "and it is then what it would have been" run slower
 
 # ---- threads

@@ -177,6 +177,15 @@ rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder 
     return status;
 }
 
+/* A run whose folder has got another name keeps its own in its store, or it would be two. */
+static void keep_name(rws_folder *f)
+{
+    char *name = f->shared ? NULL : rws_store_only_run(f->store_path);
+    if (!name) return;
+    free(f->name);
+    f->name = name;
+}
+
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
 {
     *out = NULL;
@@ -184,6 +193,7 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     if (!f) return RWS_BAD_INPUT;
     rws_status status = name_run(f, err);
     if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
+    if (status == RWS_OK) keep_name(f);
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;

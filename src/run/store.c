@@ -293,3 +293,17 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     sqlite3_close(db);
     return status;
 }
+
+char *rws_store_only_run(const char *path)
+{
+    sqlite3      *db = NULL;
+    sqlite3_stmt *s = NULL;
+    char         *name = NULL;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+        prepare(db, "SELECT run FROM runs WHERE (SELECT count(*) FROM runs) = 1", &s) == SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW && sqlite3_column_text(s, 0))
+        name = strdup((const char *)sqlite3_column_text(s, 0));
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    return name;
+}

@@ -84,6 +84,9 @@ typedef struct {
 rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* The name of the only run in the file, which the caller frees; NULL if there are none or several, or it cannot be told. */
+char *rws_store_only_run(const char *path) __attribute__((warn_unused_result));
+
 /* For tests: how long to wait for a file that is locked, instead of 10 s. Not while other threads use a store. */
 void rws_store_patience(int milliseconds);
 
