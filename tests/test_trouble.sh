@@ -86,6 +86,8 @@ pid=$!
 while [ ! -f busy/checkpoint.safetensors ] && kill -0 $pid 2>/dev/null; do sleep 0.02; done
 run train gmm --out busy --resume
 complains "a run that another process trains" 'busy.*another process'
+run eval busy --record
+complains "nor is anything added to it" 'busy.*another process'
 kill $pid
 wait $pid 2>/dev/null
 run eval busy

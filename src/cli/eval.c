@@ -73,6 +73,7 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     rws_measures m;
     double       seconds = 0;
     RWS_TRY(rws_folder_open(o->folder, &config, folder, err));
+    if (o->record) RWS_TRY(rws_folder_lock(*folder, err)); /* that no second sweep does the same meanwhile */
     if (!rws_folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->folder);
     if (o->particles) config.eval_particles = (int)o->particles;
