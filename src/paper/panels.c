@@ -83,11 +83,15 @@ typedef struct {
     char         names[MOST_CURVES][48];
 } bundle;
 
+/* Without the first tenth, in which the evidence rises so far that nothing else could be seen. */
 static void over_iterations(const rws_query *q, const char *method, const rws_particles *p, bundle *out)
 {
     for (int k = 0; k < p->n; k++) {
-        rws_curve *curve = &out->curves[out->n];
-        if (!add_curve(q, method, p->K[k], "log_evidence", &out->gathered[out->n], curve)) continue;
+        rws_curve    *curve = &out->curves[out->n];
+        rws_gathered *g = &out->gathered[out->n];
+        rws_query_curve(q, method, p->K[k], "log_evidence", g);
+        if (g->n > 0) rws_gathered_from(g, 0.1 * g->x[g->n - 1]);
+        if (!add_gathered(g, method, curve)) continue;
         snprintf(out->names[out->n], sizeof *out->names, "%s, K = %d", rws_style_name(method), p->K[k]);
         curve->label = out->names[out->n++];
         curve->shade = p->n > 1 ? 0.7 * (p->n - 1 - k) / (p->n - 1) : 0; /* many particles: full colour */
