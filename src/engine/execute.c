@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#define FEW 24    /* nodes that are sorted one by one */
 #define ALONE 128 /* rows from which a node has a call to itself: gathering its inputs would cost more than the call */
 
 static uint32_t n_rows(const rws_engine *e, const node *n)
@@ -142,16 +143,19 @@ static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
     }
 }
 
-/* Many nodes by way of a bit for each that there is. */
-static void sort_by_number(rws_engine *e, uint32_t *ids, uint32_t n)
+static void sort_few(uint32_t *ids, uint32_t n)
 {
-    for (uint32_t i = 1; i < n && n <= 24; i++)
+    for (uint32_t i = 1; i < n; i++)
         for (uint32_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
             const uint32_t swap = ids[j];
             ids[j] = ids[j - 1];
             ids[j - 1] = swap;
         }
-    if (n <= 24) return;
+}
+
+/* By way of a bit for each node that there is. */
+static void sort_many(rws_engine *e, uint32_t *ids, uint32_t n)
+{
     const rws_arena_mark mark = rws_arena_at(&e->arena);
     const uint32_t       n_words = e->n_nodes / 64 + 1;
     uint64_t            *bits = RWS_NEW0(&e->arena, uint64_t, n_words);
@@ -212,7 +216,9 @@ void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     collect(e, wanted, n);
     if (e->n_pending == 0) return;
-    sort_by_number(e, e->pending, e->n_pending); /* inputs have smaller numbers than what is made of them */
+    /* by number: inputs have smaller ones than what is made of them */
+    if (e->n_pending <= FEW) sort_few(e->pending, e->n_pending);
+    else sort_many(e, e->pending, e->n_pending);
     for (uint32_t i = 0; i < e->n_pending; i++) {
         node *m = &e->nodes[e->pending[i]];
         m->wave = 0;
