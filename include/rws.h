@@ -5,7 +5,7 @@
  * for all data and all K particles at once and trains them by any estimator of "Revisiting Reweighted Wake-Sleep for
  * Models with Stochastic Control Flow".
  *
- *     static void model(rws_run *r, const void *net) {
+ *     static void model(rws_path *path, const void *net) {
  *         if (rws_flip(r, "burglary", rws_parameter(r, n->prior))) …          an int: C code may branch on it
  *         rws_normal(r, "noise", mean, sd);                                   "noise" is observed: data when learning
  *     }
@@ -127,134 +127,136 @@ typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
 
 /* ----------------------------------------------------------------------------------------------------------- programs */
 
-typedef struct rws_run rws_run; /* one call of a program, on behalf of all particles that got here */
+typedef struct rws_path rws_path; /* one call of a program, on behalf of all particles that got here */
 
 /* A value: a vector of `rws_dim` floats for each particle. */
 typedef struct {
     uint32_t id;
 } rws_var;
 
-int rws_dim(const rws_run *r, rws_var v);
+int rws_dim(const rws_path *path, rws_var v);
 
 /* Memory for the program's own structures; lasts as long as this run of it. */
-void *rws_alloc(rws_run *r, size_t bytes);
+void *rws_alloc(rws_path *path, size_t bytes);
 
 /* How many iterations of training came before this one; of an evaluation, before it. */
-uint64_t rws_iteration(const rws_run *r);
+uint64_t rws_iteration(const rws_path *path);
 
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
-_Noreturn void rws_give_up(rws_run *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+_Noreturn void rws_give_up(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The datum's field. */
-rws_var rws_observed(rws_run *r, const char *field);
+rws_var rws_observed(rws_path *path, const char *field);
 
 /* Numbers known in C, the same for all particles. */
-rws_var rws_constant(rws_run *r, float value);
-rws_var rws_constants(rws_run *r, const float *values, int dim);
+rws_var rws_constant(rws_path *path, float value);
+rws_var rws_constants(rws_path *path, const float *values, int dim);
 
 /* A parameter matrix as one vector of rows * cols numbers. */
-rws_var rws_parameter(rws_run *r, const rws_param *p);
+rws_var rws_parameter(rws_path *path, const rws_param *p);
 
 /* The integer that v (a vector of one) holds, for C code to look at. The call splits where particles differ. */
-int rws_branch(rws_run *r, rws_var v);
+int rws_branch(rws_path *path, rws_var v);
 
 /* All numbers of v, likewise: a sentence, say. They last as long as the run. */
-const float *rws_look(rws_run *r, rws_var v);
+const float *rws_look(rws_path *path, rws_var v);
 
 /* Computes these values now, all of them together. Never needed; but a program that is about to branch on several values
  * which do not depend on each other waits once and not once for each, and their networks run in the same calls. */
-void rws_await(rws_run *r, const rws_var *v, int n);
+void rws_await(rws_path *path, const rws_var *v, int n);
 
 /* Sites: random choices and random values, addressed by name and, in loops and recursion, by how many visits the name
  * has had. The guide draws at a site and the model scores the same value there (or the other way round in the sleep
  * phase); both must visit the same sites, with the same distribution family and size, in any order. A site named like a
  * field of the data is the observation: it belongs to the model alone. */
-rws_var rws_categorical(rws_run *r, const char *site, rws_var logits);      /* an index: a vector of one */
-rws_var rws_bernoulli(rws_run *r, const char *site, rws_var logits);        /* zeros and ones, one per logit */
-rws_var rws_normal(rws_run *r, const char *site, rws_var mean, rws_var sd); /* independent components */
-rws_var rws_uniform(rws_run *r, const char *site, rws_var low, rws_var high);
-rws_var rws_gumbel(rws_run *r, const char *site, rws_var location);                      /* scale 1 */
-rws_var rws_concrete(rws_run *r, const char *site, rws_var logits, rws_var temperature); /* log of a simplex point */
+rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
+rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
+rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
+rws_var rws_uniform(rws_path *path, const char *site, rws_var low, rws_var high);
+rws_var rws_gumbel(rws_path *path, const char *site, rws_var location); /* scale 1 */
+rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
+                     rws_var temperature); /* log of a simplex point */
 
 /* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
  * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
-void           rws_simulate(rws_run *r, const char *site, const float *made, rws_kernel *kernel, const void *context);
+void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context);
 
 /* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
  * this call shares. A name may be told of again and again. Costs nothing while training. Some names are drawn: "tree", a
  * text in brackets; "picture", the greys of a square from 0 (black) to 1; beside it "seen", the picture it stands for, and
  * in that a box for every "where" (as rws_attend has it). */
-void rws_report(rws_run *r, const char *name, rws_var v);
-void rws_report_text(rws_run *r, const char *name, const char *text);
+void rws_report(rws_path *path, const char *name, rws_var v);
+void rws_report_text(rws_path *path, const char *name, const char *text);
 /* Whether anybody listens, so that a program may spare itself the text; and whether a person does (infer, sample), which
  * is the time for what is large, like pictures. */
-bool rws_reports(const rws_run *r);
-bool rws_reports_all(const rws_run *r);
+bool rws_reports(const rws_path *path);
+bool rws_reports_all(const rws_path *path);
 
 /* A choice that C code branches on. */
-static inline int rws_choose(rws_run *r, const char *site, rws_var logits)
+static inline int rws_choose(rws_path *path, const char *site, rws_var logits)
 {
-    return rws_branch(r, rws_categorical(r, site, logits));
+    return rws_branch(path, rws_categorical(path, site, logits));
 }
 
-static inline int rws_flip(rws_run *r, const char *site, rws_var logit)
+static inline int rws_flip(rws_path *path, const char *site, rws_var logit)
 {
-    return rws_branch(r, rws_bernoulli(r, site, logit));
+    return rws_branch(path, rws_bernoulli(path, site, logit));
 }
 
 /* Arithmetic, component by component. Where one side is a vector of one it is used for every component. */
-rws_var rws_add(rws_run *r, rws_var a, rws_var b);
-rws_var rws_sub(rws_run *r, rws_var a, rws_var b);
-rws_var rws_mul(rws_run *r, rws_var a, rws_var b);
-rws_var rws_div(rws_run *r, rws_var a, rws_var b);
-rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift); /* scale * a + shift */
-rws_var rws_apply(rws_run *r, rws_function f, rws_var a);
-rws_var rws_clip(rws_run *r, rws_var a, float low, float high); /* no gradient outside */
-rws_var rws_greater(rws_run *r, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
+rws_var rws_add(rws_path *path, rws_var a, rws_var b);
+rws_var rws_sub(rws_path *path, rws_var a, rws_var b);
+rws_var rws_mul(rws_path *path, rws_var a, rws_var b);
+rws_var rws_div(rws_path *path, rws_var a, rws_var b);
+rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift); /* scale * a + shift */
+rws_var rws_apply(rws_path *path, rws_function f, rws_var a);
+rws_var rws_clip(rws_path *path, rws_var a, float low, float high); /* no gradient outside */
+rws_var rws_greater(rws_path *path, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
 
 /* Shape. */
-rws_var rws_concat(rws_run *r, const rws_var *parts, int n);
-rws_var rws_slice(rws_run *r, rws_var a, int first, int n);
-rws_var rws_sum(rws_run *r, rws_var a); /* over the components */
-rws_var rws_log_softmax(rws_run *r, rws_var a);
-rws_var rws_log_sum_exp(rws_run *r, rws_var a);
-rws_var rws_argmax(rws_run *r, rws_var a);              /* an index; no gradient */
-rws_var rws_pick(rws_run *r, rws_var a, rws_var index); /* the component of a that index names */
-rws_var rws_onehot(rws_run *r, rws_var index, int n);   /* costs a look-up where it enters a layer */
+rws_var rws_concat(rws_path *path, const rws_var *parts, int n);
+rws_var rws_slice(rws_path *path, rws_var a, int first, int n);
+rws_var rws_sum(rws_path *path, rws_var a); /* over the components */
+rws_var rws_log_softmax(rws_path *path, rws_var a);
+rws_var rws_log_sum_exp(rws_path *path, rws_var a);
+rws_var rws_argmax(rws_path *path, rws_var a);              /* an index; no gradient */
+rws_var rws_pick(rws_path *path, rws_var a, rws_var index); /* the component of a that index names */
+rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* costs a look-up where it enters a layer */
 
 /* Log-densities of values at hand, outside of any site. */
-rws_var rws_normal_density(rws_run *r, rws_var x, rws_var mean, rws_var sd);
-rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var temperature);
+rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
+rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
 /* The same value. What is made of it is computed for the particles of this call alone, and not for all that v was computed
  * for: before a large network, where many have left since. */
-rws_var rws_here(rws_run *r, rws_var v);
+rws_var rws_here(rws_path *path, rws_var v);
 
 /* The value without its history: gradients stop here. */
-rws_var rws_detach(rws_run *r, rws_var a);
+rws_var rws_detach(rws_path *path, rws_var a);
 
 /* Layers. A layer over several inputs is fed them as parts: what depends on the datum alone then meets its share of the
  * weights once per datum, not once per particle. */
-rws_var rws_linear(rws_run *r, const rws_layer *l, rws_var x);
-rws_var rws_linear_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int n);
-rws_var rws_mlp(rws_run *r, const rws_layer *l, rws_var x);
-rws_var rws_mlp_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int n);
-rws_var rws_rnn(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
-rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h);
-rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index);
+rws_var rws_linear(rws_path *path, const rws_layer *l, rws_var x);
+rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+rws_var rws_mlp(rws_path *path, const rws_layer *l, rws_var x);
+rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
+rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h);
+rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
 
 /* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
  * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */
-rws_var rws_attend(rws_run *r, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols); /* read */
-rws_var rws_place(rws_run *r, rws_var glimpse, int rows, int cols, rws_var where, int out_rows,
-                  int out_cols);                                                              /* write */
-rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
+rws_var rws_attend(rws_path *path, rws_var image, int rows, int cols, rws_var where, int out_rows,
+                   int out_cols); /* read */
+rws_var rws_place(rws_path *path, rws_var glimpse, int rows, int cols, rws_var where, int out_rows,
+                  int out_cols);                                                                  /* write */
+rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
 
 /* Logits of the pixels of n glimpses on a background: with y the sum of what rws_place makes of them, a that of their
  * covers and m = sigmoid(20 a - 10), y + m front - (1 - m) back, clipped to [-88, 16]. As logits of an observed
  * rws_bernoulli they are never made: most of a picture is background, and it is scored once per datum. */
-rws_var rws_picture(rws_run *r, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
                     rws_var front, rws_var back, int out_rows, int out_cols);
 
 /* ----------------------------------------------------------------------------------------------------------- metrics */
@@ -267,12 +269,12 @@ const float *rws_eval_field(const rws_eval *e, const char *field);
 
 /* Runs f for `n` data whose fields are given in the order they were declared, and writes the value it returns, n x dim.
  * f may look at the data but has no sites. */
-rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
-                            float *out, rws_error *err);
+rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
+                            const float *const *fields, float *out, rws_error *err);
 
 /* The mean of log q over the guide's sites, at n samples of `program`, which takes the place of the model: the truth,
  * where it is known. Other samples in every evaluation. */
-rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const void *state), int n, double *log_q,
                           rws_error *err);
 
 /* One particle of a test datum, and what its programs have reported. */
@@ -356,12 +358,12 @@ typedef struct rws_model {
     rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err);
 
-    void (*guide)(rws_run *r, const void *state);
-    void (*model)(rws_run *r, const void *state);
+    void (*guide)(rws_path *path, const void *state);
+    void (*model)(rws_path *path, const void *state);
 
     /* For rebar, relax and concrete, which only a model with a single categorical site that never branches on it can
      * have: log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. NULL otherwise. */
-    rws_var (*relaxed)(rws_run *r, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
+    rws_var (*relaxed)(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
 
     /* For method em: one exact step of expectation and maximisation over all training data, which overwrites theta
      * (rws_param_values). Where data are drawn fresh, over n_fresh of them from `random`, which is the same stream in

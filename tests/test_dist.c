@@ -218,14 +218,14 @@ static double concrete_mean(const setting *s)
     return total;
 }
 
-static rws_var sum_of_squares(rws_run *r, rws_var v)
+static rws_var sum_of_squares(rws_path *path, rws_var v)
 {
-    return rws_sum(r, rws_mul(r, v, v));
+    return rws_sum(path, rws_mul(path, v, v));
 }
 
-static rws_var first_share(rws_run *r, rws_var v)
+static rws_var first_share(rws_path *path, rws_var v)
 {
-    return rws_apply(r, RWS_EXP, rws_slice(r, v, 0, 1));
+    return rws_apply(path, RWS_EXP, rws_slice(path, v, 0, 1));
 }
 
 #define MAX_SETTINGS 6
@@ -240,7 +240,7 @@ static const struct subject {
     int (*uniforms)(const setting *s, const double *x, double *u);
     bool apart;
     double (*mean)(const setting *s); /* E f(x) … */
-    rws_var (*f)(rws_run *r, rws_var v);
+    rws_var (*f)(rws_path *path, rws_var v);
     double (*order)(
         const setting *s); /* E log q, where log q of a draw moves with the parameters in just the same way */
     setting settings[MAX_SETTINGS];
@@ -304,36 +304,36 @@ typedef struct {
     rws_engine           *engine;
 } bench;
 
-static rws_var visit(rws_run *r, const bench *b)
+static rws_var visit(rws_path *path, const bench *b)
 {
     const rws_var none = {0};
-    if (b->noisy) rws_normal(r, "noise", rws_constant(r, 0), rws_constant(r, 1));
-    return rws_site_visit(r, "v", b->family, rws_parameter(r, b->a), b->b ? rws_parameter(r, b->b) : none);
+    if (b->noisy) rws_normal(path, "noise", rws_constant(path, 0), rws_constant(path, 1));
+    return rws_site_visit(path, "v", b->family, rws_parameter(path, b->a), b->b ? rws_parameter(path, b->b) : none);
 }
 
-static void program(rws_run *r, void *context)
+static void program(rws_path *path, void *context)
 {
     const bench *b = context;
     const bool   sleep = b->pass.mode == RWS_SLEEP;
     if (b->observed) {
-        rws_run_side(r, RWS_SIDE_MODEL);
-        visit(r, b);
+        rws_path_side(path, RWS_SIDE_MODEL);
+        visit(path, b);
         return;
     }
-    rws_run_side(r, sleep ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
-    const rws_var v = visit(r, b);
-    rws_run_side(r, sleep ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
-    visit(r, b);
-    rws_run_side(r, RWS_SIDE_NONE);
+    rws_path_side(path, sleep ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+    const rws_var v = visit(path, b);
+    rws_path_side(path, sleep ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+    visit(path, b);
+    rws_path_side(path, RWS_SIDE_NONE);
     if (b->hand_out == OUT_MEAN) {
-        rws_run_output(r, 0, b->subject->f(r, v));
+        rws_path_output(path, 0, b->subject->f(path, v));
         return;
     }
     const bool    noted = b->hand_out == OUT_G || b->hand_out == OUT_G_TILDE;
-    const rws_var from = noted ? rws_run_noted(r, b->hand_out == OUT_G ? RWS_NOTE_G : RWS_NOTE_G_TILDE) : v;
-    const int     n = rws_dim(r, from) < VALUES ? rws_dim(r, from) : VALUES;
-    for (int j = 0; j < n; j++) rws_run_output(r, j, rws_slice(r, from, j, 1));
-    if (noted) rws_run_output(r, VALUES, v);
+    const rws_var from = noted ? rws_path_noted(path, b->hand_out == OUT_G ? RWS_NOTE_G : RWS_NOTE_G_TILDE) : v;
+    const int     n = rws_dim(path, from) < VALUES ? rws_dim(path, from) : VALUES;
+    for (int j = 0; j < n; j++) rws_path_output(path, j, rws_slice(path, from, j, 1));
+    if (noted) rws_path_output(path, VALUES, v);
 }
 
 static rws_param *bench_param(bench *b, const char *name, const double *values, int n)

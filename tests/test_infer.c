@@ -182,25 +182,25 @@ static rws_status coin_read(const void *state, const char *text, float *const *f
     return RWS_OK;
 }
 
-static int heads(rws_run *r)
+static int heads(rws_path *path)
 {
     int n = 0;
-    while (n < 5 && rws_flip(r, "more", rws_constant(r, 0))) n++;
+    while (n < 5 && rws_flip(path, "more", rws_constant(path, 0))) n++;
     return n;
 }
 
-static void coin_guide(rws_run *r, const void *state)
+static void coin_guide(rws_path *path, const void *state)
 {
     (void)state;
-    heads(r);
+    heads(path);
 }
 
-static void coin_model(rws_run *r, const void *state)
+static void coin_model(rws_path *path, const void *state)
 {
     (void)state;
-    const int n = heads(r);
-    for (int i = 0; i < n; i++) rws_report(r, "head", rws_constants(r, (float[]){(float)i, 1}, 2));
-    rws_normal(r, "x", rws_constant(r, (float)n), rws_constant(r, 0.5f));
+    const int n = heads(path);
+    for (int i = 0; i < n; i++) rws_report(path, "head", rws_constants(path, (float[]){(float)i, 1}, 2));
+    rws_normal(path, "x", rws_constant(path, (float)n), rws_constant(path, 0.5f));
 }
 
 static const rws_model coin = {.abi = RWS_ABI,
@@ -305,13 +305,13 @@ static rws_status see_coin(const void *state, const rws_grey *picture, float *co
     return RWS_OK;
 }
 
-static void timely_model(rws_run *r, const void *state)
+static void timely_model(rws_path *path, const void *state)
 {
     (void)state;
-    const int n = heads(r);
-    rws_report(r, "n", rws_constant(r, (float)n));
-    rws_report(r, "time", rws_constant(r, (float)rws_iteration(r)));
-    rws_normal(r, "x", rws_constant(r, (float)n), rws_constant(r, 0.1f));
+    const int n = heads(path);
+    rws_report(path, "n", rws_constant(path, (float)n));
+    rws_report(path, "time", rws_constant(path, (float)rws_iteration(path)));
+    rws_normal(path, "x", rws_constant(path, (float)n), rws_constant(path, 0.1f));
 }
 
 static void expect_told(rws_answers *a, float n, float time)

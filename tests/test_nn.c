@@ -29,7 +29,7 @@ typedef struct {
     const char *name;
     int         n_out;
     void (*declare)(net *n);
-    rws_var (*run)(rws_run *r, const net *n, const inputs *in);
+    rws_var (*run)(rws_path *path, const net *n, const inputs *in);
     void (*twin)(const net *n, const numbers *in, double *out);
     bool in_parts; /* takes parts, which may as well be joined */
     bool once;     /* has no second derivatives, and says so */
@@ -198,16 +198,16 @@ static void linear_declare(net *n)
     n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", WIDE, 2, RWS_UNIFORM);
 }
 
-static rws_var linear_run(rws_run *r, const net *n, const inputs *in)
+static rws_var linear_run(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_linear(r, n->layer, in->x);
+    return rws_linear(path, n->layer, in->x);
 }
 
 /* The parts as they are, or joined to one. */
-static int feed(rws_run *r, const net *n, rws_var *parts, int n_parts)
+static int feed(rws_path *path, const net *n, rws_var *parts, int n_parts)
 {
     if (!n->joined) return n_parts;
-    parts[0] = rws_concat(r, parts, n_parts);
+    parts[0] = rws_concat(path, parts, n_parts);
     return 1;
 }
 
@@ -216,10 +216,10 @@ static void parts_declare(net *n)
     n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", 3 * WIDE + WORDS + BITS, 2, RWS_TRUNCATED);
 }
 
-static rws_var parts_run(rws_run *r, const net *n, const inputs *in)
+static rws_var parts_run(rws_path *path, const net *n, const inputs *in)
 {
     rws_var parts[] = {in->top, in->x, in->hot, in->z, in->bit};
-    return rws_linear_parts(r, n->layer, parts, feed(r, n, parts, 5));
+    return rws_linear_parts(path, n->layer, parts, feed(path, n, parts, 5));
 }
 
 static void hots_declare(net *n)
@@ -227,20 +227,20 @@ static void hots_declare(net *n)
     n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", WORDS + BITS, 2, RWS_UNIFORM);
 }
 
-static rws_var hots_run(rws_run *r, const net *n, const inputs *in)
+static rws_var hots_run(rws_path *path, const net *n, const inputs *in)
 {
     rws_var parts[] = {in->hot, in->bit};
-    return rws_linear_parts(r, n->layer, parts, feed(r, n, parts, 2));
+    return rws_linear_parts(path, n->layer, parts, feed(path, n, parts, 2));
 }
 
-static rws_var bits_of(rws_run *r, rws_var v)
+static rws_var bits_of(rws_path *path, rws_var v)
 {
-    return rws_greater(r, v, rws_constant(r, 0.1f));
+    return rws_greater(path, v, rws_constant(path, 0.1f));
 }
 
-static rws_var signs_run(rws_run *r, const net *n, const inputs *in)
+static rws_var signs_run(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_linear(r, n->layer, rws_affine(r, bits_of(r, in->z), 2, -1));
+    return rws_linear(path, n->layer, rws_affine(path, bits_of(path, in->z), 2, -1));
 }
 
 static void bits_declare(net *n)
@@ -248,10 +248,10 @@ static void bits_declare(net *n)
     n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_UNIFORM, (int[]){3 * WIDE, 5, 2}, 3);
 }
 
-static rws_var bits_run(rws_run *r, const net *n, const inputs *in)
+static rws_var bits_run(rws_path *path, const net *n, const inputs *in)
 {
-    rws_var parts[] = {bits_of(r, in->x), in->x, rws_affine(r, bits_of(r, in->z), 2.25f, -2)};
-    return rws_mlp_parts(r, n->layer, parts, feed(r, n, parts, 3));
+    rws_var parts[] = {bits_of(path, in->x), in->x, rws_affine(path, bits_of(path, in->z), 2.25f, -2)};
+    return rws_mlp_parts(path, n->layer, parts, feed(path, n, parts, 3));
 }
 
 static void mlp_declare(net *n)
@@ -259,9 +259,9 @@ static void mlp_declare(net *n)
     n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_UNIFORM, (int[]){WIDE, 5, 4, 2}, 4);
 }
 
-static rws_var mlp_run(rws_run *r, const net *n, const inputs *in)
+static rws_var mlp_run(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_mlp(r, n->layer, in->x);
+    return rws_mlp(path, n->layer, in->x);
 }
 
 static void mlp_parts_declare(net *n)
@@ -269,10 +269,10 @@ static void mlp_parts_declare(net *n)
     n->layer = rws_setup_mlp(&n->setup, RWS_PHI, "net", RWS_SOFTPLUS, RWS_UNIFORM, (int[]){2 * WIDE + WORDS, 6, 3}, 3);
 }
 
-static rws_var mlp_parts_run(rws_run *r, const net *n, const inputs *in)
+static rws_var mlp_parts_run(rws_path *path, const net *n, const inputs *in)
 {
     rws_var parts[] = {in->x, in->z, in->hot};
-    return rws_mlp_parts(r, n->layer, parts, feed(r, n, parts, 3));
+    return rws_mlp_parts(path, n->layer, parts, feed(path, n, parts, 3));
 }
 
 static void rnn_declare(net *n)
@@ -285,26 +285,26 @@ static void gru_declare(net *n)
     n->layer = rws_setup_gru(&n->setup, RWS_PHI, "net", WIDE + WORDS, WIDE);
 }
 
-static rws_var two_steps(rws_run *r, const net *n, const inputs *in,
-                         rws_var (*cell)(rws_run *, const rws_layer *, const rws_var *, int, rws_var))
+static rws_var two_steps(rws_path *path, const net *n, const inputs *in,
+                         rws_var (*cell)(rws_path *, const rws_layer *, const rws_var *, int, rws_var))
 {
     rws_var h = in->top;
     for (int step = 0; step < 2; step++) {
         rws_var   parts[] = {step ? in->z : in->x, in->hot};
-        const int n_parts = feed(r, n, parts, 2);
-        h = cell(r, n->layer, parts, n_parts, h);
+        const int n_parts = feed(path, n, parts, 2);
+        h = cell(path, n->layer, parts, n_parts, h);
     }
     return h;
 }
 
-static rws_var rnn_run(rws_run *r, const net *n, const inputs *in)
+static rws_var rnn_run(rws_path *path, const net *n, const inputs *in)
 {
-    return two_steps(r, n, in, rws_rnn);
+    return two_steps(path, n, in, rws_rnn);
 }
 
-static rws_var gru_run(rws_run *r, const net *n, const inputs *in)
+static rws_var gru_run(rws_path *path, const net *n, const inputs *in)
 {
-    return two_steps(r, n, in, rws_gru);
+    return two_steps(path, n, in, rws_gru);
 }
 
 static void embedding_declare(net *n)
@@ -312,9 +312,9 @@ static void embedding_declare(net *n)
     n->layer = rws_setup_embedding(&n->setup, RWS_PHI, "net", WORDS, 5);
 }
 
-static rws_var embedding_run(rws_run *r, const net *n, const inputs *in)
+static rws_var embedding_run(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_embedding(r, n->layer, in->word);
+    return rws_embedding(path, n->layer, in->word);
 }
 
 static const subject subjects[] = {
@@ -396,31 +396,31 @@ enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 
 static const float fixed_z[WIDE] = {0.3f, -0.7f, 1.1f}; /* where no site may be visited */
 
-static rws_var draw_z(rws_run *r)
+static rws_var draw_z(rws_path *path)
 {
     const float zeros[WIDE] = {0};
-    return rws_normal(r, "z", rws_constants(r, zeros, WIDE), rws_constant(r, 1));
+    return rws_normal(path, "z", rws_constants(path, zeros, WIDE), rws_constant(path, 1));
 }
 
-static void program(rws_run *r, void *context)
+static void program(rws_path *path, void *context)
 {
     const net *n = context;
-    rws_run_side(r, RWS_SIDE_GUIDE);
-    inputs in = {.top = rws_parameter(r, n->top), .word = rws_observed(r, "word")};
-    in.x = rws_mul(r, rws_observed(r, "x"), rws_parameter(r, n->scale));
-    in.hot = rws_onehot(r, in.word, WORDS);
-    in.bit = rws_onehot(r, rws_observed(r, "bit"), BITS);
-    in.z = n->whole ? rws_constants(r, fixed_z, WIDE) : draw_z(r);
-    const rws_var y = n->subject->run(r, n, &in);
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    inputs in = {.top = rws_parameter(path, n->top), .word = rws_observed(path, "word")};
+    in.x = rws_mul(path, rws_observed(path, "x"), rws_parameter(path, n->scale));
+    in.hot = rws_onehot(path, in.word, WORDS);
+    in.bit = rws_onehot(path, rws_observed(path, "bit"), BITS);
+    in.z = n->whole ? rws_constants(path, fixed_z, WIDE) : draw_z(path);
+    const rws_var y = n->subject->run(path, n, &in);
     if (n->whole) {
-        rws_run_output(r, 0, y);
+        rws_path_output(path, 0, y);
         return;
     }
-    rws_run_output(r, 0, rws_sum(r, rws_mul(r, y, rws_constants(r, n->mix, n->subject->n_out))));
-    for (int i = 0; i < WIDE; i++) rws_run_output(r, 1 + i, rws_slice(r, in.z, i, 1));
-    rws_run_side(r, RWS_SIDE_MODEL);
-    draw_z(r);
-    rws_run_fields_scored(r);
+    rws_path_output(path, 0, rws_sum(path, rws_mul(path, y, rws_constants(path, n->mix, n->subject->n_out))));
+    for (int i = 0; i < WIDE; i++) rws_path_output(path, 1 + i, rws_slice(path, in.z, i, 1));
+    rws_path_side(path, RWS_SIDE_MODEL);
+    draw_z(path);
+    rws_path_fields_scored(path);
 }
 
 static void net_init(net *n, const subject *s)
@@ -671,24 +671,24 @@ static void parameters_have_pytorch_names_and_shapes(void **state)
 
 /* ---- mistakes are sentences that name the layer */
 
-static rws_var too_wide(rws_run *r, const net *n, const inputs *in)
+static rws_var too_wide(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_linear_parts(r, n->layer, (rws_var[]){in->x, in->hot}, 2);
+    return rws_linear_parts(path, n->layer, (rws_var[]){in->x, in->hot}, 2);
 }
 
-static rws_var another_kind(rws_run *r, const net *n, const inputs *in)
+static rws_var another_kind(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_mlp(r, n->layer, in->x);
+    return rws_mlp(path, n->layer, in->x);
 }
 
-static rws_var short_state(rws_run *r, const net *n, const inputs *in)
+static rws_var short_state(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_rnn(r, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
+    return rws_rnn(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
 }
 
-static rws_var short_gru_state(rws_run *r, const net *n, const inputs *in)
+static rws_var short_gru_state(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_gru(r, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
+    return rws_gru(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
 }
 
 static void mistakes_name_the_layer(void **state)

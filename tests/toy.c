@@ -44,53 +44,54 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
 
 /* ---- the model: a tree of flips; x is the sum of its leaves, shifted by colour */
 
-static rws_var grow(rws_run *r, const toy *t, int depth)
+static rws_var grow(rws_path *path, const toy *t, int depth)
 {
-    const rws_var logit = rws_slice(r, rws_parameter(r, t->split), depth < DEEPEST ? depth : DEEPEST - 1, 1);
-    if (depth < DEEPEST && rws_flip(r, "split", logit)) {
-        const rws_var left = grow(r, t, depth + 1);
-        return rws_add(r, left, grow(r, t, depth + 1));
+    const rws_var logit = rws_slice(path, rws_parameter(path, t->split), depth < DEEPEST ? depth : DEEPEST - 1, 1);
+    if (depth < DEEPEST && rws_flip(path, "split", logit)) {
+        const rws_var left = grow(path, t, depth + 1);
+        return rws_add(path, left, grow(path, t, depth + 1));
     }
-    return rws_normal(r, "leaf", rws_constants(r, (float[]){0, 0}, 2), rws_constant(r, 1));
+    return rws_normal(path, "leaf", rws_constants(path, (float[]){0, 0}, 2), rws_constant(path, 1));
 }
 
-static void model(rws_run *r, const void *state)
+static void model(rws_path *path, const void *state)
 {
     const toy    *t = state;
-    const rws_var colour = rws_categorical(r, "colour", rws_parameter(r, t->colour)),
-                  shift = rws_parameter(r, t->shift);
-    const rws_var twice = rws_affine(r, colour, 2, 0);
-    const rws_var mean =
-        rws_concat(r, (rws_var[]){rws_pick(r, shift, twice), rws_pick(r, shift, rws_affine(r, twice, 1, 1))}, 2);
-    rws_normal(r, "x", rws_add(r, mean, grow(r, t, 0)), rws_constant(r, 0.7f));
-    rws_categorical(r, "kind", rws_parameter(r, t->kind));
+    const rws_var colour = rws_categorical(path, "colour", rws_parameter(path, t->colour)),
+                  shift = rws_parameter(path, t->shift);
+    const rws_var twice = rws_affine(path, colour, 2, 0);
+    const rws_var mean = rws_concat(
+        path, (rws_var[]){rws_pick(path, shift, twice), rws_pick(path, shift, rws_affine(path, twice, 1, 1))}, 2);
+    rws_normal(path, "x", rws_add(path, mean, grow(path, t, 0)), rws_constant(path, 0.7f));
+    rws_categorical(path, "kind", rws_parameter(path, t->kind));
 }
 
 /* ---- the guide: the same tree, from x and what kind of datum it is */
 
-static void follow(rws_run *r, const toy *t, rws_var embedded, int kind, int depth, rws_var h)
+static void follow(rws_path *path, const toy *t, rws_var embedded, int kind, int depth, rws_var h)
 {
-    const rws_var side = rws_onehot(r, rws_constant(r, (float)(depth % 2)), 2);
-    h = rws_gru(r, t->cell, (rws_var[]){rws_observed(r, "x"), embedded, side}, 3, h);
-    if (depth < DEEPEST && rws_flip(r, "split", rws_mlp(r, t->split_net, h))) {
-        follow(r, t, embedded, kind, depth + 1, h);
-        follow(r, t, embedded, kind, depth + 1, h);
+    const rws_var side = rws_onehot(path, rws_constant(path, (float)(depth % 2)), 2);
+    h = rws_gru(path, t->cell, (rws_var[]){rws_observed(path, "x"), embedded, side}, 3, h);
+    if (depth < DEEPEST && rws_flip(path, "split", rws_mlp(path, t->split_net, h))) {
+        follow(path, t, embedded, kind, depth + 1, h);
+        follow(path, t, embedded, kind, depth + 1, h);
         return;
     }
-    const rws_var out = rws_mlp(r, t->leaf_net, h);
-    const rws_var sd = rws_affine(r, rws_apply(r, RWS_SOFTPLUS, rws_slice(r, out, 2, 2)), 1, kind ? 0.1f : 0.2f);
-    const rws_var leaf = rws_normal(r, "leaf", rws_slice(r, out, 0, 2), sd);
+    const rws_var out = rws_mlp(path, t->leaf_net, h);
+    const rws_var sd =
+        rws_affine(path, rws_apply(path, RWS_SOFTPLUS, rws_slice(path, out, 2, 2)), 1, kind ? 0.1f : 0.2f);
+    const rws_var leaf = rws_normal(path, "leaf", rws_slice(path, out, 0, 2), sd);
     /* a test of a value: nothing depends on it, but the paths part here */
-    if (rws_branch(r, rws_greater(r, rws_sum(r, leaf), rws_constant(r, 0)))) rws_alloc(r, 16);
+    if (rws_branch(path, rws_greater(path, rws_sum(path, leaf), rws_constant(path, 0)))) rws_alloc(path, 16);
 }
 
-static void guide(rws_run *r, const void *state)
+static void guide(rws_path *path, const void *state)
 {
     const toy *t = state;
-    const int  kind = rws_branch(r, rws_observed(r, "kind"));
-    rws_var    zeros = rws_constants(r, (float[8]){0}, 8);
-    rws_categorical(r, "colour", rws_linear(r, t->colour_net, rws_observed(r, "x")));
-    follow(r, t, rws_embedding(r, t->embed, rws_observed(r, "kind")), kind, 0, zeros);
+    const int  kind = rws_branch(path, rws_observed(path, "kind"));
+    rws_var    zeros = rws_constants(path, (float[8]){0}, 8);
+    rws_categorical(path, "colour", rws_linear(path, t->colour_net, rws_observed(path, "x")));
+    follow(path, t, rws_embedding(path, t->embed, rws_observed(path, "kind")), kind, 0, zeros);
 }
 
 const rws_model rws_user_model = {

@@ -6,39 +6,40 @@
 
 /* ---- alone: rows of (log(1 - p), log p) */
 
-static void prepare(rws_run *r, rws_var *p)
+static void prepare(rws_path *path, rws_var *p)
 {
-    p[0] = rws_record(r, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
+    p[0] = rws_record(path, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
 }
 
-static int one(rws_run *r, const rws_var *p)
+static int one(rws_path *path, const rws_var *p)
 {
-    (void)r, (void)p;
+    (void)path, (void)p;
     return 1;
 }
 
-static int two(rws_run *r, const rws_var *p)
+static int two(rws_path *path, const rws_var *p)
 {
-    (void)r, (void)p;
+    (void)path, (void)p;
     return 2;
 }
 
-static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
     (void)stop;
-    return rws_draw_index(r, p[0]);
+    return rws_draw_index(path, p[0]);
 }
 
-static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
-    return rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
+    return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
-static rws_var draw_defended(rws_run *r, const rws_var *p, rws_var *log_defended)
+static rws_var draw_defended(rws_path *path, const rws_var *p, rws_var *log_defended)
 {
-    const rws_var mixture = rws_record(r, &rws_op_defend, (rws_op_args){.s = (float)rws_run_pass(r)->delta}, p, 1, 2);
-    const rws_var value = rws_draw_index(r, mixture);
-    *log_defended = rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
+    const rws_var mixture =
+        rws_record(path, &rws_op_defend, (rws_op_args){.s = (float)rws_path_pass(path)->delta}, p, 1, 2);
+    const rws_var value = rws_draw_index(path, mixture);
+    *log_defended = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
     return value;
 }
 
@@ -56,42 +57,42 @@ const rws_family rws_bernoulli_family = {
 
 /* ---- as a vector */
 
-static int length(rws_run *r, const rws_var *p)
+static int length(rws_path *path, const rws_var *p)
 {
-    return rws_dim(r, p[0]);
+    return rws_dim(path, p[0]);
 }
 
-static rws_var draw_bits(rws_run *r, rws_var logits, float delta)
+static rws_var draw_bits(rws_path *path, rws_var logits, float delta)
 {
-    const rws_var in[] = {logits, rws_draw_counters(r)};
-    return rws_record(r, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, rws_dim(r, logits));
+    const rws_var in[] = {logits, rws_draw_counters(path)};
+    return rws_record(path, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, rws_dim(path, logits));
 }
 
-static rws_var vector_draw(rws_run *r, const rws_var *p, bool stop)
+static rws_var vector_draw(rws_path *path, const rws_var *p, bool stop)
 {
     (void)stop;
-    return draw_bits(r, p[0], 0);
+    return draw_bits(path, p[0], 0);
 }
 
-static rws_var vector_log_density(rws_run *r, rws_var value, const rws_var *p)
+static rws_var vector_log_density(rws_path *path, rws_var value, const rws_var *p)
 {
     rws_var       in[RWS_OP_INPUTS + 1] = {value};
     rws_op_args   args;
-    const rws_op *op = rws_var_op(r, p[0], in + 1, &args);
+    const rws_op *op = rws_var_op(path, p[0], in + 1, &args);
     int           n = 1;
     if (!op || !op->bits)
-        return rws_record(r, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+        return rws_record(path, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
     while (n <= RWS_OP_INPUTS && in[n].id) n++;
-    return rws_record(r, op->bits, args, in, n, 1);
+    return rws_record(path, op->bits, args, in, n, 1);
 }
 
 /* Every component has its own mixture with a fair coin. */
-static rws_var vector_draw_defended(rws_run *r, const rws_var *p, rws_var *log_defended)
+static rws_var vector_draw_defended(rws_path *path, const rws_var *p, rws_var *log_defended)
 {
-    const float   delta = (float)rws_run_pass(r)->delta;
-    const rws_var value = draw_bits(r, p[0], delta);
+    const float   delta = (float)rws_path_pass(path)->delta;
+    const rws_var value = draw_bits(path, p[0], delta);
     *log_defended =
-        rws_record(r, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);
+        rws_record(path, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);
     return value;
 }
 

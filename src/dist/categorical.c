@@ -11,83 +11,85 @@
 
 #define CLIP 1e-6f /* uniforms behind Gumbels stay within [CLIP, 1 - CLIP] */
 
-static void prepare(rws_run *r, rws_var *p)
+static void prepare(rws_path *path, rws_var *p)
 {
-    if (rws_var_op(r, p[0], NULL, NULL) == &rws_op_log_softmax) return; /* its own log-softmax */
-    p[0] = rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(r, p[0]));
+    if (rws_var_op(path, p[0], NULL, NULL) == &rws_op_log_softmax) return; /* its own log-softmax */
+    p[0] = rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(path, p[0]));
 }
 
-static int size(rws_run *r, const rws_var *p)
+static int size(rws_path *path, const rws_var *p)
 {
-    return rws_dim(r, p[0]);
+    return rws_dim(path, p[0]);
 }
 
-static int one(rws_run *r, const rws_var *p)
+static int one(rws_path *path, const rws_var *p)
 {
-    (void)r, (void)p;
+    (void)path, (void)p;
     return 1;
 }
 
-static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
-    const rws_pass *pass = rws_run_pass(r);
+    const rws_pass *pass = rws_path_pass(path);
     if (pass->proposal == RWS_RELAXED) /* a point on the simplex, see draw */
         return pass->relaxation == RWS_RELAX_SOFT
-                   ? rws_log_sum_exp(r, rws_add(r, value, p[0]))
-                   : rws_concrete_density(r, value, p[0], rws_constant(r, (float)pass->temperature));
-    return rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
+                   ? rws_log_sum_exp(path, rws_add(path, value, p[0]))
+                   : rws_concrete_density(path, value, p[0], rws_constant(path, (float)pass->temperature));
+    return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
 /* Where every row has logits of its own, all their log-probabilities need not be known. */
-static rws_var score(rws_run *r, rws_var value, const rws_var *p)
+static rws_var score(rws_path *path, rws_var value, const rws_var *p)
 {
     rws_var in[RWS_OP_INPUTS] = {{0}};
-    if (rws_run_pass(r)->proposal == RWS_RELAXED || rws_var_op(r, p[0], in, NULL) != &rws_op_log_softmax ||
-        !rws_var_is_here(r, in[0]))
-        return log_density(r, value, p);
-    return rws_record(r, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
+    if (rws_path_pass(path)->proposal == RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
+        !rws_var_is_here(path, in[0]))
+        return log_density(path, value, p);
+    return rws_record(path, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
 }
 
-static rws_var perturbed(rws_run *r, rws_var log_pi)
+static rws_var perturbed(rws_path *path, rws_var log_pi)
 {
-    const rws_var noise[] = {log_pi, rws_draw_noise(r, RWS_NOISE_UNIFORM, rws_dim(r, log_pi))};
-    return rws_record(r, &rws_op_gumbel_draw, (rws_op_args){.s = CLIP}, noise, 2, rws_dim(r, log_pi));
+    const rws_var noise[] = {log_pi, rws_draw_noise(path, RWS_NOISE_UNIFORM, rws_dim(path, log_pi))};
+    return rws_record(path, &rws_op_gumbel_draw, (rws_op_args){.s = CLIP}, noise, 2, rws_dim(path, log_pi));
 }
 
-static rws_var draw_gumbel(rws_run *r, rws_var log_pi)
+static rws_var draw_gumbel(rws_path *path, rws_var log_pi)
 {
-    const int     C = rws_dim(r, log_pi);
-    const rws_var g = perturbed(r, log_pi), z = rws_record(r, &rws_op_argmax, (rws_op_args){0}, &g, 1, 1);
-    const rws_var in[] = {log_pi, rws_draw_noise(r, RWS_NOISE_UNIFORM, C), z};
-    rws_run_note(r, RWS_NOTE_LOG_PI, log_pi);
-    rws_run_note(r, RWS_NOTE_Z, z);
-    rws_run_note(r, RWS_NOTE_G, g);
-    rws_run_note(r, RWS_NOTE_G_TILDE, rws_record(r, &rws_op_conditional_gumbel, (rws_op_args){.s = CLIP}, in, 3, C));
+    const int     C = rws_dim(path, log_pi);
+    const rws_var g = perturbed(path, log_pi), z = rws_record(path, &rws_op_argmax, (rws_op_args){0}, &g, 1, 1);
+    const rws_var in[] = {log_pi, rws_draw_noise(path, RWS_NOISE_UNIFORM, C), z};
+    rws_path_note(path, RWS_NOTE_LOG_PI, log_pi);
+    rws_path_note(path, RWS_NOTE_Z, z);
+    rws_path_note(path, RWS_NOTE_G, g);
+    rws_path_note(path, RWS_NOTE_G_TILDE,
+                  rws_record(path, &rws_op_conditional_gumbel, (rws_op_args){.s = CLIP}, in, 3, C));
     return z;
 }
 
-static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
     (void)stop;
-    const rws_pass *pass = rws_run_pass(r);
-    if (pass->mode == RWS_WAKE && pass->proposal == RWS_GUMBEL) return draw_gumbel(r, p[0]);
+    const rws_pass *pass = rws_path_pass(path);
+    if (pass->mode == RWS_WAKE && pass->proposal == RWS_GUMBEL) return draw_gumbel(path, p[0]);
     if (pass->mode == RWS_WAKE && pass->proposal == RWS_RELAXED) {
-        rws_run_note(r, RWS_NOTE_LOG_PI, p[0]);
-        return rws_log_softmax(r, rws_div(r, perturbed(r, p[0]), rws_constant(r, (float)pass->temperature)));
+        rws_path_note(path, RWS_NOTE_LOG_PI, p[0]);
+        return rws_log_softmax(path,
+                               rws_div(path, perturbed(path, p[0]), rws_constant(path, (float)pass->temperature)));
     }
-    return rws_draw_index(r, p[0]);
+    return rws_draw_index(path, p[0]);
 }
 
-static rws_var draw_defended(rws_run *r, const rws_var *p, rws_var *log_density)
+static rws_var draw_defended(rws_path *path, const rws_var *p, rws_var *log_density)
 {
-    const rws_pass   *pass = rws_run_pass(r);
+    const rws_pass   *pass = rws_path_pass(path);
     const rws_op_args args = {.s = (float)pass->delta};
-    const int         C = rws_dim(r, p[0]);
-    const rws_var     mixture = rws_record(r, &rws_op_defend, args, p, 1, C);
-    rws_var           value = rws_draw_index(r, pass->wrong_delta ? p[0] : mixture);
-    *log_density = rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
+    const int         C = rws_dim(path, p[0]);
+    const rws_var     mixture = rws_record(path, &rws_op_defend, args, p, 1, C);
+    rws_var           value = rws_draw_index(path, pass->wrong_delta ? p[0] : mixture);
+    *log_density = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
     if (pass->wrong_delta) /* … and only now replace the plain draw by a uniform one, with probability delta */
-        value = rws_draw_index(r, rws_record(r, &rws_op_defend_at, args, &value, 1, C));
+        value = rws_draw_index(path, rws_record(path, &rws_op_defend_at, args, &value, 1, C));
     return value;
 }
 

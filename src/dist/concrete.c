@@ -7,29 +7,29 @@
 #include "dist/dist.h"
 #include "tensor/softmax.h"
 
-static void prepare(rws_run *r, rws_var *p)
+static void prepare(rws_path *path, rws_var *p)
 {
-    if (rws_dim(r, p[1]) != 1) rws_give_up(r, "rws_concrete takes one temperature, not %d.", rws_dim(r, p[1]));
-    p[0] = rws_log_softmax(r, p[0]);
+    if (rws_dim(path, p[1]) != 1) rws_give_up(path, "rws_concrete takes one temperature, not %d.", rws_dim(path, p[1]));
+    p[0] = rws_log_softmax(path, p[0]);
 }
 
-static int length(rws_run *r, const rws_var *p)
+static int length(rws_path *path, const rws_var *p)
 {
-    return rws_dim(r, p[0]);
+    return rws_dim(path, p[0]);
 }
 
-static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
-    const int     n = rws_dim(r, p[0]);
-    const rws_var in[] = {p[0], rws_draw_noise(r, RWS_NOISE_UNIFORM, n)};
-    const rws_var g = rws_record(r, &rws_op_gumbel_draw, (rws_op_args){.s = 1e-6f}, in, 2, n);
-    const rws_var ls = rws_log_softmax(r, rws_div(r, g, p[1]));
-    return stop ? rws_detach(r, ls) : ls;
+    const int     n = rws_dim(path, p[0]);
+    const rws_var in[] = {p[0], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
+    const rws_var g = rws_record(path, &rws_op_gumbel_draw, (rws_op_args){.s = 1e-6f}, in, 2, n);
+    const rws_var ls = rws_log_softmax(path, rws_div(path, g, p[1]));
+    return stop ? rws_detach(path, ls) : ls;
 }
 
-static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
-    return rws_record(r, &rws_op_concrete_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
+    return rws_record(path, &rws_op_concrete_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
 }
 
 const rws_family rws_concrete_family = {
@@ -43,15 +43,16 @@ const rws_family rws_concrete_family = {
     .log_density = log_density,
 };
 
-rws_var rws_concrete_density(rws_run *r, rws_var log_s, rws_var log_pi, rws_var temperature)
+rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    if (rws_dim(r, log_s) != rws_dim(r, log_pi) || rws_dim(r, temperature) != 1)
+    if (rws_replayed(path, &v)) return v;
+    if (rws_dim(path, log_s) != rws_dim(path, log_pi) || rws_dim(path, temperature) != 1)
         rws_give_up(
-            r, "rws_concrete_density takes two vectors of one length and one temperature, not %d, %d and %d numbers.",
-            rws_dim(r, log_s), rws_dim(r, log_pi), rws_dim(r, temperature));
-    return rws_returns(r, log_density(r, log_s, (rws_var[]){log_pi, temperature}));
+            path,
+            "rws_concrete_density takes two vectors of one length and one temperature, not %d, %d and %d numbers.",
+            rws_dim(path, log_s), rws_dim(path, log_pi), rws_dim(path, temperature));
+    return rws_returns(path, log_density(path, log_s, (rws_var[]){log_pi, temperature}));
 }
 
 /* ---- ops: inputs ls, log pi, tau; saves softmax(log pi - tau ls) */

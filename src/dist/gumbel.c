@@ -3,21 +3,21 @@
 #include "dist/dist.h"
 #include "tensor/rows.h"
 
-static int length(rws_run *r, const rws_var *p)
+static int length(rws_path *path, const rws_var *p)
 {
-    return rws_dim(r, p[0]);
+    return rws_dim(path, p[0]);
 }
 
-static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
-    const int     n = rws_dim(r, p[0]);
-    const rws_var in[] = {p[0], rws_draw_noise(r, RWS_NOISE_UNIFORM, n)};
-    return rws_record(r, &rws_op_gumbel_draw, (rws_op_args){.stop = stop}, in, 2, n);
+    const int     n = rws_dim(path, p[0]);
+    const rws_var in[] = {p[0], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
+    return rws_record(path, &rws_op_gumbel_draw, (rws_op_args){.stop = stop}, in, 2, n);
 }
 
-static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
-    return rws_record(r, &rws_op_gumbel_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
+    return rws_record(path, &rws_op_gumbel_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
 }
 
 const rws_family rws_gumbel_family = {

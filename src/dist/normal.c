@@ -2,16 +2,16 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 
-static rws_var draw(rws_run *r, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
-    const int     n = rws_dist_widest(r, p);
-    const rws_var in[] = {p[0], p[1], rws_draw_noise(r, RWS_NOISE_NORMAL, n)};
-    return rws_record(r, &rws_op_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
+    const int     n = rws_dist_widest(path, p);
+    const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_NORMAL, n)};
+    return rws_record(path, &rws_op_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
 
-static rws_var log_density(rws_run *r, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
-    return rws_record(r, &rws_op_normal_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
+    return rws_record(path, &rws_op_normal_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
 }
 
 const rws_family rws_normal_family = {
@@ -24,11 +24,11 @@ const rws_family rws_normal_family = {
     .log_density = log_density,
 };
 
-rws_var rws_normal_density(rws_run *r, rws_var x, rws_var mean, rws_var sd)
+rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, log_density(r, x, (rws_var[]){mean, sd}));
+    if (rws_replayed(path, &v)) return v;
+    return rws_returns(path, log_density(path, x, (rws_var[]){mean, sd}));
 }
 
 /* ---- ops */

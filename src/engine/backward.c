@@ -52,7 +52,7 @@ static void find_live(rws_engine *e)
         uint32_t at = 0;
         for (uint32_t i = 0; i < e->n_leaves; i++)
             for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
-                alive[e->leaves[i]][row] = table[scores_place(e, at++)];
+                alive[e->leaves[i]][row] = table[rws_scores_place(e, at++)];
         for (uint32_t i = e->n_levels; i-- > 0;) {
             level    *l = &e->levels[i];
             uint32_t *live = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -95,7 +95,7 @@ static float *param_gradient(const rws_engine *e, const rws_param *p, float *gra
     return gradient + p->offset;
 }
 
-float *node_gradient(rws_engine *e, uint32_t id, float *gradient)
+float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient)
 {
     node *n = &e->nodes[id];
     if (n->param) return param_gradient(e, n->param, gradient);
@@ -109,8 +109,8 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
 {
     const node *n = &e->nodes[id];
     if (!(n->depends & groups)) return;
-    float          *g = node_gradient(e, id, gradient);
-    const uint32_t *map = level_map(e, at, n->level);
+    float          *g = rws_node_gradient(e, id, gradient);
+    const uint32_t *map = rws_level_map(e, at, n->level);
     const level    *from = &e->levels[at], *to = &e->levels[n->level];
     if (from->live || to->live)
         for (uint32_t i = 0; i < from->n_live; i++) {
@@ -184,8 +184,8 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
         const node    *n = &e->nodes[e->order[c->first + i]], *source = &e->nodes[n->in[s]];
         const uint32_t rows = e->levels[n->level].n_live;
         if (source->depends & groups && rows) {
-            float          *to = node_gradient(e, n->in[s], gradient);
-            const uint32_t *map = level_map(e, n->level, source->level);
+            float          *to = rws_node_gradient(e, n->in[s], gradient);
+            const uint32_t *map = rws_level_map(e, n->level, source->level);
             const level    *mine = &e->levels[n->level], *its = &e->levels[source->level];
             for (uint32_t r = 0; r < rows; r++) {
                 const uint32_t row = live_row(mine, r);
@@ -217,7 +217,7 @@ static rws_sink sink_of(rws_engine *e, const call *c, int s, const uint32_t *row
         source->gradient = RWS_NEW(&e->arena, float, (size_t)c->n_live *dim);
         return (rws_sink){.data = source->gradient, .fresh = true};
     }
-    rws_sink     sink = {node_gradient(e, c->source[s], gradient), v->row, false};
+    rws_sink     sink = {rws_node_gradient(e, c->source[s], gradient), v->row, false};
     const level *its = &e->levels[e->nodes[c->source[s]].level];
     if (!v->row || (!rows && !its->live)) return sink;
     uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->n_live);

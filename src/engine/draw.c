@@ -166,7 +166,7 @@ static bool compare(comparison *m, const half16 *half, uint32_t n)
 
 static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t k)
 {
-    return (int32_t)(((uint32_t)(half + 32768) << LOW) | words_rest(s, i, k));
+    return (int32_t)(((uint32_t)(half + 32768) << LOW) | rws_words_rest(s, i, k));
 }
 
 /* Decides the particles whose upper half is just a threshold's. */
@@ -189,7 +189,7 @@ static void count_row(comparison *m, word_source *s, uint32_t i, uint32_t n, uin
     reached[0] = n;
     for (uint32_t at = 0; at < n; at += PART) {
         const uint32_t part = n - at < PART ? n - at : PART;
-        const half16  *half = words_row(s, i, at, part), *lanes = (const half16 *)m->reached;
+        const half16  *half = rws_words_row(s, i, at, part), *lanes = (const half16 *)m->reached;
         if (compare(m, half, part)) compare_rest(m, s, half, i, at, part);
         if (at == 0)
             for (int c = 0; c < LANES * m->n; c++) reached[c + 1] = (uint32_t)lanes[c];
@@ -228,7 +228,7 @@ static void categories_of(comparison *m, const word_source *s, const half16 *hal
 /* A subset of the parent's rows has the parent's particles in them. */
 static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
-    const uint32_t *who = level_who(e, e->levels[to].parent);
+    const uint32_t *particles = rws_level_particles(e, e->levels[to].parent);
     const level    *p = &e->levels[e->levels[to].parent];
     level          *l = &e->levels[to];
     uint32_t       *start = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -240,21 +240,21 @@ static const uint32_t *list_subset(rws_engine *e, uint32_t to)
             start[i] = at;
             for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = l->up[i] * p->stride + k;
         }
-        who = ids;
+        particles = ids;
     } else {
-        for (uint32_t i = 0; i < l->n_rows; i++) start[i] = p->who_start[l->up[i]];
+        for (uint32_t i = 0; i < l->n_rows; i++) start[i] = p->particles_start[l->up[i]];
     }
-    l->who_start = start;
-    return l->who = who;
+    l->particles_start = start;
+    return l->particles = particles;
 }
 
 /* Lists the particles of a drawn level by drawing again: a counter gives the same number twice. */
-const uint32_t *level_who(rws_engine *e, uint32_t to)
+const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
 {
-    if (e->levels[to].who || e->levels[to].stride) return e->levels[to].who;
+    if (e->levels[to].particles || e->levels[to].stride) return e->levels[to].particles;
     const draw_record *d = e->levels[to].draw;
     if (!d) return list_subset(e, to);
-    word_source *source = words_new(e, d->parent, d->ordinal);
+    word_source *source = rws_words_new(e, d->parent, d->ordinal);
     level       *l = &e->levels[to];
     const level *p = &e->levels[d->parent];
     uint32_t    *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), *fill = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -272,7 +272,7 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
         compare_with(&m, &d->threshold, i);
         for (uint32_t from = 0; from < p->count[i]; from += WORDS_CHUNK) {
             const uint32_t part = p->count[i] - from < WORDS_CHUNK ? p->count[i] - from : WORDS_CHUNK;
-            const half16  *half = words_row(source, i, from, part);
+            const half16  *half = rws_words_row(source, i, from, part);
             for (uint32_t j = 0; j < part; j += LANES) {
                 const uint32_t few = part - j < LANES ? part - j : LANES;
                 int16_t        category[LANES];
@@ -281,16 +281,16 @@ const uint32_t *level_who(rws_engine *e, uint32_t to)
             }
         }
     }
-    l->who_start = start;
-    return l->who = ids;
+    l->particles_start = start;
+    return l->particles = ids;
 }
 
 /* Rows of probabilities as thresholds, a row for each row of the group's level. */
-static thresholds make_thresholds(rws_run *r, const node *n)
+static thresholds make_thresholds(rws_path *path, const node *n)
 {
-    rws_engine    *e = r->e;
+    rws_engine    *e = path->e;
     const size_t   C = (size_t)n->dim, width = (size_t)padded(n->dim);
-    const uint32_t rows = e->levels[r->level].n_rows, *map = level_map(e, r->level, n->level);
+    const uint32_t rows = e->levels[path->level].n_rows, *map = rws_level_map(e, path->level, n->level);
     const float   *p = n->saved;
     if (!p) {
         const size_t size = (size_t)e->levels[n->level].n_rows * C;
@@ -303,20 +303,21 @@ static thresholds make_thresholds(rws_run *r, const node *n)
     char     text[160];
     for (uint32_t i = 0; i < rows; i++)
         if (!make_row(p + (map ? map[i] : i) * C, (int)C, full + i * width, upper + i * width))
-            run_fail(r, RWS_BROKEN, "The probabilities at site %s are not a distribution (NaN or all impossible).",
-                     site_text(e, r->site, r->site_visit, text));
+            rws_path_fail(path, RWS_BROKEN,
+                          "The probabilities at site %s are not a distribution (NaN or all impossible).",
+                          rws_site_text(e, path->site, path->site_visit, text));
     return (thresholds){full, upper};
 }
 
-rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
+rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
 {
-    rws_engine *e = r->e;
-    run_need(r, &log_probabilities, 1);
-    const uint32_t   from = r->level, ordinal = r->ordinal++;
+    rws_engine *e = path->e;
+    rws_path_need(path, &log_probabilities, 1);
+    const uint32_t   from = path->level, ordinal = path->ordinal++;
     const node      *n = &e->nodes[log_probabilities.id];
     const int        C = n->dim;
-    const thresholds threshold = make_thresholds(r, n);
-    word_source     *source = words_new(e, from, ordinal);
+    const thresholds threshold = make_thresholds(path, n);
+    word_source     *source = rws_words_new(e, from, ordinal);
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;
 
@@ -344,17 +345,17 @@ rws_var rws_draw_index(rws_run *r, rws_var log_probabilities)
     rws_arena_release(&e->arena, mark);
     float *value = RWS_NEW(&e->arena, float, n_rows);
     for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)o.category[i];
-    if (l->single) return (rws_var){node_leaf(e, from, 1, value)}; /* nothing was shared: one more number per row */
+    if (l->single) return (rws_var){rws_node_leaf(e, from, 1, value)}; /* nothing was shared: one more number per row */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, o.category};
-    const uint32_t to = level_new(e, from, n_rows);
+    const uint32_t to = rws_level_new(e, from, n_rows);
     e->levels[to].up = o.up;
     e->levels[to].count = o.count;
     e->levels[to].draw = d;
     e->levels[to].single = n_rows == particles;
-    r->level = to;
-    return (rws_var){node_leaf(e, to, 1, value)};
+    path->level = to;
+    return (rws_var){rws_node_leaf(e, to, 1, value)};
 }
 
 /* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine.
@@ -411,32 +412,32 @@ static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_no
     }
 }
 
-rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim)
+rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim)
 {
-    rws_engine *e = r->e;
-    r->level = level_expand(e, r->level);
-    level_who(e, r->level);
-    const level   *l = &e->levels[r->level];
-    const uint32_t ordinal = r->ordinal++;
+    rws_engine *e = path->e;
+    path->level = rws_level_expand(e, path->level);
+    rws_level_particles(e, path->level);
+    const level   *l = &e->levels[path->level];
+    const uint32_t ordinal = path->ordinal++;
     float         *value = RWS_NEW(&e->arena, float, l->n_rows *(size_t)dim);
     rws_arena_mark mark = rws_arena_at(&e->arena);
     if (dim == 1) noise_alone(e, l, ordinal, kind, value);
     else noise_vector(e, l, ordinal, kind, (uint32_t)dim, value);
     rws_arena_release(&e->arena, mark);
-    return (rws_var){node_leaf(e, r->level, dim, value)};
+    return (rws_var){rws_node_leaf(e, path->level, dim, value)};
 }
 
-rws_var rws_draw_counters(rws_run *r)
+rws_var rws_draw_counters(rws_path *path)
 {
-    rws_engine *e = r->e;
-    r->level = level_expand(e, r->level);
-    const uint32_t n = e->levels[r->level].n_rows, ordinal = r->ordinal++;
-    level_who(e, r->level);
-    const level *l = &e->levels[r->level];
+    rws_engine *e = path->e;
+    path->level = rws_level_expand(e, path->level);
+    const uint32_t n = e->levels[path->level].n_rows, ordinal = path->ordinal++;
+    rws_level_particles(e, path->level);
+    const level *l = &e->levels[path->level];
     rws_counter *c = RWS_NEW(&e->arena, rws_counter, n);
     for (uint32_t i = 0; i < n; i++) {
         c[i] = (rws_counter){.ordinal = ordinal, .key = e->pass.key};
         particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
     }
-    return (rws_var){node_leaf(e, r->level, RWS_COUNTER, (float *)c)};
+    return (rws_var){rws_node_leaf(e, path->level, RWS_COUNTER, (float *)c)};
 }

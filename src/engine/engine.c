@@ -21,15 +21,15 @@ void rws_engine_free(rws_engine *e)
 {
     if (!e) return;
     for (uint32_t i = 0; i < e->n_made; i++) {
-        rws_fiber_free(e->runs[i]->fiber);
-        free(e->runs[i]->log);
-        free(e->runs[i]->trace);
-        free(e->runs[i]->reports);
-        free(e->runs[i]);
+        rws_fiber_free(e->paths[i]->fiber);
+        free(e->paths[i]->log);
+        free(e->paths[i]->trace);
+        free(e->paths[i]->reports);
+        free(e->paths[i]);
     }
     for (int i = 0; i < e->n_sites; i++) free((char *)e->site_names[i]);
     void *arrays[] = {e->levels, e->terms, e->nodes,   e->calls,  e->order,  e->pending, e->shared,
-                      e->runs,   e->ready, e->waiting, e->leaves, e->enders, e->words,   e->products.list};
+                      e->paths,  e->ready, e->waiting, e->leaves, e->enders, e->words,   e->products.list};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws_arena_free(&e->arena);
     free(e);

@@ -35,7 +35,7 @@ typedef enum {
 typedef enum {
     RWS_PLAIN,
     RWS_DEFENSIVE, /* a mixture with the uniform distribution, of weight delta */
-    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_run_noted */
+    RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_path_noted */
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
 
@@ -43,7 +43,7 @@ typedef enum {
 #define RWS_FIELDS 8
 
 typedef struct {
-    void (*program)(rws_run *r, void *context); /* runs the two sides in the right order: rws_run_side */
+    void (*program)(rws_path *path, void *context); /* runs the two sides in the right order: rws_path_side */
     void          *context;
     rws_mode       mode;
     rws_proposal   proposal;
@@ -109,7 +109,7 @@ const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, flo
  * called after the first backward. */
 rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err);
 
-/* After RWS_COMPUTE: the value of a program's result (rws_run_output 0), n_data x dim. */
+/* After RWS_COMPUTE: the value of a program's result (rws_path_output 0), n_data x dim. */
 const float *rws_engine_result(rws_engine *e, int *dim);
 
 /* What row i of the table has reported under a name, the given time (the first is 0): a value, or a text. NULL if it has
@@ -126,61 +126,61 @@ uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 
-const rws_pass *rws_run_pass(const rws_run *r);
-void            rws_run_side(rws_run *r, rws_side side); /* which side the following calls belong to */
-void            rws_run_output(rws_run *r, int slot, rws_var v);
+const rws_pass *rws_path_pass(const rws_path *path);
+void            rws_path_side(rws_path *path, rws_side side); /* which side the following calls belong to */
+void            rws_path_output(rws_path *path, int slot, rws_var v);
 
 /* Parameters of these groups count as constants in what is recorded from here on. */
-void rws_run_freeze(rws_run *r, unsigned groups);
+void rws_path_freeze(rws_path *path, unsigned groups);
 
 /* Every public function that hands out a value is either replayed or recorded: it begins with
  *     if (rws_replayed(r, &v)) return v;      and ends with      return rws_returns(r, v);
  * What happens between the two is not replayed, so it may call other such functions. */
-bool    rws_replayed(rws_run *r, rws_var *v);
-rws_var rws_returns(rws_run *r, rws_var v);
+bool    rws_replayed(rws_path *path, rws_var *v);
+rws_var rws_returns(rws_path *path, rws_var v);
 
-rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
+rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
 
 /* The op and inputs behind a value; NULL for one that was not computed. */
-const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args);
+const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args);
 
 /* Whether the value v is computed at fewer rows, further up, than another; or than those where the program is now. */
-bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than);
-bool rws_var_is_above(const rws_run *r, rws_var v);
+bool rws_var_is_shared(const rws_path *path, rws_var v, rws_var than);
+bool rws_var_is_above(const rws_path *path, rws_var v);
 
 /* Whether v is computed for each row where the program is now, and for nobody else. */
-bool rws_var_is_here(const rws_run *r, rws_var v);
+bool rws_var_is_here(const rws_path *path, rws_var v);
 
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
  * categories, say), `dim` the length of the value. */
-bool rws_site_find(rws_run *r, const char *site, const char *family, int size, int dim, rws_var *value);
-void rws_site_put(rws_run *r, const char *site, const char *family, int size, rws_var value);
+bool rws_site_find(rws_path *path, const char *site, const char *family, int size, int dim, rws_var *value);
+void rws_site_put(rws_path *path, const char *site, const char *family, int size, rws_var value);
 
 /* A program that scores the data by other means than their site says so. */
-void rws_run_fields_scored(rws_run *r);
+void rws_path_fields_scored(rws_path *path);
 
 /* Stops with a sentence if the data hold anything but 0 … n - 1 at this site. Other sites are not looked at. */
-void rws_site_expect_choice(rws_run *r, const char *site, rws_var value, int n);
+void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n);
 
 typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_D, RWS_TERMS } rws_term;
 
 /* Whether the current side's log-density is wanted at all in this pass; and adds one to every particle here. */
-bool rws_site_scored(const rws_run *r);
-void rws_site_term(rws_run *r, rws_term kind, rws_var log_density);
+bool rws_site_scored(const rws_path *path);
+void rws_site_term(rws_path *path, rws_term kind, rws_var log_density);
 
 /* Values kept by one part of a pass for another: a categorical site that draws by Gumbels leaves these. */
 enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
-void    rws_run_note(rws_run *r, int slot, rws_var v);
-rws_var rws_run_noted(const rws_run *r, int slot);
+void    rws_path_note(rws_path *path, int slot, rws_var v);
+rws_var rws_path_noted(const rws_path *path, int slot);
 
 /* Draws an index for every particle from rows of log-probabilities; rows are refined by what was drawn. */
-rws_var rws_draw_index(rws_run *r, rws_var log_probabilities);
+rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
 
 /* Independent numbers for every particle: uniform in (0, 1) or standard normal. From here on particles have rows of
  * their own. */
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
-rws_var rws_draw_noise(rws_run *r, rws_noise kind, int dim);
+rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
 
 /* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers as
  * they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
@@ -190,7 +190,7 @@ typedef struct {
 } rws_counter;
 #define RWS_COUNTER ((int)(sizeof(rws_counter) / sizeof(float)))
 
-rws_var rws_draw_counters(rws_run *r);
+rws_var rws_draw_counters(rws_path *path);
 
 /* Words 0 … n - 1 of a particle that has more than one; n is a multiple of 16. */
 static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)

@@ -55,13 +55,13 @@ static void resolve(rws_engine *e, call *c, int s)
         v->same = n_rows(e, &e->nodes[source]) == 1;
         const uint32_t from = e->nodes[source].level;
         if (c->n_nodes == 1) {
-            v->row = level_map(e, first->level, from);
+            v->row = rws_level_map(e, first->level, from);
             return;
         }
         uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->c.n), at = 0;
         for (uint32_t i = 0; i < c->n_nodes; i++) {
             const node     *n = &e->nodes[ids[i]];
-            const uint32_t *map = level_map(e, n->level, from);
+            const uint32_t *map = rws_level_map(e, n->level, from);
             for (uint32_t j = 0; j < n_rows(e, n); j++) row[at++] = map ? map[j] : j;
         }
         v->row = row;
@@ -71,7 +71,7 @@ static void resolve(rws_engine *e, call *c, int s)
         float       *data = RWS_NEW(&e->arena, float, (size_t)c->c.n *dim), *to = data;
         for (uint32_t i = 0; i < c->n_nodes; i++) {
             const node     *n = &e->nodes[ids[i]], *m = &e->nodes[n->in[s]];
-            const uint32_t *map = level_map(e, n->level, m->level);
+            const uint32_t *map = rws_level_map(e, n->level, m->level);
             if (!map) {
                 memcpy(to, m->value, n_rows(e, n) * dim * sizeof(float));
                 to += n_rows(e, n) * dim;
@@ -212,7 +212,7 @@ static void bring_together(rws_engine *e)
     rws_arena_release(&e->arena, mark);
 }
 
-void execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
+void rws_engine_execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     collect(e, wanted, n);
     if (e->n_pending == 0) return;

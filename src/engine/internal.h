@@ -13,7 +13,7 @@
  * `up` leads from a row to its row at the parent. A value computed at an ancestor is read through the composition of
  * `up`s; its gradient is added the same way.
  *
- * Groups. A group is one call of the program on its own fiber (struct rws_run): its level, its trace, and the log of
+ * Groups. A group is one call of the program on its own fiber (struct rws_path): its level, its trace, and the log of
  * everything the library has returned to it, for replay.
  *
  * Nodes and calls. A node is an operation that a group recorded; a call is the batched execution of nodes that are
@@ -59,9 +59,9 @@ typedef struct {
 typedef struct {
     uint32_t        parent, n_rows;
     const uint32_t *up;
-    const uint32_t *count;     /* particles per row; NULL where a row stands for none (the root of a wake pass) */
-    const uint32_t *who;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
-    const uint32_t *who_start; /* n_rows; where who is not NULL */
+    const uint32_t *count;           /* particles per row; NULL where a row stands for none (the root of a wake pass) */
+    const uint32_t *particles;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
+    const uint32_t *particles_start; /* n_rows; where who is not NULL */
     uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and who is not needed */
     const draw_record *draw;   /* how to list them, else */
     bool               single; /* every row is one particle */
@@ -137,7 +137,7 @@ typedef struct {
     uint32_t    node;
 } report;
 
-struct rws_run {
+struct rws_path {
     rws_engine    *e;
     rws_fiber     *fiber;
     uint32_t       level, base; /* base: where the data are */
@@ -185,14 +185,14 @@ struct rws_engine {
 
     op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
 
-    rws_run **runs; /* all groups ever made; the first n_runs are of this pass */
-    uint32_t  n_runs, run_capacity, n_made;
-    uint32_t *ready; /* groups that can go on, first in first out */
-    uint32_t  n_ready, ready_capacity, ready_at;
-    uint32_t *waiting, n_waiting, waiting_capacity;
-    uint32_t *leaves, n_leaves, leaf_capacity;  /* levels where groups ended */
-    uint32_t *enders, n_enders, ender_capacity; /* those groups */
-    uint32_t *zeros, n_zeros;                   /* the way to the root, from any level with so many rows */
+    rws_path **paths; /* all groups ever made; the first n_paths are of this pass */
+    uint32_t   n_paths, path_capacity, n_made;
+    uint32_t  *ready; /* groups that can go on, first in first out */
+    uint32_t   n_ready, ready_capacity, ready_at;
+    uint32_t  *waiting, n_waiting, waiting_capacity;
+    uint32_t  *leaves, n_leaves, leaf_capacity;  /* levels where groups ended */
+    uint32_t  *enders, n_enders, ender_capacity; /* those groups */
+    uint32_t  *zeros, n_zeros;                   /* the way to the root, from any level with so many rows */
 
     const char *site_names[MAX_SITES];
     int         n_sites;
@@ -211,31 +211,33 @@ struct rws_engine {
 };
 
 /* level.c */
-uint32_t        level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
-const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor); /* NULL: the same level */
-const uint32_t *level_who(rws_engine *e, uint32_t l);    /* particle ids, row after row from who_start */
-uint32_t        level_expand(rws_engine *e, uint32_t l); /* a level below with one particle per row */
+uint32_t        rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
+const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t ancestor); /* NULL: the same level */
+const uint32_t *rws_level_particles(rws_engine *e, uint32_t l); /* particle ids, row after row from who_start */
+uint32_t        rws_level_expand(rws_engine *e, uint32_t l);    /* a level below with one particle per row */
 
 /* record.c */
-uint32_t node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
-uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim, uint32_t at,
-                 unsigned frozen);
-uint32_t node_constant(rws_run *r, float value);
-float   *node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allocates the call's on first use */
+uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
+uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
+                     uint32_t at, unsigned frozen);
+uint32_t rws_node_constant(rws_path *path, float value);
+float   *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allocates the call's on first use */
 
 /* execute.c */
-void execute(rws_engine *e, const uint32_t *wanted, uint32_t n); /* computes these nodes and what they need */
+void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
+                        uint32_t n); /* computes these nodes and what they need */
 
 /* schedule.c */
-_Noreturn void run_fail(rws_run *r, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void           run_need(rws_run *r, const rws_var *v, int n); /* returns when they have been computed */
+_Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void rws_path_need(rws_path *path, const rws_var *v, int n); /* returns when they have been computed */
 
 /* scores.c */
-void     scores_make(rws_engine *e);
-uint32_t scores_place(const rws_engine *e, uint32_t at); /* of a row, counted over all leaves, in the table */
-void     scores_output(rws_engine *e, int slot);
+void     rws_scores_make(rws_engine *e);
+uint32_t rws_scores_place(const rws_engine *e, uint32_t at); /* of a row, counted over all leaves, in the table */
+void     rws_scores_output(rws_engine *e, int slot);
 
 /* trace.c */
-const char *site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);
+const char *rws_site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);
 
 #endif

@@ -1,7 +1,7 @@
 /* level.c - sets of rows: how they refine, who stands in them, and the way up. */
 #include "engine/internal.h"
 
-uint32_t level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
+uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
 {
     level *l = RWS_PUSH(e, e->levels, e->n_levels, e->level_capacity);
     *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE, .map_to = NONE};
@@ -19,14 +19,14 @@ static const uint32_t *map_to_root(rws_engine *e, uint32_t n)
     return e->zeros;
 }
 
-const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
+const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
 {
     if (from == ancestor) return NULL;
     level *l = &e->levels[from];
     if (l->parent == ancestor) return l->up;
     if (ancestor == ROOT) return map_to_root(e, l->n_rows);
     if (l->map_to == ancestor) return l->map;
-    const uint32_t *above = level_map(e, l->parent, ancestor);
+    const uint32_t *above = rws_level_map(e, l->parent, ancestor);
     uint32_t       *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
     for (uint32_t i = 0; i < l->n_rows; i++) map[i] = above[l->up[i]];
     l->map_to = ancestor;
@@ -34,10 +34,10 @@ const uint32_t *level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
     return map;
 }
 
-uint32_t level_expand(rws_engine *e, uint32_t from)
+uint32_t rws_level_expand(rws_engine *e, uint32_t from)
 {
     if (e->levels[from].single) return from;
-    const uint32_t *who = level_who(e, from);
+    const uint32_t *particles = rws_level_particles(e, from);
     const level    *l = &e->levels[from];
     uint32_t        n = 0;
     for (uint32_t i = 0; i < l->n_rows; i++) n += l->count[i];
@@ -47,15 +47,15 @@ uint32_t level_expand(rws_engine *e, uint32_t from)
     for (uint32_t i = 0; i < l->n_rows; i++)
         for (uint32_t k = 0; k < l->count[i]; k++, at++) {
             up[at] = i;
-            ids[at] = l->stride ? i * l->stride + k : who[l->who_start[i] + k];
+            ids[at] = l->stride ? i * l->stride + k : particles[l->particles_start[i] + k];
             one[at] = 1;
             start[at] = at;
         }
-    uint32_t to = level_new(e, from, n);
+    uint32_t to = rws_level_new(e, from, n);
     e->levels[to].up = up;
     e->levels[to].count = one;
-    e->levels[to].who = ids;
-    e->levels[to].who_start = start;
+    e->levels[to].particles = ids;
+    e->levels[to].particles_start = start;
     e->levels[to].single = true;
     return to;
 }

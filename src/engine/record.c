@@ -13,21 +13,21 @@ void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
     return array;
 }
 
-bool rws_replayed(rws_run *r, rws_var *v)
+bool rws_replayed(rws_path *path, rws_var *v)
 {
-    if (r->depth == 0 && r->cursor < r->n_log) {
-        v->id = r->log[r->cursor++];
+    if (path->depth == 0 && path->cursor < path->n_log) {
+        v->id = path->log[path->cursor++];
         return true;
     }
-    r->depth++;
+    path->depth++;
     return false;
 }
 
-rws_var rws_returns(rws_run *r, rws_var v)
+rws_var rws_returns(rws_path *path, rws_var v)
 {
-    if (--r->depth == 0) {
-        *RWS_PUSH(r->e, r->log, r->n_log, r->log_capacity) = v.id;
-        r->cursor = r->n_log;
+    if (--path->depth == 0) {
+        *RWS_PUSH(path->e, path->log, path->n_log, path->log_capacity) = v.id;
+        path->cursor = path->n_log;
     }
     return v;
 }
@@ -50,7 +50,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     return n;
 }
 
-uint32_t node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
+uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
 {
     node_draft(e, level, dim, DONE)->value = value;
     return e->n_nodes++;
@@ -132,8 +132,8 @@ static uint32_t shared_node(rws_engine *e)
     }
 }
 
-uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim, uint32_t at,
-                 unsigned frozen)
+uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
+                     uint32_t at, unsigned frozen)
 {
     RWS_CHECK(n_in <= RWS_OP_INPUTS && dim > 0);
     node    *n = node_draft(e, op->local ? at : ROOT, dim, WAITING);
@@ -160,60 +160,60 @@ uint32_t node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32
     return (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
 }
 
-rws_var rws_record(rws_run *r, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
+rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
 {
     uint32_t ids[RWS_OP_INPUTS];
     RWS_CHECK(n_in <= RWS_OP_INPUTS);
     for (int i = 0; i < n_in; i++) ids[i] = in[i].id;
-    return (rws_var){node_op(r->e, op, args, ids, n_in, dim, r->level, r->frozen)};
+    return (rws_var){rws_node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen)};
 }
 
-int rws_dim(const rws_run *r, rws_var v)
+int rws_dim(const rws_path *path, rws_var v)
 {
-    RWS_CHECK(v.id && v.id < r->e->n_nodes);
-    return r->e->nodes[v.id].dim;
+    RWS_CHECK(v.id && v.id < path->e->n_nodes);
+    return path->e->nodes[v.id].dim;
 }
 
-const rws_op *rws_var_op(const rws_run *r, rws_var v, rws_var *in, rws_op_args *args)
+const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
 {
-    const node *n = &r->e->nodes[v.id];
+    const node *n = &path->e->nodes[v.id];
     for (int i = 0; i < n->n_in && in; i++) in[i].id = n->in[i];
     if (args) *args = n->args;
     return n->op;
 }
 
-bool rws_var_is_shared(const rws_run *r, rws_var v, rws_var than)
+bool rws_var_is_shared(const rws_path *path, rws_var v, rws_var than)
 {
-    return r->e->nodes[v.id].level < r->e->nodes[than.id].level;
+    return path->e->nodes[v.id].level < path->e->nodes[than.id].level;
 }
 
-bool rws_var_is_above(const rws_run *r, rws_var v)
+bool rws_var_is_above(const rws_path *path, rws_var v)
 {
-    return r->e->nodes[v.id].level < r->level;
+    return path->e->nodes[v.id].level < path->level;
 }
 
-bool rws_var_is_here(const rws_run *r, rws_var v)
+bool rws_var_is_here(const rws_path *path, rws_var v)
 {
-    return r->level != ROOT && r->e->nodes[v.id].level == r->level;
+    return path->level != ROOT && path->e->nodes[v.id].level == path->level;
 }
 
 /* ---- leaves */
 
 /* A leaf at the root that every group may find again: its identity stands in args. */
-static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float *value)
+static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const float *value)
 {
-    rws_engine    *e = r->e;
+    rws_engine    *e = path->e;
     const uint32_t before = e->n_nodes;
     node          *n = node_draft(e, ROOT, dim, DONE);
     n->args = identity;
     n->alike = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
-                    (uint64_t)dim + ((uint64_t)r->frozen << 32));
+                    (uint64_t)dim + ((uint64_t)path->frozen << 32));
     n->param = identity.w;
     const uint32_t id = shared_node(e);
     if (id < before) return (rws_var){id};
     if (!value) {
         n->value = identity.w->value;
-        n->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~r->frozen);
+        n->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~path->frozen);
     } else {
         n->value = RWS_NEW(&e->arena, float, dim);
         memcpy(n->value, value, (size_t)dim * sizeof(float));
@@ -221,54 +221,54 @@ static rws_var root_leaf(rws_run *r, rws_op_args identity, int dim, const float 
     return (rws_var){id};
 }
 
-uint32_t node_constant(rws_run *r, float value)
+uint32_t rws_node_constant(rws_path *path, float value)
 {
-    return root_leaf(r, (rws_op_args){.s = value}, 1, &value).id;
+    return root_leaf(path, (rws_op_args){.s = value}, 1, &value).id;
 }
 
-rws_var rws_constant(rws_run *r, float value)
+rws_var rws_constant(rws_path *path, float value)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, (rws_var){node_constant(r, value)});
+    if (rws_replayed(path, &v)) return v;
+    return rws_returns(path, (rws_var){rws_node_constant(path, value)});
 }
 
-rws_var rws_constants(rws_run *r, const float *values, int dim)
+rws_var rws_constants(rws_path *path, const float *values, int dim)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    float *copy = RWS_NEW(&r->e->arena, float, dim);
+    if (rws_replayed(path, &v)) return v;
+    float *copy = RWS_NEW(&path->e->arena, float, dim);
     memcpy(copy, values, (size_t)dim * sizeof(float));
-    return rws_returns(r, (rws_var){node_leaf(r->e, ROOT, dim, copy)});
+    return rws_returns(path, (rws_var){rws_node_leaf(path->e, ROOT, dim, copy)});
 }
 
-rws_var rws_parameter(rws_run *r, const rws_param *p)
+rws_var rws_parameter(rws_path *path, const rws_param *p)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, root_leaf(r, (rws_op_args){.w = p}, (int)rws_param_size(p), NULL));
+    if (rws_replayed(path, &v)) return v;
+    return rws_returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws_param_size(p), NULL));
 }
 
-rws_var rws_observed(rws_run *r, const char *field)
+rws_var rws_observed(rws_path *path, const char *field)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    rws_engine *e = r->e;
-    if (r->side == RWS_SIDE_MODEL)
-        run_fail(r, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
+    if (rws_replayed(path, &v)) return v;
+    rws_engine *e = path->e;
+    if (path->side == RWS_SIDE_MODEL)
+        rws_path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
         if (strcmp(e->fields[i].name, field) != 0) continue;
         if (e->fields[i].label)
-            run_fail(r, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
-        if (r->field[i] == 0)
-            run_fail(r, RWS_BAD_INPUT,
-                     "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
-        return rws_returns(r, (rws_var){r->field[i]});
+            rws_path_fail(path, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
+        if (path->field[i] == 0)
+            rws_path_fail(path, RWS_BAD_INPUT,
+                          "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
+        return rws_returns(path, (rws_var){path->field[i]});
     }
-    run_fail(r, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
+    rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
 }
 
-void *rws_alloc(rws_run *r, size_t bytes)
+void *rws_alloc(rws_path *path, size_t bytes)
 {
-    return rws_arena_zero(&r->e->arena, bytes);
+    return rws_arena_zero(&path->e->arena, bytes);
 }

@@ -3,50 +3,50 @@
 
 #include <string.h>
 
-bool rws_reports(const rws_run *r)
+bool rws_reports(const rws_path *path)
 {
-    return r->e->pass.reports;
+    return path->e->pass.reports;
 }
 
-bool rws_reports_all(const rws_run *r)
+bool rws_reports_all(const rws_path *path)
 {
-    return r->e->pass.reports && r->e->pass.asked;
+    return path->e->pass.reports && path->e->pass.asked;
 }
 
-static void tell(rws_run *r, report what)
+static void tell(rws_path *path, report what)
 {
     rws_var v;
-    if (!r->e->pass.reports || rws_replayed(r, &v)) return;
-    *RWS_PUSH(r->e, r->reports, r->n_reports, r->report_capacity) = what;
-    rws_returns(r, (rws_var){0});
+    if (!path->e->pass.reports || rws_replayed(path, &v)) return;
+    *RWS_PUSH(path->e, path->reports, path->n_reports, path->report_capacity) = what;
+    rws_returns(path, (rws_var){0});
 }
 
-void rws_report(rws_run *r, const char *name, rws_var v)
+void rws_report(rws_path *path, const char *name, rws_var v)
 {
-    tell(r, (report){.name = name, .node = v.id});
+    tell(path, (report){.name = name, .node = v.id});
 }
 
-void rws_report_text(rws_run *r, const char *name, const char *text)
+void rws_report_text(rws_path *path, const char *name, const char *text)
 {
-    if (!r->e->pass.reports) return;
-    char *copy = RWS_NEW(&r->e->arena, char, strlen(text) + 1);
-    tell(r, (report){.name = name, .text = strcpy(copy, text)});
+    if (!path->e->pass.reports) return;
+    char *copy = RWS_NEW(&path->e->arena, char, strlen(text) + 1);
+    tell(path, (report){.name = name, .text = strcpy(copy, text)});
 }
 
 static const float *value_at(rws_engine *e, origin o, uint32_t id)
 {
     const node     *n = &e->nodes[id];
-    const uint32_t *map = level_map(e, e->leaves[o.leaf], n->level);
+    const uint32_t *map = rws_level_map(e, e->leaves[o.leaf], n->level);
     return n->value + (map ? map[o.row] : o.row) * (size_t)n->dim;
 }
 
 void rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
     RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
-    const origin   o = e->origins[i];
-    const rws_run *r = e->runs[e->enders[o.leaf]];
-    for (uint32_t k = 0; k < r->n_reports; k++) {
-        const report *p = &r->reports[k];
+    const origin    o = e->origins[i];
+    const rws_path *path = e->paths[e->enders[o.leaf]];
+    for (uint32_t k = 0; k < path->n_reports; k++) {
+        const report *p = &path->reports[k];
         if (p->node) each(context, p->name, e->nodes[p->node].dim, value_at(e, o, p->node), NULL);
         else each(context, p->name, 0, NULL, p->text);
     }

@@ -15,78 +15,79 @@
 
 #define STACK ((size_t)256 << 10)
 
-static void run_entry(void *arg)
+static void path_entry(void *arg)
 {
-    rws_run *r = arg;
-    r->e->pass.program(r, r->e->pass.context);
+    rws_path *path = arg;
+    path->e->pass.program(path, path->e->pass.context);
 }
 
-static rws_run *run_new(rws_engine *e)
+static rws_path *path_new(rws_engine *e)
 {
-    if (e->n_runs == e->n_made) {
-        rws_run *r = calloc(1, sizeof *r);
-        RWS_CHECK(r && "memory for a group");
-        r->fiber = rws_fiber_new(STACK);
-        RWS_CHECK(r->fiber && "memory for a fiber's stack");
+    if (e->n_paths == e->n_made) {
+        rws_path *path = calloc(1, sizeof *path);
+        RWS_CHECK(path && "memory for a group");
+        path->fiber = rws_fiber_new(STACK);
+        RWS_CHECK(path->fiber && "memory for a fiber's stack");
         e->n_allocations += 2;
         uint32_t n = e->n_made;
-        *RWS_PUSH(e, e->runs, n, e->run_capacity) = r;
+        *RWS_PUSH(e, e->paths, n, e->path_capacity) = path;
         e->n_made = n;
     }
-    rws_run *r = e->runs[e->n_runs++];
-    r->e = e;
-    r->cursor = r->n_log = r->n_trace = r->n_scored = r->ordinal = r->fields_seen = r->n_reports = 0;
-    r->depth = 0;
-    r->side = RWS_SIDE_NONE;
-    r->frozen = 0;
-    r->n_wants = 0;
-    memset(r->first, 0xff, (size_t)e->n_sites * sizeof *r->first);
-    memset(r->last, 0xff, (size_t)e->n_sites * sizeof *r->last);
-    memset(r->next, 0xff, (size_t)e->n_sites * sizeof *r->next);
-    memset(r->field, 0, sizeof r->field);
-    memset(r->note, 0, sizeof r->note);
-    return r;
+    rws_path *path = e->paths[e->n_paths++];
+    path->e = e;
+    path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->fields_seen = path->n_reports =
+        0;
+    path->depth = 0;
+    path->side = RWS_SIDE_NONE;
+    path->frozen = 0;
+    path->n_wants = 0;
+    memset(path->first, 0xff, (size_t)e->n_sites * sizeof *path->first);
+    memset(path->last, 0xff, (size_t)e->n_sites * sizeof *path->last);
+    memset(path->next, 0xff, (size_t)e->n_sites * sizeof *path->next);
+    memset(path->field, 0, sizeof path->field);
+    memset(path->note, 0, sizeof path->note);
+    return path;
 }
 
-static void run_begin(rws_engine *e, uint32_t index)
+static void path_begin(rws_engine *e, uint32_t index)
 {
-    rws_fiber_start(e->runs[index]->fiber, run_entry, e->runs[index]);
+    rws_fiber_start(e->paths[index]->fiber, path_entry, e->paths[index]);
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
 }
 
-void run_fail(rws_run *r, rws_status status, const char *format, ...)
+void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
 {
-    rws_engine *e = r->e;
+    rws_engine *e = path->e;
     va_list     args;
     va_start(args, format);
     if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
     va_end(args);
-    for (;;) rws_fiber_yield(r->fiber); /* never resumed */
+    for (;;) rws_fiber_yield(path->fiber); /* never resumed */
 }
 
-void rws_give_up(rws_run *r, const char *format, ...)
+void rws_give_up(rws_path *path, const char *format, ...)
 {
     char    text[400];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    run_fail(r, RWS_BAD_INPUT, "%s", text);
+    rws_path_fail(path, RWS_BAD_INPUT, "%s", text);
 }
 
-void run_need(rws_run *r, const rws_var *v, int n)
+void rws_path_need(rws_path *path, const rws_var *v, int n)
 {
     bool done = true;
-    for (int i = 0; i < n; i++) done &= r->e->nodes[v[i].id].state == DONE;
+    for (int i = 0; i < n; i++) done &= path->e->nodes[v[i].id].state == DONE;
     if (done) return;
-    r->wants = v;
-    r->n_wants = n;
-    rws_fiber_yield(r->fiber);
+    path->wants = v;
+    path->n_wants = n;
+    rws_fiber_yield(path->fiber);
 }
 
-void rws_await(rws_run *r, const rws_var *v, int n)
+void rws_await(rws_path *path, const rws_var *v, int n)
 {
-    run_need(r, v, n);
+    rws_path_need(path, v, n);
 }
 
 /* A part of a group: the rows listed, as a level below the group's own. */
@@ -99,14 +100,14 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
         count[i] = e->levels[from].count[rows[i]];
         single &= count[i] == 1;
     }
-    const uint32_t to = level_new(e, from, n);
+    const uint32_t to = rws_level_new(e, from, n);
     e->levels[to].up = up;
     e->levels[to].count = count;
     e->levels[to].single = single;
     return to;
 }
 
-static void copy_run(rws_run *to, const rws_run *from)
+static void copy_path(rws_path *to, const rws_path *from)
 {
     rws_engine *e = from->e;
     to->base = from->base;
@@ -133,21 +134,21 @@ static void copy_run(rws_run *to, const rws_run *from)
 }
 
 /* Every particle of the group has this value at a site from now on. */
-static void know(rws_run *r, rws_var v, uint32_t value)
+static void know(rws_path *path, rws_var v, uint32_t value)
 {
-    for (uint32_t i = r->n_trace; i-- > 0;)
-        if (r->trace[i].var == v.id) {
-            r->trace[i].known = node_constant(r, (float)(int)value);
+    for (uint32_t i = path->n_trace; i-- > 0;)
+        if (path->trace[i].var == v.id) {
+            path->trace[i].known = rws_node_constant(path, (float)(int)value);
             return;
         }
 }
 
 /* Splits the group by part[i] in 0 … n_parts - 1, of each of its rows; none is empty. A part's calls return answer[part]
  * from here on; if it is what v has there, `known` tells so. This group goes on with part 0. */
-static rws_var split(rws_run *r, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
+static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
-    rws_engine    *e = r->e;
-    const uint32_t from = r->level, n = e->levels[from].n_rows;
+    rws_engine    *e = path->e;
+    const uint32_t from = path->level, n = e->levels[from].n_rows;
     uint32_t       self = from, *rows = n_parts > 1 ? RWS_NEW(&e->arena, uint32_t, n) : NULL;
     for (uint32_t p = 0; p < n_parts && n_parts > 1; p++) {
         uint32_t m = 0;
@@ -158,38 +159,39 @@ static rws_var split(rws_run *r, const uint32_t *part, uint32_t n_parts, const u
             self = to;
             continue;
         }
-        rws_run *child = run_new(e);
-        copy_run(child, r);
+        rws_path *child = path_new(e);
+        copy_path(child, path);
         child->level = to;
         child->log[child->n_log++] = answer[p];
         if (known.id) know(child, known, answer[p]);
-        run_begin(e, e->n_runs - 1);
+        path_begin(e, e->n_paths - 1);
     }
-    r->level = self;
-    if (known.id) know(r, known, answer[0]);
-    return rws_returns(r, (rws_var){answer[0]});
+    path->level = self;
+    if (known.id) know(path, known, answer[0]);
+    return rws_returns(path, (rws_var){answer[0]});
 }
 
-int rws_branch(rws_run *r, rws_var v)
+int rws_branch(rws_path *path, rws_var v)
 {
-    rws_engine *e = r->e;
+    rws_engine *e = path->e;
     rws_var     answer;
-    if (rws_replayed(r, &answer)) return (int)answer.id;
-    if (r->depth > 1) run_fail(r, RWS_BAD_INPUT, "A program may branch only in its own code, not inside a layer.");
+    if (rws_replayed(path, &answer)) return (int)answer.id;
+    if (path->depth > 1)
+        rws_path_fail(path, RWS_BAD_INPUT, "A program may branch only in its own code, not inside a layer.");
     if (e->nodes[v.id].dim != 1)
-        run_fail(r, RWS_BAD_INPUT, "A program branches on a vector of %d numbers; it can look at one only.",
-                 e->nodes[v.id].dim);
-    run_need(r, &v, 1);
+        rws_path_fail(path, RWS_BAD_INPUT, "A program branches on a vector of %d numbers; it can look at one only.",
+                      e->nodes[v.id].dim);
+    rws_path_need(path, &v, 1);
 
-    const uint32_t  from = r->level, n = e->levels[from].n_rows;
+    const uint32_t  from = path->level, n = e->levels[from].n_rows;
     const node     *value = &e->nodes[v.id];
-    const uint32_t *map = level_map(e, from, value->level);
+    const uint32_t *map = rws_level_map(e, from, value->level);
     uint32_t       *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value->value[map ? map[i] : i];
         if (!(x > -1e9f && x < 1e9f))
-            run_fail(r, RWS_BROKEN, "A program branches on a value that is not an integer (%g), after site %s.",
-                     (double)x, e->n_sites ? e->site_names[r->site] : "none");
+            rws_path_fail(path, RWS_BROKEN, "A program branches on a value that is not an integer (%g), after site %s.",
+                          (double)x, e->n_sites ? e->site_names[path->site] : "none");
         /* parts in ascending order of their value */
         uint32_t p = 0;
         while (p < n_parts && (int)answers[p] < (int)x) p++;
@@ -201,19 +203,19 @@ int rws_branch(rws_run *r, rws_var v)
         }
         part[i] = p;
     }
-    return (int)split(r, part, n_parts, answers, v).id;
+    return (int)split(path, part, n_parts, answers, v).id;
 }
 
-const float *rws_look(rws_run *r, rws_var v)
+const float *rws_look(rws_path *path, rws_var v)
 {
-    rws_engine *e = r->e;
+    rws_engine *e = path->e;
     rws_var     answer;
-    if (rws_replayed(r, &answer)) return e->nodes[answer.id].value;
-    if (r->depth > 1)
-        run_fail(r, RWS_BAD_INPUT, "A program may look at values only in its own code, not inside a layer.");
-    run_need(r, &v, 1);
+    if (rws_replayed(path, &answer)) return e->nodes[answer.id].value;
+    if (path->depth > 1)
+        rws_path_fail(path, RWS_BAD_INPUT, "A program may look at values only in its own code, not inside a layer.");
+    rws_path_need(path, &v, 1);
 
-    const uint32_t from = r->level, n = e->levels[from].n_rows, *map = level_map(e, from, e->nodes[v.id].level);
+    const uint32_t from = path->level, n = e->levels[from].n_rows, *map = rws_level_map(e, from, e->nodes[v.id].level);
     const int      dim = e->nodes[v.id].dim;
     const size_t   bytes = (size_t)dim * sizeof(float);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
@@ -221,18 +223,18 @@ const float *rws_look(rws_run *r, rws_var v)
         float *row = e->nodes[v.id].value + (map ? map[i] : i) * (size_t)dim;
         for (part[i] = 0; part[i] < n_parts; part[i]++)
             if (memcmp(e->nodes[answers[part[i]]].value, row, bytes) == 0) break;
-        if (part[i] == n_parts) answers[n_parts++] = node_leaf(e, ROOT, dim, row);
+        if (part[i] == n_parts) answers[n_parts++] = rws_node_leaf(e, ROOT, dim, row);
     }
-    return e->nodes[split(r, part, n_parts, answers, (rws_var){0}).id].value;
+    return e->nodes[split(path, part, n_parts, answers, (rws_var){0}).id].value;
 }
 
 /* ---- a pass */
 
-static void give_fields(rws_engine *e, rws_run *r, uint32_t base, size_t first_datum)
+static void give_fields(rws_engine *e, rws_path *path, uint32_t base, size_t first_datum)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++)
-        r->field[f] =
-            node_leaf(e, base, e->fields[f].dim, (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
+        path->field[f] = rws_node_leaf(e, base, e->fields[f].dim,
+                                       (float *)e->pass.fields[f] + first_datum * (size_t)e->fields[f].dim);
 }
 
 static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step)
@@ -249,16 +251,16 @@ static void begin_together(rws_engine *e)
     const uint32_t  K = (uint32_t)p->n_particles;
     uint32_t        base = ROOT;
     if (p->mode != RWS_SLEEP) {
-        base = level_new(e, ROOT, (uint32_t)p->n_data);
+        base = rws_level_new(e, ROOT, (uint32_t)p->n_data);
         e->levels[base].up = filled(e, (uint32_t)p->n_data, 0, 0);
     }
     e->levels[base].count = filled(e, e->levels[base].n_rows, K, 0);
     e->levels[base].stride = K;
     e->levels[base].single = K == 1;
-    rws_run *r = run_new(e);
-    r->level = r->base = base;
-    give_fields(e, r, base, 0);
-    run_begin(e, 0);
+    rws_path *path = path_new(e);
+    path->level = path->base = base;
+    give_fields(e, path, base, 0);
+    path_begin(e, 0);
 }
 
 /* Scalar mode: a group for each particle, with a level and data of its own. */
@@ -267,38 +269,38 @@ static void begin_apart(rws_engine *e)
     const rws_pass *p = &e->pass;
     for (uint32_t d = 0; d < (uint32_t)p->n_data; d++)
         for (uint32_t k = 0; k < (uint32_t)p->n_particles; k++) {
-            const uint32_t base = level_new(e, ROOT, 1);
+            const uint32_t base = rws_level_new(e, ROOT, 1);
             level         *l = &e->levels[base];
-            l->up = l->who_start = filled(e, 1, 0, 0);
+            l->up = l->particles_start = filled(e, 1, 0, 0);
             l->count = filled(e, 1, 1, 0);
-            l->who = filled(e, 1, d * (uint32_t)p->n_particles + k, 0);
+            l->particles = filled(e, 1, d * (uint32_t)p->n_particles + k, 0);
             l->single = true;
-            rws_run *r = run_new(e);
-            r->level = r->base = base;
-            give_fields(e, r, base, d);
-            run_begin(e, e->n_runs - 1);
+            rws_path *path = path_new(e);
+            path->level = path->base = base;
+            give_fields(e, path, base, d);
+            path_begin(e, e->n_paths - 1);
         }
 }
 
 /* Every visit of the drawing side must have met one of the other's. */
-static void check_trace(rws_run *r)
+static void check_trace(rws_path *path)
 {
-    rws_engine *e = r->e;
+    rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (!(r->fields_seen >> f & 1) && !e->fields[f].label) {
+        if (!(path->fields_seen >> f & 1) && !e->fields[f].label) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);
             return;
         }
-    if (r->n_scored == r->n_trace) return;
+    if (path->n_scored == path->n_trace) return;
     for (int s = 0; s < e->n_sites; s++) {
-        if (r->next[s] == NONE) continue;
+        if (path->next[s] == NONE) continue;
         char               text[160];
-        const trace_entry *t = &r->trace[r->next[s]];
+        const trace_entry *t = &path->trace[path->next[s]];
         const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
         e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
-                             site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
+                             rws_site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
         return;
     }
 }
@@ -308,12 +310,12 @@ static void run_all(rws_engine *e)
     while (e->status == RWS_OK) {
         while (e->ready_at < e->n_ready && e->status == RWS_OK) {
             const uint32_t index = e->ready[e->ready_at++];
-            rws_run       *r = e->runs[index];
-            rws_fiber_resume(r->fiber);
+            rws_path      *path = e->paths[index];
+            rws_fiber_resume(path->fiber);
             if (e->status != RWS_OK) return;
-            if (rws_fiber_done(r->fiber)) {
-                check_trace(r);
-                *RWS_PUSH(e, e->leaves, e->n_leaves, e->leaf_capacity) = r->level;
+            if (rws_fiber_done(path->fiber)) {
+                check_trace(path);
+                *RWS_PUSH(e, e->leaves, e->n_leaves, e->leaf_capacity) = path->level;
                 *RWS_PUSH(e, e->enders, e->n_enders, e->ender_capacity) = index;
             } else {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
@@ -322,13 +324,13 @@ static void run_all(rws_engine *e)
         e->ready_at = e->n_ready = 0;
         if (e->n_waiting == 0) return;
         uint32_t n = 0, at = 0;
-        for (uint32_t i = 0; i < e->n_waiting; i++) n += (uint32_t)e->runs[e->waiting[i]]->n_wants;
+        for (uint32_t i = 0; i < e->n_waiting; i++) n += (uint32_t)e->paths[e->waiting[i]]->n_wants;
         uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, n);
         for (uint32_t i = 0; i < e->n_waiting; i++) {
-            const rws_run *r = e->runs[e->waiting[i]];
-            for (int k = 0; k < r->n_wants; k++) wanted[at++] = r->wants[k].id;
+            const rws_path *path = e->paths[e->waiting[i]];
+            for (int k = 0; k < path->n_wants; k++) wanted[at++] = path->wants[k].id;
         }
-        execute(e, wanted, n);
+        rws_engine_execute(e, wanted, n);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
         e->n_waiting = 0;
@@ -350,19 +352,19 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->status = RWS_OK;
-    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_runs = e->n_leaves = e->n_enders = e->n_waiting = 0;
+    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_leaves = e->n_enders = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = 0;
     e->products.n = 0;
     e->tangent = e->tangent_transposed = NULL;
     e->n_nodes = 0;
     forget_shared(e);
-    level_new(e, NONE, 1);
-    node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
+    rws_level_new(e, NONE, 1);
+    rws_node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
     run_all(e);
-    if (e->status == RWS_OK) scores_make(e);
+    if (e->status == RWS_OK) rws_scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
     if (e->status != RWS_OK && err) *err = e->error;

@@ -15,7 +15,7 @@ static uint32_t output_of(const rws_engine *e, uint32_t leaf, int slot)
 static void execute_rest(rws_engine *e)
 {
     uint32_t n_reports = 0, n = 0;
-    for (uint32_t i = 0; i < e->n_enders; i++) n_reports += e->runs[e->enders[i]]->n_reports;
+    for (uint32_t i = 0; i < e->n_enders; i++) n_reports += e->paths[e->enders[i]]->n_reports;
     uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_terms + RWS_OUTPUTS * e->n_leaves + n_reports);
     for (uint32_t i = 0; i < e->n_terms; i++) wanted[n++] = e->terms[i].node;
     for (uint32_t i = 0; i < e->n_leaves; i++)
@@ -24,11 +24,11 @@ static void execute_rest(rws_engine *e)
             if (id != NONE) wanted[n++] = id;
         }
     for (uint32_t i = 0; i < e->n_enders; i++) {
-        const rws_run *r = e->runs[e->enders[i]];
-        for (uint32_t k = 0; k < r->n_reports; k++)
-            if (r->reports[k].node) wanted[n++] = r->reports[k].node;
+        const rws_path *path = e->paths[e->enders[i]];
+        for (uint32_t k = 0; k < path->n_reports; k++)
+            if (path->reports[k].node) wanted[n++] = path->reports[k].node;
     }
-    execute(e, wanted, n);
+    rws_engine_execute(e, wanted, n);
 }
 
 /* total = the values of n rows, or with what is there added. */
@@ -60,7 +60,7 @@ static void add_up(rws_engine *e)
             const node *n = &e->nodes[e->terms[t].node];
             const bool  first = !l->total[k];
             if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            add_values(n->value, level_map(e, at, n->level), l->n_rows, first, l->total[k]);
+            add_values(n->value, rws_level_map(e, at, n->level), l->n_rows, first, l->total[k]);
         }
     }
 }
@@ -70,9 +70,9 @@ static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, 
 {
     if (e->pass.mode == RWS_SLEEP) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
-    level_who(e, leaf);
+    rws_level_particles(e, leaf);
     const level *l = &e->levels[leaf];
-    return (l->stride ? row * l->stride : l->who[l->who_start[row]]) / (uint32_t)e->pass.n_particles;
+    return (l->stride ? row * l->stride : l->particles[l->particles_start[row]]) / (uint32_t)e->pass.n_particles;
 }
 
 /* place[] leads from the rows of all leaves, one leaf after the other, to the table; NULL if that is the order already
@@ -82,7 +82,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     if (e->n_leaves == 1 && !e->pass.scalar) { /* levels refine in order */
         const uint32_t  n = (uint32_t)s->n;
         uint32_t       *start = RWS_NEW(&e->arena, uint32_t, s->B + 1);
-        const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : level_map(e, e->leaves[0], 1);
+        const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : rws_level_map(e, e->leaves[0], 1);
         for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? n : (uint32_t)d;
         for (uint32_t row = 0; to_base && row < n; row++) start[to_base[row] + 1] = row + 1;
         s->start = start;
@@ -95,7 +95,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     bool           in_order = true;
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         const uint32_t  leaf = e->leaves[i];
-        const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : level_map(e, leaf, 1);
+        const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : rws_level_map(e, leaf, 1);
         for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++, at++) {
             datum[at] = datum_of(e, leaf, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
@@ -112,7 +112,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     for (uint32_t i = 0; i < n; i++) e->place[i] = next[datum[i]]++;
 }
 
-uint32_t scores_place(const rws_engine *e, uint32_t at)
+uint32_t rws_scores_place(const rws_engine *e, uint32_t at)
 {
     return e->place ? e->place[at] : at;
 }
@@ -123,7 +123,7 @@ static void note_origins(rws_engine *e, int n)
     uint32_t at = 0;
     for (uint32_t l = 0; l < e->n_leaves; l++)
         for (uint32_t row = 0; row < e->levels[e->leaves[l]].n_rows; row++)
-            e->origins[scores_place(e, at++)] = (origin){l, row};
+            e->origins[rws_scores_place(e, at++)] = (origin){l, row};
 }
 
 /* The sums of one kind of term, or of two. */
@@ -137,7 +137,7 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         const level *l = &e->levels[e->leaves[i]];
         for (uint32_t row = 0; row < l->n_rows; row++, at++) {
-            double *o = &out[scores_place(e, at)];
+            double *o = &out[rws_scores_place(e, at)];
             if (l->total[first]) *o += l->total[first][row];
             if (second != first && l->total[second]) *o += l->total[second][row];
         }
@@ -151,7 +151,7 @@ static const uint32_t *gather_counts(rws_engine *e, int n)
     uint32_t *count = RWS_NEW(&e->arena, uint32_t, n), at = 0;
     for (uint32_t i = 0; i < e->n_leaves; i++)
         for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
-            count[scores_place(e, at++)] = e->levels[e->leaves[i]].count[row];
+            count[rws_scores_place(e, at++)] = e->levels[e->leaves[i]].count[row];
     return count;
 }
 
@@ -167,7 +167,7 @@ static const double *gather_output(rws_engine *e, int n, int slot)
             continue;
         }
         if (!out) out = RWS_NEW0(&e->arena, double, n);
-        const uint32_t *map = level_map(e, e->leaves[i], e->nodes[id].level);
+        const uint32_t *map = rws_level_map(e, e->leaves[i], e->nodes[id].level);
         if (!e->place) add_values(e->nodes[id].value, map, l->n_rows, true, out + at);
         for (uint32_t row = 0; row < l->n_rows && e->place; row++)
             out[e->place[at + row]] = (double)e->nodes[id].value[map ? map[row] : row];
@@ -196,14 +196,14 @@ static void check_numbers(rws_engine *e)
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
-                                 site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)n->value[i]);
+                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)n->value[i]);
             return;
         }
     }
     e->status = rws_fail(&e->error, RWS_BROKEN, "A log-density is not a number.");
 }
 
-void scores_make(rws_engine *e)
+void rws_scores_make(rws_engine *e)
 {
     execute_rest(e);
     add_up(e);
@@ -232,7 +232,7 @@ void scores_make(rws_engine *e)
 }
 
 /* Computes an output that was added after the table was made, and its column. */
-void scores_output(rws_engine *e, int slot)
+void rws_scores_output(rws_engine *e, int slot)
 {
     execute_rest(e);
     e->scores.out[slot] = gather_output(e, e->scores.n, slot);
@@ -257,7 +257,8 @@ const float *rws_engine_result(rws_engine *e, int *dim)
             out = RWS_NEW0(&e->arena, float, (size_t)e->pass.n_data *d);
         }
         RWS_CHECK((size_t)n->dim == d);
-        const uint32_t *map = level_map(e, leaf, n->level), *to_base = e->pass.scalar ? NULL : level_map(e, leaf, 1);
+        const uint32_t *map = rws_level_map(e, leaf, n->level),
+                       *to_base = e->pass.scalar ? NULL : rws_level_map(e, leaf, 1);
         for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++)
             memcpy(out + datum_of(e, leaf, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
     }

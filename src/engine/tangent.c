@@ -14,7 +14,7 @@ typedef struct {
 
 static uint32_t record(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim)
 {
-    return node_op(e, op, args, in, n_in, dim, NONE, 0);
+    return rws_node_op(e, op, args, in, n_in, dim, NONE, 0);
 }
 
 static uint32_t add(rws_engine *e, uint32_t a, uint32_t b)
@@ -76,7 +76,7 @@ static uint32_t dense(mover *v, uint32_t id)
 
 static uint32_t zeros(rws_engine *e, int dim)
 {
-    return node_leaf(e, ROOT, dim, RWS_NEW0(&e->arena, float, dim));
+    return rws_node_leaf(e, ROOT, dim, RWS_NEW0(&e->arena, float, dim));
 }
 
 /* The same op on the derivatives. Where an input does not move its derivative is zero. */
@@ -109,7 +109,7 @@ static uint32_t normal(mover *v, uint32_t id, const uint32_t *d)
 static uint32_t saved(rws_engine *e, uint32_t id)
 {
     const node n = e->nodes[id];
-    return node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
+    return rws_node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
 }
 
 /* The derivative of node id; 0 where it does not move; NONE where no rule is known. */
@@ -118,7 +118,8 @@ static uint32_t derive(mover *v, uint32_t id)
     rws_engine *e = v->e;
     const node  n = e->nodes[id];
     if (n.param)
-        return v->groups >> n.param->group & 1 ? node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset) : 0;
+        return v->groups >> n.param->group & 1 ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
+                                               : 0;
     if (!n.op || n.op->constant || n.args.stop) return 0;
     if (n.op->tangent == RWS_TANGENT_DENSE) return dense(v, id);
     if (n.op->tangent == RWS_TANGENT_WEIGHT) {
@@ -191,7 +192,7 @@ rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, 
         if (d == 0) d = zeros(e, 1);
         e->levels[l].outputs[to] = d;
     }
-    if (e->status == RWS_OK) scores_output(e, to);
+    if (e->status == RWS_OK) rws_scores_output(e, to);
     if (e->status != RWS_OK && err) *err = e->error;
     return e->status;
 }

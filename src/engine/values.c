@@ -1,151 +1,151 @@
 /* values.c - the public arithmetic: each function checks its shapes and records one op. */
 #include "engine/engine.h"
 
-static rws_var binary(rws_run *r, const rws_op *op, const char *name, rws_var a, rws_var b)
+static rws_var binary(rws_path *path, const rws_op *op, const char *name, rws_var a, rws_var b)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    const int n = rws_dim(r, a), m = rws_dim(r, b);
-    if (n != m && n != 1 && m != 1) rws_give_up(r, "rws_%s of vectors of %d and %d numbers.", name, n, m);
-    return rws_returns(r, rws_record(r, op, (rws_op_args){0}, (rws_var[]){a, b}, 2, n > m ? n : m));
+    if (rws_replayed(path, &v)) return v;
+    const int n = rws_dim(path, a), m = rws_dim(path, b);
+    if (n != m && n != 1 && m != 1) rws_give_up(path, "rws_%s of vectors of %d and %d numbers.", name, n, m);
+    return rws_returns(path, rws_record(path, op, (rws_op_args){0}, (rws_var[]){a, b}, 2, n > m ? n : m));
 }
 
-static rws_var unary(rws_run *r, const rws_op *op, rws_op_args args, rws_var a, int dim)
+static rws_var unary(rws_path *path, const rws_op *op, rws_op_args args, rws_var a, int dim)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    return rws_returns(r, rws_record(r, op, args, &a, 1, dim ? dim : rws_dim(r, a)));
+    if (rws_replayed(path, &v)) return v;
+    return rws_returns(path, rws_record(path, op, args, &a, 1, dim ? dim : rws_dim(path, a)));
 }
 
-rws_var rws_add(rws_run *r, rws_var a, rws_var b)
+rws_var rws_add(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(r, &rws_op_add, "add", a, b);
+    return binary(path, &rws_op_add, "add", a, b);
 }
 
-rws_var rws_sub(rws_run *r, rws_var a, rws_var b)
+rws_var rws_sub(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(r, &rws_op_sub, "sub", a, b);
+    return binary(path, &rws_op_sub, "sub", a, b);
 }
 
-rws_var rws_mul(rws_run *r, rws_var a, rws_var b)
+rws_var rws_mul(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(r, &rws_op_mul, "mul", a, b);
+    return binary(path, &rws_op_mul, "mul", a, b);
 }
 
-rws_var rws_div(rws_run *r, rws_var a, rws_var b)
+rws_var rws_div(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(r, &rws_op_div, "div", a, b);
+    return binary(path, &rws_op_div, "div", a, b);
 }
 
-rws_var rws_greater(rws_run *r, rws_var a, rws_var b)
+rws_var rws_greater(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(r, &rws_op_greater, "greater", a, b);
+    return binary(path, &rws_op_greater, "greater", a, b);
 }
 
-rws_var rws_affine(rws_run *r, rws_var a, float scale, float shift)
+rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 {
-    return unary(r, &rws_op_affine, (rws_op_args){.s = scale, .t = shift}, a, 0);
+    return unary(path, &rws_op_affine, (rws_op_args){.s = scale, .t = shift}, a, 0);
 }
 
-rws_var rws_apply(rws_run *r, rws_function f, rws_var a)
+rws_var rws_apply(rws_path *path, rws_function f, rws_var a)
 {
-    return unary(r, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
+    return unary(path, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
 }
 
-rws_var rws_clip(rws_run *r, rws_var a, float low, float high)
+rws_var rws_clip(rws_path *path, rws_var a, float low, float high)
 {
-    if (!(low <= high)) rws_give_up(r, "rws_clip takes bounds in order, not %g and %g.", (double)low, (double)high);
-    return unary(r, &rws_op_clip, (rws_op_args){.s = low, .t = high}, a, 0);
+    if (!(low <= high)) rws_give_up(path, "rws_clip takes bounds in order, not %g and %g.", (double)low, (double)high);
+    return unary(path, &rws_op_clip, (rws_op_args){.s = low, .t = high}, a, 0);
 }
 
 /* What is made of one or two vectors that are themselves only made for it is one op, and those need never be computed:
  * sums of products and of products with an exponential, log-sum-exps of sums, log-softmaxes of quotients. */
-static bool made_of_two(rws_run *r, rws_var a, const rws_op *op, rws_var *in)
+static bool made_of_two(rws_path *path, rws_var a, const rws_op *op, rws_var *in)
 {
-    return rws_var_op(r, a, in, NULL) == op && rws_dim(r, in[0]) == rws_dim(r, in[1]);
+    return rws_var_op(path, a, in, NULL) == op && rws_dim(path, in[0]) == rws_dim(path, in[1]);
 }
 
-static bool made_by_exp(rws_run *r, rws_var a, rws_var *in)
+static bool made_by_exp(rws_path *path, rws_var a, rws_var *in)
 {
     rws_op_args args;
-    return rws_var_op(r, a, in, &args) == &rws_op_apply && args.k == RWS_EXP;
+    return rws_var_op(path, a, in, &args) == &rws_op_apply && args.k == RWS_EXP;
 }
 
-rws_var rws_sum(rws_run *r, rws_var a)
+rws_var rws_sum(rws_path *path, rws_var a)
 {
     rws_var v, in[RWS_OP_INPUTS], power[RWS_OP_INPUTS];
-    if (rws_replayed(r, &v)) return v;
-    if (!made_of_two(r, a, &rws_op_mul, in))
-        return rws_returns(r, rws_record(r, &rws_op_sum, (rws_op_args){0}, &a, 1, 1));
+    if (rws_replayed(path, &v)) return v;
+    if (!made_of_two(path, a, &rws_op_mul, in))
+        return rws_returns(path, rws_record(path, &rws_op_sum, (rws_op_args){0}, &a, 1, 1));
     for (int s = 0; s < 2; s++)
-        if (made_by_exp(r, in[s], power)) {
+        if (made_by_exp(path, in[s], power)) {
             const rws_var factors[] = {power[0], in[1 - s]};
-            return rws_returns(r, rws_record(r, &rws_op_exp_dot, (rws_op_args){0}, factors, 2, 1));
+            return rws_returns(path, rws_record(path, &rws_op_exp_dot, (rws_op_args){0}, factors, 2, 1));
         }
-    return rws_returns(r, rws_record(r, &rws_op_dot, (rws_op_args){0}, in, 2, 1));
+    return rws_returns(path, rws_record(path, &rws_op_dot, (rws_op_args){0}, in, 2, 1));
 }
 
-rws_var rws_log_softmax(rws_run *r, rws_var a)
+rws_var rws_log_softmax(rws_path *path, rws_var a)
 {
     rws_var v, in[RWS_OP_INPUTS];
-    if (rws_replayed(r, &v)) return v;
-    const bool tempered = rws_var_op(r, a, in, NULL) == &rws_op_div && rws_dim(r, in[1]) == 1;
-    return rws_returns(
-        r, rws_record(r, &rws_op_log_softmax, (rws_op_args){0}, tempered ? in : &a, tempered ? 2 : 1, rws_dim(r, a)));
+    if (rws_replayed(path, &v)) return v;
+    const bool tempered = rws_var_op(path, a, in, NULL) == &rws_op_div && rws_dim(path, in[1]) == 1;
+    return rws_returns(path, rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, tempered ? in : &a,
+                                        tempered ? 2 : 1, rws_dim(path, a)));
 }
 
-rws_var rws_argmax(rws_run *r, rws_var a)
+rws_var rws_argmax(rws_path *path, rws_var a)
 {
-    return unary(r, &rws_op_argmax, (rws_op_args){0}, a, 1);
+    return unary(path, &rws_op_argmax, (rws_op_args){0}, a, 1);
 }
 
-rws_var rws_onehot(rws_run *r, rws_var index, int n)
+rws_var rws_onehot(rws_path *path, rws_var index, int n)
 {
-    if (rws_dim(r, index) != 1) rws_give_up(r, "rws_onehot takes one index, not %d.", rws_dim(r, index));
-    return unary(r, &rws_op_onehot, (rws_op_args){0}, index, n);
+    if (rws_dim(path, index) != 1) rws_give_up(path, "rws_onehot takes one index, not %d.", rws_dim(path, index));
+    return unary(path, &rws_op_onehot, (rws_op_args){0}, index, n);
 }
 
-rws_var rws_here(rws_run *r, rws_var a)
+rws_var rws_here(rws_path *path, rws_var a)
 {
-    return unary(r, &rws_op_here, (rws_op_args){0}, a, 0);
+    return unary(path, &rws_op_here, (rws_op_args){0}, a, 0);
 }
 
-rws_var rws_detach(rws_run *r, rws_var a)
+rws_var rws_detach(rws_path *path, rws_var a)
 {
-    return unary(r, &rws_op_detach, (rws_op_args){0}, a, 0);
+    return unary(path, &rws_op_detach, (rws_op_args){0}, a, 0);
 }
 
-rws_var rws_slice(rws_run *r, rws_var a, int first, int n)
-{
-    rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    if (first < 0 || n <= 0 || first + n > rws_dim(r, a))
-        rws_give_up(r, "rws_slice takes %d numbers from place %d of a vector of %d.", n, first, rws_dim(r, a));
-    return rws_returns(r, rws_record(r, &rws_op_slice, (rws_op_args){.k = first}, &a, 1, n));
-}
-
-rws_var rws_concat(rws_run *r, const rws_var *parts, int n)
+rws_var rws_slice(rws_path *path, rws_var a, int first, int n)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    if (n < 1 || n > RWS_OP_INPUTS) rws_give_up(r, "rws_concat takes 1 to %d parts, not %d.", RWS_OP_INPUTS, n);
+    if (rws_replayed(path, &v)) return v;
+    if (first < 0 || n <= 0 || first + n > rws_dim(path, a))
+        rws_give_up(path, "rws_slice takes %d numbers from place %d of a vector of %d.", n, first, rws_dim(path, a));
+    return rws_returns(path, rws_record(path, &rws_op_slice, (rws_op_args){.k = first}, &a, 1, n));
+}
+
+rws_var rws_concat(rws_path *path, const rws_var *parts, int n)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    if (n < 1 || n > RWS_OP_INPUTS) rws_give_up(path, "rws_concat takes 1 to %d parts, not %d.", RWS_OP_INPUTS, n);
     int dim = 0;
-    for (int i = 0; i < n; i++) dim += rws_dim(r, parts[i]);
-    return rws_returns(r, rws_record(r, &rws_op_concat, (rws_op_args){0}, parts, n, dim));
+    for (int i = 0; i < n; i++) dim += rws_dim(path, parts[i]);
+    return rws_returns(path, rws_record(path, &rws_op_concat, (rws_op_args){0}, parts, n, dim));
 }
 
-rws_var rws_pick(rws_run *r, rws_var a, rws_var index)
+rws_var rws_pick(rws_path *path, rws_var a, rws_var index)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    if (rws_dim(r, index) != 1) rws_give_up(r, "rws_pick takes one index, not %d.", rws_dim(r, index));
-    return rws_returns(r, rws_record(r, &rws_op_pick, (rws_op_args){0}, (rws_var[]){a, index}, 2, 1));
+    if (rws_replayed(path, &v)) return v;
+    if (rws_dim(path, index) != 1) rws_give_up(path, "rws_pick takes one index, not %d.", rws_dim(path, index));
+    return rws_returns(path, rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){a, index}, 2, 1));
 }
 
-rws_var rws_log_sum_exp(rws_run *r, rws_var a)
+rws_var rws_log_sum_exp(rws_path *path, rws_var a)
 {
     rws_var v, in[RWS_OP_INPUTS];
-    if (rws_replayed(r, &v)) return v;
-    const bool two = made_of_two(r, a, &rws_op_add, in);
-    return rws_returns(r, rws_record(r, &rws_op_log_sum_exp, (rws_op_args){0}, two ? in : &a, two ? 2 : 1, 1));
+    if (rws_replayed(path, &v)) return v;
+    const bool two = made_of_two(path, a, &rws_op_add, in);
+    return rws_returns(path, rws_record(path, &rws_op_log_sum_exp, (rws_op_args){0}, two ? in : &a, two ? 2 : 1, 1));
 }

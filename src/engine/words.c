@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-word_source *words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
+word_source *rws_words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
 {
-    level_who(e, from);
+    rws_level_particles(e, from);
     if (!e->words) {
         e->words = malloc(sizeof *e->words);
         RWS_CHECK(e->words && "memory for random words");
@@ -16,7 +16,7 @@ word_source *words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
     return s;
 }
 
-uint32_t words_rest(const word_source *s, uint32_t i, uint32_t particle)
+uint32_t rws_words_rest(const word_source *s, uint32_t i, uint32_t particle)
 {
     uint32_t k, datum, block[4];
     particle_counter(s->e, particle_at(&s->e->levels[s->level], i, particle), &k, &datum);
@@ -68,7 +68,7 @@ static void draw_noted(word_source *s, uint32_t n_noted, uint32_t n_blocks)
     for (uint32_t j = 0; j < n_noted; j++) memcpy(&s->half[j], bytes + 2 * (size_t)s->at[j], 2);
 }
 
-const half16 *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
+const half16 *rws_words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n)
 {
     const level *l = &s->e->levels[s->level];
     if (l->stride) return neighbours(s, l, i, from, n);

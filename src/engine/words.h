@@ -23,18 +23,18 @@ typedef struct word_source {
 } word_source;
 
 /* Of the particles of a level, at their draw number `ordinal`. There is one of these: it is good until the next. */
-word_source *words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
+word_source *rws_words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */
-const half16 *words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
+const half16 *rws_words_row(word_source *s, uint32_t i, uint32_t from, uint32_t n);
 
 /* The other 14 bits of particle k of row i. */
-uint32_t words_rest(const word_source *s, uint32_t i, uint32_t k);
+uint32_t rws_words_rest(const word_source *s, uint32_t i, uint32_t k);
 
 /* The number of a particle in its pass, and its counters. */
 static inline uint32_t particle_at(const level *l, uint32_t i, uint32_t k)
 {
-    return l->stride ? i * l->stride + k : l->who[l->who_start[i] + k];
+    return l->stride ? i * l->stride + k : l->particles[l->particles_start[i] + k];
 }
 
 static inline void particle_counter(const rws_engine *e, uint32_t id, uint32_t *k, uint32_t *datum)

@@ -4,19 +4,19 @@
 
 #include "base/error.h"
 
-static void program(rws_run *r, void *method)
+static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
-    const rws_pass   *pass = rws_run_pass(r);
-    rws_run_side(r, RWS_SIDE_GUIDE);
-    m->model->guide(r, m->state);
-    rws_run_side(r, RWS_SIDE_MODEL);
+    const rws_pass   *pass = rws_path_pass(path);
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    m->model->guide(path, m->state);
+    rws_path_side(path, RWS_SIDE_MODEL);
     rws_var log_s;
-    RWS_CHECK(rws_site_find(r, m->setup->relaxed_site, "categorical", m->setup->relaxed_categories, 1, &log_s));
-    rws_run_fields_scored(r);
-    rws_run_side(r, RWS_SIDE_NONE);
-    const rws_var tau = rws_constant(r, (float)pass->temperature);
-    rws_site_term(r, RWS_TERM_P, m->model->relaxed(r, m->state, log_s, tau, pass->relaxation));
+    RWS_CHECK(rws_site_find(path, m->setup->relaxed_site, "categorical", m->setup->relaxed_categories, 1, &log_s));
+    rws_path_fields_scored(path);
+    rws_path_side(path, RWS_SIDE_NONE);
+    const rws_var tau = rws_constant(path, (float)pass->temperature);
+    rws_site_term(path, RWS_TERM_P, m->model->relaxed(path, m->state, log_s, tau, pass->relaxation));
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)

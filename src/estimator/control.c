@@ -12,12 +12,14 @@ const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
            "choices cannot be run on a mixture of them)";
 }
 
-void rws_control_program(rws_run *r, const rws_method *m, rws_var (*v)(rws_run *r, const rws_method *m, rws_var g))
+void rws_control_program(rws_path *path, const rws_method *m,
+                         rws_var (*v)(rws_path *path, const rws_method *m, rws_var g))
 {
-    rws_programs(r, (void *)m);
-    rws_run_output(r, RWS_OUT_V, v(r, m, rws_run_noted(r, RWS_NOTE_G)));
-    rws_run_output(r, RWS_OUT_V_TILDE, v(r, m, rws_run_noted(r, RWS_NOTE_G_TILDE)));
-    rws_run_output(r, RWS_OUT_LOG_Q, rws_pick(r, rws_run_noted(r, RWS_NOTE_LOG_PI), rws_run_noted(r, RWS_NOTE_Z)));
+    rws_programs(path, (void *)m);
+    rws_path_output(path, RWS_OUT_V, v(path, m, rws_path_noted(path, RWS_NOTE_G)));
+    rws_path_output(path, RWS_OUT_V_TILDE, v(path, m, rws_path_noted(path, RWS_NOTE_G_TILDE)));
+    rws_path_output(path, RWS_OUT_LOG_Q,
+                    rws_pick(path, rws_path_noted(path, RWS_NOTE_LOG_PI), rws_path_noted(path, RWS_NOTE_Z)));
 }
 
 /* For each datum (every row is one particle: g is continuous): c in `of`, and its derivatives by the v_k in `by`. */

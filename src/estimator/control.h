@@ -30,7 +30,8 @@ typedef struct {
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
 
 /* Runs guide and model, then v on g and on g~. */
-void rws_control_program(rws_run *r, const rws_method *m, rws_var (*v)(rws_run *r, const rws_method *m, rws_var g));
+void rws_control_program(rws_path *path, const rws_method *m,
+                         rws_var (*v)(rws_path *path, const rws_method *m, rws_var g));
 
 void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally);
 

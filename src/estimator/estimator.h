@@ -54,7 +54,7 @@ typedef struct {
     unsigned     gradients; /* parameter groups this phase adds gradients of */
     unsigned     steps;     /* groups that are stepped after it; their gradients then begin anew */
     bool         pathwise;
-    void (*program)(rws_run *r, void *method); /* NULL: guide and model, nothing else */
+    void (*program)(rws_path *path, void *method); /* NULL: guide and model, nothing else */
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
     void (*weigh)(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
     /* For control variates: coefficients for a second backward, on the tape extended by derivatives along `direction`,
@@ -89,10 +89,10 @@ const rws_estimator *rws_estimator_find(const char *name);
 /* What an estimator's own network sees of a datum: every field but labels. How many numbers that is, and the values, at
  * most RWS_FIELDS of them; returns how many. */
 int rws_data_size(const rws_setup *s);
-int rws_data_parts(rws_run *r, const rws_method *m, rws_var *parts);
+int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts);
 
 /* Guide and model in the order the pass wants. */
-void rws_programs(rws_run *r, void *method);
+void rws_programs(rws_path *path, void *method);
 
 /* Fills in the settings from what the setup was given, and declares the estimator's own networks. */
 rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,

@@ -9,13 +9,13 @@
 enum { BASELINE };
 enum { MEAN, VARIANCE };
 
-static void program(rws_run *r, void *method)
+static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
-    rws_programs(r, method);
+    rws_programs(path, method);
     rws_var   parts[RWS_FIELDS];
-    const int n = rws_data_parts(r, m, parts);
-    rws_run_output(r, BASELINE, rws_mlp_parts(r, m->net, parts, n));
+    const int n = rws_data_parts(path, m, parts);
+    rws_path_output(path, BASELINE, rws_mlp_parts(path, m->net, parts, n));
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)

@@ -8,26 +8,26 @@
 
 #define COLDEST 0.1
 
-static rws_var relaxed_weight(rws_run *r, const rws_method *m, rws_var g)
+static rws_var relaxed_weight(rws_path *path, const rws_method *m, rws_var g)
 {
-    const rws_var tau = rws_apply(r, RWS_EXP, rws_parameter(r, m->log_temperature));
-    const rws_var log_s = rws_log_softmax(r, rws_div(r, g, tau));
-    const rws_var log_pi = rws_detach(r, rws_run_noted(r, RWS_NOTE_LOG_PI));
-    return rws_sub(r, m->model->relaxed(r, m->state, log_s, tau, RWS_RELAX_SOFT),
-                   rws_log_sum_exp(r, rws_add(r, log_s, log_pi)));
+    const rws_var tau = rws_apply(path, RWS_EXP, rws_parameter(path, m->log_temperature));
+    const rws_var log_s = rws_log_softmax(path, rws_div(path, g, tau));
+    const rws_var log_pi = rws_detach(path, rws_path_noted(path, RWS_NOTE_LOG_PI));
+    return rws_sub(path, m->model->relaxed(path, m->state, log_s, tau, RWS_RELAX_SOFT),
+                   rws_log_sum_exp(path, rws_add(path, log_s, log_pi)));
 }
 
-static rws_var frozen_weight(rws_run *r, const rws_method *m, rws_var g)
+static rws_var frozen_weight(rws_path *path, const rws_method *m, rws_var g)
 {
-    rws_run_freeze(r, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* g still carries phi */
-    const rws_var v = relaxed_weight(r, m, g);
-    rws_run_freeze(r, 0);
+    rws_path_freeze(path, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* g still carries phi */
+    const rws_var v = relaxed_weight(path, m, g);
+    rws_path_freeze(path, 0);
     return v;
 }
 
-static void program(rws_run *r, void *method)
+static void program(rws_path *path, void *method)
 {
-    rws_control_program(r, method, frozen_weight);
+    rws_control_program(path, method, frozen_weight);
 }
 
 static rws_reduction reduction(const rws_method *m)

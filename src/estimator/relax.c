@@ -2,17 +2,17 @@
  * the perturbed log-probabilities, averaged over the particles. */
 #include "estimator/control.h"
 
-static rws_var network(rws_run *r, const rws_method *m, rws_var g)
+static rws_var network(rws_path *path, const rws_method *m, rws_var g)
 {
     rws_var parts[RWS_FIELDS + 1];
-    int     n = rws_data_parts(r, m, parts);
+    int     n = rws_data_parts(path, m, parts);
     parts[n++] = g;
-    return rws_mlp_parts(r, m->net, parts, n);
+    return rws_mlp_parts(path, m->net, parts, n);
 }
 
-static void program(rws_run *r, void *method)
+static void program(rws_path *path, void *method)
 {
-    rws_control_program(r, method, network);
+    rws_control_program(path, method, network);
 }
 
 static const rws_reduction mean = {.scale = 1};

@@ -35,24 +35,24 @@ int rws_data_size(const rws_setup *s)
     return n;
 }
 
-int rws_data_parts(rws_run *r, const rws_method *m, rws_var *parts)
+int rws_data_parts(rws_path *path, const rws_method *m, rws_var *parts)
 {
     int n = 0;
     for (int i = 0; i < m->setup->n_fields; i++)
-        if (!m->setup->fields[i].label) parts[n++] = rws_observed(r, m->setup->fields[i].name);
+        if (!m->setup->fields[i].label) parts[n++] = rws_observed(path, m->setup->fields[i].name);
     return n;
 }
 
-void rws_programs(rws_run *r, void *method)
+void rws_programs(rws_path *path, void *method)
 {
     const rws_method *m = method;
-    const bool        sleep = rws_run_pass(r)->mode == RWS_SLEEP;
+    const bool        sleep = rws_path_pass(path)->mode == RWS_SLEEP;
     for (int i = 0; i < 2; i++) {
         const bool guide = (i == 0) != sleep;
-        rws_run_side(r, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
-        (guide ? m->model->guide : m->model->model)(r, m->state);
+        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        (guide ? m->model->guide : m->model->model)(path, m->state);
     }
-    rws_run_side(r, RWS_SIDE_NONE);
+    rws_path_side(path, RWS_SIDE_NONE);
 }
 
 static double number(const rws_setup *s, const char *name)

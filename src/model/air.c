@@ -240,26 +240,27 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 
 /* ---- what both sides use */
 
-static rws_var zeros(rws_run *r, int n)
+static rws_var zeros(rws_path *path, int n)
 {
     const float none[1000] = {0};
-    return rws_constants(r, none, n);
+    return rws_constants(path, none, n);
 }
 
 /* sd of a normal from the output of a network */
-static rws_var spread(rws_run *r, rws_var raw)
+static rws_var spread(rws_path *path, rws_var raw)
 {
-    return rws_affine(r, rws_apply(r, RWS_SOFTPLUS, raw), 1, LEAST_SD);
+    return rws_affine(path, rws_apply(path, RWS_SOFTPLUS, raw), 1, LEAST_SD);
 }
 
 /* Two scales in (0, 1) and two shifts in (-1, 1), from where's logits. */
-static rws_var coordinates(rws_run *r, const air *m, rws_var where)
+static rws_var coordinates(rws_path *path, const air *m, rws_var where)
 {
     const int     shifts = m->free == 1 ? 1 : 2;
-    const rws_var scales = m->free == 4 ? rws_clip(r, rws_apply(r, RWS_SIGMOID, rws_slice(r, where, 0, 2)), SMALLEST, 1)
-                                        : rws_constants(r, (float[]){m->scale, m->scale}, 2);
-    const rws_var shift = rws_apply(r, RWS_TANH, rws_slice(r, where, m->free - shifts, shifts));
-    return rws_concat(r, (rws_var[]){scales, shift, rws_constant(r, 0)}, shifts == 1 ? 3 : 2);
+    const rws_var scales = m->free == 4
+                               ? rws_clip(path, rws_apply(path, RWS_SIGMOID, rws_slice(path, where, 0, 2)), SMALLEST, 1)
+                               : rws_constants(path, (float[]){m->scale, m->scale}, 2);
+    const rws_var shift = rws_apply(path, RWS_TANH, rws_slice(path, where, m->free - shifts, shifts));
+    return rws_concat(path, (rws_var[]){scales, shift, rws_constant(path, 0)}, shifts == 1 ? 3 : 2);
 }
 
 /* ---- the model */
@@ -274,97 +275,101 @@ static double success(const air *m, uint64_t iteration)
 }
 
 /* Whether there is one more, when there have been n. */
-static int one_more(rws_run *r, const air *m, int n)
+static int one_more(rws_path *path, const air *m, int n)
 {
     rws_var logit;
     if (m->prior == CATEGORICAL) {
-        const rws_var all = rws_parameter(r, m->logits);
-        logit = rws_sub(r, rws_log_sum_exp(r, rws_slice(r, all, n + 1, m->steps - n)), rws_slice(r, all, n, 1));
+        const rws_var all = rws_parameter(path, m->logits);
+        logit =
+            rws_sub(path, rws_log_sum_exp(path, rws_slice(path, all, n + 1, m->steps - n)), rws_slice(path, all, n, 1));
     } else {
-        const double s = success(m, rws_iteration(r));
-        logit = rws_constant(r, (float)(log(s) - log1p(-s)));
+        const double s = success(m, rws_iteration(path));
+        logit = rws_constant(path, (float)(log(s) - log1p(-s)));
     }
-    return rws_flip(r, "more", logit);
+    return rws_flip(path, "more", logit);
 }
 
 /* Mean and sd of every where, given n. The recurrent network behind it makes one step, from no input. */
-static void where_prior(rws_run *r, const air *m, int n, rws_var *mean, rws_var *sd)
+static void where_prior(rws_path *path, const air *m, int n, rws_var *mean, rws_var *sd)
 {
     float mask[MOST_STEPS] = {0};
     for (int i = 0; i < n; i++) mask[i] = 1;
-    *mean = zeros(r, m->free);
-    *sd = rws_constant(r, 1);
+    *mean = zeros(path, m->free);
+    *sd = rws_constant(path, 1);
     if (!m->learned) return;
-    const rws_var in[] = {rws_parameter(r, m->start), rws_constants(r, mask, m->steps)};
-    const rws_var h = rws_apply(r, RWS_ELU, rws_linear_parts(r, m->prior_in, in, 2));
+    const rws_var in[] = {rws_parameter(path, m->start), rws_constants(path, mask, m->steps)};
+    const rws_var h = rws_apply(path, RWS_ELU, rws_linear_parts(path, m->prior_in, in, 2));
     const rws_var y = rws_apply(
-        r, RWS_TANH, rws_add(r, rws_linear(r, m->prior_x, zeros(r, PRIOR_HIDDEN)), rws_linear(r, m->prior_h, h)));
-    const rws_var out = rws_linear(r, m->prior_out, y);
-    *mean = rws_slice(r, out, 0, m->free);
-    *sd = spread(r, rws_slice(r, out, m->free, m->free));
+        path, RWS_TANH,
+        rws_add(path, rws_linear(path, m->prior_x, zeros(path, PRIOR_HIDDEN)), rws_linear(path, m->prior_h, h)));
+    const rws_var out = rws_linear(path, m->prior_out, y);
+    *mean = rws_slice(path, out, 0, m->free);
+    *sd = spread(path, rws_slice(path, out, m->free, m->free));
 }
 
 /* Logits of pixels under a glimpse, before it, and minus those of all others. */
-static void background(rws_run *r, const air *m, rws_var *front, rws_var *back)
+static void background(rws_path *path, const air *m, rws_var *front, rws_var *back)
 {
-    const rws_var dark = rws_parameter(r, m->dark);
+    const rws_var dark = rws_parameter(path, m->dark);
     if (m->constant) {
-        float *none = rws_alloc(r, n_pixels(m) * sizeof *none);
-        *front = rws_add(r, rws_constants(r, none, (int)n_pixels(m)), dark);
-        *back = rws_affine(r, *front, -1, 0);
+        float *none = rws_alloc(path, n_pixels(m) * sizeof *none);
+        *front = rws_add(path, rws_constants(path, none, (int)n_pixels(m)), dark);
+        *back = rws_affine(path, *front, -1, 0);
         return;
     }
-    const rws_var p = rws_clip(r, rws_parameter(r, m->mean), SMALLEST, 1 - SMALLEST);
-    *front = rws_sub(r, rws_apply(r, RWS_LOG, p), rws_apply(r, RWS_LOG, rws_affine(r, p, -1, 1)));
+    const rws_var p = rws_clip(path, rws_parameter(path, m->mean), SMALLEST, 1 - SMALLEST);
+    *front = rws_sub(path, rws_apply(path, RWS_LOG, p), rws_apply(path, RWS_LOG, rws_affine(path, p, -1, 1)));
     *back = dark;
 }
 
-static void model(rws_run *r, const void *state)
+static void model(rws_path *path, const void *state)
 {
     const air *m = state;
     int        n = 0;
-    while (n < m->steps && one_more(r, m, n)) n++;
-    if (n == m->steps && m->prior != CATEGORICAL) one_more(r, m, n);
-    rws_report(r, "n", rws_constant(r, (float)n));
+    while (n < m->steps && one_more(path, m, n)) n++;
+    if (n == m->steps && m->prior != CATEGORICAL) one_more(path, m, n);
+    rws_report(path, "n", rws_constant(path, (float)n));
 
     rws_var mean, sd, front, back, glimpses[MOST_STEPS], places[MOST_STEPS];
-    if (n > 0) where_prior(r, m, n, &mean, &sd);
+    if (n > 0) where_prior(path, m, n, &mean, &sd);
     for (int t = 0; t < n; t++) {
-        places[t] = coordinates(r, m, rws_normal(r, "where", mean, sd));
-        const rws_var what = rws_normal(r, "what", zeros(r, m->what), rws_constant(r, 1));
-        glimpses[t] = rws_affine(r, rws_mlp(r, m->decoder, what), 0.25f, 0);
-        rws_report(r, "where", places[t]);
+        places[t] = coordinates(path, m, rws_normal(path, "where", mean, sd));
+        const rws_var what = rws_normal(path, "what", zeros(path, m->what), rws_constant(path, 1));
+        glimpses[t] = rws_affine(path, rws_mlp(path, m->decoder, what), 0.25f, 0);
+        rws_report(path, "where", places[t]);
     }
-    background(r, m, &front, &back);
+    background(path, m, &front, &back);
     const rws_var logits =
-        rws_picture(r, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas);
-    if (rws_reports_all(r)) rws_report(r, "picture", rws_apply(r, RWS_SIGMOID, logits));
-    rws_bernoulli(r, "x", logits);
+        rws_picture(path, glimpses, places, n, m->glimpse, m->glimpse, front, back, m->canvas, m->canvas);
+    if (rws_reports_all(path)) rws_report(path, "picture", rws_apply(path, RWS_SIGMOID, logits));
+    rws_bernoulli(path, "x", logits);
 }
 
 /* ---- the guide */
 
-static void guide(rws_run *r, const void *state)
+static void guide(rws_path *path, const void *state)
 {
     const air    *m = state;
-    const rws_var x = rws_observed(r, "x"), yes = rws_constant(r, 1);
-    if (rws_reports_all(r)) rws_report(r, "seen", x);
-    const rws_var e = rws_apply(r, RWS_ELU, rws_mlp(r, m->encoder, x));
-    rws_var       h = rws_parameter(r, m->h0), what = zeros(r, m->what), where = zeros(r, m->free);
+    const rws_var x = rws_observed(path, "x"), yes = rws_constant(path, 1);
+    if (rws_reports_all(path)) rws_report(path, "seen", x);
+    const rws_var e = rws_apply(path, RWS_ELU, rws_mlp(path, m->encoder, x));
+    rws_var       h = rws_parameter(path, m->h0), what = zeros(path, m->what), where = zeros(path, m->free);
     int           n = 0;
     for (; n < m->steps; n++) {
-        h = rws_rnn(r, m->cell, (rws_var[]){e, what, where, yes}, 4, h);
-        if (!rws_flip(r, "more", rws_affine(r, rws_mlp(r, m->more, h), 1, 1))) break;
+        h = rws_rnn(path, m->cell, (rws_var[]){e, what, where, yes}, 4, h);
+        if (!rws_flip(path, "more", rws_affine(path, rws_mlp(path, m->more, h), 1, 1))) break;
 
-        h = rws_here(r, h);
-        const rws_var at = rws_mlp(r, m->where, h);
-        where = rws_normal(r, "where", rws_slice(r, at, 0, m->free),
-                           spread(r, rws_affine(r, rws_slice(r, at, m->free, m->free), 1, -3)));
-        const rws_var seen = rws_attend(r, x, m->canvas, m->canvas, coordinates(r, m, where), m->glimpse, m->glimpse);
-        const rws_var is = rws_mlp(r, m->what_net, seen);
-        what = rws_normal(r, "what", rws_slice(r, is, 0, m->what), spread(r, rws_slice(r, is, m->what, m->what)));
+        h = rws_here(path, h);
+        const rws_var at = rws_mlp(path, m->where, h);
+        where = rws_normal(path, "where", rws_slice(path, at, 0, m->free),
+                           spread(path, rws_affine(path, rws_slice(path, at, m->free, m->free), 1, -3)));
+        const rws_var seen =
+            rws_attend(path, x, m->canvas, m->canvas, coordinates(path, m, where), m->glimpse, m->glimpse);
+        const rws_var is = rws_mlp(path, m->what_net, seen);
+        what = rws_normal(path, "what", rws_slice(path, is, 0, m->what),
+                          spread(path, rws_slice(path, is, m->what, m->what)));
     }
-    if (n == m->steps && m->prior != CATEGORICAL) rws_flip(r, "more", rws_constant(r, DARK));
+    if (n == m->steps && m->prior != CATEGORICAL) rws_flip(path, "more", rws_constant(path, DARK));
 }
 
 /* ---- images that a user asks about */

@@ -90,38 +90,39 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
 
 /* ---- the two programs */
 
-static void guide(rws_run *r, const void *state)
+static void guide(rws_path *path, const void *state)
 {
     const gmm *m = state;
-    rws_categorical(r, "z", rws_mlp(r, m->mlp, rws_observed(r, "x")));
+    rws_categorical(path, "z", rws_mlp(path, m->mlp, rws_observed(path, "x")));
 }
 
-static rws_var prior(rws_run *r, const gmm *m)
+static rws_var prior(rws_path *path, const gmm *m)
 {
-    const rws_var theta = rws_parameter(r, m->theta);
-    return m->mult == 1 ? theta : rws_affine(r, theta, m->mult, 0);
+    const rws_var theta = rws_parameter(path, m->theta);
+    return m->mult == 1 ? theta : rws_affine(path, theta, m->mult, 0);
 }
 
-static void model(rws_run *r, const void *state)
+static void model(rws_path *path, const void *state)
 {
-    const rws_var z = rws_categorical(r, "z", prior(r, state));
-    rws_normal(r, "x", rws_affine(r, z, (float)SPACING, 0), rws_constant(r, (float)SD));
+    const rws_var z = rws_categorical(path, "z", prior(path, state));
+    rws_normal(path, "x", rws_affine(path, z, (float)SPACING, 0), rws_constant(path, (float)SD));
 }
 
 /* log p(s, x) of a mixture of components instead of one of them: x ~ N(s . means, 5^2). */
-static rws_var relaxed(rws_run *r, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how)
+static rws_var relaxed(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how)
 {
     const gmm    *m = state;
-    const rws_var log_pi = rws_log_softmax(r, prior(r, m));
-    const rws_var s = rws_apply(r, RWS_EXP, log_s);
-    const rws_var mean = rws_sum(r, rws_mul(r, s, rws_constants(r, m->means, m->C)));
+    const rws_var log_pi = rws_log_softmax(path, prior(path, m));
+    const rws_var s = rws_apply(path, RWS_EXP, log_s);
+    const rws_var mean = rws_sum(path, rws_mul(path, s, rws_constants(path, m->means, m->C)));
     rws_var       log_prior;
     switch (how) {
-    case RWS_RELAX_SOFT: log_prior = rws_log_sum_exp(r, rws_add(r, log_s, log_pi)); break;
-    case RWS_RELAX_DENSITY: log_prior = rws_concrete_density(r, log_s, log_pi, temperature); break;
-    default: log_prior = rws_pick(r, log_pi, rws_argmax(r, log_s)); break;
+    case RWS_RELAX_SOFT: log_prior = rws_log_sum_exp(path, rws_add(path, log_s, log_pi)); break;
+    case RWS_RELAX_DENSITY: log_prior = rws_concrete_density(path, log_s, log_pi, temperature); break;
+    default: log_prior = rws_pick(path, log_pi, rws_argmax(path, log_s)); break;
     }
-    return rws_add(r, log_prior, rws_normal_density(r, rws_observed(r, "x"), mean, rws_constant(r, (float)SD)));
+    return rws_add(path, log_prior,
+                   rws_normal_density(path, rws_observed(path, "x"), mean, rws_constant(path, (float)SD)));
 }
 
 /* ---- what is known exactly */
@@ -166,10 +167,10 @@ static rws_status p_error(rws_eval *e, const void *state, double *value, rws_err
     return RWS_OK;
 }
 
-static rws_var log_guide(rws_run *r, const void *state)
+static rws_var log_guide(rws_path *path, const void *state)
 {
     const gmm *m = state;
-    return rws_log_softmax(r, rws_mlp(r, m->mlp, rws_observed(r, "x")));
+    return rws_log_softmax(path, rws_mlp(path, m->mlp, rws_observed(path, "x")));
 }
 
 /* Mean distance between q(.|x) and the true posterior. */

@@ -33,9 +33,9 @@ static inline int rws_pcfg_rules(const rws_grammar *g, int a)
 
 /* ---- pcfg_derive.c */
 
-void rws_pcfg_guide(rws_run *r, const void *state);
-void rws_pcfg_model(rws_run *r, const void *state);
-void rws_pcfg_truth(rws_run *r, const void *state); /* the model with the probabilities of the grammar's file */
+void rws_pcfg_guide(rws_path *path, const void *state);
+void rws_pcfg_model(rws_path *path, const void *state);
+void rws_pcfg_truth(rws_path *path, const void *state); /* the model with the probabilities of the grammar's file */
 
 /* ---- pcfg_data.c: a sentence as a datum is the number of its words, then the words */
 

@@ -25,24 +25,24 @@ typedef struct {
 } derivation;
 
 /* The log-probabilities of a node's productions; nothing where there is no choice. */
-typedef rws_var proposer(rws_run *r, const rws_pcfg *m, derivation *t, int node, void *context);
+typedef rws_var proposer(rws_path *path, const rws_pcfg *m, derivation *t, int node, void *context);
 
-static void *grown(rws_run *r, const void *old, size_t bytes)
+static void *grown(rws_path *path, const void *old, size_t bytes)
 {
-    void *p = rws_alloc(r, 2 * bytes);
+    void *p = rws_alloc(path, 2 * bytes);
     return bytes ? memcpy(p, old, bytes) : p;
 }
 
-static void add_node(rws_run *r, derivation *t, branch b)
+static void add_node(rws_path *path, derivation *t, branch b)
 {
     if (t->n == t->capacity) {
-        t->node = grown(r, t->node, (size_t)t->capacity * sizeof *t->node);
+        t->node = grown(path, t->node, (size_t)t->capacity * sizeof *t->node);
         t->capacity *= 2;
     }
     t->node[t->n++] = b;
 }
 
-static void add_children(rws_run *r, const rws_pcfg *m, derivation *t, int parent)
+static void add_children(rws_path *path, const rws_pcfg *m, derivation *t, int parent)
 {
     const branch          b = t->node[parent];
     const rws_production *p = &m->g->productions[m->g->first[b.symbol] + b.rule];
@@ -52,7 +52,7 @@ static void add_children(rws_run *r, const rws_pcfg *m, derivation *t, int paren
         int place = 0;
         for (int i = t->node[parent].first_child; i < t->n; i++) place += t->node[i].symbol == p->right[k].id;
         add_node(
-            r, t,
+            path, t,
             (branch){
                 .symbol = p->right[k].id, .depth = b.depth + 1, .rule = RWS_LEAF, .parent = parent, .place = place});
     }
@@ -63,34 +63,34 @@ typedef struct {
     int *at, n, capacity;
 } agenda;
 
-static void plan(rws_run *r, agenda *a, int node)
+static void plan(rws_path *path, agenda *a, int node)
 {
     if (a->n == a->capacity) {
-        a->at = grown(r, a->at, (size_t)a->capacity * sizeof *a->at);
+        a->at = grown(path, a->at, (size_t)a->capacity * sizeof *a->at);
         a->capacity *= 2;
     }
     a->at[a->n++] = node;
 }
 
 /* The non-terminals below a node, the leftmost one last if that is where to go on. */
-static void plan_children(rws_run *r, const rws_pcfg *m, agenda *a, const derivation *t, int from)
+static void plan_children(rws_path *path, const rws_pcfg *m, agenda *a, const derivation *t, int from)
 {
-    for (int i = from; i < t->n; i++) plan(r, a, m->sequential ? t->n - 1 - (i - from) : i);
+    for (int i = from; i < t->n; i++) plan(path, a, m->sequential ? t->n - 1 - (i - from) : i);
 }
 
 /* Derives a tree: whoever proposes, the sites are the non-terminals' names. */
-static derivation *derive(rws_run *r, const rws_pcfg *m, proposer *propose, void *context)
+static derivation *derive(rws_path *path, const rws_pcfg *m, proposer *propose, void *context)
 {
     const rws_grammar *g = m->g;
-    derivation        *t = rws_alloc(r, sizeof *t);
-    *t = (derivation){.node = rws_alloc(r, 32 * sizeof *t->node), .capacity = 32};
-    add_node(r, t, (branch){.symbol = g->start, .rule = RWS_LEAF, .parent = -1});
-    agenda next = {rws_alloc(r, 32 * sizeof *next.at), 0, 32};
-    plan(r, &next, 0);
+    derivation        *t = rws_alloc(path, sizeof *t);
+    *t = (derivation){.node = rws_alloc(path, 32 * sizeof *t->node), .capacity = 32};
+    add_node(path, t, (branch){.symbol = g->start, .rule = RWS_LEAF, .parent = -1});
+    agenda next = {rws_alloc(path, 32 * sizeof *next.at), 0, 32};
+    plan(path, &next, 0);
     while (next.n) {
         const int take = m->sequential ? 1 : next.n;
-        int      *now = rws_alloc(r, (size_t)take * sizeof *now), n_awaited = 0;
-        rws_var  *log_p = rws_alloc(r, 2 * (size_t)take * sizeof *log_p), *awaited = log_p + take;
+        int      *now = rws_alloc(path, (size_t)take * sizeof *now), n_awaited = 0;
+        rws_var  *log_p = rws_alloc(path, 2 * (size_t)take * sizeof *log_p), *awaited = log_p + take;
         next.n -= take;
         memcpy(now, next.at + next.n, (size_t)take * sizeof *now);
         for (int i = 0; i < take; i++) {
@@ -101,17 +101,17 @@ static derivation *derive(rws_run *r, const rws_pcfg *m, proposer *propose, void
             }
             t->n_expanded++;
             b->rule = 0;
-            if (m->deep[b->symbol]) log_p[i] = propose(r, m, t, now[i], context);
+            if (m->deep[b->symbol]) log_p[i] = propose(path, m, t, now[i], context);
             if (rws_pcfg_rules(g, b->symbol) > 1) awaited[n_awaited++] = log_p[i];
         }
-        rws_await(r, awaited, n_awaited);
+        rws_await(path, awaited, n_awaited);
         for (int i = 0; i < take; i++) {
             branch *b = &t->node[now[i]];
             if (b->rule == RWS_LEAF) continue;
-            if (rws_pcfg_rules(g, b->symbol) > 1) b->rule = rws_choose(r, g->nonterminals[b->symbol], log_p[i]);
+            if (rws_pcfg_rules(g, b->symbol) > 1) b->rule = rws_choose(path, g->nonterminals[b->symbol], log_p[i]);
             const int from = t->n;
-            add_children(r, m, t, now[i]);
-            plan_children(r, m, &next, t, from);
+            add_children(path, m, t, now[i]);
+            plan_children(path, m, &next, t, from);
         }
     }
     return t;
@@ -146,36 +146,36 @@ static bool enter(reading *out, int node, place *below)
     return true;
 }
 
-static reading read_tree(rws_run *r, const rws_pcfg *m, const derivation *t, float *words)
+static reading read_tree(rws_path *path, const rws_pcfg *m, const derivation *t, float *words)
 {
-    reading out = {m, t, rws_alloc(r, (size_t)t->n * sizeof *out.rules), 0, words, 0};
-    place  *path = rws_alloc(r, (size_t)(t->n_expanded + 1) * sizeof *path);
-    int     n = enter(&out, 0, path);
+    reading out = {m, t, rws_alloc(path, (size_t)t->n * sizeof *out.rules), 0, words, 0};
+    place  *stack = rws_alloc(path, (size_t)(t->n_expanded + 1) * sizeof *stack);
+    int     n = enter(&out, 0, stack);
     while (n) {
-        place *at = &path[n - 1];
+        place *at = &stack[n - 1];
         if (at->k == at->rule->n_right) {
             n--;
             continue;
         }
         const rws_symbol s = at->rule->right[at->k++];
         if (s.word) words[out.n_words++] = (float)s.id;
-        else n += enter(&out, at->child++, path + n);
+        else n += enter(&out, at->child++, stack + n);
     }
     return out;
 }
 
 /* ---- the two programs */
 
-static rws_var by_rules(rws_run *r, const rws_pcfg *m, derivation *t, int node, void *context)
+static rws_var by_rules(rws_path *path, const rws_pcfg *m, derivation *t, int node, void *context)
 {
     (void)context;
     const int a = t->node[node].symbol;
-    return rws_pcfg_rules(m->g, a) > 1 ? rws_log_softmax(r, rws_parameter(r, m->theta[a])) : (rws_var){0};
+    return rws_pcfg_rules(m->g, a) > 1 ? rws_log_softmax(path, rws_parameter(path, m->theta[a])) : (rws_var){0};
 }
 
-static rws_var by_truth(rws_run *r, const rws_pcfg *m, derivation *t, int node, void *context)
+static rws_var by_truth(rws_path *path, const rws_pcfg *m, derivation *t, int node, void *context)
 {
-    (void)r, (void)m;
+    (void)path, (void)m;
     return ((const rws_var *)context)[t->node[node].symbol];
 }
 
@@ -196,12 +196,12 @@ static double likelihood(const float *datum, const float *made, int dim, const v
 }
 
 /* The words with blanks between them; an unknown one is a question mark. */
-static char *sentence_text(rws_run *r, const rws_pcfg *m, const reading *read)
+static char *sentence_text(rws_path *path, const rws_pcfg *m, const reading *read)
 {
     size_t length = 1;
     for (int i = 0; i < read->n_words; i++)
         length += 2 + (read->words[i] == RWS_OOV ? 0 : strlen(m->g->terminals[(int)read->words[i]]));
-    char *text = rws_alloc(r, length), *at = text;
+    char *text = rws_alloc(path, length), *at = text;
     for (int i = 0; i < read->n_words; i++) {
         if (i) *at++ = ' ';
         at = stpcpy(at, read->words[i] == RWS_OOV ? "?" : m->g->terminals[(int)read->words[i]]);
@@ -209,43 +209,43 @@ static char *sentence_text(rws_run *r, const rws_pcfg *m, const reading *read)
     return text;
 }
 
-static void tell(rws_run *r, const rws_pcfg *m, const reading *read, bool cut)
+static void tell(rws_path *path, const rws_pcfg *m, const reading *read, bool cut)
 {
-    if (!rws_reports(r)) return;
-    rws_report_text(r, "sentence", sentence_text(r, m, read));
+    if (!rws_reports(path)) return;
+    rws_report_text(path, "sentence", sentence_text(path, m, read));
     const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
     const size_t       length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
-    char              *text = rws_alloc(r, length);
+    char              *text = rws_alloc(path, length);
     rws_tree_text(m->g, &rules, text, length);
-    rws_report_text(r, "tree", text);
-    rws_report(r, "truncated", rws_constant(r, cut));
+    rws_report_text(path, "tree", text);
+    rws_report(path, "truncated", rws_constant(path, cut));
 }
 
-static void say(rws_run *r, const rws_pcfg *m, const derivation *t)
+static void say(rws_path *path, const rws_pcfg *m, const derivation *t)
 {
-    float        *made = rws_alloc(r, (size_t)(1 + m->room) * sizeof *made);
-    const reading read = read_tree(r, m, t, made + 1);
-    comparison   *c = rws_alloc(r, sizeof *c);
+    float        *made = rws_alloc(path, (size_t)(1 + m->room) * sizeof *made);
+    const reading read = read_tree(path, m, t, made + 1);
+    comparison   *c = rws_alloc(path, sizeof *c);
     made[0] = (float)read.n_words;
-    tell(r, m, &read, t->cut);
-    *c = (comparison){.m = m, .made = rws_alloc(r, (size_t)(read.n_words + m->room) * sizeof *c->made)};
+    tell(path, m, &read, t->cut);
+    *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(read.n_words + m->room) * sizeof *c->made)};
     c->n_made = rws_pcfg_words(made, c->made);
     c->datum = c->made + c->n_made;
-    rws_simulate(r, RWS_PCFG_SENTENCE, made, likelihood, c);
+    rws_simulate(path, RWS_PCFG_SENTENCE, made, likelihood, c);
 }
 
-void rws_pcfg_model(rws_run *r, const void *state)
+void rws_pcfg_model(rws_path *path, const void *state)
 {
-    say(r, state, derive(r, state, by_rules, NULL));
+    say(path, state, derive(path, state, by_rules, NULL));
 }
 
-void rws_pcfg_truth(rws_run *r, const void *state)
+void rws_pcfg_truth(rws_path *path, const void *state)
 {
     const rws_pcfg *m = state;
-    rws_var        *log_p = rws_alloc(r, (size_t)m->g->n_nonterminals * sizeof *log_p);
+    rws_var        *log_p = rws_alloc(path, (size_t)m->g->n_nonterminals * sizeof *log_p);
     for (int a = 0; a < m->g->n_nonterminals; a++)
-        log_p[a] = rws_log_softmax(r, rws_constants(r, m->log_truth + m->g->first[a], rws_pcfg_rules(m->g, a)));
-    say(r, m, derive(r, m, by_truth, log_p));
+        log_p[a] = rws_log_softmax(path, rws_constants(path, m->log_truth + m->g->first[a], rws_pcfg_rules(m->g, a)));
+    say(path, m, derive(path, m, by_truth, log_p));
 }
 
 typedef struct {
@@ -254,7 +254,7 @@ typedef struct {
     int     last; /* the node visited last, for a sequential core */
 } reader;
 
-static rws_var by_guide(rws_run *r, const rws_pcfg *m, derivation *t, int node, void *context)
+static rws_var by_guide(rws_path *path, const rws_pcfg *m, derivation *t, int node, void *context)
 {
     reader       *g = context;
     branch       *b = &t->node[node];
@@ -262,30 +262,30 @@ static rws_var by_guide(rws_run *r, const rws_pcfg *m, derivation *t, int node, 
     const int     address = b->symbol + m->g->n_nonterminals * b->place;
     const bool    top = before < 0;
     const rws_var rule =
-        top ? g->no_rule : rws_onehot(r, rws_constant(r, (float)t->node[before].rule), m->g->max_productions);
+        top ? g->no_rule : rws_onehot(path, rws_constant(path, (float)t->node[before].rule), m->g->max_productions);
     const rws_var parts[] = {g->e, rule,
-                             rws_onehot(r, rws_constant(r, (float)address), m->g->n_nonterminals * m->n_places)};
-    b->state = rws_gru(r, m->core, parts, 3, top ? g->no_state : t->node[before].state);
+                             rws_onehot(path, rws_constant(path, (float)address), m->g->n_nonterminals * m->n_places)};
+    b->state = rws_gru(path, m->core, parts, 3, top ? g->no_state : t->node[before].state);
     g->last = node;
     if (rws_pcfg_rules(m->g, b->symbol) == 1) return (rws_var){0};
-    return rws_log_softmax(r, rws_mlp(r, m->proposal[b->symbol], b->state));
+    return rws_log_softmax(path, rws_mlp(path, m->proposal[b->symbol], b->state));
 }
 
-void rws_pcfg_guide(rws_run *r, const void *state)
+void rws_pcfg_guide(rws_path *path, const void *state)
 {
     const rws_pcfg *m = state;
     const float     zeros[RWS_PCFG_HIDDEN] = {0};
-    float          *no_word = rws_alloc(r, (size_t)(m->g->n_terminals + m->g->max_productions) * sizeof *no_word);
-    const rws_var   unknown = rws_constants(r, no_word, m->g->n_terminals);
-    reader          g = {.no_rule = rws_constants(r, no_word, m->g->max_productions),
-                         .no_state = rws_constants(r, zeros, RWS_PCFG_HIDDEN),
+    float          *no_word = rws_alloc(path, (size_t)(m->g->n_terminals + m->g->max_productions) * sizeof *no_word);
+    const rws_var   unknown = rws_constants(path, no_word, m->g->n_terminals);
+    reader          g = {.no_rule = rws_constants(path, no_word, m->g->max_productions),
+                         .no_state = rws_constants(path, zeros, RWS_PCFG_HIDDEN),
                          .last = -1};
-    const float    *x = rws_look(r, rws_observed(r, RWS_PCFG_SENTENCE));
+    const float    *x = rws_look(path, rws_observed(path, RWS_PCFG_SENTENCE));
     g.e = g.no_state;
     for (int i = 0; i < (int)x[0]; i++) {
         const rws_var word =
-            x[1 + i] == RWS_OOV ? unknown : rws_onehot(r, rws_constant(r, x[1 + i]), m->g->n_terminals);
-        g.e = rws_gru(r, m->encoder, &word, 1, g.e);
+            x[1 + i] == RWS_OOV ? unknown : rws_onehot(path, rws_constant(path, x[1 + i]), m->g->n_terminals);
+        g.e = rws_gru(path, m->encoder, &word, 1, g.e);
     }
-    derive(r, m, by_guide, &g);
+    derive(path, m, by_guide, &g);
 }

@@ -154,29 +154,30 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
 
 /* ---- the two programs */
 
-static rws_var signs(rws_run *r, rws_var h)
+static rws_var signs(rws_path *path, rws_var h)
 {
-    return rws_affine(r, h, 2, -1);
+    return rws_affine(path, h, 2, -1);
 }
 
-static void guide(rws_run *r, const void *state)
+static void guide(rws_path *path, const void *state)
 {
     const sbn *m = state;
-    rws_var    x = rws_observed(r, "x"), in = rws_sub(r, x, rws_constants(r, m->mean, m->n_pixels));
-    if (rws_reports_all(r)) rws_report(r, "seen", x);
-    if (m->half) in = rws_affine(r, in, 0.5f, 0.5f);
-    for (int i = 0; i < m->n_layers; i++) in = signs(r, rws_bernoulli(r, m->site[i], rws_linear(r, m->up[i], in)));
+    rws_var    x = rws_observed(path, "x"), in = rws_sub(path, x, rws_constants(path, m->mean, m->n_pixels));
+    if (rws_reports_all(path)) rws_report(path, "seen", x);
+    if (m->half) in = rws_affine(path, in, 0.5f, 0.5f);
+    for (int i = 0; i < m->n_layers; i++)
+        in = signs(path, rws_bernoulli(path, m->site[i], rws_linear(path, m->up[i], in)));
 }
 
-static void model(rws_run *r, const void *state)
+static void model(rws_path *path, const void *state)
 {
     const sbn *m = state;
     int        i = m->n_layers - 1;
-    rws_var    h = rws_bernoulli(r, m->site[i], rws_parameter(r, m->prior));
-    for (; i > 0; i--) h = rws_bernoulli(r, m->site[i - 1], rws_linear(r, m->down[i], signs(r, h)));
-    const rws_var logits = rws_linear(r, m->down[0], signs(r, h));
-    if (rws_reports_all(r)) rws_report(r, "picture", rws_apply(r, RWS_SIGMOID, logits));
-    rws_bernoulli(r, "x", logits);
+    rws_var    h = rws_bernoulli(path, m->site[i], rws_parameter(path, m->prior));
+    for (; i > 0; i--) h = rws_bernoulli(path, m->site[i - 1], rws_linear(path, m->down[i], signs(path, h)));
+    const rws_var logits = rws_linear(path, m->down[0], signs(path, h));
+    if (rws_reports_all(path)) rws_report(path, "picture", rws_apply(path, RWS_SIGMOID, logits));
+    rws_bernoulli(path, "x", logits);
 }
 
 const rws_model rws_model_sbn = {

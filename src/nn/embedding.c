@@ -13,11 +13,11 @@ rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, 
     return l;
 }
 
-rws_var rws_embedding(rws_run *r, const rws_layer *l, rws_var index)
+rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    rws_layer_expect(r, l, RWS_LAYER_EMBEDDING, "rws_embedding");
-    if (rws_dim(r, index) != 1) rws_give_up(r, "rws_embedding takes one index, not %d.", rws_dim(r, index));
-    return rws_returns(r, rws_record(r, &rws_op_embed, (rws_op_args){.w = l->w, .k = 1}, &index, 1, l->n_out));
+    if (rws_replayed(path, &v)) return v;
+    rws_layer_expect(path, l, RWS_LAYER_EMBEDDING, "rws_embedding");
+    if (rws_dim(path, index) != 1) rws_give_up(path, "rws_embedding takes one index, not %d.", rws_dim(path, index));
+    return rws_returns(path, rws_record(path, &rws_op_embed, (rws_op_args){.w = l->w, .k = 1}, &index, 1, l->n_out));
 }

@@ -7,14 +7,14 @@
 #include "base/vecmath.h"
 #include "nn/layer.h"
 
-rws_var rws_gru(rws_run *r, const rws_layer *l, const rws_var *parts, int n, rws_var h)
+rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    rws_layer_expect(r, l, RWS_LAYER_GRU, "rws_gru");
-    const rws_var in[] = {rws_dense(r, l->parts[0], RWS_LINEAR, parts, n), rws_dense(r, l->parts[1], RWS_LINEAR, &h, 1),
-                          h};
-    return rws_returns(r, rws_record(r, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
+    if (rws_replayed(path, &v)) return v;
+    rws_layer_expect(path, l, RWS_LAYER_GRU, "rws_gru");
+    const rws_var in[] = {rws_dense(path, l->parts[0], RWS_LINEAR, parts, n),
+                          rws_dense(path, l->parts[1], RWS_LINEAR, &h, 1), h};
+    return rws_returns(path, rws_record(path, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
 }
 
 /* Inputs a (3H), c (3H), h (H); saves the gates r, z, n of each row. */

@@ -22,13 +22,13 @@ struct rws_layer {
 };
 
 /* f(W [parts] + b). The parts' lengths must add up to the layer's inputs. */
-rws_var rws_dense(rws_run *r, const rws_layer *l, rws_function f, const rws_var *parts, int n);
+rws_var rws_dense(rws_path *path, const rws_layer *l, rws_function f, const rws_var *parts, int n);
 
 /* A copy of a layer's name that lives as long as the model. */
 const char *rws_layer_name(rws_setup *s, const char *name);
 
 /* Stops with a sentence if l is not of this kind. */
-void rws_layer_expect(rws_run *r, const rws_layer *l, rws_layer_kind kind, const char *function);
+void rws_layer_expect(rws_path *path, const rws_layer *l, rws_layer_kind kind, const char *function);
 
 extern const rws_op rws_op_gru, rws_op_attend, rws_op_place, rws_op_cover, rws_op_picture, rws_op_picture_bits;
 

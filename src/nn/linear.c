@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-void rws_layer_expect(rws_run *r, const rws_layer *l, rws_layer_kind kind, const char *function)
+void rws_layer_expect(rws_path *path, const rws_layer *l, rws_layer_kind kind, const char *function)
 {
     if (!l || l->kind != kind)
-        rws_give_up(r, "%s was given a layer of another kind (\"%s\").", function, l ? l->name : "NULL");
+        rws_give_up(path, "%s was given a layer of another kind (\"%s\").", function, l ? l->name : "NULL");
 }
 
 const char *rws_layer_name(rws_setup *s, const char *name)
@@ -69,15 +69,15 @@ rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_
 
 /* Whether a part holds two different numbers only: then it is s x + t of bits x, and sums of columns of W can be looked up
  * in the transposed copy. */
-static bool two_valued(rws_run *r, rws_var part, rws_var *x, rws_op_args *args)
+static bool two_valued(rws_path *path, rws_var part, rws_var *x, rws_op_args *args)
 {
     rws_op_args   how = {.s = 1};
     rws_var       in[RWS_OP_INPUTS];
-    const rws_op *op = rws_var_op(r, part, in, NULL);
+    const rws_op *op = rws_var_op(path, part, in, NULL);
     if (op == &rws_op_affine) {
-        rws_var_op(r, part, NULL, &how);
+        rws_var_op(path, part, NULL, &how);
         part = in[0];
-        op = rws_var_op(r, part, NULL, NULL);
+        op = rws_var_op(path, part, NULL, NULL);
     }
     if (!op || !op->binary || !args->w->transposed) return false;
     *x = part;
@@ -86,60 +86,60 @@ static bool two_valued(rws_run *r, rws_var part, rws_var *x, rws_op_args *args)
 }
 
 /* A part as a product of its own, without bias: W_part x, or for a one-hot part a column of W. */
-static rws_var product(rws_run *r, const rws_layer *l, int offset, rws_var part)
+static rws_var product(rws_path *path, const rws_layer *l, int offset, rws_var part)
 {
     rws_var     in[RWS_OP_INPUTS];
     rws_op_args args = {.w = l->w, .offset = offset};
-    if (two_valued(r, part, in, &args)) return rws_record(r, &rws_op_bits, args, in, 1, l->n_out);
-    if (rws_var_op(r, part, in, NULL) == &rws_op_onehot)
-        return rws_record(r, &rws_op_embed, (rws_op_args){.w = l->w, .offset = offset, .t = (float)rws_dim(r, part)},
-                          in, 1, l->n_out);
-    return rws_record(r, &rws_op_dense, (rws_op_args){.w = l->w, .offset = offset, .k = RWS_LINEAR}, &part, 1,
+    if (two_valued(path, part, in, &args)) return rws_record(path, &rws_op_bits, args, in, 1, l->n_out);
+    if (rws_var_op(path, part, in, NULL) == &rws_op_onehot)
+        return rws_record(path, &rws_op_embed,
+                          (rws_op_args){.w = l->w, .offset = offset, .t = (float)rws_dim(path, part)}, in, 1, l->n_out);
+    return rws_record(path, &rws_op_dense, (rws_op_args){.w = l->w, .offset = offset, .k = RWS_LINEAR}, &part, 1,
                       l->n_out);
 }
 
-rws_var rws_dense(rws_run *r, const rws_layer *l, rws_function f, const rws_var *parts, int n)
+rws_var rws_dense(rws_path *path, const rws_layer *l, rws_function f, const rws_var *parts, int n)
 {
     int     total = 0, main = -1, offset = 0, main_offset = 0, n_in = 1;
     rws_var in[RWS_OP_INPUTS] = {{0}};
     if (n < 1 || n >= RWS_OP_INPUTS)
-        rws_give_up(r, "Layer \"%s\" takes 1 to %d parts, not %d.", l->name, RWS_OP_INPUTS - 1, n);
-    for (int i = 0; i < n; i++) total += rws_dim(r, parts[i]);
-    if (total != l->n_in) rws_give_up(r, "Layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, total);
+        rws_give_up(path, "Layer \"%s\" takes 1 to %d parts, not %d.", l->name, RWS_OP_INPUTS - 1, n);
+    for (int i = 0; i < n; i++) total += rws_dim(path, parts[i]);
+    if (total != l->n_in) rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, total);
 
     rws_var     bits;
     rws_op_args args = {.w = l->w, .b = l->b};
-    if (n == 1 && f == RWS_LINEAR && two_valued(r, parts[0], &bits, &args))
-        return rws_record(r, &rws_op_bits, args, &bits, 1, l->n_out);
+    if (n == 1 && f == RWS_LINEAR && two_valued(path, parts[0], &bits, &args))
+        return rws_record(path, &rws_op_bits, args, &bits, 1, l->n_out);
 
     /* the part that varies most is multiplied here; what is shared by more particles has its own product further up */
     for (int i = 0; i < n; i++) {
         const bool special =
-            rws_var_op(r, parts[i], NULL, NULL) == &rws_op_onehot || two_valued(r, parts[i], &bits, &args);
-        if (!special && (main < 0 || rws_var_is_shared(r, parts[main], parts[i]))) main = i, main_offset = offset;
-        offset += rws_dim(r, parts[i]);
+            rws_var_op(path, parts[i], NULL, NULL) == &rws_op_onehot || two_valued(path, parts[i], &bits, &args);
+        if (!special && (main < 0 || rws_var_is_shared(path, parts[main], parts[i]))) main = i, main_offset = offset;
+        offset += rws_dim(path, parts[i]);
     }
     /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */
-    if (main >= 0 && n > 1 && rws_var_is_above(r, parts[main])) main = -1, main_offset = 0;
+    if (main >= 0 && n > 1 && rws_var_is_above(path, parts[main])) main = -1, main_offset = 0;
     offset = 0;
     for (int i = 0; i < n; i++) {
         if (i == main) in[0] = parts[i];
-        else in[n_in++] = product(r, l, offset, parts[i]);
-        offset += rws_dim(r, parts[i]);
+        else in[n_in++] = product(path, l, offset, parts[i]);
+        offset += rws_dim(path, parts[i]);
     }
-    return rws_record(r, &rws_op_dense, (rws_op_args){.w = l->w, .b = l->b, .offset = main_offset, .k = (int)f}, in,
+    return rws_record(path, &rws_op_dense, (rws_op_args){.w = l->w, .b = l->b, .offset = main_offset, .k = (int)f}, in,
                       n_in, l->n_out);
 }
 
-rws_var rws_linear_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int n)
+rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    rws_layer_expect(r, l, RWS_LAYER_LINEAR, "rws_linear");
-    return rws_returns(r, rws_dense(r, l, RWS_LINEAR, parts, n));
+    if (rws_replayed(path, &v)) return v;
+    rws_layer_expect(path, l, RWS_LAYER_LINEAR, "rws_linear");
+    return rws_returns(path, rws_dense(path, l, RWS_LINEAR, parts, n));
 }
 
-rws_var rws_linear(rws_run *r, const rws_layer *l, rws_var x)
+rws_var rws_linear(rws_path *path, const rws_layer *l, rws_var x)
 {
-    return rws_linear_parts(r, l, &x, 1);
+    return rws_linear_parts(path, l, &x, 1);
 }

@@ -19,20 +19,20 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
     return l;
 }
 
-rws_var rws_mlp_parts(rws_run *r, const rws_layer *l, const rws_var *parts, int n)
+rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    rws_layer_expect(r, l, RWS_LAYER_MLP, "rws_mlp");
+    if (rws_replayed(path, &v)) return v;
+    rws_layer_expect(path, l, RWS_LAYER_MLP, "rws_mlp");
     for (int i = 0; i < l->n_parts; i++) {
-        v = rws_dense(r, l->parts[i], i + 1 < l->n_parts ? l->hidden : RWS_LINEAR, parts, n);
+        v = rws_dense(path, l->parts[i], i + 1 < l->n_parts ? l->hidden : RWS_LINEAR, parts, n);
         parts = &v;
         n = 1;
     }
-    return rws_returns(r, v);
+    return rws_returns(path, v);
 }
 
-rws_var rws_mlp(rws_run *r, const rws_layer *l, rws_var x)
+rws_var rws_mlp(rws_path *path, const rws_layer *l, rws_var x)
 {
-    return rws_mlp_parts(r, l, &x, 1);
+    return rws_mlp_parts(path, l, &x, 1);
 }

@@ -25,28 +25,28 @@
 
 #define MOST ((RWS_OP_INPUTS - 3) / 2) /* glimpses */
 
-rws_var rws_picture(rws_run *r, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
+rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
                     rws_var front, rws_var back, int out_rows, int out_cols)
 {
     rws_var v, in[RWS_OP_INPUTS] = {front, back};
-    if (rws_replayed(r, &v)) return v;
+    if (rws_replayed(path, &v)) return v;
     const int size = out_rows * out_cols;
-    if (n < 0 || n > MOST) rws_give_up(r, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
+    if (n < 0 || n > MOST) rws_give_up(path, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
-        rws_give_up(r, "rws_picture takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", rows, cols,
+        rws_give_up(path, "rws_picture takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", rows, cols,
                     out_rows, out_cols);
-    if (rws_dim(r, front) != size || rws_dim(r, back) != size)
-        rws_give_up(r, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows, out_cols,
-                    rws_dim(r, front), rws_dim(r, back));
+    if (rws_dim(path, front) != size || rws_dim(path, back) != size)
+        rws_give_up(path, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows, out_cols,
+                    rws_dim(path, front), rws_dim(path, back));
     for (int i = 0; i < n; i++) {
-        if (rws_dim(r, glimpses[i]) != rows * cols || rws_dim(r, wheres[i]) != 4)
-            rws_give_up(r, "rws_picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.", rows,
-                        cols, rws_dim(r, glimpses[i]), rws_dim(r, wheres[i]));
+        if (rws_dim(path, glimpses[i]) != rows * cols || rws_dim(path, wheres[i]) != 4)
+            rws_give_up(path, "rws_picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.", rows,
+                        cols, rws_dim(path, glimpses[i]), rws_dim(path, wheres[i]));
         in[2 + 2 * i] = glimpses[i];
         in[3 + 2 * i] = wheres[i];
     }
     return rws_returns(
-        r, rws_record(r, &rws_op_picture, (rws_op_args){.k = rows, .offset = out_rows}, in, 2 + 2 * n, size));
+        path, rws_record(path, &rws_op_picture, (rws_op_args){.k = rows, .offset = out_rows}, in, 2 + 2 * n, size));
 }
 
 /* ---- one picture after the other, line by line */

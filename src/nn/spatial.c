@@ -10,44 +10,46 @@
 
 #include <string.h>
 
-static void expect(rws_run *r, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
+static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
 {
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
-        rws_give_up(r, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
+        rws_give_up(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
                     out_rows, out_cols);
-    if (rws_dim(r, where) != 4)
-        rws_give_up(r, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name, rws_dim(r, where));
+    if (rws_dim(path, where) != 4)
+        rws_give_up(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
+                    rws_dim(path, where));
 }
 
-static rws_var resample(rws_run *r, const rws_op *op, const char *name, rws_var source, int rows, int cols,
+static rws_var resample(rws_path *path, const rws_op *op, const char *name, rws_var source, int rows, int cols,
                         rws_var where, int out_rows, int out_cols)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    expect(r, name, rows, cols, out_rows, out_cols, where);
-    if (rws_dim(r, source) != rows * cols)
-        rws_give_up(r, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(r, source));
-    return rws_returns(r, rws_record(r, op, (rws_op_args){.k = rows, .offset = out_rows}, (rws_var[]){source, where}, 2,
-                                     out_rows * out_cols));
+    if (rws_replayed(path, &v)) return v;
+    expect(path, name, rows, cols, out_rows, out_cols, where);
+    if (rws_dim(path, source) != rows * cols)
+        rws_give_up(path, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(path, source));
+    return rws_returns(path, rws_record(path, op, (rws_op_args){.k = rows, .offset = out_rows},
+                                        (rws_var[]){source, where}, 2, out_rows * out_cols));
 }
 
-rws_var rws_attend(rws_run *r, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols)
+rws_var rws_attend(rws_path *path, rws_var image, int rows, int cols, rws_var where, int out_rows, int out_cols)
 {
-    return resample(r, &rws_op_attend, "rws_attend", image, rows, cols, where, out_rows, out_cols);
+    return resample(path, &rws_op_attend, "rws_attend", image, rows, cols, where, out_rows, out_cols);
 }
 
-rws_var rws_place(rws_run *r, rws_var glimpse, int rows, int cols, rws_var where, int out_rows, int out_cols)
+rws_var rws_place(rws_path *path, rws_var glimpse, int rows, int cols, rws_var where, int out_rows, int out_cols)
 {
-    return resample(r, &rws_op_place, "rws_place", glimpse, rows, cols, where, out_rows, out_cols);
+    return resample(path, &rws_op_place, "rws_place", glimpse, rows, cols, where, out_rows, out_cols);
 }
 
-rws_var rws_cover(rws_run *r, int rows, int cols, rws_var where, int out_rows, int out_cols)
+rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_rows, int out_cols)
 {
     rws_var v;
-    if (rws_replayed(r, &v)) return v;
-    expect(r, "rws_cover", rows, cols, out_rows, out_cols, where);
-    return rws_returns(r, rws_record(r, &rws_op_cover, (rws_op_args){.k = rows, .offset = out_rows, .t = (float)cols},
-                                     &where, 1, out_rows * out_cols));
+    if (rws_replayed(path, &v)) return v;
+    expect(path, "rws_cover", rows, cols, out_rows, out_cols, where);
+    return rws_returns(path,
+                       rws_record(path, &rws_op_cover, (rws_op_args){.k = rows, .offset = out_rows, .t = (float)cols},
+                                  &where, 1, out_rows * out_cols));
 }
 
 /* ---- attend: rows of the image are mixed first, as far as the window is wide, then columns are picked from the mix */

@@ -54,7 +54,8 @@ bool rws_folder_is_busy(const char *path);
 bool rws_folder_has_checkpoint(const rws_folder *f);
 
 /* Writes down in config.json that the run is to have so many iterations and these rates. */
-rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite, RWS_BAD_INPUT if the file cannot be written:
  * the old checkpoint then stays. */

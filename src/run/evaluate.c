@@ -28,18 +28,18 @@ const float *rws_eval_field(const rws_eval *e, const char *field)
 }
 
 typedef struct {
-    rws_var (*f)(rws_run *r, const void *state);
+    rws_var (*f)(rws_path *path, const void *state);
     const void *state;
 } compute_job;
 
-static void compute_program(rws_run *r, void *context)
+static void compute_program(rws_path *path, void *context)
 {
     const compute_job *j = context;
-    rws_run_output(r, 0, j->f(r, j->state));
+    rws_path_output(path, 0, j->f(path, j->state));
 }
 
-rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *state), int n, const float *const *fields,
-                            float *out, rws_error *err)
+rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
+                            const float *const *fields, float *out, rws_error *err)
 {
     compute_job    job = {f, e->t->state};
     const rws_pass pass = {.program = compute_program,
@@ -60,21 +60,21 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_run *r, const void *st
 }
 
 typedef struct {
-    void (*program)(rws_run *r, const void *state);
+    void (*program)(rws_path *path, const void *state);
     const rws_trainer *t;
 } dream_job;
 
-static void dream(rws_run *r, void *context)
+static void dream(rws_path *path, void *context)
 {
     const dream_job *j = context;
-    rws_run_side(r, RWS_SIDE_MODEL);
-    j->program(r, j->t->state);
-    rws_run_side(r, RWS_SIDE_GUIDE);
-    j->t->model->guide(r, j->t->state);
-    rws_run_side(r, RWS_SIDE_NONE);
+    rws_path_side(path, RWS_SIDE_MODEL);
+    j->program(path, j->t->state);
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    j->t->model->guide(path, j->t->state);
+    rws_path_side(path, RWS_SIDE_NONE);
 }
 
-rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_run *r, const void *state), int n, double *log_q,
+rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const void *state), int n, double *log_q,
                           rws_error *err)
 {
     dream_job      job = {program, e->t};

@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    rws_error err = {""};
+    rws_error        err = {""};
     rws_safetensors *st = rws_safetensors_parse(data, size, "fuzz", &err);
     if (!st) {
         const size_t length = strlen(err.text);
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t n_bytes_in_all = 0;
     for (size_t i = 0; i < rws_safetensors_count(st); i++) {
         const rws_tensor_in *t = rws_safetensors_at(st, i);
-        const size_t n_bytes = t->n_elements * rws_dtype_size(t->dtype);
+        const size_t         n_bytes = t->n_elements * rws_dtype_size(t->dtype);
         if ((uintptr_t)t->data % rws_dtype_size(t->dtype) != 0) abort();
         if (rws_safetensors_find(st, t->name) != t) abort();
         const rws_tensor_in *same = NULL;
