@@ -39,6 +39,7 @@ typedef enum {
     RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle impossible */
     RWS_BAD_INPUT = 2, /* the user's: a file, an option, a model that does not fit its guide */
     RWS_STOPPED = 3,   /* a polite stop: Ctrl-C, after the checkpoint was written */
+    RWS_NO_MEMORY = 4, /* the system has no memory, or no threads, for what was asked */
 } rws_status;
 
 typedef struct {

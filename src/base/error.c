@@ -18,6 +18,11 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...)
     return status;
 }
 
+rws_status rws_no_memory(rws_error *err, const char *what)
+{
+    return rws_fail(err, RWS_NO_MEMORY, "There is no memory for %s.", what);
+}
+
 void rws_bug(const char *file, int line, const char *condition)
 {
     fprintf(stderr, "rws: bug at %s:%d: this should hold: %s\n", file, line, condition);

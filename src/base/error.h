@@ -18,6 +18,9 @@ _Noreturn void rws_bug(const char *file, int line, const char *condition);
 /* As rws_fail, with a va_list. */
 rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args);
 
+/* RWS_NO_MEMORY with the sentence "There is no memory for <what>." */
+rws_status rws_no_memory(rws_error *err, const char *what);
+
 /* Returns from the calling function with the status, if it is not RWS_OK. */
 #define RWS_TRY(expression)                            \
     do {                                               \
