@@ -29,7 +29,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RWS_ABI 4 /* raised whenever a model built for an older header would misbehave */
+#define RWS_STACK_KB 1024
+#define RWS_MAX_OPERATIONS UINT64_C(100000000)
+#define RWS_MAX_PATHS UINT64_C(10000000)
+#define RWS_ABI 5 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -80,6 +83,13 @@ void rws_setup_field(rws_setup *s, const char *name, int dim);
 
 /* The same for what programs do not get to see and metrics compare with: the true number of objects in a picture. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
+
+/* A field as it was declared. */
+typedef struct {
+    const char *name;
+    int         dim;
+    bool        label; /* programs do not see it */
+} rws_field;
 
 /* Who owns a parameter: the generative model (theta) or the guide (phi). */
 typedef enum { RWS_THETA, RWS_PHI, RWS_CONTROL, RWS_BASELINE, RWS_GROUPS } rws_group;
@@ -325,6 +335,7 @@ typedef struct {
     int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
+    int         stack_kb;       /* stack of the programs, in KB */
     int         pictures;       /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
 

@@ -334,7 +334,7 @@ static void pictures_and_test_data_are_questions(void **state)
     rws_answers  a;
     rws_error    err = {""};
     assert_int_equal(
-        rws_trainer_new_with(&(rws_config){.model = "coin", .method = "ww", .seed = 3, .n_test = 5}, &model, &t, &err),
+        rws_trainer_new(&(rws_config){.model = "coin", .method = "ww", .seed = 3, .n_test = 5}, &model, &t, &err),
         RWS_OK);
     *rws_trainer_state_of(t).iteration = 1234; /* programs are told when it is */
     for (int i = 0; i < 4; i++) {

@@ -52,7 +52,7 @@ rws_status rws_asked_open(rws_asked *a, rws_error *err)
     config.threads = 1;
     memcpy(config.ask, a->set, sizeof config.ask);
     config.n_ask = a->n_set;
-    RWS_TRY(rws_trainer_new(&config, &a->trainer, err));
+    RWS_TRY(rws_trainer_new(&config, NULL, &a->trainer, err));
     return rws_folder_look(a->folder, a->trainer, &seconds, err);
 }
 

@@ -1,7 +1,7 @@
 #include "cli/campaign.h"
 
 #include "base/error.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/jobs.h"
 #include "cli/options.h"
 #include "cli/progress.h"

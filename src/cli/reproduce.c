@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/campaign.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/report.h"

@@ -1,6 +1,6 @@
 /* train.c - rws train: step, now and then evaluate and save, until the end or Ctrl-C. */
 #include "base/error.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/options.h"
@@ -222,7 +222,7 @@ static rws_status begin(session *s, rws_error *err)
 {
     rws_options *o = &s->options;
     rws_options_fill(o);
-    RWS_TRY(rws_trainer_new(&o->config, &s->trainer, err));
+    RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
     return o->out ? rws_folder_create(o->out, s->trainer, &s->folder, err) : RWS_OK;
 }
 
@@ -249,7 +249,7 @@ static rws_status begin_again(session *s, rws_error *err)
     RWS_TRY(rws_folder_open(o->out, &stored, &s->folder, err));
     RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
     RWS_TRY(rws_folder_lock(s->folder, err));
-    RWS_TRY(rws_trainer_new(&config, &s->trainer, err));
+    RWS_TRY(rws_trainer_new(&config, NULL, &s->trainer, err));
     if (rws_folder_has_checkpoint(s->folder)) {
         RWS_TRY(rws_folder_load(s->folder, s->trainer, &s->seconds, err));
         s->saved = rws_trainer_iteration(s->trainer);

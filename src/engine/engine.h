@@ -16,12 +16,6 @@
 
 typedef struct rws_engine rws_engine;
 
-typedef struct {
-    const char *name;
-    int         dim;
-    bool        label; /* no program sees it */
-} rws_field;
-
 /* Which program a site is visited by. */
 typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 

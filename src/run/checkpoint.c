@@ -392,7 +392,7 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     }
     if (status == RWS_OK) {
         overwrite(&all, found);
-        rws_trainer_state_loaded(t);
+        rws_trainer_changed(t);
         *seconds = spent;
     }
     free(found);

@@ -504,7 +504,7 @@ rws_status rws_sweep_settle(rws_sweep *s, rws_error *err)
             continue;
         }
         rws_trainer *t;
-        RWS_TRY(rws_trainer_new(c, &t, err));
+        RWS_TRY(rws_trainer_new(c, NULL, &t, err));
         iterations[i] = rws_trainer_config(t)->iterations;
         rws_trainer_free(t);
     }
