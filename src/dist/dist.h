@@ -13,6 +13,7 @@
 typedef struct {
     const char *name;
     bool        continuous; /* reparameterised in a pathwise pass */
+    bool        binary;     /* a value is a vector of zeros and ones */
     int         n_params;
     /* From what the author gave to what draw and density work on (logits to log-probabilities). May be NULL. */
     void (*prepare)(rws_path *path, rws_var *p);

@@ -18,6 +18,11 @@ static bool guide_draws(const rws_pass *pass, bool found)
     return !found && pass->mode == RWS_WAKE;
 }
 
+static int n_values(rws_path *path, const rws_family *f, const rws_var *p)
+{
+    return f->choices ? f->choices(path, p) : f->binary ? 2 : 0;
+}
+
 rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, rws_var a, rws_var b)
 {
     rws_var value;
@@ -25,13 +30,14 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, rw
     const rws_pass *pass = rws_path_pass(path);
     rws_var         p[RWS_DIST_PARAMS] = {a, b}, log_defended = {0};
     if (f->prepare) f->prepare(path, p);
-    const int  size = f->size(path, p);
-    const bool found = rws_site_find(path, site, f->name, size, f->dim(path, p), &value);
+    const int  size = f->size(path, p), dim = f->dim(path, p);
+    const bool found = rws_site_find(path, site, f->name, size, dim, &value);
     const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
     if (found && f->choices) rws_site_expect_choice(path, site, value, f->choices(path, p));
     if (!found) {
-        if (defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
-        else value = f->draw(path, p, !pass->pathwise);
+        const bool given = rws_site_given(path, dim, n_values(path, f, p), &value);
+        if (!given && defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
+        else if (!given) value = f->draw(path, p, !pass->pathwise);
         rws_site_put(path, site, f->name, size, value);
     }
     if (rws_site_scored(path)) {
