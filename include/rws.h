@@ -193,6 +193,13 @@ rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context);
 
+/* A value at a site, as rws_train.h hands it out and takes it. */
+typedef struct {
+    const char  *site;
+    int          visit, dim; /* the first visit is 0 */
+    const float *value;      /* dim numbers; a choice is its index */
+} rws_choice;
+
 /* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
  * this call shares. A name may be told of again and again. Costs nothing while training. Some names are drawn: "tree", a
  * text in brackets; "picture", the greys of a square from 0 (black) to 1; beside it "seen", the picture it stands for, and

@@ -44,9 +44,9 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------------------- configuration */
 
-#define RWS_MAX_SET 64     /* settings in a configuration */
-#define RWS_MAX_ASK_SET 8  /* settings that differ while a posterior is asked */
-#define RWS_MAX_METRICS 64 /* metrics of a model, with those that every model has */
+#define RWS_MAX_SET 64             /* settings in a configuration */
+#define RWS_MAX_ASK_SET 8          /* settings that differ while a posterior is asked */
+#define RWS_MAX_METRICS 64         /* metrics of a model, with those that every model has */
 #define RWS_MAX_PARTICLES 10000000 /* per datum; and samples drawn at a time */
 
 /* Everything that is needed to repeat a run. A zeroed configuration with a model is valid: 0 and NULL mean the default,
@@ -55,18 +55,18 @@ extern "C" {
 typedef struct {
     const char *model;  /* "gmm", or the path of a shared object (with a slash); only a name if the model is at hand */
     const char *method; /* "ww"; rws_method_at lists them */
-    int         particles;      /* K, per datum: 10 */
-    int         batch;          /* B, data per iteration: 100 */
-    int         shards;         /* fixed parts of a batch that threads share; the numbers depend on it: 4 */
-    int         n_test;         /* test data of an evaluation: 100 */
-    int         eval_particles; /* per test datum: as many as in training */
-    uint64_t    iterations;     /* in all: 10000 */
-    uint64_t    eval_every;     /* iterations between two evaluations: a twentieth of them all */
-    uint64_t    seed;           /* of all random numbers; 0 is a seed like any other */
-    int         threads;        /* changes no number: 1 */
-    bool        scalar;         /* every particle alone, nothing shared: slow, for finding mistakes */
-    const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
-    double      l2;             /* weight of half the squared length of the parameters in the loss: 0 */
+    int         particles;        /* K, per datum: 10 */
+    int         batch;            /* B, data per iteration: 100 */
+    int         shards;           /* fixed parts of a batch that threads share; the numbers depend on it: 4 */
+    int         n_test;           /* test data of an evaluation: 100 */
+    int         eval_particles;   /* per test datum: as many as in training */
+    uint64_t    iterations;       /* in all: 10000 */
+    uint64_t    eval_every;       /* iterations between two evaluations: a twentieth of them all */
+    uint64_t    seed;             /* of all random numbers; 0 is a seed like any other */
+    int         threads;          /* changes no number: 1 */
+    bool        scalar;           /* every particle alone, nothing shared: slow, for finding mistakes */
+    const char *optimiser, *lr;   /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
+    double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
     const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
     int         n_set;
     int         stack_kb;       /* stack of a program, in KB: RWS_STACK_KB */
@@ -224,7 +224,7 @@ typedef struct {
     double              exact;     /* by the model's exact posterior; NaN if it is not known */
 } rws_answer;
 
-/* Particles that made the same choices. */
+/* Particles that made the same choices; some thousands of particles may come as several of these. */
 typedef struct {
     double            log_p, log_q; /* log p(z, x) and log q(z | x) of one of them */
     double            weight;       /* normalised importance weight of all of them; NaN if all are impossible */

@@ -33,14 +33,6 @@ typedef enum {
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
 
-/* A value at a site of the programs, given from outside instead of drawn. */
-typedef struct {
-    const char  *site;
-    int          visit; /* the first is 0 */
-    int          dim;
-    const float *value; /* dim numbers; of a choice, its index */
-} rws_choice;
-
 #define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
 #define RWS_FIELDS 8
 

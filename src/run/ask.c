@@ -110,32 +110,32 @@ const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int 
 
 /* ---- the table of equal reports */
 
-typedef struct entry {
-    rws_answer    answer; /* guide: how many particles, until the table is closed */
-    double        log_weight;
-    int           number;
-    struct entry *next; /* the one that was found before */
-} entry;
+typedef struct candidate {
+    rws_answer        answer; /* guide: how many particles, until the table is closed */
+    double            log_weight;
+    int               number;
+    struct candidate *next; /* the one that was found before */
+} candidate;
 
 typedef struct weighted {
     rws_weighted     particle;
     double           log_weight; /* of all its particles together */
-    const entry     *entry;
+    const candidate *candidate;
     struct weighted *next; /* the one before */
 } weighted;
 
 typedef struct {
     rws_answers public;
-    rws_arena   memory;
+    rws_arena memory;
 } answers;
 
 typedef struct {
-    answers  *out;
-    void     *tree;    /* tsearch(3): all entries, by their reports */
-    reports   scratch; /* of one row */
-    entry    *last;
-    weighted *last_particle;
-    double    log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
+    answers   *out;
+    void      *tree;    /* tsearch(3): all candidates, by their reports */
+    reports    scratch; /* of one row */
+    candidate *last;
+    weighted  *last_particle;
+    double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
 } table;
 
 static int compare_reports(const rws_reported *a, const rws_reported *b)
@@ -148,9 +148,9 @@ static int compare_reports(const rws_reported *a, const rws_reported *b)
     return memcmp(a->value, b->value, (size_t)a->dim * sizeof *a->value);
 }
 
-static int compare_entries(const void *a, const void *b)
+static int compare_candidates(const void *a, const void *b)
 {
-    const rws_answer *x = &((const entry *)a)->answer, *y = &((const entry *)b)->answer;
+    const rws_answer *x = &((const candidate *)a)->answer, *y = &((const candidate *)b)->answer;
     if (x->n_reports != y->n_reports) return x->n_reports - y->n_reports;
     for (int i = 0; i < x->n_reports; i++) {
         const int order = compare_reports(&x->reports[i], &y->reports[i]);
@@ -159,18 +159,17 @@ static int compare_entries(const void *a, const void *b)
     return 0;
 }
 
-/* The entry with these reports, which is made if it is new. NULL without memory for the tree. */
-static entry *find(table *t, const rws_reported *list, int n)
+/* The candidate with these reports, which is made if it is new. NULL without memory for the tree. */
+static candidate *find(table *t, const rws_reported *list, int n)
 {
-    const entry   key = {.answer = {.reports = list, .n_reports = n}};
-    rws_arena    *memory = &t->out->memory;
-    entry *const *old = tfind(&key, &t->tree, compare_entries);
+    const candidate   key = {.answer = {.reports = list, .n_reports = n}};
+    rws_arena        *memory = &t->out->memory;
+    candidate *const *old = tfind(&key, &t->tree, compare_candidates);
     if (old) return *old;
-    entry *e = RWS_NEW(memory, entry, 1);
-    *e = (entry){.answer = {keep_reports(memory, list, n), n, .exact = NAN},
-                 .log_weight = -INFINITY,
-                 .next = t->last};
-    if (!tsearch(e, &t->tree, compare_entries)) return NULL;
+    candidate *e = RWS_NEW(memory, candidate, 1);
+    *e = (candidate){
+        .answer = {keep_reports(memory, list, n), n, .exact = NAN}, .log_weight = -INFINITY, .next = t->last};
+    if (!tsearch(e, &t->tree, compare_candidates)) return NULL;
     t->last = e;
     t->out->public.n++;
     return e;
@@ -178,7 +177,7 @@ static entry *find(table *t, const rws_reported *list, int n)
 
 static void forget_entry(void *item)
 {
-    (void)item; /* entries belong to the arena */
+    (void)item; /* candidates belong to the arena */
 }
 
 static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_error *err)
@@ -189,7 +188,7 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
         const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
         t->scratch.n = 0;
         rws_engine_reports(engine, i, add_report, &t->scratch);
-        entry *e = t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
+        candidate *e = t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
         if (!e) return rws_no_memory(err, "answers");
         e->answer.guide += n;
         e->log_weight = rws_log_add(e->log_weight, log_weight);
@@ -199,7 +198,7 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
         weighted *w = RWS_NEW(memory, weighted, 1);
         *w = (weighted){.particle = {.log_p = s->log_p[i], .log_q = s->log_q[i], .count = (int)s->count[i]},
                         .log_weight = log_weight,
-                        .entry = e,
+                        .candidate = e,
                         .next = t->last_particle};
         w->particle.choices = rws_choices_of_row(memory, engine, i, &w->particle.n_choices);
         t->last_particle = w;
@@ -214,13 +213,13 @@ static void tell_exact(void *context, const char *name, const char *text, double
 {
     table *t = context;
     bool   known = false;
-    for (entry *e = t->last; e; e = e->next) {
+    for (candidate *e = t->last; e; e = e->next) {
         const char *has = rws_answer_text(&e->answer, name);
         if (!has || strcmp(has, text) != 0) continue;
         e->answer.exact = probability;
         known = true;
     }
-    entry *e = known ? NULL : find(t, &(rws_reported){.name = name, .text = text}, 1);
+    candidate *e = known ? NULL : find(t, &(rws_reported){.name = name, .text = text}, 1);
     if (e) e->answer.exact = probability;
 }
 
@@ -231,10 +230,10 @@ static double or_less(double x)
 
 static int by_probability(const void *a, const void *b)
 {
-    const entry *const *p = a, *const *q = b;
-    const rws_answer   *x = &(*p)->answer, *y = &(*q)->answer;
-    const double        order[] = {or_less(x->posterior) - or_less(y->posterior), or_less(x->exact) - or_less(y->exact),
-                                   x->guide - y->guide};
+    const candidate *const *p = a, *const *q = b;
+    const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
+    const double order[] = {or_less(x->posterior) - or_less(y->posterior), or_less(x->exact) - or_less(y->exact),
+                            x->guide - y->guide};
     for (int i = 0; i < 3; i++)
         if (order[i] != 0) return order[i] < 0 ? 1 : -1;
     for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {
@@ -251,12 +250,12 @@ static void close_table(table *t)
     rws_arena   *memory = &t->out->memory;
     const double K = out->n_particles;
     const bool   possible = t->log_weight > -INFINITY;
-    entry      **sorted = RWS_NEW(memory, entry *, out->n + 1);
+    candidate  **sorted = RWS_NEW(memory, candidate *, out->n + 1);
     rws_answer  *list = RWS_NEW(memory, rws_answer, out->n + 1);
     int          n = 0;
     out->log_evidence = t->log_weight - log(K);
     out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
-    for (entry *e = t->last; e; e = e->next) {
+    for (candidate *e = t->last; e; e = e->next) {
         rws_answer *a = &e->answer;
         a->guide /= K;
         a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
@@ -273,7 +272,7 @@ static void close_table(table *t)
     int           at = out->n_weighted;
     for (const weighted *w = t->last_particle; w; w = w->next) {
         particles[--at] = w->particle;
-        particles[at].answer = w->entry->number;
+        particles[at].answer = w->candidate->number;
         particles[at].weight = possible ? exp(w->log_weight - t->log_weight) : NAN;
     }
     out->list = list;
@@ -293,25 +292,38 @@ static rws_status check_fields(const rws_trainer *t, const rws_question *q, floa
     return RWS_OK;
 }
 
-/* A test datum as evaluations see it: they are made all at once, so that as many are made here. */
+static void copy_datum(const rws_trainer *t, float *const *data, int datum, float *const *fields)
+{
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        const size_t dim = (size_t)t->setup.fields[f].dim;
+        memcpy(fields[f], data[f] + (size_t)datum * dim, dim * sizeof(float));
+    }
+}
+
+/* A test datum as evaluations see it. They make all of theirs at once, so that as many are made here. */
 static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
-    const int    n = datum < t->config.n_test ? t->config.n_test : datum + 1;
-    float       *data[t->setup.n_fields];
-    rws_random   random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    rws_status   status = datum >= 0 ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d.", datum);
+    const int  n = datum < t->config.n_test ? t->config.n_test : datum + 1;
+    float     *data[t->setup.n_fields];
+    rws_status status = RWS_OK;
     memset(data, 0, sizeof data);
     for (int f = 0; f < t->setup.n_fields && status == RWS_OK; f++) {
         data[f] = calloc((size_t)n * (size_t)t->setup.fields[f].dim, sizeof(float));
         if (!data[f]) status = rws_no_memory(err, "the test data");
     }
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
     if (status == RWS_OK) status = t->model->data(t->state, RWS_TEST, 0, n, &random, data, err);
-    for (int f = 0; f < t->setup.n_fields; f++) {
-        const size_t dim = (size_t)t->setup.fields[f].dim;
-        if (status == RWS_OK) memcpy(fields[f], data[f] + (size_t)datum * dim, dim * sizeof(float));
-        free(data[f]);
-    }
+    if (status == RWS_OK) copy_datum(t, data, datum, fields);
+    for (int f = 0; f < t->setup.n_fields; f++) free(data[f]);
     return status;
+}
+
+static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+{
+    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (t->asking || datum >= t->config.n_test) return make_test(t, datum, fields, err);
+    copy_datum(t, t->test, datum, fields);
+    return RWS_OK;
 }
 
 rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
@@ -322,10 +334,9 @@ rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float 
         return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
                         m->name);
     if (q->text) return m->read(t->state, q->text, fields, err);
-    if (q->picture && !m->see)
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
+    if (q->picture && !m->see) return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
     if (q->picture) return m->see(t->state, q->picture, fields, err);
-    return make_test(t, q->test, fields, err);
+    return find_test(t, q->test, fields, err);
 }
 
 float **rws_question_room(const rws_trainer *t, rws_arena *memory)

@@ -101,7 +101,7 @@ static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
     const size_t      first = p->first[RWS_PHI], n = p->first[RWS_PHI + 1] - first;
     float            *gradient = malloc(p->size * sizeof *gradient);
     double           *sum = calloc(2 * n, sizeof *sum), total = 0;
-    rws_status status = gradient && sum ? RWS_OK : rws_no_memory(err, "gradients");
+    rws_status        status = gradient && sum ? RWS_OK : rws_no_memory(err, "gradients");
     for (uint64_t i = 0; i < GRADIENTS && status == RWS_OK; i++) {
         status = rws_trainer_gradient(t, RWS_TEST, i, gradient, p->size, err);
         for (size_t k = 0; k < n && status == RWS_OK; k++) {

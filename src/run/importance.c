@@ -58,7 +58,7 @@ typedef struct {
 
 typedef struct {
     rws_trainer *t;
-    portion        *portions;
+    portion     *portions;
     int          n_portions, at_once, chunk; /* data and particles of a pass */
     bool         reports;
 } bound_job;
@@ -134,7 +134,7 @@ static rws_status measure_data(const bound_job *j, rws_engine *engine, int first
 static void measure_portion(void *context, int i, int worker)
 {
     const bound_job *j = context;
-    portion            *p = &j->portions[i];
+    portion         *p = &j->portions[i];
     const int64_t    n_test = j->t->config.n_test;
     const int        end = (int)(n_test * (i + 1) / j->n_portions);
     datum           *data = malloc((size_t)j->at_once * sizeof *data);

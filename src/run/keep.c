@@ -33,7 +33,7 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
     RWS_TRY(rws_schedule_parse(c->lr, &has, err));
     if (!rws_schedule_agree(&had, &has, t->iteration))
         return rws_fail(err, RWS_BAD_INPUT,
-                        "The learning rate %s contradicts the run in %s, which has had %s so far; only from iteration "
+                        "lr %s contradicts the run in %s, which has had %s so far; only from iteration "
                         "%llu on may it be another, as in 1e-3,%llu:1e-4.",
                         c->lr, folder, stored->lr, (unsigned long long)t->iteration, (unsigned long long)t->iteration);
     return rws_folder_amend(t->folder, c, err);

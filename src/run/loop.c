@@ -5,7 +5,7 @@
  *                        record: into the store, at the latest with the next checkpoint
  *
  * An evaluation is recorded before the checkpoint of its iteration is saved: on resuming, what was measured after the
- * last checkpoint is forgotten and measured again. The clock of training stands still while something else is done.
+ * last checkpoint is forgotten and measured again.
  */
 #include "run/trainer.h"
 
@@ -24,22 +24,11 @@ typedef struct {
     rws_trainer     *t;
     const rws_watch *watch;
     double           save_every;
-    double           since;      /* when training went on */
     double           saved_at;   /* 0: never */
     double           flushed_at; /* likewise */
     uint64_t         saved;      /* iteration of the last checkpoint */
     rws_measures     latest;
 } loop;
-
-static void pause_clock(loop *l)
-{
-    l->t->seconds += rws_clock_now() - l->since;
-}
-
-static void continue_clock(loop *l)
-{
-    l->since = rws_clock_now();
-}
 
 static rws_status save(loop *l, rws_error *err)
 {
@@ -91,15 +80,9 @@ static rws_status iterate(loop *l, rws_error *err)
         RWS_TRY(rws_trainer_step(t, err));
         const uint64_t done = t->iteration;
         const bool     last = done == c->iterations;
-        if (done == 1 || done % c->eval_every == 0 || last) {
-            pause_clock(l);
-            RWS_TRY(evaluate(l, last, err));
-            continue_clock(l);
-        } else if (due && t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every)) {
-            pause_clock(l);
+        if (done == 1 || done % c->eval_every == 0 || last) RWS_TRY(evaluate(l, last, err));
+        else if (due && t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every))
             RWS_TRY(save(l, err));
-            continue_clock(l);
-        }
         if (due && w->progress) w->progress(w->context, t);
     }
     return RWS_OK;
@@ -131,9 +114,7 @@ static rws_status run(loop *l, rws_error *err)
         RWS_TRY(rws_trainer_evaluate(t, &l->latest, err));
         return tell_evaluated(l, true, err);
     }
-    continue_clock(l);
     rws_status status = iterate(l, err);
-    pause_clock(l);
     if (status == RWS_STOPPED) status = stopped(l, err);
     if (status == RWS_BROKEN) {
         rws_error ignored; /* a store that cannot be told does not change what happened */

@@ -20,7 +20,7 @@ struct rws_pool {
     int             next, n;
     atomic_uint     round;
     atomic_int      running;
-    rws_pool_job        *job;
+    rws_pool_job   *job;
     void           *context;
 };
 
@@ -75,8 +75,7 @@ rws_status rws_pool_new(int n, rws_pool **out, rws_error *err)
     pthread_cond_init(&p->end, NULL);
     p->spin = n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN : 0;
     p->threads = calloc((size_t)n, sizeof *p->threads);
-    while (p->threads && p->n_threads < n - 1 &&
-           pthread_create(&p->threads[p->n_threads], NULL, worker, p) == 0)
+    while (p->threads && p->n_threads < n - 1 && pthread_create(&p->threads[p->n_threads], NULL, worker, p) == 0)
         p->n_threads++;
     if (p->n_threads == n - 1) {
         *out = p;

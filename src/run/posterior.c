@@ -193,7 +193,7 @@ rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, c
 
 typedef struct {
     rws_samples public;
-    rws_arena   memory;
+    rws_arena memory;
 } samples;
 
 void rws_samples_free(rws_samples *s)

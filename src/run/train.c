@@ -7,9 +7,8 @@
  */
 #include "run/trainer.h"
 
+#include "base/clock.h"
 #include "base/denormals.h"
-
-#include <string.h>
 
 rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last)
 {
@@ -23,7 +22,7 @@ rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *eng
 rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
                              const float *const *fields, rws_error *err)
 {
-    const double n = phase->mode == RWS_SLEEP ? (double)n_data * t->config.particles : n_data;
+    const double         n = phase->mode == RWS_SLEEP ? (double)n_data * t->config.particles : n_data;
     const rws_phase_work w = {t, phase, n_data, key, fields, 1 / n};
     RWS_TRY(rws_shards_run(&w, err));
     return phase->second ? rws_shards_run_second(&w, err) : RWS_OK;
@@ -70,9 +69,11 @@ static rws_status iterate(rws_trainer *t, rws_error *err)
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
 {
     rws_error        why;
+    const double     since = rws_clock_now();
     const unsigned   denormals = rws_denormals_off();
     const rws_status status = iterate(t, &why);
     rws_denormals_restore(denormals);
+    t->seconds += rws_clock_now() - since;
     if (status == RWS_OK) {
         t->iteration++;
         return RWS_OK;

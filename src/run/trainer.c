@@ -85,7 +85,6 @@ static rws_status copy_texts(rws_trainer *t, rws_error *err)
     return memory ? RWS_OK : rws_no_memory(err, "the configuration");
 }
 
-
 static rws_status check_range(const char *option, double x, double least, double most, rws_error *err)
 {
     if (x >= least && x <= most) return RWS_OK;

@@ -28,7 +28,7 @@ typedef struct {
 } rws_shard;
 
 /* A part of the flat parameter vector, of whole rows of parameters of one group; see update.c. */
-typedef struct rws_slice rws_slice;
+typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
     rws_config           config;
@@ -51,10 +51,10 @@ struct rws_trainer {
     int                  n_engines;
     bool                 engine_per_shard;
     bool                 defers; /* products of weights are added slice by slice; needs an engine per shard */
-    rws_slice           *slices;
+    rws_param_slice     *slices;
     int                  n_slices;
-    rws_arena           *scratch; /* per thread, for work on slices */
-    uint64_t             flops;   /* of that work, since the last rws_trainer_take_stats */
+    rws_arena           *scratch;       /* per thread, for work on slices */
+    uint64_t             flops;         /* of that work, since the last rws_trainer_take_stats */
     float              **batch, **test; /* by field */
     bool                 std_ref;
     const char          *metric_names[RWS_MAX_METRICS];

@@ -29,7 +29,7 @@ typedef struct {
 } piece;
 
 /* Pieces of one group that are next to each other in the flat vector. */
-struct rws_slice {
+struct rws_param_slice {
     rws_group group;
     size_t    from, end;
     int       n_pieces;
@@ -44,15 +44,15 @@ static int rows_of_piece(const rws_param *p)
 
 static bool add_piece(rws_trainer *t, const piece *p)
 {
-    const size_t from = p->param->offset + (size_t)p->first * (size_t)p->param->cols;
-    const size_t size = (size_t)(p->end - p->first) * (size_t)p->param->cols;
-    rws_slice   *slice = t->n_slices ? &t->slices[t->n_slices - 1] : NULL;
+    const size_t     from = p->param->offset + (size_t)p->first * (size_t)p->param->cols;
+    const size_t     size = (size_t)(p->end - p->first) * (size_t)p->param->cols;
+    rws_param_slice *slice = t->n_slices ? &t->slices[t->n_slices - 1] : NULL;
     if (!slice || slice->group != p->param->group || slice->end - slice->from + size > SLICE) {
-        rws_slice *longer = realloc(t->slices, (size_t)(t->n_slices + 1) * sizeof *longer);
+        rws_param_slice *longer = realloc(t->slices, (size_t)(t->n_slices + 1) * sizeof *longer);
         if (!longer) return false;
         t->slices = longer;
         slice = &t->slices[t->n_slices++];
-        *slice = (rws_slice){.group = p->param->group, .from = from};
+        *slice = (rws_param_slice){.group = p->param->group, .from = from};
     }
     slice->end = from + size;
     piece *longer = realloc(slice->pieces, (size_t)(slice->n_pieces + 1) * sizeof *longer);
@@ -116,7 +116,7 @@ static bool sum_piece(rws_trainer *t, const piece *p, rws_arena *scratch)
     return any;
 }
 
-static void step_slice(slice_work *j, const rws_slice *slice, bool any)
+static void step_slice(slice_work *j, const rws_param_slice *slice, bool any)
 {
     rws_trainer *t = j->t;
     rws_params  *p = &t->setup.params;
@@ -132,16 +132,17 @@ static void step_slice(slice_work *j, const rws_slice *slice, bool any)
     t->optimiser->step(&t->optim, j->lr[slice->group], t->steps[slice->group], n, p->value + from, gradient, slot);
     if (any) memset(gradient, 0, n * sizeof(float));
     for (int i = 0; i < slice->n_pieces; i++)
-        rws_param_transpose(slice->pieces[i].param, slice->pieces[i].first, slice->pieces[i].end, p->value, p->transposed);
+        rws_param_transpose(slice->pieces[i].param, slice->pieces[i].first, slice->pieces[i].end, p->value,
+                            p->transposed);
 }
 
 static void work_on_slice(void *context, int index, int worker)
 {
-    slice_work       *j = context;
-    rws_trainer    *t = j->t;
-    const rws_slice *slice = &t->slices[index];
-    const uint64_t  flops = rws_gemm_flops;
-    bool            any = false;
+    slice_work            *j = context;
+    rws_trainer           *t = j->t;
+    const rws_param_slice *slice = &t->slices[index];
+    const uint64_t         flops = rws_gemm_flops;
+    bool                   any = false;
     if (!(j->groups >> slice->group & 1)) return;
     for (int i = 0; i < slice->n_pieces; i++) any |= sum_piece(t, &slice->pieces[i], &t->scratch[worker]);
     if (j->steps) step_slice(j, slice, any);
