@@ -378,17 +378,17 @@ static void astronomers_have_the_known_numbers(void **state)
         }
     }
 
-    rws_chart   *c;
-    rws_sequence best = {0}, sentence = {0};
-    assert_int_equal(rws_chart_new(astronomers, RWS_CHART_MAX, NULL, tokens, 5, &c, NULL), RWS_OK);
-    assert_true(near(exp(rws_chart_total(c)), 0.000504, 1e-15));
-    assert_true(near(exp(rws_chart_value(c, 0, 2, 5)), 0.4 * 0.18 * 0.1, 1e-15));
-    rws_chart_best(c, &best);
+    rws_parse_chart *c;
+    rws_sequence     best = {0}, sentence = {0};
+    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_MAX, NULL, tokens, 5, &c, NULL), RWS_OK);
+    assert_true(near(exp(rws_parse_chart_total(c)), 0.000504, 1e-15));
+    assert_true(near(exp(rws_parse_chart_value(c, 0, 2, 5)), 0.4 * 0.18 * 0.1, 1e-15));
+    rws_parse_chart_best(c, &best);
     assert_true(near(exp(rws_tree_log_p(&best, astronomers_log_p)), 0.000504, 1e-15));
     assert_int_equal(rws_tree_depth(astronomers, &best), 4);
     rws_tree_yield(astronomers, &best, &sentence);
     assert_true(sentence.n == 5 && memcmp(sentence.at, tokens, sizeof tokens) == 0);
-    rws_chart_free(c);
+    rws_parse_chart_free(c);
     rws_sequence_release(&best);
     rws_sequence_release(&sentence);
     rws_parses_release(&parses);
@@ -430,10 +430,10 @@ static void charts_agree_with_the_closed_form(void **state)
                     D[k] = C[k];
                     for (int i = 1; i < k; i++) D[k] += D[i] * C[k - i];
                 }
-                rws_chart *c;
-                assert_int_equal(rws_chart_new(astronomers, RWS_CHART_COUNT, log_p, tokens, n, &c, NULL), RWS_OK);
-                assert_true(rws_chart_total(c) == C[a] * D[m + 1 - a]);
-                rws_chart_free(c);
+                rws_parse_chart *c;
+                assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_COUNT, log_p, tokens, n, &c, NULL), RWS_OK);
+                assert_true(rws_parse_chart_total(c) == C[a] * D[m + 1 - a]);
+                rws_parse_chart_free(c);
             }
     }
     closed_form(0.4, 0.3, 1, 6, A, B);
@@ -704,23 +704,23 @@ static void check_sentence(const rws_grammar *g, const double *log_p, const int 
     const rws_symbol start = {.word = false, .id = g->start};
     derive(&b, &start, 1, 0, 0);
 
-    rws_chart *sum, *max;
-    rws_parses parses;
-    assert_int_equal(rws_chart_new(g, RWS_CHART_SUM, log_p, x, n, &sum, NULL), RWS_OK);
-    assert_int_equal(rws_chart_new(g, RWS_CHART_MAX, log_p, x, n, &max, NULL), RWS_OK);
+    rws_parse_chart *sum, *max;
+    rws_parses       parses;
+    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, x, n, &sum, NULL), RWS_OK);
+    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_MAX, log_p, x, n, &max, NULL), RWS_OK);
     assert_int_equal(rws_parses_init(&parses, g, log_p, x, n, 3000, NULL), RWS_OK);
-    assert_true(near(rws_chart_total(sum), log(b.p), 1e-11));
-    assert_true(near(rws_chart_total(max), b.best, 1e-11));
+    assert_true(near(rws_parse_chart_total(sum), log(b.p), 1e-11));
+    assert_true(near(rws_parse_chart_total(max), b.best, 1e-11));
     assert_true(parses.n_all == b.n_trees);
     if (b.n_trees == 0) {
         assert_int_equal(parses.n_trees, 0);
     } else {
         double       expected[64], total = 0;
         rws_sequence tree = {0}, sentence = {0};
-        rws_chart_expected_counts(sum, expected);
+        rws_parse_chart_expected_counts(sum, expected);
         for (int r = 0; r < g->n_productions; r++) assert_true(near(expected[r], b.expected[r] / b.p, 1e-10));
 
-        rws_chart_best(max, &tree);
+        rws_parse_chart_best(max, &tree);
         assert_true(near(rws_tree_log_p(&tree, log_p), b.best, 1e-11));
 
         /* As many different trees as there are, each of this sentence, with probabilities that sum to 1. */
@@ -740,8 +740,8 @@ static void check_sentence(const rws_grammar *g, const double *log_p, const int 
         rws_sequence_release(&sentence);
     }
     rws_parses_release(&parses);
-    rws_chart_free(sum);
-    rws_chart_free(max);
+    rws_parse_chart_free(sum);
+    rws_parse_chart_free(max);
 }
 
 static void charts_agree_with_brute_force(void **state)
@@ -793,10 +793,10 @@ static void expected_counts_are_the_gradient(void **state)
             rws_tree_sample(g, log_p, (rws_caps){30, 2000}, &random, &tree, &sentence);
             if (sentence.n < 4 || sentence.n > 14) continue;
             i++;
-            rws_chart *c;
-            assert_int_equal(rws_chart_new(g, RWS_CHART_SUM, log_p, sentence.at, sentence.n, &c, NULL), RWS_OK);
-            rws_chart_expected_counts(c, counts);
-            rws_chart_free(c);
+            rws_parse_chart *c;
+            assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, log_p, sentence.at, sentence.n, &c, NULL), RWS_OK);
+            rws_parse_chart_expected_counts(c, counts);
+            rws_parse_chart_free(c);
             for (int r = 0; r < g->n_productions; r++) {
                 const double keep = log_p[r], h = 1e-4;
                 if (counts[r] == 0 && r % 8) continue; /* a few of the rules without part in it will do */
@@ -820,27 +820,27 @@ static void long_sentences_do_not_underflow(void **state)
     (void)state;
     rws_grammar *g = parse_grammar("start S\nS -> a S 0.000001 | a 0.999999\n");
     enum { n = 150 };
-    int        x[n] = {0};
-    double     counts[2];
-    rws_chart *c;
-    assert_int_equal(rws_chart_new(g, RWS_CHART_SUM, NULL, x, n, &c, NULL), RWS_OK);
-    assert_true(near(rws_chart_total(c), (n - 1) * log(0.000001) + log(0.999999), 1e-9));
-    rws_chart_expected_counts(c, counts);
+    int              x[n] = {0};
+    double           counts[2];
+    rws_parse_chart *c;
+    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_SUM, NULL, x, n, &c, NULL), RWS_OK);
+    assert_true(near(rws_parse_chart_total(c), (n - 1) * log(0.000001) + log(0.999999), 1e-9));
+    rws_parse_chart_expected_counts(c, counts);
     assert_true(near(counts[0], n - 1, 1e-9) && near(counts[1], 1, 1e-9));
-    rws_chart_free(c);
+    rws_parse_chart_free(c);
     rws_grammar_free(g);
 
     /* S -> S S | a has the Catalan number 29 of trees over 30 words, which a double holds exactly. */
     g = parse_grammar("start S\nS -> S S 0.3 | a 0.7\n");
-    assert_int_equal(rws_chart_new(g, RWS_CHART_COUNT, NULL, x, 30, &c, NULL), RWS_OK);
-    assert_true(rws_chart_total(c) == 1002242216651368.0);
+    assert_int_equal(rws_parse_chart_new(g, RWS_PARSE_COUNT, NULL, x, 30, &c, NULL), RWS_OK);
+    assert_true(rws_parse_chart_total(c) == 1002242216651368.0);
     rws_sequence first = {0}, last = {0}, sentence = {0};
-    rws_chart_tree(c, 0, &first);
-    rws_chart_tree(c, 1002242216651367.0, &last);
+    rws_parse_chart_tree(c, 0, &first);
+    rws_parse_chart_tree(c, 1002242216651367.0, &last);
     rws_tree_yield(g, &last, &sentence);
     assert_true(sentence.n == 30 && !rws_sequence_equal(&first, &last));
     assert_true(first.n == 59 && last.n == 59);
-    rws_chart_free(c);
+    rws_parse_chart_free(c);
 
     rws_parses parses;
     assert_int_equal(rws_parses_init(&parses, g, NULL, x, 30, 5, NULL), RWS_OK);
@@ -858,20 +858,20 @@ static void long_sentences_do_not_underflow(void **state)
 static void broken_numbers_are_refused(void **state)
 {
     (void)state;
-    double     log_p[12];
-    int       *x = calloc(100000, sizeof *x);
-    rws_chart *c;
-    rws_parses parses;
-    rws_error  err;
+    double           log_p[12];
+    int             *x = calloc(100000, sizeof *x);
+    rws_parse_chart *c;
+    rws_parses       parses;
+    rws_error        err;
     memcpy(log_p, astronomers_log_p, sizeof log_p);
     log_p[3] = NAN;
-    assert_int_equal(rws_chart_new(astronomers, RWS_CHART_SUM, log_p, x, 3, &c, &err), RWS_BROKEN);
+    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_SUM, log_p, x, 3, &c, &err), RWS_BROKEN);
     assert_non_null(strstr(err.text, "a rule for NP, is nan"));
     assert_null(c);
     log_p[3] = INFINITY;
     assert_int_equal(rws_parses_init(&parses, astronomers, log_p, x, 3, 10, &err), RWS_BROKEN);
     rws_parses_release(&parses);
-    assert_int_equal(rws_chart_new(astronomers, RWS_CHART_SUM, NULL, x, 100000, &c, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_parse_chart_new(astronomers, RWS_PARSE_SUM, NULL, x, 100000, &c, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "A sentence of 100000 words needs"));
     free(x);
 }

@@ -447,13 +447,13 @@ static void the_gradient_of_theta_counts_rules(void **unused)
 static void the_gradient_of_theta_approaches_the_exact_one(void **unused)
 {
     (void)unused;
-    world         *w = hard;
-    float         *x = datum(w, sentence_text), *gradient = calloc(w->setup.params.size, sizeof *gradient);
-    const unsigned groups = RWS_BIT(RWS_THETA);
-    const int      N = w->g->n_productions;
-    int            tokens[8];
-    double         log_p[N], counts[N];
-    rws_chart     *chart;
+    world           *w = hard;
+    float           *x = datum(w, sentence_text), *gradient = calloc(w->setup.params.size, sizeof *gradient);
+    const unsigned   groups = RWS_BIT(RWS_THETA);
+    const int        N = w->g->n_productions;
+    int              tokens[8];
+    double           log_p[N], counts[N];
+    rws_parse_chart *chart;
     for (uint32_t p = 0; p < PASSES; p++) {
         rws_tally   tally = {0};
         rws_scores *s = pass(w, x, (how){.B = 1, .K = PER_PASS, .draw = 500 + p, .groups = groups});
@@ -463,9 +463,9 @@ static void the_gradient_of_theta_approaches_the_exact_one(void **unused)
     }
     log_theta(w, log_p);
     const int n = rws_grammar_tokens(w->g, sentence_text, tokens, 8);
-    assert_int_equal(rws_chart_new(w->g, RWS_CHART_SUM, log_p, tokens, n, &chart, NULL), RWS_OK);
-    rws_chart_expected_counts(chart, counts);
-    rws_chart_free(chart);
+    assert_int_equal(rws_parse_chart_new(w->g, RWS_PARSE_SUM, log_p, tokens, n, &chart, NULL), RWS_OK);
+    rws_parse_chart_expected_counts(chart, counts);
+    rws_parse_chart_free(chart);
     for (int a = 0; a < w->g->n_nonterminals; a++) {
         const rws_param *p = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a]);
         double           visits = 0;

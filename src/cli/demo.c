@@ -5,13 +5,13 @@
  * numbers are the same on every machine.
  */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "data/file.h"
 #include "figure/chart.h"
 
 #include <errno.h>

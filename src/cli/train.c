@@ -1,5 +1,6 @@
 /* train.c - rws train: step, now and then evaluate and save, until the end or Ctrl-C. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/clock.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
@@ -7,7 +8,6 @@
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "data/file.h"
 #include "optim/schedule.h"
 #include "run/checkpoint.h"
 

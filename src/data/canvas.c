@@ -1,9 +1,10 @@
 #include "data/canvas.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/rng.h"
-#include "data/file.h"
+#include "data/cache.h"
 
 #include <errno.h>
 #include <math.h>

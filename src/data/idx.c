@@ -1,8 +1,8 @@
 #include "data/idx.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,10 @@
 #include "data/mnist.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/rng.h"
-#include "data/file.h"
+#include "data/cache.h"
 #include "data/idx.h"
 
 #include <glib.h>
@@ -151,15 +152,15 @@ void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n,
     }
 }
 
-rws_status rws_mnist_binary(rws_part part, float **out, int *n, rws_error *err)
+rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
 {
-    const rws_split split = part == RWS_PART_TEST ? RWS_TEST : RWS_TRAIN;
+    const rws_split split = part == RWS_MNIST_PART_TEST ? RWS_TEST : RWS_TRAIN;
     rws_digits      all;
     *out = NULL;
     *n = 0;
     RWS_TRY(rws_mnist_open(split, &all, err));
-    const int first = part == RWS_PART_VALID ? all.n - N_VALID : 0;
-    const int count = part == RWS_PART_TRAIN ? all.n - N_VALID : all.n - first;
+    const int first = part == RWS_MNIST_PART_VALID ? all.n - N_VALID : 0;
+    const int count = part == RWS_MNIST_PART_TRAIN ? all.n - N_VALID : all.n - first;
     *out = malloc((size_t)count * RWS_MNIST_PIXELS * sizeof **out);
     if (*out) {
         rws_digits some = all;

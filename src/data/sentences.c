@@ -1,8 +1,8 @@
 #include "data/sentences.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "data/tree.h"
 
 #include <stdio.h>

@@ -136,14 +136,14 @@ rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws
 static rws_status add_counts(const rws_pcfg *m, const double *log_p, const int *words, int n_words, double *counts,
                              rws_error *err)
 {
-    rws_chart *chart;
-    double     more[m->g->n_productions];
-    RWS_TRY(rws_chart_new(m->g, RWS_CHART_SUM, log_p, words, n_words, &chart, err));
-    if (rws_chart_total(chart) > -INFINITY) {
-        rws_chart_expected_counts(chart, more);
+    rws_parse_chart *chart;
+    double           more[m->g->n_productions];
+    RWS_TRY(rws_parse_chart_new(m->g, RWS_PARSE_SUM, log_p, words, n_words, &chart, err));
+    if (rws_parse_chart_total(chart) > -INFINITY) {
+        rws_parse_chart_expected_counts(chart, more);
         for (int i = 0; i < m->g->n_productions; i++) counts[i] += more[i];
     }
-    rws_chart_free(chart);
+    rws_parse_chart_free(chart);
     return RWS_OK;
 }
 

@@ -58,7 +58,7 @@ static rws_status read_layers(const char *text, sbn *m, rws_error *err)
     return RWS_OK;
 }
 
-static rws_status read_images(rws_setup *s, rws_part part, images *out, rws_error *err)
+static rws_status read_images(rws_setup *s, rws_mnist_part part, images *out, rws_error *err)
 {
     float           *pixels;
     const rws_status status = rws_mnist_binary(part, &pixels, &out->n, err);
@@ -121,8 +121,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     if (mnist && m->n_pixels != RWS_MNIST_PIXELS)
         return rws_fail(err, RWS_BAD_INPUT, "pixels is for data=noise; images of mnist have %d.", RWS_MNIST_PIXELS);
     if ((status = read_layers(rws_setup_text(s, "layers"), m, err)) != RWS_OK) return status;
-    if (mnist && (status = read_images(s, RWS_PART_TRAIN, &m->train, err)) != RWS_OK) return status;
-    if (mnist && (status = read_images(s, RWS_PART_TEST, &m->test, err)) != RWS_OK) return status;
+    if (mnist && (status = read_images(s, RWS_MNIST_PART_TRAIN, &m->train, err)) != RWS_OK) return status;
+    if (mnist && (status = read_images(s, RWS_MNIST_PART_TEST, &m->test, err)) != RWS_OK) return status;
     rws_setup_field(s, "x", m->n_pixels);
     make_maps(s, m);
     centre(s, m);

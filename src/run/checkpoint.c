@@ -1,8 +1,8 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "run/config.h"
 #include "run/safetensors.h"
 #include "run/store.h"

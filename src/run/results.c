@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "data/file.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "run/store.h"
 

@@ -1,7 +1,7 @@
 #include "run/safetensors.h"
 
 #include "base/error.h"
-#include "data/file.h"
+#include "base/file.h"
 #include "base/quote.h"
 
 #include <errno.h>

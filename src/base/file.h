@@ -1,13 +1,13 @@
-/* file.h - whole files, read at once and written at once, and the folder where data sets are kept.
+/* file.h - whole files, read at once and written at once.
  *
- * Writing is atomic: at any moment, also after a power cut, a path holds its old bytes or its new ones. It does not know
- * what is in a file.
+ * Writing is atomic: at any moment, also after a power cut, a path holds its old bytes or its new ones. This file knows
+ * nothing of what is in the files.
  *
  *     disk -> [file] -> idx, canvas -> model
  *     config, checkpoint, export -> [file] -> disk
  */
-#ifndef RWS_DATA_FILE_H
-#define RWS_DATA_FILE_H
+#ifndef RWS_BASE_FILE_H
+#define RWS_BASE_FILE_H
 
 #include "rws.h"
 
@@ -38,9 +38,5 @@ rws_status rws_file_make_folder(const char *path, rws_error *err) __attribute__(
 
 /* "folder/name", the caller's to free; stops the program when no memory is left. */
 char *rws_file_join(const char *folder, const char *name);
-
-/* The cache: $RWS_CACHE, $XDG_CACHE_HOME/rws or ~/.cache/rws, the first that is set. *folder is the caller's to free;
- * whether it exists is not looked at. */
-rws_status rws_cache_folder(char **folder, rws_error *err) __attribute__((warn_unused_result));
 
 #endif
