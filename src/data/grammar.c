@@ -8,6 +8,7 @@
 #include "data/grammar.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -46,40 +47,11 @@ typedef struct {
 
 /* -------------------------------------------------------------------------------------------------------- sentences */
 
-/* Text from outside, made fit for a sentence: control characters become '?', the middle of long text is left out. */
-typedef struct {
-    char text[84];
-} shown;
-
-static shown show(const char *at, size_t length)
+/* A symbol in a sentence, beside others. */
+static rws_quoted quote(piece p)
 {
-    shown        out;
-    const size_t room = sizeof out.text - 1, half = (room - 3) / 2;
-    size_t       n = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (length > room && i == half) {
-            memcpy(out.text + n, "...", 3);
-            n += 3;
-            i = length - half;
-        }
-        const unsigned char c = (unsigned char)at[i];
-        out.text[n++] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
-    }
-    out.text[n] = '\0';
-    return out;
+    return rws_quote_part(p.at, (size_t)p.length, RWS_QUOTED_SHORT);
 }
-
-static shown show_name(const char *name)
-{
-    return show(name, strlen(name));
-}
-
-#define REFUSE(r, line, format, ...)                                                                           \
-    rws_fail((r)->err, RWS_BAD_INPUT, "Grammar \"%s\", line %d: " format ".", show_name((r)->name).text, line, \
-             ##__VA_ARGS__)
-
-#define REFUSE_ALL(r, format, ...) \
-    rws_fail((r)->err, RWS_BAD_INPUT, "Grammar \"%s\" " format ".", show_name((r)->name).text, ##__VA_ARGS__)
 
 /* ------------------------------------------------------------------------------------------------------------- scan */
 
@@ -132,43 +104,48 @@ static rws_status next_piece(const reader *r, int line, const char **at, const c
     *out = (piece){.at = from, .length = (int)(*at - from)};
     if (*from == '"') {
         if (out->length < 3 || (*at)[-1] != '"')
-            return REFUSE(r, line, "the quoted word %s does not end in a quotation mark before the next blank",
-                          show(from, (size_t)out->length).text);
+            return rws_refuse(r->err, r->name, line,
+                              "the quoted word %s does not end in a quotation mark before the next blank.",
+                              quote(*out).text);
         *out = (piece){.at = from + 1, .length = out->length - 2, .quoted = true};
     }
     if (memchr(out->at, '"', (size_t)out->length))
-        return REFUSE(r, line, "%s has a quotation mark inside", show(from, (size_t)(*at - from)).text);
+        return rws_refuse(r->err, r->name, line, "%s has a quotation mark inside.",
+                          rws_quote_part(from, (size_t)(*at - from), RWS_QUOTED_SHORT).text);
     if (!out->quoted && out->length > 1 && !piece_is(*out, "->") &&
         (memchr(from, '|', (size_t)out->length) || memmem(from, (size_t)out->length, "->", 2)))
-        return REFUSE(r, line, "there should be blanks on both sides of -> and | in %s",
-                      show(from, (size_t)out->length).text);
+        return rws_refuse(r->err, r->name, line, "there should be blanks on both sides of -> and | in %s.",
+                          quote(*out).text);
     return RWS_OK;
 }
 
 /* One alternative has been collected from pieces[first] on: takes off its probability and looks at what is left. */
 static rws_status close_alternative(reader *r, piece left, int first, int line)
 {
-    alternative *a = &r->alternatives[r->n_alternatives++];
-    const shown  lhs = show(left.at, (size_t)left.length);
+    alternative     *a = &r->alternatives[r->n_alternatives++];
+    const rws_quoted lhs = quote(left);
     *a = (alternative){.left = left, .first = first, .n = r->n_pieces - first, .p = NAN, .line = line};
 
     double p;
     if (a->n > 0 && piece_number(r->pieces[first + a->n - 1], &p)) {
         if (!(p > 0 && p <= 1))
-            return REFUSE(r, line, "a rule for %s has probability %g, which is not in (0, 1]", lhs.text, p);
+            return rws_refuse(r->err, r->name, line, "a rule for %s has probability %g, which is not in (0, 1].",
+                              lhs.text, p);
         a->p = p;
         a->n--;
     }
-    if (a->n == 0) return REFUSE(r, line, "a rule for %s has an empty right-hand side", lhs.text);
+    if (a->n == 0) return rws_refuse(r->err, r->name, line, "a rule for %s has an empty right-hand side.", lhs.text);
     if (a->n > RWS_GRAMMAR_MAX_RIGHT)
-        return REFUSE(r, line, "a rule for %s has %d symbols on its right-hand side, more than %d", lhs.text, a->n,
-                      RWS_GRAMMAR_MAX_RIGHT);
+        return rws_refuse(r->err, r->name, line, "a rule for %s has %d symbols on its right-hand side, more than %d.",
+                          lhs.text, a->n, RWS_GRAMMAR_MAX_RIGHT);
     for (int i = 0; i < a->n; i++) {
         const piece s = r->pieces[first + i];
-        if (piece_is(s, "->")) return REFUSE(r, line, "there is a second -> in the rule for %s", lhs.text);
+        if (piece_is(s, "->"))
+            return rws_refuse(r->err, r->name, line, "there is a second -> in the rule for %s.", lhs.text);
         if (piece_nearly_number(s) || piece_number(s, &p))
-            return REFUSE(r, line, "%s in a rule for %s is neither a symbol nor a probability at the end of the rule",
-                          show(s.at, (size_t)s.length).text, lhs.text);
+            return rws_refuse(r->err, r->name, line,
+                              "%s in a rule for %s is neither a symbol nor a probability at the end of the rule.",
+                              quote(s).text, lhs.text);
     }
     return RWS_OK;
 }
@@ -196,30 +173,34 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
     double number;
     for (const char *c = at; c < end; c++)
         if (!is_blank(*c) && ((unsigned char)*c < 0x20 || *c == 0x7f))
-            return REFUSE(r, line, "there is a control character (byte %d) in the text", (unsigned char)*c);
+            return rws_refuse(r->err, r->name, line, "there is a control character (byte %d) in the text.",
+                              (unsigned char)*c);
 
     RWS_TRY(next_piece(r, line, &at, end, &head));
     if (head.length == 0) return RWS_OK;
     if (piece_is(head, "|")) {
-        if (r->n_alternatives == 0) return REFUSE(r, line, "the line begins with | but no rule comes before it");
+        if (r->n_alternatives == 0)
+            return rws_refuse(r->err, r->name, line, "the line begins with | but no rule comes before it.");
         return scan_alternatives(r, r->alternatives[r->n_alternatives - 1].left, line, at, end);
     }
-    if (piece_is(head, "->")) return REFUSE(r, line, "there is no symbol in front of the ->");
+    if (piece_is(head, "->")) return rws_refuse(r->err, r->name, line, "there is no symbol in front of the ->.");
 
     RWS_TRY(next_piece(r, line, &at, end, &second));
     if (piece_is(second, "->")) {
         if (head.quoted)
-            return REFUSE(r, line, "the quoted word \"%s\" cannot have rules", show(head.at, (size_t)head.length).text);
+            return rws_refuse(r->err, r->name, line, "the quoted word \"%s\" cannot have rules.", quote(head).text);
         if (piece_nearly_number(head) || piece_number(head, &number))
-            return REFUSE(r, line, "the number %s cannot have rules", show(head.at, (size_t)head.length).text);
+            return rws_refuse(r->err, r->name, line, "the number %s cannot have rules.", quote(head).text);
         return scan_alternatives(r, head, line, at, end);
     }
     if (!piece_is(head, "start"))
-        return REFUSE(r, line, "after the symbol %s there should be a ->", show(head.at, (size_t)head.length).text);
-    if (second.length == 0) return REFUSE(r, line, "after the word start there should be the start symbol");
+        return rws_refuse(r->err, r->name, line, "after the symbol %s there should be a ->.", quote(head).text);
+    if (second.length == 0)
+        return rws_refuse(r->err, r->name, line, "after the word start there should be the start symbol.");
     RWS_TRY(next_piece(r, line, &at, end, &third));
-    if (third.length > 0) return REFUSE(r, line, "after the word start there should be one symbol");
-    if (r->start_line) return REFUSE(r, line, "the start symbol was already given in line %d", r->start_line);
+    if (third.length > 0) return rws_refuse(r->err, r->name, line, "after the word start there should be one symbol.");
+    if (r->start_line)
+        return rws_refuse(r->err, r->name, line, "the start symbol was already given in line %d.", r->start_line);
     r->start = second;
     r->start_line = line;
     return RWS_OK;
@@ -227,7 +208,8 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
 
 static rws_status scan(reader *r, const char *text, size_t length)
 {
-    if (length > RWS_GRAMMAR_MAX_BYTES) return REFUSE_ALL(r, "is longer than %d bytes", RWS_GRAMMAR_MAX_BYTES);
+    if (length > RWS_GRAMMAR_MAX_BYTES)
+        return rws_refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_GRAMMAR_MAX_BYTES);
     r->pieces = RWS_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
     r->alternatives = RWS_NEW(&r->scratch, alternative, length / 2 + 2);
 
@@ -236,12 +218,13 @@ static rws_status scan(reader *r, const char *text, size_t length)
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
         if (stop - at > RWS_GRAMMAR_MAX_LINE)
-            return REFUSE(r, line, "the line is longer than %d bytes", RWS_GRAMMAR_MAX_LINE);
+            return rws_refuse(r->err, r->name, line, "the line is longer than %d bytes.", RWS_GRAMMAR_MAX_LINE);
         RWS_TRY(scan_line(r, line, at, stop));
         at = stop + (stop < end);
     }
-    if (r->n_alternatives == 0) return REFUSE_ALL(r, "has no rules");
-    if (!r->start_line) return REFUSE_ALL(r, "does not say which symbol is the start (a line such as: start S)");
+    if (r->n_alternatives == 0) return rws_refuse(r->err, r->name, 0, "has no rules.");
+    if (!r->start_line)
+        return rws_refuse(r->err, r->name, 0, "does not say which symbol is the start (a line such as: start S).");
     return RWS_OK;
 }
 
@@ -301,17 +284,18 @@ static rws_status collect_symbols(reader *r, symbols *out)
     for (int i = 0; i < r->n_alternatives; i++) out->lefts[i] = r->alternatives[i].left;
     out->n_lefts = sort_pieces(out->lefts, r->n_alternatives);
     if (out->n_lefts > RWS_GRAMMAR_MAX_NONTERMINALS)
-        return REFUSE_ALL(r, "has %d non-terminals, more than %d", out->n_lefts, RWS_GRAMMAR_MAX_NONTERMINALS);
+        return rws_refuse(r->err, r->name, 0, "has %d non-terminals, more than %d.", out->n_lefts,
+                          RWS_GRAMMAR_MAX_NONTERMINALS);
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         for (int k = 0; k < a->n; k++) {
             const piece s = r->pieces[a->first + k];
             if (!s.quoted && find_piece(out->lefts, out->n_lefts, s) >= 0) continue;
             if (!s.quoted && s.at[0] >= 'A' && s.at[0] <= 'Z')
-                return REFUSE(r, a->line,
-                              "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
-                              "quotation marks)",
-                              show(s.at, (size_t)s.length).text, show(a->left.at, (size_t)a->left.length).text);
+                return rws_refuse(r->err, r->name, a->line,
+                                  "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
+                                  "quotation marks).",
+                                  quote(s).text, quote(a->left).text);
             out->words[out->n_words++] = s;
         }
     }
@@ -370,13 +354,15 @@ static rws_status set_probabilities(reader *r, rws_production *productions, rws_
         given[a] = !isnan(p[0].p);
         for (int i = 0; i < n; i++) {
             if (isnan(p[i].p) == given[a])
-                return REFUSE(r, p[i].line, "some rules for %s have a probability and some have none",
-                              show_name(g->nonterminals[a]).text);
+                return rws_refuse(r->err, r->name, p[i].line,
+                                  "some rules for %s have a probability and some have none.",
+                                  rws_quote_short(g->nonterminals[a]).text);
             sum += given[a] ? p[i].p : 1;
         }
         if (given[a] && fabs(sum - 1) > 1e-6)
-            return REFUSE(r, p[0].line, "the probabilities of the rules for %s sum to %.9g and not to 1",
-                          show_name(g->nonterminals[a]).text, sum);
+            return rws_refuse(r->err, r->name, p[0].line,
+                              "the probabilities of the rules for %s sum to %.9g and not to 1.",
+                              rws_quote_short(g->nonterminals[a]).text, sum);
         for (int i = 0; i < n; i++) p[i].p = given[a] ? p[i].p / sum : 1 / sum;
     }
     return RWS_OK;
@@ -388,8 +374,8 @@ static rws_status build(reader *r, rws_grammar *g)
     RWS_TRY(collect_symbols(r, &all));
     g->start = r->start.quoted ? -1 : find_piece(all.lefts, all.n_lefts, r->start);
     if (g->start < 0)
-        return REFUSE(r, r->start_line, "the start symbol %s is undefined: it has no rules",
-                      show(r->start.at, (size_t)r->start.length).text);
+        return rws_refuse(r->err, r->name, r->start_line, "the start symbol %s is undefined: it has no rules.",
+                          quote(r->start).text);
     g->n_nonterminals = all.n_lefts;
     g->n_terminals = all.n_words;
     g->nonterminals = copy_names(&g->memory->keep, all.lefts, all.n_lefts);
@@ -420,10 +406,10 @@ static rws_status check_duplicates(reader *r, const rws_grammar *g)
         const rws_production *x = sorted[i - 1], *y = sorted[i];
         if (compare_productions(&x, &y) != 0) continue;
         const rws_symbol s = x->right[0];
-        return REFUSE(r, x->line > y->line ? x->line : y->line, "the rule %s -> %s%s is already in line %d",
-                      show_name(g->nonterminals[x->left]).text,
-                      show_name(s.word ? g->terminals[s.id] : g->nonterminals[s.id]).text, x->n_right > 1 ? " ..." : "",
-                      x->line < y->line ? x->line : y->line);
+        return rws_refuse(r->err, r->name, x->line > y->line ? x->line : y->line,
+                          "the rule %s -> %s%s is already in line %d.", rws_quote_short(g->nonterminals[x->left]).text,
+                          rws_quote_short(s.word ? g->terminals[s.id] : g->nonterminals[s.id]).text,
+                          x->n_right > 1 ? " ..." : "", x->line < y->line ? x->line : y->line);
     }
     return RWS_OK;
 }
@@ -465,9 +451,10 @@ static rws_status check_unit_cycles(reader *r, rws_grammar *g)
             }
         if (step < N) at = next;
     }
-    return REFUSE(r, line, "the rule %s -> %s is part of a chain of single-symbol rules from %s back to itself",
-                  show_name(g->nonterminals[at]).text, show_name(g->nonterminals[next]).text,
-                  show_name(g->nonterminals[at]).text);
+    return rws_refuse(r->err, r->name, line,
+                      "the rule %s -> %s is part of a chain of single-symbol rules from %s back to itself.",
+                      rws_quote_short(g->nonterminals[at]).text, rws_quote_short(g->nonterminals[next]).text,
+                      rws_quote_short(g->nonterminals[at]).text);
 }
 
 static rws_status check_endings(reader *r, const rws_grammar *g)
@@ -484,8 +471,8 @@ static rws_status check_endings(reader *r, const rws_grammar *g)
     } while (more);
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!ends[a])
-            return REFUSE(r, g->productions[g->first[a]].line, "no derivation from %s ends in words alone",
-                          show_name(g->nonterminals[a]).text);
+            return rws_refuse(r->err, r->name, g->productions[g->first[a]].line,
+                              "no derivation from %s ends in words alone.", rws_quote_short(g->nonterminals[a]).text);
     return RWS_OK;
 }
 
@@ -505,8 +492,9 @@ static rws_status check_reachable(reader *r, const rws_grammar *g)
             }
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!seen[a])
-            return REFUSE(r, g->productions[g->first[a]].line, "%s cannot be reached from the start symbol %s",
-                          show_name(g->nonterminals[a]).text, show_name(g->nonterminals[g->start]).text);
+            return rws_refuse(
+                r->err, r->name, g->productions[g->first[a]].line, "%s cannot be reached from the start symbol %s.",
+                rws_quote_short(g->nonterminals[a]).text, rws_quote_short(g->nonterminals[g->start]).text);
     return RWS_OK;
 }
 
@@ -543,14 +531,14 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
     *out = NULL;
     FILE *f = fopen(path, "rb");
     if (!f)
-        return rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be opened: %s.", show_name(path).text,
+        return rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be opened: %s.", rws_quote_short(path).text,
                         strerror(errno));
     char *text = malloc(RWS_GRAMMAR_MAX_BYTES + 1);
     RWS_CHECK(text != NULL);
     const size_t length = fread(text, 1, RWS_GRAMMAR_MAX_BYTES + 1, f);
     rws_status   status;
     if (ferror(f))
-        status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", show_name(path).text,
+        status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", rws_quote_short(path).text,
                           strerror(errno));
     else status = rws_grammar_parse(text, length, path, out, err);
     fclose(f);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,49 +213,59 @@ static int read_sizes(const json_t *array, size_t *out, int room)
     return (int)n;
 }
 
+/* RWS_BAD_INPUT with the sentence `"file": the tensor "name" <format>`. */
+__attribute__((format(printf, 4, 5))) static rws_status refuse(const char *file, const char *name, rws_error *err,
+                                                               const char *format, ...)
+{
+    char    reason[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" %s", rws_quote(file).text, rws_quote(name).text,
+                    reason);
+}
+
 /* One entry of the header into *s, with a place within the data_size bytes of data. */
 static rws_status read_entry(const char *file, const char *name, const json_t *entry, size_t data_size, stored *s,
                              rws_error *err)
 {
-#define REFUSE(...) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" " __VA_ARGS__)
-    const rws_quoted f = rws_quote(file), t = rws_quote(name);
     s->view.name = name;
-    if (!json_is_object(entry)) REFUSE("is not described by an object.", f.text, t.text);
+    if (!json_is_object(entry)) return refuse(file, name, err, "is not described by an object.");
 
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    if (!dtype) REFUSE("has no dtype.", f.text, t.text);
+    if (!dtype) return refuse(file, name, err, "has no dtype.");
     int d = 0;
     while (d < RWS_DTYPE_COUNT && strcmp(dtype, dtypes[d].name) != 0) d++;
     if (d == RWS_DTYPE_COUNT) {
-        REFUSE("has the dtype \"%.20s\", which is unknown here.", f.text, t.text, rws_quote(dtype).text);
+        return refuse(file, name, err, "has the dtype \"%.20s\", which is unknown here.", rws_quote(dtype).text);
     }
     s->view.dtype = (rws_dtype)d;
 
     s->view.n_dims = read_sizes(json_object_get(entry, "shape"), s->view.shape, RWS_TENSOR_MAX_DIMS);
     if (s->view.n_dims < 0) {
-        REFUSE("needs a shape of at most %d integers, none negative.", f.text, t.text, RWS_TENSOR_MAX_DIMS);
+        return refuse(file, name, err, "needs a shape of at most %d integers, none negative.", RWS_TENSOR_MAX_DIMS);
     }
     size_t n_bytes;
     if (!measure(s->view.dtype, s->view.n_dims, s->view.shape, &s->view.n_elements, &n_bytes)) {
-        REFUSE("has a shape too large for any memory.", f.text, t.text);
+        return refuse(file, name, err, "has a shape too large for any memory.");
     }
 
     size_t offsets[2];
     if (read_sizes(json_object_get(entry, "data_offsets"), offsets, 2) != 2) {
-        REFUSE("needs data_offsets of two integers, none negative.", f.text, t.text);
+        return refuse(file, name, err, "needs data_offsets of two integers, none negative.");
     }
     s->begin = offsets[0];
     s->end = offsets[1];
     if (s->begin > s->end || s->end > data_size) {
-        REFUSE("should lie at bytes %zu to %zu of the data, which has %zu.", f.text, t.text, s->begin, s->end,
-               data_size);
+        return refuse(file, name, err, "should lie at bytes %zu to %zu of the data, which has %zu.", s->begin, s->end,
+                      data_size);
     }
     if (s->end - s->begin != n_bytes) {
-        REFUSE("has %zu bytes in the file, but its shape and dtype make %zu.", f.text, t.text, s->end - s->begin,
-               n_bytes);
+        return refuse(file, name, err, "has %zu bytes in the file, but its shape and dtype make %zu.",
+                      s->end - s->begin, n_bytes);
     }
     return RWS_OK;
-#undef REFUSE
 }
 
 /* By place in the data; an empty tensor comes before the one that begins where it stands. */

@@ -46,12 +46,6 @@ typedef struct {
     rws_error  *err;
 } reader;
 
-#define REFUSE(r, line, format, ...) \
-    rws_fail((r)->err, RWS_BAD_INPUT, "\"%.80s\", line %d: " format ".", rws_quote((r)->name).text, line, ##__VA_ARGS__)
-
-/* Words of the file in a sentence, cut by %.60s. */
-#define SHOW(raw) rws_quote(raw).text
-
 /* ---- words */
 
 static bool is_number(const char *text, double least, double most, double *out)
@@ -77,18 +71,19 @@ static bool is_count(const char *text, const char *end, uint64_t *out)
 static rws_status read_count(reader *r, const char *key, const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
     if (is_count(text, text + strlen(text), out) && *out >= least && *out <= most) return RWS_OK;
-    return REFUSE(r, r->line, "%s is a whole number from %llu to %llu, not \"%.60s\"", key, (unsigned long long)least,
-                  (unsigned long long)most, SHOW(text));
+    return rws_refuse(r->err, r->name, r->line, "%s is a whole number from %llu to %llu, not \"%s\".", key,
+                      (unsigned long long)least, (unsigned long long)most, rws_quote_short(text).text);
 }
 
 /* ---- lines: each function gets the words behind the key */
 
 static rws_status read_methods(reader *r, block *b, char **words, int n)
 {
-    if (n > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d methods", MAX_VALUES);
+    if (n > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d methods.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         if (!rws_estimator_find(words[i]))
-            return REFUSE(r, r->line, "there is no method \"%.60s\"; `rws list` shows them", SHOW(words[i]));
+            return rws_refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
+                              rws_quote_short(words[i]).text);
         b->methods[b->n_methods++] = words[i];
     }
     return RWS_OK;
@@ -96,7 +91,8 @@ static rws_status read_methods(reader *r, block *b, char **words, int n)
 
 static rws_status read_particles(reader *r, block *b, char **words, int n)
 {
-    if (n > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d numbers of particles", MAX_VALUES);
+    if (n > MAX_VALUES)
+        return rws_refuse(r->err, r->name, r->line, "there are more than %d numbers of particles.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         uint64_t value;
         RWS_TRY(read_count(r, "particles", words[i], 1, 10000000, &value));
@@ -114,9 +110,11 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
         bool        good = is_count(words[i], dash ? dash : end, &first);
         last = first;
         if (good && dash) good = is_count(dash + 1, end, &last) && last >= first;
-        if (!good) return REFUSE(r, r->line, "seeds are numbers or ranges such as 1-10, not \"%.60s\"", SHOW(words[i]));
+        if (!good)
+            return rws_refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
+                              rws_quote_short(words[i]).text);
         if (last - first >= (uint64_t)(RWS_SWEEP_MAX_RUNS - b->n_seeds))
-            return REFUSE(r, r->line, "there are more than %d seeds", RWS_SWEEP_MAX_RUNS);
+            return rws_refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_SWEEP_MAX_RUNS);
         for (uint64_t k = 0; k <= last - first; k++) {
             if (b->n_seeds == capacity) {
                 uint64_t *more = RWS_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
@@ -132,9 +130,10 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
 
 static rws_status read_set(reader *r, block *b, char **words, int n)
 {
-    if (n < 2) return REFUSE(r, r->line, "set needs the name of a setting and one value or more");
-    if (b->n_sets == MAX_SETS) return REFUSE(r, r->line, "a block can have %d lines with set", MAX_SETS);
-    if (n - 1 > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d values", MAX_VALUES);
+    if (n < 2) return rws_refuse(r->err, r->name, r->line, "set needs the name of a setting and one value or more.");
+    if (b->n_sets == MAX_SETS)
+        return rws_refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
+    if (n - 1 > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
     char    *dot = strchr(words[0], '.');
     *s = (setting){.name = words[0]};
@@ -143,14 +142,16 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         s->method = words[0];
         s->name = dot + 1;
         if (!rws_estimator_find(s->method))
-            return REFUSE(r, r->line, "there is no method \"%.60s\"; `rws list` shows them", SHOW(s->method));
+            return rws_refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
+                              rws_quote_short(s->method).text);
     }
     if (!s->name[0] || strchr(s->name, '='))
-        return REFUSE(r, r->line, "set takes a name and its values with blanks between: set start far");
+        return rws_refuse(r->err, r->name, r->line,
+                          "set takes a name and its values with blanks between: set start far.");
     for (int i = 0; i + 1 < b->n_sets; i++) {
         const bool same = strcmp(b->sets[i].name, s->name) == 0;
         if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
-            return REFUSE(r, r->line, "\"%.60s\" is set already", SHOW(s->name));
+            return rws_refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws_quote_short(s->name).text);
     }
     for (int i = 1; i < n; i++) s->values[s->n++] = words[i];
     return RWS_OK;
@@ -159,7 +160,8 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
 static rws_status read_final(reader *r, block *b, char **words, int n)
 {
     uint64_t particles, data = 0;
-    if (n > 2) return REFUSE(r, r->line, "final takes a number of particles and perhaps one of test data");
+    if (n > 2)
+        return rws_refuse(r->err, r->name, r->line, "final takes a number of particles and perhaps one of test data.");
     RWS_TRY(read_count(r, "final", words[0], 1, 10000000, &particles));
     if (n == 2) RWS_TRY(read_count(r, "final", words[1], 1, 1000000, &data));
     b->final_particles = (int)particles;
@@ -201,11 +203,12 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     const char *name = keys[key].name;
     char       *at = (char *)&b->base + keys[key].at;
     uint64_t    count;
-    if (n == 0) return REFUSE(r, r->line, "%s needs a value", name);
-    if (b->given >> key & 1 && !keys[key].repeated) return REFUSE(r, r->line, "%s is given already", name);
+    if (n == 0) return rws_refuse(r->err, r->name, r->line, "%s needs a value.", name);
+    if (b->given >> key & 1 && !keys[key].repeated)
+        return rws_refuse(r->err, r->name, r->line, "%s is given already.", name);
     b->given |= 1u << key;
     if (keys[key].kind == LIST) return keys[key].read(r, b, words, n);
-    if (n > 1) return REFUSE(r, r->line, "%s takes one value", name);
+    if (n > 1) return rws_refuse(r->err, r->name, r->line, "%s takes one value.", name);
     switch (keys[key].kind) {
     case INT:
         RWS_TRY(read_count(r, name, words[0], 1, keys[key].most, &count));
@@ -214,8 +217,8 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     case COUNT: return read_count(r, name, words[0], 1, keys[key].most, (uint64_t *)at);
     case REAL:
         if (is_number(words[0], 0, (double)keys[key].most, (double *)at)) return RWS_OK;
-        return REFUSE(r, r->line, "%s is a number from 0 to %g, not \"%.60s\"", name, (double)keys[key].most,
-                      SHOW(words[0]));
+        return rws_refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", name,
+                          (double)keys[key].most, rws_quote_short(words[0]).text);
     default: *(const char **)at = words[0]; return RWS_OK;
     }
 }
@@ -223,15 +226,17 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
 static rws_status read_line(reader *r, char **words, int n)
 {
     if (strcmp(words[0], "model") == 0) {
-        if (n != 2) return REFUSE(r, r->line, "model takes one name");
-        if (r->n_blocks == MAX_BLOCKS) return REFUSE(r, r->line, "there are more than %d models", MAX_BLOCKS);
+        if (n != 2) return rws_refuse(r->err, r->name, r->line, "model takes one name.");
+        if (r->n_blocks == MAX_BLOCKS)
+            return rws_refuse(r->err, r->name, r->line, "there are more than %d models.", MAX_BLOCKS);
         r->blocks[r->n_blocks++] = (block){.base.model = words[1], .line = r->line};
         return RWS_OK;
     }
-    if (r->n_blocks == 0) return REFUSE(r, r->line, "the first line must say which model: model gmm");
+    if (r->n_blocks == 0)
+        return rws_refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
     for (int i = 0; i < N_KEYS; i++)
         if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
-    return REFUSE(r, r->line, "there is no key \"%.60s\"", SHOW(words[0]));
+    return rws_refuse(r->err, r->name, r->line, "there is no key \"%s\".", rws_quote_short(words[0]).text);
 }
 
 static bool is_blank(char c)
@@ -252,9 +257,10 @@ static rws_status split(reader *r, char **at, char *end, char **words, int *n)
             while (*at < end && **at != '\n') *(*at)++ = '\0';
             break;
         }
-        if (*n == MAX_WORDS) return REFUSE(r, r->line, "there are more than %d words", MAX_WORDS);
+        if (*n == MAX_WORDS) return rws_refuse(r->err, r->name, r->line, "there are more than %d words.", MAX_WORDS);
         for (words[(*n)++] = *at; *at < end && !is_blank(**at) && **at != '\n'; ++*at)
-            if ((unsigned char)**at < 0x20 || **at == 0x7f) return REFUSE(r, r->line, "a control character is in it");
+            if ((unsigned char)**at < 0x20 || **at == 0x7f)
+                return rws_refuse(r->err, r->name, r->line, "a control character is in it.");
     }
     if (*at < end) *(*at)++ = '\0';
     return RWS_OK;
@@ -335,19 +341,20 @@ static rws_status check_block(reader *r, const block *b, uint64_t *total)
     static const int needed[] = {0, 1}; /* methods and particles in the table */
     for (int i = 0; i < 2; i++)
         if (!(b->given >> needed[i] & 1))
-            return REFUSE(r, b->line, "this model has no line with %s", keys[needed[i]].name);
+            return rws_refuse(r->err, r->name, b->line, "this model has no line with %s.", keys[needed[i]].name);
     for (int i = 0; i < b->n_sets; i++) {
         bool used = !b->sets[i].method;
         for (int m = 0; m < b->n_methods && !used; m++) used = strcmp(b->methods[m], b->sets[i].method) == 0;
         if (!used)
-            return REFUSE(r, b->line, "\"%.60s\" is set for %s, which is not among the methods", SHOW(b->sets[i].name),
-                          b->sets[i].method);
+            return rws_refuse(r->err, r->name, b->line, "\"%s\" is set for %s, which is not among the methods.",
+                              rws_quote_short(b->sets[i].name).text, b->sets[i].method);
     }
     for (int m = 0; m < b->n_methods; m++) {
         const uint64_t each = n_combinations(b, b->methods[m]);
         if (each > RWS_SWEEP_MAX_RUNS) *total = each;
         else *total += each * (uint64_t)b->n_particles * (uint64_t)b->n_seeds;
-        if (*total > RWS_SWEEP_MAX_RUNS) return REFUSE(r, b->line, "there are more than %d runs", RWS_SWEEP_MAX_RUNS);
+        if (*total > RWS_SWEEP_MAX_RUNS)
+            return rws_refuse(r->err, r->name, b->line, "there are more than %d runs.", RWS_SWEEP_MAX_RUNS);
     }
     return RWS_OK;
 }
