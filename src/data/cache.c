@@ -21,6 +21,5 @@ rws_status rws_cache_folder(char **folder, rws_error *err)
     else
         return rws_fail(err, RWS_BAD_INPUT,
                         "There is no place to keep data sets: none of RWS_CACHE, XDG_CACHE_HOME and HOME is set.");
-    RWS_CHECK(*folder);
-    return RWS_OK;
+    return *folder ? RWS_OK : rws_no_memory(err, "the path of the cache");
 }
