@@ -149,7 +149,7 @@ static void idx_on_disk(void **state)
     assert_int_equal(rws_idx_read(path, &idx, &err), RWS_BAD_INPUT);
     assert_sentence(&err, path);
     assert_int_equal(rws_idx_read(folder, &idx, &err), RWS_BAD_INPUT);
-    assert_sentence(&err, "not a file");
+    assert_sentence(&err, "not a regular file");
     assert_int_equal(parse(tiny, sizeof tiny, &idx, &err), RWS_OK);
     assert_int_equal(rws_idx_write(path, &idx, &err), RWS_OK);
     rws_idx_release(&idx);

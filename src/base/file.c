@@ -46,7 +46,8 @@ static rws_status open_file(const char *path, int *fd, size_t *size, rws_error *
     if (*fd < 0) return refuse("read", path, err);
     rws_status status = RWS_OK;
     if (fstat(*fd, &is) != 0) status = refuse("read", path, err);
-    else if (!S_ISREG(is.st_mode)) status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a file.", rws_quote(path).text);
+    else if (!S_ISREG(is.st_mode))
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a regular file.", rws_quote(path).text);
     else *size = (size_t)is.st_size;
     if (status != RWS_OK) close(*fd);
     return status;

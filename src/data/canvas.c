@@ -161,7 +161,7 @@ rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, i
 
     rws_status status = RWS_OK;
     if (!out->pixels || !out->counts || !e.ink)
-        status = rws_fail(err, RWS_BAD_INPUT, "No memory is left for %d canvases of %d x %d pixels.", n, size, size);
+        status = rws_fail(err, RWS_NO_MEMORY, "There is no memory for %d canvases of %d x %d pixels.", n, size, size);
     for (int i = 0; i < digits->n && status == RWS_OK; i++) {
         e.ink[i] =
             find_ink(digits->pixels + (size_t)i * (size_t)(digits->rows * digits->cols), digits->rows, digits->cols);
@@ -253,7 +253,8 @@ rws_status rws_canvases_parse(const uint8_t *bytes, size_t size, const char *nam
     out->pixels = malloc(n_pixels ? n_pixels : 1);
     if (!out->counts || !out->pixels) {
         rws_canvases_release(out);
-        return rws_refuse(err, name, 0, "has %zu bytes, and no memory is left for them.", n_pixels);
+        return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", n_pixels,
+                        rws_quote(name).text);
     }
     memcpy(out->counts, counts, n);
     memcpy(out->pixels, counts + n, n_pixels);
@@ -266,7 +267,7 @@ rws_status rws_canvases_path(char **path, rws_error *err)
     RWS_TRY(rws_cache_folder(&cache, err));
     *path = rws_file_join(cache, FILE_NAME);
     free(cache);
-    return RWS_OK;
+    return *path ? RWS_OK : rws_no_memory(err, "the path of the canvases");
 }
 
 rws_status rws_canvases_open(const char *path, rws_split split, rws_canvases *out, rws_error *err)

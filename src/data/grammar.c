@@ -47,6 +47,18 @@ typedef struct {
 
 /* -------------------------------------------------------------------------------------------------------- sentences */
 
+static rws_status no_memory(const reader *r)
+{
+    return rws_no_memory(r->err, "a grammar");
+}
+
+/* n zeroed bytes of the arena; NULL without memory. */
+static void *zeroed(rws_arena *a, size_t n)
+{
+    void *p = rws_arena_try(a, n);
+    return p ? memset(p, 0, n) : NULL;
+}
+
 /* A symbol in a sentence, beside others. */
 static rws_quoted quote(piece p)
 {
@@ -210,8 +222,9 @@ static rws_status scan(reader *r, const char *text, size_t length)
 {
     if (length > RWS_GRAMMAR_MAX_BYTES)
         return rws_refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_GRAMMAR_MAX_BYTES);
-    r->pieces = RWS_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
-    r->alternatives = RWS_NEW(&r->scratch, alternative, length / 2 + 2);
+    r->pieces = RWS_TRY_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
+    r->alternatives = RWS_TRY_NEW(&r->scratch, alternative, length / 2 + 2);
+    if (!r->pieces || !r->alternatives) return no_memory(r);
 
     const char *at = text, *const end = text + length;
     for (int line = 1; at < end; line++) {
@@ -254,12 +267,14 @@ static int find_piece(const piece *sorted, int n, piece p)
     return at ? (int)(at - sorted) : -1;
 }
 
+/* NULL without memory. */
 static const char *const *copy_names(rws_arena *keep, const piece *p, int n)
 {
-    const char **names = RWS_NEW(keep, const char *, n + 1);
+    const char **names = RWS_TRY_NEW(keep, const char *, n + 1);
     size_t       bytes = 0;
     for (int i = 0; i < n; i++) bytes += (size_t)p[i].length + 1;
-    char *at = RWS_NEW(keep, char, bytes + 1);
+    char *at = RWS_TRY_NEW(keep, char, bytes + 1);
+    if (!names || !at) return NULL;
     for (int i = 0; i < n; i++) {
         names[i] = at;
         memcpy(at, p[i].at, (size_t)p[i].length);
@@ -278,8 +293,9 @@ typedef struct {
 
 static rws_status collect_symbols(reader *r, symbols *out)
 {
-    out->lefts = RWS_NEW(&r->scratch, piece, r->n_alternatives);
-    out->words = RWS_NEW(&r->scratch, piece, r->n_pieces + 1);
+    out->lefts = RWS_TRY_NEW(&r->scratch, piece, r->n_alternatives);
+    out->words = RWS_TRY_NEW(&r->scratch, piece, r->n_pieces + 1);
+    if (!out->lefts || !out->words) return no_memory(r);
     out->n_words = 0;
     for (int i = 0; i < r->n_alternatives; i++) out->lefts[i] = r->alternatives[i].left;
     out->n_lefts = sort_pieces(out->lefts, r->n_alternatives);
@@ -310,12 +326,15 @@ static rws_symbol find_symbol(const symbols *all, piece s)
                             : (rws_symbol){.word = true, .id = find_piece(all->words, all->n_words, s)};
 }
 
-/* Counted, then put in place, which keeps the order of writing. */
+/* Counting sort by left-hand side, which keeps the order of writing. Returns the productions, whose probabilities are
+ * as written; NULL without memory. */
 static rws_production *place_productions(reader *r, const symbols *all, rws_grammar *g)
 {
     rws_arena *const keep = &g->memory->keep;
     const int        N = all->n_lefts;
-    int              n_right = 0, *first = RWS_NEW0(keep, int, N + 1), *next = RWS_NEW(&r->scratch, int, N);
+    int              n_right = 0, *first = zeroed(keep, (size_t)(N + 1) * sizeof *first);
+    int             *next = RWS_TRY_NEW(&r->scratch, int, N);
+    if (!first || !next) return NULL;
     for (int i = 0; i < r->n_alternatives; i++) {
         first[find_piece(all->lefts, N, r->alternatives[i].left) + 1]++;
         n_right += r->alternatives[i].n;
@@ -325,8 +344,9 @@ static rws_production *place_productions(reader *r, const symbols *all, rws_gram
         first[a + 1] += first[a];
         next[a] = first[a];
     }
-    rws_production *productions = RWS_NEW(keep, rws_production, r->n_alternatives);
-    rws_symbol     *right = RWS_NEW(keep, rws_symbol, n_right);
+    rws_production *productions = RWS_TRY_NEW(keep, rws_production, r->n_alternatives);
+    rws_symbol     *right = RWS_TRY_NEW(keep, rws_symbol, n_right);
+    if (!productions || !right) return NULL;
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         const int          left = find_piece(all->lefts, N, a->left);
@@ -345,7 +365,8 @@ static rws_production *place_productions(reader *r, const symbols *all, rws_gram
 /* Probabilities: given for all productions of a non-terminal, or for none of them. */
 static rws_status set_probabilities(reader *r, rws_production *productions, rws_grammar *g)
 {
-    bool *given = RWS_NEW0(&g->memory->keep, bool, g->n_nonterminals);
+    bool *given = zeroed(&g->memory->keep, (size_t)g->n_nonterminals * sizeof *given);
+    if (!given) return no_memory(r);
     g->given = given;
     for (int a = 0; a < g->n_nonterminals; a++) {
         const int       n = g->first[a + 1] - g->first[a];
@@ -370,7 +391,7 @@ static rws_status set_probabilities(reader *r, rws_production *productions, rws_
 
 static rws_status build(reader *r, rws_grammar *g)
 {
-    symbols all;
+    symbols all = {0};
     RWS_TRY(collect_symbols(r, &all));
     g->start = r->start.quoted ? -1 : find_piece(all.lefts, all.n_lefts, r->start);
     if (g->start < 0)
@@ -380,7 +401,9 @@ static rws_status build(reader *r, rws_grammar *g)
     g->n_terminals = all.n_words;
     g->nonterminals = copy_names(&g->memory->keep, all.lefts, all.n_lefts);
     g->terminals = copy_names(&g->memory->keep, all.words, all.n_words);
-    return set_probabilities(r, place_productions(r, &all, g), g);
+    if (!g->nonterminals || !g->terminals) return no_memory(r);
+    rws_production *productions = place_productions(r, &all, g);
+    return productions ? set_probabilities(r, productions, g) : no_memory(r);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- checks */
@@ -399,7 +422,8 @@ static int compare_productions(const void *a, const void *b)
 
 static rws_status check_duplicates(reader *r, const rws_grammar *g)
 {
-    const rws_production **sorted = RWS_NEW(&r->scratch, const rws_production *, g->n_productions);
+    const rws_production **sorted = RWS_TRY_NEW(&r->scratch, const rws_production *, g->n_productions);
+    if (!sorted) return no_memory(r);
     for (int i = 0; i < g->n_productions; i++) sorted[i] = &g->productions[i];
     qsort(sorted, (size_t)g->n_productions, sizeof *sorted, compare_productions);
     for (int i = 1; i < g->n_productions; i++) {
@@ -425,8 +449,9 @@ static bool is_unit(const rws_production *p)
 static rws_status check_unit_cycles(reader *r, rws_grammar *g)
 {
     const int N = g->n_nonterminals;
-    int      *order = RWS_NEW(&g->memory->keep, int, N), n_ordered = 0, before;
-    bool     *placed = RWS_NEW0(&r->scratch, bool, N);
+    int      *order = RWS_TRY_NEW(&g->memory->keep, int, N), n_ordered = 0, before;
+    bool     *placed = zeroed(&r->scratch, (size_t)N * sizeof *placed);
+    if (!order || !placed) return no_memory(r);
     do {
         before = n_ordered;
         for (int a = 0; a < N; a++) {
@@ -459,7 +484,8 @@ static rws_status check_unit_cycles(reader *r, rws_grammar *g)
 
 static rws_status check_endings(reader *r, const rws_grammar *g)
 {
-    bool *ends = RWS_NEW0(&r->scratch, bool, g->n_nonterminals), more;
+    bool *ends = zeroed(&r->scratch, (size_t)g->n_nonterminals * sizeof *ends), more;
+    if (!ends) return no_memory(r);
     do {
         more = false;
         for (int i = 0; i < g->n_productions; i++) {
@@ -478,8 +504,9 @@ static rws_status check_endings(reader *r, const rws_grammar *g)
 
 static rws_status check_reachable(reader *r, const rws_grammar *g)
 {
-    bool *seen = RWS_NEW0(&r->scratch, bool, g->n_nonterminals);
-    int  *queue = RWS_NEW(&r->scratch, int, g->n_nonterminals), n = 0;
+    bool *seen = zeroed(&r->scratch, (size_t)g->n_nonterminals * sizeof *seen);
+    int  *queue = RWS_TRY_NEW(&r->scratch, int, g->n_nonterminals), n = 0;
+    if (!seen || !queue) return no_memory(r);
     seen[g->start] = true;
     queue[n++] = g->start;
     for (int q = 0; q < n; q++)
@@ -515,11 +542,8 @@ rws_status rws_grammar_parse(const char *text, size_t length, const char *name, 
     reader       r = {.name = name, .err = err};
     rws_grammar *g = calloc(1, sizeof *g);
     *out = NULL;
-    RWS_CHECK(g != NULL);
-    g->memory = calloc(1, sizeof *g->memory);
-    RWS_CHECK(g->memory != NULL);
-
-    const rws_status status = read_all(&r, text, length, g);
+    if (g) g->memory = calloc(1, sizeof *g->memory);
+    const rws_status status = g && g->memory ? read_all(&r, text, length, g) : no_memory(&r);
     rws_arena_free(&r.scratch);
     if (status == RWS_OK) *out = g;
     else rws_grammar_free(g);
@@ -530,14 +554,15 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
 {
     *out = NULL;
     FILE *f = fopen(path, "rb");
+    if (!f && errno == ENOMEM) return rws_no_memory(err, "the text of a grammar");
     if (!f)
         return rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be opened: %s.", rws_quote_short(path).text,
                         strerror(errno));
-    char *text = malloc(RWS_GRAMMAR_MAX_BYTES + 1);
-    RWS_CHECK(text != NULL);
-    const size_t length = fread(text, 1, RWS_GRAMMAR_MAX_BYTES + 1, f);
+    char        *text = malloc(RWS_GRAMMAR_MAX_BYTES + 1);
+    const size_t length = text ? fread(text, 1, RWS_GRAMMAR_MAX_BYTES + 1, f) : 0;
     rws_status   status;
-    if (ferror(f))
+    if (!text) status = rws_no_memory(err, "the text of a grammar");
+    else if (ferror(f))
         status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", rws_quote_short(path).text,
                           strerror(errno));
     else status = rws_grammar_parse(text, length, path, out, err);
@@ -549,7 +574,7 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
 void rws_grammar_free(rws_grammar *g)
 {
     if (!g) return;
-    rws_arena_free(&g->memory->keep);
+    if (g->memory) rws_arena_free(&g->memory->keep);
     free(g->memory);
     free(g);
 }

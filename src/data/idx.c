@@ -18,7 +18,8 @@ typedef struct {
     const uint8_t *at;
     size_t         left;
     bool           packed;
-    bool           ended; /* a packed stream: all of it was seen, and its checksum was right */
+    bool           ended;   /* a packed stream: all of it was seen, and its checksum was right */
+    bool           starved; /* there was no memory to unpack it */
     z_stream       z;
 } source;
 
@@ -27,7 +28,7 @@ static uInt at_most_uint(size_t n)
     return n < 1u << 30 ? (uInt)n : 1u << 30;
 }
 
-/* Up to n bytes; fewer only at the end. False if the packed stream is damaged. */
+/* Up to n bytes; fewer only at the end. False if the packed stream is damaged or there is no memory to unpack it. */
 static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
 {
     *got = 0;
@@ -49,14 +50,17 @@ static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
         s->left -= in - s->z.avail_in;
         *got += room - s->z.avail_out;
         if (how == Z_BUF_ERROR) return true; /* cut */
+        s->starved = how == Z_MEM_ERROR;
         if (how != Z_OK && how != Z_STREAM_END) return false;
         s->ended = how == Z_STREAM_END;
     }
     return true;
 }
 
-static rws_status damaged(const char *name, rws_error *err)
+/* The reason why pull returned false. */
+static rws_status damaged(const source *s, const char *name, rws_error *err)
 {
+    if (s->starved) return rws_no_memory(err, "unpacking a file");
     return rws_refuse(err, name, 0, "is damaged: its gzip stream cannot be unpacked.");
 }
 
@@ -64,7 +68,7 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
 {
     uint8_t magic[4], sizes[4 * RWS_IDX_MAX_DIMS];
     size_t  got;
-    if (!pull(s, magic, sizeof magic, &got)) return damaged(name, err);
+    if (!pull(s, magic, sizeof magic, &got)) return damaged(s, name, err);
     if (got < sizeof magic || magic[0] || magic[1])
         return rws_refuse(err, name, 0,
                           "is not an IDX file: it does not begin with two zeros, a type and a number of dimensions.");
@@ -76,7 +80,7 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
                           RWS_IDX_MAX_DIMS);
     out->n_dims = magic[3];
     const size_t n_sizes = 4 * (size_t)out->n_dims;
-    if (!pull(s, sizes, n_sizes, &got)) return damaged(name, err);
+    if (!pull(s, sizes, n_sizes, &got)) return damaged(s, name, err);
     if (got < n_sizes) return rws_refuse(err, name, 0, "is cut short within its header.");
     out->n_values = 1;
     bool fits = true;
@@ -98,13 +102,14 @@ static rws_status read_values(source *s, const char *name, rws_idx *out, rws_err
                           s->left, s->packed ? " packed ones" : "");
     out->values = malloc(out->n_values ? out->n_values : 1);
     if (!out->values)
-        return rws_refuse(err, name, 0, "announces %zu bytes, and no memory is left for them.", out->n_values);
+        return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", out->n_values,
+                        rws_quote(name).text);
     size_t got, more;
-    if (!pull(s, out->values, out->n_values, &got)) return damaged(name, err);
+    if (!pull(s, out->values, out->n_values, &got)) return damaged(s, name, err);
     if (got < out->n_values)
         return rws_refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu.", out->n_values,
                           got);
-    if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(name, err);
+    if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(s, name, err);
     if (more > 0 || (s->left > 0 && (!s->packed || s->ended)))
         return rws_refuse(err, name, 0, "goes on after the %zu bytes of values that it announces.", out->n_values);
     if (s->packed && !s->ended) return rws_refuse(err, name, 0, "is cut short within the end of its gzip stream.");
@@ -115,8 +120,7 @@ rws_status rws_idx_parse(const uint8_t *bytes, size_t size, const char *name, rw
 {
     *out = (rws_idx){0};
     source s = {.at = bytes, .left = size, .packed = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b};
-    if (s.packed && inflateInit2(&s.z, GZIP_WINDOW) != Z_OK)
-        return rws_refuse(err, name, 0, "cannot be unpacked: no memory is left.");
+    if (s.packed && inflateInit2(&s.z, GZIP_WINDOW) != Z_OK) return rws_no_memory(err, "unpacking a file");
     rws_status status = read_header(&s, name, out, err);
     if (status == RWS_OK) status = read_values(&s, name, out, err);
     if (s.packed) inflateEnd(&s.z);

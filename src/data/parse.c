@@ -30,11 +30,10 @@ struct rws_parse_chart {
     double            *values; /* planes of (n + 1) * (n + 1) */
 };
 
+/* Zeroed; NULL without memory, never for n = 0. */
 static void *get(size_t n, size_t size)
 {
-    void *p = calloc(n ? n : 1, size);
-    RWS_CHECK(p != NULL);
-    return p;
+    return calloc(n ? n : 1, size);
 }
 
 static size_t cell(const rws_parse_chart *c, int plane, int from, int to)
@@ -122,6 +121,23 @@ static void fill_stretch(rws_parse_chart *c, int from, int to, double *terms)
     }
 }
 
+/* An empty chart for n words; NULL without memory. */
+static rws_parse_chart *chart_alloc(const rws_grammar *g, int n, size_t n_planes)
+{
+    rws_parse_chart *c = get(1, sizeof *c);
+    if (!c) return NULL;
+    c->g = g;
+    c->n = n;
+    c->n_planes = (int)n_planes;
+    c->tokens = get((size_t)n, sizeof *c->tokens);
+    c->weight = get((size_t)g->n_productions, sizeof *c->weight);
+    c->steps = get((size_t)g->n_productions, sizeof *c->steps);
+    c->values = get(n_planes * ((size_t)n + 1) * ((size_t)n + 1), sizeof *c->values);
+    if (c->tokens && c->weight && c->steps && c->values) return c;
+    rws_parse_chart_free(c);
+    return NULL;
+}
+
 rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens, int n,
                                rws_parse_chart **out, rws_error *err)
 {
@@ -139,15 +155,14 @@ rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const 
         return rws_fail(err, RWS_BAD_INPUT, "A sentence of %d words needs %.3g GiB to be parsed exactly, more than 1.",
                         n, bytes / 0x1p30);
 
-    rws_parse_chart *c = get(1, sizeof *c);
-    c->g = g;
+    rws_parse_chart *c = chart_alloc(g, n, n_planes);
+    double          *terms = get((size_t)(n > g->max_productions ? n : g->max_productions), sizeof *terms);
+    if (!c || !terms) {
+        rws_parse_chart_free(c);
+        free(terms);
+        return rws_no_memory(err, "parsing a sentence");
+    }
     c->kind = kind;
-    c->n = n;
-    c->n_planes = (int)n_planes;
-    c->tokens = get((size_t)n, sizeof *c->tokens);
-    c->weight = get((size_t)g->n_productions, sizeof *c->weight);
-    c->steps = get((size_t)g->n_productions, sizeof *c->steps);
-    c->values = get(n_planes * ((size_t)n + 1) * ((size_t)n + 1), sizeof *c->values);
     if (n > 0) memcpy(c->tokens, tokens, sizeof *tokens * (size_t)n);
     for (int r = 0, plane = g->n_nonterminals; r < g->n_productions; r++) {
         const double weight = log_p ? log_p[r] : log(g->productions[r].p);
@@ -155,8 +170,6 @@ rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const 
         c->steps[r] = plane;
         plane += g->productions[r].n_right - 1;
     }
-
-    double *terms = get((size_t)(n > g->max_productions ? n : g->max_productions), sizeof *terms);
     for (int length = 1; length <= n; length++)
         for (int from = 0; from + length <= n; from++) fill_stretch(c, from, from + length, terms);
     free(terms);
@@ -195,11 +208,12 @@ static void give(const rws_parse_chart *c, double *mass, rws_symbol s, int from,
 /* mass[cell] is the posterior expected number of trees' nodes (or steps) there, inside times outside over p(x). It is
  * complete once all longer stretches, and the non-terminals after it in unit_order, have shared theirs out; each share
  * is the quotient of a term and its sum, so nothing under- or overflows. */
-void rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts)
+rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
 {
     const rws_grammar *g = c->g;
     RWS_CHECK(c->kind == RWS_PARSE_SUM && rws_parse_chart_total(c) > -INFINITY);
     double *mass = get((size_t)c->n_planes * ((size_t)c->n + 1) * ((size_t)c->n + 1), sizeof *mass);
+    if (!mass) return rws_no_memory(err, "the expected counts of a sentence's rules");
     for (int r = 0; r < g->n_productions; r++) counts[r] = 0;
     mass[cell(c, g->start, 0, c->n)] = 1;
 
@@ -230,6 +244,7 @@ void rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts)
                 }
         }
     free(mass);
+    return RWS_OK;
 }
 
 /* A node still to be written, and in a COUNT chart which of its trees. */
@@ -251,16 +266,18 @@ static bool follow(const rws_parse_chart *c, double term, double whole, double *
 
 /* Writes the tree that `follow` leads to. Number i of x * y trees of a product is number floor(i / y) of the left one
  * and number i mod y of the right one. */
-static void descend(const rws_parse_chart *c, double index, rws_sequence *tree)
+static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *tree, rws_error *err)
 {
     const rws_grammar *g = c->g;
+    bool               room = true; /* whether memory sufficed so far */
     tree->n = 0;
 
     /* A stack never holds more than n disjoint stretches. */
     node *todo = get((size_t)c->n + 1, sizeof *todo);
     int   n_todo = 0;
+    if (!todo) return rws_no_memory(err, "a tree");
     todo[n_todo++] = (node){{.word = false, .id = g->start}, 0, c->n, index};
-    while (n_todo > 0) {
+    while (n_todo > 0 && room) {
         node at = todo[--n_todo];
         if (at.symbol.word) continue;
 
@@ -269,7 +286,7 @@ static void descend(const rws_parse_chart *c, double index, rws_sequence *tree)
         int          r = g->first[a];
         while (r < g->first[a + 1] && !follow(c, production_value(c, r, at.from, at.to), whole, &at.index)) r++;
         RWS_CHECK(r < g->first[a + 1]);
-        rws_sequence_push(tree, r);
+        room = rws_sequence_push(tree, r);
 
         /* From the last symbol to the first, so that the first ends up on top. */
         const rws_symbol *right = g->productions[r].right;
@@ -286,19 +303,20 @@ static void descend(const rws_parse_chart *c, double index, rws_sequence *tree)
         todo[n_todo++] = (node){right[0], at.from, at.to, at.index};
     }
     free(todo);
+    return room ? RWS_OK : rws_no_memory(err, "a tree");
 }
 
-void rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree)
+rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
 {
     RWS_CHECK(c->kind == RWS_PARSE_MAX && rws_parse_chart_total(c) > -INFINITY);
-    descend(c, 0, tree);
+    return descend(c, 0, tree, err);
 }
 
-void rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree)
+rws_status rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree, rws_error *err)
 {
     RWS_CHECK(c->kind == RWS_PARSE_COUNT && rws_parse_chart_total(c) < 0x1p53);
     RWS_CHECK(i >= 0 && i < rws_parse_chart_total(c) && i == floor(i));
-    descend(c, i, tree);
+    return descend(c, i, tree, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------ in one call */
@@ -313,6 +331,28 @@ rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int 
     return RWS_OK;
 }
 
+/* The first max_trees trees of a COUNT chart, with their probabilities. */
+static rws_status list_trees(const rws_parse_chart *c, const double *log_p, int max_trees, rws_parses *out,
+                             rws_error *err)
+{
+    out->n_all = rws_parse_chart_total(c);
+    if (out->n_all >= 0x1p53) return RWS_OK;
+    const int n = out->n_all < max_trees ? (int)out->n_all : max_trees;
+    out->trees = get((size_t)n, sizeof *out->trees);
+    out->posterior = get((size_t)n, sizeof *out->posterior);
+    if (!out->trees || !out->posterior) return rws_no_memory(err, "the trees of a sentence");
+    for (out->n_trees = 0; out->n_trees < n;) {
+        const int     i = out->n_trees++;
+        rws_sequence *tree = &out->trees[i];
+        double        log_tree = 0;
+        RWS_TRY(rws_parse_chart_tree(c, i, tree, err));
+        for (int k = 0; k < tree->n; k++)
+            log_tree += log_p ? log_p[tree->at[k]] : log(c->g->productions[tree->at[k]].p);
+        out->posterior[i] = exp(log_tree - out->log_evidence);
+    }
+    return RWS_OK;
+}
+
 rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
                            int max_trees, rws_error *err)
 {
@@ -321,23 +361,9 @@ rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *
     *out = (rws_parses){.log_evidence = -INFINITY};
     RWS_TRY(rws_parse_log_p(g, log_p, tokens, n, &out->log_evidence, err));
     RWS_TRY(rws_parse_chart_new(g, RWS_PARSE_COUNT, log_p, tokens, n, &c, err));
-    out->n_all = rws_parse_chart_total(c);
-    if (out->n_all < 0x1p53) {
-        out->n_trees = out->n_all < max_trees ? (int)out->n_all : max_trees;
-        out->trees = get((size_t)out->n_trees, sizeof *out->trees);
-        out->posterior = get((size_t)out->n_trees, sizeof *out->posterior);
-    }
-    for (int i = 0; i < out->n_trees; i++) {
-        double log_tree = 0;
-        rws_parse_chart_tree(c, i, &out->trees[i]);
-        for (int k = 0; k < out->trees[i].n; k++) {
-            const int r = out->trees[i].at[k];
-            log_tree += log_p ? log_p[r] : log(g->productions[r].p);
-        }
-        out->posterior[i] = exp(log_tree - out->log_evidence);
-    }
+    const rws_status status = list_trees(c, log_p, max_trees, out, err);
     rws_parse_chart_free(c);
-    return RWS_OK;
+    return status;
 }
 
 void rws_parses_release(rws_parses *p)

@@ -25,8 +25,8 @@ typedef enum {
 typedef struct rws_parse_chart rws_parse_chart;
 
 /* Fills a chart, which borrows the grammar but neither log_p nor the tokens. On success *out is the caller's to free.
- * Fails with RWS_BROKEN where log_p is broken and with RWS_BAD_INPUT if the chart would be larger than 1 GiB. log_p may
- * be NULL, for probabilities as the grammar has them. */
+ * RWS_BROKEN if log_p has a NaN or +inf, RWS_BAD_INPUT if the chart would be larger than 1 GiB, RWS_NO_MEMORY. log_p
+ * may be NULL, for the grammar's own probabilities. */
 rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens, int n,
                                rws_parse_chart **out, rws_error *err) __attribute__((warn_unused_result));
 void       rws_parse_chart_free(rws_parse_chart *c); /* NULL is fine */
@@ -35,15 +35,22 @@ void       rws_parse_chart_free(rws_parse_chart *c); /* NULL is fine */
 double rws_parse_chart_total(const rws_parse_chart *c);
 double rws_parse_chart_value(const rws_parse_chart *c, int a, int from, int to);
 
-/* Of a SUM chart of a possible sentence: how often each production is expected to be used, given the sentence. It is
- * the gradient of log p(x) with respect to log_p. */
-void rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts);
+/* The three functions below fail with RWS_NO_MEMORY only. */
 
-/* Of a MAX chart of a possible sentence: the most probable tree, the first of equals. The list is overwritten. */
-void rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree);
+/* The expected number of uses of each production, given the sentence: the gradient of log p(x) with respect to log_p.
+ * The chart must be a SUM chart of a possible sentence. */
+rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
+    __attribute__((warn_unused_result));
 
-/* Of a COUNT chart with fewer than 2^53 trees: tree number i of 0 … total - 1, in a fixed order, each once. */
-void rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree);
+/* The most probable tree, the first of equals; `tree` is overwritten. The chart must be a MAX chart of a possible
+ * sentence. */
+rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Tree number i of 0 … total - 1, in a fixed order, each once; `tree` is overwritten. The chart must be a COUNT chart
+ * with fewer than 2^53 trees. */
+rws_status rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* log p(x). */
 rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,

@@ -46,6 +46,11 @@ typedef struct {
     rws_error  *err;
 } reader;
 
+static rws_status no_memory(rws_error *err)
+{
+    return rws_no_memory(err, "a sweep");
+}
+
 /* ---- words */
 
 static bool is_number(const char *text, double least, double most, double *out)
@@ -117,7 +122,8 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
             return rws_refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_SWEEP_MAX_RUNS);
         for (uint64_t k = 0; k <= last - first; k++) {
             if (b->n_seeds == capacity) {
-                uint64_t *more = RWS_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
+                uint64_t *more = RWS_TRY_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
+                if (!more) return no_memory(r->err);
                 if (capacity) memcpy(more, b->seeds, (size_t)capacity * sizeof *more);
                 b->seeds = more;
                 capacity = 2 * capacity + 16;
@@ -302,27 +308,31 @@ static void append_model(char *name, const char *model)
     if (slash && n > 3 && strcmp(name + n - 3, ".so") == 0) name[n - 3] = '\0';
 }
 
+/* NULL without memory. */
 static char *keep(rws_sweep *s, const char *text)
 {
-    return strcpy(rws_arena_alloc(&s->memory->arena, strlen(text) + 1), text);
+    char *copy = rws_arena_try(&s->memory->arena, strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
 }
 
-/* The settings of combination `which`, those of the block or those of the method, into the configuration and the name.
- * Returns what is left of `which`: 0 if it was a combination. */
-static uint64_t combine(rws_sweep *s, const block *b, const char *method, uint64_t which, rws_config *c, char *name)
+/* Adds the settings of combination *which to the configuration and to the name: the settings of the block if method is
+ * NULL, else the settings of the method. Leaves in *which the number of the combination of the other settings. False
+ * without memory. */
+static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *which, rws_config *c, char *name)
 {
     for (int i = 0; i < b->n_sets; i++) {
         const setting *set = &b->sets[i];
         if (!method != !set->method || (method && strcmp(method, set->method) != 0)) continue;
-        const char *value = set->values[which % (uint64_t)set->n];
-        char       *text = rws_arena_alloc(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
-        which /= (uint64_t)set->n;
+        const char *value = set->values[*which % (uint64_t)set->n];
+        char       *text = rws_arena_try(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
+        if (!text) return false;
+        *which /= (uint64_t)set->n;
         stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
         c->set[c->n_set++] = text;
         append(name, "-");
         append(name, text);
     }
-    return which;
+    return true;
 }
 
 /* Of the block's settings and the method's; beyond the most runs there can be it is not counted on. */
@@ -365,7 +375,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static void add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
+/* False without memory. */
+static bool add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
 {
     char           name[MAX_NAME] = "", number[32];
     rws_sweep_run *run = &s->runs[s->n++];
@@ -375,16 +386,17 @@ static void add_run(rws_sweep *s, const block *b, const char *method, int partic
     run->config.seed = seed;
     run->config.threads = 1;
     append_model(name, b->base.model);
-    which = combine(s, b, NULL, which, &run->config, name);
+    if (!combine(s, b, NULL, &which, &run->config, name)) return false;
     append(name, "-");
     append(name, method);
-    which = combine(s, b, method, which, &run->config, name);
+    if (!combine(s, b, method, &which, &run->config, name)) return false;
     RWS_CHECK(which == 0);
     snprintf(number, sizeof number, "-k%d-s%llu", particles, (unsigned long long)seed);
     /* the end tells most runs apart: it must be in the name */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
     run->name = keep(s, name);
+    return run->name != NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -395,14 +407,14 @@ static int by_name(const void *a, const void *b)
 static rws_status check_names(reader *r)
 {
     const rws_sweep *s = r->sweep;
-    const char     **names = RWS_NEW(&s->memory->arena, const char *, s->n + 1);
+    const char     **names = RWS_TRY_NEW(&s->memory->arena, const char *, s->n + 1);
+    if (!names) return no_memory(r->err);
     for (int i = 0; i < s->n; i++) names[i] = s->runs[i].name;
     qsort(names, (size_t)s->n, sizeof *names, by_name);
     for (int i = 1; i < s->n; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            return rws_fail(r->err, RWS_BAD_INPUT,
-                            "\"%.80s\" has two runs that would be called \"%.200s\": is a value there twice?",
-                            rws_quote(r->name).text, names[i]);
+            return rws_refuse(r->err, r->name, 0,
+                              "has two runs that would be called \"%.200s\": is a value there twice?", names[i]);
     return RWS_OK;
 }
 
@@ -412,7 +424,7 @@ static rws_status expand(reader *r)
     rws_sweep      *s = r->sweep;
     uint64_t        total = 0;
     int             most_seeds = 0;
-    if (r->n_blocks == 0) return rws_fail(r->err, RWS_BAD_INPUT, "\"%.80s\" names no model.", rws_quote(r->name).text);
+    if (r->n_blocks == 0) return rws_refuse(r->err, r->name, 0, "names no model.");
     for (int i = 0; i < r->n_blocks; i++) {
         block *b = &r->blocks[i];
         if (b->n_seeds == 0) b->seeds = first_seed, b->n_seeds = 1;
@@ -420,7 +432,8 @@ static rws_status expand(reader *r)
         qsort(b->particles, (size_t)b->n_particles, sizeof *b->particles, descending);
         RWS_TRY(check_block(r, b, &total));
     }
-    s->runs = RWS_NEW(&s->memory->arena, rws_sweep_run, total + 1);
+    s->runs = RWS_TRY_NEW(&s->memory->arena, rws_sweep_run, total + 1);
+    if (!s->runs) return no_memory(r->err);
     for (int seed = 0; seed < most_seeds; seed++) {
         for (int i = 0; i < r->n_blocks; i++) {
             const block *b = &r->blocks[i];
@@ -429,7 +442,8 @@ static rws_status expand(reader *r)
                 for (int m = 0; m < b->n_methods; m++) {
                     const uint64_t n = n_combinations(b, b->methods[m]);
                     for (uint64_t which = 0; which < n; which++)
-                        add_run(s, b, b->methods[m], b->particles[k], b->seeds[seed], which);
+                        if (!add_run(s, b, b->methods[m], b->particles[k], b->seeds[seed], which))
+                            return no_memory(r->err);
                 }
             }
         }
@@ -440,7 +454,7 @@ static rws_status expand(reader *r)
 void rws_sweep_free(rws_sweep *s)
 {
     if (!s) return;
-    rws_arena_free(&s->memory->arena);
+    if (s->memory) rws_arena_free(&s->memory->arena);
     free(s->memory);
     free(s);
 }
@@ -448,18 +462,19 @@ void rws_sweep_free(rws_sweep *s)
 rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rws_sweep **out, rws_error *err)
 {
     *out = NULL;
-    if (length > RWS_SWEEP_MAX_BYTES)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%.80s\" is longer than %d bytes.", rws_quote(name).text,
-                        RWS_SWEEP_MAX_BYTES);
+    if (length > RWS_SWEEP_MAX_BYTES) return rws_refuse(err, name, 0, "is longer than %d bytes.", RWS_SWEEP_MAX_BYTES);
     rws_sweep *s = calloc(1, sizeof *s);
-    RWS_CHECK(s && "memory for a sweep");
-    s->memory = calloc(1, sizeof *s->memory);
-    RWS_CHECK(s->memory && "memory for a sweep");
-    char *copy = rws_arena_alloc(&s->memory->arena, length + 1); /* words end in zeros that are put into it */
-    if (length) memcpy(copy, text, length);
-    copy[length] = '\0';
-    reader     r = {.name = name, .sweep = s, .blocks = RWS_NEW(&s->memory->arena, block, MAX_BLOCKS), .err = err};
-    rws_status status = scan(&r, copy, length);
+    if (s) s->memory = calloc(1, sizeof *s->memory);
+    const bool memory = s && s->memory;
+    char      *copy = memory ? rws_arena_try(&s->memory->arena, length + 1) : NULL; /* split puts zeros into it */
+    block     *blocks = memory ? RWS_TRY_NEW(&s->memory->arena, block, MAX_BLOCKS) : NULL;
+    reader     r = {.name = name, .sweep = s, .blocks = blocks, .err = err};
+    rws_status status = copy && blocks ? RWS_OK : no_memory(err);
+    if (status == RWS_OK) {
+        if (length) memcpy(copy, text, length);
+        copy[length] = '\0';
+        status = scan(&r, copy, length);
+    }
     if (status == RWS_OK) status = expand(&r);
     if (status == RWS_OK) *out = s;
     else rws_sweep_free(s);
@@ -470,16 +485,15 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
 {
     *out = NULL;
     FILE *f = fopen(path, "rbe");
-    char *text = f ? malloc(RWS_SWEEP_MAX_BYTES + 1) : NULL;
-    if (!text) {
-        rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
-                 strerror(errno));
-        if (f) fclose(f);
-        return RWS_BAD_INPUT;
-    }
-    const size_t length = fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f);
+    if (!f && errno == ENOMEM) return no_memory(err);
+    if (!f)
+        return rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
+                        strerror(errno));
+    char        *text = malloc(RWS_SWEEP_MAX_BYTES + 1);
+    const size_t length = text ? fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f) : 0;
     rws_status   status;
-    if (ferror(f))
+    if (!text) status = no_memory(err);
+    else if (ferror(f))
         status = rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be read: %s.", rws_quote(path).text,
                           strerror(errno));
     else status = rws_sweep_parse(text, length, path, out, err);
@@ -501,7 +515,8 @@ static bool same_kind(const rws_config *a, const rws_config *b)
 
 rws_status rws_sweep_settle(rws_sweep *s, rws_error *err)
 {
-    uint64_t *iterations = RWS_NEW(&s->memory->arena, uint64_t, s->n + 1);
+    uint64_t *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
+    if (!iterations) return no_memory(err);
     for (int i = 0; i < s->n; i++) {
         const rws_config *c = &s->runs[i].config;
         int               k = 0;
