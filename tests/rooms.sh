@@ -17,11 +17,11 @@ BEGIN {
     may["nn"]        = "base tensor engine dist"
     may["estimator"] = "base tensor engine"
     may["optim"]     = "base tensor engine"
-    may["model"]     = "base data"
     may["data"]      = "base"
+    may["model"]     = "base data"
     may["run"]       = "base tensor engine dist nn estimator optim model data"
-    may["figure"]    = "base data run"
-    may["paper"]     = "base data run figure"
+    may["figure"]    = "base run"
+    may["paper"]     = "base run figure"
     may["cli"]       = "base tensor engine dist nn estimator optim model data run figure paper"
     for (room in may) {
         allowed[room, room] = 1

@@ -4,14 +4,14 @@
  * The six trainings know nothing of each other; as many run at once as there are cores, each on one thread, so that the
  * numbers are the same on every machine.
  */
-#include "base/error.h"
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "data/file.h"
 #include "figure/chart.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* infer.c - rws infer: what a trained guide makes of data that the user types, and how probable it is. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/report.h"
-#include "data/file.h"
 #include "figure/png.h"
 
 #include <math.h>

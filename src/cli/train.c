@@ -1,12 +1,12 @@
 /* train.c - rws train: step, now and then evaluate and save, until the end or Ctrl-C. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "data/file.h"
 #include "run/checkpoint.h"
 
 #include <inttypes.h>

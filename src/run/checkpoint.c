@@ -1,8 +1,8 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "run/config.h"
 #include "run/safetensors.h"
 #include "run/store.h"
@@ -375,8 +375,8 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     double                  spent = 0;
     inventory               all;
     const rws_tensor_in   **found = NULL;
-    rws_safetensors        *st = rws_safetensors_open(f->checkpoint_path, err);
-    if (!st) return status;
+    rws_safetensors        *st;
+    RWS_TRY(rws_safetensors_open(f->checkpoint_path, &st, err));
     if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
     if (!found) {
         rws_fail(err, status, "Cannot read \"%s\": no memory is left.", rws_quote(f->checkpoint_path).text);

@@ -1,8 +1,8 @@
 #include "run/config.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
