@@ -31,7 +31,7 @@ report $? "there is a compiler"
     echo "#include \"$1\""
     echo 'is RWS_VERSION_MAJOR.RWS_VERSION_MINOR.RWS_VERSION_PATCH RWS_VERSION_STRING'
 } >version.c
-${CC:-cc} -E -P version.c | sed -n 's/ *\. */./g; s/^is //p' >out
+${CC:-cc} -E -P -I "$(dirname "$1")" version.c | sed -n 's/ *\. */./g; s/^is //p' >out
 [ "$(cat out)" = "$version \"$version\"" ]
 report $? "the header's version is the build's, $version"
 run --version

@@ -10,7 +10,7 @@ so=$(realpath "$so") a=$(realpath "$a") program=$(realpath "$program")
 
 # Names of the functions and objects that C code declares: cuts the text into declarations at the outermost ; and },
 # leaves out types and inline functions.
-declared() {
+declared() { # arguments of the compiler
     ${CC:-cc} -E -P -x c "$@" | tr '\n' ' ' | awk '
     function name(text) {
         if (text ~ /^ *(typedef|static|struct|enum|union|__extension__)/ || text !~ /rws_/) return
@@ -49,7 +49,7 @@ equal() { # name: are the lists `one` and `two` the same?
 
 # A model's name is declared for models and defined by none of ours.
 for header; do echo "#include \"$header\""; done >all.c
-declared all.c | grep -vx rws_user_model >one
+declared -I "$(dirname "$1")" all.c | grep -vx rws_user_model >one
 
 exported "$so" >two
 equal "$(basename "$so") exports the $(wc -l <one) names that the headers declare"
