@@ -29,6 +29,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* what is declared here is what the library exports */
+#endif
+
+#define RWS_VERSION_MAJOR 0
+#define RWS_VERSION_MINOR 2
+#define RWS_VERSION_PATCH 0
+#define RWS_VERSION_STRING "0.2.0"
+
+/* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
+const char *rws_version(void);
+
 #define RWS_STACK_KB 1024
 #define RWS_MAX_OPERATIONS UINT64_C(100000000)
 #define RWS_MAX_PATHS UINT64_C(10000000)
@@ -154,7 +169,7 @@ void *rws_alloc(rws_path *path, size_t bytes);
 uint64_t rws_iteration(const rws_path *path);
 
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
-_Noreturn void rws_give_up(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 /* The datum's field. */
 rws_var rws_observed(rws_path *path, const char *field);
@@ -406,5 +421,16 @@ typedef struct rws_model {
 
 /* Declares that site during setup, for a model that has `relaxed`. */
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories);
+
+/* The name under which a shared object has its model; the library itself has none. Declared here so that it is visible
+ * to the program that loads the shared object, however that was compiled, also as C++. */
+extern const rws_model rws_user_model;
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -178,7 +178,7 @@ static void checkpoint_has_known_tensors(void **state)
     assert_string_equal(rws_safetensors_metadata(st, "model"), "gmm");
     assert_string_equal(rws_safetensors_metadata(st, "method"), "rebar");
     assert_string_equal(rws_safetensors_metadata(st, "optimiser"), "adam");
-    assert_string_equal(rws_safetensors_metadata(st, "version"), RWS_VERSION);
+    assert_string_equal(rws_safetensors_metadata(st, "version"), RWS_VERSION_STRING);
     rws_safetensors_close(st);
     rws_folder_close(f);
     trainer_free(t);

@@ -276,7 +276,7 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
     }
     json_t *metadata =
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name,
-                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION);
+                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION_STRING);
     if (!metadata) {
         return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8, or no memory is left.",
                         rws_quote(path).text);
@@ -442,7 +442,7 @@ rws_status rws_folder_flush(rws_folder *f, rws_error *err)
             entries[i] = (rws_store_entry){p->measures.iteration, p->seconds, p->measures.n, f->metrics,
                                            p->measures.value,     p->shown.n, p->shown.list};
         }
-        const rws_store_run run = {f->name, config, RWS_VERSION, f->started};
+        const rws_store_run run = {f->name, config, RWS_VERSION_STRING, f->started};
         status = rws_store_add(f->store_path, &run, entries, f->n_kept, err);
     }
     free(entries);
