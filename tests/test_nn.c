@@ -26,7 +26,7 @@ typedef struct {
 } numbers;
 
 typedef struct {
-    const char *name;
+    const char *name; /* begins with the kind of the layer */
     int         n_out;
     void (*declare)(net *n);
     rws_var (*run)(rws_path *path, const net *n, const inputs *in);
@@ -669,6 +669,18 @@ static void parameters_have_pytorch_names_and_shapes(void **state)
     }
 }
 
+static void every_kind_is_tested(void **state)
+{
+    (void)state;
+    for (int k = 0; rws_layer_kinds[k]; k++) {
+        const char *kind = rws_layer_kinds[k]->name;
+        bool        found = false;
+        for (int i = 0; i < N_SUBJECTS; i++) found |= strncmp(subjects[i].name, kind, strlen(kind)) == 0;
+        if (!found) fail_msg("no layer of kind %s is tested", kind);
+        for (int i = 0; i < k; i++) assert_string_not_equal(rws_layer_kinds[i]->name, kind);
+    }
+}
+
 /* ---- mistakes are sentences that name the layer */
 
 static rws_var too_wide(rws_path *path, const net *n, const inputs *in)
@@ -848,13 +860,11 @@ int main(void)
         return 1;
     }
     struct CMUnitTest tests[32] = {
-        cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
-        cmocka_unit_test(mistakes_name_the_layer),
-        cmocka_unit_test(declarations_that_cannot_be),
-        cmocka_unit_test(starts_have_their_moments),
-        cmocka_unit_test(starts_are_the_seed_s),
+        cmocka_unit_test(every_kind_is_tested),      cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
+        cmocka_unit_test(mistakes_name_the_layer),   cmocka_unit_test(declarations_that_cannot_be),
+        cmocka_unit_test(starts_have_their_moments), cmocka_unit_test(starts_are_the_seed_s),
     };
-    size_t      n = 5;
+    size_t      n = 6;
     static char second[N_SUBJECTS][60];
     for (int i = 0; i < N_SUBJECTS; i++) {
         tests[n++] = (struct CMUnitTest){subjects[i].name, layer_equals_its_twin, NULL, NULL, (void *)&subjects[i]};

@@ -7,15 +7,12 @@
 #include "dist/dist.h"
 #include "tensor/softmax.h"
 
+extern const rws_op rws_op_concrete_density; /* below */
+
 static void prepare(rws_path *path, rws_var *p)
 {
     if (rws_dim(path, p[1]) != 1) rws_give_up(path, "rws_concrete takes one temperature, not %d.", rws_dim(path, p[1]));
     p[0] = rws_log_softmax(path, p[0]);
-}
-
-static int length(rws_path *path, const rws_var *p)
-{
-    return rws_dim(path, p[0]);
 }
 
 static rws_var draw(rws_path *path, const rws_var *p, bool stop)
@@ -37,11 +34,14 @@ const rws_family rws_concrete_family = {
     .continuous = true,
     .n_params = 2,
     .prepare = prepare,
-    .size = length,
-    .dim = length,
     .draw = draw,
     .log_density = log_density,
 };
+
+rws_var rws_concrete(rws_path *path, const char *site, rws_var logits, rws_var temperature)
+{
+    return rws_site_visit(path, site, &rws_concrete_family, (rws_var[]){logits, temperature});
+}
 
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature)
 {

@@ -2,9 +2,11 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 
+extern const rws_op rws_op_uniform_draw, rws_op_uniform_density; /* below */
+
 static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
-    const int     n = rws_dist_widest(path, p);
+    const int     n = rws_dist_longest(path, p, 2);
     const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_uniform_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
@@ -18,11 +20,14 @@ const rws_family rws_uniform_family = {
     .name = "uniform",
     .continuous = true,
     .n_params = 2,
-    .size = rws_dist_widest,
-    .dim = rws_dist_widest,
     .draw = draw,
     .log_density = log_density,
 };
+
+rws_var rws_uniform(rws_path *path, const char *site, rws_var low, rws_var high)
+{
+    return rws_site_visit(path, site, &rws_uniform_family, (rws_var[]){low, high});
+}
 
 /* ---- ops */
 

@@ -25,6 +25,8 @@
 
 #define MOST ((RWS_OP_INPUTS - 3) / 2) /* glimpses */
 
+extern const rws_op rws_op_picture; /* below */
+
 rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
                     rws_var front, rws_var back, int out_rows, int out_cols)
 {

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+extern const rws_op rws_op_attend, rws_op_place, rws_op_cover; /* below */
+
 static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
 {
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)

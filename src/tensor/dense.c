@@ -9,6 +9,7 @@
 #include "tensor/gemm.h"
 #include "tensor/products.h"
 #include "tensor/rows.h"
+#include "tensor/tangent.h"
 
 #include <string.h>
 
@@ -85,6 +86,26 @@ static void dense_backward(rws_call *c)
         rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy, .bits = false});
 }
 
+/* f'(y) (dx W^T + derivatives of the addends + x dW^T + db): W and b may move as well as x and the addends. */
+static rws_var dense_tangent(rws_tangent *t)
+{
+    rws_op_args args = {.w = t->args.w, .offset = t->args.offset, .k = RWS_LINEAR};
+    rws_var     in[RWS_OP_INPUTS] = {t->d[0]};
+    int         n_in = 1;
+    for (int s = 1; s < t->n_in; s++)
+        if (t->d[s].id) in[n_in++] = t->d[s];
+    if (t->weight_moves) {
+        const rws_op_args moving = {
+            .w = t->args.w, .b = t->args.b, .offset = t->args.offset, .k = RWS_LINEAR, .tangent = true};
+        const rws_var by_w = rws_tangent_record(t, &rws_op_dense, moving, t->in, 1, t->dim);
+        if (n_in < RWS_OP_INPUTS) in[n_in++] = by_w;
+        else in[n_in - 1] = rws_tangent_add(t, in[n_in - 1], by_w);
+    }
+    const rws_var a = rws_tangent_record(t, &rws_op_dense, args, in, n_in, t->dim);
+    if (t->args.k == RWS_LINEAR) return a;
+    return rws_tangent_record(t, &rws_op_apply_tangent, (rws_op_args){.k = t->args.k}, (rws_var[]){t->y, a}, 2, t->dim);
+}
+
 /* ---- bits: y = (s x + t) W^T + b where x is zeros and ones; no gradient passes to x */
 
 static void bits_forward(rws_call *c)
@@ -139,16 +160,13 @@ static void embed_backward(rws_call *c)
     }
 }
 
-const rws_op rws_op_dense = {.name = "dense",
-                             .tangent = RWS_TANGENT_DENSE,
-                             .defers = true,
-                             .forward = dense_forward,
-                             .backward = dense_backward};
+const rws_op rws_op_dense = {
+    .name = "dense", .tangent = dense_tangent, .defers = true, .forward = dense_forward, .backward = dense_backward};
 const rws_op rws_op_bits = {.name = "bits",
-                            .tangent = RWS_TANGENT_WEIGHT,
+                            .tangent = rws_tangent_weight,
                             .forgets = true,
                             .defers = true,
                             .forward = bits_forward,
                             .backward = bits_backward};
 const rws_op rws_op_embed = {
-    .name = "embed", .tangent = RWS_TANGENT_WEIGHT, .forward = embed_forward, .backward = embed_backward};
+    .name = "embed", .tangent = rws_tangent_weight, .forward = embed_forward, .backward = embed_backward};

@@ -60,24 +60,7 @@ typedef struct {
     rws_products        *products;
 } rws_call;
 
-/* How the directional derivative of an op's output follows from those of its inputs (engine/tangent.c). */
-typedef enum {
-    RWS_TANGENT_NONE,    /* not differentiable twice */
-    RWS_TANGENT_LINEAR,  /* the same op on the derivatives, without its constant */
-    RWS_TANGENT_PRODUCT, /* a db + b da */
-    RWS_TANGENT_QUOTIENT,
-    RWS_TANGENT_DOT,     /* sum of a db + b da */
-    RWS_TANGENT_EXP_DOT, /* sum of e^a b da + e^a db */
-    RWS_TANGENT_APPLY,   /* f'(y) da */
-    RWS_TANGENT_SOFTMAX, /* of its log: da - sum softmax(a) da; a temperature must not move */
-    RWS_TANGENT_LOG_SUM_EXP,
-    RWS_TANGENT_PICK,
-    RWS_TANGENT_FIRST, /* that of input 0 */
-    RWS_TANGENT_SLOPE, /* that of input 0 times `saved` */
-    RWS_TANGENT_DENSE,
-    RWS_TANGENT_WEIGHT, /* only its weight moves */
-    RWS_TANGENT_NORMAL, /* of a normal log-density by its mean and value */
-} rws_tangent;
+typedef struct rws_tangent rws_tangent; /* tangent.h */
 
 typedef struct rws_op {
     const char *name;
@@ -90,7 +73,8 @@ typedef struct rws_op {
     bool        defers;    /* the gradient of its weight is in what it notes in products, all of it */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
-    rws_tangent tangent;
+    /* The directional derivative of the output from those of the inputs (tangent.h); NULL: there is none. */
+    rws_var (*tangent)(rws_tangent *t);
     /* The log-density of bits whose logits this op makes, straight from its inputs: takes the bits, then those. NULL: it
      * has none, and the logits are made first. */
     const struct rws_op *bits;
@@ -133,10 +117,18 @@ void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
 
-/* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
+/* The ops that other files than their own record or look for. */
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
     rws_op_apply_tangent, rws_op_here, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
-    rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_softmax_tangent, rws_op_log_sum_exp,
-    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
+    rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_sum_exp, rws_op_argmax, rws_op_pick,
+    rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
+
+/* The table of a room's ops, from a list LIST(OP) = OP(add) OP(sub) …: an array of pointers that ends with NULL. */
+#define RWS_OP_DECLARE(op) extern const rws_op rws_op_##op;
+#define RWS_OP_POINTER(op) &rws_op_##op,
+#define RWS_OP_TABLE(table, LIST) LIST(RWS_OP_DECLARE) const rws_op *const table[] = {LIST(RWS_OP_POINTER) NULL}
+
+/* Every op of this room. The rooms dist, nn and vision have tables of their own; the tests walk all of them. */
+extern const rws_op *const rws_tensor_ops[];
 
 #endif
