@@ -11,6 +11,7 @@
 #include "nn/layer.h"
 #include "tensor/gemm.h"
 #include "tensor/products.h"
+#include "vision/ops.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +28,7 @@ static int           n_ops;
 
 static void gather_ops(void)
 {
-    const rws_op *const *const rooms[] = {rws_tensor_ops, rws_dist_ops, rws_nn_ops};
+    const rws_op *const *const rooms[] = {rws_tensor_ops, rws_dist_ops, rws_nn_ops, rws_vision_ops};
     for (int r = 0; r < COUNT(rooms); r++)
         for (int i = 0; rooms[r][i] && n_ops < MOST_OPS; i++) ops[n_ops++] = rooms[r][i];
 }

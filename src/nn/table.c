@@ -3,7 +3,7 @@
 
 /* clang-format off */
 #define KINDS(KIND) KIND(linear) KIND(mlp) KIND(rnn) KIND(gru) KIND(embedding)
-#define OPS(OP) OP(gru) OP(attend) OP(place) OP(cover) OP(picture) OP(picture_bits)
+#define OPS(OP) OP(gru)
 
 #define DECLARE(name) extern const rws_layer_kind rws_##name##_kind;
 #define POINTER(name) &rws_##name##_kind,

@@ -13,8 +13,9 @@
  */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "nn/layer.h"
-#include "nn/window.h"
+#include "engine/engine.h"
+#include "vision/picture.h"
+#include "vision/window.h"
 
 #include <string.h>
 
