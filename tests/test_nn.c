@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6 };
+enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6, MANY = 30 };
 
 typedef struct net net;
 
@@ -89,14 +89,27 @@ static void linear_twin(const net *n, const numbers *in, double *out)
     twin_linear(n, "net.weight", "net.bias", in->x, WIDE, out, 2);
 }
 
-static void parts_twin(const net *n, const numbers *in, double *out)
+static int put_parts(double *v, const numbers *in)
 {
-    double v[3 * WIDE + WORDS + BITS];
-    int    at = put(v, in->top, WIDE);
+    int at = put(v, in->top, WIDE);
     at += put(v + at, in->x, WIDE);
     at += put_hot(v + at, in->word, WORDS);
     at += put(v + at, in->z, WIDE);
     at += put_hot(v + at, in->bit, BITS);
+    return at;
+}
+
+static void parts_twin(const net *n, const numbers *in, double *out)
+{
+    double v[3 * WIDE + WORDS + BITS];
+    twin_linear(n, "net.weight", "net.bias", v, put_parts(v, in), out, 2);
+}
+
+static void many_twin(const net *n, const numbers *in, double *out)
+{
+    double v[MANY * (3 * WIDE + WORDS + BITS)];
+    int    at = 0;
+    for (int i = 0; i < MANY; i++) at += put_parts(v + at, in);
     twin_linear(n, "net.weight", "net.bias", v, at, out, 2);
 }
 
@@ -222,6 +235,20 @@ static rws_var parts_run(rws_path *path, const net *n, const inputs *in)
     return rws_linear_parts(path, n->layer, parts, feed(path, n, parts, 5));
 }
 
+static void many_declare(net *n)
+{
+    n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", MANY * (3 * WIDE + WORDS + BITS), 2, RWS_TRUNCATED);
+}
+
+/* 5 MANY parts: more than an op has inputs, and joined, more than the square of it has */
+static rws_var many_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var parts[5 * MANY];
+    for (int i = 0; i < MANY; i++)
+        memcpy(parts + 5 * i, (rws_var[]){in->top, in->x, in->hot, in->z, in->bit}, 5 * sizeof *parts);
+    return rws_linear_parts(path, n->layer, parts, feed(path, n, parts, 5 * MANY));
+}
+
 static void hots_declare(net *n)
 {
     n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", WORDS + BITS, 2, RWS_UNIFORM);
@@ -327,6 +354,14 @@ static const subject subjects[] = {
      true,
      false,
      {{"net.weight", 2, 15}, {"net.bias", 1, 2}}},
+    {"linear of many parts",
+     2,
+     many_declare,
+     many_run,
+     many_twin,
+     true,
+     false,
+     {{"net.weight", 2, 15 * MANY}, {"net.bias", 1, 2}}},
     {"linear of one-hots",
      2,
      hots_declare,

@@ -2,6 +2,7 @@
 #include "nn/linear.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const rws_layer_kind rws_linear_kind = {"linear"};
 
@@ -60,12 +61,25 @@ static rws_var product(rws_path *path, const rws_linear_layer *l, int offset, rw
                       l->layer.n_out);
 }
 
+/* Adds up the last addends until so few are left that one op takes all of them beside x: a product without x and W is a
+ * sum. Returns how many are left. */
+static int shorten(rws_path *path, rws_var *addends, int n, int dim)
+{
+    const int most = RWS_OP_INPUTS - 1;
+    while (n > most) {
+        rws_var in[RWS_OP_INPUTS] = {{0}};
+        n -= most;
+        memcpy(in + 1, addends + n, (size_t)most * sizeof *in);
+        addends[n++] = rws_record(path, &rws_op_dense, (rws_op_args){.k = RWS_LINEAR}, in, RWS_OP_INPUTS, dim);
+    }
+    return n;
+}
+
 rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, const rws_var *parts, int n)
 {
-    int     total = 0, main = -1, offset = 0, main_offset = 0, n_in = 1;
-    rws_var in[RWS_OP_INPUTS] = {{0}};
-    if (n < 1 || n >= RWS_OP_INPUTS)
-        rws_give_up(path, "Layer \"%s\" takes 1 to %d parts, not %d.", l->layer.name, RWS_OP_INPUTS - 1, n);
+    const int n_out = l->layer.n_out;
+    int       total = 0, main = -1, offset = 0, main_offset = 0, n_addends = 0;
+    if (n < 1) rws_give_up(path, "Layer \"%s\" takes at least 1 part, not %d.", l->layer.name, n);
     for (int i = 0; i < n; i++) total += rws_dim(path, parts[i]);
     if (total != l->layer.n_in)
         rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->layer.name, l->layer.n_in, total);
@@ -73,7 +87,7 @@ rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, con
     rws_var     bits;
     rws_op_args args = {.w = l->w, .b = l->b};
     if (n == 1 && f == RWS_LINEAR && two_valued(path, parts[0], &bits, &args))
-        return rws_record(path, &rws_op_bits, args, &bits, 1, l->layer.n_out);
+        return rws_record(path, &rws_op_bits, args, &bits, 1, n_out);
 
     /* the part that varies most is multiplied here; what is shared by more particles has its own product further up */
     for (int i = 0; i < n; i++) {
@@ -84,14 +98,17 @@ rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, con
     }
     /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */
     if (main >= 0 && n > 1 && rws_var_is_above(path, parts[main])) main = -1, main_offset = 0;
+    rws_var few[RWS_OP_INPUTS], *addends = n <= RWS_OP_INPUTS ? few : rws_alloc(path, (size_t)n * sizeof *addends);
     offset = 0;
     for (int i = 0; i < n; i++) {
-        if (i == main) in[0] = parts[i];
-        else in[n_in++] = product(path, l, offset, parts[i]);
+        if (i != main) addends[n_addends++] = product(path, l, offset, parts[i]);
         offset += rws_dim(path, parts[i]);
     }
+    rws_var in[RWS_OP_INPUTS] = {main < 0 ? (rws_var){0} : parts[main]};
+    n_addends = shorten(path, addends, n_addends, n_out);
+    memcpy(in + 1, addends, (size_t)n_addends * sizeof *in);
     return rws_record(path, &rws_op_dense, (rws_op_args){.w = l->w, .b = l->b, .offset = main_offset, .k = (int)f}, in,
-                      n_in, l->layer.n_out);
+                      1 + n_addends, n_out);
 }
 
 rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
