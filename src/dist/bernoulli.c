@@ -95,6 +95,7 @@ static rws_var vector_draw_defended(rws_path *path, const rws_var *p, rws_var *l
 
 const rws_family rws_bernoulli_vector_family = {
     .name = "bernoulli vector",
+    .binary = true,
     .n_params = 1,
     .draw = vector_draw,
     .log_density = vector_log_density,

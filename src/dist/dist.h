@@ -15,6 +15,7 @@
 typedef struct {
     const char *name;
     bool        continuous; /* reparameterised in a pathwise pass */
+    bool        binary;     /* a value is a vector of zeros and ones */
     int         n_params;   /* less than RWS_OP_INPUTS */
     /* Turns what the author gave into what draw and density work on (logits into log-probabilities). NULL: as given. */
     void (*prepare)(rws_path *path, rws_var *p);

@@ -43,8 +43,9 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
     const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
     if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
     if (!found) {
-        if (defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
-        else value = f->draw(path, p, !pass->pathwise);
+        const bool given = rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
+        if (!given && defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
+        else if (!given) value = f->draw(path, p, !pass->pathwise);
         rws_site_put(path, site, f->name, size, value);
     }
     if (rws_site_scored(path)) {

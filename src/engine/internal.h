@@ -200,8 +200,10 @@ struct rws_engine {
     struct word_source *words; /* scratch of draws */
 
     rws_scores       scores;
-    uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
-    origin          *origins; /* per row of the table, in a pass with reports */
+    uint32_t        *place;      /* from the rows of all leaves, one leaf after the other, to their places in scores */
+    origin          *origins;    /* per row of the table; NULL: not asked for yet */
+    bool            *given_used; /* by place in pass.given: some path took it */
+    int              given_next; /* where the search for the next one begins */
     rws_products     products;
     bool            *touched; /* by number of the parameter: something was added to its gradient; or NULL */
     const float     *tangent, *tangent_transposed;
@@ -237,7 +239,15 @@ void     rws_scores_make(rws_engine *e);
 uint32_t rws_scores_place(const rws_engine *e, uint32_t at); /* of a row, counted over all leaves, in the table */
 void     rws_scores_output(rws_engine *e, int slot);
 
+origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
+const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
+
+/* choices.c: what a pass does with rws_pass.given before and after its programs. */
+void rws_given_begin(rws_engine *e);
+void rws_given_end(rws_engine *e);
+
 /* trace.c */
+bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws_site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);
 
 #endif

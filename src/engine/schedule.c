@@ -360,10 +360,12 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     forget_shared(e);
     rws_level_new(e, NONE, 1);
     rws_node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
+    rws_given_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
     run_all(e);
+    if (e->status == RWS_OK) rws_given_end(e);
     if (e->status == RWS_OK) rws_scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
