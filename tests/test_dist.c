@@ -779,6 +779,116 @@ static void what_is_no_distribution_is_said_so(void **state)
     }
 }
 
+/* Parameters that no distribution of the family has: one side has these, the other has good ones. */
+typedef struct {
+    const char *family;
+    float       bad[2], good[2];
+    const char *sentence;
+} bad_parameters;
+
+typedef struct {
+    const bad_parameters *what;
+    bool                  bad_guide, bad_model, sleep;
+    int                   visits; /* of the site, the last of which has the bad parameters */
+} bad_case;
+
+static void visit_bad(rws_path *path, const bad_case *c, bool bad)
+{
+    for (int i = 0; i < c->visits; i++) {
+        const float  *p = bad && i + 1 == c->visits ? c->what->bad : c->what->good;
+        const rws_var logits[] = {rws_constant(path, p[0]), rws_constant(path, 0)};
+        const bool    concrete = strcmp(c->what->family, "concrete") == 0;
+        const rws_var in[] = {concrete ? rws_concat(path, logits, 2) : logits[0], rws_constant(path, p[1])};
+        rws_site_visit(path, "v", family_of(c->what->family), in);
+    }
+}
+
+static void bad_program(rws_path *path, void *context)
+{
+    const bad_case *c = context;
+    for (int i = 0; i < 2; i++) {
+        const bool guide = c->sleep ? i : !i;
+        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        visit_bad(path, c, guide ? c->bad_guide : c->bad_model);
+    }
+}
+
+static void check_bad(const bad_case *c)
+{
+    const rws_params none = {0};
+    for (int scalar = 0; scalar < 2; scalar++)
+        for (int pathwise = 0; pathwise < 2; pathwise++) {
+            rws_engine      *e = rws_engine_new(&none, NULL, 0);
+            rws_error        err = {{0}};
+            char             sentence[200], site[40];
+            const rws_pass   pass = {.program = bad_program,
+                                     .context = (void *)c,
+                                     .mode = c->sleep ? RWS_SLEEP : RWS_WAKE,
+                                     .scalar = scalar,
+                                     .pathwise = pathwise,
+                                     .n_data = c->sleep ? 1 : 2,
+                                     .n_particles = 3};
+            const rws_status status = rws_engine_forward(e, &pass, &err);
+            snprintf(site, sizeof site, c->visits > 1 ? "\"v\" (visit %d)" : "\"v\"", c->visits);
+            snprintf(sentence, sizeof sentence, c->what->sentence, site);
+            assert_string_equal(err.text, sentence);
+            assert_int_equal(status, RWS_BROKEN);
+            rws_engine_free(e);
+        }
+}
+
+/* Drawn by the guide, scored by the model, and drawn by the model, where nothing scores them. */
+static void bad_parameters_are_named(void **state)
+{
+    (void)state;
+    static const bad_parameters list[] = {
+        {"normal", {0, -1}, {0, 1}, "The standard deviation at site %s is -1; it must be above 0."},
+        {"normal", {0, 0}, {0, 1}, "The standard deviation at site %s is 0; it must be above 0."},
+        {"normal", {0, NAN}, {0, 1}, "The standard deviation at site %s is nan; it must be above 0."},
+        {"uniform", {3, 1}, {0, 1}, "The bounds at site %s are 3 and 1; the first must be below the second."},
+        {"uniform", {1, 1}, {0, 1}, "The bounds at site %s are 1 and 1; the first must be below the second."},
+        {"uniform", {0, NAN}, {0, 1}, "The bounds at site %s are 0 and nan; the first must be below the second."},
+        {"concrete", {0, 0}, {0, 1}, "The temperature at site %s is 0; it must be above 0."},
+        {"concrete", {0, -2}, {0, 1}, "The temperature at site %s is -2; it must be above 0."},
+        {"concrete", {0, NAN}, {0, 1}, "The temperature at site %s is nan; it must be above 0."},
+    };
+    for (int i = 0; i < COUNT(list); i++)
+        for (int visits = 1; visits < 3; visits++) {
+            check_bad(&(bad_case){&list[i], .bad_guide = true, .visits = visits});
+            check_bad(&(bad_case){&list[i], .bad_model = true, .visits = visits});
+            check_bad(&(bad_case){&list[i], .bad_model = true, .sleep = true, .visits = visits});
+        }
+}
+
+/* A standard deviation of 0 in rows that a branch keeps away from the site is no mistake. */
+static void guarded(rws_path *path, void *context)
+{
+    const float logits[] = {0, 0, 0};
+    (void)context;
+    for (int side = 0; side < 2; side++) {
+        rws_path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+        const rws_var z = rws_categorical(path, "z", rws_constants(path, logits, 3));
+        const rws_var sd = rws_mul(path, z, rws_constant(path, 2)); /* at the rows of all z */
+        if (rws_branch(path, z) > 0 && side) rws_normal(path, "x", rws_constant(path, 0), sd);
+        else if (side) rws_normal(path, "x", rws_constant(path, 0), rws_constant(path, 1));
+    }
+}
+
+static void rows_that_a_branch_keeps_away_are_not_looked_at(void **state)
+{
+    (void)state;
+    const rws_params none = {0};
+    const rws_field  field = {"x", 1};
+    const float      x[] = {0.5f, 1}, *fields[] = {x};
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_engine    *e = rws_engine_new(&none, &field, 1);
+        rws_error      err = {{0}};
+        const rws_pass pass = {.program = guarded, .scalar = scalar, .n_data = 2, .n_particles = 50, .fields = fields};
+        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        rws_engine_free(e);
+    }
+}
+
 /* A long run with what cannot happen first, in the middle and last: it never does. Sums of the same numbers in another
  * order differ in the last bit, one of 2^24; a sampler that forgets it is found out by 10^8 draws. */
 static void the_impossible_never_happens(void **state)
@@ -1164,6 +1274,8 @@ int main(void)
         cmocka_unit_test(draws_do_not_depend_on_company),
         cmocka_unit_test(concrete_draws_follow_the_joint_density),
         cmocka_unit_test(what_is_no_distribution_is_said_so),
+        cmocka_unit_test(bad_parameters_are_named),
+        cmocka_unit_test(rows_that_a_branch_keeps_away_are_not_looked_at),
         cmocka_unit_test(the_impossible_never_happens),
         cmocka_unit_test(scores_have_their_mean),
         cmocka_unit_test(paths_have_their_gradient),

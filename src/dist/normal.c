@@ -44,6 +44,12 @@ static void normal_draw_forward(rws_call *c)
     const float *m = rws_call_input(c, 0, c->dim), *s = rws_call_input(c, 1, c->dim), *e = rws_call_input(c, 2, c->dim);
 #pragma omp simd
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = m[i] + s[i] * e[i];
+    c->refused = !rws_call_positive(c, 1);
+}
+
+static rws_status normal_draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_positive(c, row, 1, "standard deviation", site, err);
 }
 
 static void normal_draw_backward(rws_call *c)
@@ -64,7 +70,7 @@ static int widest(const rws_call *c)
     return n;
 }
 
-/* sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2; inputs x, m, s */
+/* sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2; inputs x, m, s. It is NaN where s is not above 0. */
 static void normal_density_forward(rws_call *c)
 {
     const int    dim = widest(c);
@@ -97,6 +103,11 @@ static void normal_density_forward(rws_call *c)
         }
         c->out[r] = total;
     }
+}
+
+static rws_status normal_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_positive(c, row, 2, "standard deviation", site, err);
 }
 
 static void normal_density_backward(rws_call *c)
@@ -141,9 +152,12 @@ static rws_var normal_density_tangent(rws_tangent *t)
     return rws_tangent_record(t, &rws_op_sum, (rws_op_args){0}, &product, 1, 1);
 }
 
-const rws_op rws_op_normal_draw = {
-    .name = "normal_draw", .forward = normal_draw_forward, .backward = normal_draw_backward};
+const rws_op rws_op_normal_draw = {.name = "normal_draw",
+                                   .forward = normal_draw_forward,
+                                   .backward = normal_draw_backward,
+                                   .explain = normal_draw_explain};
 const rws_op rws_op_normal_density = {.name = "normal_density",
                                       .tangent = normal_density_tangent,
                                       .forward = normal_density_forward,
-                                      .backward = normal_density_backward};
+                                      .backward = normal_density_backward,
+                                      .explain = normal_density_explain};

@@ -102,6 +102,7 @@ rws_var rws_argmax(rws_path *path, rws_var a)
 rws_var rws_onehot(rws_path *path, rws_var index, int n)
 {
     if (rws_dim(path, index) != 1) rws_give_up(path, "rws_onehot takes one index, not %d.", rws_dim(path, index));
+    if (n < 1) rws_give_up(path, "rws_onehot makes a vector of at least 1 number, not %d.", n);
     return unary(path, &rws_op_onehot, (rws_op_args){0}, index, n);
 }
 

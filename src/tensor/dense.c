@@ -128,12 +128,22 @@ static void bits_backward(rws_call *c)
 /* ---- embed: with k = 0, column `index` (one of t) of W counted from offset, which is what a one-hot input adds to a linear layer;
  * with k = 1, row `index` of W, a table of vectors. */
 
-static size_t looked_up(const rws_call *c, size_t r)
+static uint32_t n_words(const rws_call *c)
 {
-    const rws_view *v = &c->in[0];
-    const float     index = v->data[v->row ? v->row[r] : r];
-    RWS_CHECK(index >= 0 && index < (c->args.k ? (float)c->args.w->rows : c->args.t));
-    return (size_t)c->args.offset + (size_t)index;
+    return (uint32_t)(c->args.k ? c->args.w->rows : (int)c->args.t);
+}
+
+/* The row or column for row r of the call; the first where the index is none. */
+static size_t looked_up(rws_call *c, size_t r)
+{
+    const uint32_t at = rws_index(rws_view_row(&c->in[0], r)[0], n_words(c));
+    c->refused |= at == n_words(c);
+    return (size_t)c->args.offset + (at < n_words(c) ? at : 0);
+}
+
+static rws_status embed_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_index(c, row, 0, n_words(c), c->args.k ? "rws_embedding" : "rws_onehot", site, err);
 }
 
 static void embed_forward(rws_call *c)
@@ -168,5 +178,8 @@ const rws_op rws_op_bits = {.name = "bits",
                             .defers = true,
                             .forward = bits_forward,
                             .backward = bits_backward};
-const rws_op rws_op_embed = {
-    .name = "embed", .tangent = rws_tangent_weight, .forward = embed_forward, .backward = embed_backward};
+const rws_op rws_op_embed = {.name = "embed",
+                             .tangent = rws_tangent_weight,
+                             .forward = embed_forward,
+                             .backward = embed_backward,
+                             .explain = embed_explain};

@@ -14,6 +14,8 @@
 #include "base/arena.h"
 #include "tensor/params.h"
 
+#include <math.h>
+
 #define RWS_OP_INPUTS 12
 
 typedef struct {
@@ -50,7 +52,7 @@ typedef struct {
     rws_sink             gin[RWS_OP_INPUTS];
     float               *out;
     const float         *gout;
-    float               *saved;  /* n x op->saved(dim) */
+    float               *saved;  /* n x in[0].dim, if op->saves */
     const float         *kept;   /* input 0 of a product, gathered by forward for backward's use */
     const uint32_t      *places; /* what forward picked, by row */
     rws_op_args          args;
@@ -58,6 +60,7 @@ typedef struct {
     float               *gw, *gb;    /* their gradients, NULL if not wanted */
     rws_arena           *arena;      /* what is taken here lasts until the iteration ends, unless released */
     rws_products        *products;
+    bool                 refused; /* set by forward if it met a row that op->explain has a sentence for */
 } rws_call;
 
 typedef struct rws_tangent rws_tangent; /* tangent.h */
@@ -73,6 +76,10 @@ typedef struct rws_op {
     bool        defers;    /* the gradient of its weight is in what it notes in products, all of it */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
+    /* Says what is wrong with the inputs of a row: an index out of range, a negative standard deviation. Returns RWS_OK
+     * if nothing is, else a status and a sentence. `site` is the last site that the program visited when it recorded the
+     * op, as text; of an op that a distribution recorded, its site; NULL: none yet. NULL: any input will do. */
+    rws_status (*explain)(const rws_call *c, size_t row, const char *site, rws_error *err);
     /* The directional derivative of the output from those of the inputs (tangent.h); NULL: there is none. */
     rws_var (*tangent)(rws_tangent *t);
     /* The log-density of bits whose logits this op makes, straight from its inputs: takes the bits, then those. NULL: it
@@ -96,6 +103,12 @@ static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
     return g->data + (g->row ? g->row[r] : r) * dim;
 }
 
+/* Number j of row r of an input; a single number stands for all. */
+static inline float rws_view_at(const rws_view *v, size_t r, size_t j)
+{
+    return rws_view_row(v, r)[v->dim == 1 ? 0 : j];
+}
+
 /* The gradient of row r of input s, after rws_call_clear; NULL if it is not wanted. */
 static inline float *rws_call_sink_row(const rws_call *c, int s, size_t r)
 {
@@ -111,6 +124,31 @@ float *rws_call_open(rws_call *c, int s, int dim);
 float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh);
 void   rws_call_clear(rws_call *c, int s); /* for ops that add to gin themselves */
 void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
+
+/* Whether all numbers of input s, in all rows of the call, are above 0; false if one is NaN. */
+bool rws_call_positive(const rws_call *c, int s);
+
+/* A number for a sentence: NaN has no sign there. */
+static inline double rws_plain(float x)
+{
+    return isnan(x) ? (double)NAN : (double)x;
+}
+
+/* For explain: a sentence if a number of input s in this row is not above 0. `what` is the name of such a number. */
+rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
+                                rws_error *err);
+
+/* x as an index among n, which is n itself if x is none: only whole numbers from 0 to n - 1 are. */
+static inline uint32_t rws_index(float x, uint32_t n)
+{
+    const float   within = x >= 0 && x < 0x1p31f ? x : 0.5f;
+    const int32_t i = (int32_t)within;
+    return (float)i == within && (uint32_t)i < n ? (uint32_t)i : n;
+}
+
+/* For explain: a sentence if input s of this row, which has one number, is not an index among n. */
+rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
+                             rws_error *err);
 
 /* y = f(x); and g times f's first or second derivative, which all of these functions have as functions of y. */
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);

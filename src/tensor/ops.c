@@ -345,9 +345,15 @@ static void onehot_forward(rws_call *c)
     const float *index = rws_call_input(c, 0, 1);
     memset(c->out, 0, size(c) * sizeof(float));
     for (int r = 0; r < c->n; r++) {
-        RWS_CHECK(index[r] >= 0 && index[r] < (float)c->dim);
-        c->out[(size_t)r * (size_t)c->dim + (size_t)index[r]] = 1;
+        const uint32_t at = rws_index(index[r], (uint32_t)c->dim);
+        if (at < (uint32_t)c->dim) c->out[(size_t)r * (size_t)c->dim + at] = 1;
+        else c->refused = true;
     }
+}
+
+static rws_status onehot_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_index(c, row, 0, (uint32_t)c->dim, "rws_onehot", site, err);
 }
 
 /* ---- concat, slice, sum */
@@ -427,10 +433,11 @@ static void pick_forward(rws_call *c)
     const float    *index = rws_call_input(c, 1, 1);
     uint32_t       *at = RWS_NEW(c->arena, uint32_t, n), outside = 0;
     for (uint32_t r = 0; r < n; r++) {
-        at[r] = (uint32_t)(int)index[r];
-        outside |= at[r] >= dim;
+        at[r] = rws_index(index[r], dim);
+        outside |= at[r] == dim;
     }
-    RWS_CHECK(!outside && "an index of the vector it picks from");
+    for (uint32_t r = 0; r < n && outside; r++) at[r] = at[r] < dim ? at[r] : 0;
+    c->refused = outside;
     for (uint32_t r = 0; r < n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
 }
@@ -443,6 +450,11 @@ static void pick_backward(rws_call *c)
     const size_t    dim = (size_t)c->in[0].dim;
     const uint32_t *at = c->places, n = (uint32_t)c->n;
     for (uint32_t r = 0; r < n; r++) g->data[(g->row ? g->row[r] : r) * dim + at[r]] += c->gout[r];
+}
+
+static rws_status pick_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_index(c, row, 1, (uint32_t)c->in[0].dim, "rws_pick", site, err);
 }
 
 static rws_var pick_tangent(rws_tangent *t)
@@ -474,12 +486,15 @@ const rws_op rws_op_exp_dot = {.name = "exp_dot",
                                .backward = exp_dot_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .binary = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
-const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
+const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward, .explain = onehot_explain};
 const rws_op rws_op_concat = {
     .name = "concat", .tangent = rws_tangent_linear, .forward = concat_forward, .backward = concat_backward};
 const rws_op rws_op_slice = {
     .name = "slice", .tangent = rws_tangent_linear, .forward = slice_forward, .backward = slice_backward};
 const rws_op rws_op_sum = {
     .name = "sum", .tangent = rws_tangent_linear, .forward = sum_forward, .backward = sum_backward};
-const rws_op rws_op_pick = {
-    .name = "pick", .tangent = pick_tangent, .forward = pick_forward, .backward = pick_backward};
+const rws_op rws_op_pick = {.name = "pick",
+                            .tangent = pick_tangent,
+                            .forward = pick_forward,
+                            .backward = pick_backward,
+                            .explain = pick_explain};

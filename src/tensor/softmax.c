@@ -80,7 +80,7 @@ void rws_softmax(const rws_exponents *e, size_t first, size_t end, size_t dim, r
     }
 }
 
-/* ---- log_softmax: of x, or of x / t */
+/* ---- log_softmax: of x, or of x / t; with k = 1, t is a temperature and must be above 0 */
 
 static void log_softmax_forward(rws_call *c)
 {
@@ -92,6 +92,12 @@ static void log_softmax_forward(rws_call *c)
         end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
         rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, c->out, top, log_total}, scratch);
     }
+    c->refused = c->args.k && !rws_call_positive(c, 1);
+}
+
+static rws_status log_softmax_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return c->args.k ? rws_explain_positive(c, row, 1, "temperature", site, err) : RWS_OK;
 }
 
 /* By y = x / t: g - p sum g =: h, whose sum is 0. By t: -sum h y / t, where y may as well be the output. */
@@ -275,7 +281,8 @@ const rws_op rws_op_log_softmax = {.name = "log_softmax",
                                    .saves = true,
                                    .saves_exp = true,
                                    .forward = log_softmax_forward,
-                                   .backward = log_softmax_backward};
+                                   .backward = log_softmax_backward,
+                                   .explain = log_softmax_explain};
 const rws_op rws_op_log_softmax_pick = {.name = "log_softmax_pick",
                                         .saves = true,
                                         .forward = log_softmax_pick_forward,
