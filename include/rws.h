@@ -286,12 +286,6 @@ rws_var rws_place(rws_path *path, rws_var glimpse, int rows, int cols, rws_var w
                   int out_cols);                                                                  /* write */
 rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
 
-/* Logits of the pixels of n glimpses on a background: with y the sum of what rws_place makes of them, a that of their
- * covers and m = sigmoid(20 a - 10), y + m front - (1 - m) back, clipped to [-88, 16]. As logits of an observed
- * rws_bernoulli they are never made: most of a picture is background, and it is scored once per datum. */
-rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
-                    rws_var front, rws_var back, int out_rows, int out_cols);
-
 /* ----------------------------------------------------------------------------------------------------------- metrics */
 
 typedef struct rws_eval rws_eval; /* one evaluation of a run */

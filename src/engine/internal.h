@@ -30,6 +30,7 @@
 
 #define NONE UINT32_MAX
 #define MAX_SITES 128
+#define NO_SITE UINT16_MAX
 #define N_NOTES 4
 #define N_COEF 3 /* P, Q, R: the terms that have gradients */
 
@@ -99,6 +100,7 @@ typedef struct {
     uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
+    uint16_t         site, visit; /* the last site of the path that recorded it; NO_SITE: none yet */
     float           *value, *saved;
     const rws_param *param; /* of a leaf */
     rws_op_args      args;
@@ -228,6 +230,12 @@ float   *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allo
 /* execute.c */
 void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
                         uint32_t n); /* computes these nodes and what they need */
+
+/* explain.c */
+void rws_call_explain(rws_engine *e,
+                      uint32_t    call); /* of a call that refused rows: fails the pass if one is in demand */
+bool rws_node_explain(rws_engine *e, uint32_t id,
+                      uint32_t row); /* fails the pass if the op has a sentence for the row */
 
 /* schedule.c */
 _Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)

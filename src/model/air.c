@@ -15,6 +15,7 @@
 #include "data/canvas.h"
 #include "data/idx.h"
 #include "model/model.h"
+#include "vision/picture.h"
 
 #include <math.h>
 #include <stdlib.h>
