@@ -467,7 +467,8 @@ static void test_grad_std(void **state)
         float            *g = malloc(10 * p->size * sizeof *g), *values = malloc(p->size * sizeof *values);
         memcpy(values, p->value, p->size * sizeof *values);
         for (uint64_t draw = 0; draw < 10; draw++)
-            assert_int_equal(rws_trainer_gradient(t, RWS_TEST, draw, g + draw * p->size, rws_trainer_size(t), &err), RWS_OK);
+            assert_int_equal(rws_trainer_gradient(t, RWS_TEST, draw, g + draw * p->size, rws_trainer_size(t), &err),
+                             RWS_OK);
         double total = 0;
         for (size_t k = first; k < first + n; k++) {
             double mean = 0, squares = 0;

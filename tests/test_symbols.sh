@@ -11,7 +11,7 @@ so=$(realpath "$so") a=$(realpath "$a") program=$(realpath "$program")
 # Names of the functions and objects that C code declares: cuts the text into declarations at the outermost ; and },
 # leaves out types and inline functions.
 declared() { # arguments of the compiler
-    ${CC:-cc} -E -P -x c "$@" | tr '\n' ' ' | awk '
+    ${CC:-cc} -E -P -x c "$@" | sed '/^#/d' | tr '\n' ' ' | awk '
     function name(text) {
         if (text ~ /^ *(typedef|static|struct|enum|union|__extension__)/ || text !~ /rws_/) return
         if (match(text, /rws_[A-Za-z0-9_]+ *\(/)) text = substr(text, RSTART, RLENGTH - 1)

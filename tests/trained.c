@@ -22,7 +22,8 @@ void steps(rws_trainer *t, int n)
 void gradient_of(rws_trainer *t, uint64_t draw, float *gradient)
 {
     rws_error err = {""};
-    if (rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, rws_trainer_size(t), &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, rws_trainer_size(t), &err) != RWS_OK)
+        fail_msg("%s", err.text);
 }
 
 void evaluate(rws_trainer *t, rws_measures *m)
