@@ -350,7 +350,7 @@ static void bench_init(bench *b, const rws_family *family, const setting *s)
     b->a = bench_param(b, "a", s->a, s->n_a);
     b->b = bench_param(b, "b", s->b, s->n_b);
     rws_params_pack(&b->params);
-    b->engine = rws_engine_new(&b->params, b->fields, 0);
+    b->engine = rws_engine_new(&b->params, b->fields, 0, NULL);
     b->pass = (rws_pass){.program = program,
                          .mode = RWS_WAKE,
                          .groups = 1u << RWS_PHI,
@@ -488,7 +488,7 @@ static void check_density(bench *b, int which)
     b->observed = true;
     b->fields[0] = (rws_field){"v", dim};
     b->field[0] = points;
-    b->engine = rws_engine_new(&b->params, b->fields, 1);
+    b->engine = rws_engine_new(&b->params, b->fields, 1, NULL);
     const rws_scores *s = bench_draw(b, 1, n, 1);
     assert_int_equal(s->n, n);
     for (int i = 0; i < n; i++) {

@@ -359,6 +359,13 @@ static void end_well(int number)
     _exit(7);
 }
 
+static struct sigaction installed_before;
+
+static void chain(int number, siginfo_t *info, void *context)
+{
+    installed_before.sa_sigaction(number, info, context);
+}
+
 static void other_faults_are_not_ours(void **state)
 {
     (void)state;
@@ -366,7 +373,7 @@ static void other_faults_are_not_ours(void **state)
 #if WITH_TSAN || WITH_ASAN
     skip(); /* their handlers were there before */
 #endif
-    for (int kind = 0; kind < 4; kind++) {
+    for (int kind = 0; kind < 8; kind++) {
         pid_t child = fork(); /* whether the handler of this process is in place by now does not matter */
         assert_true(child >= 0);
         if (child == 0) {
@@ -377,6 +384,11 @@ static void other_faults_are_not_ours(void **state)
             rws_fiber *f = rws_fiber_new(STACK);
             rws_fiber_on_overflow(f, spend_no_more);
             rws_fiber_start(f, fault, NULL);
+            if (kind & 4) { /* one that is installed afterwards and passes faults on */
+                sigaction(SIGSEGV, NULL, &installed_before);
+                sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = chain, .sa_flags = SA_SIGINFO}, NULL);
+                rws_fiber_thread();
+            }
             if (kind & 2) rws_fiber_resume(f);
             fault(NULL);
             _exit(0);

@@ -435,7 +435,7 @@ static void net_init(net *n, const subject *s)
     n->top = rws_setup_param(&n->setup, RWS_THETA, "top", 1, WIDE, RWS_TRUNCATED);
     assert_int_equal(n->setup.status, RWS_OK);
     rws_params_pack(&n->setup.params);
-    n->engine = rws_engine_new(&n->setup.params, n->setup.fields, n->setup.n_fields);
+    n->engine = rws_engine_new(&n->setup.params, n->setup.fields, n->setup.n_fields, NULL);
     for (int i = 0; i < DATA * WIDE; i++) n->x[i] = (float)die_between(&d, -2, 2);
     for (int i = 0; i < DATA; i++) n->word[i] = (float)((3 * i + 1) % WORDS), n->bit[i] = (float)(i % BITS);
     for (int i = 0; i < MOST; i++) n->mix[i] = (float)die_between(&d, -1, 1);

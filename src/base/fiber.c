@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -293,14 +294,22 @@ static bool redirect(ucontext_t *context, rws_fiber *f)
 #endif
 }
 
-static struct sigaction handler_before;
+/* Handlers that were there when ours was put in front of them, the oldest first. A handler that was installed after ours
+ * may itself pass a fault on to ours; then it is the turn of the one before it. */
+#define MOST_BEFORE 16
+static struct sigaction  before[MOST_BEFORE];
+static atomic_int        n_before;
+static _Thread_local int n_passed __attribute__((tls_model("initial-exec")));
+static pthread_mutex_t   installing = PTHREAD_MUTEX_INITIALIZER;
 
 static void pass_on(int number, siginfo_t *info, void *context)
 {
-    if (handler_before.sa_flags & SA_SIGINFO) handler_before.sa_sigaction(number, info, context);
-    else if (handler_before.sa_handler != SIG_DFL && handler_before.sa_handler != SIG_IGN)
-        handler_before.sa_handler(number);
+    const int at = n_before - 1 - n_passed++;
+    if (at >= 0 && before[at].sa_flags & SA_SIGINFO) before[at].sa_sigaction(number, info, context);
+    else if (at >= 0 && before[at].sa_handler != SIG_DFL && before[at].sa_handler != SIG_IGN)
+        before[at].sa_handler(number);
     else signal(number, SIG_DFL); /* the fault happens again, and ends the process as ever */
+    n_passed--;
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -309,6 +318,27 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const char *at = info->si_addr;
     if (f && f->overflow && at >= f->map && at < f->stack && redirect(context, f)) return;
     pass_on(number, info, context);
+}
+
+static bool is_in_front(void)
+{
+    struct sigaction now;
+    return sigaction(SIGSEGV, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault);
+}
+
+/* Installs the handler unless it is the first to be called already. */
+static void put_in_front(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    pthread_mutex_lock(&installing);
+    if (!is_in_front() && n_before < MOST_BEFORE && sigaction(SIGSEGV, NULL, &before[n_before]) == 0) {
+        int at = 0; /* one that was there earlier has been put back: those after it are gone */
+        while (before[at].sa_sigaction != before[n_before].sa_sigaction) at++;
+        n_before = at + 1;
+        sigaction(SIGSEGV, &action, NULL);
+    }
+    pthread_mutex_unlock(&installing);
 }
 
 /* The handler cannot run on a stack that is full, so every thread has another one for signals. */
@@ -323,22 +353,21 @@ static void drop_alternate(void *memory)
     munmap(memory, alternate_bytes);
 }
 
-static void install(void)
+static void prepare(void)
 {
-    const long       least = sysconf(_SC_SIGSTKSZ);
-    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    const long least = sysconf(_SC_SIGSTKSZ);
     alternate_bytes = (size_t)64 << 10;
     while (least > 0 && alternate_bytes < 2 * (size_t)least) alternate_bytes *= 2;
-    sigemptyset(&action.sa_mask);
-    if (pthread_key_create(&alternate_stack, drop_alternate) == 0) sigaction(SIGSEGV, &action, &handler_before);
-    else alternate_bytes = 0;
+    if (pthread_key_create(&alternate_stack, drop_alternate) != 0) alternate_bytes = 0;
 }
 
 void rws_fiber_thread(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     stack_t               now;
-    pthread_once(&once, install);
+    pthread_once(&once, prepare);
+    n_passed = 0; /* a handler may have left by longjmp */
+    if (!is_in_front()) put_in_front();
     if (!alternate_bytes || pthread_getspecific(alternate_stack)) return;
     if (sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return; /* the thread has one already */
     void *memory =

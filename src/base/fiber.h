@@ -42,8 +42,8 @@ rws_fiber *rws_fiber_new(size_t stack_bytes);
  */
 void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
 
-/* Prepares the calling thread for rws_fiber_on_overflow: installs the handler, once per process, and gives the thread a
- * stack for signals unless it has one; the thread's exit frees it. Costs little when called again. Without memory for
+/* Prepares the calling thread for rws_fiber_on_overflow: installs the handler unless it is the first to be called
+ * already, and gives the thread a stack for signals unless it has one; the thread's exit frees it. Costs a system call. Without memory for
  * such a stack, an overflow on this thread ends the process. */
 void rws_fiber_thread(void);
 

@@ -38,7 +38,7 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, rw
         const bool given = rws_site_given(path, dim, n_values(path, f, p), &value);
         if (!given && defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
         else if (!given) value = f->draw(path, p, !pass->pathwise);
-        rws_site_put(path, site, f->name, size, value);
+        rws_site_put(path, f->name, size, value);
     }
     if (rws_site_scored(path)) {
         const rws_var log_density = (found && f->score ? f->score : f->log_density)(path, value, p);
@@ -58,7 +58,7 @@ rws_var rws_categorical(rws_path *path, const char *site, rws_var logits)
 
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
 {
-    const bool alone = rws_dim(path, logits) == 1;
+    const bool alone = rws_dim_for(path, logits, __func__) == 1;
     return rws_site_visit(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, logits,
                           (rws_var){0});
 }

@@ -35,7 +35,7 @@ static const rws_setting settings[] = {
 };
 
 /* One of two words. */
-static rws_status either(const rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
+static rws_status either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
                          rws_error *err)
 {
     const char *text = rws_setup_text(s, name);

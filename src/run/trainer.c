@@ -126,7 +126,7 @@ static void make_engines(rws_trainer *t)
     t->engines = calloc((size_t)n, sizeof *t->engines);
     RWS_CHECK(t->engines);
     while (t->n_engines < n)
-        t->engines[t->n_engines++] = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields);
+        t->engines[t->n_engines++] = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, NULL);
     t->pool = rws_pool_new(c->threads);
 }
 
@@ -149,6 +149,7 @@ static rws_status build(rws_trainer *t, rws_error *err)
     RWS_TRY(rws_trainer_settle(t, e, err));
 
     t->setup.seed = c->seed;
+    t->setup.model = t->model->name;
     rws_random random = rws_random_new(rws_key_for(c->seed, 0, RWS_KEY_INIT, 1), 0);
     RWS_TRY(t->model->setup(&t->setup, &random, &t->state, err));
     RWS_TRY(rws_method_init(&t->method, e, t->model, t->state, &t->setup, err));
