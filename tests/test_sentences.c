@@ -96,7 +96,8 @@ static void bad_files_are_refused(void **state)
     rws_sentences s;
     rws_error     err = {""};
     assert_int_equal(parse("moons\n", 6, RWS_UNKNOWN_SKIP, 2, &s, &err), RWS_BAD_INPUT);
-    assert_string_equal(err.text, "\"some-file\" has no sentences except some with words that the grammar does not have.");
+    assert_string_equal(err.text,
+                        "\"some-file\" has no sentences except some with words that the grammar does not have.");
     assert_int_equal(rws_sentences_read(astronomers, "/nowhere/sentences", RWS_UNKNOWN_SKIP, 2, &s, &err),
                      RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "/nowhere/sentences"));

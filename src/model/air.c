@@ -167,7 +167,7 @@ static rws_status mean_image(const air *m, float *out, rws_error *err)
 
 /* ---- setup */
 
-static rws_status one_of(const rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
+static rws_status one_of(rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
 {
     const char *text = rws_setup_text(s, name);
     for (*which = 0; words[*which]; ++*which)

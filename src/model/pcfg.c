@@ -37,8 +37,7 @@ static const rws_setting settings[] = {
 };
 
 /* Reads a setting that is one of two words: *out is false for `no` and true for `yes`. */
-static rws_status either(const rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
-                         rws_error *err)
+static rws_status either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out, rws_error *err)
 {
     const char *text = rws_setup_text(s, name);
     *out = strcmp(text, yes) == 0;
