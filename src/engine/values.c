@@ -49,6 +49,7 @@ rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a)
 {
+    if ((unsigned)f > RWS_LOG) rws_give_up(path, "rws_apply was given function %d, which is none.", (int)f);
     return unary(path, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
 }
 
