@@ -16,12 +16,6 @@
 
 typedef struct rws_engine rws_engine;
 
-typedef struct {
-    const char *name;
-    int         dim;
-    bool        label; /* no program sees it */
-} rws_field;
-
 /* Which program a site is visited by. */
 typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 
@@ -38,14 +32,6 @@ typedef enum {
     RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_path_noted */
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
-
-/* A value at a site of the programs, given from outside instead of drawn. */
-typedef struct {
-    const char  *site;
-    int          visit; /* the first is 0 */
-    int          dim;
-    const float *value; /* dim numbers; of a choice, its index */
-} rws_choice;
 
 #define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
 #define RWS_FIELDS 8

@@ -91,7 +91,8 @@ void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
 }
 #endif
 
-void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q)
+/* Not inlined: the caller's arithmetic would be contracted with the last products, to other bits in other builds. */
+__attribute__((noinline)) void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q)
 {
     const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1);
     float       p = 0, q = 0;
