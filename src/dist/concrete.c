@@ -55,7 +55,7 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
     return rws_returns(path, log_density(path, log_s, (rws_var[]){log_pi, temperature}));
 }
 
-/* ---- ops: inputs ls, log pi, tau; saves softmax(log pi - tau ls) */
+/* ---- the log-density of the formula above. Inputs: ls, log pi, tau. Saves softmax(log pi - tau ls). */
 
 static void concrete_density_forward(rws_call *c)
 {
