@@ -28,10 +28,10 @@
 enum { RWS_SWEEP_MAX_BYTES = 1 << 16, RWS_SWEEP_MAX_RUNS = 20000 };
 
 typedef struct {
-    const char *name;   /* also of its folder: "gmm-start=far-dww-delta=0.1-k2-s1" */
-    rws_config  config; /* 0 or NULL for a key that is not in the file */
-    int         final_particles,
-        final_test; /* particles 0: no measurement after training; test 0: as many data as in training */
+    const char *name;            /* also of its folder: "gmm-start=far-dww-delta=0.1-k2-s1" */
+    rws_config  config;          /* 0 or NULL for a key that is not in the file */
+    int         final_particles; /* of the measurement after training; 0: none */
+    int         final_test;      /* test data of that measurement; 0: as many as in training */
 } rws_sweep_run;
 
 typedef struct {
