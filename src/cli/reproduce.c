@@ -50,7 +50,7 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
     const char *text = r->o->quick ? e->quick : e->sweep;
     rws_sweep  *sweep;
     RWS_TRY(rws_sweep_parse(text, strlen(text), e->name, &sweep, err));
-    rws_status status = rws_sweep_settle(sweep, err);
+    rws_status status = rws_sweep_check(sweep, err);
     if (status == RWS_OK) {
         char what[64];
         if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);

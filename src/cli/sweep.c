@@ -59,7 +59,7 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     char                folder[4096];
     const char         *slash = strrchr(o->file, '/'), *dot = strrchr(o->file, '.');
     rws_campaign_result result;
-    RWS_TRY(rws_sweep_settle(sweep, err));
+    RWS_TRY(rws_sweep_check(sweep, err));
     if (o->list) {
         for (int i = 0; i < sweep->n; i++) puts(sweep->runs[i].name);
         return RWS_OK;
