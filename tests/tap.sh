@@ -50,6 +50,14 @@ timeless() { # file
     tail -c +$((8 + length + at + 9)) "$1"
 }
 
+# The bytes of one tensor of a checkpoint.
+tensor() { # file name
+    length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    places=$(head -c $((8 + length)) "$1" | tail -c "$length" | sed -n "s/.*\"$2\":{[^}]*\"data_offsets\":\[\([0-9]*\),\([0-9]*\)\].*/\1 \2/p")
+    [ -n "$places" ] || return 1
+    tail -c +$((8 + length + ${places% *} + 1)) "$1" | head -c $((${places#* } - ${places% *}))
+}
+
 same_checkpoint() { # name folder folder
     timeless "$2/checkpoint.safetensors" >one && timeless "$3/checkpoint.safetensors" >two && cmp -s one two
     report $? "$1"

@@ -214,6 +214,32 @@ mv renamed run
 run train gmm -k 2 -n 140 --eval-every 20 --lr 1e-3,100:1e-4 --out slower
 same_checkpoint "and it is then what it would have been" run slower
 
+# ---- a rate for each parameter group
+
+refuses 'phi=RATE' train gmm --lr theta=0
+refuses '"rho"' train gmm --lr theta=0,rho=1
+refuses 'twice' train gmm --lr theta=0,theta=1
+for optimiser in sgd momentum adam rmsprop; do
+    run train gmm -k 2 -n 1 --optimiser $optimiser --l2 0.01 --lr theta=0,phi=1e-3 --out "short_$optimiser"
+    gives 0 "a frozen group with $optimiser" \
+        train gmm -k 2 -n 40 --optimiser $optimiser --l2 0.01 --lr theta=0,phi=1e-3 --out "long_$optimiser"
+    for name in theta phi.mlp.0.bias; do
+        tensor "short_$optimiser/checkpoint.safetensors" $name >"short_$name"
+        tensor "long_$optimiser/checkpoint.safetensors" $name >"long_$name"
+    done
+    [ "$(wc -c <short_theta)" = 80 ] && cmp -s short_theta long_theta && ! cmp -s short_phi.mlp.0.bias long_phi.mlp.0.bias
+    report $? "does not move, and the other does"
+done
+run train gmm -k 2 -n 40 --lr 1e-3,phi=1e-3,20:/2,theta=1e-3,20:/2 --out by_group
+run train gmm -k 2 -n 40 --lr 1e-3,20:/2 --out for_all
+same_checkpoint "groups of equal rates learn as with one rate" by_group for_all
+refuses 'from iteration 40 on' train --out by_group --resume -n 60 --lr theta=0,phi=1e-3,20:/2
+gives 0 "rates to come may be those of a group" \
+    train --out by_group --resume -n 60 --lr theta=1e-3,20:/2,40:0,phi=1e-3,20:/2
+tensor by_group/checkpoint.safetensors theta >long_theta && tensor for_all/checkpoint.safetensors theta >short_theta
+cmp -s short_theta long_theta
+report $? "which then does not move"
+
 # ---- threads
 
 run train gmm -n 200 --shards 2 --threads 1 --out one_thread

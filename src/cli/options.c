@@ -71,7 +71,9 @@ static const struct argp_option options[] = {
 
     {"optimiser", KEY_OPTIMISER, "NAME", 0, "One of ", 2},
     {"lr", KEY_LR, "SCHEDULE", 0,
-     "Learning rate: 1e-3, or with changes after some iterations: 1e-3,5000:/3 or 0,0-1000:1e-3", 2},
+     "Learning rate: 1e-3; with changes after some iterations: 1e-3,5000:/3 or 0,0-1000:1e-3; by parameter group, each "
+     "with its own changes: theta=0,phi=1e-3,5000:/3",
+     2},
     {"l2", KEY_L2, "WEIGHT", 0, "Of half the squared length of the parameters in the loss (default 0)", 2},
 
     {"eval-every", KEY_EVAL_EVERY, "N", 0, "Iterations between two evaluations", 3},

@@ -183,7 +183,7 @@ rws_status rws_trainer_move(rws_trainer *t, unsigned groups, rws_error *err)
     part_job          j = {.t = t, .groups = groups, .steps = true};
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (!(groups >> g & 1) || p->first[g] == p->first[g + 1]) continue;
-        double lr = (double)rws_schedule_at(&t->schedule, t->iteration);
+        double lr = (double)rws_schedule_at(&t->schedule, (rws_group)g, t->iteration);
         if (g == RWS_BASELINE) lr *= t->method.set.nvil_lr;
         j.lr[g] = (float)lr;
         t->steps[g]++;

@@ -94,6 +94,14 @@ static rws_status make_metrics(rws_trainer *t)
     return RWS_OK;
 }
 
+/* Bit g: group g has parameters. */
+static unsigned groups_of(const rws_params *p)
+{
+    unsigned groups = 0;
+    for (int i = 0; i < p->n; i++) groups |= 1u << p->list[i]->group;
+    return groups;
+}
+
 static void make_vectors(rws_trainer *t)
 {
     rws_params *p = &t->setup.params;
@@ -158,6 +166,7 @@ static rws_status build(rws_trainer *t, rws_error *err)
     }
     if (t->setup.n_fields == 0)
         return rws_fail(err, RWS_BAD_INPUT, "Model %s declares no data (rws_setup_field).", t->model->name);
+    RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     const char *std_ref = rws_setup_given(&t->setup, "std_ref");
     t->std_ref = std_ref && strtod(std_ref, NULL) != 0;
     make_vectors(t);
