@@ -129,6 +129,19 @@ for what in models methods optimisers 'settings gmm'; do
     gives 0 "rws list $what --json" list $what --json
     matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z]+",.*\}$' out
 done
+gives 0 "the settings of a shared object" list settings "$toy" --json
+matches "an object" '^\{"kind":"model","name":"toy",.*"metrics":\[.*\],.*"settings":\[.*\]\}$' out
+cp out first
+gives 0 "by its path alone" list "$toy" --json
+cmp -s out first
+report $? "gives the same"
+gives 0 "and as text" list "$toy"
+grep -q '^  toy ' out
+report $? "with its name"
+refuses 'nowhere.so' list ./nowhere.so
+refuses 'nowhere.so' list settings ./nowhere.so
+echo text >text.so
+refuses 'text.so' list ./text.so
 if [ -w /dev/full ]; then
     "$rws" list >/dev/full 2>err
     [ $? = 2 ]
