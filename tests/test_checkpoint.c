@@ -80,6 +80,35 @@ static void create_takes_nothing_over(void **state)
     trainer_free(t);
 }
 
+/* A run that ended before it had a checkpoint or measures gives its folder to another. */
+static void create_replaces_a_run_in_vain(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f = create(t);
+    t->config.particles = 7;
+    create_refused(t, run_path, "another process"); /* it is being trained */
+    must(rws_folder_fail(f, 1, "It broke.", &err), &err);
+    rws_folder_close(f);
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "1");
+
+    rws_folder_close(create(t));
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
+    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    assert_int_equal(read.particles, 7);
+    must(record(f, t, 1, 5, &err), &err); /* measures without a checkpoint: killed in between */
+    must(rws_folder_fail(f, 1, "It broke.", &err), &err);
+    create_refused(t, run_path, "--resume");
+    must(rws_folder_restart(f, &err), &err);
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
+    assert_string_equal(ask("SELECT count(*) FROM metrics"), "0");
+    assert_string_equal(ask("SELECT iteration FROM runs"), "0");
+    rws_folder_close(f);
+    trainer_free(t);
+}
+
 static void one_process_trains_a_run(void **state)
 {
     (void)state;
@@ -487,17 +516,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, run_setup, folder_remove)
     const struct CMUnitTest tests[] = {
-        TEST(create_makes_parents),
-        TEST(create_takes_nothing_over),
-        TEST(one_process_trains_a_run),
-        TEST(checkpoint_comes_back),
-        TEST(checkpoint_has_known_tensors),
-        TEST(load_refuses_another_run),
-        TEST(load_refuses_what_does_not_fit),
-        TEST(load_refuses_damage),
-        TEST(save_keeps_the_last_good_one),
-        TEST(save_refuses_a_taken_name),
-        TEST(a_kill_leaves_a_folder_that_resumes),
+        TEST(create_makes_parents),          TEST(create_takes_nothing_over),
+        TEST(create_replaces_a_run_in_vain), TEST(one_process_trains_a_run),
+        TEST(checkpoint_comes_back),         TEST(checkpoint_has_known_tensors),
+        TEST(load_refuses_another_run),      TEST(load_refuses_what_does_not_fit),
+        TEST(load_refuses_damage),           TEST(save_keeps_the_last_good_one),
+        TEST(save_refuses_a_taken_name),     TEST(a_kill_leaves_a_folder_that_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

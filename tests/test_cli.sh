@@ -292,6 +292,26 @@ grep -q 'iteration' err && [ "$(wc -l <err)" = 1 ]
 report $? "one sentence names the iteration"
 gives 0 "the last good checkpoint is there" eval nan
 
+# ---- a run that broke before its first checkpoint does not block its folder
+
+gives 1 "numbers that break at once" train gmm -k 2 --optimiser sgd --l2 1e6 --lr 3e38 -n 50 --out vain
+[ -e vain/config.json ] && [ ! -e vain/checkpoint.safetensors ]
+report $? "leave no checkpoint"
+refuses 'no checkpoint yet' eval vain
+refuses 'without --resume it begins anew' train --out vain --resume -k 3
+cp -r vain vain_resumed
+gives 1 "the run can be tried again" train --out vain_resumed --resume
+gives 0 "and another can take its place" train gmm -k 2 -n 100 --eval-every 20 --out vain
+same_checkpoint "which is like any other" vain whole
+gives 0 "of which the store knows" runs vain --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"state":"finished"' out
+report $? "that nothing broke"
+refuses '--resume' train gmm -k 2 -n 100 --out vain
+mkdir other && echo '{"mine": 1}' >other/config.json
+refuses '--resume' train gmm -k 2 -n 100 --out other
+[ "$(cat other/config.json)" = '{"mine": 1}' ]
+report $? "a config.json of another program is left alone"
+
 # ---- stopped and killed
 
 iterations=$((1500000 / (speed + 1) / 20 * 20 + 200)) # about a second and a half
@@ -373,6 +393,45 @@ run train "$toy" -k 2 -n 500 --eval-every 50 --threads 2 --out toy_threads
 same_checkpoint "as it does with two threads" toy_threads toy_whole
 gives 0 "it can be evaluated" eval toy_cut --json
 refuses 'relax' train "$toy" --method relax
+
+# Its shared object may move, and may change.
+cp "$toy" beside/first.so
+gives 0 "a run of a shared object" train ./beside/first.so -k 2 -n 50 --out toy_moves
+grep -q '"model_fingerprint": "fnv1a:[0-9a-f]\{16\}"' toy_moves/config.json
+report $? "remembers a fingerprint of it"
+gives 0 "and resumes" train --out toy_moves --resume -n 60
+[ ! -s err ]
+report $? "without a note"
+mv beside/first.so beside/second.so
+refuses '--model PATH' eval toy_moves
+refuses '--model PATH' infer toy_moves 1
+refuses '--model PATH' sample toy_moves
+refuses '--model PATH' train --out toy_moves --resume -n 70
+refuses 'path of a shared object' eval toy_moves --model second.so
+refuses 'built-in' eval whole --model ./beside/second.so
+refuses '--resume' train gmm --model ./beside/second.so
+gives 0 "--model says where it is" eval toy_moves --model ./beside/second.so --json
+[ ! -s err ]
+report $? "and that it has not changed"
+gives 0 "for sample" sample toy_moves --model ./beside/second.so
+gives 0 "for bench" bench --out toy_moves --resume --model ./beside/second.so --iterations 1 --repeat 1
+grep -q 'first.so"' toy_moves/config.json
+report $? "only looking changes nothing"
+gives 0 "for train" train --out toy_moves --resume --model ./beside/second.so -n 70
+grep -q "\"model\": \"$(realpath beside)/second.so\"" toy_moves/config.json
+report $? "which writes it down"
+gives 0 "so that it is found from now on" eval toy_moves
+printf x >>beside/second.so
+for command in 'eval toy_moves' 'sample toy_moves' 'train --out toy_moves --resume -n 80'; do
+    gives 0 "a changed shared object: $command" $command
+    [ "$(wc -l <err)" = 1 ] && grep -q '^rws: .*second.so has changed since this run began;' err
+    report $? "is noted, and the command goes on"
+done
+sed -i '/model_fingerprint/d' toy_moves/config.json
+gives 0 "a run of version 0.1 has no fingerprint" eval toy_moves
+[ ! -s err ]
+report $? "and gets no note"
+
 cp "$toy" not_a_model.so && printf x | dd of=not_a_model.so bs=1 seek=1 conv=notrunc 2>/dev/null
 refuses 'not_a_model.so' train ./not_a_model.so
 refuses 'nowhere.so' train ./nowhere.so

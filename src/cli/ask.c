@@ -1,6 +1,7 @@
 #include "cli/ask.h"
 
 #include "base/error.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "figure/brackets.h"
@@ -12,7 +13,7 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON, MOST_PRINTED = 32 };
+enum { KEY_SET = 0x3000, KEY_JSON, KEY_MODEL, MOST_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -22,6 +23,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: a->seed = 1; return 0;
     case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
     case KEY_JSON: a->json = true; return 0;
+    case KEY_MODEL: a->model = arg; return 0;
     case KEY_SET:
         if (a->n_set == most) return rws_arguments_fail(state, "--set can be given %d times at most.", most);
         a->set[a->n_set++] = arg;
@@ -35,6 +37,7 @@ const struct argp rws_asked_argp = {
         (const struct argp_option[]){
             {"seed", 's', "S", 0, "Of the random numbers (1)", 0},
             {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that is other than in training", 0},
+            {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},
         },
@@ -45,9 +48,8 @@ rws_status rws_asked_open(rws_asked *a, rws_error *err)
 {
     rws_config config;
     double     seconds;
-    RWS_TRY(rws_folder_open(a->path, &config, &a->folder, err));
-    if (!rws_folder_has_checkpoint(a->folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", a->path);
+    RWS_TRY(rws_reopen(a->path, a->model, &config, &a->folder, err));
+    RWS_TRY(rws_reopen_checkpoint(a->path, a->folder, err));
     config.asking = true;
     config.threads = 1;
     memcpy(config.ask, a->set, sizeof config.ask);

@@ -13,6 +13,7 @@
 
 typedef struct {
     const char  *path;   /* the run's folder, as typed */
+    const char  *model;  /* its shared object, where that has moved; NULL: it has not */
     const char  *set[8]; /* "name=value" */
     int          n_set;
     uint64_t     seed;
@@ -21,7 +22,7 @@ typedef struct {
     rws_trainer *trainer;
 } rws_asked;
 
-/* Options --seed, --set and --json: for a command's argp_child. The input is an rws_asked. Arguments, RUN among them,
+/* Options --model, --seed, --set and --json: for a command's argp_child. The input is an rws_asked. Arguments, RUN among them,
  * are the command's. */
 extern const struct argp rws_asked_argp;
 

@@ -8,6 +8,7 @@
 #include "cli/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "run/checkpoint.h"
 #include "tensor/gemm.h"
@@ -230,7 +231,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
         return rws_fail(err, RWS_BAD_INPUT,
                         "bench keeps nothing: --out goes with --resume, to time a run from where it stands.");
     if (o->resume) {
-        RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
+        RWS_TRY(rws_reopen(o->out, o->model, &stored, folder, err));
         const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
         RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
         if (particles) config.particles = o->config.particles;
@@ -242,8 +243,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
     config.iterations = ENDLESS; /* what depends on the share of iterations done stays as it is in the beginning */
     RWS_TRY(rws_trainer_new(&config, trainer, err));
     if (!o->resume) return RWS_OK;
-    if (!rws_folder_has_checkpoint(*folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->out);
+    RWS_TRY(rws_reopen_checkpoint(o->out, *folder, err));
     double seconds;
     return rws_folder_look(*folder, *trainer, &seconds, err);
 }

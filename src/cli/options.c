@@ -22,6 +22,7 @@ enum {
     KEY_SET,
     KEY_DATA,
     KEY_RESUME,
+    KEY_MODEL,
     KEY_JSON,
 };
 
@@ -81,6 +82,7 @@ static const struct argp_option options[] = {
     {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
     {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
+    {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, where it has moved", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
@@ -165,6 +167,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SET: return parse_set(arg, &o->config, state);
     case KEY_DATA: return parse_data(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
+    case KEY_MODEL: o->model = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
     case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case ARGP_KEY_ARG:
@@ -173,6 +176,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (o->resume && !o->out) return rws_arguments_fail(state, "--resume needs --out, the folder of the run.");
+        if (o->model && !o->resume)
+            return rws_arguments_fail(state, "--model goes with --resume; a new run has its MODEL as an argument.");
         if (!o->config.model && !o->resume) return rws_arguments_fail(state, "Which model? `rws list` shows them.");
         return 0;
     default: {
@@ -259,15 +264,16 @@ static rws_status compare(const field *f, const rws_config *given, const rws_con
                     a, folder, b);
 }
 
-/* Two ways to write a number, or a path, are the same. */
+/* A number, or a path, may be written in several ways. */
 static bool same_value(const char *given, const char *has)
 {
     char        *end_a, *end_b;
     const double x = strtod(given, &end_a), y = strtod(has, &end_b);
     if (strcmp(given, has) == 0 || (end_a != given && end_b != has && !*end_a && !*end_b && x == y)) return true;
-    char      *path = realpath(given, NULL);
-    const bool same = path && strcmp(path, has) == 0;
+    char      *path = realpath(given, NULL), *other = realpath(has, NULL);
+    const bool same = path && (strcmp(path, has) == 0 || (other && strcmp(path, other) == 0));
     free(path);
+    free(other);
     return same;
 }
 

@@ -15,6 +15,7 @@ typedef struct {
     rws_config  config; /* 0 and NULL where nothing was given; text lives as long as argv */
     uint64_t    given;  /* bit i: row i of the table was */
     const char *out;    /* NULL: none */
+    const char *model;  /* the shared object of a run that is resumed, where it has moved; NULL: it has not */
     bool        resume, json;
     char        data[4096]; /* the setting that --data is */
 } rws_options;

@@ -5,6 +5,7 @@
 #include "cli/gallery.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "data/file.h"
@@ -13,6 +14,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,10 +77,9 @@ static void report(session *s, bool final)
 /* Into the store, not necessarily at once: what was measured after the last checkpoint is measured again anyway. */
 static rws_status record(session *s, rws_error *err)
 {
-    rws_snapshots    shown = {0};
-    const rws_status status =
-        rws_trainer_snapshots_due(s->trainer) ? rws_trainer_snapshots(s->trainer, &shown, err) : RWS_OK;
-    if (status == RWS_OK) rws_folder_record(s->folder, s->trainer, &s->latest, &shown, s->seconds);
+    rws_snapshots shown = {0};
+    rws_status status = rws_trainer_snapshots_due(s->trainer) ? rws_trainer_snapshots(s->trainer, &shown, err) : RWS_OK;
+    if (status == RWS_OK) status = rws_folder_record(s->folder, s->trainer, &s->latest, &shown, s->seconds, err);
     rws_snapshots_release(&shown);
     return status;
 }
@@ -176,15 +177,26 @@ static rws_status iterate(session *s, rws_error *err)
     return RWS_OK;
 }
 
-/* The sentence names the iteration, also if it was a metric or the checkpoint that met the NaN, and what is left. */
+static void append(rws_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A second sentence. */
+static void append(rws_error *err, const char *format, ...)
+{
+    const size_t n = strlen(err->text);
+    va_list      args;
+    va_start(args, format);
+    vsnprintf(err->text + n, sizeof err->text - n, format, args);
+    va_end(args);
+}
+
+/* The sentence names the iteration, also if it was a metric or the checkpoint that met the NaN, and the checkpoint that
+ * is left. */
 static void describe_break(const session *s, rws_error *err)
 {
     const rws_error was = *err;
     if (!strstr(was.text, "iteration"))
         rws_fail(err, RWS_BROKEN, "After iteration %" PRIu64 ": %.400s", rws_trainer_iteration(s->trainer), was.text);
-    const size_t n = strlen(err->text);
-    if (s->saved_at)
-        snprintf(err->text + n, sizeof err->text - n, " The checkpoint of iteration %" PRIu64 " is kept.", s->saved);
+    if (s->saved_at) append(err, " The checkpoint of iteration %" PRIu64 " is kept.", s->saved);
 }
 
 static void note_break(session *s, rws_error *err)
@@ -231,7 +243,8 @@ static rws_status amend(session *s, const rws_config *stored, const rws_config *
 {
     const uint64_t done = rws_trainer_iteration(s->trainer);
     rws_schedule   had, has;
-    if (config->iterations == stored->iterations && strcmp(config->lr, stored->lr) == 0) return RWS_OK;
+    if (config->iterations == stored->iterations && strcmp(config->lr, stored->lr) == 0 && !s->options.model)
+        return RWS_OK;
     RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
     RWS_TRY(rws_schedule_parse(config->lr, &has, err));
     if (!rws_schedule_agree(&had, &has, done))
@@ -246,14 +259,19 @@ static rws_status begin_again(session *s, rws_error *err)
 {
     const rws_options *o = &s->options;
     rws_config         stored, config;
-    RWS_TRY(rws_folder_open(o->out, &stored, &s->folder, err));
-    RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
-    RWS_TRY(rws_folder_lock(s->folder, err));
-    RWS_TRY(rws_trainer_new(&config, &s->trainer, err));
-    if (rws_folder_has_checkpoint(s->folder)) {
+    RWS_TRY(rws_reopen(o->out, o->model, &stored, &s->folder, err));
+    const bool begun = rws_folder_has_checkpoint(s->folder);
+    rws_status status = rws_options_resume(o, &stored, o->out, &config, err);
+    if (status != RWS_OK && !begun) append(err, " It has no checkpoint yet: without --resume it begins anew.");
+    if (status == RWS_OK) status = rws_folder_lock(s->folder, err);
+    if (status == RWS_OK) status = rws_trainer_new(&config, &s->trainer, err);
+    if (status != RWS_OK) return status;
+    if (begun) {
         RWS_TRY(rws_folder_load(s->folder, s->trainer, &s->seconds, err));
         s->saved = rws_trainer_iteration(s->trainer);
         s->saved_at = rws_clock_now();
+    } else {
+        RWS_TRY(rws_folder_restart(s->folder, err));
     }
     return amend(s, &stored, &config, err);
 }

@@ -8,11 +8,6 @@
 #include <dlfcn.h>
 #include <string.h>
 
-bool rws_model_is_path(const char *name_or_path)
-{
-    return strchr(name_or_path, '/') != NULL;
-}
-
 static rws_status check(const rws_model *model, const char *path, rws_error *err)
 {
     const rws_quoted file = rws_quote(path);

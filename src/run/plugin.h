@@ -7,8 +7,13 @@
 
 #include "rws.h"
 
+#include <string.h>
+
 /* Whether the text is the path of a shared object, and not the name of a built-in model: it has a slash. */
-bool rws_model_is_path(const char *name_or_path);
+static inline bool rws_model_is_path(const char *name_or_path)
+{
+    return strchr(name_or_path, '/') != NULL;
+}
 
 /* Finds a built-in model by its name, or loads a shared object from its path. *library is NULL for a built-in model;
  * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a sentence that
