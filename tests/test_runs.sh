@@ -141,6 +141,12 @@ report $? "unless --retry"
 gives 1 "--retry" sweep broken.sweep --retry
 grep -q '^failed    gmm-reinforce-k2-s1: In iteration' out
 report $? "tries"
+printf 'model gmm\nmethods ww\nparticles 2\niterations 20\noptimiser sgd\nl2 1e6\nlr 3e38\n' >vain.sweep
+gives 1 "a run that breaks before its first checkpoint" sweep vain.sweep
+sed -i 's/^lr .*/lr 1e-3/; /^l2/d' vain.sweep
+gives 0 "begins anew with what the file says now" sweep vain.sweep --json
+grep -q '"finished":1,.*"failed":0' out
+report $? "and finishes"
 
 # stopped and killed
 cat >cut.sweep <<END
