@@ -49,7 +49,7 @@ void rws_table_column(rws_table *t, const char *heading, int right)
 
 void rws_table_number(rws_table *t, double value)
 {
-    if (isnan(value)) rws_table_cell(t, "%s", "");
+    if (isnan(value)) rws_table_cell(t, "%s", "-");
     else rws_table_cell(t, "%.4g", value);
 }
 
