@@ -205,18 +205,32 @@ const char *rws_config_fingerprint_of(const json_t *document)
     return json_string_value(json_object_get(document, FINGERPRINT));
 }
 
+/* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
+ * out while its own buffer grows, jansson's json_dumps may leave a key out and go on. */
+static char *dump(const json_t *document, size_t flags)
+{
+    const size_t size = json_dumpb(document, NULL, 0, flags);
+    char        *text = size ? malloc(size + 1) : NULL;
+    if (text && json_dumpb(document, text, size, flags) != size) {
+        free(text);
+        return NULL;
+    }
+    if (text) text[size] = '\0';
+    return text;
+}
+
 char *rws_config_text(const json_t *document)
 {
     json_t *copy = json_copy((json_t *)document); /* shallow, and not changed by it */
     if (copy) json_object_del(copy, FINGERPRINT);
-    char *text = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
+    char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
     json_decref(copy);
     return text;
 }
 
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
 {
-    char *text = json_dumps(document, JSON_INDENT(4));
+    char *text = dump(document, JSON_INDENT(4));
     if (!text) return rws_no_memory(err, "config.json");
     const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
     const rws_status status = rws_file_write(path, parts, 2, err);
@@ -225,6 +239,13 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
 }
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+/* Without memory jansson complains of the text; only errno tells. */
+static json_t *parse(int fd, json_error_t *why)
+{
+    errno = 0;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+}
 
 /* The JSON object in the file, a new reference. */
 static rws_status load(const char *path, json_t **document, rws_error *err)
@@ -242,11 +263,10 @@ static rws_status load(const char *path, json_t **document, rws_error *err)
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", file.text, strerror(errno));
     } else if (!S_ISREG(about.st_mode)) {
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", file.text);
-    } else if (!(*document = json_loadfd(fd, JSON_REJECT_DUPLICATES, &why))) {
-        status = json_error_code(&why) == json_error_out_of_memory
-                     ? rws_no_memory(err, "config.json")
-                     : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,
-                                rws_quote(why.text).text);
+    } else if (!(*document = parse(fd, &why))) {
+        status = errno == ENOMEM ? rws_no_memory(err, "config.json")
+                                 : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,
+                                            rws_quote(why.text).text);
     } else if (!json_is_object(*document)) {
         status =
             rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it is JSON, but not an object.", file.text);
