@@ -1,5 +1,5 @@
-/* test_checkpoint.c - a run's folder gives back what was put in, bit for bit, refuses with a sentence what does not
- * fit, and loses nothing by a refusal, a full disk or a kill. */
+/* test_checkpoint.c - a run's folder is read as it was written, bit for bit; files that do not fit are refused with a
+ * sentence; no refusal, full disk or kill loses anything. */
 #include "standin.h"
 
 #include "run/config.h"
@@ -80,7 +80,7 @@ static void create_takes_nothing_over(void **state)
     trainer_free(t);
 }
 
-/* A run that ended before it had a checkpoint or measures gives its folder to another. */
+/* A run that ended before its first checkpoint and its first measures is replaced. */
 static void create_replaces_a_run_in_vain(void **state)
 {
     (void)state;
@@ -359,7 +359,7 @@ static void load_refuses_damage(void **state)
         spill("run/checkpoint.safetensors", noise, n);
         refuses_load(f, t, "run/checkpoint.safetensors", "run");
     }
-    /* Any byte of the header changed: refused, or it was one that says nothing (a space, the version). */
+    /* A header with any byte changed is refused, unless the byte has no meaning (a space, the version). */
     uint64_t header;
     memcpy(&header, bytes, sizeof header);
     for (size_t k = 0; k < 8 + header; k++) {
@@ -430,7 +430,7 @@ static void save_keeps_the_last_good_one(void **state)
     trainer_free(t);
 }
 
-/* A parameter that is called like something of ours cannot be told from it later. */
+/* A parameter with the name of one of the checkpoint's own tensors is refused. */
 static void save_refuses_a_taken_name(void **state)
 {
     (void)state;
@@ -447,14 +447,14 @@ static void save_refuses_a_taken_name(void **state)
 
 /* ---- kills ------------------------------------------------------------------------------------------------------ */
 
-/* The state after so many iterations, from which the numbers can be told. */
+/* Makes the state after so many iterations; the numbers follow from the iteration. */
 static void train_to(rws_trainer *t, uint64_t iteration)
 {
     fill(t, (uint32_t)iteration);
     t->iteration = iteration;
 }
 
-/* What a run does, as fast as it can, until it is killed: begin or resume, then evaluate and save. */
+/* Begins or resumes, then evaluates and saves as fast as it can, until it is killed. */
 static _Noreturn void run_until_killed(void)
 {
     rws_trainer *t = trainer_new(&two_slots, 4);

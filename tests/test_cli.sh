@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_cli.sh PROGRAM MODEL.so - what scripts rely on: exit statuses, sentences, JSON, and runs that survive being killed.
+# test_cli.sh PROGRAM MODEL.so - the contracts with scripts: exit statuses, sentences, JSON, and runs that survive kills.
 set -u
 rws=$(realpath "${1:?usage: test_cli.sh PROGRAM MODEL.so}")
 toy=$(realpath "${2:?usage: test_cli.sh PROGRAM MODEL.so}")
@@ -69,7 +69,7 @@ refuses '"nonsense"' demo nonsense
 [ -z "$(ls | grep -Ev '^(out|err)$')" ]
 report $? "nothing that is refused leaves a file behind"
 
-# ---- data: what is not MNIST does not get into the cache, whoever brings it
+# ---- data: files that are not MNIST do not get into the cache, from wherever they come
 
 RWS_CACHE=$work/cache
 export RWS_CACHE
@@ -102,7 +102,7 @@ report $? "and nothing is left behind"
 PATH=$tools
 unset TMPDIR
 
-# Stand-ins of the right sizes, all ink, do for making canvases.
+# Files of the right sizes, all ink, take the place of MNIST for making canvases.
 mkdir -p cache/mnist
 idx() { # name header bytes
     { printf "$2" && head -c "$3" /dev/zero | tr '\0' '\1'; } >"cache/mnist/$1"
@@ -264,7 +264,7 @@ run train gmm -n 200 --shards 2 --threads 1 --out one_thread
 run train gmm -n 200 --shards 2 --threads 2 --out two_threads
 same_checkpoint "one thread and two give the same bits" one_thread two_threads
 
-# ---- files that are not what they should be
+# ---- damaged files
 
 broken() { # a copy of a run, for the caller to break
     rm -rf broken
@@ -375,7 +375,7 @@ cmp -s out first
 report $? "one thread and two give the same evaluation"
 refuses 'layers' train sbn --set data=noise --set layers=9,
 
-# ---- a model of one's own, which recurses and has continuous latents
+# ---- a shared object: a model that recurses and has continuous choices
 
 model=$toy every=50
 gives 0 "a shared object trains like any model" train "$toy" -k 2 -n 500 --eval-every 50 --json --out toy_whole
@@ -399,7 +399,7 @@ same_checkpoint "as it does with two threads" toy_threads toy_whole
 gives 0 "it can be evaluated" eval toy_cut --json
 refuses 'relax' train "$toy" --method relax
 
-# Its shared object may move, and may change.
+# The shared object of a run may move, and may change.
 cp "$toy" beside/first.so
 gives 0 "a run of a shared object" train ./beside/first.so -k 2 -n 50 --out toy_moves
 grep -q '"model_fingerprint": "fnv1a:[0-9a-f]\{16\}"' toy_moves/config.json

@@ -1,4 +1,4 @@
-/* test_config.c - a configuration comes back as it was, and config.json is read strictly. */
+/* test_config.c - a configuration is read as it was written, and config.json is read strictly. */
 #include "standin.h"
 
 #include "run/config.h"
@@ -69,7 +69,7 @@ static void config_is_plain_json(void **state)
     trainer_free(t);
 }
 
-/* No settings, and as many as there can be; one more is refused before anything is made. */
+/* A run with no settings, one with the most settings, and one with too many, which is refused before its folder is made. */
 static void config_has_room_for_settings(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void config_is_read_strictly(void **state)
     trainer_free(t);
 }
 
-/* A model of the user's own is found again from elsewhere; a built-in one keeps its name. */
+/* The path of a shared object becomes absolute; the name of a built-in model stays. */
 static void model_path_becomes_absolute(void **state)
 {
     (void)state;
@@ -236,7 +236,7 @@ static void model_path_becomes_absolute(void **state)
     trainer_free(t);
 }
 
-/* The fingerprint tells files apart, is optional, and is not what runs are compared by. */
+/* The fingerprint differs between files, is optional, and is left out of the text by which runs are compared. */
 static void model_has_a_fingerprint(void **state)
 {
     (void)state;
@@ -252,7 +252,7 @@ static void model_has_a_fingerprint(void **state)
     assert_string_equal(first, "fnv1a:cbf29ce484222325");
     spill("mine.so", "foobar", 6);
     must(rws_config_fingerprint(path, first, &err), &err);
-    assert_string_equal(first, "fnv1a:85944171f73967e8"); /* as its authors have it */
+    assert_string_equal(first, "fnv1a:85944171f73967e8"); /* a test vector of FNV */
     t->config.model = path;
     rws_folder_close(create(t));
 
@@ -287,7 +287,7 @@ static void model_has_a_fingerprint(void **state)
     trainer_free(t);
 }
 
-/* Iterations, rates and the place of the model may be others later; a text that stays is not freed. */
+/* Iterations, rates and the path of the model can be replaced; a text that stays is not freed. */
 static void config_is_amended(void **state)
 {
     (void)state;

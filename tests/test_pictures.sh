@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_pictures.sh PROGRAM - models of images: PNG files as questions, drawings of samples, pictures of a training.
+# test_pictures.sh PROGRAM - models of images: inference from PNG files, drawings of samples, pictures during training.
 set -u
 rws=$(realpath "${1:?usage: test_pictures.sh PROGRAM}")
 . "$(dirname "$0")/tap.sh"
@@ -49,7 +49,7 @@ gives 0 "a PNG" infer run grey.png -k 50 --json
 grep -q '"asked": *"grey.png"' out && grep -q '"seen"' out
 report $? "is looked at"
 ! grep -q '"exact' out
-report $? "what nobody can sum over is left out"
+report $? "an exact posterior that the model cannot compute is left out"
 sed 's/.*"seen": *\(\[[^]]*\]\).*/\1/' out >grey
 gives 0 "one with colours" infer run Colour.PNG -k 50 --json
 sed 's/.*"seen": *\(\[[^]]*\]\).*/\1/' out | cmp -s - grey

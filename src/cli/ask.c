@@ -100,7 +100,7 @@ static void print_tree(const char *text, int indent, bool brackets)
     printf("%*s%s\n", indent, "", text);
     if (brackets) return;
     FILE *stream = open_memstream(&lines, &size);
-    RWS_CHECK(stream && "memory for a tree");
+    rws_need_memory(stream != NULL, "a tree");
     rws_brackets_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
     fclose(stream);
     putchar('\n');

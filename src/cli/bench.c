@@ -62,7 +62,7 @@ static rws_status remember(rws_trainer *t, moment *m, rws_error *err)
     for (int i = 0; i < 3; i++) {
         if (!from[i]) continue;
         m->numbers[i] = malloc(bytes);
-        if (!m->numbers[i]) return rws_fail(err, RWS_BROKEN, "There is no memory for a copy of the parameters.");
+        if (!m->numbers[i]) return rws_no_memory(err, "a copy of the parameters");
         memcpy(m->numbers[i], from[i], bytes);
     }
     memcpy(m->steps, m->now.steps, sizeof m->steps);
@@ -155,7 +155,7 @@ static double measure_machine(void)
 {
     enum { N = 512 };
     float *m = aligned_alloc(64, 3 * N * N * sizeof *m);
-    RWS_CHECK(m && "memory for three matrices");
+    rws_need_memory(m != NULL, "three matrices");
     for (int i = 0; i < 3 * N * N; i++) m[i] = (float)(i % 7) * 0.1f;
     double best = 0;
     for (int i = 0; i < 6; i++) { /* the first warms up */

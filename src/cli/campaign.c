@@ -93,6 +93,7 @@ static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
 {
     RWS_TRY(rws_file_make_folder(s->options->folder, err));
     s->store = rws_file_join(s->options->folder, "metrics.sqlite");
+    if (!s->store) return rws_no_memory(err, "a sweep");
     RWS_TRY(rws_store_make(s->store, err));
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
@@ -167,7 +168,8 @@ static void add(arguments *a, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS && vasprintf(&a->list[a->n++], format, args) >= 0);
+    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS);
+    rws_need_memory(vasprintf(&a->list[a->n++], format, args) >= 0, "the arguments of a run");
     va_end(args);
 }
 
@@ -215,8 +217,10 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
         add_measuring(&a, e, s->options->folder);
     } else {
         char *folder = rws_file_join(s->options->folder, e->run->name);
+        rws_need_memory(folder != NULL, "the path of a run");
         char *config = rws_file_join(folder, "config.json");
         char *checkpoint = rws_file_join(folder, "checkpoint.safetensors");
+        rws_need_memory(config && checkpoint, "the path of a run");
         /* A run that ended before its first checkpoint and its first measures begins anew, as the sweep has it now. */
         const bool resume = access(config, F_OK) == 0 && (e->iteration > 0 || access(checkpoint, F_OK) == 0);
         /* A run whose folder is gone begins anew too, without its old measures. */
@@ -240,7 +244,8 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
 /* Whether no process trains the run. */
 static bool is_free(const campaign *s, const entry *e)
 {
-    char      *folder = rws_file_join(s->options->folder, e->run->name);
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
     const bool busy = rws_folder_is_busy(folder);
     free(folder);
     return !busy;
@@ -319,11 +324,12 @@ static void report_end(campaign *s, const entry *e)
 
 static void note_failure(campaign *s, entry *e, int status, const char *complaint)
 {
+    int n = 1;
     e->stage = FAILED;
-    if (status < 0)
-        RWS_CHECK(asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status) > 0);
+    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
-    else RWS_CHECK(asprintf(&e->failure, "It ended with status %d.", status) > 0);
+    else n = asprintf(&e->failure, "It ended with status %d.", status);
+    rws_need_memory(n > 0 && e->failure, "the failure of a run");
     s->result.failed++;
     if (status == RWS_BAD_INPUT || s->result.worst == 0)
         s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
@@ -436,8 +442,8 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
     s.children = calloc((size_t)s.n_jobs, sizeof *s.children);
     s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
     s.paces = calloc((size_t)s.n, sizeof *s.paces);
-    RWS_CHECK(s.entries && s.children && s.doing && s.paces && "memory for a sweep");
-    rws_status status = prepare(&s, sweep, err);
+    rws_status status =
+        s.entries && s.children && s.doing && s.paces ? prepare(&s, sweep, err) : rws_no_memory(err, "a sweep");
     if (status == RWS_OK) {
         rws_signals_catch();
         rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
@@ -448,7 +454,7 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
                           s.result.finished + s.result.found, s.n);
     if (status == RWS_OK) report_all(&s);
     *result = s.result;
-    for (int i = 0; i < s.n; i++) free(s.entries[i].failure);
+    for (int i = 0; i < s.n && s.entries; i++) free(s.entries[i].failure);
     void *memory[] = {s.store, s.entries, s.children, s.doing, s.paces};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
     return status;

@@ -143,7 +143,7 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
     const int n = n_shown(o, a);
     char(*room)[96] = calloc((size_t)n + 1, sizeof *room), one[32], two[32];
     const char **captions = calloc((size_t)n + 1, sizeof *captions);
-    RWS_CHECK(room && captions);
+    rws_need_memory(room && captions, "the captions of trees");
     for (int i = 0; i < n; i++) {
         snprintf(room[i], sizeof *room, "%s (exact %s)", share(a->list[i].posterior, one),
                  share(a->list[i].exact, two));

@@ -19,6 +19,15 @@ void rws_note(const char *format, ...)
     va_end(args);
 }
 
+void rws_need_memory(bool there, const char *what)
+{
+    if (there) return;
+    rws_error err;
+    rws_no_memory(&err, what);
+    rws_note("%s", err.text);
+    exit(1);
+}
+
 json_t *rws_report_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -49,7 +58,7 @@ const char *rws_report_number(double value, char out[static 32])
 void rws_report_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
-    RWS_CHECK(object);
+    rws_need_memory(object != NULL, "a JSON object");
     json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
     putchar('\n');
     fflush(stdout);

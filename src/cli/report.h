@@ -16,6 +16,10 @@
 /* Prints "rws: " and a sentence on stderr. */
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Ends the program with a sentence and exit status 1 if `there` is false: for code that prints and has no status to
+ * return. `what` completes "There is no memory for". */
+void rws_need_memory(bool there, const char *what);
+
 /* A number as JSON has it: null if it is NaN or infinite. */
 json_t *rws_report_real(double value);
 
