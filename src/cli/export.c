@@ -1,9 +1,9 @@
 /* export.c - rws export: metrics or snapshots from stores as CSV with a heading, or as JSON, one object per line. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
-#include "data/file.h"
 
 #include <math.h>
 #include <stdio.h>

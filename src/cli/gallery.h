@@ -8,7 +8,7 @@
 #ifndef RWS_CLI_GALLERY_H
 #define RWS_CLI_GALLERY_H
 
-#include "run/infer.h"
+#include "run/run.h"
 
 /* Pictures of one size; a zeroed one is valid and empty. */
 typedef struct {
@@ -17,8 +17,9 @@ typedef struct {
     int     n, side;
 } rws_gallery;
 
-/* Adds an answer's picture. False if it has none, or one that is not square or has another size than the others. */
-bool rws_gallery_add(rws_gallery *g, const rws_answer *a);
+/* Adds the picture among the reports of an answer or a sample. False if there is none, or one that is not square or has
+ * another size than the others. */
+bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n);
 
 /* Draws the pictures, ten in a row at most; fails like rws_images_draw. There must be at least one. */
 rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)

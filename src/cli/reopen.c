@@ -44,6 +44,15 @@ rws_status rws_reopen(const char *path, const char *model, rws_config *config, r
     return compare_model(*folder, config, err);
 }
 
+rws_status rws_reopen_check(const char *path, const char *model, rws_error *err)
+{
+    rws_folder      *folder;
+    rws_config       config;
+    const rws_status status = rws_reopen(path, model, &config, &folder, err);
+    rws_folder_close(folder);
+    return status;
+}
+
 rws_status rws_reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
 {
     if (rws_folder_has_checkpoint(folder)) return RWS_OK;

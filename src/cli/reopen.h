@@ -16,6 +16,9 @@
 rws_status rws_reopen(const char *path, const char *model, rws_config *config, rws_folder **folder, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* The same for a folder that rws_train.h opens: only checks, and notes the change. */
+rws_status rws_reopen_check(const char *path, const char *model, rws_error *err) __attribute__((warn_unused_result));
+
 /* RWS_BAD_INPUT if the run has no checkpoint yet. */
 rws_status rws_reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
     __attribute__((warn_unused_result));

@@ -16,12 +16,6 @@
 
 typedef struct rws_engine rws_engine;
 
-typedef struct {
-    const char *name;
-    int         dim;
-    bool        label; /* no program sees it */
-} rws_field;
-
 /* Which program a site is visited by. */
 typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 
@@ -62,6 +56,13 @@ typedef struct {
     uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
     int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
     const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
+    /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead of
+     * drawing one; both sides score it like any other. Only in a plain or defensive pass. The lists must last as long as
+     * the pass. A choice that no particle came by is RWS_BAD_INPUT, and so is a value that does not fit its site. */
+    const rws_choice *given;
+    int               n_given;
+    bool              given_all; /* a latent site that is not listed is RWS_BAD_INPUT */
+    bool              choices;   /* the values at all latent sites are wanted after the pass: rws_engine_choices */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
@@ -121,6 +122,15 @@ const char  *rws_engine_report_text(rws_engine *e, int i, const char *name, int 
 typedef void rws_reporter(void *context, const char *name, int dim, const float *value, const char *text);
 void         rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
 
+/* Calls `each` for the value of every latent site of row i of the table, in the order in which the drawing side visited
+ * them. Needs rws_pass.choices. The values live until the next pass. */
+typedef void rws_choice_reader(void *context, const char *site, int visit, int dim, const float *value);
+void         rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
+
+/* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
+ * model made. NULL: no program made it (a label, in a sleep pass). Lives until the next pass. */
+const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
+
 rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
 uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
 
@@ -156,6 +166,10 @@ bool rws_var_is_here(const rws_path *path, rws_var v);
  * categories, say), `dim` the length of the value. */
 bool rws_site_find(rws_path *path, const char *site, const char *family, int size, int dim, rws_var *value);
 void rws_site_put(rws_path *path, const char *site, const char *family, int size, rws_var value);
+
+/* Whether a value is given for the site that rws_site_find has just left to be drawn; then it takes the place of the
+ * draw. Stops with a sentence if it has not `dim` numbers, or is not in 0 … n_values - 1 where n_values is not 0. */
+bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value);
 
 /* A program that scores the data by other means than their site says so. */
 void rws_path_fields_scored(rws_path *path);

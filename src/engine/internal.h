@@ -30,6 +30,7 @@
 
 #define NONE UINT32_MAX
 #define MAX_SITES 128
+#define NO_SITE UINT16_MAX
 #define N_NOTES 4
 #define N_COEF 3 /* P, Q, R: the terms that have gradients */
 
@@ -99,6 +100,7 @@ typedef struct {
     uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
+    uint16_t         site, visit; /* the last site of the path that recorded it; NO_SITE: none yet */
     float           *value, *saved;
     const rws_param *param; /* of a leaf */
     rws_op_args      args;
@@ -200,8 +202,10 @@ struct rws_engine {
     struct word_source *words; /* scratch of draws */
 
     rws_scores       scores;
-    uint32_t        *place;   /* from the rows of all leaves, one leaf after the other, to their places in scores */
-    origin          *origins; /* per row of the table, in a pass with reports */
+    uint32_t        *place;      /* from the rows of all leaves, one leaf after the other, to their places in scores */
+    origin          *origins;    /* per row of the table; NULL: not asked for yet */
+    bool            *given_used; /* by place in pass.given: some path took it */
+    int              given_next; /* where the search for the next one begins */
     rws_products     products;
     bool            *touched; /* by number of the parameter: something was added to its gradient; or NULL */
     const float     *tangent, *tangent_transposed;
@@ -227,6 +231,12 @@ float   *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allo
 void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
                         uint32_t n); /* computes these nodes and what they need */
 
+/* explain.c */
+void rws_call_explain(rws_engine *e,
+                      uint32_t    call); /* of a call that refused rows: fails the pass if one is in demand */
+bool rws_node_explain(rws_engine *e, uint32_t id,
+                      uint32_t row); /* fails the pass if the op has a sentence for the row */
+
 /* schedule.c */
 _Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -237,7 +247,15 @@ void     rws_scores_make(rws_engine *e);
 uint32_t rws_scores_place(const rws_engine *e, uint32_t at); /* of a row, counted over all leaves, in the table */
 void     rws_scores_output(rws_engine *e, int slot);
 
+origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
+const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
+
+/* choices.c: what a pass does with rws_pass.given before and after its programs. */
+void rws_given_begin(rws_engine *e);
+void rws_given_end(rws_engine *e);
+
 /* trace.c */
+bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws_site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);
 
 #endif

@@ -45,6 +45,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->dim = dim;
     n->wave = n->first_live = 0;
     n->call = n->tangent = NONE;
+    n->site = NO_SITE;
     n->value = n->saved = NULL;
     n->param = NULL;
     return n;
@@ -165,7 +166,10 @@ rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws
     uint32_t ids[RWS_OP_INPUTS];
     RWS_CHECK(n_in <= RWS_OP_INPUTS);
     for (int i = 0; i < n_in; i++) ids[i] = in[i].id;
-    return (rws_var){rws_node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen)};
+    const uint32_t next = path->e->n_nodes,
+                   id = rws_node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
+    if (id == next) path->e->nodes[id].site = path->site, path->e->nodes[id].visit = path->site_visit;
+    return (rws_var){id};
 }
 
 int rws_dim(const rws_path *path, rws_var v)

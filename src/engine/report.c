@@ -33,21 +33,14 @@ void rws_report_text(rws_path *path, const char *name, const char *text)
     tell(path, (report){.name = name, .text = strcpy(copy, text)});
 }
 
-static const float *value_at(rws_engine *e, origin o, uint32_t id)
-{
-    const node     *n = &e->nodes[id];
-    const uint32_t *map = rws_level_map(e, e->leaves[o.leaf], n->level);
-    return n->value + (map ? map[o.row] : o.row) * (size_t)n->dim;
-}
-
 void rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
     RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
-    const origin    o = e->origins[i];
+    const origin    o = rws_scores_origin(e, i);
     const rws_path *path = e->paths[e->enders[o.leaf]];
     for (uint32_t k = 0; k < path->n_reports; k++) {
         const report *p = &path->reports[k];
-        if (p->node) each(context, p->name, e->nodes[p->node].dim, value_at(e, o, p->node), NULL);
+        if (p->node) each(context, p->name, e->nodes[p->node].dim, rws_value_at(e, o, p->node), NULL);
         else each(context, p->name, 0, NULL, p->text);
     }
 }

@@ -39,6 +39,7 @@ static rws_path *path_new(rws_engine *e)
         0;
     path->depth = 0;
     path->side = RWS_SIDE_NONE;
+    path->site = NO_SITE;
     path->frozen = 0;
     path->n_wants = 0;
     memset(path->first, 0xff, (size_t)e->n_sites * sizeof *path->first);
@@ -112,6 +113,8 @@ static void copy_path(rws_path *to, const rws_path *from)
     rws_engine *e = from->e;
     to->base = from->base;
     to->ordinal = from->ordinal;
+    to->site = from->site;
+    to->site_visit = from->site_visit;
     to->n_scored = from->n_scored;
     to->fields_seen = from->fields_seen;
     while (to->log_capacity < from->n_log + 1) to->log = rws_grow(e, to->log, &to->log_capacity, sizeof *to->log);
@@ -191,7 +194,7 @@ int rws_branch(rws_path *path, rws_var v)
         const float x = value->value[map ? map[i] : i];
         if (!(x > -1e9f && x < 1e9f))
             rws_path_fail(path, RWS_BROKEN, "A program branches on a value that is not an integer (%g), after site %s.",
-                          (double)x, e->n_sites ? e->site_names[path->site] : "none");
+                          (double)x, path->site != NO_SITE ? e->site_names[path->site] : "none");
         /* parts in ascending order of their value */
         uint32_t p = 0;
         while (p < n_parts && (int)answers[p] < (int)x) p++;
@@ -360,10 +363,12 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     forget_shared(e);
     rws_level_new(e, NONE, 1);
     rws_node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
+    rws_given_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
     run_all(e);
+    if (e->status == RWS_OK) rws_given_end(e);
     if (e->status == RWS_OK) rws_scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;

@@ -14,9 +14,12 @@ static uint32_t output_of(const rws_engine *e, uint32_t leaf, int slot)
 /* Everything the table needs that no branch has asked for yet. */
 static void execute_rest(rws_engine *e)
 {
-    uint32_t n_reports = 0, n = 0;
-    for (uint32_t i = 0; i < e->n_enders; i++) n_reports += e->paths[e->enders[i]]->n_reports;
-    uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, e->n_terms + RWS_OUTPUTS * e->n_leaves + n_reports);
+    uint32_t most = e->n_terms + RWS_OUTPUTS * e->n_leaves, n = 0;
+    for (uint32_t i = 0; i < e->n_enders; i++) {
+        const rws_path *path = e->paths[e->enders[i]];
+        most += path->n_reports + (e->pass.choices ? path->n_trace + (uint32_t)e->n_fields : 0);
+    }
+    uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, most);
     for (uint32_t i = 0; i < e->n_terms; i++) wanted[n++] = e->terms[i].node;
     for (uint32_t i = 0; i < e->n_leaves; i++)
         for (int s = 0; s < RWS_OUTPUTS; s++) {
@@ -27,6 +30,10 @@ static void execute_rest(rws_engine *e)
         const rws_path *path = e->paths[e->enders[i]];
         for (uint32_t k = 0; k < path->n_reports; k++)
             if (path->reports[k].node) wanted[n++] = path->reports[k].node;
+        if (!e->pass.choices) continue;
+        for (uint32_t k = 0; k < path->n_trace; k++) wanted[n++] = path->trace[k].var;
+        for (int f = 0; f < e->n_fields; f++)
+            if (path->field[f]) wanted[n++] = path->field[f];
     }
     rws_engine_execute(e, wanted, n);
 }
@@ -117,13 +124,23 @@ uint32_t rws_scores_place(const rws_engine *e, uint32_t at)
     return e->place ? e->place[at] : at;
 }
 
-static void note_origins(rws_engine *e, int n)
+origin rws_scores_origin(rws_engine *e, int row)
 {
-    e->origins = RWS_NEW(&e->arena, origin, n);
-    uint32_t at = 0;
-    for (uint32_t l = 0; l < e->n_leaves; l++)
-        for (uint32_t row = 0; row < e->levels[e->leaves[l]].n_rows; row++)
-            e->origins[rws_scores_place(e, at++)] = (origin){l, row};
+    if (!e->origins) {
+        e->origins = RWS_NEW(&e->arena, origin, e->scores.n);
+        uint32_t at = 0;
+        for (uint32_t l = 0; l < e->n_leaves; l++)
+            for (uint32_t i = 0; i < e->levels[e->leaves[l]].n_rows; i++)
+                e->origins[rws_scores_place(e, at++)] = (origin){l, i};
+    }
+    return e->origins[row];
+}
+
+const float *rws_value_at(rws_engine *e, origin o, uint32_t id)
+{
+    const node     *n = &e->nodes[id];
+    const uint32_t *map = rws_level_map(e, e->leaves[o.leaf], n->level);
+    return n->value + (map ? map[o.row] : o.row) * (size_t)n->dim;
 }
 
 /* The sums of one kind of term, or of two. */
@@ -189,10 +206,16 @@ static void check_numbers(rws_engine *e)
         broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
                   s->log_p[i] == INFINITY;
     if (!broken) return;
+    uint32_t *level_of = RWS_NEW(&e->arena, uint32_t, e->n_terms);
+    for (uint32_t l = 0; l < e->n_levels; l++)
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
     for (uint32_t t = 0; t < e->n_terms; t++) {
-        const node *n = &e->nodes[e->terms[t].node];
-        for (uint32_t i = 0; i < e->levels[n->level].n_rows; i++) {
+        const node     *n = &e->nodes[e->terms[t].node];
+        const uint32_t *map = rws_level_map(e, level_of[t], n->level);
+        for (uint32_t row = 0; row < e->levels[level_of[t]].n_rows; row++) {
+            const uint32_t i = map ? map[row] : row;
             if (!isnan(n->value[i]) && n->value[i] != INFINITY) continue;
+            if (rws_node_explain(e, e->terms[t].node, i)) return;
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
@@ -206,12 +229,13 @@ static void check_numbers(rws_engine *e)
 void rws_scores_make(rws_engine *e)
 {
     execute_rest(e);
+    if (e->status != RWS_OK) return;
     add_up(e);
     rws_scores *s = &e->scores;
     *s = (rws_scores){.B = e->pass.n_data, .K = e->pass.n_particles};
     for (uint32_t i = 0; i < e->n_leaves; i++) s->n += (int)e->levels[e->leaves[i]].n_rows;
     order_by_datum(e, s);
-    if (e->pass.reports) note_origins(e, s->n);
+    e->origins = NULL;
     s->count = gather_counts(e, s->n);
     s->log_p = gather_totals(e, s->n, RWS_TERM_P, RWS_TERM_P);
     s->log_q = gather_totals(e, s->n, RWS_TERM_Q, RWS_TERM_R);

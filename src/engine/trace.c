@@ -36,6 +36,11 @@ static int field_number(const rws_engine *e, const char *name)
     return -1;
 }
 
+bool rws_site_is_field(const rws_path *path)
+{
+    return field_number(path->e, path->e->site_names[path->site]) >= 0;
+}
+
 static bool draws(const rws_path *path)
 {
     return path->side == (path->e->pass.mode == RWS_SLEEP ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);

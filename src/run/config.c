@@ -1,8 +1,8 @@
 #include "run/config.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "run/plugin.h"
 
 #include <errno.h>
@@ -180,7 +180,7 @@ rws_status rws_config_describe(const rws_config *config, const rws_given *settin
     *out = NULL;
     RWS_TRY(find_model(config->model, &path, err));
     if (path) absolute.model = path;
-    json_t          *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION);
+    json_t          *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION_STRING);
     const rws_status status = describe(document, &absolute, settings, n_settings, err);
     free(path);
     if (status == RWS_OK) *out = document;
@@ -350,7 +350,7 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
     if (!format) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"format\" is missing.", file.text);
     if (!json_is_integer(format) || json_integer_value(format) != RWS_CONFIG_FORMAT) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the \"format\" is not %d, the one that this version (%s) reads.",
-                        file.text, RWS_CONFIG_FORMAT, RWS_VERSION);
+                        file.text, RWS_CONFIG_FORMAT, RWS_VERSION_STRING);
     }
     for (int i = 0; i < N_FIELDS; i++) {
         const json_t *value = json_object_get(document, fields[i].key);

@@ -19,10 +19,6 @@
 
 #include <jansson.h>
 
-#ifndef RWS_VERSION
-#define RWS_VERSION "unknown" /* the build says which */
-#endif
-
 #define RWS_CONFIG_FORMAT 1
 #define RWS_FINGERPRINT_SIZE 32 /* bytes of the text, with its end */
 

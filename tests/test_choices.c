@@ -1,0 +1,272 @@
+/* test_choices.c - choices that a pass is given instead of drawing them, and choices listed after a pass: what one pass
+ * lists and another is given must have the same densities, for every family, batched and one particle at a time. */
+#include "base/error.h"
+#include "estimator/estimator.h"
+#include "trained.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- a program with a site of every family, one of them in a loop whose length is drawn */
+
+static rws_var numbers(rws_path *path, float a, float b, float c)
+{
+    return rws_constants(path, (float[]){a, b, c}, 3);
+}
+
+static void latents(rws_path *path, rws_var shift)
+{
+    const rws_var one = rws_constant(path, 1), logits = rws_add(path, numbers(path, 0, 0.5f, -1), shift);
+    const int     kind = rws_choose(path, "kind", logits);
+    rws_bernoulli(path, "bits", logits);
+    while (rws_flip(path, "more", rws_affine(path, shift, 0.5f, 0)))
+        rws_normal(path, "step", rws_affine(path, shift, 1, (float)kind), one);
+    rws_uniform(path, "uniform", rws_affine(path, shift, 0, -1), one);
+    rws_gumbel(path, "gumbel", logits);
+    rws_concrete(path, "simplex", logits, one);
+    rws_categorical(path, "quiet", logits);
+}
+
+static void guide(rws_path *path, const void *state)
+{
+    (void)state;
+    latents(path, rws_observed(path, "x"));
+}
+
+static void model(rws_path *path, const void *state)
+{
+    (void)state;
+    latents(path, rws_constant(path, 0.25f));
+    rws_normal(path, "x", rws_constant(path, 0), rws_constant(path, 1));
+}
+
+static const rws_model every = {.guide = guide, .model = model};
+static const rws_field field_x = {"x", 1};
+static const float xs[] = {-0.5f, 0, 0.75f}, *const data[] = {xs};
+
+enum { B = 3, K = 20, MOST = 200 };
+
+static rws_pass pass_of(rws_method *m, rws_mode mode, bool scalar)
+{
+    return (rws_pass){.program = rws_programs,
+                      .context = m,
+                      .mode = mode,
+                      .scalar = scalar,
+                      .pathwise = true,
+                      .n_data = mode == RWS_SLEEP ? 1 : B,
+                      .n_particles = K,
+                      .fields = mode == RWS_SLEEP ? NULL : data,
+                      .key = rws_key_for(5, 6, RWS_KEY_WAKE, 0)};
+}
+
+static void run(rws_engine *e, const rws_pass *p)
+{
+    rws_error err = {""};
+    if (rws_engine_forward(e, p, &err) != RWS_OK) fail_msg("%s", err.text);
+}
+
+/* ---- a list of choices with memory of its own */
+
+typedef struct {
+    rws_choice at[MOST];
+    float      value[MOST][3];
+    int        n;
+} list;
+
+static void keep(void *context, const char *site, int visit, int dim, const float *value)
+{
+    list *l = context;
+    assert_true(l->n < MOST && dim <= 3);
+    memcpy(l->value[l->n], value, (size_t)dim * sizeof(float));
+    l->at[l->n] = (rws_choice){site, visit, dim, l->value[l->n]};
+    l->n++;
+}
+
+static const rws_choice *choice(const list *l, const char *site, int visit)
+{
+    for (int i = 0; i < l->n; i++)
+        if (l->at[i].visit == visit && strcmp(l->at[i].site, site) == 0) return &l->at[i];
+    return NULL;
+}
+
+static void assert_same(double a, double b)
+{
+    if (!(fabs(a - b) < 2e-5 * (1 + fabs(b)))) fail_msg("%.9g instead of %.9g", a, b);
+}
+
+/* Both passes are of one particle of one datum. */
+static void score_again(rws_method *m, rws_engine *e, const list *l, const float *x, bool scalar, double log_p,
+                        double log_q)
+{
+    rws_pass p = pass_of(m, RWS_WAKE, scalar);
+    p.n_data = 1;
+    p.n_particles = 3;
+    p.fields = &x;
+    p.given = l->at;
+    p.n_given = l->n;
+    p.given_all = true;
+    for (int defensive = 0; defensive < 2; defensive++) {
+        p.proposal = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
+        p.delta = 0.2;
+        run(e, &p);
+        const rws_scores *s = rws_engine_scores(e);
+        assert_int_equal(s->n, scalar ? 3 : 1);
+        for (int i = 0; i < s->n; i++) {
+            if (!isnan(log_p)) assert_same(s->log_p[i], log_p);
+            assert_same(s->log_q[i], log_q);
+            assert_same(s->log_d[i], log_q);
+        }
+    }
+}
+
+static void wake_choices_score_as_drawn(void **unused)
+{
+    (void)unused;
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_method  m = {.model = &every};
+        rws_params  none = {0};
+        rws_engine *e = rws_engine_new(&none, &field_x, 1), *again = rws_engine_new(&none, &field_x, 1);
+        rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
+        p.choices = true;
+        run(e, &p);
+        const rws_scores *s = rws_engine_scores(e);
+        for (int d = 0; d < B; d++)
+            for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+                list l = {.n = 0};
+                int  dim = 0;
+                rws_engine_choices(e, (int)i, keep, &l);
+                assert_string_equal(l.at[0].site, "kind");
+                assert_string_equal(l.at[1].site, "bits");
+                assert_string_equal(l.at[l.n - 1].site, "quiet");
+                assert_int_equal(*rws_engine_observed(e, (int)i, 0, &dim) == xs[d], 1);
+                assert_int_equal(dim, 1);
+                int visits = 0;
+                while (choice(&l, "step", visits)) visits++;
+                assert_true(*choice(&l, "more", visits)->value == 0);
+                assert_int_equal(l.n, 2 + 2 * visits + 1 + 4);
+                score_again(&m, again, &l, &xs[d], scalar, s->log_p[i], s->log_q[i]);
+            }
+        rws_engine_free(e);
+        rws_engine_free(again);
+    }
+}
+
+static void sleep_choices_and_data(void **unused)
+{
+    (void)unused;
+    double total[2] = {0, 0};
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_method  m = {.model = &every};
+        rws_params  none = {0};
+        rws_engine *e = rws_engine_new(&none, &field_x, 1), *again = rws_engine_new(&none, &field_x, 1);
+        rws_pass    p = pass_of(&m, RWS_SLEEP, scalar);
+        for (int listed = 0; listed < 2; listed++) {
+            p.choices = listed;
+            run(e, &p);
+            const rws_scores *s = rws_engine_scores(e);
+            for (int i = 0; i < s->n; i++) {
+                list         l = {.n = 0};
+                const float *x = rws_engine_observed(e, i, 0, NULL);
+                if (listed) rws_engine_choices(e, i, keep, &l);
+                if (listed) score_again(&m, again, &l, x, scalar, NAN, s->log_q[i]);
+                total[scalar] += (double)*x;
+            }
+        }
+        rws_engine_free(e);
+        rws_engine_free(again);
+    }
+    assert_same(total[0], total[1]); /* the model made the same data */
+}
+
+/* With some of the choices given as they would have been drawn, the rest is drawn as ever. */
+static void partly_given(void **unused)
+{
+    (void)unused;
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_method  m = {.model = &every};
+        rws_params  none = {0};
+        rws_engine *e = rws_engine_new(&none, &field_x, 1);
+        rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
+        list        all = {.n = 0}, rest = {.n = 0};
+        p.n_particles = p.n_data = 1;
+        p.choices = true;
+        run(e, &p);
+        const double log_p = rws_engine_scores(e)->log_p[0];
+        rws_engine_choices(e, 0, keep, &all);
+        const rws_choice some[] = {*choice(&all, "uniform", 0), *choice(&all, "kind", 0), *choice(&all, "bits", 0)};
+        p.given = some;
+        p.n_given = 3;
+        run(e, &p);
+        assert_same(rws_engine_scores(e)->log_p[0], log_p);
+        rws_engine_choices(e, 0, keep, &rest);
+        assert_int_equal(rest.n, all.n);
+        assert_memory_equal(rest.value, all.value, (size_t)all.n * sizeof all.value[0]);
+
+        /* data given to the model in its sleep */
+        const float      x = 1.5f;
+        const rws_choice given_x = {"x", 0, 1, &x};
+        p = pass_of(&m, RWS_SLEEP, scalar);
+        p.given = &given_x;
+        p.n_given = 1;
+        run(e, &p);
+        for (int i = 0; i < rws_engine_scores(e)->n; i++) assert_true(*rws_engine_observed(e, i, 0, NULL) == x);
+        rws_engine_free(e);
+    }
+}
+
+static void bad_choices_are_named(void **unused)
+{
+    (void)unused;
+    static const float good[] = {0, 1, 0}, half = 0.5f, three = 3, nan = NAN, minus = -1, bits[] = {0, 2, 0};
+    const struct {
+        rws_choice  choice;
+        bool        all;
+        const char *sentence;
+    } cases[] = {
+        {{"kind", 0, 1, &three}, false, "The value given for site \"kind\" is 3, which is not a choice of 0 to 2."},
+        {{"kind", 0, 1, &half}, false, "The value given for site \"kind\" is 0.5, which is not a choice of 0 to 2."},
+        {{"kind", 0, 1, &minus}, false, "The value given for site \"kind\" is -1, which"},
+        {{"kind", 0, 1, &nan}, false, "The value given for site \"kind\" is "},
+        {{"kind", 0, 3, good}, false, "Site \"kind\" has 1 numbers, but 3 are given."},
+        {{"bits", 0, 3, bits}, false, "The value given for site \"bits\" is 2, which is not a choice of 0 to 1."},
+        {{"more", 0, 1, &half}, false, "The value given for site \"more\" is 0.5, which is not a choice of 0 to 1."},
+        {{"gumbel", 0, 3, (float[]){0, INFINITY, 0}}, false, "The value given for site \"gumbel\" is inf."},
+        {{"kind", 1, 1, good},
+         false,
+         "A value is given for site \"kind\" (visit 2), but the guide does not come by it."},
+        {{"nowhere", 0, 1, good}, false, "A value is given for site \"nowhere\" (visit 1), but"},
+        {{"kind", 0, 1, good}, true, "No value is given for site \"bits\"."},
+        {{0}, true, "No value is given for site \"kind\"."},
+    };
+    rws_method  m = {.model = &every};
+    rws_params  none = {0};
+    rws_engine *e = rws_engine_new(&none, &field_x, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int scalar = 0; scalar < 2; scalar++) {
+            rws_pass  p = pass_of(&m, RWS_WAKE, scalar);
+            rws_error err = {""};
+            p.given = &cases[i].choice;
+            p.n_given = cases[i].choice.site != NULL;
+            p.given_all = cases[i].all;
+            assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+            if (!strstr(err.text, cases[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, cases[i].sentence);
+        }
+    rws_pass p = pass_of(&m, RWS_WAKE, false);
+    run(e, &p); /* the engine is as good as new */
+    p.proposal = RWS_GUMBEL;
+    p.given = &cases[0].choice;
+    p.n_given = 1;
+    assert_int_equal(rws_engine_forward(e, &p, NULL), RWS_BAD_INPUT);
+    rws_engine_free(e);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wake_choices_score_as_drawn),
+        cmocka_unit_test(sleep_choices_and_data),
+        cmocka_unit_test(partly_given),
+        cmocka_unit_test(bad_choices_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
