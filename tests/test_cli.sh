@@ -368,6 +368,12 @@ for key in log_evidence kl ess log_evidence_error; do
     grep -Eq "\"$key\":-?[0-9.e-]+[,}]" out
     report $? "eval has $key"
 done
+gives 0 "with a single particle" eval sbn --eval-particles 1 --json
+grep -q '"log_evidence":-' out && ! grep -q '"kl"' out && ! grep -q '"ess"' out
+report $? "there is no kl and no ess"
+gives 0 "in a table" eval sbn --eval-particles 1
+grep -q '^kl  *-$' out && grep -q '^ess  *-$' out
+report $? "they are dashes"
 run eval sbn --eval-particles 5000 --eval-data 10 --threads 1 --json
 cp out first
 run eval sbn --eval-particles 5000 --eval-data 10 --threads 2 --json
