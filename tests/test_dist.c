@@ -885,7 +885,7 @@ static void densities_outside_of_sites_are_checked(void **state)
         "rws_concrete_density takes two vectors of one length and one temperature, not 2, 3 and 1 numbers.",
         "The temperature is 0; it must be above 0."};
     for (int i = 0; i < COUNT(sentences); i++) {
-        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0);
+        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err = {{0}};
         const rws_pass pass = {
             .program = densities_of_misfits, .context = &i, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
