@@ -1,5 +1,6 @@
-/* test_paper.c - the claims of the paper on results that were made up: each holds where it should, does not where one
- * number spoils it, and is unknown where runs are missing. And the experiments' sweeps are sweeps. */
+/* test_paper.c - the claims of the paper on invented results: each claim holds on results like the paper's, does not
+ * hold after one number is changed, and is unknown if runs are missing. The experiments' sweeps are valid sweep
+ * files. */
 #include "files.h"
 
 #include "paper/paper.h"
@@ -137,7 +138,8 @@ static void expect_all_hold(const rws_experiment *e)
     for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_HOLDS);
 }
 
-/* Makes a metric's last value another in all runs of the method with K particles, asks, and puts it back. */
+/* Changes a metric's last value in all runs of the method with K particles, checks the claim, and restores the
+ * value. */
 static void expect_spoiled(const rws_experiment *e, const char *claim, const char *method, int K, const char *metric,
                            double value)
 {
@@ -250,7 +252,7 @@ static void test_gmm(void **state)
     expect_spoiled(e, "G6", "relax", 10, "q_error", 1.5);
     expect_spoiled(e, "G8", "relax", 20, "p_error", 0.001);
 
-    /* pruning is a matter of most runs */
+    /* the claim is about most runs */
     double *p = find("dww", 2, 1)->shown[16];
     assert_string_equal(find("dww", 2, 1)->shots[16].name, "p");
     p[19] = 0;
@@ -323,7 +325,7 @@ static void test_missing(void **state)
 
 /* ---- the grammar */
 
-/* What "astronomers saw stars with telescopes" may be. */
+/* Trees of "astronomers saw stars with telescopes". */
 static const char low[] = "(S (NP astronomers) (VP (V saw) (NP (NP stars) (PP (P with) (NP telescopes)))))";
 static const char high[] = "(S (NP astronomers) (VP (VP (V saw) (NP stars)) (PP (P with) (NP telescopes))))";
 
@@ -456,7 +458,7 @@ static void test_texts(void **state)
     free(text);
 }
 
-/* How many files it makes. */
+/* The number of files that are drawn. */
 static int n_drawn(const rws_experiment *e)
 {
     rws_error err = {""};
@@ -485,7 +487,7 @@ static void test_figures(void **state)
     assert_int_equal(n_drawn(&rws_experiment_pcfg), 12);
     add_pair(&air);
     assert_int_equal(n_drawn(&rws_experiment_air), 3);
-    results.n = 0; /* nothing at all is still a figure, where curves are concerned */
+    results.n = 0; /* figures of curves are drawn also without runs */
     assert_int_equal(n_drawn(&rws_experiment_gmm_near), 3);
     assert_int_equal(n_drawn(&rws_experiment_pcfg), 12);
     assert_int_equal(n_drawn(&rws_experiment_sbn), 3);
