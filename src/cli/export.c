@@ -229,8 +229,9 @@ static rws_status write_file(const rws_results *r, const export_options *o, rws_
     FILE  *file = open_memstream(&text, &size);
     if (!file) return rws_no_memory(err, "the export");
     write_rows(r, o, file);
-    const bool       whole = !ferror(file) & (fclose(file) == 0);
-    const rws_status status = whole ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
+    const bool       broken = ferror(file), closed = fclose(file) == 0;
+    const rws_status status =
+        closed && !broken ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
     free(text);
     return status;
 }
