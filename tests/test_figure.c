@@ -321,15 +321,16 @@ static void test_gather(void **state)
     double            values[3][3] = {{5, 3, 1}, {6, 4, 2}, {7, 5, 3}};
     const char       *K[] = {"2", "2", "20"};
     rws_result_key    keys[3];
-    rws_series        series[3];
+    rws_history       series[3];
     rws_result        results[3];
     const rws_result *runs[3];
     rws_gathered      g;
     rws_error         err = {""};
     for (int i = 0; i < 3; i++) {
         keys[i] = (rws_result_key){"particles", K[i]};
-        series[i] = (rws_series){"loss", 3, iterations, seconds[i], values[i]};
-        results[i] = (rws_result){.name = "r", .n_keys = 1, .keys = &keys[i], .n_series = 1, .series = &series[i]};
+        series[i] = (rws_history){"loss", 3, iterations, seconds[i], values[i]};
+        results[i] =
+            (rws_result){.name = "r", .n_keys = 1, .keys = &keys[i], .n_histories = 1, .histories = &series[i]};
         runs[i] = &results[i];
     }
     rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);

@@ -20,7 +20,7 @@ typedef struct {
     rws_result     result;
     rws_result_key keys[12];
     char           texts[4][64];
-    rws_series     series[MOST_METRICS];
+    rws_history    histories[MOST_METRICS];
     double         values[MOST_METRICS][POINTS], iterations[POINTS], seconds[POINTS];
     rws_shot       shots[MOST_SHOTS];
     double         shown[MOST_SHOTS][COMPONENTS];
@@ -70,7 +70,7 @@ static made *add(const char *model, const char *method, int K, int seed)
                              .iterations = 1000,
                              .n_keys = 4,
                              .keys = m->keys,
-                             .series = m->series,
+                             .histories = m->histories,
                              .shots = m->shots};
     for (int i = 0; i < POINTS; i++) m->iterations[i] = m->seconds[i] = 50.0 * (i + 1);
     return m;
@@ -84,9 +84,9 @@ static void set(made *m, const char *key, const char *value)
 /* From one value to the last, in a straight line. */
 static void measure(made *m, const char *metric, double first, double last)
 {
-    const int n = m->result.n_series++;
+    const int n = m->result.n_histories++;
     for (int i = 0; i < POINTS; i++) m->values[n][i] = first + (last - first) * i / (POINTS - 1);
-    m->series[n] = (rws_series){metric, POINTS, m->iterations, m->seconds, m->values[n]};
+    m->histories[n] = (rws_history){metric, POINTS, m->iterations, m->seconds, m->values[n]};
 }
 
 static double *show(made *m, const char *name, uint64_t iteration, int n)
@@ -151,8 +151,8 @@ static void expect_spoiled(const rws_experiment *e, const char *claim, const cha
             if (!rws_result_has(&runs[i].result, "method", method) ||
                 !rws_result_has(&runs[i].result, "particles", text))
                 continue;
-            for (int s = 0; s < runs[i].result.n_series; s++) {
-                if (strcmp(runs[i].series[s].metric, metric) != 0) continue;
+            for (int s = 0; s < runs[i].result.n_histories; s++) {
+                if (strcmp(runs[i].histories[s].metric, metric) != 0) continue;
                 double *last = &runs[i].values[s][POINTS - 1];
                 if (pass == 0) old[i] = *last;
                 *last = pass == 0 ? value : old[i];

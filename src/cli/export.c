@@ -99,7 +99,7 @@ static void put_run(row *r, const columns *c, const rws_result *run)
 
 static double value_at(const rws_result *run, const char *metric, double iteration)
 {
-    const rws_series *s = rws_result_series(run, metric);
+    const rws_history *s = rws_result_history(run, metric);
     for (int i = 0; s && i < s->n; i++)
         if (s->iterations[i] == iteration) return s->values[i];
     return NAN;
@@ -120,11 +120,11 @@ static void put_evaluations(row *r, const columns *c, const rws_result *run, boo
 {
     for (double after = -1;;) {
         double next = INFINITY, seconds = NAN;
-        for (int s = 0; s < run->n_series; s++) {
-            const rws_series *series = &run->series[s];
-            for (int i = 0; i < series->n; i++) {
-                if (series->iterations[i] <= after) continue;
-                if (series->iterations[i] < next) next = series->iterations[i], seconds = series->seconds[i];
+        for (int s = 0; s < run->n_histories; s++) {
+            const rws_history *history = &run->histories[s];
+            for (int i = 0; i < history->n; i++) {
+                if (history->iterations[i] <= after) continue;
+                if (history->iterations[i] < next) next = history->iterations[i], seconds = history->seconds[i];
                 break;
             }
         }
