@@ -194,5 +194,5 @@ const rws_model rws_model_pcfg = {
     .em = rws_pcfg_em,
     .read = rws_pcfg_read,
     .posterior = rws_pcfg_posterior,
-    .asked = "likelihood=hard",
+    .ask_setting = "likelihood=hard",
 };
