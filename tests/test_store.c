@@ -223,7 +223,7 @@ static void evaluations_wait_for_a_flush(void **state)
     memset(label, 'x', sizeof label - 1); /* it was copied */
     for (uint64_t i = 200; i <= 400; i += 100) {
         const rws_measures m = {.iteration = i, .n = 3, .value = {1, 2, 3}};
-        rws_folder_record(f, t, &m, i == 200 ? NULL : &shown, 1);
+        must(rws_folder_record(f, t, &m, i == 200 ? NULL : &shown, 1, &err), &err);
     }
     rws_snapshots_release(&shown);
     assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "run/checkpoint.h"
 #include "tensor/gemm.h"
@@ -61,7 +62,7 @@ static rws_status remember(rws_trainer *t, moment *m, rws_error *err)
     for (int i = 0; i < 3; i++) {
         if (!from[i]) continue;
         m->numbers[i] = malloc(bytes);
-        if (!m->numbers[i]) return rws_fail(err, RWS_BROKEN, "There is no memory for a copy of the parameters.");
+        if (!m->numbers[i]) return rws_no_memory(err, "a copy of the parameters");
         memcpy(m->numbers[i], from[i], bytes);
     }
     memcpy(m->steps, m->now.steps, sizeof m->steps);
@@ -154,7 +155,7 @@ static double measure_machine(void)
 {
     enum { N = 512 };
     float *m = aligned_alloc(64, 3 * N * N * sizeof *m);
-    RWS_CHECK(m && "memory for three matrices");
+    rws_need_memory(m != NULL, "three matrices");
     for (int i = 0; i < 3 * N * N; i++) m[i] = (float)(i % 7) * 0.1f;
     double best = 0;
     for (int i = 0; i < 6; i++) { /* the first warms up */
@@ -230,7 +231,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
         return rws_fail(err, RWS_BAD_INPUT,
                         "bench keeps nothing: --out goes with --resume, to time a run from where it stands.");
     if (o->resume) {
-        RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
+        RWS_TRY(rws_reopen(o->out, o->model, &stored, folder, err));
         const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
         RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
         if (particles) config.particles = o->config.particles;
@@ -242,8 +243,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
     config.iterations = ENDLESS; /* what depends on the share of iterations done stays as it is in the beginning */
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     if (!o->resume) return RWS_OK;
-    if (!rws_folder_has_checkpoint(*folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->out);
+    RWS_TRY(rws_reopen_checkpoint(o->out, *folder, err));
     double seconds;
     return rws_folder_look(*folder, *trainer, &seconds, err);
 }

@@ -19,6 +19,15 @@ void rws_note(const char *format, ...)
     va_end(args);
 }
 
+void rws_need_memory(bool there, const char *what)
+{
+    if (there) return;
+    rws_error err;
+    rws_no_memory(&err, what);
+    rws_note("%s", err.text);
+    exit(1);
+}
+
 json_t *rws_report_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -49,11 +58,18 @@ const char *rws_report_number(double value, char out[static 32])
 void rws_report_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
-    RWS_CHECK(object);
+    rws_need_memory(object != NULL, "a JSON object");
     json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
     putchar('\n');
     fflush(stdout);
     json_decref(object);
+}
+
+static bool is_of_model(const rws_trainer *t, const char *metric)
+{
+    const rws_metric *m = rws_trainer_model(t)->metrics;
+    while (m && m->name && strcmp(m->name, metric) != 0) m++;
+    return m && m->name;
 }
 
 void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final)
@@ -62,7 +78,11 @@ void rws_report_measures(const rws_trainer *t, const rws_measures *m, double sec
     if (final) json_object_set_new(o, "final", json_true());
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
     json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
-    for (int i = 0; i < m->n; i++) json_object_set_new(o, rws_trainer_metric_name(t, i), rws_report_real(m->value[i]));
+    for (int i = 0; i < m->n; i++) {
+        const char *name = rws_trainer_metric_name(t, i);
+        if (is_of_model(t, name)) json_object_set_new(o, name, rws_report_real(m->value[i]));
+        else rws_report_known(o, name, m->value[i]);
+    }
     rws_report_known(o, "log_evidence_error", m->log_evidence_error);
     rws_report_json(o);
 }
@@ -91,8 +111,11 @@ void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds,
 void rws_report_brief(const rws_trainer *t, const rws_measures *m, char *out, size_t size)
 {
     size_t used = 0;
+    int    n = 0;
     out[0] = '\0';
-    for (int i = 0; i < m->n && i < 2 && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s %.3g", i ? "  " : "", rws_trainer_metric_name(t, i),
+    for (int i = 0; i < m->n && n < 2 && used < size; i++) {
+        if (isnan(m->value[i])) continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%s %.3g", n++ ? "  " : "", rws_trainer_metric_name(t, i),
                                  m->value[i]);
+    }
 }

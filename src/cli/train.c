@@ -5,6 +5,7 @@
 #include "cli/gallery.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "run/checkpoint.h"
@@ -136,15 +137,26 @@ static rws_status begin(session *s, rws_error *err)
     return o->out ? rws_trainer_keep(s->trainer, o->out, err) : RWS_OK;
 }
 
-/* What was typed must agree with the run, but for what may change. */
+/* Appends a second sentence. */
+static void append(rws_error *err, const char *sentence)
+{
+    const size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
+}
+
+/* The options that were given must agree with the run, except those that may change. */
 static rws_status check_resume(const rws_options *o, rws_config *changes, rws_error *err)
 {
     rws_folder *folder = NULL;
     rws_config  stored, config;
-    rws_status  status = rws_folder_open(o->out, &stored, &folder, err);
-    if (status == RWS_OK) status = rws_options_resume(o, &stored, o->out, &config, err);
+    rws_status  status = rws_reopen(o->out, o->model, &stored, &folder, err);
+    if (status == RWS_OK) {
+        status = rws_options_resume(o, &stored, o->out, &config, err);
+        if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
+            append(err, " It has no checkpoint yet: without --resume it begins anew.");
+    }
     rws_folder_close(folder);
-    *changes = (rws_config){0};
+    *changes = (rws_config){.model = o->model};
     if (rws_options_given(o, "threads")) changes->threads = config.threads;
     if (rws_options_given(o, "iterations")) changes->iterations = config.iterations;
     if (rws_options_given(o, "lr")) changes->lr = o->config.lr;

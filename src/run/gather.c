@@ -106,7 +106,7 @@ rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key
     make_room(out, n);
     const rws_result **some = g_new(const rws_result *, n + 1);
     rws_status         status = RWS_OK;
-    /* value after value, from the least */
+    /* one value of the key after the other, from the smallest */
     for (double last = -INFINITY; status == RWS_OK;) {
         double next = INFINITY;
         int    n_some = 0;

@@ -16,12 +16,14 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return rws_folder_save(t->folder, t, t->seconds, err);
 }
 
-/* A run that goes on may have more iterations, and other rates from here on; its folder says so. */
+/* A run that goes on may have more iterations, other rates from here on, and its shared object elsewhere; its folder says
+ * so. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
     const rws_config *c = &t->config;
     rws_schedule      had, has;
-    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0) return RWS_OK;
+    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 && strcmp(c->model, stored->model) == 0)
+        return RWS_OK;
     RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
     RWS_TRY(rws_schedule_parse(c->lr, &has, err));
     if (!rws_schedule_agree(&had, &has, t->iteration))
@@ -49,6 +51,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     t->folder = *folder;
     *folder = NULL;
     if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
+    else RWS_TRY(rws_folder_restart(t->folder, err));
     return amend(t, &stored, path, err);
 }
 

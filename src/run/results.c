@@ -42,7 +42,7 @@ static void *zeroed(rws_results *r, size_t n)
     return p ? memset(p, 0, n) : NULL;
 }
 
-/* A copy; NULL of NULL, and without memory, which is remembered. */
+/* A copy of the text, or NULL for NULL. Without memory NULL, and `starved` is set. */
 static char *keep_text(rws_results *r, const char *text)
 {
     if (!text) return NULL;
@@ -106,7 +106,7 @@ static bool read_config(rws_results *r, rws_result *run, const char *text)
     return true;
 }
 
-/* ---- rows. An int is an SQLite result code. */
+/* ---- rows. A function that returns an int returns an SQLite result code. */
 
 static double number_at(sqlite3_stmt *s, int column)
 {
@@ -118,14 +118,14 @@ static const char *text_at(sqlite3_stmt *s, int column)
     return (const char *)sqlite3_column_text(s, column);
 }
 
-/* A statement about one run, whose rows come in order. */
+/* Prepares a statement whose parameter ?1 is the name of a run. */
 static int prepare(sqlite3 *db, const char *sql, const char *run, sqlite3_stmt **s)
 {
     const int code = sqlite3_prepare_v2(db, sql, -1, s, NULL);
     return code ? code : sqlite3_bind_text(*s, 1, run, -1, SQLITE_STATIC);
 }
 
-/* The last step of a statement: SQLITE_DONE is the good end. */
+/* Finalises a statement. `code` is that of its last step, where SQLITE_DONE is success. */
 static int finish(sqlite3_stmt *s, int code)
 {
     sqlite3_finalize(s);
@@ -215,7 +215,7 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
 
 /* ---- stores */
 
-/* The runs of a store, or one of them. */
+/* Reads the runs of a store, or the run `only` if it is not NULL. */
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
     const int     first = r->n;
@@ -248,8 +248,8 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     return code || !r->memory->starved ? code : SQLITE_NOMEM;
 }
 
-/* One transaction, so that all of it is of the same moment. Read-write, if the file allows it: only then can what a
- * killed writer left behind be rolled back. */
+/* All is read in one transaction, so that it is of the same moment. The file is opened for writing if possible, because
+ * only then can SQLite roll back what a killed writer left behind. */
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
     sqlite3 *db = NULL;
@@ -273,7 +273,7 @@ static bool exists(const char *path)
     return path && stat(path, &about) == 0;
 }
 
-/* The stores of the folders in a folder. */
+/* Reads the stores of the folders in a folder. */
 static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
 {
     struct dirent **list;
@@ -305,7 +305,7 @@ static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
     return status;
 }
 
-/* A run of a sweep, whose measures are in the folder above. */
+/* Reads one run of a sweep, whose store is in the folder above. */
 static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_error *err)
 {
     rws_status status = RWS_BAD_INPUT;
@@ -363,7 +363,7 @@ rws_status rws_results_read(const char *const *paths, int n, rws_results **out, 
     return RWS_OK;
 }
 
-/* ---- finding */
+/* ---- selecting */
 
 const char *rws_result_state(const rws_result *r)
 {

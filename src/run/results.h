@@ -1,7 +1,7 @@
-/* results.h - what stores hold, read into memory: the ground that tables, figures and claims stand on.
+/* results.h - runs of stores, read into memory for tables, figures and claims.
  *
- * Reads runs with their configurations, curves and snapshots, and finds those that are asked for. It changes nothing,
- * computes no statistics and does not know what a metric means.
+ * Reads runs with their configurations, curves and snapshots, and selects among them. It changes no store and computes
+ * no statistics.
  *
  *     metrics.sqlite -> [results] -> rws runs, rws export, figures, claims
  */
@@ -10,7 +10,7 @@
 
 #include "rws.h"
 
-/* A metric of a run over the iterations. NaN where that was measured. */
+/* A metric of a run over the iterations. A value is NaN if a NaN was measured. */
 typedef struct {
     const char   *metric;
     int           n;
@@ -32,52 +32,52 @@ typedef struct {
 } rws_result_key;
 
 typedef struct {
-    const char           *name, *store; /* the run's; the file's */
+    const char           *name, *store; /* of the run; path of its store */
     const char           *host, *version, *started;
-    const char           *failure;               /* why its numbers broke; NULL if they did not */
+    const char           *failure;               /* sentence of the failure; NULL if the run did not fail */
     uint64_t              iteration, iterations; /* done and wanted */
-    double                seconds;               /* of training */
+    double                seconds;               /* wall time of training */
     int                   n_keys, n_series, n_shots;
     const rws_result_key *keys;   /* in the order of config.json, settings last */
     const rws_series     *series; /* in the order of their names */
     const rws_shot       *shots;  /* in the order of names and iterations */
 } rws_result;
 
-/* Runs in the order of their names, numbers in those counting as numbers. All belongs to it. */
+/* Runs sorted by name, where numbers in names compare as numbers. All memory belongs to it. */
 typedef struct {
     int                        n;
     rws_result                *runs;
     struct rws_results_memory *memory;
 } rws_results;
 
-/* Reads stores. A path is that of an SQLite file, of a folder that has one (a run's or a sweep's), of a run in a
- * sweep's, or of a folder whose folders have some. RWS_BAD_INPUT with a sentence that names the path; *out is then
- * NULL. The caller frees it. */
+/* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
+ * of one run of a sweep; or a folder whose folders have a metrics.sqlite. The caller frees *out. *out is NULL on
+ * failure: RWS_BAD_INPUT with a sentence that names the path, or RWS_NO_MEMORY. */
 rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_results_free(rws_results *r); /* NULL is allowed */
 
-/* Keeps the runs for which all of the conditions hold. A condition is "key=value" or "key=value,value", where the key is
- * one of a configuration, "run" or "state" (finished, failed, unfinished). RWS_BAD_INPUT if it is not that, or if no run
- * has such a key. */
+/* Keeps the runs that meet all conditions. A condition is "key=value" or "key=value,value"; the key is a key of the
+ * configuration, "run" or "state" (finished, failed, unfinished). RWS_BAD_INPUT if a condition has another form, or if
+ * no run has its key. */
 rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
 const char *rws_result_state(const rws_result *r); /* "finished", "failed" or "unfinished" */
 
-/* Part of the configuration; NULL if the run has no such key. */
+/* The value of a key of the configuration, or of "run" or "state"; NULL if the run has no such key. */
 const char *rws_result_get(const rws_result *r, const char *key);
 
-/* Whether the run has this value under the key; as numbers if both are. */
+/* Whether the run has this value under the key. Two numbers are compared as numbers. */
 bool rws_result_has(const rws_result *r, const char *key, const char *value);
 
-/* Whether the configurations differ at most in what does not change what is learned about: seed and threads. */
+/* Whether the configurations are equal except for seed and threads. */
 bool rws_result_same_but_seed(const rws_result *a, const rws_result *b);
 
 /* A metric of the run; NULL if it was not measured. */
 const rws_series *rws_result_series(const rws_result *r, const char *metric);
 
-/* Its last value; NaN if there is none. */
+/* The last value of a metric; NaN if there is none. */
 double rws_result_last(const rws_result *r, const char *metric);
 
 /* The latest snapshot of that name up to the iteration; NULL if there is none. */

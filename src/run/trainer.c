@@ -2,9 +2,9 @@
 #include "run/trainer.h"
 
 #include "run/checkpoint.h"
+#include "run/plugin.h"
 #include "tensor/gemm.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ void rws_trainer_free(rws_trainer *t)
     if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
     rws_folder_close(t->folder);
-    if (t->library) dlclose(t->library);
+    rws_model_unload(t->library);
     free(t);
 }
 
@@ -126,6 +126,14 @@ static rws_status make_metrics(rws_trainer *t, rws_error *err)
     if (!has_evidence) t->metric_names[t->n_metrics++] = "kl";
     t->metric_names[t->n_metrics++] = "ess";
     return RWS_OK;
+}
+
+/* Bit g: group g has parameters. */
+static unsigned groups_of(const rws_params *p)
+{
+    unsigned groups = 0;
+    for (int i = 0; i < p->n; i++) groups |= 1u << p->list[i]->group;
+    return groups;
 }
 
 static bool make_data(rws_trainer *t)
@@ -228,6 +236,7 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(rws_schedule_parse(c->lr, &t->schedule, err));
     RWS_TRY(rws_trainer_make_settings(t, e, ask_set, n_ask_set, err));
     RWS_TRY(set_up(t, e, err));
+    RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     const char *std_ref = rws_setup_given(&t->setup, "std_ref");
     t->std_ref = std_ref && strtod(std_ref, NULL) != 0;
     RWS_TRY(make_vectors(t, err));
