@@ -1,5 +1,5 @@
-/* test_sentences.c - files of sentences are read word by word or refused with the line; what is drawn is read again and
- * has the grammar's distribution. */
+/* test_sentences.c - files of sentences are read word by word or refused with the line; sentences that were
+ * drawn can be read again and have the grammar's distribution. */
 #include "files.h"
 
 #include "base/rng.h"
@@ -29,7 +29,7 @@ static int teardown(void **state)
 static rws_status parse(const char *text, size_t length, rws_unknown unknown, int max_words, rws_sentences *out,
                         rws_error *err)
 {
-    /* a copy of just this size, so that a sanitizer sees any byte read behind it */
+    /* a copy of exactly this size, so that a sanitizer sees a read behind the end */
     char *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, text, length);
@@ -124,7 +124,7 @@ static void typed_sentences_are_read(void **state)
     }
 }
 
-/* Every sentence of the file is for learning or for tests; sentence i has i + 1 words. */
+/* Every sentence of the file is for training or for tests; sentence i has i + 1 words. */
 static void check_corpus(const char *train, const char *test, int n_train, int n_test)
 {
     rws_corpus c;

@@ -11,7 +11,7 @@
 #include "data/idx.h"
 #include "data/parse.h"
 #include "data/sentences.h"
-#include "run/results.h"
+#include "rws_train.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 #include "run/sweep.h"

@@ -59,7 +59,8 @@ rws_status rws_datum_read(const rws_posterior *p, const char *text, rws_datum *o
         char       *end;
         const float number = strtof(at, &end);
         if (end == at || isnan(number) || !strchr(separators, *end)) { /* strchr finds the end of the text too */
-            snprintf(what, sizeof what, "and \"%.*s\" is not one", (int)strcspn(at, separators) % 60, at);
+            const int length = (int)strcspn(at, separators);
+            snprintf(what, sizeof what, "and \"%.*s\" is not one", length < 60 ? length : 60, at);
             return refuse(p, what, total, err);
         }
         if (n < total) out->numbers[n] = number;

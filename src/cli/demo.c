@@ -64,14 +64,6 @@ typedef struct {
 
 /* ---- training */
 
-static int metric_index(const rws_trainer *t, const char *name)
-{
-    for (int i = 0; i < rws_trainer_n_metrics(t); i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return i;
-    RWS_CHECK(!"a metric of gmm");
-    return -1;
-}
-
 static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *err)
 {
     const uint64_t every = d->iterations > POINTS ? d->iterations / POINTS : 1;
@@ -84,7 +76,7 @@ static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *er
         rws_measures m;
         RWS_TRY(rws_trainer_evaluate(t, &m, err));
         r->x[r->n] = (double)done;
-        for (int i = 0; i < N_METRICS; i++) r->y[i][r->n] = m.value[metric_index(t, metrics[i])];
+        for (int i = 0; i < N_METRICS; i++) r->y[i][r->n] = rws_measures_get(&m, metrics[i]);
         r->n++;
         since = rws_clock_now();
     }

@@ -99,7 +99,7 @@ static void put_run(row *r, const columns *c, const rws_result *run)
 
 static double value_at(const rws_result *run, const char *metric, double iteration)
 {
-    const rws_series *s = rws_result_series(run, metric);
+    const rws_history *s = rws_result_history(run, metric);
     for (int i = 0; s && i < s->n; i++)
         if (s->iterations[i] == iteration) return s->values[i];
     return NAN;
@@ -120,11 +120,11 @@ static void put_evaluations(row *r, const columns *c, const rws_result *run, boo
 {
     for (double after = -1;;) {
         double next = INFINITY, seconds = NAN;
-        for (int s = 0; s < run->n_series; s++) {
-            const rws_series *series = &run->series[s];
-            for (int i = 0; i < series->n; i++) {
-                if (series->iterations[i] <= after) continue;
-                if (series->iterations[i] < next) next = series->iterations[i], seconds = series->seconds[i];
+        for (int s = 0; s < run->n_histories; s++) {
+            const rws_history *history = &run->histories[s];
+            for (int i = 0; i < history->n; i++) {
+                if (history->iterations[i] <= after) continue;
+                if (history->iterations[i] < next) next = history->iterations[i], seconds = history->seconds[i];
                 break;
             }
         }
@@ -229,8 +229,9 @@ static rws_status write_file(const rws_results *r, const export_options *o, rws_
     FILE  *file = open_memstream(&text, &size);
     if (!file) return rws_no_memory(err, "the export");
     write_rows(r, o, file);
-    const bool       whole = !ferror(file) & (fclose(file) == 0);
-    const rws_status status = whole ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
+    const bool       broken = ferror(file), closed = fclose(file) == 0;
+    const rws_status status =
+        closed && !broken ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
     free(text);
     return status;
 }

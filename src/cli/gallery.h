@@ -8,7 +8,7 @@
 #ifndef RWS_CLI_GALLERY_H
 #define RWS_CLI_GALLERY_H
 
-#include "run/run.h"
+#include "rws_train.h"
 
 /* Pictures of one size; a zeroed one is valid and empty. */
 typedef struct {

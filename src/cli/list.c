@@ -4,7 +4,6 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
-#include "model/model.h"
 #include "run/plugin.h"
 
 #include <stdio.h>
@@ -59,7 +58,7 @@ static void json_model(const rws_model *m)
     rws_report_json(o);
 }
 
-static void json_method(const rws_estimator *e)
+static void json_method(const rws_method_info *e)
 {
     json_t *o = json_entry("method", e->name, e->help);
     json_object_set_new(o, "min_particles", json_integer(e->min_particles));
@@ -89,7 +88,7 @@ static void print_model(const rws_model *m)
     print_settings(m->settings);
 }
 
-static void print_method(const rws_estimator *e)
+static void print_method(const rws_method_info *e)
 {
     printf("  %-12s %s%s\n", e->name, e->help, e->min_particles > 1 ? " (K > 1)" : "");
     print_settings(e->settings);
@@ -109,14 +108,17 @@ static rws_status list_settings(const list_options *o, rws_error *err)
 
 static void list_tables(unsigned what, bool json)
 {
+    const rws_model   *model;
+    rws_method_info    method;
+    rws_optimiser_info optimiser;
     if (what & MODELS && !json) puts("Models, with their metrics and settings (default, range):");
-    for (int i = 0; what & MODELS && rws_models[i]; i++) (json ? json_model : print_model)(rws_models[i]);
+    for (int i = 0; what & MODELS && (model = rws_model_at(i)); i++) (json ? json_model : print_model)(model);
     if (what & METHODS && !json) puts("Methods, with their settings (default, range):");
-    for (int i = 0; what & METHODS && rws_estimators[i]; i++) (json ? json_method : print_method)(rws_estimators[i]);
+    for (int i = 0; what & METHODS && rws_method_at(i, &method); i++) (json ? json_method : print_method)(&method);
     if (what & OPTIMISERS && !json) puts("Optimisers:");
-    for (int i = 0; what & OPTIMISERS && rws_optimisers[i]; i++) {
-        if (json) rws_report_json(json_entry("optimiser", rws_optimisers[i]->name, rws_optimisers[i]->help));
-        else printf("  %-12s %s\n", rws_optimisers[i]->name, rws_optimisers[i]->help);
+    for (int i = 0; what & OPTIMISERS && rws_optimiser_at(i, &optimiser); i++) {
+        if (json) rws_report_json(json_entry("optimiser", optimiser.name, optimiser.help));
+        else printf("  %-12s %s\n", optimiser.name, optimiser.help);
     }
 }
 

@@ -193,14 +193,16 @@ static char *help_filter(int key, const char *text, void *input)
     (void)input;
     const field *f = find_field(key);
     if (!f || (strcmp(f->name, "method") != 0 && strcmp(f->name, "optimiser") != 0)) return (char *)text;
-    const bool method = strcmp(f->name, "method") == 0;
-    size_t     size = 0;
-    char      *out = NULL;
-    FILE      *stream = open_memstream(&out, &size);
+    const bool         of_methods = strcmp(f->name, "method") == 0;
+    rws_method_info    method;
+    rws_optimiser_info optimiser;
+    size_t             size = 0;
+    char              *out = NULL;
+    FILE              *stream = open_memstream(&out, &size);
     if (!stream) return (char *)text;
     fputs(text, stream);
-    for (int i = 0; method ? rws_estimators[i] != NULL : rws_optimisers[i] != NULL; i++)
-        fprintf(stream, "%s%s", i ? ", " : "", method ? rws_estimators[i]->name : rws_optimisers[i]->name);
+    for (int i = 0; of_methods ? rws_method_at(i, &method) : rws_optimiser_at(i, &optimiser); i++)
+        fprintf(stream, "%s%s", i ? ", " : "", of_methods ? method.name : optimiser.name);
     fclose(stream);
     return out;
 }

@@ -9,7 +9,7 @@
 #define RWS_CLI_OPTIONS_H
 
 #include "cli/arguments.h"
-#include "run/run.h"
+#include "rws_train.h"
 
 typedef struct {
     rws_config  config; /* 0 and NULL for options that were not given; text lives as long as argv */

@@ -357,7 +357,7 @@ static rws_status check_metrics(const plot_options *o, const rws_results *r, rws
 {
     for (int m = 0; m < o->n_metrics; m++) {
         bool found = false;
-        for (int i = 0; i < r->n && !found; i++) found = rws_result_series(&r->runs[i], o->metrics[m]) != NULL;
+        for (int i = 0; i < r->n && !found; i++) found = rws_result_history(&r->runs[i], o->metrics[m]) != NULL;
         if (!found) return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", o->metrics[m]);
     }
     return RWS_OK;

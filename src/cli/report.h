@@ -9,7 +9,7 @@
 #ifndef RWS_CLI_REPORT_H
 #define RWS_CLI_REPORT_H
 
-#include "run/run.h"
+#include "rws_train.h"
 
 #include <jansson.h>
 
@@ -37,12 +37,12 @@ void rws_report_json(json_t *object);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
  * standard error of log_evidence where that is an estimate. */
-void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final);
+void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
 
 /* The same as a row of a table, under a heading if `heading`. */
-void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds, bool heading);
+void rws_report_row(const rws_measures *m, double seconds, bool heading);
 
 /* The first two metrics in few characters: "p_error 0.0123  q_error 0.2". */
-void rws_report_brief(const rws_trainer *t, const rws_measures *m, char *out, size_t size);
+void rws_report_brief(const rws_measures *m, char *out, size_t size);
 
 #endif

@@ -89,8 +89,8 @@ int rws_select_metrics(const rws_results *r, const char **metrics, int room)
 {
     int n = 0;
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; k < r->runs[i].n_series; k++)
-            if (n < room && find(metrics, n, r->runs[i].series[k].metric) < 0)
-                metrics[n++] = r->runs[i].series[k].metric;
+        for (int k = 0; k < r->runs[i].n_histories; k++)
+            if (n < room && find(metrics, n, r->runs[i].histories[k].metric) < 0)
+                metrics[n++] = r->runs[i].histories[k].metric;
     return n;
 }

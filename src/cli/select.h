@@ -6,7 +6,7 @@
 #define RWS_CLI_SELECT_H
 
 #include "cli/arguments.h"
-#include "run/results.h"
+#include "rws_train.h"
 
 enum { RWS_SELECT_PATHS = 256, RWS_SELECT_CONDITIONS = 64 };
 

@@ -34,7 +34,7 @@ static void variation(const rws_query *q, rws_finding *f, const char *method, do
         for (int i = 0; i < g.n && g.n_runs > 1; i++) *seeds += g.high[i] - g.low[i], n_seeds++;
         rws_gathered_release(&g);
         for (int r = 0; r < n; r++) {
-            const rws_series *s = rws_result_series(runs[r], "log_evidence");
+            const rws_history *s = rws_result_history(runs[r], "log_evidence");
             for (int i = s ? s->n / 2 + 1 : 1; s && i < s->n; i++)
                 *steps += fabs(s->values[i] - s->values[i - 1]), n_steps++;
         }

@@ -8,7 +8,7 @@
 #define RWS_PAPER_QUERY_H
 
 #include "run/gather.h"
-#include "run/results.h"
+#include "rws_train.h"
 
 /* A setting that runs of one method must have. */
 typedef struct {

@@ -19,16 +19,16 @@ static void make_room(rws_gathered *g, int points)
 void rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x x, rws_gathered *out)
 {
     *out = (rws_gathered){0};
-    const rws_series *longest = NULL;
+    const rws_history *longest = NULL;
     for (int i = 0; i < n; i++) {
-        const rws_series *s = rws_result_series(runs[i], metric);
+        const rws_history *s = rws_result_history(runs[i], metric);
         if (s && (!longest || s->n > longest->n)) longest = s;
     }
     if (!longest) return;
     const int points = longest->n;
     double   *values = g_new(double, (size_t)n *points), *times = g_new(double, (size_t)n *points);
     for (int i = 0; i < n; i++) {
-        const rws_series *s = rws_result_series(runs[i], metric);
+        const rws_history *s = rws_result_history(runs[i], metric);
         for (int k = 0; k < points; k++) {
             const bool there = s && k < s->n && s->iterations[k] == longest->iterations[k];
             values[i * points + k] = there ? s->values[k] : NAN;

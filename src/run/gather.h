@@ -7,7 +7,7 @@
 #ifndef RWS_RUN_GATHER_H
 #define RWS_RUN_GATHER_H
 
-#include "run/results.h"
+#include "rws_train.h"
 
 /* Medians and quartiles over the evaluations. A zeroed one is empty. */
 typedef struct {

@@ -1,4 +1,4 @@
-#include "run/results.h"
+#include "rws_train.h"
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -152,19 +152,19 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
     if (code) return code;
     rws_arena    *a = &r->memory->arena;
     double       *numbers = RWS_TRY_NEW(a, double, 3 * (size_t)n_rows + 1);
-    rws_series   *series = zeroed(r, ((size_t)n_names + 1) * sizeof *series);
+    rws_history  *series = zeroed(r, ((size_t)n_names + 1) * sizeof *series);
     sqlite3_stmt *s = NULL;
     if (!numbers || !series) return SQLITE_NOMEM;
     code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
                    run->name, &s);
     if (code) return finish(s, code);
     for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
-        const char *name = text_at(s, 0) ? text_at(s, 0) : "";
-        rws_series *now = n ? &series[n - 1] : NULL;
+        const char  *name = text_at(s, 0) ? text_at(s, 0) : "";
+        rws_history *now = n ? &series[n - 1] : NULL;
         if (!now || strcmp(now->metric, name) != 0) {
             now = &series[n++];
             *now =
-                (rws_series){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
+                (rws_history){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
             if (!now->metric) return finish(s, SQLITE_NOMEM);
         }
         numbers[row] = (double)sqlite3_column_int64(s, 1);
@@ -172,8 +172,8 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
         numbers[2 * n_rows + row] = number_at(s, 3);
         now->n++;
     }
-    run->series = series;
-    run->n_series = n;
+    run->histories = series;
+    run->n_histories = n;
     return finish(s, code);
 }
 
@@ -404,16 +404,16 @@ bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
     return true;
 }
 
-const rws_series *rws_result_series(const rws_result *r, const char *metric)
+const rws_history *rws_result_history(const rws_result *r, const char *metric)
 {
-    for (int i = 0; i < r->n_series; i++)
-        if (strcmp(r->series[i].metric, metric) == 0) return &r->series[i];
+    for (int i = 0; i < r->n_histories; i++)
+        if (strcmp(r->histories[i].metric, metric) == 0) return &r->histories[i];
     return NULL;
 }
 
 double rws_result_last(const rws_result *r, const char *metric)
 {
-    const rws_series *s = rws_result_series(r, metric);
+    const rws_history *s = rws_result_history(r, metric);
     return s && s->n ? s->values[s->n - 1] : NAN;
 }
 
