@@ -44,9 +44,6 @@ extern "C" {
 /* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
 const char *rws_version(void);
 
-#define RWS_STACK_KB 1024
-#define RWS_MAX_OPERATIONS UINT64_C(100000000)
-#define RWS_MAX_PATHS UINT64_C(10000000)
 #define RWS_ABI 5 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
@@ -67,6 +64,25 @@ typedef struct {
 /* Writes the sentence into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. */
 rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* ------------------------------------------------------------------------------------------------------------ limits */
+
+#define RWS_FIELDS 64             /* fields and labels of a datum */
+#define RWS_PARAM_NAME 95         /* bytes of the name of a parameter */
+#define RWS_STACK_BYTES (1 << 20) /* stack of a program; a run may ask for more */
+
+/* A program that never ends is stopped by these; a run may ask for others. */
+#define RWS_MAX_OPERATIONS 4000000 /* calls of functions of this header by one execution of a program */
+#define RWS_MAX_PATHS 1000000      /* paths of a pass: sets of particles that made different choices */
+#define RWS_MAX_NODES (1 << 25)    /* operations of all paths of a pass, some 160 bytes each */
+
+/* How far a pass may go before it fails with a sentence. 0: the default of rws.h. */
+typedef struct {
+    size_t   stack_bytes;    /* RWS_STACK_BYTES: of a path */
+    uint64_t max_operations; /* RWS_MAX_OPERATIONS: library calls of a path */
+    uint32_t max_paths;      /* RWS_MAX_PATHS: of a pass */
+    uint32_t max_nodes;      /* RWS_MAX_NODES: operations that all paths of a pass record */
+} rws_limits;
+
 /* ------------------------------------------------------------------------------------------- settings and parameters */
 
 /* A setting of a model, typed as `--set name=value`. The table ends with an entry whose name is NULL. */
@@ -80,10 +96,10 @@ typedef struct {
 
 typedef struct rws_setup rws_setup; /* lives during rws_model.setup only */
 
-/* The value of a setting of this model; asking for one that is not in its table is a bug and stops the program. */
-double      rws_setup_number(const rws_setup *s, const char *name);
-int         rws_setup_int(const rws_setup *s, const char *name);
-const char *rws_setup_text(const rws_setup *s, const char *name); /* lives as long as the model */
+/* The value of a setting of this model. One that is not in its table is 0 or an empty text, and fails the setup. */
+double      rws_setup_number(rws_setup *s, const char *name);
+int         rws_setup_int(rws_setup *s, const char *name);
+const char *rws_setup_text(rws_setup *s, const char *name); /* lives as long as the model */
 
 /* The same for a setting that is the path of a file: an absolute path from now on, if there is such a file, so that the
  * run can go on from another folder. */
@@ -155,9 +171,10 @@ typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
 
 typedef struct rws_path rws_path; /* one call of a program, on behalf of all particles that got here */
 
-/* A value: a vector of `rws_dim` floats for each particle. */
+/* A value: a vector of `rws_dim` floats for each particle. It belongs to the call of the program that made it: one that
+ * was kept in static memory is refused. Both members are the library's own; all zeros is no value. */
 typedef struct {
-    uint32_t id;
+    uint32_t id, stamp;
 } rws_var;
 
 int rws_dim(const rws_path *path, rws_var v);
@@ -351,7 +368,7 @@ typedef struct {
     int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
-    int         stack_kb;       /* stack of the programs, in KB */
+    rws_limits  limits;         /* of its programs */
     int         pictures;       /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
 

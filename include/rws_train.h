@@ -69,9 +69,7 @@ typedef struct {
     double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
     const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
     int         n_set;
-    int         stack_kb;       /* stack of a program, in KB: RWS_STACK_KB */
-    uint64_t    max_operations; /* library calls of one path in a pass: RWS_MAX_OPERATIONS */
-    uint64_t    max_paths;      /* paths of a pass: RWS_MAX_PATHS */
+    rws_limits  limits; /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
 } rws_config;
 
 /* Fills in every default, for reading: of the model at hand, or of the one that config->model names if model is NULL. A
@@ -151,8 +149,8 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) 
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
 /* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
- * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads, stack_kb,
- * max_operations and max_paths are looked at, and where they are 0 or NULL the run's own are used. `model` as in
+ * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads and
+ * limits are looked at, and where they are 0 or NULL the run's own are used. `model` as in
  * rws_trainer_new. RWS_BAD_INPUT if there is no such run, if another process has it, if a file is damaged or of a newer
  * version, or if it does not fit the model. */
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,

@@ -19,7 +19,7 @@ world *world_new(const char *const *set)
     if (rws_model_pcfg.setup(&w->setup, &random, &w->state, &err) != RWS_OK) fail_msg("%s", err.text);
     rws_params_pack(&w->setup.params);
     w->method = (rws_method){.model = &rws_model_pcfg, .state = w->state};
-    w->engine = rws_engine_new(&w->setup.params, w->setup.fields, w->setup.n_fields);
+    w->engine = rws_engine_new(&w->setup.params, w->setup.fields, w->setup.n_fields, NULL);
     if (rws_grammar_find(rws_setup_text(&w->setup, "grammar"), &w->g, &err) != RWS_OK) fail_msg("%s", err.text);
     w->dim = w->setup.fields[0].dim;
     return w;

@@ -274,11 +274,12 @@ static double log_prior(const twin *m, int n)
 
 static void where_prior(const twin *m, int n, double *mean, double *sd)
 {
-    double in[1 + N] = {0}, h[PRIOR] = {0}, none[PRIOR] = {0}, y = 0, out[2] = {0};
+    double in[4] = {0}; /* 1 + N inputs; with an odd length gcc warns of the rest of a vector load */
+    double h[PRIOR] = {0}, none[PRIOR] = {0}, y = 0, out[2] = {0};
     *mean = 0, *sd = 1;
     if (m->fixed) return;
     in[0] = values(m, "theta.where.start")[0];
-    for (int i = 0; i < n; i++) in[1 + i] = 1;
+    for (int i = 0; i < N; i++) in[1 + i] = i < n;
     affine(m, m->prior[0], in, h);
     elu(h, PRIOR);
     affine(m, m->prior[1], none, &y);

@@ -125,7 +125,7 @@ static void wake_choices_score_as_drawn(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1), *again = rws_engine_new(&none, &field_x, 1);
+        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL), *again = rws_engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
         p.choices = true;
         run(e, &p);
@@ -158,7 +158,7 @@ static void sleep_choices_and_data(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1), *again = rws_engine_new(&none, &field_x, 1);
+        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL), *again = rws_engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_SLEEP, scalar);
         for (int listed = 0; listed < 2; listed++) {
             p.choices = listed;
@@ -185,7 +185,7 @@ static void partly_given(void **unused)
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method  m = {.model = &every};
         rws_params  none = {0};
-        rws_engine *e = rws_engine_new(&none, &field_x, 1);
+        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL);
         rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
         list        all = {.n = 0}, rest = {.n = 0};
         p.n_particles = p.n_data = 1;
@@ -240,7 +240,7 @@ static void bad_choices_are_named(void **unused)
     };
     rws_method  m = {.model = &every};
     rws_params  none = {0};
-    rws_engine *e = rws_engine_new(&none, &field_x, 1);
+    rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int scalar = 0; scalar < 2; scalar++) {
             rws_pass  p = pass_of(&m, RWS_WAKE, scalar);

@@ -533,7 +533,7 @@ static void canvas_file(void **state)
         const rws_piece thesis = {"dear ", length};
         assert_int_equal(rws_file_write(path, &thesis, 1, &err), RWS_OK);
         assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_BAD_INPUT);
-        assert_sentence(&err, "left alone");
+        assert_sentence(&err, "left as it is");
         assert_int_equal(rws_canvases_open(path, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
         assert_int_equal(rws_file_read(path, 5, &bytes, &size, &err), RWS_OK);
         assert_int_equal(size, length);

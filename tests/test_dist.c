@@ -358,7 +358,7 @@ static void bench_init(bench *b, const rws_family *family, const setting *s)
     b->a = bench_param(b, "a", s->a, s->n_a);
     b->b = bench_param(b, "b", s->b, s->n_b);
     rws_params_pack(&b->params);
-    b->engine = rws_engine_new(&b->params, b->fields, 0);
+    b->engine = rws_engine_new(&b->params, b->fields, 0, NULL);
     b->pass = (rws_pass){.program = program,
                          .mode = RWS_WAKE,
                          .groups = 1u << RWS_PHI,
@@ -496,7 +496,7 @@ static void check_density(bench *b, int which)
     b->observed = true;
     b->fields[0] = (rws_field){"v", dim};
     b->field[0] = points;
-    b->engine = rws_engine_new(&b->params, b->fields, 1);
+    b->engine = rws_engine_new(&b->params, b->fields, 1, NULL);
     const rws_scores *s = bench_draw(b, 1, n, 1);
     assert_int_equal(s->n, n);
     for (int i = 0; i < n; i++) {
@@ -818,7 +818,7 @@ static void check_bad(const bad_case *c)
     const rws_params none = {0};
     for (int scalar = 0; scalar < 2; scalar++)
         for (int pathwise = 0; pathwise < 2; pathwise++) {
-            rws_engine      *e = rws_engine_new(&none, NULL, 0);
+            rws_engine      *e = rws_engine_new(&none, NULL, 0, NULL);
             rws_error        err = {{0}};
             char             sentence[200], site[40];
             const rws_pass   pass = {.program = bad_program,
@@ -881,7 +881,7 @@ static void rows_that_a_branch_keeps_away_are_not_looked_at(void **state)
     const rws_field  field = {"x", 1};
     const float      x[] = {0.5f, 1}, *fields[] = {x};
     for (int scalar = 0; scalar < 2; scalar++) {
-        rws_engine    *e = rws_engine_new(&none, &field, 1);
+        rws_engine    *e = rws_engine_new(&none, &field, 1, NULL);
         rws_error      err = {{0}};
         const rws_pass pass = {.program = guarded, .scalar = scalar, .n_data = 2, .n_particles = 50, .fields = fields};
         if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);

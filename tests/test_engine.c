@@ -98,7 +98,7 @@ static void rows_with_counts_are_particles(void **unused)
     particle table[2][4][K];
     for (int scalar = 0; scalar < 2; scalar++) {
         rws_method     method = {.model = &rws_user_model, .state = state};
-        rws_engine    *e = rws_engine_new(&setup.params, setup.fields, setup.n_fields);
+        rws_engine    *e = rws_engine_new(&setup.params, setup.fields, setup.n_fields, NULL);
         const rws_pass pass = {.program = rws_programs,
                                .context = &method,
                                .mode = RWS_WAKE,
@@ -287,7 +287,7 @@ static void misfits_are_named(void **unused)
         for (int scalar = 0; scalar < 2; scalar++) {
             const rws_model m = {.guide = list[i].guide, .model = list[i].model};
             rws_method      method = {.model = &m};
-            rws_engine     *e = rws_engine_new(&params, &field, 1);
+            rws_engine     *e = rws_engine_new(&params, &field, 1, NULL);
             rws_error       err = {""};
             const rws_pass  pass = {.program = rws_programs,
                                     .context = &method,
@@ -324,7 +324,7 @@ static void long_paths(void **unused)
     const float      x = 0, *fields[] = {&x};
     const rws_model  m = {.guide = wander, .model = wander_and_x};
     rws_method       method = {.model = &m};
-    rws_engine      *e = rws_engine_new(&params, &field, 1);
+    rws_engine      *e = rws_engine_new(&params, &field, 1, NULL);
     rws_error        err = {""};
     const rws_pass   pass = {
           .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 500, .fields = fields};
@@ -378,7 +378,7 @@ static void here_is_for_those_left(void **unused)
     double           log_q[2][1000];
     uint64_t         rows[2];
     for (int here = 0; here < 2; here++) {
-        rws_engine    *e = rws_engine_new(&params, &field, 1);
+        rws_engine    *e = rws_engine_new(&params, &field, 1, NULL);
         rws_error      err = {""};
         const rws_pass pass = {
             .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 1000, .fields = fields};

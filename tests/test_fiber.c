@@ -10,6 +10,7 @@
 #include <fenv.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -273,6 +274,132 @@ static void overflow_is_caught(void **state)
     rws_fiber_free(d.fiber);
 }
 
+/* A fiber that says what to do goes on there, and can be used again. */
+typedef struct {
+    rws_fiber *fiber;
+    int        n_overflows;
+    size_t     array; /* bytes on the stack at once; 0: recursion */
+} spender;
+
+static void spend_no_more(void *arg)
+{
+    spender *s = arg;
+    s->n_overflows++;
+    char text[2000]; /* there is room again */
+    snprintf(text, sizeof text, "%d", s->n_overflows);
+    for (;;) rws_fiber_yield(s->fiber);
+}
+
+__attribute__((noinline)) static int recurse(volatile int *depth)
+{
+    volatile char ballast[1000];
+    ballast[0] = 1;
+    return ++*depth > 0 ? recurse(depth) + ballast[0] : 0; /* always */
+}
+
+static void spend(void *arg)
+{
+    spender     *s = arg;
+    volatile int depth = 0;
+    if (s->array) {
+        volatile char *large = __builtin_alloca(s->array);
+        large[0] = 1; /* its far end first: below the stack's own pages */
+        large[s->array - 1] = large[0];
+    } else recurse(&depth);
+}
+
+static void *overflow_again_and_again(void *arg)
+{
+    spender *s = arg;
+    rws_fiber_thread();
+    for (int i = 0; i < 20; i++) {
+        s->array = i % 4 == 3 ? (size_t)4 << 20 : 0;
+        rws_fiber_start(s->fiber, spend, s);
+        rws_fiber_resume(s->fiber);
+    }
+    return NULL;
+}
+
+static void overflow_is_told(void **state)
+{
+    (void)state;
+    if (RUNNING_ON_VALGRIND) skip();
+#if WITH_TSAN
+    skip();
+#endif
+    spender   s[3];
+    pthread_t thread[2];
+    for (int i = 0; i < 3; i++) {
+        s[i] = (spender){.fiber = rws_fiber_new(STACK)};
+        rws_fiber_on_overflow(s[i].fiber, spend_no_more);
+    }
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, overflow_again_and_again, &s[i]), 0);
+    overflow_again_and_again(&s[2]);
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(s[i].n_overflows, 20);
+        generator g = {.fiber = s[i].fiber, .n = 1, .seed = i};
+        rws_fiber_start(s[i].fiber, generate, &g);
+        rws_fiber_resume(s[i].fiber);
+        rws_fiber_free(s[i].fiber);
+    }
+}
+
+/* Any other fault goes to the handler that was there before, on a fiber and off it. */
+static void fault(void *arg)
+{
+    (void)arg;
+    volatile int *volatile nowhere = NULL;
+    *nowhere = 1;
+}
+
+static void end_well(int number)
+{
+    (void)number;
+    _exit(7);
+}
+
+static struct sigaction installed_before;
+
+static void chain(int number, siginfo_t *info, void *context)
+{
+    installed_before.sa_sigaction(number, info, context);
+}
+
+static void other_faults_are_not_ours(void **state)
+{
+    (void)state;
+    if (RUNNING_ON_VALGRIND) skip();
+#if WITH_TSAN || WITH_ASAN
+    skip(); /* their handlers were there before */
+#endif
+    for (int kind = 0; kind < 8; kind++) {
+        pid_t child = fork(); /* whether the handler of this process is in place by now does not matter */
+        assert_true(child >= 0);
+        if (child == 0) {
+            setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+            if (kind & 1) signal(SIGSEGV, end_well);
+            else signal(SIGSEGV, SIG_DFL);
+            rws_fiber_thread();
+            rws_fiber *f = rws_fiber_new(STACK);
+            rws_fiber_on_overflow(f, spend_no_more);
+            rws_fiber_start(f, fault, NULL);
+            if (kind & 4) { /* one that is installed afterwards and passes faults on */
+                sigaction(SIGSEGV, NULL, &installed_before);
+                sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = chain, .sa_flags = SA_SIGINFO}, NULL);
+                rws_fiber_thread();
+            }
+            if (kind & 2) rws_fiber_resume(f);
+            fault(NULL);
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (kind & 1) assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+        else assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    }
+}
+
 static void an_abandoned_fiber_starts_afresh(void **state)
 {
     (void)state;
@@ -454,6 +581,8 @@ int main(void)
         cmocka_unit_test(a_stack_that_cannot_be_had_is_null),
         cmocka_unit_test(recursion_nearly_fills_the_stack),
         cmocka_unit_test(overflow_is_caught),
+        cmocka_unit_test(other_faults_are_not_ours),
+        cmocka_unit_test(overflow_is_told),
         cmocka_unit_test(an_abandoned_fiber_starts_afresh),
         cmocka_unit_test(floating_point_control_is_the_resumers),
         cmocka_unit_test(backtraces_end_at_the_bottom),

@@ -117,7 +117,7 @@ static double log_q_of(const world *w, const float *x, const rws_sequence *tree)
     const rws_param *core = param_of(&w->setup.params, "phi.core.weight_ih");
     walk             k = {.w = w, .tree = tree, .rule = -1};
     double           zeros[HIDDEN] = {0}, word[w->g->n_terminals];
-    k.sequential = strcmp(rws_setup_text(&w->setup, "pcfg_core"), "sequential") == 0;
+    k.sequential = strcmp(rws_setup_given(&w->setup, "pcfg_core"), "sequential") == 0;
     k.n_addresses = core->cols - HIDDEN - w->g->max_productions;
     for (int i = 0; i < (int)x[0]; i++) {
         for (int j = 0; j < w->g->n_terminals; j++) word[j] = j == (int)x[1 + i];
@@ -139,7 +139,7 @@ static double log_p_of(const world *w, const float *x, const rws_sequence *tree)
     for (int i = 0; i < (int)x[0]; i++) words[i] = (int)x[1 + i];
     const double d = rws_edit_distance(words, (int)x[0], made.at, made.n, row);
     rws_sequence_release(&made);
-    if (strcmp(rws_setup_text(&w->setup, "likelihood"), "hard") == 0)
+    if (strcmp(rws_setup_given(&w->setup, "likelihood"), "hard") == 0)
         return d == 0 ? rws_tree_log_p(tree, log_p) : -INFINITY;
     return rws_tree_log_p(tree, log_p) - d * d;
 }

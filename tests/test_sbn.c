@@ -7,7 +7,7 @@
  *   sameness      batched and scalar, one thread and two, few data at a time and all, chunks of particles and all
  *   work          what is multiplied, and nothing else
  */
-#include "exact.h"
+#include "known.h"
 #include "model/model.h"
 #include "trained.h"
 
@@ -389,34 +389,20 @@ static void test_evidence_error(void **state)
 
 /* ---- gradients ---------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    const char        *method, *set;
-    exact_coefficients a;
-    double             wake, sleep, delta;
-} known;
+/* Whether the entry of known.h holds here: it needs no relaxed model, and is not the one that repeats a mistake of the
+ * authors' code. */
+static bool applies(const known *e)
+{
+    return e->kind == COUNTED && !(e->set && strcmp(e->set, "dww_ref_bug=1") == 0);
+}
 
-static const known table[] = {
-    {"ws", .sleep = 1},
-    {"ww", .a = exact_w, .wake = 1},
-    {"ww", "ww_baseline=1", .a = exact_centred, .wake = 1},
-    {"wws", .a = exact_w, .wake = 0.5, .sleep = 0.5},
-    {"dww", .a = exact_w, .wake = 1, .delta = 0.2},
-    {"dww", "delta=1", .a = exact_w, .wake = 1, .delta = 1},
-    {"reinforce", .a = exact_reinforce, .wake = 1},
-    {"rloo", .a = exact_rloo, .wake = 1},
-    {"nvil", .a = exact_reinforce, .wake = 1},
-    {"vimco", .a = exact_vimco, .wake = 1},
-    {"vimco", "vimco_no_logK=1", .a = exact_vimco_no_logK, .wake = 1},
-    {"vimco", "vimco_air_ref=1", .a = exact_vimco_air_ref, .wake = 1},
-};
-
-/* Every method is either known above or refuses a model without a single categorical site. */
+/* Every method has an entry that applies, or refuses a model without a single categorical site. */
 static void test_methods(void **state)
 {
     (void)state;
     for (int i = 0; rws_estimators[i]; i++) {
         bool found = false;
-        for (int k = 0; k < COUNT(table); k++) found |= strcmp(table[k].method, rws_estimators[i]->name) == 0;
+        for (int k = 0; k < COUNT(table); k++) found |= applies(&table[k]) && is(&table[k], rws_estimators[i]->name);
         if (found) continue;
         const rws_config c = config_for(rws_estimators[i]->name, 2, 3);
         rws_trainer     *t;
@@ -443,13 +429,13 @@ static void expected_gradient(const known *e, const twin *m, int K, double *g)
     if (e->sleep > 0) add_sleep(m, e->sleep, g);
 }
 
-/* 23 entries and numbers of particles times 82 numbers: about 1900 t's, so that a right program fails with probability
- * below 1900 * 2.5e-9 = 5e-6. */
+/* 22 pairs of an entry and a number of particles times 82 numbers: about 1800 t's, so that a right program fails with
+ * probability below 1800 * 2.5e-9 = 5e-6. */
 static void test_expectation(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT(table); i++)
-        for (int K = rws_estimator_find(table[i].method)->min_particles; K <= 2; K++) {
+        for (int K = rws_estimator_find(table[i].method)->min_particles; K <= 2 && applies(&table[i]); K++) {
             rws_config c = config_for(table[i].method, K, 200 * IMAGES);
             if (table[i].set) c.set[c.n_set++] = table[i].set;
             rws_trainer *t = trainer(&c);
@@ -505,6 +491,7 @@ static void test_passes(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT(table); i++) {
+        if (!applies(&table[i])) continue;
         rws_config c = config_for(table[i].method, 5, 11);
         if (table[i].set) c.set[c.n_set++] = table[i].set;
         rws_config scalar = c;

@@ -2,9 +2,13 @@
 
 #include "base/error.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 /* Three ways to see what a fiber does, each empty unless its tool is there: AddressSanitizer must know which stack it
@@ -46,7 +50,6 @@
 #define FIBER_ASM 1
 #else
 #include <fenv.h>
-#include <ucontext.h>
 #endif
 
 /* Instrumented frames are several times larger; only what is touched costs memory. */
@@ -56,10 +59,15 @@
 #define STACK_SCALE 1
 #endif
 
+/* A guard is address space only. A frame with a large array may step over a small guard into another fiber's stack; as
+ * many bytes as a thread's usual stack has are enough for every array that works on a thread. */
+#define GUARD ((size_t)8 << 20)
+#define HUGE_PAGE ((size_t)2 << 20) /* a larger stack must not be committed by huge pages */
+
 typedef enum { DONE, ARMED, RUNNING, ASIDE } fiber_state;
 
-/*  map          stack                               stack + stack_bytes
- *   | guard page | <- grows down ........ first frame | 0 ... 63 cache lines unused |
+/*  map      stack                               stack + stack_bytes
+ *   | guard | <- grows down ........ first frame | 0 ... 63 cache lines unused |
  *
  * Mappings are whole pages at equal distances, so the hot ends of the stacks would all lie in the same few cache sets,
  * and at an even number of pages in half of the TLB's. Hence the unused lines, a different number for each fiber, and
@@ -75,6 +83,7 @@ struct rws_fiber {
 #endif
     fiber_state state;
     void (*entry)(void *arg);
+    void (*overflow)(void *arg);
     void    *arg;
     char    *map, *stack;
     size_t   map_bytes, stack_bytes;
@@ -241,6 +250,146 @@ forget(rws_fiber *f)
     (void)f;
 }
 
+/* ---- A stack that runs over ----------------------------------------------------------------------------------- */
+
+/* The fiber that this thread runs. Resuming a fiber writes it, so that its memory is there before the handler reads it. */
+static _Thread_local rws_fiber *running;
+
+/* Entered from the handler, on a stack whose frames are all abandoned. */
+#if FIBER_ASAN
+__attribute__((no_sanitize_address))
+#endif
+static void
+overflowed(rws_fiber *f)
+{
+#if FIBER_ASAN
+    __asan_unpoison_memory_region(f->stack, f->stack_bytes);
+#endif
+    f->overflow(f->arg);
+    __builtin_trap(); /* it never returns */
+}
+
+/* Has the interrupted code go on in overflowed(f), at the far end of the stack. False if this processor is unknown. */
+static bool redirect(ucontext_t *context, rws_fiber *f)
+{
+    uintptr_t *top = (uintptr_t *)((uintptr_t)(f->stack + f->stack_bytes - 256) & ~(uintptr_t)15);
+#if defined(__x86_64__) && defined(__linux__)
+    greg_t *r = context->uc_mcontext.gregs;
+    *--top = 0; /* the return address, as after a call; a walk of the stack ends here */
+    r[REG_RSP] = (greg_t)(uintptr_t)top;
+    r[REG_RBP] = 0;
+    r[REG_RDI] = (greg_t)(uintptr_t)f;
+    r[REG_RIP] = (greg_t)(uintptr_t)overflowed;
+    r[REG_EFL] &= ~(greg_t)0x400; /* the direction flag, which a call leaves clear */
+    return true;
+#elif defined(__aarch64__) && defined(__linux__)
+    context->uc_mcontext.sp = (uintptr_t)top;
+    context->uc_mcontext.regs[29] = context->uc_mcontext.regs[30] = 0;
+    context->uc_mcontext.regs[0] = (uintptr_t)f;
+    context->uc_mcontext.pc = (uintptr_t)overflowed;
+    return true;
+#else
+    (void)context, (void)top;
+    return false;
+#endif
+}
+
+/* Handlers that were there when ours was put in front of them, the oldest first. A handler that was installed after ours
+ * may itself pass a fault on to ours; then it is the turn of the one before it. */
+#define MOST_BEFORE 16
+static struct sigaction  before[MOST_BEFORE];
+static atomic_int        n_before;
+static _Thread_local int n_passed;
+static pthread_mutex_t   installing = PTHREAD_MUTEX_INITIALIZER;
+
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+    const int at = n_before - 1 - n_passed++;
+    if (at >= 0 && before[at].sa_flags & SA_SIGINFO) before[at].sa_sigaction(number, info, context);
+    else if (at >= 0 && before[at].sa_handler != SIG_DFL && before[at].sa_handler != SIG_IGN)
+        before[at].sa_handler(number);
+    else signal(number, SIG_DFL); /* the fault happens again, and ends the process as ever */
+    n_passed--;
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    rws_fiber  *f = running;
+    const char *at = info->si_addr;
+    if (f && f->overflow && at >= f->map && at < f->stack && redirect(context, f)) return;
+    pass_on(number, info, context);
+}
+
+static bool is_in_front(void)
+{
+    struct sigaction now;
+    return sigaction(SIGSEGV, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault);
+}
+
+/* Installs the handler unless it is the first to be called already. */
+static void put_in_front(void)
+{
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    pthread_mutex_lock(&installing);
+    if (!is_in_front() && n_before < MOST_BEFORE && sigaction(SIGSEGV, NULL, &before[n_before]) == 0) {
+        int at = 0; /* one that was there earlier has been put back: those after it are gone */
+        while (before[at].sa_sigaction != before[n_before].sa_sigaction) at++;
+        n_before = at + 1;
+        sigaction(SIGSEGV, &action, NULL);
+    }
+    pthread_mutex_unlock(&installing);
+}
+
+/* The handler cannot run on a stack that is full, so every thread has another one for signals. */
+static pthread_key_t alternate_stack;
+static size_t        alternate_bytes;
+
+static void drop_alternate(void *memory)
+{
+    stack_t now;
+    if (sigaltstack(NULL, &now) == 0 && now.ss_sp == memory)
+        sigaltstack(&(stack_t){.ss_flags = SS_DISABLE, .ss_size = alternate_bytes}, NULL);
+    munmap(memory, alternate_bytes);
+}
+
+static void prepare(void)
+{
+    const long least = sysconf(_SC_SIGSTKSZ);
+    alternate_bytes = (size_t)64 << 10;
+    while (least > 0 && alternate_bytes < 2 * (size_t)least) alternate_bytes *= 2;
+    if (pthread_key_create(&alternate_stack, drop_alternate) != 0) alternate_bytes = 0;
+}
+
+void rws_fiber_thread(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    stack_t               now;
+    pthread_once(&once, prepare);
+    n_passed = 0; /* a handler may have left by longjmp */
+    if (!is_in_front()) put_in_front();
+    if (!alternate_bytes || pthread_getspecific(alternate_stack)) return;
+    if (sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return; /* the thread has one already */
+    void *memory =
+        mmap(NULL, alternate_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    if (pthread_setspecific(alternate_stack, memory) != 0 ||
+        sigaltstack(&(stack_t){.ss_sp = memory, .ss_size = alternate_bytes}, NULL) != 0) {
+        pthread_setspecific(alternate_stack, NULL);
+        munmap(memory, alternate_bytes);
+    }
+}
+
+void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
+{
+    f->overflow = overflow;
+}
+
+const char *rws_fiber_end(const rws_fiber *f)
+{
+    return f->stack;
+}
+
 /* ---- The life of a fiber -------------------------------------------------------------------------------------- */
 
 /* The first C frame on the stack. It is left for good, not returned from: below it there is only boot. */
@@ -266,20 +415,20 @@ rws_fiber *rws_fiber_new(size_t stack_bytes)
     rws_fiber *f = calloc(1, sizeof *f);
     if (!f) return NULL;
     f->state = DONE;
-    f->map_bytes = (page + stack_bytes + page) | page; /* pages are a power of two: an odd number of them */
-    f->map = mmap(NULL, f->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
-                  -1, 0);
+    f->map_bytes = (GUARD + stack_bytes + page) | page; /* pages are a power of two: an odd number of them */
+    f->map = mmap(NULL, f->map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
     if (f->map == MAP_FAILED) {
         free(f);
         return NULL;
     }
-    if (mprotect(f->map, page, PROT_NONE) != 0) {
+    f->stack = f->map + GUARD;
+    if (mprotect(f->stack, f->map_bytes - GUARD, PROT_READ | PROT_WRITE) != 0) {
         munmap(f->map, f->map_bytes);
         free(f);
         return NULL;
     }
-    f->stack = f->map + page;
-    f->stack_bytes = f->map_bytes - 2 * page + (uintptr_t)f / 64 % 64 * 64;
+    if (stack_bytes >= HUGE_PAGE) madvise(f->stack, f->map_bytes - GUARD, MADV_NOHUGEPAGE);
+    f->stack_bytes = f->map_bytes - GUARD - page + (uintptr_t)f / 64 % 64 * 64;
     f->valgrind_id = VALGRIND_STACK_REGISTER(f->stack, f->stack + f->stack_bytes);
 #if FIBER_ASAN
     __lsan_register_root_region(f->stack, f->stack_bytes); /* what a fiber put aside points to is not leaked */
@@ -317,9 +466,11 @@ void rws_fiber_resume(rws_fiber *f)
 {
     RWS_CHECK(f->state == ARMED || f->state == ASIDE);
     f->state = RUNNING;
+    running = f;
     entering(f);
     jump_in(f);
     left(f);
+    running = NULL;
 }
 
 void rws_fiber_yield(rws_fiber *f)

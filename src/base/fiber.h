@@ -28,10 +28,27 @@
 typedef struct rws_fiber rws_fiber;
 
 /* A fiber with a stack of at least stack_bytes, which the system commits page by page as it is first touched; below it
- * lies a guard page, so that an overflow faults and harms no neighbour. Done until it is started. NULL when memory, or
- * the process's number of mappings (two a fiber), is exhausted. Free with rws_fiber_free.
+ * lies a guard of 8 MB of address space, so that an overflow faults and harms no neighbour. Done until it is started.
+ * NULL when memory, or the process's number of mappings (two a fiber), is exhausted. Free with rws_fiber_free.
  */
 rws_fiber *rws_fiber_new(size_t stack_bytes);
+
+/* What happens when the fiber's stack runs over: everything that stands on it is abandoned, and overflow(arg), with the
+ * arg of rws_fiber_start, is called on the empty stack. It must not return: it yields for good. NULL, which a new fiber
+ * has, leaves the fault to the handler that was there before. Needs rws_fiber_thread on the thread that resumes it.
+ *
+ * Overflows are seen by a handler of SIGSEGV, on a stack for signals; other faults go to the handler that was there when
+ * it was installed. A function that was interrupted while it held a lock (malloc, printf) holds it forever.
+ */
+void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
+
+/* Prepares the calling thread for rws_fiber_on_overflow: installs the handler unless it is the first to be called
+ * already, and gives the thread a stack for signals unless it has one; the thread's exit frees it. Costs a system call. Without memory for
+ * such a stack, an overflow on this thread ends the process. */
+void rws_fiber_thread(void);
+
+/* The lowest address of its stack: how much is left is the distance from the stack pointer. */
+const char *rws_fiber_end(const rws_fiber *f);
 
 /* Gives the stack back, whether the fiber is done or put aside half-way; not while it runs. NULL is allowed. */
 void rws_fiber_free(rws_fiber *f);

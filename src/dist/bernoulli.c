@@ -104,7 +104,7 @@ const rws_family rws_bernoulli_vector_family = {
 
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
 {
-    const bool alone = rws_dim(path, logits) == 1;
+    const bool alone = rws_dim_for(path, logits, __func__) == 1;
     return rws_site_visit(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, &logits);
 }
 

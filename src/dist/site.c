@@ -46,7 +46,7 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
         const bool given = rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
         if (!given && defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
         else if (!given) value = f->draw(path, p, !pass->pathwise);
-        rws_site_put(path, site, f->name, size, value);
+        rws_site_put(path, f->name, size, value);
     }
     if (rws_site_scored(path)) {
         const rws_var log_density = (found && f->score ? f->score : f->log_density)(path, value, p);

@@ -63,7 +63,7 @@ bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value)
 {
     rws_engine *e = path->e;
     if (!e->pass.n_given && !e->pass.given_all) return false;
-    const rws_choice *c = find(e, e->site_names[path->site], path->site_visit);
+    const rws_choice *c = find(e, e->sites[path->site].name, (int)path->site_visit);
     char              text[160];
     if (!c) {
         if (e->pass.given_all && !rws_site_is_field(path))
@@ -73,7 +73,7 @@ bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value)
     }
     check(path, c, dim, n_values);
     path->ordinal++; /* so that later draws are the same as after a draw of this value */
-    *value = (rws_var){rws_node_leaf(e, ROOT, dim, (float *)c->value)};
+    *value = path_var(path, rws_node_leaf(e, ROOT, dim, (float *)c->value));
     return true;
 }
 
@@ -86,7 +86,7 @@ void rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *c
     const rws_path *path = e->paths[e->enders[o.leaf]];
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
-        each(context, e->site_names[t->site], t->visit, e->nodes[t->var].dim, rws_value_at(e, o, t->var));
+        each(context, e->sites[t->site].name, (int)t->visit, e->nodes[t->var].dim, rws_value_at(e, o, t->var));
     }
 }
 

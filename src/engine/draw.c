@@ -345,7 +345,8 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     rws_arena_release(&e->arena, mark);
     float *value = RWS_NEW(&e->arena, float, n_rows);
     for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)o.category[i];
-    if (l->single) return (rws_var){rws_node_leaf(e, from, 1, value)}; /* nothing was shared: one more number per row */
+    if (l->single)
+        return path_var(path, rws_node_leaf(e, from, 1, value)); /* nothing was shared: one more number per row */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, o.category};
@@ -355,7 +356,7 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     e->levels[to].draw = d;
     e->levels[to].single = n_rows == particles;
     path->level = to;
-    return (rws_var){rws_node_leaf(e, to, 1, value)};
+    return path_var(path, rws_node_leaf(e, to, 1, value));
 }
 
 /* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine.
@@ -424,7 +425,7 @@ rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim)
     if (dim == 1) noise_alone(e, l, ordinal, kind, value);
     else noise_vector(e, l, ordinal, kind, (uint32_t)dim, value);
     rws_arena_release(&e->arena, mark);
-    return (rws_var){rws_node_leaf(e, path->level, dim, value)};
+    return path_var(path, rws_node_leaf(e, path->level, dim, value));
 }
 
 rws_var rws_draw_counters(rws_path *path)
@@ -439,5 +440,5 @@ rws_var rws_draw_counters(rws_path *path)
         c[i] = (rws_counter){.ordinal = ordinal, .key = e->pass.key};
         particle_counter(e, particle_at(l, i, 0), &c[i].particle, &c[i].datum);
     }
-    return (rws_var){rws_node_leaf(e, path->level, RWS_COUNTER, (float *)c)};
+    return path_var(path, rws_node_leaf(e, path->level, RWS_COUNTER, (float *)c));
 }

@@ -3,17 +3,37 @@
 
 #include "tensor/gemm.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields)
+#define LEAST_STACK ((size_t)64 << 10)
+
+/* Engines begin at different stamps, so that a value of one is not taken for a value of another. */
+static uint32_t first_stamp(void)
+{
+    static atomic_uint n_engines;
+    return 0x9e3779b9u * atomic_fetch_add(&n_engines, 1);
+}
+
+rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits)
 {
     RWS_CHECK(n_fields <= RWS_FIELDS);
     rws_engine *e = calloc(1, sizeof *e);
     RWS_CHECK(e && "memory for the engine");
     e->params = params;
     e->n_fields = n_fields;
-    memcpy(e->fields, fields, (size_t)n_fields * sizeof *fields);
+    e->fields = malloc((size_t)n_fields * sizeof *fields + 1);
+    RWS_CHECK(e->fields && "memory for the engine");
+    if (n_fields) memcpy(e->fields, fields, (size_t)n_fields * sizeof *fields);
+    e->limits = limits ? *limits : (rws_limits){0};
+    rws_limits *l = &e->limits;
+    if (!l->stack_bytes) l->stack_bytes = RWS_STACK_BYTES;
+    if (l->stack_bytes < LEAST_STACK) l->stack_bytes = LEAST_STACK;
+    if (!l->max_operations) l->max_operations = RWS_MAX_OPERATIONS;
+    if (!l->max_paths) l->max_paths = RWS_MAX_PATHS;
+    if (!l->max_nodes) l->max_nodes = RWS_MAX_NODES;
+    e->stamp = first_stamp();
     return e;
 }
 
@@ -24,12 +44,14 @@ void rws_engine_free(rws_engine *e)
         rws_fiber_free(e->paths[i]->fiber);
         free(e->paths[i]->log);
         free(e->paths[i]->trace);
+        free(e->paths[i]->sites);
         free(e->paths[i]->reports);
         free(e->paths[i]);
     }
-    for (int i = 0; i < e->n_sites; i++) free((char *)e->site_names[i]);
-    void *arrays[] = {e->levels, e->terms, e->nodes,   e->calls,  e->order,  e->pending, e->shared,
-                      e->paths,  e->ready, e->waiting, e->leaves, e->enders, e->words,   e->products.list};
+    for (uint32_t i = 0; i < e->n_sites; i++) free((char *)e->sites[i].name);
+    void *arrays[] = {e->levels, e->terms,         e->nodes,  e->calls,   e->order,     e->pending,
+                      e->shared, e->paths,         e->ready,  e->waiting, e->leaves,    e->enders,
+                      e->words,  e->products.list, e->fields, e->sites,   e->site_table};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws_arena_free(&e->arena);
     free(e);

@@ -34,7 +34,6 @@ typedef enum {
 } rws_proposal;
 
 #define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
-#define RWS_FIELDS 8
 
 typedef struct {
     void (*program)(rws_path *path, void *context); /* runs the two sides in the right order: rws_path_side */
@@ -87,11 +86,13 @@ typedef struct {
     uint64_t rows, particles, calls, flops;
 } rws_engine_stats;
 
-rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields);
+/* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is no
+ * memory. */
+rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
 void        rws_engine_free(rws_engine *e);
 
 /* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
- * names the site. */
+ * names the site. After a failure there is no table, and the engine is ready for another pass. */
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
 
 /* The table of the last pass; lives until the next. */
@@ -144,10 +145,19 @@ void            rws_path_output(rws_path *path, int slot, rws_var v);
 void rws_path_freeze(rws_path *path, unsigned groups);
 
 /* Every public function that hands out a value is either replayed or recorded: it begins with
- *     if (rws_replayed(r, &v)) return v;      and ends with      return rws_returns(r, v);
- * What happens between the two is not replayed, so it may call other such functions. */
-bool    rws_replayed(rws_path *path, rws_var *v);
+ *     if (rws_replayed(path, &v)) return v;      and ends with      return rws_returns(path, v);
+ * What happens between the two is not replayed, so it may call other such functions. The function's name is for
+ * sentences; a helper of several public functions says which one it works for by rws_replayed_as. */
+bool    rws_replayed_as(rws_path *path, rws_var *v, const char *function);
 rws_var rws_returns(rws_path *path, rws_var v);
+#define rws_replayed(path, v) rws_replayed_as((path), (v), __func__)
+
+/* The author's mistake: stops the pass with RWS_BAD_INPUT and a sentence that begins with the program and the site it
+ * visited last: "In the guide, after site "a" (visit 2): " */
+_Noreturn void rws_path_mistake(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* rws_dim of an argument, for a function that has not called rws_replayed yet. */
+int rws_dim_for(const rws_path *path, rws_var v, const char *function);
 
 rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
 
@@ -165,7 +175,7 @@ bool rws_var_is_here(const rws_path *path, rws_var v);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
  * categories, say), `dim` the length of the value. */
 bool rws_site_find(rws_path *path, const char *site, const char *family, int size, int dim, rws_var *value);
-void rws_site_put(rws_path *path, const char *site, const char *family, int size, rws_var value);
+void rws_site_put(rws_path *path, const char *family, int size, rws_var value);
 
 /* Whether a value is given for the site that rws_site_find has just left to be drawn; then it takes the place of the
  * draw. Stops with a sentence if it has not `dim` numbers, or is not in 0 … n_values - 1 where n_values is not 0. */

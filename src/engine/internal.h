@@ -28,9 +28,9 @@
 #include "engine/engine.h"
 #include "tensor/products.h"
 
+#include <setjmp.h>
+
 #define NONE UINT32_MAX
-#define MAX_SITES 128
-#define NO_SITE UINT16_MAX
 #define N_NOTES 4
 #define N_COEF 3 /* P, Q, R: the terms that have gradients */
 
@@ -78,9 +78,18 @@ typedef struct {
 
 typedef struct {
     uint32_t node, next;
-    uint16_t site, visit;
-    uint8_t  kind;
+    uint32_t site : 24, kind : 8;
+    uint32_t visit;
 } term;
+
+/* A site by name. Sites are numbered as they are first visited and stay so for the engine's life. */
+typedef struct {
+    const char *name;
+    uint64_t    hash;
+    int         field; /* the field of the data that it observes; -1: it is latent */
+} site;
+
+#define MAX_SITES (1u << 24) /* what fits a term */
 
 typedef struct {
     const rws_op *op;
@@ -100,7 +109,7 @@ typedef struct {
     uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
-    uint16_t         site, visit; /* the last site of the path that recorded it; NO_SITE: none yet */
+    uint32_t         site, visit; /* the last site of the path that recorded it; NONE: none yet */
     float           *value, *saved;
     const rws_param *param; /* of a leaf */
     rws_op_args      args;
@@ -124,9 +133,14 @@ typedef struct {
     const char *family;
     uint32_t    var, next; /* next visit of the same site */
     uint32_t    known;     /* once branched on, a constant that every particle here has drawn; else 0 */
-    uint16_t    site, visit;
+    uint32_t    site, visit;
     int         size;
 } trace_entry;
+
+/* A site on a path: its latest entry of the trace, and the first one that the other side has not scored. */
+typedef struct {
+    uint32_t last, next;
+} visited;
 
 /* Where a row of the table comes from: a leaf, counted as in engine.leaves, and a row of its level. */
 typedef struct {
@@ -144,7 +158,11 @@ struct rws_path {
     rws_fiber     *fiber;
     uint32_t       level, base; /* base: where the data are */
     uint32_t      *log, n_log, log_capacity, cursor;
-    int            depth; /* of library calls within library calls */
+    int            depth;      /* of library calls within library calls */
+    const char    *function;   /* the library function that the program called last */
+    uint32_t       stamp;      /* of the values that belong to this path */
+    uint64_t       operations; /* library calls so far, those that were replayed included */
+    const char    *stack_end;  /* a stack pointer below it has nearly run over */
     rws_side       side;
     unsigned       frozen;  /* groups whose parameters count as constants */
     uint32_t       ordinal; /* draws so far on this path */
@@ -152,19 +170,26 @@ struct rws_path {
     int            n_wants;
     trace_entry   *trace;
     uint32_t       n_trace, trace_capacity, n_scored;
-    uint32_t       first[MAX_SITES], last[MAX_SITES], next[MAX_SITES]; /* per site: entries; the next one to score */
-    uint32_t       field[RWS_FIELDS], fields_seen;
+    visited       *sites; /* by number of the site */
+    uint32_t       n_sites, site_capacity;
+    uint64_t       fields_seen; /* bit per field: its site has been visited */
     uint32_t       note[N_NOTES];
     report        *reports;
     uint32_t       n_reports, report_capacity;
-    uint16_t       site, site_visit; /* being visited */
+    uint32_t       site, site_visit; /* visited last; site is NONE before the first */
+    uint32_t       field[];          /* nodes, by number of the field; 0: not there (yet) */
 };
 
 struct rws_engine {
     const rws_params *params;
-    rws_field         fields[RWS_FIELDS];
+    rws_field        *fields;
     int               n_fields;
+    rws_limits        limits;
     rws_pass          pass;
+    rws_path         *running; /* on its fiber; NULL: none */
+    jmp_buf           leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
+    bool              entered; /* … which is set */
+    uint32_t          stamp;   /* of the path that began last */
     rws_arena         arena;
     rws_status        status;
     rws_error         error;
@@ -196,8 +221,9 @@ struct rws_engine {
     uint32_t  *enders, n_enders, ender_capacity; /* those groups */
     uint32_t  *zeros, n_zeros;                   /* the way to the root, from any level with so many rows */
 
-    const char *site_names[MAX_SITES];
-    int         n_sites;
+    site     *sites;
+    uint32_t  n_sites, site_capacity;
+    uint32_t *site_table, site_table_size; /* by hash of the name: the number of a site and 1; 0: free */
 
     struct word_source *words; /* scratch of draws */
 
@@ -237,10 +263,13 @@ void rws_call_explain(rws_engine *e,
 bool rws_node_explain(rws_engine *e, uint32_t id,
                       uint32_t row); /* fails the pass if the op has a sentence for the row */
 
-/* schedule.c */
+/* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
+_Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 _Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-void rws_path_need(rws_path *path, const rws_var *v, int n); /* returns when they have been computed */
+_Noreturn void rws_path_overflows(rws_path *path);                     /* record.c */
+void           rws_path_need(rws_path *path, const rws_var *v, int n); /* returns when they have been computed */
 
 /* scores.c */
 void     rws_scores_make(rws_engine *e);
@@ -256,6 +285,17 @@ void rws_given_end(rws_engine *e);
 
 /* trace.c */
 bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
-const char *rws_site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160]);
+const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
+const char *rws_path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
+
+/* A value of this path: how the engine turns a node into what a program is handed. */
+static inline rws_var path_var(const rws_path *path, uint32_t id)
+{
+    return (rws_var){id, path->stamp};
+}
+
+/* Stops with a sentence if v is no value of this path. */
+void     rws_path_expect(const rws_path *path, rws_var v, const char *function);
+uint64_t rws_hash_name(uint64_t h, const char *name);
 
 #endif

@@ -13,11 +13,42 @@ void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
     return array;
 }
 
-bool rws_replayed(rws_path *path, rws_var *v)
+/* ---- library calls of a program */
+
+#define MARGIN (16 << 10) /* bytes of stack that the library itself may need */
+
+static _Noreturn void too_many_operations(rws_path *path)
 {
-    if (path->depth == 0 && path->cursor < path->n_log) {
-        v->id = path->log[path->cursor++];
-        return true;
+    rws_path_mistake(path,
+                     "one execution of the program makes more than %llu library calls; does it end? The limit "
+                     "max_operations allows more.",
+                     (unsigned long long)path->e->limits.max_operations);
+}
+
+_Noreturn void rws_path_overflows(rws_path *path)
+{
+    rws_path_mistake(path,
+                     "the stack of %zu KB runs over, by endless recursion or by large arrays on it. The limit "
+                     "stack_bytes enlarges it.",
+                     path->e->limits.stack_bytes >> 10);
+}
+
+/* What every library call of a program begins with. */
+static inline void enter(rws_path *path, const char *function)
+{
+    path->function = function;
+    if ((const char *)__builtin_frame_address(0) < path->stack_end + MARGIN) rws_path_overflows(path);
+    if (++path->operations > path->e->limits.max_operations) too_many_operations(path);
+}
+
+bool rws_replayed_as(rws_path *path, rws_var *v, const char *function)
+{
+    if (path->depth == 0) {
+        enter(path, function);
+        if (path->cursor < path->n_log) {
+            *v = path_var(path, path->log[path->cursor++]);
+            return true;
+        }
     }
     path->depth++;
     return false;
@@ -32,11 +63,39 @@ rws_var rws_returns(rws_path *path, rws_var v)
     return v;
 }
 
-/* The place of the next node, which is one once it counts. Written field by field: most of a node is inputs, and most
- * nodes have few. */
+static _Noreturn void no_value(const rws_path *path, rws_var v, const char *function)
+{
+    rws_path_mistake((rws_path *)path, "%s was given %s", function,
+                     v.id
+                         ? "a value that does not belong to this path; a program must not keep values in static memory "
+                           "or in the model's state."
+                         : "no value (an rws_var that is all zeros).");
+}
+
+void rws_path_expect(const rws_path *path, rws_var v, const char *function)
+{
+    if (v.id == 0 || v.stamp != path->stamp || v.id >= path->e->n_nodes)
+        no_value(path, v, path->depth ? path->function : function);
+}
+
+static _Noreturn void too_many_nodes(rws_engine *e)
+{
+    char text[240];
+    rws_engine_fail(e, RWS_BAD_INPUT,
+                    "The pass records more than %u operations%s%s; do its programs end? The limit max_nodes allows "
+                    "more.",
+                    e->limits.max_nodes, e->running ? ", the last one in " : "",
+                    e->running ? rws_path_where(e->running, text) : "");
+}
+
+/* Resets slot nodes[n_nodes]; the caller commits it by n_nodes++. Written field by field: most of a node is inputs, and
+ * most nodes have few. */
 static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state)
 {
-    if (e->n_nodes == e->node_capacity) e->nodes = rws_grow(e, e->nodes, &e->node_capacity, sizeof *e->nodes);
+    if (e->n_nodes == e->node_capacity) {
+        if (e->n_nodes >= e->limits.max_nodes) too_many_nodes(e);
+        e->nodes = rws_grow(e, e->nodes, &e->node_capacity, sizeof *e->nodes);
+    }
     node *n = &e->nodes[e->n_nodes];
     n->op = NULL;
     n->n_in = n->depends = 0;
@@ -45,7 +104,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->dim = dim;
     n->wave = n->first_live = 0;
     n->call = n->tangent = NONE;
-    n->site = NO_SITE;
+    n->site = NONE;
     n->value = n->saved = NULL;
     n->param = NULL;
     return n;
@@ -73,7 +132,7 @@ static uint64_t hash_floats(float a, float b)
 }
 
 /* Hashes must be the same in every process, because calls are executed in their order: names, not addresses. */
-static uint64_t hash_name(uint64_t h, const char *name)
+uint64_t rws_hash_name(uint64_t h, const char *name)
 {
     for (; *name; name++) h = (h ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
     return h;
@@ -82,7 +141,7 @@ static uint64_t hash_name(uint64_t h, const char *name)
 static uint64_t hash_op(rws_engine *e, const rws_op *op)
 {
     op_hash *known = &e->op_hashes[(uintptr_t)op / sizeof *op % N_OP_HASHES];
-    if (known->op != op) *known = (op_hash){op, hash_name(0, op->name)};
+    if (known->op != op) *known = (op_hash){op, rws_hash_name(0, op->name)};
     return known->hash;
 }
 
@@ -165,23 +224,32 @@ rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws
 {
     uint32_t ids[RWS_OP_INPUTS];
     RWS_CHECK(n_in <= RWS_OP_INPUTS);
-    for (int i = 0; i < n_in; i++) ids[i] = in[i].id;
+    for (int i = 0; i < n_in; i++) {
+        ids[i] = in[i].id;
+        if (ids[i] == 0 && i == 0 && op == &rws_op_dense) continue; /* a layer whose parts are all added */
+        rws_path_expect(path, in[i], op->name);
+    }
     const uint32_t next = path->e->n_nodes,
                    id = rws_node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
     if (id == next) path->e->nodes[id].site = path->site, path->e->nodes[id].visit = path->site_visit;
-    return (rws_var){id};
+    return path_var(path, id);
+}
+
+int rws_dim_for(const rws_path *path, rws_var v, const char *function)
+{
+    rws_path_expect(path, v, function);
+    return path->e->nodes[v.id].dim;
 }
 
 int rws_dim(const rws_path *path, rws_var v)
 {
-    RWS_CHECK(v.id && v.id < path->e->n_nodes);
-    return path->e->nodes[v.id].dim;
+    return rws_dim_for(path, v, __func__);
 }
 
 const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
 {
     const node *n = &path->e->nodes[v.id];
-    for (int i = 0; i < n->n_in && in; i++) in[i].id = n->in[i];
+    for (int i = 0; i < n->n_in && in; i++) in[i] = path_var(path, n->in[i]);
     if (args) *args = n->args;
     return n->op;
 }
@@ -214,7 +282,7 @@ static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const fl
                     (uint64_t)dim + ((uint64_t)path->frozen << 32));
     n->param = identity.w;
     const uint32_t id = shared_node(e);
-    if (id < before) return (rws_var){id};
+    if (id < before) return path_var(path, id);
     if (!value) {
         n->value = identity.w->value;
         n->depends = (uint8_t)(1u << identity.w->group & e->pass.groups & ~path->frozen);
@@ -222,7 +290,7 @@ static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const fl
         n->value = RWS_NEW(&e->arena, float, dim);
         memcpy(n->value, value, (size_t)dim * sizeof(float));
     }
-    return (rws_var){id};
+    return path_var(path, id);
 }
 
 uint32_t rws_node_constant(rws_path *path, float value)
@@ -234,22 +302,25 @@ rws_var rws_constant(rws_path *path, float value)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    return rws_returns(path, (rws_var){rws_node_constant(path, value)});
+    return rws_returns(path, path_var(path, rws_node_constant(path, value)));
 }
 
 rws_var rws_constants(rws_path *path, const float *values, int dim)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
+    if (dim < 1 || !values)
+        rws_path_mistake(path, "rws_constants takes at least one number, not %d.", values ? dim : 0);
     float *copy = RWS_NEW(&path->e->arena, float, dim);
     memcpy(copy, values, (size_t)dim * sizeof(float));
-    return rws_returns(path, (rws_var){rws_node_leaf(path->e, ROOT, dim, copy)});
+    return rws_returns(path, path_var(path, rws_node_leaf(path->e, ROOT, dim, copy)));
 }
 
 rws_var rws_parameter(rws_path *path, const rws_param *p)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
+    if (!p || !p->value) rws_path_mistake(path, "rws_parameter was given no parameter.");
     return rws_returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws_param_size(p), NULL));
 }
 
@@ -258,6 +329,7 @@ rws_var rws_observed(rws_path *path, const char *field)
     rws_var v;
     if (rws_replayed(path, &v)) return v;
     rws_engine *e = path->e;
+    if (!field) rws_path_mistake(path, "rws_observed was given no name of a field (NULL).");
     if (path->side == RWS_SIDE_MODEL)
         rws_path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
@@ -267,12 +339,13 @@ rws_var rws_observed(rws_path *path, const char *field)
         if (path->field[i] == 0)
             rws_path_fail(path, RWS_BAD_INPUT,
                           "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
-        return rws_returns(path, (rws_var){path->field[i]});
+        return rws_returns(path, path_var(path, path->field[i]));
     }
     rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
 }
 
 void *rws_alloc(rws_path *path, size_t bytes)
 {
+    if (path->depth == 0) enter(path, __func__);
     return rws_arena_zero(&path->e->arena, bytes);
 }

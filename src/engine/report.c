@@ -15,20 +15,24 @@ bool rws_reports_all(const rws_path *path)
 
 static void tell(rws_path *path, report what)
 {
-    rws_var v;
-    if (!path->e->pass.reports || rws_replayed(path, &v)) return;
     *RWS_PUSH(path->e, path->reports, path->n_reports, path->report_capacity) = what;
     rws_returns(path, (rws_var){0});
 }
 
 void rws_report(rws_path *path, const char *name, rws_var v)
 {
+    rws_var none;
+    if (!path->e->pass.reports || rws_replayed(path, &none)) return;
+    if (!name) rws_path_mistake(path, "rws_report was given no name (NULL).");
+    rws_path_expect(path, v, "rws_report");
     tell(path, (report){.name = name, .node = v.id});
 }
 
 void rws_report_text(rws_path *path, const char *name, const char *text)
 {
-    if (!path->e->pass.reports) return;
+    rws_var none;
+    if (!path->e->pass.reports || rws_replayed(path, &none)) return;
+    if (!name || !text) rws_path_mistake(path, "rws_report_text was given no %s (NULL).", name ? "text" : "name");
     char *copy = RWS_NEW(&path->e->arena, char, strlen(text) + 1);
     tell(path, (report){.name = name, .text = strcpy(copy, text)});
 }

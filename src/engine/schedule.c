@@ -9,11 +9,10 @@
 #include "engine/internal.h"
 #include "tensor/gemm.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define STACK ((size_t)256 << 10)
 
 static void path_entry(void *arg)
 {
@@ -21,31 +20,52 @@ static void path_entry(void *arg)
     path->e->pass.program(path, path->e->pass.context);
 }
 
+static void path_overflow(void *arg)
+{
+    rws_path_overflows(arg);
+}
+
+/* A path that has never been used, at the end of the list. */
+static void path_make(rws_engine *e)
+{
+    rws_path *path = calloc(1, sizeof *path + (size_t)e->n_fields * sizeof *path->field);
+    RWS_CHECK(path && "memory for a path");
+    path->e = e;
+    path->fiber = rws_fiber_new(e->limits.stack_bytes);
+    RWS_CHECK(path->fiber && "memory for a fiber's stack");
+    rws_fiber_on_overflow(path->fiber, path_overflow);
+    path->stack_end = rws_fiber_end(path->fiber);
+    e->n_allocations += 2;
+    uint32_t n = e->n_made;
+    *RWS_PUSH(e, e->paths, n, e->path_capacity) = path;
+    e->n_made = n;
+}
+
+static _Noreturn void too_many_paths(rws_engine *e)
+{
+    char text[240];
+    rws_engine_fail(e, RWS_BAD_INPUT, "The pass has more than %u paths%s%s. The limit max_paths allows more.",
+                    e->limits.max_paths, e->running ? ", the last one in " : "",
+                    e->running ? rws_path_where(e->running, text) : "");
+}
+
 static rws_path *path_new(rws_engine *e)
 {
-    if (e->n_paths == e->n_made) {
-        rws_path *path = calloc(1, sizeof *path);
-        RWS_CHECK(path && "memory for a group");
-        path->fiber = rws_fiber_new(STACK);
-        RWS_CHECK(path->fiber && "memory for a fiber's stack");
-        e->n_allocations += 2;
-        uint32_t n = e->n_made;
-        *RWS_PUSH(e, e->paths, n, e->path_capacity) = path;
-        e->n_made = n;
-    }
+    if (e->n_paths >= e->limits.max_paths) too_many_paths(e);
+    if (e->n_paths == e->n_made) path_make(e);
     rws_path *path = e->paths[e->n_paths++];
-    path->e = e;
-    path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->fields_seen = path->n_reports =
-        0;
+    if (++e->stamp == 0) e->stamp = 1; /* 0 is of no path */
+    path->stamp = e->stamp;
+    path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
+    path->fields_seen = path->operations = 0;
     path->depth = 0;
+    path->function = "";
     path->side = RWS_SIDE_NONE;
-    path->site = NO_SITE;
     path->frozen = 0;
     path->n_wants = 0;
-    memset(path->first, 0xff, (size_t)e->n_sites * sizeof *path->first);
-    memset(path->last, 0xff, (size_t)e->n_sites * sizeof *path->last);
-    memset(path->next, 0xff, (size_t)e->n_sites * sizeof *path->next);
-    memset(path->field, 0, sizeof path->field);
+    path->site = NONE;
+    path->site_visit = 0;
+    memset(path->field, 0, (size_t)e->n_fields * sizeof *path->field);
     memset(path->note, 0, sizeof path->note);
     return path;
 }
@@ -56,6 +76,25 @@ static void path_begin(rws_engine *e, uint32_t index)
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
 }
 
+/* On a path the fiber yields, never to be resumed, and the scheduler finds the status; elsewhere the function that the
+ * engine was entered by goes on behind its setjmp. Neither frame owns memory that is not the engine's. */
+static _Noreturn void leave(rws_engine *e)
+{
+    if (e->running)
+        for (;;) rws_fiber_yield(e->running->fiber);
+    RWS_CHECK(e->entered);
+    longjmp(e->leave, 1);
+}
+
+void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    va_end(args);
+    leave(e);
+}
+
 void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
 {
     rws_engine *e = path->e;
@@ -63,7 +102,7 @@ void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
     va_start(args, format);
     if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
     va_end(args);
-    for (;;) rws_fiber_yield(path->fiber); /* never resumed */
+    leave(e);
 }
 
 void rws_give_up(rws_path *path, const char *format, ...)
@@ -88,6 +127,7 @@ void rws_path_need(rws_path *path, const rws_var *v, int n)
 
 void rws_await(rws_path *path, const rws_var *v, int n)
 {
+    for (int i = 0; i < n; i++) rws_path_expect(path, v[i], "rws_await");
     rws_path_need(path, v, n);
 }
 
@@ -124,11 +164,12 @@ static void copy_path(rws_path *to, const rws_path *from)
         to->trace = rws_grow(e, to->trace, &to->trace_capacity, sizeof *to->trace);
     if (from->n_trace) memcpy(to->trace, from->trace, from->n_trace * sizeof *to->trace);
     to->n_trace = from->n_trace;
-    const size_t sites = (size_t)e->n_sites * sizeof *to->first;
-    memcpy(to->first, from->first, sites);
-    memcpy(to->last, from->last, sites);
-    memcpy(to->next, from->next, sites);
-    memcpy(to->field, from->field, sizeof to->field);
+    while (to->site_capacity < from->n_sites) to->sites = rws_grow(e, to->sites, &to->site_capacity, sizeof *to->sites);
+    if (from->n_sites) memcpy(to->sites, from->sites, from->n_sites * sizeof *to->sites);
+    to->n_sites = from->n_sites;
+    to->site = from->site;
+    to->site_visit = from->site_visit;
+    memcpy(to->field, from->field, (size_t)e->n_fields * sizeof *to->field);
     memcpy(to->note, from->note, sizeof to->note);
     while (to->report_capacity < from->n_reports)
         to->reports = rws_grow(e, to->reports, &to->report_capacity, sizeof *to->reports);
@@ -174,16 +215,22 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
     return rws_returns(path, (rws_var){answer[0]});
 }
 
+static _Noreturn void no_integer(rws_path *path, double x)
+{
+    char where[240];
+    rws_path_fail(path, isfinite(x) ? RWS_BAD_INPUT : RWS_BROKEN,
+                  "In %s: rws_branch takes an integer between -1e9 and 1e9, not %g.", rws_path_where(path, where), x);
+}
+
 int rws_branch(rws_path *path, rws_var v)
 {
     rws_engine *e = path->e;
     rws_var     answer;
     if (rws_replayed(path, &answer)) return (int)answer.id;
-    if (path->depth > 1)
-        rws_path_fail(path, RWS_BAD_INPUT, "A program may branch only in its own code, not inside a layer.");
+    rws_path_expect(path, v, "rws_branch");
+    if (path->depth > 1) rws_path_mistake(path, "a program may branch only in its own code, not inside a layer.");
     if (e->nodes[v.id].dim != 1)
-        rws_path_fail(path, RWS_BAD_INPUT, "A program branches on a vector of %d numbers; it can look at one only.",
-                      e->nodes[v.id].dim);
+        rws_path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
     rws_path_need(path, &v, 1);
 
     const uint32_t  from = path->level, n = e->levels[from].n_rows;
@@ -192,9 +239,7 @@ int rws_branch(rws_path *path, rws_var v)
     uint32_t       *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value->value[map ? map[i] : i];
-        if (!(x > -1e9f && x < 1e9f))
-            rws_path_fail(path, RWS_BROKEN, "A program branches on a value that is not an integer (%g), after site %s.",
-                          (double)x, path->site != NO_SITE ? e->site_names[path->site] : "none");
+        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, (double)x);
         /* parts in ascending order of their value */
         uint32_t p = 0;
         while (p < n_parts && (int)answers[p] < (int)x) p++;
@@ -214,8 +259,9 @@ const float *rws_look(rws_path *path, rws_var v)
     rws_engine *e = path->e;
     rws_var     answer;
     if (rws_replayed(path, &answer)) return e->nodes[answer.id].value;
+    rws_path_expect(path, v, "rws_look");
     if (path->depth > 1)
-        rws_path_fail(path, RWS_BAD_INPUT, "A program may look at values only in its own code, not inside a layer.");
+        rws_path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
     rws_path_need(path, &v, 1);
 
     const uint32_t from = path->level, n = e->levels[from].n_rows, *map = rws_level_map(e, from, e->nodes[v.id].level);
@@ -297,10 +343,10 @@ static void check_trace(rws_path *path)
             return;
         }
     if (path->n_scored == path->n_trace) return;
-    for (int s = 0; s < e->n_sites; s++) {
-        if (path->next[s] == NONE) continue;
+    for (uint32_t s = 0; s < path->n_sites; s++) {
+        if (path->sites[s].next == NONE) continue;
         char               text[160];
-        const trace_entry *t = &path->trace[path->next[s]];
+        const trace_entry *t = &path->trace[path->sites[s].next];
         const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
         e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", drew,
                              rws_site_text(e, t->site, t->visit, text), e->pass.mode == RWS_SLEEP ? "guide" : "model");
@@ -314,7 +360,9 @@ static void run_all(rws_engine *e)
         while (e->ready_at < e->n_ready && e->status == RWS_OK) {
             const uint32_t index = e->ready[e->ready_at++];
             rws_path      *path = e->paths[index];
+            e->running = path;
             rws_fiber_resume(path->fiber);
+            e->running = NULL;
             if (e->status != RWS_OK) return;
             if (rws_fiber_done(path->fiber)) {
                 check_trace(path);
@@ -349,29 +397,63 @@ static void forget_shared(rws_engine *e)
     if (e->shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
 }
 
-rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
+/* Data are finite numbers. A sum of numbers times zero is zero just then. */
+static void check_data(rws_engine *e)
 {
-    const uint64_t flops = rws_gemm_flops;
+    for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
+        if (e->fields[f].label) continue;
+        const size_t dim = (size_t)e->fields[f].dim, n = (size_t)e->pass.n_data * dim;
+        const float *x = e->pass.fields[f];
+        float        zero = 0;
+#pragma omp simd reduction(+ : zero)
+        for (size_t i = 0; i < n; i++) zero += x[i] * 0;
+        if (zero == 0) continue;
+        for (size_t i = 0; i < n; i++)
+            if (!isfinite(x[i]))
+                rws_engine_fail(e, RWS_BAD_INPUT,
+                                "Number %zu of field \"%s\" of datum %llu is %g; data must be finite.", i % dim,
+                                e->fields[f].name, (unsigned long long)(e->pass.first_datum + i / dim), (double)x[i]);
+    }
+}
+
+static void begin(rws_engine *e, const rws_pass *pass)
+{
+    rws_fiber_thread();
     rws_arena_reset(&e->arena);
     e->pass = *pass;
-    e->status = RWS_OK;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_leaves = e->n_enders = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = 0;
     e->products.n = 0;
     e->tangent = e->tangent_transposed = NULL;
     e->n_nodes = 0;
     forget_shared(e);
+    check_data(e);
     rws_level_new(e, NONE, 1);
     rws_node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
     rws_given_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
     e->stats.particles += (uint64_t)pass->n_data * (uint64_t)pass->n_particles;
+}
+
+static void forward(rws_engine *e, const rws_pass *pass)
+{
+    const uint64_t flops = rws_gemm_flops;
+    begin(e, pass);
     run_all(e);
     if (e->status == RWS_OK) rws_given_end(e);
     if (e->status == RWS_OK) rws_scores_make(e);
     e->forward_flops = rws_gemm_flops - flops;
     e->stats.flops += e->forward_flops;
+}
+
+rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err)
+{
+    e->status = RWS_OK;
+    e->running = NULL;
+    e->entered = true;
+    if (setjmp(e->leave) == 0) forward(e, pass);
+    e->entered = false;
     if (e->status != RWS_OK && err) *err = e->error;
     return e->status;
 }

@@ -3,6 +3,8 @@
 #include "base/error.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +14,19 @@ void rws_setup_release(rws_setup *s)
     rws_arena_free(&s->memory);
 }
 
-static void declare_failed(rws_setup *s, const char *format, const char *name)
+/* The first failure counts; the model goes on declaring, and the run never starts. */
+static void declare_failed(rws_setup *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void declare_failed(rws_setup *s, const char *format, ...)
 {
-    if (s->status == RWS_OK) s->status = rws_fail(&s->error, RWS_BAD_INPUT, format, name);
+    char    text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (s->status != RWS_OK) return;
+    if (s->model) s->status = rws_fail(&s->error, RWS_BAD_INPUT, "Model %s: %s", s->model, text);
+    else s->status = rws_fail(&s->error, RWS_BAD_INPUT, "%s", text);
 }
 
 const char *rws_setup_given(const rws_setup *s, const char *name)
@@ -24,31 +36,20 @@ const char *rws_setup_given(const rws_setup *s, const char *name)
     return NULL;
 }
 
-const char *rws_setup_text(const rws_setup *s, const char *name)
+const char *rws_setup_text(rws_setup *s, const char *name)
 {
-    const char *value = rws_setup_given(s, name);
-    RWS_CHECK(value && "a setting of this model's table");
-    return value;
+    const char *value = name ? rws_setup_given(s, name) : NULL;
+    if (value) return value;
+    declare_failed(s, "It asks for a setting \"%s\", which is not in its table.", name ? name : "NULL");
+    return "";
 }
 
-const char *rws_setup_path(rws_setup *s, const char *name)
-{
-    const char *text = rws_setup_text(s, name);
-    char       *path = realpath(text, NULL);
-    if (!path) return text;
-    for (int i = 0; i < s->n_given; i++)
-        if (strcmp(s->given[i].setting->name, name) == 0)
-            s->given[i].value = strcpy(rws_setup_alloc(s, strlen(path) + 1), path);
-    free(path);
-    return rws_setup_text(s, name);
-}
-
-double rws_setup_number(const rws_setup *s, const char *name)
+double rws_setup_number(rws_setup *s, const char *name)
 {
     return strtod(rws_setup_text(s, name), NULL);
 }
 
-int rws_setup_int(const rws_setup *s, const char *name)
+int rws_setup_int(rws_setup *s, const char *name)
 {
     return (int)lrint(rws_setup_number(s, name));
 }
@@ -58,13 +59,38 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes)
     return rws_arena_zero(&s->memory, bytes);
 }
 
+static const char *copy(rws_setup *s, const char *text)
+{
+    return strcpy(rws_setup_alloc(s, strlen(text) + 1), text);
+}
+
+const char *rws_setup_path(rws_setup *s, const char *name)
+{
+    const char *text = rws_setup_text(s, name);
+    char       *path = *text ? realpath(text, NULL) : NULL;
+    if (!path) return text;
+    for (int i = 0; i < s->n_given; i++)
+        if (strcmp(s->given[i].setting->name, name) == 0) s->given[i].value = copy(s, path);
+    free(path);
+    return rws_setup_text(s, name);
+}
+
 static void declare_field(rws_setup *s, const char *name, int dim, bool label)
 {
-    if (s->n_fields == RWS_FIELDS || dim < 1) {
-        declare_failed(s, "The field \"%s\" cannot be declared: too many fields, or an empty one.", name);
+    const char *what = label ? "label" : "field";
+    if (!name || !*name) {
+        declare_failed(s, "A %s is declared without a name.", what);
         return;
     }
-    s->fields[s->n_fields++] = (rws_field){name, dim, label};
+    for (int i = 0; i < s->n_fields; i++)
+        if (strcmp(s->fields[i].name, name) == 0) {
+            declare_failed(s, "The %s \"%s\" is declared twice.", what, name);
+            return;
+        }
+    if (dim < 1) declare_failed(s, "The %s \"%s\" has %d numbers; it must have at least one.", what, name, dim);
+    else if (s->n_fields == RWS_FIELDS)
+        declare_failed(s, "The %s \"%s\" is one too many: there may be %d fields and labels.", what, name, RWS_FIELDS);
+    else s->fields[s->n_fields++] = (rws_field){copy(s, name), dim, label};
 }
 
 void rws_setup_field(rws_setup *s, const char *name, int dim)
@@ -79,8 +105,12 @@ void rws_setup_label(rws_setup *s, const char *name, int dim)
 
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
 {
-    RWS_CHECK(strlen(site) < sizeof s->relaxed_site && n_categories > 1);
-    strcpy(s->relaxed_site, site);
+    if (!site || !*site || n_categories < 2) {
+        declare_failed(s, "Site \"%s\" with %d categories cannot be relaxed: it needs a name and at least two.",
+                       site ? site : "NULL", n_categories);
+        return;
+    }
+    s->relaxed_site = copy(s, site);
     s->relaxed_categories = n_categories;
 }
 
@@ -103,8 +133,16 @@ rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *nam
                                   int n_in)
 {
     static rws_param nothing; /* what a failed declaration returns; the run never starts */
-    if (rows < 1 || cols < 1 || strlen(name) >= sizeof nothing.name) {
-        declare_failed(s, "The parameter \"%s\" cannot be declared: it is empty, or its name is too long.", name);
+    if (!name || !*name || strlen(name) > RWS_PARAM_NAME) {
+        declare_failed(s, "The parameter \"%.100s\" needs a name of 1 to %d bytes.", name ? name : "", RWS_PARAM_NAME);
+        return &nothing;
+    }
+    if (rows < 1 || cols < 1 || (size_t)rows * (size_t)cols > INT32_MAX) {
+        declare_failed(s, "The parameter \"%s\" cannot have %d x %d numbers.", name, rows, cols);
+        return &nothing;
+    }
+    if ((int)group < 0 || group >= RWS_GROUPS) {
+        declare_failed(s, "The parameter \"%s\" belongs to no group (%d).", name, (int)group);
         return &nothing;
     }
     rws_param *p = rws_params_add(&s->params, group, name, rows, cols);

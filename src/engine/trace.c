@@ -1,32 +1,41 @@
 /* trace.c - sites: what one side drew and the other must visit, and the log-densities that gather on the way. */
 #include "engine/internal.h"
 
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-const char *rws_site_text(rws_engine *e, uint16_t site, uint16_t visit, char out[static 160])
+const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160])
 {
-    if (visit) snprintf(out, 160, "\"%.100s\" (visit %d)", e->site_names[site], visit + 1);
-    else snprintf(out, 160, "\"%.100s\"", e->site_names[site]);
+    if (visit) snprintf(out, 160, "\"%.100s\" (visit %u)", e->sites[site].name, visit + 1);
+    else snprintf(out, 160, "\"%.100s\"", e->sites[site].name);
     return out;
 }
 
-static uint16_t site_number(rws_path *path, const char *name)
+static const char *side_name(rws_side side)
 {
-    rws_engine *e = path->e;
-    for (int i = 0; i < e->n_sites; i++)
-        if (e->site_names[i] == name) return (uint16_t)i;
-    for (int i = 0; i < e->n_sites; i++)
-        if (strcmp(e->site_names[i], name) == 0) return (uint16_t)i;
-    if (e->n_sites == MAX_SITES)
-        rws_path_fail(path, RWS_BAD_INPUT,
-                      "More than %d different site names; loops and recursion may use one name many times.", MAX_SITES);
-    /* groups that exist already have never visited it */
-    for (uint32_t i = 0; i < e->n_paths; i++)
-        e->paths[i]->first[e->n_sites] = e->paths[i]->last[e->n_sites] = e->paths[i]->next[e->n_sites] = NONE;
-    e->site_names[e->n_sites] = strdup(name);
-    e->n_allocations++;
-    return (uint16_t)e->n_sites++;
+    return side == RWS_SIDE_MODEL ? "model" : side == RWS_SIDE_GUIDE ? "guide" : "program";
+}
+
+const char *rws_path_where(const rws_path *path, char out[static 240])
+{
+    char text[160];
+    if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", side_name(path->side));
+    else
+        snprintf(out, 240, "the %s, after site %s", side_name(path->side),
+                 rws_site_text(path->e, path->site, path->site_visit, text));
+    return out;
+}
+
+void rws_path_mistake(rws_path *path, const char *format, ...)
+{
+    char    where[240], what[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    rws_path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws_path_where(path, where), what);
 }
 
 static int field_number(const rws_engine *e, const char *name)
@@ -36,9 +45,61 @@ static int field_number(const rws_engine *e, const char *name)
     return -1;
 }
 
+static void grow_site_table(rws_engine *e)
+{
+    const uint32_t size = e->site_table_size ? 2 * e->site_table_size : 64;
+    uint32_t      *table = calloc(size, sizeof *table);
+    RWS_CHECK(table && "memory for sites");
+    e->n_allocations++;
+    for (uint32_t i = 0; i < e->n_sites; i++) {
+        uint32_t at = (uint32_t)e->sites[i].hash & (size - 1);
+        while (table[at]) at = (at + 1) & (size - 1);
+        table[at] = i + 1;
+    }
+    free(e->site_table);
+    e->site_table = table;
+    e->site_table_size = size;
+}
+
+static uint32_t site_number(rws_path *path, const char *name)
+{
+    rws_engine *e = path->e;
+    if (!name) rws_path_mistake(path, "%s was given no name of a site (NULL).", path->function);
+    if (2 * e->n_sites >= e->site_table_size) grow_site_table(e);
+    const uint64_t hash = rws_hash_name(0x9e3779b97f4a7c15u, name);
+    uint32_t       at = (uint32_t)hash & (e->site_table_size - 1);
+    for (; e->site_table[at]; at = (at + 1) & (e->site_table_size - 1)) {
+        const site *s = &e->sites[e->site_table[at] - 1];
+        if (s->hash == hash && strcmp(s->name, name) == 0) return e->site_table[at] - 1;
+    }
+    if (e->n_sites == MAX_SITES)
+        rws_path_mistake(path,
+                         "there are %u different names of sites; loops and recursion may use one name many times.",
+                         e->n_sites);
+    site *s = RWS_PUSH(e, e->sites, e->n_sites, e->site_capacity);
+    *s = (site){strdup(name), hash, field_number(e, name)};
+    e->n_allocations++;
+    e->site_table[at] = e->n_sites;
+    return e->n_sites - 1;
+}
+
+/* A path learns of sites as it visits them. */
+static visited *visited_at(rws_path *path, uint32_t number)
+{
+    while (path->n_sites <= number)
+        *RWS_PUSH(path->e, path->sites, path->n_sites, path->site_capacity) = (visited){NONE, NONE};
+    return &path->sites[number];
+}
+
+/* Which visit of the site the next one will be. */
+static uint32_t next_visit(const rws_path *path, const visited *v)
+{
+    return v->last == NONE ? 0 : path->trace[v->last].visit + 1;
+}
+
 bool rws_site_is_field(const rws_path *path)
 {
-    return field_number(path->e, path->e->site_names[path->site]) >= 0;
+    return path->e->sites[path->site].field >= 0;
 }
 
 static bool draws(const rws_path *path)
@@ -46,9 +107,20 @@ static bool draws(const rws_path *path)
     return path->side == (path->e->pass.mode == RWS_SLEEP ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
 }
 
-static const char *side_name(const rws_path *path)
+static void find_field(rws_path *path, int field, const char *name, int dim)
 {
-    return path->side == RWS_SIDE_MODEL ? "model" : "guide";
+    const rws_engine *e = path->e;
+    path->site_visit = 0;
+    if (path->side == RWS_SIDE_GUIDE)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The guide visits site \"%s\", which is data; it reads them with rws_observed.", name);
+    if (dim != e->fields[field].dim)
+        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but the data have %d.", name, dim,
+                      e->fields[field].dim);
+    if (path->fields_seen >> field & 1)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The model visits site \"%s\" twice; it is observed, and a datum has one value there.", name);
+    path->fields_seen |= (uint64_t)1 << field;
 }
 
 bool rws_site_find(rws_path *path, const char *name, const char *family, int size, int dim, rws_var *value)
@@ -56,44 +128,36 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
     rws_engine *e = path->e;
     char        text[160];
     if (path->side == RWS_SIDE_NONE || e->pass.mode == RWS_COMPUTE)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.", name);
-    const int field = field_number(e, name);
+        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
+                      name ? name : "NULL");
     path->site = site_number(path, name);
+    const int field = e->sites[path->site].field;
     if (field >= 0) {
-        path->site_visit = 0;
-        if (path->side == RWS_SIDE_GUIDE)
-            rws_path_fail(path, RWS_BAD_INPUT,
-                          "The guide visits site \"%s\", which is data; it reads them with rws_observed.", name);
-        if (dim != e->fields[field].dim)
-            rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but the data have %d.", name,
-                          dim, e->fields[field].dim);
-        path->fields_seen |= 1u << field;
-        value->id = path->field[field];
+        find_field(path, field, name, dim);
+        *value = path_var(path, path->field[field]);
         return value->id != 0;
     }
+    visited *v = visited_at(path, path->site);
     if (draws(path)) {
-        path->site_visit =
-            path->last[path->site] == NONE ? 0 : (uint16_t)(path->trace[path->last[path->site]].visit + 1);
+        path->site_visit = next_visit(path, v);
         return false;
     }
-    const uint32_t at = path->next[path->site];
-    if (at == NONE) {
-        path->site_visit =
-            path->last[path->site] == NONE ? 0 : (uint16_t)(path->trace[path->last[path->site]].visit + 1);
-        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", side_name(path),
+    if (v->next == NONE) {
+        path->site_visit = next_visit(path, v);
+        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", side_name(path->side),
                       rws_site_text(e, path->site, path->site_visit, text),
                       path->side == RWS_SIDE_MODEL ? "guide" : "model");
     }
-    const trace_entry *t = &path->trace[at];
+    const trace_entry *t = &path->trace[v->next];
     path->site_visit = t->visit;
     if (strcmp(t->family, family) != 0)
         rws_path_fail(path, RWS_BAD_INPUT, "Site %s is %s in the %s and %s on the other side.",
-                      rws_site_text(e, t->site, t->visit, text), family, side_name(path), t->family);
+                      rws_site_text(e, t->site, t->visit, text), family, side_name(path->side), t->family);
     if (t->size != size)
         rws_path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d on the other side.",
-                      rws_site_text(e, t->site, t->visit, text), size, side_name(path), t->size);
-    value->id = t->known ? t->known : t->var;
-    path->next[path->site] = t->next;
+                      rws_site_text(e, t->site, t->visit, text), size, side_name(path->side), t->size);
+    *value = path_var(path, t->known ? t->known : t->var);
+    v->next = t->next;
     path->n_scored++;
     return true;
 }
@@ -101,8 +165,7 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
 void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n)
 {
     rws_engine *e = path->e;
-    const int   field = field_number(e, site);
-    if (field < 0 || e->pass.mode == RWS_SLEEP) return;
+    if (e->sites[path->site].field < 0 || e->pass.mode == RWS_SLEEP) return;
     const node *data = &e->nodes[value.id];
     for (uint32_t i = 0; i < e->levels[data->level].n_rows; i++)
         if (!(data->value[i] >= 0 && data->value[i] < (float)n && data->value[i] == (float)(int)data->value[i]))
@@ -110,10 +173,10 @@ void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int
                           (double)data->value[i], site, n - 1);
 }
 
-void rws_site_put(rws_path *path, const char *name, const char *family, int size, rws_var value)
+void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
 {
     rws_engine *e = path->e;
-    const int   field = field_number(e, name);
+    const int   field = e->sites[path->site].field;
     if (field >= 0) {
         path->field[field] = value.id;
         return;
@@ -122,10 +185,10 @@ void rws_site_put(rws_path *path, const char *name, const char *family, int size
     *t = (trace_entry){
         .family = family, .var = value.id, .next = NONE, .site = path->site, .visit = path->site_visit, .size = size};
     const uint32_t at = path->n_trace - 1;
-    if (path->last[path->site] == NONE) path->first[path->site] = at;
-    else path->trace[path->last[path->site]].next = at;
-    if (path->next[path->site] == NONE) path->next[path->site] = at;
-    path->last[path->site] = at;
+    visited       *v = visited_at(path, path->site);
+    if (v->last != NONE) path->trace[v->last].next = at;
+    if (v->next == NONE) v->next = at;
+    v->last = at;
 }
 
 /* In sleep only the guide's densities have a use. */
@@ -139,7 +202,11 @@ void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
     rws_engine *e = path->e;
     RWS_CHECK(e->nodes[log_density.id].dim == 1);
     term *t = RWS_PUSH(e, e->terms, e->n_terms, e->term_capacity);
-    *t = (term){log_density.id, e->levels[path->level].terms, path->site, path->site_visit, (uint8_t)kind};
+    *t = (term){.node = log_density.id,
+                .next = e->levels[path->level].terms,
+                .site = path->site,
+                .kind = kind,
+                .visit = path->site_visit};
     e->levels[path->level].terms = e->n_terms - 1;
 }
 
@@ -155,7 +222,7 @@ static rws_var compare(rws_path *path, const node *data, const float *made, rws_
         if (i && map && map[i] == map[i - 1]) value[i] = value[i - 1];
         else value[i] = (float)kernel(data->value + datum * (size_t)dim, made, dim, context);
     }
-    return (rws_var){rws_node_leaf(e, path->level, 1, value)};
+    return path_var(path, rws_node_leaf(e, path->level, 1, value));
 }
 
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context)
@@ -163,19 +230,21 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
     rws_engine *e = path->e;
     rws_var     value;
     if (rws_replayed(path, &value)) return;
+    if (!site || !made || !kernel) rws_path_mistake(path, "rws_simulate was given NULL.");
     const int field = field_number(e, site);
     if (field < 0)
         rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\", which the model simulates.", site);
     const int dim = e->fields[field].dim;
     if (rws_site_find(path, site, "simulated", dim, dim, &value))
         rws_site_term(path, RWS_TERM_P, compare(path, &e->nodes[value.id], made, kernel, context));
-    else rws_site_put(path, site, "simulated", dim, rws_constants(path, made, dim));
+    else rws_site_put(path, "simulated", dim, rws_constants(path, made, dim));
     rws_returns(path, (rws_var){0});
 }
 
 void rws_path_output(rws_path *path, int slot, rws_var v)
 {
     RWS_CHECK(slot >= 0 && slot < RWS_OUTPUTS);
+    if (v.id == 0 || v.stamp != path->stamp) rws_path_mistake(path, "the program returns no value of its own path.");
     path->e->levels[path->level].outputs[slot] = v.id;
 }
 
@@ -202,12 +271,12 @@ void rws_path_note(rws_path *path, int slot, rws_var v)
 
 rws_var rws_path_noted(const rws_path *path, int slot)
 {
-    return (rws_var){path->note[slot]};
+    return path_var(path, path->note[slot]);
 }
 
 void rws_path_fields_scored(rws_path *path)
 {
-    path->fields_seen = ~0u;
+    path->fields_seen = ~(uint64_t)0;
 }
 
 void rws_path_freeze(rws_path *path, unsigned groups)

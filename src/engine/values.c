@@ -4,65 +4,68 @@
 static rws_var binary(rws_path *path, const rws_op *op, const char *name, rws_var a, rws_var b)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws_replayed_as(path, &v, name)) return v;
     const int n = rws_dim(path, a), m = rws_dim(path, b);
-    if (n != m && n != 1 && m != 1) rws_give_up(path, "rws_%s of vectors of %d and %d numbers.", name, n, m);
+    if (n != m && n != 1 && m != 1) rws_path_mistake(path, "%s of vectors of %d and %d numbers.", name, n, m);
     return rws_returns(path, rws_record(path, op, (rws_op_args){0}, (rws_var[]){a, b}, 2, n > m ? n : m));
 }
 
-static rws_var unary(rws_path *path, const rws_op *op, rws_op_args args, rws_var a, int dim)
+/* dim: 0 for that of a */
+static rws_var unary(rws_path *path, const rws_op *op, const char *name, rws_op_args args, rws_var a, int dim)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws_replayed_as(path, &v, name)) return v;
     return rws_returns(path, rws_record(path, op, args, &a, 1, dim ? dim : rws_dim(path, a)));
 }
 
 rws_var rws_add(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(path, &rws_op_add, "add", a, b);
+    return binary(path, &rws_op_add, __func__, a, b);
 }
 
 rws_var rws_sub(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(path, &rws_op_sub, "sub", a, b);
+    return binary(path, &rws_op_sub, __func__, a, b);
 }
 
 rws_var rws_mul(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(path, &rws_op_mul, "mul", a, b);
+    return binary(path, &rws_op_mul, __func__, a, b);
 }
 
 rws_var rws_div(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(path, &rws_op_div, "div", a, b);
+    return binary(path, &rws_op_div, __func__, a, b);
 }
 
 rws_var rws_greater(rws_path *path, rws_var a, rws_var b)
 {
-    return binary(path, &rws_op_greater, "greater", a, b);
+    return binary(path, &rws_op_greater, __func__, a, b);
 }
 
 rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 {
-    return unary(path, &rws_op_affine, (rws_op_args){.s = scale, .t = shift}, a, 0);
+    return unary(path, &rws_op_affine, __func__, (rws_op_args){.s = scale, .t = shift}, a, 0);
 }
 
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a)
 {
-    return unary(path, &rws_op_apply, (rws_op_args){.k = (int)f}, a, 0);
+    if (f < RWS_LINEAR || f > RWS_LOG) rws_path_mistake(path, "rws_apply was given function number %d.", (int)f);
+    return unary(path, &rws_op_apply, __func__, (rws_op_args){.k = (int)f}, a, 0);
 }
 
 rws_var rws_clip(rws_path *path, rws_var a, float low, float high)
 {
-    if (!(low <= high)) rws_give_up(path, "rws_clip takes bounds in order, not %g and %g.", (double)low, (double)high);
-    return unary(path, &rws_op_clip, (rws_op_args){.s = low, .t = high}, a, 0);
+    if (!(low <= high))
+        rws_path_mistake(path, "rws_clip takes bounds in order, not %g and %g.", (double)low, (double)high);
+    return unary(path, &rws_op_clip, __func__, (rws_op_args){.s = low, .t = high}, a, 0);
 }
 
 /* What is made of one or two vectors that are themselves only made for it is one op, and those need never be computed:
  * sums of products and of products with an exponential, log-sum-exps of sums, log-softmaxes of quotients. */
 static bool made_of_two(rws_path *path, rws_var a, const rws_op *op, rws_var *in)
 {
-    return rws_var_op(path, a, in, NULL) == op && rws_dim(path, in[0]) == rws_dim(path, in[1]);
+    return rws_dim(path, a) > 0 && rws_var_op(path, a, in, NULL) == op && rws_dim(path, in[0]) == rws_dim(path, in[1]);
 }
 
 static bool made_by_exp(rws_path *path, rws_var a, rws_var *in)
@@ -89,39 +92,43 @@ rws_var rws_log_softmax(rws_path *path, rws_var a)
 {
     rws_var v, in[RWS_OP_INPUTS];
     if (rws_replayed(path, &v)) return v;
+    const int  dim = rws_dim(path, a);
     const bool tempered = rws_var_op(path, a, in, NULL) == &rws_op_div && rws_dim(path, in[1]) == 1;
-    return rws_returns(path, rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, tempered ? in : &a,
-                                        tempered ? 2 : 1, rws_dim(path, a)));
+    return rws_returns(
+        path, rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, tempered ? in : &a, tempered ? 2 : 1, dim));
 }
 
 rws_var rws_argmax(rws_path *path, rws_var a)
 {
-    return unary(path, &rws_op_argmax, (rws_op_args){0}, a, 1);
+    return unary(path, &rws_op_argmax, __func__, (rws_op_args){0}, a, 1);
 }
 
 rws_var rws_onehot(rws_path *path, rws_var index, int n)
 {
-    if (rws_dim(path, index) != 1) rws_give_up(path, "rws_onehot takes one index, not %d.", rws_dim(path, index));
-    if (n < 1) rws_give_up(path, "rws_onehot makes a vector of at least 1 number, not %d.", n);
-    return unary(path, &rws_op_onehot, (rws_op_args){0}, index, n);
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    if (rws_dim(path, index) != 1) rws_path_mistake(path, "rws_onehot takes one index, not %d.", rws_dim(path, index));
+    if (n < 1) rws_path_mistake(path, "rws_onehot makes a vector of at least one number, not of %d.", n);
+    return rws_returns(path, rws_record(path, &rws_op_onehot, (rws_op_args){0}, &index, 1, n));
 }
 
 rws_var rws_here(rws_path *path, rws_var a)
 {
-    return unary(path, &rws_op_here, (rws_op_args){0}, a, 0);
+    return unary(path, &rws_op_here, __func__, (rws_op_args){0}, a, 0);
 }
 
 rws_var rws_detach(rws_path *path, rws_var a)
 {
-    return unary(path, &rws_op_detach, (rws_op_args){0}, a, 0);
+    return unary(path, &rws_op_detach, __func__, (rws_op_args){0}, a, 0);
 }
 
 rws_var rws_slice(rws_path *path, rws_var a, int first, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    if (first < 0 || n <= 0 || first + n > rws_dim(path, a))
-        rws_give_up(path, "rws_slice takes %d numbers from place %d of a vector of %d.", n, first, rws_dim(path, a));
+    if (first < 0 || n <= 0 || n > rws_dim(path, a) - first)
+        rws_path_mistake(path, "rws_slice takes %d numbers from place %d of a vector of %d.", n, first,
+                         rws_dim(path, a));
     return rws_returns(path, rws_record(path, &rws_op_slice, (rws_op_args){.k = first}, &a, 1, n));
 }
 
@@ -146,7 +153,7 @@ rws_var rws_concat(rws_path *path, const rws_var *parts, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    if (n < 1) rws_give_up(path, "rws_concat takes at least 1 part, not %d.", n);
+    if (n < 1) rws_path_mistake(path, "rws_concat takes at least 1 part, not %d.", n);
     return rws_returns(path, join(path, parts, n));
 }
 
@@ -154,7 +161,7 @@ rws_var rws_pick(rws_path *path, rws_var a, rws_var index)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    if (rws_dim(path, index) != 1) rws_give_up(path, "rws_pick takes one index, not %d.", rws_dim(path, index));
+    if (rws_dim(path, index) != 1) rws_path_mistake(path, "rws_pick takes one index, not %d.", rws_dim(path, index));
     return rws_returns(path, rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){a, index}, 2, 1));
 }
 

@@ -16,13 +16,6 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return rws_folder_save(t->folder, t, t->seconds, err);
 }
 
-void rws_config_limits(rws_config *config, const rws_config *changes)
-{
-    config->stack_kb = changes->stack_kb;
-    config->max_operations = changes->max_operations;
-    config->max_paths = changes->max_paths;
-}
-
 /* A run that goes on may have more iterations, other rates from here on, and its shared object elsewhere; its folder says
  * so. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
@@ -52,7 +45,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     if (changes->iterations) config.iterations = changes->iterations;
     if (changes->lr) config.lr = changes->lr;
     if (changes->threads) config.threads = changes->threads;
-    rws_config_limits(&config, changes);
+    config.limits = changes->limits;
     RWS_TRY(rws_trainer_new(&config, model, out, err));
     rws_trainer *t = *out;
     t->folder = *folder;

@@ -4,11 +4,11 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/json.h"
 #include "run/store.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,14 +82,13 @@ static const char *value_text(rws_results *r, const json_t *value)
  * without keys. False without memory. */
 static bool read_config(rws_results *r, rws_result *run, const char *text)
 {
-    json_error_t    why = {0};
-    json_t         *document = text ? json_loads(text, 0, &why) : NULL;
+    json_error_t    why;
+    bool            starved = false;
+    json_t         *document = text ? rws_json_load(text, strlen(text), 0, &why, &starved) : NULL;
     json_t         *settings = json_object_get(document, "settings");
     const size_t    most = json_object_size(document) + json_object_size(settings);
     rws_result_key *keys = zeroed(r, (most + 1) * sizeof *keys);
     json_t *const   objects[] = {document, settings};
-    /* A parse error always comes with a text; jansson has none for an allocation that failed. */
-    if (text && !document && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)) return false;
     for (int i = 0; i < 2 && keys; i++) {
         for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
             const char   *key = json_object_iter_key(at);
@@ -101,7 +100,7 @@ static bool read_config(rws_results *r, rws_result *run, const char *text)
     }
     run->keys = keys;
     json_decref(document);
-    if (!keys || r->memory->starved) return false;
+    if (!keys || starved || r->memory->starved) return false;
     const char *iterations = rws_result_get(run, "iterations");
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
     return true;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/json.h"
 
 #include <glib.h>
 #include <stdarg.h>
@@ -299,14 +300,13 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
     *data_at = LENGTH_BYTES + length;
 
     json_error_t json_err;
-    st->header = json_loadb(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err);
+    bool         starved;
+    st->header = rws_json_load(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err, &starved);
+    if (starved) return no_memory(st->file, err);
     if (!st->header && json_error_code(&json_err) == json_error_duplicate_key) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
                         rws_quote(json_err.text).text);
     }
-    /* A parse error always comes with a text; jansson has none for an allocation that failed. */
-    if (!st->header && (!json_err.text[0] || json_error_code(&json_err) == json_error_out_of_memory))
-        return no_memory(st->file, err);
     if (!json_is_object(st->header)) {
         const char *why = st->header ? "it is an array" : json_err.text;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",

@@ -54,9 +54,10 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     if (!c->iterations) c->iterations = d->iterations ? (uint64_t)d->iterations : 10000;
     if (!c->eval_every) c->eval_every = d->eval_every ? (uint64_t)d->eval_every : (c->iterations + 19) / 20;
     if (!c->threads) c->threads = 1;
-    DEFAULT(stack_kb, RWS_STACK_KB);
-    if (!c->max_operations) c->max_operations = RWS_MAX_OPERATIONS;
-    if (!c->max_paths) c->max_paths = RWS_MAX_PATHS;
+    DEFAULT(limits.stack_bytes, RWS_STACK_BYTES);
+    DEFAULT(limits.max_operations, RWS_MAX_OPERATIONS);
+    DEFAULT(limits.max_paths, RWS_MAX_PATHS);
+    DEFAULT(limits.max_nodes, RWS_MAX_NODES);
 }
 
 rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err)
@@ -177,7 +178,7 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
 
 rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
-    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields);
+    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
 }
 
 static rws_status make_engines(rws_trainer *t, rws_error *err)
@@ -196,6 +197,7 @@ static rws_status make_engines(rws_trainer *t, rws_error *err)
 static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
 {
     t->setup.seed = t->config.seed;
+    t->setup.model = t->model->name;
     rws_random       random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_INIT, 1), 0);
     const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);

@@ -26,7 +26,7 @@ static rws_var resample(rws_path *path, const rws_op *op, const char *name, rws_
                         rws_var where, int out_rows, int out_cols)
 {
     rws_var v;
-    if (rws_replayed(path, &v)) return v;
+    if (rws_replayed_as(path, &v, name)) return v;
     expect(path, name, rows, cols, out_rows, out_cols, where);
     if (rws_dim(path, source) != rows * cols)
         rws_give_up(path, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(path, source));
