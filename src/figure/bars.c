@@ -19,9 +19,9 @@ static const double SLANT = 35;
 /* Three digits, like a label on the axis. */
 static char *number_text(double value, char *text, int size)
 {
-    double shown = fabs(value);
-    if (value == round(value) && shown < 1e5) return g_ascii_formatd(text, size, "%.0f", value);
-    if (shown >= 0.01 && shown < 10) return g_ascii_formatd(text, size, "%.2f", value);
+    double magnitude = fabs(value);
+    if (value == round(value) && magnitude < 1e5) return g_ascii_formatd(text, size, "%.0f", value);
+    if (magnitude >= 0.01 && magnitude < 10) return g_ascii_formatd(text, size, "%.2f", value);
     return g_ascii_formatd(text, size, "%.3g", value);
 }
 
