@@ -44,9 +44,11 @@ valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stan
 	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn optim))
 
 .PHONY: install
-install: all                     ## program, library, header, man pages under PREFIX (/usr/local)
-	meson configure build -Dprefix=$(PREFIX)
-	meson install -C build
+install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages under PREFIX (/usr/local), in DESTDIR
+	@meson configure build -Dprefix='$(PREFIX)'
+	@ninja -C build installed
+	DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild
+	@[ -n '$(DESTDIR)' ] || [ "$$(id -u)" != 0 ] || ldconfig
 
 .PHONY: format
 format:                          ## clang-format over the C files

@@ -29,7 +29,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RWS_ABI 4 /* raised whenever a model built for an older header would misbehave */
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default) /* what is declared here is what the library exports */
+#endif
+
+#define RWS_VERSION_MAJOR 0
+#define RWS_VERSION_MINOR 2
+#define RWS_VERSION_PATCH 0
+#define RWS_VERSION_STRING "0.2.0"
+
+/* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
+const char *rws_version(void);
+
+#define RWS_ABI 5 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -51,14 +66,14 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 
 /* ------------------------------------------------------------------------------------------------------------ limits */
 
-#define RWS_FIELDS 64             /* fields and labels of a datum */
-#define RWS_PARAM_NAME 95         /* bytes of the name of a parameter */
-#define RWS_STACK_BYTES (1 << 20) /* stack of a program; a run may ask for more */
+#define RWS_FIELDS 64     /* fields and labels of a datum */
+#define RWS_PARAM_NAME 95 /* bytes of the name of a parameter */
+#define RWS_STACK_KB 1024 /* stack of a program; a run may ask for another */
 
 /* A program that never ends is stopped by these; a run may ask for others. */
-#define RWS_MAX_OPERATIONS 4000000 /* calls of functions of this header by one execution of a program */
-#define RWS_MAX_PATHS 1000000      /* paths of a pass: sets of particles that made different choices */
-#define RWS_MAX_NODES (1 << 25)    /* operations of all paths of a pass, some 160 bytes each */
+#define RWS_MAX_OPERATIONS UINT64_C(4000000) /* calls of functions of this header by one execution of a program */
+#define RWS_MAX_PATHS UINT64_C(1000000)      /* paths of a pass: sets of particles that made different choices */
+#define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, some 160 bytes each */
 
 /* ------------------------------------------------------------------------------------------- settings and parameters */
 
@@ -91,6 +106,13 @@ void rws_setup_field(rws_setup *s, const char *name, int dim);
 
 /* The same for what programs do not get to see and metrics compare with: the true number of objects in a picture. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
+
+/* A field as it was declared. */
+typedef struct {
+    const char *name;
+    int         dim;
+    bool        label; /* programs do not see it */
+} rws_field;
 
 /* Who owns a parameter: the generative model (theta) or the guide (phi). */
 typedef enum { RWS_THETA, RWS_PHI, RWS_CONTROL, RWS_BASELINE, RWS_GROUPS } rws_group;
@@ -156,7 +178,7 @@ void *rws_alloc(rws_path *path, size_t bytes);
 uint64_t rws_iteration(const rws_path *path);
 
 /* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
-_Noreturn void rws_give_up(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
 /* The datum's field. */
 rws_var rws_observed(rws_path *path, const char *field);
@@ -194,6 +216,13 @@ rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
  * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context);
+
+/* A value at a site, as rws_train.h hands it out and takes it. */
+typedef struct {
+    const char  *site;
+    int          visit, dim; /* the first visit is 0 */
+    const float *value;      /* dim numbers; a choice is its index */
+} rws_choice;
 
 /* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
  * this call shares. A name may be told of again and again. Costs nothing while training. Some names are drawn: "tree", a
@@ -266,12 +295,6 @@ rws_var rws_place(rws_path *path, rws_var glimpse, int rows, int cols, rws_var w
                   int out_cols);                                                                  /* write */
 rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_rows, int out_cols); /* write ones */
 
-/* Logits of the pixels of n glimpses on a background: with y the sum of what rws_place makes of them, a that of their
- * covers and m = sigmoid(20 a - 10), y + m front - (1 - m) back, clipped to [-88, 16]. As logits of an observed
- * rws_bernoulli they are never made: most of a picture is background, and it is scored once per datum. */
-rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
-                    rws_var front, rws_var back, int out_rows, int out_cols);
-
 /* ----------------------------------------------------------------------------------------------------------- metrics */
 
 typedef struct rws_eval rws_eval; /* one evaluation of a run */
@@ -337,6 +360,7 @@ typedef struct {
     int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
     bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
+    int         stack_kb;       /* stack of the programs, in KB */
     int         pictures;       /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
 
@@ -400,5 +424,16 @@ typedef struct rws_model {
 
 /* Declares that site during setup, for a model that has `relaxed`. */
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories);
+
+/* The name under which a shared object has its model; the library itself has none. Declared here so that it is visible
+ * to the program that loads the shared object, however that was compiled, also as C++. */
+extern const rws_model rws_user_model;
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
 
 #endif

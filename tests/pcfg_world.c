@@ -114,7 +114,7 @@ static int read_node(const rws_grammar *g, const char **at, rws_sequence *tree)
     const int a = rws_grammar_nonterminal(g, name);
     if (!open && a < 0) return -1 - rws_grammar_terminal(g, name); /* a word, as a negative number */
     const int place = tree->n;
-    rws_sequence_push(tree, RWS_LEAF);
+    assert_true(rws_sequence_push(tree, RWS_LEAF));
     if (!open) return a;
     int below[64], n = 0;
     while (**at != ')') below[n++] = read_node(g, at, tree);

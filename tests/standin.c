@@ -41,7 +41,7 @@ rws_trainer_state rws_trainer_state_of(rws_trainer *t)
                                .memory = t->memory};
 }
 
-void rws_trainer_state_loaded(rws_trainer *t)
+void rws_trainer_changed(rws_trainer *t)
 {
     rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
     t->n_loaded++;

@@ -32,7 +32,7 @@ struct rws_trainer {
     double               memory[RWS_METHOD_MEMORY];
     const char          *metrics[RWS_METRICS];
     int                  n_metrics;
-    int                  n_loaded; /* calls of rws_trainer_state_loaded */
+    int                  n_loaded; /* calls of rws_trainer_changed */
 };
 
 extern const rws_optimiser two_slots, one_slot, no_slot;

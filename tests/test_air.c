@@ -67,7 +67,7 @@ static rws_trainer *tiny(rws_config c, const char *set, bool wide)
         *number(t, "phi.where.4.bias", 1) += 4;
         *number(t, "phi.what.4.bias", 1) += 1;
     }
-    rws_trainer_state_loaded(t);
+    rws_trainer_changed(t);
     return t;
 }
 
@@ -750,13 +750,13 @@ static void wrong_settings_are_named(void **state)
         rws_config c = {.model = "air", .method = "ww", .set = {"images=blocks", "canvas=8", list[i].set}, .n_set = 3};
         rws_trainer *t;
         rws_error    err = {""};
-        assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, list[i].sentence);
     }
     rws_config   c = {.model = "air", .method = "ww", .set = {"images=blocks", "canvas=8"}, .n_set = 2, .n_test = 1001};
     rws_trainer *t;
     rws_error    err = {""};
-    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "There are 1000 test images"));
 }
 

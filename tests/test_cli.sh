@@ -190,7 +190,7 @@ report $? "says so and prints the final line"
 refuses '--particles' train gmm --out run --resume --particles 3
 refuses '--method' train gmm --out run --resume --method ws
 refuses '--seed' train gmm --out run --resume --seed 2
-refuses '--lr' train gmm --out run --resume --lr 0.5
+refuses 'lr 0.5' train gmm --out run --resume --lr 0.5
 refuses 'start' train gmm --out run --resume --set start=near
 refuses '--scalar' train gmm --out run --resume --scalar
 gives 0 "what does not contradict it is allowed" train gmm --out run --resume -k 2 -s 1 --lr 0.001 --set start=far

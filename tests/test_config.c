@@ -62,7 +62,7 @@ static void config_is_plain_json(void **state)
     rws_folder_close(create(t));
     json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(j, "format")), 1);
-    assert_string_equal(json_string_value(json_object_get(j, "version")), RWS_VERSION);
+    assert_string_equal(json_string_value(json_object_get(j, "version")), RWS_VERSION_STRING);
     assert_string_equal(json_string_value(json_object_get(j, "seed")), "18446744073709551557");
     assert_string_equal(json_string_value(json_object_get(json_object_get(j, "settings"), "theta_mult")), "5");
     json_decref(j);

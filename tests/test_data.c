@@ -2,8 +2,9 @@
  * random in them repeats and has the distribution it should. */
 #include "files.h"
 
+#include "base/file.h"
+#include "data/cache.h"
 #include "data/canvas.h"
-#include "data/file.h"
 #include "data/idx.h"
 #include "data/mnist.h"
 
@@ -148,7 +149,7 @@ static void idx_on_disk(void **state)
     assert_int_equal(rws_idx_read(path, &idx, &err), RWS_BAD_INPUT);
     assert_sentence(&err, path);
     assert_int_equal(rws_idx_read(folder, &idx, &err), RWS_BAD_INPUT);
-    assert_sentence(&err, "not a file");
+    assert_sentence(&err, "not a regular file");
     assert_int_equal(parse(tiny, sizeof tiny, &idx, &err), RWS_OK);
     assert_int_equal(rws_idx_write(path, &idx, &err), RWS_OK);
     rws_idx_release(&idx);
@@ -211,7 +212,7 @@ static void mnist_is_missing(void **state)
     assert_int_equal(rws_mnist_open(RWS_TRAIN, &digits, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "`rws data mnist`");
     assert_null(digits.pixels);
-    assert_int_equal(rws_mnist_binary(RWS_PART_TEST, &binary, &n, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_mnist_binary(RWS_MNIST_PART_TEST, &binary, &n, &err), RWS_BAD_INPUT);
     assert_sentence(&err, "t10k-images-idx3-ubyte");
     assert_null(binary);
     assert_int_equal(rws_mnist_install(folder, folder, &err), RWS_BAD_INPUT);

@@ -286,6 +286,14 @@ static const struct subject *subject_of(const char *name)
     return NULL;
 }
 
+static const rws_family *family_of(const char *name)
+{
+    for (int i = 0; rws_families[i]; i++)
+        if (strcmp(rws_families[i]->name, name) == 0) return rws_families[i];
+    fail_msg("there is no family %s", name);
+    return NULL;
+}
+
 /* ---- a bench: one family, one setting, an engine to draw with */
 
 typedef enum { OUT_VALUE, OUT_MEAN, OUT_G, OUT_G_TILDE } hand_out;
@@ -306,9 +314,9 @@ typedef struct {
 
 static rws_var visit(rws_path *path, const bench *b)
 {
-    const rws_var none = {0};
     if (b->noisy) rws_normal(path, "noise", rws_constant(path, 0), rws_constant(path, 1));
-    return rws_site_visit(path, "v", b->family, rws_parameter(path, b->a), b->b ? rws_parameter(path, b->b) : none);
+    const rws_var p[] = {rws_parameter(path, b->a), b->b ? rws_parameter(path, b->b) : (rws_var){0}};
+    return rws_site_visit(path, "v", b->family, p);
 }
 
 static void program(rws_path *path, void *context)
@@ -724,7 +732,7 @@ static void concrete_draws_follow_the_joint_density(void **state)
 {
     (void)state;
     bench b;
-    bench_init(&b, &rws_concrete_family, &subject_of("concrete")->settings[2]);
+    bench_init(&b, family_of("concrete"), &subject_of("concrete")->settings[2]);
     stays_likely("concrete of three", look_at_simplex, &b);
     bench_release(&b);
 }
@@ -747,27 +755,137 @@ static void what_is_no_distribution_is_said_so(void **state)
 {
     (void)state;
     static const struct {
-        const rws_family *family;
-        setting           setting;
+        const char *family;
+        setting     setting;
     } broken[] = {
-        {&rws_categorical_family, {3, 0, {-INF, -INF, -INF}, {0}}},
-        {&rws_categorical_family, {3, 0, {0, NAN, 0}, {0}}},
-        {&rws_categorical_family, {2, 0, {0, INF}, {0}}},
-        {&rws_bernoulli_family, {1, 0, {NAN}, {0}}},
-        {&rws_bernoulli_vector_family, {2, 0, {0, NAN}, {0}}},
-        {&rws_normal_family, {1, 1, {0}, {NAN}}},
-        {&rws_normal_family, {1, 1, {0}, {-1}}},
-        {&rws_uniform_family, {1, 1, {1}, {NAN}}},
-        {&rws_gumbel_family, {1, 0, {NAN}, {0}}},
-        {&rws_concrete_family, {2, 1, {0, NAN}, {1}}},
-        {&rws_concrete_family, {2, 1, {0, 0}, {-1}}},
+        {"categorical", {3, 0, {-INF, -INF, -INF}, {0}}},
+        {"categorical", {3, 0, {0, NAN, 0}, {0}}},
+        {"categorical", {2, 0, {0, INF}, {0}}},
+        {"bernoulli", {1, 0, {NAN}, {0}}},
+        {"bernoulli vector", {2, 0, {0, NAN}, {0}}},
+        {"normal", {1, 1, {0}, {NAN}}},
+        {"normal", {1, 1, {0}, {-1}}},
+        {"uniform", {1, 1, {1}, {NAN}}},
+        {"gumbel", {1, 0, {NAN}, {0}}},
+        {"concrete", {2, 1, {0, NAN}, {1}}},
+        {"concrete", {2, 1, {0, 0}, {-1}}},
     };
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         rws_error err = {{0}};
-        if (draw_with(broken[i].family, &broken[i].setting, &err) != RWS_BROKEN)
-            fail_msg("%s, case %zu: nobody noticed", broken[i].family->name, i);
+        if (draw_with(family_of(broken[i].family), &broken[i].setting, &err) != RWS_BROKEN)
+            fail_msg("%s, case %zu: nobody noticed", broken[i].family, i);
         if (!strstr(err.text, "\"v\""))
-            fail_msg("%s: the sentence does not name the site: %s", broken[i].family->name, err.text);
+            fail_msg("%s: the sentence does not name the site: %s", broken[i].family, err.text);
+    }
+}
+
+/* Parameters that no distribution of the family has: one side has these, the other has good ones. */
+typedef struct {
+    const char *family;
+    float       bad[2], good[2];
+    const char *sentence;
+} bad_parameters;
+
+typedef struct {
+    const bad_parameters *what;
+    bool                  bad_guide, bad_model, sleep;
+    int                   visits; /* of the site, the last of which has the bad parameters */
+} bad_case;
+
+static void visit_bad(rws_path *path, const bad_case *c, bool bad)
+{
+    for (int i = 0; i < c->visits; i++) {
+        const float  *p = bad && i + 1 == c->visits ? c->what->bad : c->what->good;
+        const rws_var logits[] = {rws_constant(path, p[0]), rws_constant(path, 0)};
+        const bool    concrete = strcmp(c->what->family, "concrete") == 0;
+        const rws_var in[] = {concrete ? rws_concat(path, logits, 2) : logits[0], rws_constant(path, p[1])};
+        rws_site_visit(path, "v", family_of(c->what->family), in);
+    }
+}
+
+static void bad_program(rws_path *path, void *context)
+{
+    const bad_case *c = context;
+    for (int i = 0; i < 2; i++) {
+        const bool guide = c->sleep ? i : !i;
+        rws_path_side(path, guide ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL);
+        visit_bad(path, c, guide ? c->bad_guide : c->bad_model);
+    }
+}
+
+static void check_bad(const bad_case *c)
+{
+    const rws_params none = {0};
+    for (int scalar = 0; scalar < 2; scalar++)
+        for (int pathwise = 0; pathwise < 2; pathwise++) {
+            rws_engine      *e = rws_engine_new(&none, NULL, 0, NULL);
+            rws_error        err = {{0}};
+            char             sentence[200], site[40];
+            const rws_pass   pass = {.program = bad_program,
+                                     .context = (void *)c,
+                                     .mode = c->sleep ? RWS_SLEEP : RWS_WAKE,
+                                     .scalar = scalar,
+                                     .pathwise = pathwise,
+                                     .n_data = c->sleep ? 1 : 2,
+                                     .n_particles = 3};
+            const rws_status status = rws_engine_forward(e, &pass, &err);
+            snprintf(site, sizeof site, c->visits > 1 ? "\"v\" (visit %d)" : "\"v\"", c->visits);
+            snprintf(sentence, sizeof sentence, c->what->sentence, site);
+            assert_string_equal(err.text, sentence);
+            assert_int_equal(status, RWS_BROKEN);
+            rws_engine_free(e);
+        }
+}
+
+/* Drawn by the guide, scored by the model, and drawn by the model, where nothing scores them. */
+static void bad_parameters_are_named(void **state)
+{
+    (void)state;
+    static const bad_parameters list[] = {
+        {"normal", {0, -1}, {0, 1}, "The standard deviation at site %s is -1; it must be above 0."},
+        {"normal", {0, 0}, {0, 1}, "The standard deviation at site %s is 0; it must be above 0."},
+        {"normal", {0, NAN}, {0, 1}, "The standard deviation at site %s is nan; it must be above 0."},
+        {"uniform", {3, 1}, {0, 1}, "The bounds at site %s are 3 and 1; the first must be below the second."},
+        {"uniform", {1, 1}, {0, 1}, "The bounds at site %s are 1 and 1; the first must be below the second."},
+        {"uniform", {0, NAN}, {0, 1}, "The bounds at site %s are 0 and nan; the first must be below the second."},
+        {"concrete", {0, 0}, {0, 1}, "The temperature at site %s is 0; it must be above 0."},
+        {"concrete", {0, -2}, {0, 1}, "The temperature at site %s is -2; it must be above 0."},
+        {"concrete", {0, NAN}, {0, 1}, "The temperature at site %s is nan; it must be above 0."},
+    };
+    for (int i = 0; i < COUNT(list); i++)
+        for (int visits = 1; visits < 3; visits++) {
+            check_bad(&(bad_case){&list[i], .bad_guide = true, .visits = visits});
+            check_bad(&(bad_case){&list[i], .bad_model = true, .visits = visits});
+            check_bad(&(bad_case){&list[i], .bad_model = true, .sleep = true, .visits = visits});
+        }
+}
+
+/* A standard deviation of 0 in rows that a branch keeps away from the site is no mistake. */
+static void guarded(rws_path *path, void *context)
+{
+    const float logits[] = {0, 0, 0};
+    (void)context;
+    for (int side = 0; side < 2; side++) {
+        rws_path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+        const rws_var z = rws_categorical(path, "z", rws_constants(path, logits, 3));
+        const rws_var sd = rws_mul(path, z, rws_constant(path, 2)); /* at the rows of all z */
+        if (rws_branch(path, z) > 0 && side) rws_normal(path, "x", rws_constant(path, 0), sd);
+        else if (side) rws_normal(path, "x", rws_constant(path, 0), rws_constant(path, 1));
+    }
+}
+
+static void rows_that_a_branch_keeps_away_are_not_looked_at(void **state)
+{
+    (void)state;
+    const rws_params none = {0};
+    const rws_field  field = {"x", 1};
+    const float      x[] = {0.5f, 1}, *fields[] = {x};
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_engine    *e = rws_engine_new(&none, &field, 1, NULL);
+        rws_error      err = {{0}};
+        const rws_pass pass = {.program = guarded, .scalar = scalar, .n_data = 2, .n_particles = 50, .fields = fields};
+        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        rws_engine_free(e);
     }
 }
 
@@ -787,7 +905,7 @@ static void the_impossible_never_happens(void **state)
             const int n = apart ? 25000 : draws[i];
             bench     b;
             uint64_t  total = 0;
-            bench_init(&b, &rws_categorical_family, &logits[i]);
+            bench_init(&b, family_of("categorical"), &logits[i]);
             const rws_scores *s = bench_draw(&b, 50, apart ? n : 1, apart ? 1 : n);
             for (int r = 0; r < s->n; r++) {
                 assert_true(logits[i].a[(int)s->out[0][r]] > -100 && isfinite(s->log_q[r]));
@@ -1019,7 +1137,7 @@ static void wrong_delta_is_wrong_as_described(void **state)
 {
     (void)state;
     bench b;
-    bench_init(&b, &rws_categorical_family, &subject_of("categorical")->settings[0]);
+    bench_init(&b, family_of("categorical"), &subject_of("categorical")->settings[0]);
     b.pass.proposal = RWS_DEFENSIVE;
     b.pass.wrong_delta = true;
     stays_likely("wrong delta", look_at_wrong_delta, &b);
@@ -1080,8 +1198,8 @@ static void conditional_gumbels_have_the_law_of_gumbels(void **state)
     (void)state;
     bench         g, conditional;
     const setting s = {3, 0, {1, -0.5, 0}, {0}};
-    bench_init(&g, &rws_categorical_family, &s);
-    bench_init(&conditional, &rws_categorical_family, &s);
+    bench_init(&g, family_of("categorical"), &s);
+    bench_init(&conditional, family_of("categorical"), &s);
     g.pass.proposal = conditional.pass.proposal = RWS_GUMBEL;
     g.hand_out = OUT_G;
     conditional.hand_out = OUT_G_TILDE;
@@ -1097,7 +1215,7 @@ static void impossible_gumbels(void **state)
     const setting s = {3, 0, {0, -INF, 1}, {0}};
     for (int k = 0; k < 2; k++) {
         bench b;
-        bench_init(&b, &rws_categorical_family, &s);
+        bench_init(&b, family_of("categorical"), &s);
         b.pass.proposal = RWS_GUMBEL;
         b.hand_out = k ? OUT_G_TILDE : OUT_G;
         const rws_scores *t = bench_draw(&b, 95, 1, USUAL);
@@ -1115,7 +1233,7 @@ static double look_at_relaxed(void *context, int round, int wide)
     setting s = *b->setting;
     s.n_b = 1;
     s.b[0] = b->pass.temperature;
-    const bench       as_concrete = {.family = &rws_concrete_family, .subject = subject_of("concrete"), .setting = &s};
+    const bench       as_concrete = {.family = family_of("concrete"), .subject = subject_of("concrete"), .setting = &s};
     const rws_scores *t = bench_draw(b, 97 + (uint64_t)round, 1, USUAL * wide);
     for (int i = 0; i < t->n; i += 37) {
         double x[VALUES], soft = 0;
@@ -1133,7 +1251,7 @@ static void relaxed_choices_are_concrete(void **state)
     static const setting logits[] = {{2, 0, {0.5, -0.5}, {0}}, {3, 0, {1, -0.5, 0}, {0}}};
     for (int i = 0; i < 4; i++) {
         bench b;
-        bench_init(&b, &rws_categorical_family, &logits[i % 2]);
+        bench_init(&b, family_of("categorical"), &logits[i % 2]);
         b.pass.proposal = RWS_RELAXED;
         b.pass.relaxation = i / 2 ? RWS_RELAX_SOFT : RWS_RELAX_DENSITY;
         stays_likely("a relaxed categorical", look_at_relaxed, &b);
@@ -1156,6 +1274,8 @@ int main(void)
         cmocka_unit_test(draws_do_not_depend_on_company),
         cmocka_unit_test(concrete_draws_follow_the_joint_density),
         cmocka_unit_test(what_is_no_distribution_is_said_so),
+        cmocka_unit_test(bad_parameters_are_named),
+        cmocka_unit_test(rows_that_a_branch_keeps_away_are_not_looked_at),
         cmocka_unit_test(the_impossible_never_happens),
         cmocka_unit_test(scores_have_their_mean),
         cmocka_unit_test(paths_have_their_gradient),

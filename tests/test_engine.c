@@ -254,7 +254,7 @@ static void broken_flip(rws_path *path, const void *state)
 static void broken_density(rws_path *path, const void *state)
 {
     flips_a(path, state);
-    rws_normal(path, "x", zero(path), rws_constant(path, -1));
+    rws_normal(path, "x", rws_apply(path, RWS_LOG, rws_constant(path, -1)), rws_constant(path, 1));
 }
 
 static void gives_up(rws_path *path, const void *state)

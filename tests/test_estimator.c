@@ -68,7 +68,7 @@ static void scatter(rws_trainer *t, int C)
         if (strcmp(q->name, "rho.scale") == 0) q->value[0] = 0.7f;
         if (strcmp(q->name, "rho.log_temperature") == 0) q->value[0] = -0.3f;
     }
-    rws_trainer_state_loaded(t);
+    rws_trainer_changed(t);
 }
 
 static rws_trainer *trainer_from(const rws_config *c, int C)
@@ -519,15 +519,15 @@ static void test_control_gradient_by_engine(void **state)
         for (size_t k = p->first[RWS_CONTROL]; k < p->first[RWS_CONTROL + 1]; k++) {
             const float at = p->value[k], h = 4e-3f;
             p->value[k] = at + h;
-            rws_trainer_state_loaded(t);
+            rws_trainer_changed(t);
             const double above = engine_spread(t, moved);
             p->value[k] = at - h;
-            rws_trainer_state_loaded(t);
+            rws_trainer_changed(t);
             const double below = engine_spread(t, moved);
             p->value[k] = at;
             right[k] = -(above - below) / (2 * (double)h);
         }
-        rws_trainer_state_loaded(t);
+        rws_trainer_changed(t);
         assert_true(distance(g, right, p->first[RWS_CONTROL], p->first[RWS_CONTROL + 1]) < 1e-2);
         free(g);
         free(right);
@@ -561,7 +561,7 @@ static void test_control_learns(void **state)
         for (int i = 0; i < 300; i++) { /* theta and phi stay where they are */
             steps(t, 1);
             memcpy(p->value, start, first * sizeof *start);
-            rws_trainer_state_loaded(t);
+            rws_trainer_changed(t);
         }
     }
     assert_true(after < 0.8 * before);
@@ -694,7 +694,7 @@ static void test_shards(void **state)
             other.threads = variant == 0 ? 2 : 1;
             other.scalar = variant == 2;
             t = trainer_from(&other, 4);
-            assert_int_equal(rws_trainer_gradient(t, RWS_TEST, 0, b, &err), RWS_OK);
+            assert_int_equal(rws_trainer_gradient(t, RWS_TEST, 0, b, rws_trainer_size(t), &err), RWS_OK);
             gradient_of(t, 3, b);
             for (int group = 0; group < RWS_GROUPS; group++) {
                 const rws_params *p = rws_trainer_state_of(t).params;
@@ -716,7 +716,7 @@ static void expect_refusal(const rws_config *c, const rws_model *model, const ch
 {
     rws_trainer     *t = NULL;
     rws_error        err = {""};
-    const rws_status status = rws_trainer_new_with(c, model, &t, &err);
+    const rws_status status = rws_trainer_new(c, model, &t, &err);
     if (status != RWS_BAD_INPUT || !strstr(err.text, part))
         fail_msg("%s %s: status %d, \"%s\" without \"%s\"", c->method, c->n_set ? c->set[c->n_set - 1] : "",
                  (int)status, err.text, part);

@@ -3,11 +3,12 @@
 #include "drawn.h"
 
 #include "figure/bars.h"
-#include "figure/gather.h"
+#include "figure/curve.h"
 #include "figure/hinton.h"
-#include "figure/stats.h"
 #include "figure/style.h"
 #include "figure/trees.h"
+#include "run/gather.h"
+#include "run/stats.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6 };
+enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6, MANY = 30 };
 
 typedef struct net net;
 
@@ -26,7 +26,7 @@ typedef struct {
 } numbers;
 
 typedef struct {
-    const char *name;
+    const char *name; /* begins with the kind of the layer */
     int         n_out;
     void (*declare)(net *n);
     rws_var (*run)(rws_path *path, const net *n, const inputs *in);
@@ -89,14 +89,27 @@ static void linear_twin(const net *n, const numbers *in, double *out)
     twin_linear(n, "net.weight", "net.bias", in->x, WIDE, out, 2);
 }
 
-static void parts_twin(const net *n, const numbers *in, double *out)
+static int put_parts(double *v, const numbers *in)
 {
-    double v[3 * WIDE + WORDS + BITS];
-    int    at = put(v, in->top, WIDE);
+    int at = put(v, in->top, WIDE);
     at += put(v + at, in->x, WIDE);
     at += put_hot(v + at, in->word, WORDS);
     at += put(v + at, in->z, WIDE);
     at += put_hot(v + at, in->bit, BITS);
+    return at;
+}
+
+static void parts_twin(const net *n, const numbers *in, double *out)
+{
+    double v[3 * WIDE + WORDS + BITS];
+    twin_linear(n, "net.weight", "net.bias", v, put_parts(v, in), out, 2);
+}
+
+static void many_twin(const net *n, const numbers *in, double *out)
+{
+    double v[MANY * (3 * WIDE + WORDS + BITS)];
+    int    at = 0;
+    for (int i = 0; i < MANY; i++) at += put_parts(v + at, in);
     twin_linear(n, "net.weight", "net.bias", v, at, out, 2);
 }
 
@@ -222,6 +235,20 @@ static rws_var parts_run(rws_path *path, const net *n, const inputs *in)
     return rws_linear_parts(path, n->layer, parts, feed(path, n, parts, 5));
 }
 
+static void many_declare(net *n)
+{
+    n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", MANY * (3 * WIDE + WORDS + BITS), 2, RWS_TRUNCATED);
+}
+
+/* 5 MANY parts: more than an op has inputs, and joined, more than the square of it has */
+static rws_var many_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var parts[5 * MANY];
+    for (int i = 0; i < MANY; i++)
+        memcpy(parts + 5 * i, (rws_var[]){in->top, in->x, in->hot, in->z, in->bit}, 5 * sizeof *parts);
+    return rws_linear_parts(path, n->layer, parts, feed(path, n, parts, 5 * MANY));
+}
+
 static void hots_declare(net *n)
 {
     n->layer = rws_setup_linear(&n->setup, RWS_PHI, "net", WORDS + BITS, 2, RWS_UNIFORM);
@@ -327,6 +354,14 @@ static const subject subjects[] = {
      true,
      false,
      {{"net.weight", 2, 15}, {"net.bias", 1, 2}}},
+    {"linear of many parts",
+     2,
+     many_declare,
+     many_run,
+     many_twin,
+     true,
+     false,
+     {{"net.weight", 2, 15 * MANY}, {"net.bias", 1, 2}}},
     {"linear of one-hots",
      2,
      hots_declare,
@@ -669,6 +704,18 @@ static void parameters_have_pytorch_names_and_shapes(void **state)
     }
 }
 
+static void every_kind_is_tested(void **state)
+{
+    (void)state;
+    for (int k = 0; rws_layer_kinds[k]; k++) {
+        const char *kind = rws_layer_kinds[k]->name;
+        bool        found = false;
+        for (int i = 0; i < N_SUBJECTS; i++) found |= strncmp(subjects[i].name, kind, strlen(kind)) == 0;
+        if (!found) fail_msg("no layer of kind %s is tested", kind);
+        for (int i = 0; i < k; i++) assert_string_not_equal(rws_layer_kinds[i]->name, kind);
+    }
+}
+
 /* ---- mistakes are sentences that name the layer */
 
 static rws_var too_wide(rws_path *path, const net *n, const inputs *in)
@@ -711,6 +758,142 @@ static void mistakes_name_the_layer(void **state)
     }
 }
 
+/* ---- an index that is none */
+
+typedef enum { CONSTANT, FROM_DATA, COMPUTED, N_SOURCES } index_source;
+
+typedef struct {
+    rws_setup    setup;
+    rws_layer   *table, *linear;
+    const char  *function;
+    index_source source;
+    float        index;
+    bool         guarded;        /* a branch keeps the index away from the function */
+    bool         needed_at_once; /* a branch needs the value; else nothing does before the end of the pass */
+} index_case;
+
+static rws_var index_of(rws_path *path, const index_case *c)
+{
+    if (c->source == CONSTANT) return rws_constant(path, c->index);
+    const rws_var i = rws_observed(path, "index");
+    return c->source == FROM_DATA ? i : rws_affine(path, rws_affine(path, i, 2, 2), 0.5f, -1);
+}
+
+static rws_var use_index(rws_path *path, const index_case *c, rws_var index)
+{
+    const float five[] = {1, 2, 3, 4, 5};
+    if (strcmp(c->function, "rws_pick") == 0) return rws_pick(path, rws_constants(path, five, 5), index);
+    if (strcmp(c->function, "rws_embedding") == 0) return rws_sum(path, rws_embedding(path, c->table, index));
+    const rws_var hot = rws_onehot(path, index, 5);
+    return c->linear ? rws_linear(path, c->linear, hot) : rws_sum(path, hot);
+}
+
+static void draw_twice(rws_path *path)
+{
+    for (int i = 0; i < 2; i++) rws_normal(path, "z", rws_constant(path, 0), rws_constant(path, 1));
+}
+
+static void index_program(rws_path *path, void *context)
+{
+    const index_case *c = context;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    const rws_var index = index_of(path, c), limit = rws_constant(path, 4.5f);
+    draw_twice(path);
+    if (c->guarded && rws_branch(path, rws_greater(path, index, limit))) {
+        rws_path_output(path, 0, rws_constant(path, -1));
+    } else {
+        const rws_var v = use_index(path, c, index);
+        if (c->needed_at_once) rws_branch(path, rws_greater(path, v, limit));
+        rws_path_output(path, 0, v);
+    }
+    rws_path_side(path, RWS_SIDE_MODEL);
+    draw_twice(path);
+    rws_path_fields_scored(path);
+}
+
+static rws_status index_pass(index_case *c, bool scalar, rws_error *err)
+{
+    const float      indices[] = {0, 4, c->index, 1}, *fields[] = {indices};
+    rws_engine      *e = rws_engine_new(&c->setup.params, c->setup.fields, c->setup.n_fields, NULL);
+    const rws_pass   pass = {.program = index_program,
+                             .context = c,
+                             .scalar = scalar,
+                             .groups = 1u << RWS_PHI,
+                             .n_data = 4,
+                             .n_particles = 2,
+                             .fields = fields};
+    const rws_status status = rws_engine_forward(e, &pass, err);
+    if (status == RWS_OK) {
+        rws_scores *s = rws_engine_scores(e);
+        float      *gradient = calloc(c->setup.params.size + 1, sizeof *gradient);
+        for (int i = 0; i < s->n; i++) s->coef_out[0][i] = 1;
+        rws_engine_backward(e, 1u << RWS_PHI, gradient);
+        for (size_t i = 0; i < c->setup.params.size; i++) assert_true(isfinite(gradient[i]));
+        free(gradient);
+    }
+    rws_engine_free(e);
+    return status;
+}
+
+static void index_init(index_case *c, const char *function, bool linear)
+{
+    *c = (index_case){.setup = {.seed = 3}, .function = function};
+    rws_setup_field(&c->setup, "index", 1);
+    c->table = rws_setup_embedding(&c->setup, RWS_PHI, "table", 5, 3);
+    if (linear) c->linear = rws_setup_linear(&c->setup, RWS_PHI, "net", 5, 1, RWS_UNIFORM);
+    rws_params_pack(&c->setup.params);
+}
+
+static void an_index_out_of_range_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *function;
+        bool        linear;
+    } users[] = {{"rws_pick", false}, {"rws_onehot", false}, {"rws_onehot", true}, {"rws_embedding", false}};
+    static const struct {
+        float       index;
+        const char *text;
+    } wrong[] = {{7, "7"}, {5, "5"}, {-1, "-1"}, {2.5f, "2.5"}, {1e30f, "1e+30"}};
+    for (int u = 0; u < COUNT(users); u++)
+        for (int i = 0; i < COUNT(wrong) * N_SOURCES * 4; i++) {
+            const int  w = i / (4 * N_SOURCES);
+            index_case c;
+            index_init(&c, users[u].function, users[u].linear);
+            c.source = (index_source)(i / 4 % N_SOURCES);
+            c.index = wrong[w].index;
+            c.needed_at_once = i & 1;
+            rws_error err = {{0}};
+            char      sentence[200];
+            snprintf(sentence, sizeof sentence,
+                     "The index of %s after site \"z\" (visit 2) is %s; it must be a whole number from 0 to 4.",
+                     c.function, wrong[w].text);
+            const rws_status status = index_pass(&c, i & 2, &err);
+            assert_string_equal(err.text, sentence);
+            assert_int_equal(status, RWS_BAD_INPUT);
+            rws_setup_release(&c.setup);
+        }
+}
+
+/* An index that is out of range only where the program does not use it is no mistake, and adds nothing to gradients. */
+static void an_index_may_be_guarded(void **state)
+{
+    (void)state;
+    const char *const functions[] = {"rws_pick", "rws_onehot", "rws_onehot", "rws_embedding"};
+    for (int i = 0; i < COUNT(functions) * 4; i++) {
+        index_case c;
+        rws_error  err = {{0}};
+        index_init(&c, functions[i / 4], i / 4 == 2);
+        c.source = i & 1 ? COMPUTED : FROM_DATA;
+        c.index = 7;
+        c.guarded = true;
+        if (index_pass(&c, i & 2, &err) != RWS_OK) fail_msg("%s", err.text);
+        c.guarded = false;
+        assert_int_equal(index_pass(&c, i & 2, &err), RWS_BAD_INPUT);
+        rws_setup_release(&c.setup);
+    }
+}
+
 static void declarations_that_cannot_be(void **state)
 {
     (void)state;
@@ -721,6 +904,12 @@ static void declarations_that_cannot_be(void **state)
     assert_int_equal(s.status, RWS_BAD_INPUT);
     assert_non_null(strstr(s.error.text, "twice.weight"));
     rws_setup_release(&s);
+
+    rws_setup single = {.seed = 1};
+    rws_setup_mlp(&single, RWS_PHI, "single", RWS_TANH, RWS_ZERO, (int[]){3}, 1);
+    assert_int_equal(single.status, RWS_BAD_INPUT);
+    assert_non_null(strstr(single.error.text, "\"single\""));
+    rws_setup_release(&single);
 
     rws_setup empty = {.seed = 1};
     rws_setup_linear(&empty, RWS_PHI, "empty", 0, 2, RWS_ZERO);
@@ -847,14 +1036,13 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[32] = {
-        cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
-        cmocka_unit_test(mistakes_name_the_layer),
-        cmocka_unit_test(declarations_that_cannot_be),
-        cmocka_unit_test(starts_have_their_moments),
-        cmocka_unit_test(starts_are_the_seed_s),
+    struct CMUnitTest tests[40] = {
+        cmocka_unit_test(every_kind_is_tested),           cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
+        cmocka_unit_test(mistakes_name_the_layer),        cmocka_unit_test(declarations_that_cannot_be),
+        cmocka_unit_test(an_index_out_of_range_is_named), cmocka_unit_test(an_index_may_be_guarded),
+        cmocka_unit_test(starts_have_their_moments),      cmocka_unit_test(starts_are_the_seed_s),
     };
-    size_t      n = 5;
+    size_t      n = 8;
     static char second[N_SUBJECTS][60];
     for (int i = 0; i < N_SUBJECTS; i++) {
         tests[n++] = (struct CMUnitTest){subjects[i].name, layer_equals_its_twin, NULL, NULL, (void *)&subjects[i]};

@@ -1,8 +1,8 @@
-/* test_ops.c - every op of rws_ops against a plain twin in double: values, and gradients by central differences.
+/* test_ops.c - every op of every room against a plain twin in double: values, and gradients by central differences.
  *
  * The twin computes one row. A trial makes random inputs of one shape, lets the op compute n rows of them through a
  * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
- * gradient to) one row of an input. An op that is in rws_ops but not in the table of twins fails.
+ * gradient to) one row of an input. An op that is in the table of its room but not in the table of twins fails.
  */
 #include "twins.h"
 
@@ -11,12 +11,35 @@
 #include "nn/layer.h"
 #include "tensor/gemm.h"
 #include "tensor/products.h"
+#include "vision/ops.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define WIDEST 64
 #define TOLERANCE 2e-5 /* of the sum of the magnitudes that were added up */
+
+/* ---- the ops of all rooms */
+
+#define MOST_OPS 120
+
+static const rws_op *ops[MOST_OPS];
+static int           n_ops;
+
+static void gather_ops(void)
+{
+    const rws_op *const *const rooms[] = {rws_tensor_ops, rws_dist_ops, rws_nn_ops, rws_vision_ops};
+    for (int r = 0; r < COUNT(rooms); r++)
+        for (int i = 0; rooms[r][i] && n_ops < MOST_OPS; i++) ops[n_ops++] = rooms[r][i];
+}
+
+static const rws_op *op_named(const char *name)
+{
+    for (int i = 0; i < n_ops; i++)
+        if (strcmp(ops[i]->name, name) == 0) return ops[i];
+    fail_msg("no room has an op %s", name);
+    return NULL;
+}
 
 /* ---- a trial */
 
@@ -382,15 +405,11 @@ static void op_equals_its_twin(void **state)
 static void every_twin_has_an_op(void **state)
 {
     (void)state;
-    int n = 0;
-    for (; rws_ops[n]; n++)
-        for (int i = 0; i < n; i++) assert_string_not_equal(rws_ops[i]->name, rws_ops[n]->name);
-    for (int i = 0; i < n_subjects; i++) {
-        bool found = false;
-        for (int j = 0; j < n; j++) found |= strcmp(rws_ops[j]->name, subjects[i].name) == 0;
-        if (!found) fail_msg("the twin of %s has no op in rws_ops", subjects[i].name);
-    }
-    assert_int_equal(n, n_subjects);
+    assert_true(n_ops < MOST_OPS);
+    for (int n = 0; n < n_ops; n++)
+        for (int i = 0; i < n; i++) assert_string_not_equal(ops[i]->name, ops[n]->name);
+    for (int i = 0; i < n_subjects; i++) op_named(subjects[i].name);
+    assert_int_equal(n_ops, n_subjects);
 }
 
 /* ---- at the ends of the number line: -inf is data, NaN never comes of it */
@@ -429,7 +448,7 @@ static void exponentials_at_hand_change_nothing(void **state)
 {
     (void)state;
     enum { DIM = 13, N = 3 };
-    const rws_op *const ops[] = {&rws_op_log_sum_exp, &rws_op_exp_dot};
+    const rws_op *const summing[] = {&rws_op_log_sum_exp, &rws_op_exp_dot};
     rws_arena           arena = {0};
     die                 d = {17};
     float               a[N * DIM], b[N * DIM], exp_a[N * DIM], exp_b[N * DIM], out[2][N], saved[2][N * DIM];
@@ -441,10 +460,11 @@ static void exponentials_at_hand_change_nothing(void **state)
     }
     for (int o = 0; o < 2; o++) {
         for (int k = 0; k < 2; k++) {
-            rws_call c = {.op = ops[o], .n = N, .dim = 1, .n_in = 2, .out = out[k], .saved = saved[k], .arena = &arena};
+            rws_call c = {
+                .op = summing[o], .n = N, .dim = 1, .n_in = 2, .out = out[k], .saved = saved[k], .arena = &arena};
             c.in[0] = (rws_view){.data = a, .dim = DIM, .exp = k ? exp_a : NULL};
             c.in[1] = (rws_view){.data = b, .dim = DIM, .exp = k ? exp_b : NULL};
-            ops[o]->forward(&c);
+            summing[o]->forward(&c);
         }
         for (int i = 0; i < N; i++)
             assert_true(near((double)out[1][i], (double)out[0][i], 2e-6 * fabs((double)out[0][i])));
@@ -559,26 +579,26 @@ static void densities_at_the_ends(void **state)
     } coins[] = {
         {-INFINITY, {0, -inf}}, {INFINITY, {-inf, 0}}, {1e4f, {-1e4, 0}}, {-1e4f, {0, -1e4}}, {-50, {-1.9e-22, -50}}};
     for (size_t i = 0; i < sizeof coins / sizeof *coins; i++) {
-        run_extreme(&rws_op_log_sigmoids, (rws_op_args){0}, 1, &(rws_view){.data = &coins[i].logit, .dim = 1}, 2, out,
-                    NULL);
+        run_extreme(op_named("log_sigmoids"), (rws_op_args){0}, 1, &(rws_view){.data = &coins[i].logit, .dim = 1}, 2,
+                    out, NULL);
         expect("log_sigmoids", out, coins[i].out, 2);
     }
 
     /* what cannot happen happens with probability delta / C in the mixture, and what must with the rest */
     const float log_pi[4] = {-INFINITY, 0, -INFINITY, -INFINITY};
-    run_extreme(&rws_op_defend, (rws_op_args){.s = 0.25f}, 1, &(rws_view){.data = log_pi, .dim = 4}, 4, out, NULL);
+    run_extreme(op_named("defend"), (rws_op_args){.s = 0.25f}, 1, &(rws_view){.data = log_pi, .dim = 4}, 4, out, NULL);
     expect("defend", out, (double[]){log(0.0625), log(0.8125), log(0.0625), log(0.0625)}, 4);
 
     /* a perturbed impossible category stays impossible */
     const float    v[4] = {0.3f, 0.6f, 0.9f, 0.5f}, z = 1;
     const rws_view conditional[] = {{.data = log_pi, .dim = 4}, {.data = v, .dim = 4}, {.data = &z, .dim = 1}};
-    run_extreme(&rws_op_conditional_gumbel, (rws_op_args){.s = 1e-6f}, 3, conditional, 4, out, NULL);
+    run_extreme(op_named("conditional_gumbel"), (rws_op_args){.s = 1e-6f}, 3, conditional, 4, out, NULL);
     expect("conditional_gumbel", out, (double[]){-inf, -log(-log((double)v[1])), -inf, -inf}, 4);
 
     /* the clip keeps the uniform's ends finite */
     const float    u[3] = {0, 0.5f, 1}, m[3] = {0, 0, 0};
     const rws_view gumbel[] = {{.data = m, .dim = 3}, {.data = u, .dim = 3}};
-    run_extreme(&rws_op_gumbel_draw, (rws_op_args){.s = 1e-6f}, 2, gumbel, 3, out, NULL);
+    run_extreme(op_named("gumbel_draw"), (rws_op_args){.s = 1e-6f}, 2, gumbel, 3, out, NULL);
     assert_true(near((double)out[0], -log(-log(1e-6)), 1e-4) && out[2] > 12 && out[2] < 15);
 
     /* outside of the interval, and far out in the tails */
@@ -586,32 +606,32 @@ static void densities_at_the_ends(void **state)
     const double inside[] = {-inf, -inf, -log(4)};
     for (int i = 0; i < 3; i++) {
         const rws_view in[] = {{.data = points[i], .dim = 1}, {.data = &low, .dim = 1}, {.data = &high, .dim = 1}};
-        run_extreme(&rws_op_uniform_density, (rws_op_args){0}, 3, in, 1, out, NULL);
+        run_extreme(op_named("uniform_density"), (rws_op_args){0}, 3, in, 1, out, NULL);
         expect("uniform_density", out, &inside[i], 1);
     }
     const float    zero = 0, one = 1, far = 1e15f, left = -200;
     const rws_view in[] = {{.data = &far, .dim = 1}, {.data = &zero, .dim = 1}, {.data = &one, .dim = 1}};
-    run_extreme(&rws_op_normal_density, (rws_op_args){0}, 3, in, 1, out, NULL);
+    run_extreme(op_named("normal_density"), (rws_op_args){0}, 3, in, 1, out, NULL);
     expect("normal_density", out, (double[]){-5e29}, 1);
     const rws_view in_gumbel[] = {{.data = &left, .dim = 1}, {.data = &zero, .dim = 1}};
-    run_extreme(&rws_op_gumbel_density, (rws_op_args){0}, 2, in_gumbel, 1, out, NULL);
+    run_extreme(op_named("gumbel_density"), (rws_op_args){0}, 2, in_gumbel, 1, out, NULL);
     expect("gumbel_density", out, (double[]){-inf}, 1);
 
     /* bits that are all but certain */
     const float    bits[4] = {0, 1, 0, 1}, logits[4] = {-1e4f, 1e4f, 1e4f, -1e4f};
     const rws_view vector[] = {{.data = bits, .dim = 4}, {.data = logits, .dim = 4}};
-    run_extreme(&rws_op_bernoulli_density, (rws_op_args){0}, 2, vector, 1, out, NULL);
+    run_extreme(op_named("bernoulli_density"), (rws_op_args){0}, 2, vector, 1, out, NULL);
     expect("bernoulli_density", out, (double[]){-2e4}, 1);
-    run_extreme(&rws_op_bernoulli_defended, (rws_op_args){.s = 0.5f}, 2, vector, 1, out, NULL);
+    run_extreme(op_named("bernoulli_defended"), (rws_op_args){.s = 0.5f}, 2, vector, 1, out, NULL);
     expect("bernoulli_defended", out, (double[]){2 * log(0.75) + 2 * log(0.25)}, 1);
     const float certain[4] = {-INFINITY, INFINITY, -1e4f, 1e4f};
     for (uint32_t i = 0; i < 1000; i++) {
         const rws_counter counter = {i, 0, 0, {{1, 2}}};
         const rws_view    draw[] = {{.data = certain, .dim = 4}, {.data = (const float *)&counter, .dim = RWS_COUNTER}};
-        run_extreme(&rws_op_bernoulli_draw, (rws_op_args){0}, 2, draw, 4, out, NULL);
+        run_extreme(op_named("bernoulli_draw"), (rws_op_args){0}, 2, draw, 4, out, NULL);
         expect("bernoulli_draw", out, (double[]){0, 1, 0, 1}, 4);
     }
-    run_extreme(&rws_op_bernoulli_density, (rws_op_args){0}, 2,
+    run_extreme(op_named("bernoulli_density"), (rws_op_args){0}, 2,
                 (rws_view[]){{.data = bits, .dim = 4}, {.data = certain, .dim = 4}}, 1, out, NULL);
     expect("bernoulli_density", out, (double[]){0}, 1);
 }
@@ -625,14 +645,14 @@ static void pictures_at_identity(void **state)
     die   d = {5};
     for (int i = 0; i < ROWS * COLS; i++) picture[i] = (float)die_between(&d, -2, 2);
     const rws_op_args   args = {.k = ROWS, .offset = ROWS};
-    const rws_op *const ops[] = {&rws_op_attend, &rws_op_place};
+    const rws_op *const both[] = {op_named("attend"), op_named("place")};
     for (int i = 0; i < 2; i++) {
         const float    where[4] = {1, 1, 0, 0}, beside[4] = {1, 1, i ? 2.4f : -2.4f, 0};
         const rws_view in[] = {{.data = picture, .dim = ROWS * COLS}, {.data = where, .dim = 4}},
                        away[] = {in[0], {.data = beside, .dim = 4}};
-        run_extreme(ops[i], args, 2, in, ROWS * COLS, out, NULL);
+        run_extreme(both[i], args, 2, in, ROWS * COLS, out, NULL);
         for (int j = 0; j < ROWS * COLS; j++) assert_true(near((double)out[j], (double)picture[j], 1e-5));
-        run_extreme(ops[i], args, 2, away, ROWS * COLS, out, NULL);
+        run_extreme(both[i], args, 2, away, ROWS * COLS, out, NULL);
         for (int j = 0; j < ROWS * COLS; j++) assert_true(out[j] == 0);
     }
 }
@@ -650,13 +670,13 @@ static void pictures_at_the_ends(void **state)
     const rws_view    in[] = {view_bits, view_front, view_back, view_glimpse, {.data = whole, .dim = 4}};
     const rws_view    small[] = {view_bits, view_front, view_back, view_glimpse, {.data = none, .dim = 4}};
     const rws_op_args args = {.k = 2, .offset = 4};
-    run_extreme(&rws_op_picture, args, 4, in + 1, 16, out, NULL);
+    run_extreme(op_named("picture"), args, 4, in + 1, 16, out, NULL);
     for (int i = 0; i < 16; i++) assert_true(out[i] == 16);
-    run_extreme(&rws_op_picture, args, 4, small + 1, 16, out, NULL);
+    run_extreme(op_named("picture"), args, 4, small + 1, 16, out, NULL);
     for (int i = 0; i < 16; i++) assert_true(out[i] == -88);
-    run_extreme(&rws_op_picture_bits, args, 5, in, 1, &total, NULL);
+    run_extreme(op_named("picture_bits"), args, 5, in, 1, &total, NULL);
     expect("bits of a picture", &total, (double[]){8 * 16 - 16 * log1p(exp(16))}, 1);
-    run_extreme(&rws_op_picture_bits, args, 5, small, 1, &total, NULL);
+    run_extreme(op_named("picture_bits"), args, 5, small, 1, &total, NULL);
     expect("bits of a background", &total, (double[]){-8 * 88}, 1);
 }
 
@@ -667,7 +687,7 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[128] = {
+    struct CMUnitTest tests[MOST_OPS + 8] = {
         cmocka_unit_test(every_twin_has_an_op),
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
         cmocka_unit_test(functions_at_the_ends),
@@ -677,7 +697,8 @@ int main(void)
         cmocka_unit_test(exponentials_at_hand_change_nothing),
     };
     size_t n = 7;
-    for (int i = 0; rws_ops[i] && n < 128; i++)
-        tests[n++] = (struct CMUnitTest){rws_ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)rws_ops[i]};
+    gather_ops();
+    for (int i = 0; i < n_ops; i++)
+        tests[n++] = (struct CMUnitTest){ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)ops[i]};
     return _cmocka_run_group_tests("ops", tests, n, NULL, NULL);
 }

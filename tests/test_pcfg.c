@@ -132,10 +132,10 @@ static void sentences_come_from_a_file(void **unused)
     set = set_file("data", "stars saw ears\nstars saw moons\n");
     rws_config   c = {.model = "pcfg", .method = "ww", .set = {set}, .n_set = 1, .seed = 1};
     rws_trainer *t;
-    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "line 2: the grammar has no word \"moons\""));
     c.set[c.n_set++] = "unknown=skip";
-    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_OK);
+    assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_OK);
     rws_trainer_free(t);
 }
 
@@ -158,7 +158,7 @@ static void a_grammar_without_probabilities_learns(void **unused)
     rws_trainer_free(t);
 
     rws_config c = {.model = "pcfg", .method = "ws", .set = {set[0]}, .n_set = 1, .seed = 1};
-    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "--data"));
 }
 

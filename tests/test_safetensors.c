@@ -37,10 +37,27 @@ static void write_or_fail(const rws_tensor_out *tensors, size_t n, json_t *metad
     assert_false(is_there(path_tmp));
 }
 
+/* The file, or NULL with a sentence in *err. */
+static rws_safetensors *open_file(const char *name, rws_error *err)
+{
+    rws_safetensors *st;
+    const rws_status status = rws_safetensors_open(name, &st, err);
+    assert_int_equal(status == RWS_OK, st != NULL);
+    return st;
+}
+
+static rws_safetensors *parse_bytes(const void *bytes, size_t size, const char *name, rws_error *err)
+{
+    rws_safetensors *st;
+    const rws_status status = rws_safetensors_parse(bytes, size, name, &st, err);
+    assert_int_equal(status == RWS_OK, st != NULL);
+    return st;
+}
+
 static rws_safetensors *open_or_fail(void)
 {
     rws_error        err = {""};
-    rws_safetensors *st = rws_safetensors_open(path, &err);
+    rws_safetensors *st = open_file(path, &err);
     if (!st) fail_msg("%s", err.text);
     return st;
 }
@@ -305,12 +322,12 @@ static void test_refusals(void **state)
         char  *bytes = craft(cases[i].header, cases[i].n_data, &size);
         spill(path, bytes, size);
         rws_error        err = {""};
-        rws_safetensors *st = rws_safetensors_open(path, &err);
+        rws_safetensors *st = open_file(path, &err);
         if ((st == NULL) != (cases[i].said != NULL)) fail_msg("%s: %s", cases[i].header, st ? "read" : err.text);
         if (cases[i].said) {
             assert_sentence(&err, cases[i].said);
             assert_sentence(&err, path);
-            assert_null(rws_safetensors_parse(bytes, size, "memory", NULL));
+            assert_null(parse_bytes(bytes, size, "memory", NULL));
         }
         rws_safetensors_close(st);
         free(bytes);
@@ -336,7 +353,7 @@ static void test_lengths(void **state)
         memcpy(bytes, &cases[i].announced, 8);
         spill(path, bytes, 16);
         rws_error err = {""};
-        assert_null(rws_safetensors_open(path, &err));
+        assert_null(open_file(path, &err));
         assert_sentence(&err, cases[i].said);
         assert_sentence(&err, path);
     }
@@ -345,7 +362,7 @@ static void test_lengths(void **state)
     spill(path, &length, 8);
     assert_int_equal(truncate(path, (off_t)(8 + length)), 0);
     rws_error err = {""};
-    assert_null(rws_safetensors_open(path, &err));
+    assert_null(open_file(path, &err));
     assert_sentence(&err, "has a header of 100000001 bytes");
 }
 
@@ -364,8 +381,8 @@ static void test_cut_short(void **state)
         memcpy(part, whole, n);
         spill(path, part, n);
         rws_error        err = {""};
-        rws_safetensors *from_memory = rws_safetensors_parse(part, n, "memory", &err);
-        rws_safetensors *from_file = rws_safetensors_open(path, &err);
+        rws_safetensors *from_memory = parse_bytes(part, n, "memory", &err);
+        rws_safetensors *from_file = open_file(path, &err);
         assert_int_equal(from_memory != NULL, n == size);
         assert_int_equal(from_file != NULL, n == size);
         if (n < size) assert_sentence(&err, path);
@@ -394,7 +411,7 @@ static void test_misaligned(void **state)
     for (size_t shift = 0; shift < 8; shift++) {
         memcpy(shifted + shift, bytes, size);
         rws_error        err = {""};
-        rws_safetensors *st = rws_safetensors_parse(shifted + shift, size, "memory", &err);
+        rws_safetensors *st = parse_bytes(shifted + shift, size, "memory", &err);
         if (!st) fail_msg("%s", err.text);
         const rws_tensor_out wanted[] = {
             {"b", RWS_DTYPE_U8, 1, {1}, "\0"},
@@ -413,17 +430,17 @@ static void test_not_a_file(void **state)
 {
     (void)state;
     rws_error err = {""};
-    assert_null(rws_safetensors_open("/tmp/rws-there-is-no-such-file", &err));
+    assert_null(open_file("/tmp/rws-there-is-no-such-file", &err));
     assert_sentence(&err, "/tmp/rws-there-is-no-such-file");
     assert_sentence(&err, strerror(ENOENT));
-    assert_null(rws_safetensors_open(folder, &err));
+    assert_null(open_file(folder, &err));
     assert_sentence(&err, "not a regular file");
-    assert_null(rws_safetensors_open("/dev/null", &err));
+    assert_null(open_file("/dev/null", &err));
     assert_sentence(&err, "not a regular file");
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_null(rws_safetensors_open(path, &err)); /* and does not wait */
+    assert_null(open_file(path, &err)); /* and does not wait */
     assert_sentence(&err, "not a regular file");
-    assert_null(rws_safetensors_open(path, NULL));
+    assert_null(open_file(path, NULL));
 }
 
 /* Names longer than a sentence: the end of the path and the reason are both still there. */
@@ -434,14 +451,14 @@ static void test_long_names(void **state)
     memset(name, 'x', sizeof name);
     strcpy(name + sizeof name - 10, "/the.file");
     rws_error err = {""};
-    assert_null(rws_safetensors_parse("abc", 3, name, &err));
+    assert_null(parse_bytes("abc", 3, name, &err));
     assert_sentence(&err, "/the.file\" is too short");
 
     char header[3000];
     snprintf(header, sizeof header, "{\"%s\":" ENTRY("F32", "[1]", "[0,8]") "}", name);
     size_t size;
     char  *bytes = craft(header, 4, &size);
-    assert_null(rws_safetensors_parse(bytes, size, name, &err));
+    assert_null(parse_bytes(bytes, size, name, &err));
     assert_sentence(&err, "/the.file\" should lie at bytes 0 to 8");
     free(bytes);
 }
@@ -597,7 +614,7 @@ static void test_no_memory(void **state)
         rws_error err = {""};
         allocations_left = allowed;
         json_set_alloc_funcs(failing_malloc, free);
-        rws_safetensors *st = rws_safetensors_parse(bytes, size, "memory", &err);
+        rws_safetensors *st = parse_bytes(bytes, size, "memory", &err);
         json_set_alloc_funcs(old_malloc, old_free);
         if (st) {
             check_equal(st, all, N_ALL);

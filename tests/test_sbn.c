@@ -43,7 +43,7 @@ static void scatter(rws_trainer *t)
     rws_params *p = rws_trainer_state_of(t).params;
     rws_random  g = rws_random_new(rws_key_for(99, 0, RWS_KEY_DATA, 0), 0);
     for (size_t k = 0; k < p->size; k++) p->value[k] = (float)(0.6 * rws_random_normal(&g));
-    rws_trainer_state_loaded(t);
+    rws_trainer_changed(t);
 }
 
 /* at_once: particles of a pass. */
@@ -359,7 +359,7 @@ static void test_bound(void **state)
         evaluate(t, &got);
         assert_true(got.log_evidence_error > 1e-3 && got.log_evidence_error < 2e-2);
         assert_true(near(metric_of(t, &got, "log_evidence"), right, 6 * got.log_evidence_error));
-        if (K == 1) assert_true(near(metric_of(t, &got, "kl"), 0, 1e-9));
+        if (K == 1) assert_true(isnan(metric_of(t, &got, "kl")));
         free(m.value);
         rws_trainer_free(t);
     }
@@ -421,7 +421,7 @@ static void test_methods(void **state)
         const rws_config c = config_for(rws_estimators[i]->name, 2, 3);
         rws_trainer     *t;
         rws_error        err = {""};
-        assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
         assert_non_null(strstr(err.text, rws_estimators[i]->name));
     }
 }
@@ -592,7 +592,7 @@ static void test_work(void **state)
     rws_trainer *t;
     rws_error    err = {""};
     c.set[c.n_set++] = "data=noise";
-    assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_OK);
+    assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_OK);
     const rws_params *p = rws_trainer_state_of(t).params;
     assert_int_equal(p->first[RWS_PHI], 238184);
     assert_int_equal(p->size - p->first[RWS_PHI], 237400);
@@ -622,7 +622,7 @@ static void test_settings(void **state)
         rws_config c = config_for("ww", 2, 3);
         c.set[c.n_set++] = wrong[i];
         err.text[0] = '\0';
-        assert_int_equal(rws_trainer_new(&c, &t, &err), RWS_BAD_INPUT);
+        assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
         char name[16] = "";
         memcpy(name, wrong[i], strcspn(wrong[i], "="));
         assert_non_null(strstr(err.text, name));
@@ -654,7 +654,7 @@ static void test_centring(void **state)
             p->value[weight + (size_t)(o * PIXELS + i)] /= 2;
             p->value[bias + (size_t)o] += p->value[weight + (size_t)(o * PIXELS + i)];
         }
-    rws_trainer_state_loaded(t[1]);
+    rws_trainer_changed(t[1]);
     for (int i = 0; i < 2; i++) evaluate(t[i], &m[i]);
     for (int i = 0; i < m[0].n; i++) assert_true(near(m[0].value[i], m[1].value[i], 1e-5));
     for (int i = 0; i < 2; i++) rws_trainer_free(t[i]);

@@ -184,7 +184,7 @@ static double length_look(void *context, int round, int wide)
     double log_p[64], nodes[16], mean, *lengths = malloc((size_t)n * sizeof *lengths);
     assert_true(orders->n_productions <= 64 && orders->n_nonterminals <= 16);
     rws_grammar_log_p(orders, log_p);
-    assert_true(rws_tree_moments(orders, log_p, nodes, &mean));
+    assert_int_equal(rws_tree_moments(orders, log_p, nodes, &mean, &err), RWS_OK);
     for (int i = 0; i < n; i++) lengths[i] = s.start[i + 1] - s.start[i];
     const double tail = mean_tail(lengths, (size_t)n, mean, 0);
     free(lengths);

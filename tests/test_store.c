@@ -63,7 +63,7 @@ static void measures_are_recorded(void **state)
     assert_string_equal(ask("SELECT seconds FROM metrics WHERE iteration = 300"), "150.0");
     assert_string_equal(ask("SELECT count(*) FROM runs"), "1");
     assert_string_equal(ask("SELECT iteration || ' ' || seconds FROM runs"), "500 250.0");
-    assert_string_equal(ask("SELECT version FROM runs"), RWS_VERSION);
+    assert_string_equal(ask("SELECT version FROM runs"), RWS_VERSION_STRING);
     assert_string_equal(ask("SELECT started GLOB '20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z'"
                             " FROM runs"),
                         "1");

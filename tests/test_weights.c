@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "estimator/weights.h"
+#include "model/model.h"
 
 #define MOST_ROWS 64
 
@@ -35,25 +36,32 @@ static void sheet_make(sheet *t, int B, int n, const double *l, const uint32_t *
     for (int j = 0; j < 2; j++) t->s.out[j] = t->out[j], t->s.coef_out[j] = t->coef_out[j], t->s.work[j] = t->work[j];
 }
 
-static float one = 1;
-
-/* A method without a trainer, enough for weighing. */
-static rws_method method_for(const known *e)
+/* A method without a trainer: the estimator's settings with their defaults, but for the one that `e` gives. */
+static rws_method method_for(const known *e, rws_setup *setup)
 {
-    static rws_param scale = {.value = &one};
-    rws_method       m = {.estimator = rws_estimator_find(e->method), .scale = &scale};
-    if (e->set && strstr(e->set, "ww_baseline")) m.set.ww_baseline = true;
-    if (e->set && strstr(e->set, "vimco_no_logK")) m.set.vimco_no_logK = true;
-    if (e->set && strstr(e->set, "vimco_air_ref")) m.set.vimco_air_ref = true;
+    const rws_estimator *estimator = rws_estimator_find(e->method);
+    const size_t         name = e->set ? strcspn(e->set, "=") : 0;
+    rws_method           m;
+    rws_error            err = {""};
+    *setup = (rws_setup){.seed = 1, .relaxed_categories = 4};
+    rws_setup_field(setup, "x", 1);
+    setup->given = rws_setup_alloc(setup, 8 * sizeof *setup->given);
+    for (const rws_setting *s = estimator->settings; s && s->name; s++) {
+        const bool given = strlen(s->name) == name && strncmp(s->name, e->set, name) == 0;
+        setup->given[setup->n_given++] = (rws_given){s, given ? e->set + name + 1 : s->value};
+    }
+    if (rws_method_init(&m, estimator, &rws_model_gmm, NULL, setup, &err) != RWS_OK) fail_msg("%s", err.text);
     return m;
 }
 
 /* The wake phase that gives phi's gradient, else theta's. */
 static void weigh(const known *e, sheet *t, double share)
 {
-    const rws_method m = method_for(e);
+    rws_setup        setup;
+    const rws_method m = method_for(e, &setup);
     const int        phase = e->defensive ? 1 : 0;
     m.estimator->phases[phase].weigh(&m, &t->s, share, &t->tally);
+    rws_setup_release(&setup);
 }
 
 /* The twin's coefficients of a datum's particles. */

@@ -7,7 +7,7 @@ rws_trainer *trainer_for(const rws_config *c, const rws_model *model)
 {
     rws_trainer     *t = NULL;
     rws_error        err = {""};
-    const rws_status status = model ? rws_trainer_new_with(c, model, &t, &err) : rws_trainer_new(c, &t, &err);
+    const rws_status status = model ? rws_trainer_new(c, model, &t, &err) : rws_trainer_new(c, NULL, &t, &err);
     if (status != RWS_OK) fail_msg("%s: %s", c->method, err.text);
     return t;
 }
@@ -22,7 +22,8 @@ void steps(rws_trainer *t, int n)
 void gradient_of(rws_trainer *t, uint64_t draw, float *gradient)
 {
     rws_error err = {""};
-    if (rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws_trainer_gradient(t, RWS_TRAIN, draw, gradient, rws_trainer_size(t), &err) != RWS_OK)
+        fail_msg("%s", err.text);
 }
 
 void evaluate(rws_trainer *t, rws_measures *m)

@@ -119,23 +119,19 @@ static void sample_joint(const float *cdf)
     static uint32_t r[2 * W + 4 * V] ALIGNED;
     static float    radius[W / 2] ALIGNED, angle[W / 2] ALIGNED;
     draw(r, n_counters(2 * W));
-    FOR_SIMD(i, W)
-    {
+    FOR_SIMD (i, W) {
         float   u = uniform(r[i]);
         int32_t z = 0;
         for (int c = 0; c < C - 1; c++) z += u >= cdf[c];
         category[i] = z;
     }
-    FOR_SIMD(i, W / 2)
-    {
+    FOR_SIMD (i, W / 2) {
         radius[i] = 5 * sqrtf(-2 * logf(uniform(r[W + i])));
         angle[i] = 6.2831853f * uniform(r[W + W / 2 + i]);
     }
     /* one loop each: in one loop gcc would merge them to a scalar sincosf */
-    FOR_SIMD(i, W / 2)
-    x[i] = (float)(10 * category[i]) + radius[i] * cosf(angle[i]);
-    FOR_SIMD(i, W / 2)
-    x[W / 2 + i] = (float)(10 * category[W / 2 + i]) + radius[i] * sinf(angle[i]);
+    FOR_SIMD (i, W / 2) x[i] = (float)(10 * category[i]) + radius[i] * cosf(angle[i]);
+    FOR_SIMD (i, W / 2) x[W / 2 + i] = (float)(10 * category[W / 2 + i]) + radius[i] * sinf(angle[i]);
 }
 
 /* ---- inference network ---- */
@@ -161,8 +157,8 @@ static inline float tanh_inline(float a)
 /* x -> hidden, logit, q = softmax(logit), and cum = running sums of exp(logit - max) down the categories. */
 static void forward(void)
 {
-    for (int j = 0; j < H; j++) FOR_SIMD(i, W)
-    hidden[j][i] = tanh_inline(phi.w1[j] * x[i] + phi.b1[j]);
+    for (int j = 0; j < H; j++)
+        FOR_SIMD (i, W) hidden[j][i] = tanh_inline(phi.w1[j] * x[i] + phi.b1[j]);
     enum { R = 10 };
     for (int c = 0; c < C; c += R)
         for (int i = 0; i < W; i += V) {
@@ -173,21 +169,19 @@ static void forward(void)
             for (int r = 0; r < R; r++) *(vec *)&logit[c + r][i] = a[r];
         }
     static float max[W] ALIGNED, inverse[W] ALIGNED;
-    FOR_SIMD(i, W)
-    {
+    FOR_SIMD (i, W) {
         float m = logit[0][i];
         for (int c = 1; c < C; c++) m = logit[c][i] > m ? logit[c][i] : m;
         max[i] = m;
     }
-    for (int c = 0; c < C; c++) FOR_SIMD(i, W)
-    q[c][i] = exp_inline(logit[c][i] - max[i]);
+    for (int c = 0; c < C; c++)
+        FOR_SIMD (i, W) q[c][i] = exp_inline(logit[c][i] - max[i]);
     memcpy(cum[0], q[0], sizeof cum[0]);
-    for (int c = 1; c < C; c++) FOR_SIMD(i, W)
-    cum[c][i] = cum[c - 1][i] + q[c][i];
-    FOR_SIMD(i, W)
-    inverse[i] = 1 / cum[C - 1][i];
-    for (int c = 0; c < C; c++) FOR_SIMD(i, W)
-    q[c][i] *= inverse[i];
+    for (int c = 1; c < C; c++)
+        FOR_SIMD (i, W) cum[c][i] = cum[c - 1][i] + q[c][i];
+    FOR_SIMD (i, W) inverse[i] = 1 / cum[C - 1][i];
+    for (int c = 0; c < C; c++)
+        FOR_SIMD (i, W) q[c][i] *= inverse[i];
 }
 
 /* lanes += d/dphi of sum_{c,i} d_logit[c][i] logit[c][i]; padding lanes must have d_logit 0. */
@@ -225,8 +219,7 @@ static void adam_step(adam *s, float *restrict param, const float *restrict grad
     const float lr = 1e-3f, b1 = 0.9f, b2 = 0.999f, eps = 1e-8f;
     s->b1t *= 0.9, s->b2t *= 0.999;
     float a = lr / (float)(1 - s->b1t), b = (float)(1 / (1 - s->b2t));
-    FOR_SIMD(p, n)
-    {
+    FOR_SIMD (p, n) {
         s->m[p] = b1 * s->m[p] + (1 - b1) * grad[p];
         s->v[p] = b2 * s->v[p] + (1 - b2) * grad[p] * grad[p];
         param[p] += a * s->m[p] / (sqrtf(b * s->v[p]) + eps);
@@ -252,8 +245,8 @@ static void sample_particles(int K, uint32_t *u)
 {
     draw(u, n_counters(K * W));
     aliased *f = (aliased *)u; /* in place of the words */
-    for (int k = 0; k < K; k++) FOR_SIMD(i, W)
-    f[k * W + i] = uniform(u[k * W + i]) * cum[C - 1][i];
+    for (int k = 0; k < K; k++)
+        FOR_SIMD (i, W) f[k * W + i] = uniform(u[k * W + i]) * cum[C - 1][i];
     enum { R = 10 };
     for (int c = 0; c < C; c += R)
         for (int i = 0; i < W; i += V) {
@@ -273,8 +266,8 @@ static double weight[C][W] ALIGNED, score[C][W] ALIGNED, others[C][W] ALIGNED, s
 static void column_sums(double *restrict sum, double (*restrict of)[W])
 {
     memcpy(sum, of[0], sizeof of[0]);
-    for (int c = 1; c < C; c++) FOR_SIMD(i, W)
-    sum[i] += of[c][i];
+    for (int c = 1; c < C; c++)
+        FOR_SIMD (i, W) sum[i] += of[c][i];
 }
 
 /* row_l = log p(z, x) - log q(z|x) up to a constant per datum, such that its maximum is near 0 (every use is relative
@@ -285,8 +278,7 @@ static void weigh(const double *log_prior)
     static uint32_t present[W] ALIGNED;
     float           prior[C];
     for (int c = 0; c < C; c++) prior[c] = (float)log_prior[c];
-    FOR_SIMD(i, W)
-    {
+    FOR_SIMD (i, W) {
         float    m = -INFINITY;
         uint32_t bits = 0;
         for (int c = 0; c < C; c++) {
@@ -312,8 +304,7 @@ static void weigh(const double *log_prior)
         bits = bits ? bits : next;
         next = present[i + 1];
     }
-    FOR_SIMD(r, n_rows)
-    row_e[r] = exp(row_l[r]);
+    FOR_SIMD (r, n_rows) row_e[r] = exp(row_l[r]);
     memset(weight, 0, sizeof weight);
     for (int r = 0; r < n_rows; r++) (&weight[0][0])[row_at[r]] = row_n[r] * row_e[r];
     column_sums(sum_w, weight);
@@ -342,17 +333,16 @@ static void leave_one_out(int K)
     static double after[W] ALIGNED;
     memset(others[0], 0, sizeof others[0]);
     memset(after, 0, sizeof after);
-    for (int c = 1; c < C; c++) FOR_SIMD(i, W)
-    others[c][i] = others[c - 1][i] + weight[c - 1][i];
-    for (int c = C - 2; c >= 0; c--) FOR_SIMD(i, W)
-    others[c][i] += after[i] += weight[c + 1][i];
+    for (int c = 1; c < C; c++)
+        FOR_SIMD (i, W) others[c][i] = others[c - 1][i] + weight[c - 1][i];
+    for (int c = C - 2; c >= 0; c--)
+        FOR_SIMD (i, W) others[c][i] += after[i] += weight[c + 1][i];
     for (int r = 0; r < n_rows; r++) {
         row_rest[r] = (&others[0][0])[row_at[r]] + (row_n[r] - 1) * row_e[r];
         row_mean[r] = (sum_l[row_i[r]] - row_l[r]) * (1.0 / (K - 1));
         row_gain[r] = sum_w[row_i[r]];
     }
-    FOR_SIMD(r, n_rows)
-    row_gain[r] = log(row_gain[r] / (row_rest[r] + exp(row_mean[r])));
+    FOR_SIMD (r, n_rows) row_gain[r] = log(row_gain[r] / (row_rest[r] + exp(row_mean[r])));
     for (int r = 0; r < n_rows; r++) {
         if (!(row_gain[r] < 640)) row_gain[r] = far_gain(r);
         (&score[0][0])[row_at[r]] = row_n[r] * row_gain[r];
@@ -366,20 +356,20 @@ static void coefficients(int method, const double *log_prior, float *grad_theta)
     static double inverse[W] ALIGNED, total[W] ALIGNED;
     int           vimco = method == VIMCO;
     if (vimco) column_sums(total, score);
-    FOR_SIMD(i, B)
-    {
+    FOR_SIMD (i, B) {
         inverse[i] = 1 / sum_w[i];
         total[i] = vimco ? total[i] - 1 : 1;
     }
     memset(total + B, 0, sizeof total - B * sizeof *total); /* inverse is 0 there */
     for (int c = 0; c < C; c++) {
         double share = 0;
-        FOR_SIMD_SUM(i, W, share)
-        share += weight[c][i] *= inverse[i];
+        FOR_SIMD_SUM (i, W, share) share += weight[c][i] *= inverse[i];
         grad_theta[c] = (float)(share / B - exp(log_prior[c]));
-        if (method == VIMCO) FOR_SIMD(i, W)
-        d_logit[c][i] = (float)(score[c][i] - weight[c][i] - total[i] * (double)q[c][i]);
-        else if (method == WW) FOR_SIMD(i, W) d_logit[c][i] = (float)(weight[c][i] - total[i] * (double)q[c][i]); }
+        if (method == VIMCO)
+            FOR_SIMD (i, W) d_logit[c][i] = (float)(score[c][i] - weight[c][i] - total[i] * (double)q[c][i]);
+        else if (method == WW)
+            FOR_SIMD (i, W) d_logit[c][i] = (float)(weight[c][i] - total[i] * (double)q[c][i]);
+    }
 }
 
 /* lanes += sum over S joint draws of the model of grad log q(z|x). */
@@ -390,8 +380,8 @@ static void sleep_gradient(int S, const double *log_prior)
     for (int s = 0; s < S; s += W) {
         sample_joint(cdf);
         forward();
-        for (int c = 0; c < C; c++) FOR_SIMD(i, W)
-        d_logit[c][i] = s + i < S ? (float)(category[i] == c) - q[c][i] : 0;
+        for (int c = 0; c < C; c++)
+            FOR_SIMD (i, W) d_logit[c][i] = s + i < S ? (float)(category[i] == c) - q[c][i] : 0;
         backward();
     }
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,15 +49,16 @@ void rws_arena_reset(rws_arena *a)
     if (++a->n_resets % PATIENCE == 0) shrink(a);
 }
 
-/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. */
-static void grow(rws_arena *a, size_t bytes)
+/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. False if
+ * the system has no memory; the arena is then as it was. */
+static bool grow(rws_arena *a, size_t bytes)
 {
     rws_arena_block *next = a->current ? a->current->next : a->first;
     if (!next || next->bytes < bytes) {
         size_t size = a->current ? 2 * a->current->bytes : SMALLEST_BLOCK;
         if (size < bytes) size = bytes;
         rws_arena_block *b = aligned_alloc(ALIGN, (sizeof *b + size + ALIGN - 1) / ALIGN * ALIGN);
-        RWS_CHECK(b && "memory for the arena");
+        if (!b) return false;
         b->bytes = size;
         b->next = next;
         if (a->current) a->current->next = b;
@@ -67,15 +69,28 @@ static void grow(rws_arena *a, size_t bytes)
     next->needed_at = a->n_resets;
     a->current = next;
     a->used = 0;
+    return true;
+}
+
+static inline void *take(rws_arena *a, size_t bytes)
+{
+    bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+    if ((!a->current || a->used + bytes > a->current->bytes) && !grow(a, bytes)) return NULL;
+    void *p = a->current->data + a->used;
+    a->used += bytes;
+    return p;
 }
 
 void *rws_arena_alloc(rws_arena *a, size_t bytes)
 {
-    bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    if (!a->current || a->used + bytes > a->current->bytes) grow(a, bytes);
-    void *p = a->current->data + a->used;
-    a->used += bytes;
+    void *p = take(a, bytes);
+    RWS_CHECK(p && "memory for the arena");
     return p;
+}
+
+void *rws_arena_try(rws_arena *a, size_t bytes)
+{
+    return take(a, bytes);
 }
 
 void *rws_arena_zero(rws_arena *a, size_t bytes)

@@ -29,6 +29,7 @@ typedef struct {
 void           rws_arena_free(rws_arena *a);
 void           rws_arena_reset(rws_arena *a);
 void          *rws_arena_alloc(rws_arena *a, size_t bytes); /* not zeroed; never NULL: out of memory aborts */
+void          *rws_arena_try(rws_arena *a, size_t bytes);   /* not zeroed; NULL without memory */
 void          *rws_arena_zero(rws_arena *a, size_t bytes);
 rws_arena_mark rws_arena_at(const rws_arena *a);
 void           rws_arena_release(rws_arena *a, rws_arena_mark mark);
@@ -36,5 +37,6 @@ size_t         rws_arena_bytes(const rws_arena *a); /* held from the system */
 
 #define RWS_NEW(arena, type, n) ((type *)rws_arena_alloc((arena), sizeof(type) * (size_t)(n)))
 #define RWS_NEW0(arena, type, n) ((type *)rws_arena_zero((arena), sizeof(type) * (size_t)(n)))
+#define RWS_TRY_NEW(arena, type, n) ((type *)rws_arena_try((arena), sizeof(type) * (size_t)(n)))
 
 #endif

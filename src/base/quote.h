@@ -1,36 +1,54 @@
-/* quote.h - text from outside (a path, a name in a file) made fit for a sentence.
+/* quote.h - text from outside (a path, a name in a file) made fit for a sentence, and sentences that refuse a file.
  *
- * An rws_error has room for one sentence; a path may be longer than that. It does not add quotation marks.
+ * An rws_error has room for one sentence; a path may be longer than that. rws_quote does not add quotation marks.
  */
 #ifndef RWS_BASE_QUOTE_H
 #define RWS_BASE_QUOTE_H
 
-#include <stdbool.h>
+#include "rws.h"
+
 #include <string.h>
 
+enum { RWS_QUOTED_MAX = 160, RWS_QUOTED_SHORT = 80 }; /* bytes: of one text in a sentence; of one among several */
+
 typedef struct {
-    char text[161];
+    char text[RWS_QUOTED_MAX + 1];
 } rws_quoted;
 
-/* Control characters become '?', and of what does not fit the end is kept, which is the telling part of a path. */
-static inline rws_quoted rws_quote(const char *raw)
+/* The `length` bytes of `raw`, with control characters as '?'. From a text of more than `most` bytes only the end is
+ * kept, behind "...", because the end of a path tells most. most is at most RWS_QUOTED_MAX. */
+static inline rws_quoted rws_quote_part(const char *raw, size_t length, size_t most)
 {
-    rws_quoted   out;
-    const size_t length = strlen(raw), room = sizeof out.text - 1;
-    const bool   cut = length > room;
-    size_t       n = 0;
-    if (cut) {
-        raw += length - (room - 3);
-        while (((unsigned char)*raw & 0xc0) == 0x80) raw++; /* not in the middle of a UTF-8 character */
+    rws_quoted        out;
+    const char *const end = raw + length;
+    size_t            n = 0;
+    if (length > most) {
+        raw = end - (most - 3);
+        while (raw < end && ((unsigned char)*raw & 0xc0) == 0x80) raw++; /* not in the middle of a UTF-8 character */
         memcpy(out.text, "...", 3);
         n = 3;
     }
-    for (; *raw; raw++) {
+    for (; raw < end; raw++) {
         const unsigned char c = (unsigned char)*raw;
         out.text[n++] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
     }
     out.text[n] = '\0';
     return out;
 }
+
+/* The same for a text that ends with a zero byte: alone in its sentence, and beside others. */
+static inline rws_quoted rws_quote(const char *raw)
+{
+    return rws_quote_part(raw, strlen(raw), RWS_QUOTED_MAX);
+}
+static inline rws_quoted rws_quote_short(const char *raw)
+{
+    return rws_quote_part(raw, strlen(raw), RWS_QUOTED_SHORT);
+}
+
+/* RWS_BAD_INPUT with a sentence about the file `name`: `"name" <format>`, or `"name", line 3: <format>` unless line is
+ * 0. Without an err there is only the status. */
+rws_status rws_refuse(rws_error *err, const char *name, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -17,14 +17,14 @@ enum { KEY_SET = 0x3000, KEY_JSON, MOST_PRINTED = 32 };
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     rws_asked *a = state->input;
-    const int  most = sizeof a->set / sizeof *a->set;
     switch (key) {
     case ARGP_KEY_INIT: a->seed = 1; return 0;
     case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
     case KEY_JSON: a->json = true; return 0;
     case KEY_SET:
-        if (a->n_set == most) return rws_arguments_fail(state, "--set can be given %d times at most.", most);
-        a->set[a->n_set++] = arg;
+        if (a->changes.n_set == RWS_MAX_ASK_SET)
+            return rws_arguments_fail(state, "--set can be given %d times at most.", RWS_MAX_ASK_SET);
+        a->changes.set[a->changes.n_set++] = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -43,28 +43,17 @@ const struct argp rws_asked_argp = {
 
 rws_status rws_asked_open(rws_asked *a, rws_error *err)
 {
-    rws_config config;
-    double     seconds;
-    RWS_TRY(rws_folder_open(a->path, &config, &a->folder, err));
-    if (!rws_folder_has_checkpoint(a->folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", a->path);
-    config.asking = true;
-    config.threads = 1;
-    memcpy(config.ask, a->set, sizeof config.ask);
-    config.n_ask = a->n_set;
-    RWS_TRY(rws_trainer_new(&config, &a->trainer, err));
-    return rws_folder_look(a->folder, a->trainer, &seconds, err);
+    return rws_posterior_open(a->path, &a->changes, NULL, &a->posterior, err);
 }
 
 void rws_asked_close(rws_asked *a)
 {
-    rws_trainer_free(a->trainer);
-    rws_folder_close(a->folder);
+    rws_posterior_free(a->posterior);
 }
 
 /* ---- answers */
 
-static json_t *json_of(const rws_told *told)
+static json_t *json_of(const rws_reported *told)
 {
     if (told->text) {
         json_t *text = json_string(told->text);
@@ -76,17 +65,17 @@ static json_t *json_of(const rws_told *told)
     return list;
 }
 
-void rws_asked_describe(const rws_answer *a, json_t *object)
+void rws_asked_describe(const rws_reported *reports, int n, json_t *object)
 {
-    for (int i = 0; i < a->n_told; i++) {
-        const char *name = a->told[i].name;
+    for (int i = 0; i < n; i++) {
+        const char *name = reports[i].name;
         json_t     *list = NULL;
-        for (int k = i + 1; k < a->n_told; k++) {
-            if (strcmp(a->told[k].name, name) != 0) continue;
-            if (!list) json_array_append_new(list = json_array(), json_of(&a->told[i]));
-            json_array_append_new(list, json_of(&a->told[k]));
+        for (int k = i + 1; k < n; k++) {
+            if (strcmp(reports[k].name, name) != 0) continue;
+            if (!list) json_array_append_new(list = json_array(), json_of(&reports[i]));
+            json_array_append_new(list, json_of(&reports[k]));
         }
-        if (!json_object_get(object, name)) json_object_set_new(object, name, list ? list : json_of(&a->told[i]));
+        if (!json_object_get(object, name)) json_object_set_new(object, name, list ? list : json_of(&reports[i]));
         else json_decref(list);
     }
 }
@@ -107,22 +96,22 @@ static void print_tree(const char *text, int indent, bool brackets)
     free(lines);
 }
 
-bool rws_asked_print(const rws_answer *a, const char *known, int indent, bool brackets)
+bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets)
 {
     bool texts = false, any = false;
-    for (int i = 0; i < a->n_told; i++) {
-        const rws_told *told = &a->told[i];
+    for (int i = 0; i < n; i++) {
+        const rws_reported *told = &reports[i];
         texts |= told->text != NULL;
         if (!told->text || (known && strcmp(told->text, known) == 0)) continue;
         any = true;
         if (strcmp(told->name, "tree") == 0) print_tree(told->text, indent, brackets);
         else printf("%*s%s\n", indent, "", told->text);
     }
-    for (int i = 0; i < a->n_told && !texts; i++) {
-        if (a->told[i].dim > MOST_PRINTED) continue; /* a picture */
+    for (int i = 0; i < n && !texts; i++) {
+        if (reports[i].dim > MOST_PRINTED) continue; /* a picture */
         any = true;
-        printf("%*s%s", indent, "", a->told[i].name);
-        for (int k = 0; k < a->told[i].dim; k++) printf(" %g", (double)a->told[i].value[k]);
+        printf("%*s%s", indent, "", reports[i].name);
+        for (int k = 0; k < reports[i].dim; k++) printf(" %g", (double)reports[i].value[k]);
         putchar('\n');
     }
     return any;

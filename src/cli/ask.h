@@ -6,19 +6,16 @@
 #define RWS_CLI_ASK_H
 
 #include "cli/arguments.h"
-#include "run/checkpoint.h"
-#include "run/infer.h"
+#include "run/run.h"
 
 #include <jansson.h>
 
 typedef struct {
-    const char  *path;   /* the run's folder, as typed */
-    const char  *set[8]; /* "name=value" */
-    int          n_set;
-    uint64_t     seed;
-    bool         json;
-    rws_folder  *folder;
-    rws_trainer *trainer;
+    const char    *path; /* the run's folder, as typed */
+    rws_config     changes;
+    uint64_t       seed;
+    bool           json;
+    rws_posterior *posterior;
 } rws_asked;
 
 /* Options --seed, --set and --json: for a command's argp_child. The input is an rws_asked. Arguments, RUN among them,
@@ -31,11 +28,11 @@ void       rws_asked_close(rws_asked *a);
 
 /* Adds what an answer tells to an object: a text, a number, or an array of numbers; of a name that is told of more than
  * once, an array of those. */
-void rws_asked_describe(const rws_answer *a, json_t *object);
+void rws_asked_describe(const rws_reported *reports, int n, json_t *object);
 
 /* Prints what an answer tells, each line indented: its texts, a tree also as a drawing unless `brackets`, or if it has
  * none its numbers, but for pictures. A text that is `known` already is left out; NULL: none is. False if that was
  * nothing. */
-bool rws_asked_print(const rws_answer *a, const char *known, int indent, bool brackets);
+bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets);
 
 #endif

@@ -5,7 +5,7 @@
  * how quiet it was. The rate of a large matrix product, measured in the same process, tells a slow program from a slow machine.
  */
 #include "base/error.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/report.h"
@@ -78,7 +78,7 @@ static void rewind_to(const moment *m, rws_trainer *t)
     memcpy(m->now.steps, m->steps, sizeof m->steps);
     memcpy(m->now.memory, m->memory, sizeof m->memory);
     *m->now.iteration = m->iteration;
-    rws_trainer_state_loaded(t);
+    rws_trainer_changed(t);
 }
 
 static void forget(moment *m)
@@ -240,7 +240,7 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
         config = o->config;
     }
     config.iterations = ENDLESS; /* what depends on the share of iterations done stays as it is in the beginning */
-    RWS_TRY(rws_trainer_new(&config, trainer, err));
+    RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     if (!o->resume) return RWS_OK;
     if (!rws_folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->out);

@@ -1,13 +1,13 @@
 #include "cli/campaign.h"
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "cli/clock.h"
+#include "base/file.h"
 #include "cli/jobs.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "data/file.h"
 #include "run/checkpoint.h"
 #include "run/store.h"
 

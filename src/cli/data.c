@@ -1,5 +1,6 @@
 /* data.c - rws data: brings and makes the data sets that models learn from. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/rng.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -7,7 +8,6 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "data/canvas.h"
-#include "data/file.h"
 #include "data/mnist.h"
 #include "data/sentences.h"
 

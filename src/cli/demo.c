@@ -4,14 +4,14 @@
  * The six trainings know nothing of each other; as many run at once as there are cores, each on one thread, so that the
  * numbers are the same on every machine.
  */
+#include "base/clock.h"
 #include "base/error.h"
-#include "cli/clock.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
-#include "data/file.h"
 #include "figure/chart.h"
 
 #include <errno.h>
@@ -102,7 +102,7 @@ static void train(demo *d, training *r)
                                .set = {"start=far"},
                                .n_set = 1};
     rws_trainer     *t = NULL;
-    r->status = rws_trainer_new(&config, &t, &r->err);
+    r->status = rws_trainer_new(&config, NULL, &t, &r->err);
     if (r->status == RWS_OK) r->status = train_with(d, r, t, &r->err);
     if (r->status != RWS_OK) d->stop = true;
     rws_trainer_free(t);

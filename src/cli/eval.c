@@ -79,7 +79,7 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
-    RWS_TRY(rws_trainer_new(&config, trainer, err));
+    RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     RWS_TRY(rws_folder_look(*folder, *trainer, &seconds, err));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
     if (o->record) RWS_TRY(record(*folder, *trainer, &m, seconds, err));

@@ -1,9 +1,9 @@
 /* export.c - rws export: what stores hold, for other programs: CSV with a heading, or JSON, one object per line. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
-#include "data/file.h"
 
 #include <math.h>
 #include <stdio.h>

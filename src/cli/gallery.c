@@ -30,9 +30,10 @@ static size_t size_of(const rws_gallery *g)
     return (size_t)g->side * (size_t)g->side;
 }
 
-bool rws_gallery_add(rws_gallery *g, const rws_answer *a)
+bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n)
 {
-    const rws_told *picture = rws_answer_value(a, "picture", 0), *seen = rws_answer_value(a, "seen", 0), *where;
+    const rws_answer    answer = {.reports = reports, .n_reports = n}, *a = &answer;
+    const rws_reported *picture = rws_answer_value(a, "picture", 0), *seen = rws_answer_value(a, "seen", 0), *where;
     if (!picture || (g->pairs && (!seen || seen->dim != picture->dim))) return false;
     const int side = (int)lrint(sqrt(picture->dim));
     if (side * side != picture->dim || (g->n && side != g->side)) return false;

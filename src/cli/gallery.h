@@ -7,7 +7,7 @@
 #ifndef RWS_CLI_GALLERY_H
 #define RWS_CLI_GALLERY_H
 
-#include "run/infer.h"
+#include "run/run.h"
 
 /* Pictures of one size; a zeroed one is valid and empty. */
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
 } rws_gallery;
 
 /* Adds an answer's. False if it has no picture, or one that is not square or not like the others. */
-bool rws_gallery_add(rws_gallery *g, const rws_answer *a);
+bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n);
 
 /* Draws them, ten in a row at most; fails like rws_images_draw. There must be one. */
 rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)

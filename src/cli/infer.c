@@ -1,10 +1,10 @@
 /* infer.c - rws infer: what a trained guide makes of data that the user types, and how probable it is. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/report.h"
-#include "data/file.h"
 #include "figure/png.h"
 
 #include <math.h>
@@ -98,7 +98,7 @@ static void report_json(const infer_options *o, const char *text, const rws_answ
         json_object_set_new(answer, "posterior", rws_report_real(a->list[i].posterior));
         rws_report_known(answer, "exact", a->list[i].exact);
         json_object_set_new(answer, "guide", rws_report_real(a->list[i].guide));
-        rws_asked_describe(&a->list[i], answer);
+        rws_asked_describe(a->list[i].reports, a->list[i].n_reports, answer);
         json_array_append_new(list, answer);
     }
     json_object_set_new(object, "answers", list);
@@ -130,7 +130,7 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
         const rws_answer *at = &a->list[i];
         printf("\n  posterior %s   exact %s   guide %s\n", share(at->posterior, one), share(at->exact, two),
                share(at->guide, three));
-        rws_asked_print(at, text, 4, o->brackets);
+        rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets);
     }
     for (int i = n; i < a->n; i++) rest += a->list[i].guide;
     if (n < a->n)
@@ -157,30 +157,32 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
 
 /* ---- questions */
 
-static rws_status ask(const infer_options *o, const char *text, rws_answers *a, rws_error *err)
+static rws_status ask(const infer_options *o, const char *text, rws_answers **a, rws_error *err)
 {
-    rws_trainer *t = o->asked.trainer;
-    if (!rws_trainer_model(t)->see || !rws_png_is(text))
-        return rws_infer(t, text, (int)o->particles, o->asked.seed, a, err);
+    rws_posterior *p = o->asked.posterior;
+    rws_question   q = {.text = text, .n_particles = (int)o->particles, .seed = o->asked.seed};
+    if (!rws_posterior_model(p)->see || !rws_png_is(text)) return rws_posterior_ask(p, &q, a, err);
     rws_grey picture;
     RWS_TRY(rws_png_read(text, &picture, err));
-    const rws_status status = rws_infer_picture(t, &picture, (int)o->particles, o->asked.seed, a, err);
+    q.text = NULL;
+    q.picture = &picture;
+    const rws_status status = rws_posterior_ask(p, &q, a, err);
     rws_png_release(&picture);
     return status;
 }
 
 static rws_status answer(infer_options *o, const char *text, rws_error *err)
 {
-    rws_answers a;
+    rws_answers *a;
     if (o->out && o->n_done && !o->pictures.n)
         return rws_fail(err, RWS_BAD_INPUT, "--out draws the answers to one question; ask the others by themselves.");
     RWS_TRY(ask(o, text, &a, err));
-    const bool       picture = o->out && a.n && rws_gallery_add(&o->pictures, &a.list[0]);
-    const rws_status status = o->out && !picture ? draw_trees(o, text, &a, err) : RWS_OK;
-    if (status == RWS_OK && o->asked.json) report_json(o, text, &a);
-    else if (status == RWS_OK) report_text(o, text, &a);
+    const bool picture = o->out && a->n && rws_gallery_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
+    const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
+    if (status == RWS_OK && o->asked.json) report_json(o, text, a);
+    else if (status == RWS_OK) report_text(o, text, a);
     o->n_done++;
-    rws_answers_release(&a);
+    rws_answers_free(a);
     return status;
 }
 

@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef RWS_VERSION
-#define RWS_VERSION "without a version"
-#endif
-
 const rws_command *const rws_commands[] = {
     &rws_command_train,     &rws_command_eval,
     &rws_command_infer,     &rws_command_sample,
@@ -30,7 +26,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     top_options *o = state->input;
     switch (key) {
-    case 'V': puts("rws " RWS_VERSION); exit(0);
+    case 'V': puts("rws " RWS_VERSION_STRING); exit(0);
     case ARGP_KEY_ARG:
         (void)arg;
         o->at = state->next - 1;

@@ -7,9 +7,9 @@
 #include "cli/command.h"
 #include "cli/select.h"
 #include "figure/chart.h"
-#include "figure/gather.h"
 #include "figure/style.h"
 #include "figure/terminal.h"
+#include "run/gather.h"
 
 #include <langinfo.h>
 #include <locale.h>

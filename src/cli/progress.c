@@ -1,6 +1,6 @@
 #include "cli/progress.h"
 
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/screen.h"
 
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 /* reproduce.c - rws reproduce: the paper's experiments, from nothing to figures and a table of its claims. */
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/arguments.h"
 #include "cli/campaign.h"
-#include "cli/clock.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "cli/report.h"
-#include "data/file.h"
 #include "paper/paper.h"
 #include "run/sweep.h"
 

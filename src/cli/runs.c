@@ -4,7 +4,7 @@
 #include "cli/report.h"
 #include "cli/select.h"
 #include "cli/table.h"
-#include "figure/gather.h"
+#include "run/gather.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,6 +6,7 @@
 #include "cli/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { KEY_ONLY = 0x2000, KEY_BRACKETS };
@@ -52,29 +53,41 @@ static const struct argp argp = {
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
-static rws_status report(const sample_options *o, const rws_answer *a, bool last, rws_error *err)
+static const char *text_of(const rws_sample *s, const char *name)
+{
+    return rws_answer_text(&(rws_answer){.reports = s->reports, .n_reports = s->n_reports}, name);
+}
+
+static rws_status report(const sample_options *o, const rws_sample *s, bool last, rws_error *err)
 {
     if (o->asked.json) {
         json_t *object = json_object();
-        rws_asked_describe(a, object);
+        rws_asked_describe(s->reports, s->n_reports, object);
         rws_report_json(object);
     } else if (o->only) {
-        const char *text = rws_answer_text(a, o->only);
+        const char *text = text_of(s, o->only);
         if (!text) return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model tells no such text.", o->only);
         puts(text);
-    } else if (rws_asked_print(a, NULL, 0, o->brackets) && !last) {
+    } else if (rws_asked_print(s->reports, s->n_reports, NULL, 0, o->brackets) && !last) {
         putchar('\n');
     }
     return RWS_OK;
 }
 
-static rws_status draw(const sample_options *o, const rws_answers *samples, rws_error *err)
+static rws_status draw(const sample_options *o, const rws_samples *samples, rws_error *err)
 {
     rws_gallery g = {0};
     bool        pictures = true;
-    for (int i = 0; i < samples->n && pictures; i++) pictures = rws_gallery_add(&g, &samples->list[i]);
-    const rws_status status = pictures ? rws_gallery_draw(&g, NULL, o->out, err)
-                                       : rws_gallery_trees(samples->list, samples->n, NULL, NULL, o->out, err);
+    for (int i = 0; i < samples->n && pictures; i++)
+        pictures = rws_gallery_add(&g, samples->list[i].reports, samples->list[i].n_reports);
+    rws_answer *answers = calloc((size_t)samples->n + 1, sizeof *answers);
+    for (int i = 0; i < samples->n && answers; i++)
+        answers[i] = (rws_answer){.reports = samples->list[i].reports, .n_reports = samples->list[i].n_reports};
+    rws_status status = RWS_OK;
+    if (!answers) status = rws_no_memory(err, "drawings");
+    else if (pictures) status = rws_gallery_draw(&g, NULL, o->out, err);
+    else status = rws_gallery_trees(answers, samples->n, NULL, NULL, o->out, err);
+    free(answers);
     rws_gallery_release(&g);
     return status;
 }
@@ -83,13 +96,13 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     sample_options o = {.count = 1};
     RWS_TRY(rws_arguments_parse(&argp, "rws sample", argc, argv, 0, &o, err));
-    rws_answers samples = {0};
-    rws_status  status = rws_asked_open(&o.asked, err);
-    if (status == RWS_OK) status = rws_sample(o.asked.trainer, (int)o.count, o.asked.seed, &samples, err);
-    if (status == RWS_OK && o.out) status = draw(&o, &samples, err);
-    for (int i = 0; i < samples.n && status == RWS_OK; i++)
-        status = report(&o, &samples.list[i], i + 1 == samples.n, err);
-    rws_answers_release(&samples);
+    rws_samples *samples = NULL;
+    rws_status   status = rws_asked_open(&o.asked, err);
+    if (status == RWS_OK) status = rws_posterior_sample(o.asked.posterior, (int)o.count, o.asked.seed, &samples, err);
+    if (status == RWS_OK && o.out) status = draw(&o, samples, err);
+    for (int i = 0; status == RWS_OK && i < samples->n; i++)
+        status = report(&o, &samples->list[i], i + 1 == samples->n, err);
+    rws_samples_free(samples);
     rws_asked_close(&o.asked);
     return status;
 }

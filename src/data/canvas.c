@@ -1,9 +1,10 @@
 #include "data/canvas.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/rng.h"
-#include "data/file.h"
+#include "data/cache.h"
 
 #include <errno.h>
 #include <math.h>
@@ -160,7 +161,7 @@ rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, i
 
     rws_status status = RWS_OK;
     if (!out->pixels || !out->counts || !e.ink)
-        status = rws_fail(err, RWS_BAD_INPUT, "No memory is left for %d canvases of %d x %d pixels.", n, size, size);
+        status = rws_fail(err, RWS_NO_MEMORY, "There is no memory for %d canvases of %d x %d pixels.", n, size, size);
     for (int i = 0; i < digits->n && status == RWS_OK; i++) {
         e.ink[i] =
             find_ink(digits->pixels + (size_t)i * (size_t)(digits->rows * digits->cols), digits->rows, digits->cols);
@@ -211,27 +212,25 @@ static size_t section_size(const header *h, int split)
     return (size_t)h->n[split] * ((size_t)h->size * h->size + 1);
 }
 
-#define REFUSE(name, format, ...) \
-    rws_fail(err, RWS_BAD_INPUT, "\"%s\" " format, rws_quote(name).text __VA_OPT__(, ) __VA_ARGS__)
-
 static rws_status read_header(const uint8_t *bytes, size_t size, const char *name, header *h, rws_error *err)
 {
     if (size < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
-        return REFUSE(name, "is not a file of canvases.");
-    if (size < sizeof *h) return REFUSE(name, "is cut short within its header.");
+        return rws_refuse(err, name, 0, "is not a file of canvases.");
+    if (size < sizeof *h) return rws_refuse(err, name, 0, "is cut short within its header.");
     memcpy(h, bytes, sizeof *h);
     if (h->crc_header != crc_of_header(h) || h->zero != 0)
-        return REFUSE(name, "is damaged: the checksum of its header is wrong.");
+        return rws_refuse(err, name, 0, "is damaged: the checksum of its header is wrong.");
     if (h->size < 1 || h->size > RWS_CANVAS_MAX_SIZE || h->max_digits < 1 || h->max_digits > RWS_CANVAS_MAX_DIGITS)
-        return REFUSE(name, "announces %u digits on canvases of %u pixels a side, which cannot be.", h->max_digits,
-                      h->size);
+        return rws_refuse(err, name, 0, "announces %u digits on canvases of %u pixels a side, which cannot be.",
+                          h->max_digits, h->size);
     for (int split = 0; split < 2; split++) /* 10^7 canvases of 2^20 pixels: no overflow from here on */
         if (h->n[split] > RWS_CANVAS_MAX_N)
-            return REFUSE(name, "announces %u canvases, and up to %d are read.", h->n[split], RWS_CANVAS_MAX_N);
+            return rws_refuse(err, name, 0, "announces %u canvases, and up to %d are read.", h->n[split],
+                              RWS_CANVAS_MAX_N);
     const size_t announced = sizeof *h + section_size(h, RWS_TRAIN) + section_size(h, RWS_TEST);
     if (size != announced)
-        return REFUSE(name, "%s: it announces %zu bytes and has %zu.",
-                      size < announced ? "is cut short" : "goes on after its end", announced, size);
+        return rws_refuse(err, name, 0, "%s: it announces %zu bytes and has %zu.",
+                          size < announced ? "is cut short" : "goes on after its end", announced, size);
     return RWS_OK;
 }
 
@@ -244,16 +243,18 @@ rws_status rws_canvases_parse(const uint8_t *bytes, size_t size, const char *nam
     const size_t   n = h.n[split], n_pixels = n * h.size * h.size;
     const uint8_t *counts = bytes + sizeof h + (split == RWS_TEST ? section_size(&h, RWS_TRAIN) : 0);
     if (crc_of(counts, n, counts + n, n_pixels) != h.crc[split])
-        return REFUSE(name, "is damaged: the checksum of its canvases is wrong.");
+        return rws_refuse(err, name, 0, "is damaged: the checksum of its canvases is wrong.");
     for (size_t i = 0; i < n; i++)
         if (counts[i] > h.max_digits)
-            return REFUSE(name, "has %d digits on canvas %zu, and announces at most %u.", counts[i], i, h.max_digits);
+            return rws_refuse(err, name, 0, "has %d digits on canvas %zu, and announces at most %u.", counts[i], i,
+                              h.max_digits);
     *out = (rws_canvases){.n = (int)n, .size = (int)h.size, .max_digits = (int)h.max_digits};
     out->counts = malloc(n ? n : 1);
     out->pixels = malloc(n_pixels ? n_pixels : 1);
     if (!out->counts || !out->pixels) {
         rws_canvases_release(out);
-        return REFUSE(name, "has %zu bytes, and no memory is left for them.", n_pixels);
+        return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", n_pixels,
+                        rws_quote(name).text);
     }
     memcpy(out->counts, counts, n);
     memcpy(out->pixels, counts + n, n_pixels);
@@ -266,7 +267,7 @@ rws_status rws_canvases_path(char **path, rws_error *err)
     RWS_TRY(rws_cache_folder(&cache, err));
     *path = rws_file_join(cache, FILE_NAME);
     free(cache);
-    return RWS_OK;
+    return *path ? RWS_OK : rws_no_memory(err, "the path of the canvases");
 }
 
 rws_status rws_canvases_open(const char *path, rws_split split, rws_canvases *out, rws_error *err)
@@ -299,7 +300,7 @@ static rws_status check_target(const char *path, rws_error *err)
     RWS_TRY(rws_file_map(path, &bytes, &size, err));
     const bool ours = size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
     rws_file_unmap(bytes, size);
-    return ours ? RWS_OK : REFUSE(path, "is there and is not a file of canvases; it was left alone.");
+    return ours ? RWS_OK : rws_refuse(err, path, 0, "is there and is not a file of canvases; it was left alone.");
 }
 
 rws_status rws_canvases_write(const char *path, uint64_t seed, const rws_canvases *train, const rws_canvases *test,

@@ -1,12 +1,9 @@
 /* edit.c - the edit distance, row by row. */
 #include "data/edit.h"
-#include "base/error.h"
 
-#include <stdlib.h>
-
-int rws_edit_distance(const int *a, int n_a, const int *b, int n_b)
+int rws_edit_distance(const int *a, int n_a, const int *b, int n_b, int *row)
 {
-    /* What both begin or end with is free. */
+    /* A common beginning and a common end cost nothing. */
     while (n_a > 0 && n_b > 0 && a[0] == b[0]) a++, b++, n_a--, n_b--;
     while (n_a > 0 && n_b > 0 && a[n_a - 1] == b[n_b - 1]) n_a--, n_b--;
     if (n_a < n_b) {
@@ -16,10 +13,7 @@ int rws_edit_distance(const int *a, int n_a, const int *b, int n_b)
     }
     if (n_b == 0) return n_a;
 
-    /* row[j]: the distance of a's first i tokens and b's first j; `diagonal` is what row[j - 1] was for i - 1. */
-    int  few[513];
-    int *row = n_b < (int)(sizeof few / sizeof *few) ? few : malloc(sizeof *row * ((size_t)n_b + 1));
-    RWS_CHECK(row != NULL);
+    /* row[j] is the distance of a's first i tokens and b's first j; `diagonal` is row[j - 1] as it was for i - 1. */
     for (int j = 0; j <= n_b; j++) row[j] = j;
     for (int i = 1; i <= n_a; i++) {
         int diagonal = row[0];
@@ -32,7 +26,5 @@ int rws_edit_distance(const int *a, int n_a, const int *b, int n_b)
             row[j] = least;
         }
     }
-    const int distance = row[n_b];
-    if (row != few) free(row);
-    return distance;
+    return row[n_b];
 }

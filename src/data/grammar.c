@@ -8,6 +8,7 @@
 #include "data/grammar.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/quote.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -46,40 +47,23 @@ typedef struct {
 
 /* -------------------------------------------------------------------------------------------------------- sentences */
 
-/* Text from outside, made fit for a sentence: control characters become '?', the middle of long text is left out. */
-typedef struct {
-    char text[84];
-} shown;
-
-static shown show(const char *at, size_t length)
+static rws_status no_memory(const reader *r)
 {
-    shown        out;
-    const size_t room = sizeof out.text - 1, half = (room - 3) / 2;
-    size_t       n = 0;
-    for (size_t i = 0; i < length; i++) {
-        if (length > room && i == half) {
-            memcpy(out.text + n, "...", 3);
-            n += 3;
-            i = length - half;
-        }
-        const unsigned char c = (unsigned char)at[i];
-        out.text[n++] = (char)(c < 0x20 || c == 0x7f ? '?' : c);
-    }
-    out.text[n] = '\0';
-    return out;
+    return rws_no_memory(r->err, "a grammar");
 }
 
-static shown show_name(const char *name)
+/* n zeroed bytes of the arena; NULL without memory. */
+static void *zeroed(rws_arena *a, size_t n)
 {
-    return show(name, strlen(name));
+    void *p = rws_arena_try(a, n);
+    return p ? memset(p, 0, n) : NULL;
 }
 
-#define REFUSE(r, line, format, ...)                                                                           \
-    rws_fail((r)->err, RWS_BAD_INPUT, "Grammar \"%s\", line %d: " format ".", show_name((r)->name).text, line, \
-             ##__VA_ARGS__)
-
-#define REFUSE_ALL(r, format, ...) \
-    rws_fail((r)->err, RWS_BAD_INPUT, "Grammar \"%s\" " format ".", show_name((r)->name).text, ##__VA_ARGS__)
+/* A symbol in a sentence, beside others. */
+static rws_quoted quote(piece p)
+{
+    return rws_quote_part(p.at, (size_t)p.length, RWS_QUOTED_SHORT);
+}
 
 /* ------------------------------------------------------------------------------------------------------------- scan */
 
@@ -132,43 +116,48 @@ static rws_status next_piece(const reader *r, int line, const char **at, const c
     *out = (piece){.at = from, .length = (int)(*at - from)};
     if (*from == '"') {
         if (out->length < 3 || (*at)[-1] != '"')
-            return REFUSE(r, line, "the quoted word %s does not end in a quotation mark before the next blank",
-                          show(from, (size_t)out->length).text);
+            return rws_refuse(r->err, r->name, line,
+                              "the quoted word %s does not end in a quotation mark before the next blank.",
+                              quote(*out).text);
         *out = (piece){.at = from + 1, .length = out->length - 2, .quoted = true};
     }
     if (memchr(out->at, '"', (size_t)out->length))
-        return REFUSE(r, line, "%s has a quotation mark inside", show(from, (size_t)(*at - from)).text);
+        return rws_refuse(r->err, r->name, line, "%s has a quotation mark inside.",
+                          rws_quote_part(from, (size_t)(*at - from), RWS_QUOTED_SHORT).text);
     if (!out->quoted && out->length > 1 && !piece_is(*out, "->") &&
         (memchr(from, '|', (size_t)out->length) || memmem(from, (size_t)out->length, "->", 2)))
-        return REFUSE(r, line, "there should be blanks on both sides of -> and | in %s",
-                      show(from, (size_t)out->length).text);
+        return rws_refuse(r->err, r->name, line, "there should be blanks on both sides of -> and | in %s.",
+                          quote(*out).text);
     return RWS_OK;
 }
 
 /* One alternative has been collected from pieces[first] on: takes off its probability and looks at what is left. */
 static rws_status close_alternative(reader *r, piece left, int first, int line)
 {
-    alternative *a = &r->alternatives[r->n_alternatives++];
-    const shown  lhs = show(left.at, (size_t)left.length);
+    alternative     *a = &r->alternatives[r->n_alternatives++];
+    const rws_quoted lhs = quote(left);
     *a = (alternative){.left = left, .first = first, .n = r->n_pieces - first, .p = NAN, .line = line};
 
     double p;
     if (a->n > 0 && piece_number(r->pieces[first + a->n - 1], &p)) {
         if (!(p > 0 && p <= 1))
-            return REFUSE(r, line, "a rule for %s has probability %g, which is not in (0, 1]", lhs.text, p);
+            return rws_refuse(r->err, r->name, line, "a rule for %s has probability %g, which is not in (0, 1].",
+                              lhs.text, p);
         a->p = p;
         a->n--;
     }
-    if (a->n == 0) return REFUSE(r, line, "a rule for %s has an empty right-hand side", lhs.text);
+    if (a->n == 0) return rws_refuse(r->err, r->name, line, "a rule for %s has an empty right-hand side.", lhs.text);
     if (a->n > RWS_GRAMMAR_MAX_RIGHT)
-        return REFUSE(r, line, "a rule for %s has %d symbols on its right-hand side, more than %d", lhs.text, a->n,
-                      RWS_GRAMMAR_MAX_RIGHT);
+        return rws_refuse(r->err, r->name, line, "a rule for %s has %d symbols on its right-hand side, more than %d.",
+                          lhs.text, a->n, RWS_GRAMMAR_MAX_RIGHT);
     for (int i = 0; i < a->n; i++) {
         const piece s = r->pieces[first + i];
-        if (piece_is(s, "->")) return REFUSE(r, line, "there is a second -> in the rule for %s", lhs.text);
+        if (piece_is(s, "->"))
+            return rws_refuse(r->err, r->name, line, "there is a second -> in the rule for %s.", lhs.text);
         if (piece_nearly_number(s) || piece_number(s, &p))
-            return REFUSE(r, line, "%s in a rule for %s is neither a symbol nor a probability at the end of the rule",
-                          show(s.at, (size_t)s.length).text, lhs.text);
+            return rws_refuse(r->err, r->name, line,
+                              "%s in a rule for %s is neither a symbol nor a probability at the end of the rule.",
+                              quote(s).text, lhs.text);
     }
     return RWS_OK;
 }
@@ -196,30 +185,34 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
     double number;
     for (const char *c = at; c < end; c++)
         if (!is_blank(*c) && ((unsigned char)*c < 0x20 || *c == 0x7f))
-            return REFUSE(r, line, "there is a control character (byte %d) in the text", (unsigned char)*c);
+            return rws_refuse(r->err, r->name, line, "there is a control character (byte %d) in the text.",
+                              (unsigned char)*c);
 
     RWS_TRY(next_piece(r, line, &at, end, &head));
     if (head.length == 0) return RWS_OK;
     if (piece_is(head, "|")) {
-        if (r->n_alternatives == 0) return REFUSE(r, line, "the line begins with | but no rule comes before it");
+        if (r->n_alternatives == 0)
+            return rws_refuse(r->err, r->name, line, "the line begins with | but no rule comes before it.");
         return scan_alternatives(r, r->alternatives[r->n_alternatives - 1].left, line, at, end);
     }
-    if (piece_is(head, "->")) return REFUSE(r, line, "there is no symbol in front of the ->");
+    if (piece_is(head, "->")) return rws_refuse(r->err, r->name, line, "there is no symbol in front of the ->.");
 
     RWS_TRY(next_piece(r, line, &at, end, &second));
     if (piece_is(second, "->")) {
         if (head.quoted)
-            return REFUSE(r, line, "the quoted word \"%s\" cannot have rules", show(head.at, (size_t)head.length).text);
+            return rws_refuse(r->err, r->name, line, "the quoted word \"%s\" cannot have rules.", quote(head).text);
         if (piece_nearly_number(head) || piece_number(head, &number))
-            return REFUSE(r, line, "the number %s cannot have rules", show(head.at, (size_t)head.length).text);
+            return rws_refuse(r->err, r->name, line, "the number %s cannot have rules.", quote(head).text);
         return scan_alternatives(r, head, line, at, end);
     }
     if (!piece_is(head, "start"))
-        return REFUSE(r, line, "after the symbol %s there should be a ->", show(head.at, (size_t)head.length).text);
-    if (second.length == 0) return REFUSE(r, line, "after the word start there should be the start symbol");
+        return rws_refuse(r->err, r->name, line, "after the symbol %s there should be a ->.", quote(head).text);
+    if (second.length == 0)
+        return rws_refuse(r->err, r->name, line, "after the word start there should be the start symbol.");
     RWS_TRY(next_piece(r, line, &at, end, &third));
-    if (third.length > 0) return REFUSE(r, line, "after the word start there should be one symbol");
-    if (r->start_line) return REFUSE(r, line, "the start symbol was already given in line %d", r->start_line);
+    if (third.length > 0) return rws_refuse(r->err, r->name, line, "after the word start there should be one symbol.");
+    if (r->start_line)
+        return rws_refuse(r->err, r->name, line, "the start symbol was already given in line %d.", r->start_line);
     r->start = second;
     r->start_line = line;
     return RWS_OK;
@@ -227,21 +220,24 @@ static rws_status scan_line(reader *r, int line, const char *at, const char *end
 
 static rws_status scan(reader *r, const char *text, size_t length)
 {
-    if (length > RWS_GRAMMAR_MAX_BYTES) return REFUSE_ALL(r, "is longer than %d bytes", RWS_GRAMMAR_MAX_BYTES);
-    r->pieces = RWS_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
-    r->alternatives = RWS_NEW(&r->scratch, alternative, length / 2 + 2);
+    if (length > RWS_GRAMMAR_MAX_BYTES)
+        return rws_refuse(r->err, r->name, 0, "is longer than %d bytes.", RWS_GRAMMAR_MAX_BYTES);
+    r->pieces = RWS_TRY_NEW(&r->scratch, piece, length / 2 + 2); /* a piece and the blank behind it are two bytes */
+    r->alternatives = RWS_TRY_NEW(&r->scratch, alternative, length / 2 + 2);
+    if (!r->pieces || !r->alternatives) return no_memory(r);
 
     const char *at = text, *const end = text + length;
     for (int line = 1; at < end; line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
         if (stop - at > RWS_GRAMMAR_MAX_LINE)
-            return REFUSE(r, line, "the line is longer than %d bytes", RWS_GRAMMAR_MAX_LINE);
+            return rws_refuse(r->err, r->name, line, "the line is longer than %d bytes.", RWS_GRAMMAR_MAX_LINE);
         RWS_TRY(scan_line(r, line, at, stop));
         at = stop + (stop < end);
     }
-    if (r->n_alternatives == 0) return REFUSE_ALL(r, "has no rules");
-    if (!r->start_line) return REFUSE_ALL(r, "does not say which symbol is the start (a line such as: start S)");
+    if (r->n_alternatives == 0) return rws_refuse(r->err, r->name, 0, "has no rules.");
+    if (!r->start_line)
+        return rws_refuse(r->err, r->name, 0, "does not say which symbol is the start (a line such as: start S).");
     return RWS_OK;
 }
 
@@ -271,12 +267,14 @@ static int find_piece(const piece *sorted, int n, piece p)
     return at ? (int)(at - sorted) : -1;
 }
 
+/* NULL without memory. */
 static const char *const *copy_names(rws_arena *keep, const piece *p, int n)
 {
-    const char **names = RWS_NEW(keep, const char *, n + 1);
+    const char **names = RWS_TRY_NEW(keep, const char *, n + 1);
     size_t       bytes = 0;
     for (int i = 0; i < n; i++) bytes += (size_t)p[i].length + 1;
-    char *at = RWS_NEW(keep, char, bytes + 1);
+    char *at = RWS_TRY_NEW(keep, char, bytes + 1);
+    if (!names || !at) return NULL;
     for (int i = 0; i < n; i++) {
         names[i] = at;
         memcpy(at, p[i].at, (size_t)p[i].length);
@@ -295,23 +293,25 @@ typedef struct {
 
 static rws_status collect_symbols(reader *r, symbols *out)
 {
-    out->lefts = RWS_NEW(&r->scratch, piece, r->n_alternatives);
-    out->words = RWS_NEW(&r->scratch, piece, r->n_pieces + 1);
+    out->lefts = RWS_TRY_NEW(&r->scratch, piece, r->n_alternatives);
+    out->words = RWS_TRY_NEW(&r->scratch, piece, r->n_pieces + 1);
+    if (!out->lefts || !out->words) return no_memory(r);
     out->n_words = 0;
     for (int i = 0; i < r->n_alternatives; i++) out->lefts[i] = r->alternatives[i].left;
     out->n_lefts = sort_pieces(out->lefts, r->n_alternatives);
     if (out->n_lefts > RWS_GRAMMAR_MAX_NONTERMINALS)
-        return REFUSE_ALL(r, "has %d non-terminals, more than %d", out->n_lefts, RWS_GRAMMAR_MAX_NONTERMINALS);
+        return rws_refuse(r->err, r->name, 0, "has %d non-terminals, more than %d.", out->n_lefts,
+                          RWS_GRAMMAR_MAX_NONTERMINALS);
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         for (int k = 0; k < a->n; k++) {
             const piece s = r->pieces[a->first + k];
             if (!s.quoted && find_piece(out->lefts, out->n_lefts, s) >= 0) continue;
             if (!s.quoted && s.at[0] >= 'A' && s.at[0] <= 'Z')
-                return REFUSE(r, a->line,
-                              "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
-                              "quotation marks)",
-                              show(s.at, (size_t)s.length).text, show(a->left.at, (size_t)a->left.length).text);
+                return rws_refuse(r->err, r->name, a->line,
+                                  "%s in a rule for %s is undefined: it has no rules (a word with a capital stands in "
+                                  "quotation marks).",
+                                  quote(s).text, quote(a->left).text);
             out->words[out->n_words++] = s;
         }
     }
@@ -326,12 +326,15 @@ static rws_symbol find_symbol(const symbols *all, piece s)
                             : (rws_symbol){.word = true, .id = find_piece(all->words, all->n_words, s)};
 }
 
-/* Counted, then put in place, which keeps the order of writing. */
+/* Counting sort by left-hand side, which keeps the order of writing. Returns the productions, whose probabilities are
+ * as written; NULL without memory. */
 static rws_production *place_productions(reader *r, const symbols *all, rws_grammar *g)
 {
     rws_arena *const keep = &g->memory->keep;
     const int        N = all->n_lefts;
-    int              n_right = 0, *first = RWS_NEW0(keep, int, N + 1), *next = RWS_NEW(&r->scratch, int, N);
+    int              n_right = 0, *first = zeroed(keep, (size_t)(N + 1) * sizeof *first);
+    int             *next = RWS_TRY_NEW(&r->scratch, int, N);
+    if (!first || !next) return NULL;
     for (int i = 0; i < r->n_alternatives; i++) {
         first[find_piece(all->lefts, N, r->alternatives[i].left) + 1]++;
         n_right += r->alternatives[i].n;
@@ -341,8 +344,9 @@ static rws_production *place_productions(reader *r, const symbols *all, rws_gram
         first[a + 1] += first[a];
         next[a] = first[a];
     }
-    rws_production *productions = RWS_NEW(keep, rws_production, r->n_alternatives);
-    rws_symbol     *right = RWS_NEW(keep, rws_symbol, n_right);
+    rws_production *productions = RWS_TRY_NEW(keep, rws_production, r->n_alternatives);
+    rws_symbol     *right = RWS_TRY_NEW(keep, rws_symbol, n_right);
+    if (!productions || !right) return NULL;
     for (int i = 0; i < r->n_alternatives; i++) {
         const alternative *a = &r->alternatives[i];
         const int          left = find_piece(all->lefts, N, a->left);
@@ -361,7 +365,8 @@ static rws_production *place_productions(reader *r, const symbols *all, rws_gram
 /* Probabilities: given for all productions of a non-terminal, or for none of them. */
 static rws_status set_probabilities(reader *r, rws_production *productions, rws_grammar *g)
 {
-    bool *given = RWS_NEW0(&g->memory->keep, bool, g->n_nonterminals);
+    bool *given = zeroed(&g->memory->keep, (size_t)g->n_nonterminals * sizeof *given);
+    if (!given) return no_memory(r);
     g->given = given;
     for (int a = 0; a < g->n_nonterminals; a++) {
         const int       n = g->first[a + 1] - g->first[a];
@@ -370,13 +375,15 @@ static rws_status set_probabilities(reader *r, rws_production *productions, rws_
         given[a] = !isnan(p[0].p);
         for (int i = 0; i < n; i++) {
             if (isnan(p[i].p) == given[a])
-                return REFUSE(r, p[i].line, "some rules for %s have a probability and some have none",
-                              show_name(g->nonterminals[a]).text);
+                return rws_refuse(r->err, r->name, p[i].line,
+                                  "some rules for %s have a probability and some have none.",
+                                  rws_quote_short(g->nonterminals[a]).text);
             sum += given[a] ? p[i].p : 1;
         }
         if (given[a] && fabs(sum - 1) > 1e-6)
-            return REFUSE(r, p[0].line, "the probabilities of the rules for %s sum to %.9g and not to 1",
-                          show_name(g->nonterminals[a]).text, sum);
+            return rws_refuse(r->err, r->name, p[0].line,
+                              "the probabilities of the rules for %s sum to %.9g and not to 1.",
+                              rws_quote_short(g->nonterminals[a]).text, sum);
         for (int i = 0; i < n; i++) p[i].p = given[a] ? p[i].p / sum : 1 / sum;
     }
     return RWS_OK;
@@ -384,17 +391,19 @@ static rws_status set_probabilities(reader *r, rws_production *productions, rws_
 
 static rws_status build(reader *r, rws_grammar *g)
 {
-    symbols all;
+    symbols all = {0};
     RWS_TRY(collect_symbols(r, &all));
     g->start = r->start.quoted ? -1 : find_piece(all.lefts, all.n_lefts, r->start);
     if (g->start < 0)
-        return REFUSE(r, r->start_line, "the start symbol %s is undefined: it has no rules",
-                      show(r->start.at, (size_t)r->start.length).text);
+        return rws_refuse(r->err, r->name, r->start_line, "the start symbol %s is undefined: it has no rules.",
+                          quote(r->start).text);
     g->n_nonterminals = all.n_lefts;
     g->n_terminals = all.n_words;
     g->nonterminals = copy_names(&g->memory->keep, all.lefts, all.n_lefts);
     g->terminals = copy_names(&g->memory->keep, all.words, all.n_words);
-    return set_probabilities(r, place_productions(r, &all, g), g);
+    if (!g->nonterminals || !g->terminals) return no_memory(r);
+    rws_production *productions = place_productions(r, &all, g);
+    return productions ? set_probabilities(r, productions, g) : no_memory(r);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- checks */
@@ -413,17 +422,18 @@ static int compare_productions(const void *a, const void *b)
 
 static rws_status check_duplicates(reader *r, const rws_grammar *g)
 {
-    const rws_production **sorted = RWS_NEW(&r->scratch, const rws_production *, g->n_productions);
+    const rws_production **sorted = RWS_TRY_NEW(&r->scratch, const rws_production *, g->n_productions);
+    if (!sorted) return no_memory(r);
     for (int i = 0; i < g->n_productions; i++) sorted[i] = &g->productions[i];
     qsort(sorted, (size_t)g->n_productions, sizeof *sorted, compare_productions);
     for (int i = 1; i < g->n_productions; i++) {
         const rws_production *x = sorted[i - 1], *y = sorted[i];
         if (compare_productions(&x, &y) != 0) continue;
         const rws_symbol s = x->right[0];
-        return REFUSE(r, x->line > y->line ? x->line : y->line, "the rule %s -> %s%s is already in line %d",
-                      show_name(g->nonterminals[x->left]).text,
-                      show_name(s.word ? g->terminals[s.id] : g->nonterminals[s.id]).text, x->n_right > 1 ? " ..." : "",
-                      x->line < y->line ? x->line : y->line);
+        return rws_refuse(r->err, r->name, x->line > y->line ? x->line : y->line,
+                          "the rule %s -> %s%s is already in line %d.", rws_quote_short(g->nonterminals[x->left]).text,
+                          rws_quote_short(s.word ? g->terminals[s.id] : g->nonterminals[s.id]).text,
+                          x->n_right > 1 ? " ..." : "", x->line < y->line ? x->line : y->line);
     }
     return RWS_OK;
 }
@@ -439,8 +449,9 @@ static bool is_unit(const rws_production *p)
 static rws_status check_unit_cycles(reader *r, rws_grammar *g)
 {
     const int N = g->n_nonterminals;
-    int      *order = RWS_NEW(&g->memory->keep, int, N), n_ordered = 0, before;
-    bool     *placed = RWS_NEW0(&r->scratch, bool, N);
+    int      *order = RWS_TRY_NEW(&g->memory->keep, int, N), n_ordered = 0, before;
+    bool     *placed = zeroed(&r->scratch, (size_t)N * sizeof *placed);
+    if (!order || !placed) return no_memory(r);
     do {
         before = n_ordered;
         for (int a = 0; a < N; a++) {
@@ -465,14 +476,16 @@ static rws_status check_unit_cycles(reader *r, rws_grammar *g)
             }
         if (step < N) at = next;
     }
-    return REFUSE(r, line, "the rule %s -> %s is part of a chain of single-symbol rules from %s back to itself",
-                  show_name(g->nonterminals[at]).text, show_name(g->nonterminals[next]).text,
-                  show_name(g->nonterminals[at]).text);
+    return rws_refuse(r->err, r->name, line,
+                      "the rule %s -> %s is part of a chain of single-symbol rules from %s back to itself.",
+                      rws_quote_short(g->nonterminals[at]).text, rws_quote_short(g->nonterminals[next]).text,
+                      rws_quote_short(g->nonterminals[at]).text);
 }
 
 static rws_status check_endings(reader *r, const rws_grammar *g)
 {
-    bool *ends = RWS_NEW0(&r->scratch, bool, g->n_nonterminals), more;
+    bool *ends = zeroed(&r->scratch, (size_t)g->n_nonterminals * sizeof *ends), more;
+    if (!ends) return no_memory(r);
     do {
         more = false;
         for (int i = 0; i < g->n_productions; i++) {
@@ -484,15 +497,16 @@ static rws_status check_endings(reader *r, const rws_grammar *g)
     } while (more);
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!ends[a])
-            return REFUSE(r, g->productions[g->first[a]].line, "no derivation from %s ends in words alone",
-                          show_name(g->nonterminals[a]).text);
+            return rws_refuse(r->err, r->name, g->productions[g->first[a]].line,
+                              "no derivation from %s ends in words alone.", rws_quote_short(g->nonterminals[a]).text);
     return RWS_OK;
 }
 
 static rws_status check_reachable(reader *r, const rws_grammar *g)
 {
-    bool *seen = RWS_NEW0(&r->scratch, bool, g->n_nonterminals);
-    int  *queue = RWS_NEW(&r->scratch, int, g->n_nonterminals), n = 0;
+    bool *seen = zeroed(&r->scratch, (size_t)g->n_nonterminals * sizeof *seen);
+    int  *queue = RWS_TRY_NEW(&r->scratch, int, g->n_nonterminals), n = 0;
+    if (!seen || !queue) return no_memory(r);
     seen[g->start] = true;
     queue[n++] = g->start;
     for (int q = 0; q < n; q++)
@@ -505,8 +519,9 @@ static rws_status check_reachable(reader *r, const rws_grammar *g)
             }
     for (int a = 0; a < g->n_nonterminals; a++)
         if (!seen[a])
-            return REFUSE(r, g->productions[g->first[a]].line, "%s cannot be reached from the start symbol %s",
-                          show_name(g->nonterminals[a]).text, show_name(g->nonterminals[g->start]).text);
+            return rws_refuse(
+                r->err, r->name, g->productions[g->first[a]].line, "%s cannot be reached from the start symbol %s.",
+                rws_quote_short(g->nonterminals[a]).text, rws_quote_short(g->nonterminals[g->start]).text);
     return RWS_OK;
 }
 
@@ -527,11 +542,8 @@ rws_status rws_grammar_parse(const char *text, size_t length, const char *name, 
     reader       r = {.name = name, .err = err};
     rws_grammar *g = calloc(1, sizeof *g);
     *out = NULL;
-    RWS_CHECK(g != NULL);
-    g->memory = calloc(1, sizeof *g->memory);
-    RWS_CHECK(g->memory != NULL);
-
-    const rws_status status = read_all(&r, text, length, g);
+    if (g) g->memory = calloc(1, sizeof *g->memory);
+    const rws_status status = g && g->memory ? read_all(&r, text, length, g) : no_memory(&r);
     rws_arena_free(&r.scratch);
     if (status == RWS_OK) *out = g;
     else rws_grammar_free(g);
@@ -542,15 +554,16 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
 {
     *out = NULL;
     FILE *f = fopen(path, "rb");
+    if (!f && errno == ENOMEM) return rws_no_memory(err, "the text of a grammar");
     if (!f)
-        return rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be opened: %s.", show_name(path).text,
+        return rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be opened: %s.", rws_quote_short(path).text,
                         strerror(errno));
-    char *text = malloc(RWS_GRAMMAR_MAX_BYTES + 1);
-    RWS_CHECK(text != NULL);
-    const size_t length = fread(text, 1, RWS_GRAMMAR_MAX_BYTES + 1, f);
+    char        *text = malloc(RWS_GRAMMAR_MAX_BYTES + 1);
+    const size_t length = text ? fread(text, 1, RWS_GRAMMAR_MAX_BYTES + 1, f) : 0;
     rws_status   status;
-    if (ferror(f))
-        status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", show_name(path).text,
+    if (!text) status = rws_no_memory(err, "the text of a grammar");
+    else if (ferror(f))
+        status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", rws_quote_short(path).text,
                           strerror(errno));
     else status = rws_grammar_parse(text, length, path, out, err);
     fclose(f);
@@ -561,7 +574,7 @@ rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
 void rws_grammar_free(rws_grammar *g)
 {
     if (!g) return;
-    rws_arena_free(&g->memory->keep);
+    if (g->memory) rws_arena_free(&g->memory->keep);
     free(g->memory);
     free(g);
 }

@@ -70,7 +70,7 @@ typedef struct rws_grammar {
 } rws_grammar;
 
 /* Reads `length` bytes of text; `name` stands for them in sentences. On success *out is the caller's to free; otherwise
- * *out is NULL, the status is RWS_BAD_INPUT and the sentence names the line or the rule. */
+ * *out is NULL and the status RWS_BAD_INPUT, with a sentence that names the line or the rule, or RWS_NO_MEMORY. */
 rws_status rws_grammar_parse(const char *text, size_t length, const char *name, rws_grammar **out, rws_error *err)
     __attribute__((warn_unused_result));
 

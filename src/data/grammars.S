@@ -3,6 +3,8 @@
 #define GRAMMAR(name, file)               \
         .global rws_grammar_##name;       \
         .global rws_grammar_##name##_end; \
+        .hidden rws_grammar_##name;       \
+        .hidden rws_grammar_##name##_end; \
 rws_grammar_##name:                       \
         .incbin file;                     \
 rws_grammar_##name##_end:

@@ -1,8 +1,8 @@
 #include "data/idx.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ typedef struct {
     const uint8_t *at;
     size_t         left;
     bool           packed;
-    bool           ended; /* a packed stream: all of it was seen, and its checksum was right */
+    bool           ended;   /* a packed stream: all of it was seen, and its checksum was right */
+    bool           starved; /* there was no memory to unpack it */
     z_stream       z;
 } source;
 
@@ -27,7 +28,7 @@ static uInt at_most_uint(size_t n)
     return n < 1u << 30 ? (uInt)n : 1u << 30;
 }
 
-/* Up to n bytes; fewer only at the end. False if the packed stream is damaged. */
+/* Up to n bytes; fewer only at the end. False if the packed stream is damaged or there is no memory to unpack it. */
 static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
 {
     *got = 0;
@@ -49,35 +50,38 @@ static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
         s->left -= in - s->z.avail_in;
         *got += room - s->z.avail_out;
         if (how == Z_BUF_ERROR) return true; /* cut */
+        s->starved = how == Z_MEM_ERROR;
         if (how != Z_OK && how != Z_STREAM_END) return false;
         s->ended = how == Z_STREAM_END;
     }
     return true;
 }
 
-#define REFUSE(name, format, ...) \
-    rws_fail(err, RWS_BAD_INPUT, "\"%s\" " format, rws_quote(name).text __VA_OPT__(, ) __VA_ARGS__)
-
-static rws_status damaged(const char *name, rws_error *err)
+/* The reason why pull returned false. */
+static rws_status damaged(const source *s, const char *name, rws_error *err)
 {
-    return REFUSE(name, "is damaged: its gzip stream cannot be unpacked.");
+    if (s->starved) return rws_no_memory(err, "unpacking a file");
+    return rws_refuse(err, name, 0, "is damaged: its gzip stream cannot be unpacked.");
 }
 
 static rws_status read_header(source *s, const char *name, rws_idx *out, rws_error *err)
 {
     uint8_t magic[4], sizes[4 * RWS_IDX_MAX_DIMS];
     size_t  got;
-    if (!pull(s, magic, sizeof magic, &got)) return damaged(name, err);
+    if (!pull(s, magic, sizeof magic, &got)) return damaged(s, name, err);
     if (got < sizeof magic || magic[0] || magic[1])
-        return REFUSE(name, "is not an IDX file: it does not begin with two zeros, a type and a number of dimensions.");
+        return rws_refuse(err, name, 0,
+                          "is not an IDX file: it does not begin with two zeros, a type and a number of dimensions.");
     if (magic[2] != TYPE_BYTES)
-        return REFUSE(name, "is an IDX file of type 0x%02x, and only unsigned bytes (0x08) are read.", magic[2]);
+        return rws_refuse(err, name, 0, "is an IDX file of type 0x%02x, and only unsigned bytes (0x08) are read.",
+                          magic[2]);
     if (magic[3] < 1 || magic[3] > RWS_IDX_MAX_DIMS)
-        return REFUSE(name, "is an IDX file of %d dimensions, and 1 to %d are read.", magic[3], RWS_IDX_MAX_DIMS);
+        return rws_refuse(err, name, 0, "is an IDX file of %d dimensions, and 1 to %d are read.", magic[3],
+                          RWS_IDX_MAX_DIMS);
     out->n_dims = magic[3];
     const size_t n_sizes = 4 * (size_t)out->n_dims;
-    if (!pull(s, sizes, n_sizes, &got)) return damaged(name, err);
-    if (got < n_sizes) return REFUSE(name, "is cut short within its header.");
+    if (!pull(s, sizes, n_sizes, &got)) return damaged(s, name, err);
+    if (got < n_sizes) return rws_refuse(err, name, 0, "is cut short within its header.");
     out->n_values = 1;
     bool fits = true;
     for (int d = 0; d < out->n_dims; d++) {
@@ -86,7 +90,7 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
         fits = fits && !__builtin_mul_overflow(out->n_values, out->dims[d], &out->n_values);
     }
     if (!fits || out->n_values > RWS_IDX_MAX_BYTES)
-        return REFUSE(name, "announces more than %d bytes, which is more than is read.", RWS_IDX_MAX_BYTES);
+        return rws_refuse(err, name, 0, "announces more than %d bytes, which is more than is read.", RWS_IDX_MAX_BYTES);
     return RWS_OK;
 }
 
@@ -94,18 +98,21 @@ static rws_status read_values(source *s, const char *name, rws_idx *out, rws_err
 {
     /* Before memory is asked for: a few bytes must not be able to ask for a gigabyte. */
     if (out->n_values > (s->packed ? (s->left + 1024) * MAX_RATIO : s->left))
-        return REFUSE(name, "is cut short: it announces %zu bytes of values and has %zu%s.", out->n_values, s->left,
-                      s->packed ? " packed ones" : "");
+        return rws_refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu%s.", out->n_values,
+                          s->left, s->packed ? " packed ones" : "");
     out->values = malloc(out->n_values ? out->n_values : 1);
-    if (!out->values) return REFUSE(name, "announces %zu bytes, and no memory is left for them.", out->n_values);
+    if (!out->values)
+        return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", out->n_values,
+                        rws_quote(name).text);
     size_t got, more;
-    if (!pull(s, out->values, out->n_values, &got)) return damaged(name, err);
+    if (!pull(s, out->values, out->n_values, &got)) return damaged(s, name, err);
     if (got < out->n_values)
-        return REFUSE(name, "is cut short: it announces %zu bytes of values and has %zu.", out->n_values, got);
-    if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(name, err);
+        return rws_refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu.", out->n_values,
+                          got);
+    if (!pull(s, &(uint8_t){0}, 1, &more)) return damaged(s, name, err);
     if (more > 0 || (s->left > 0 && (!s->packed || s->ended)))
-        return REFUSE(name, "goes on after the %zu bytes of values that it announces.", out->n_values);
-    if (s->packed && !s->ended) return REFUSE(name, "is cut short within the end of its gzip stream.");
+        return rws_refuse(err, name, 0, "goes on after the %zu bytes of values that it announces.", out->n_values);
+    if (s->packed && !s->ended) return rws_refuse(err, name, 0, "is cut short within the end of its gzip stream.");
     return RWS_OK;
 }
 
@@ -113,8 +120,7 @@ rws_status rws_idx_parse(const uint8_t *bytes, size_t size, const char *name, rw
 {
     *out = (rws_idx){0};
     source s = {.at = bytes, .left = size, .packed = size >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b};
-    if (s.packed && inflateInit2(&s.z, GZIP_WINDOW) != Z_OK)
-        return REFUSE(name, "cannot be unpacked: no memory is left.");
+    if (s.packed && inflateInit2(&s.z, GZIP_WINDOW) != Z_OK) return rws_no_memory(err, "unpacking a file");
     rws_status status = read_header(&s, name, out, err);
     if (status == RWS_OK) status = read_values(&s, name, out, err);
     if (s.packed) inflateEnd(&s.z);

@@ -1,9 +1,10 @@
 #include "data/mnist.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/rng.h"
-#include "data/file.h"
+#include "data/cache.h"
 #include "data/idx.h"
 
 #include <glib.h>
@@ -87,7 +88,7 @@ rws_status rws_mnist_folder(const char *cache, char **folder, rws_error *err)
     if (!cache) RWS_TRY(rws_cache_folder(&root, err));
     *folder = rws_file_join(cache ? cache : root, FOLDER);
     free(root);
-    return RWS_OK;
+    return *folder ? RWS_OK : rws_no_memory(err, "the path of MNIST's folder");
 }
 
 /* Loads a file of the folder. */
@@ -96,7 +97,7 @@ static rws_status load_cached(const char *folder, int file, rws_idx *out, rws_er
     char      *path = rws_file_join(folder, files[file].name);
     rws_status status;
     *out = (rws_idx){0};
-    if (access(path, F_OK) != 0)
+    if (path && access(path, F_OK) != 0)
         status = rws_fail(err, RWS_BAD_INPUT, "MNIST is not at hand: there is no \"%s\". Run `rws data mnist` first.",
                           rws_quote(path).text);
     else status = load(path, file, out, err);
@@ -151,15 +152,15 @@ void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n,
     }
 }
 
-rws_status rws_mnist_binary(rws_part part, float **out, int *n, rws_error *err)
+rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
 {
-    const rws_split split = part == RWS_PART_TEST ? RWS_TEST : RWS_TRAIN;
+    const rws_split split = part == RWS_MNIST_PART_TEST ? RWS_TEST : RWS_TRAIN;
     rws_digits      all;
     *out = NULL;
     *n = 0;
     RWS_TRY(rws_mnist_open(split, &all, err));
-    const int first = part == RWS_PART_VALID ? all.n - N_VALID : 0;
-    const int count = part == RWS_PART_TRAIN ? all.n - N_VALID : all.n - first;
+    const int first = part == RWS_MNIST_PART_VALID ? all.n - N_VALID : 0;
+    const int count = part == RWS_MNIST_PART_TRAIN ? all.n - N_VALID : all.n - first;
     *out = malloc((size_t)count * RWS_MNIST_PIXELS * sizeof **out);
     if (*out) {
         rws_digits some = all;
@@ -169,7 +170,7 @@ rws_status rws_mnist_binary(rws_part part, float **out, int *n, rws_error *err)
         *n = count;
     }
     rws_digits_release(&all);
-    return *out ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "No memory is left for %d binary digits.", count);
+    return *out ? RWS_OK : rws_no_memory(err, "the binary digits of MNIST");
 }
 
 /* ---- into the cache */
@@ -188,8 +189,8 @@ static rws_status compare(const rws_idx *idx, int file, const char *path, rws_er
                     rws_quote(path).text, files[file].name);
 }
 
-/* The file under one of the names that are about, the caller's to free; NULL if there is none. */
-static char *find_file(const char *folder, const char *name)
+/* Finds the file under one of the names in use; *path is the caller's to free, and NULL if there is no such file. */
+static rws_status find_file(const char *folder, const char *name, char **path, rws_error *err)
 {
     static const char *const endings[] = {"", ".gz"};
     for (int dotted = 0; dotted < 2; dotted++) {
@@ -197,17 +198,20 @@ static char *find_file(const char *folder, const char *name)
             char variant[64];
             snprintf(variant, sizeof variant, "%s%s", name, endings[e]);
             if (dotted) *strstr(variant, "-idx") = '.';
-            char *path = rws_file_join(folder, variant);
-            if (access(path, F_OK) == 0) return path;
-            free(path);
+            *path = rws_file_join(folder, variant);
+            if (!*path) return rws_no_memory(err, "the path of a file");
+            if (access(*path, F_OK) == 0) return RWS_OK;
+            free(*path);
         }
     }
-    return NULL;
+    *path = NULL;
+    return RWS_OK;
 }
 
 static rws_status load_original(const char *folder, int file, rws_idx *out, rws_error *err)
 {
-    char *path = find_file(folder, files[file].name);
+    char *path;
+    RWS_TRY(find_file(folder, files[file].name, &path, err));
     if (!path)
         return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" has no file %s, nor %s.gz.", rws_quote(folder).text,
                         files[file].name, files[file].name);
@@ -257,7 +261,7 @@ rws_status rws_mnist_verify(const char *cache, rws_error *err)
         rws_idx idx;
         char   *path = rws_file_join(folder, files[i].name);
         status = load_cached(folder, i, &idx, err);
-        if (status == RWS_OK) status = compare(&idx, i, path, err);
+        if (status == RWS_OK) status = path ? compare(&idx, i, path, err) : rws_no_memory(err, "the path of a file");
         rws_idx_release(&idx);
         free(path);
     }

@@ -33,10 +33,11 @@ void rws_digits_release(rws_digits *d);
 
 /* Binary images, the same in every run: a pixel is 1 with probability grey / 255. The first 50000 training digits, the
  * other 10000, and the 10000 test digits. */
-typedef enum { RWS_PART_TRAIN, RWS_PART_VALID, RWS_PART_TEST } rws_part;
+typedef enum { RWS_MNIST_PART_TRAIN, RWS_MNIST_PART_VALID, RWS_MNIST_PART_TEST } rws_mnist_part;
 
 /* *out is n x RWS_MNIST_PIXELS zeros and ones, the caller's to free; NULL on failure. */
-rws_status rws_mnist_binary(rws_part part, float **out, int *n, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* The same for n digits at hand, of which the first is number `first` of its split. */
 void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n, float *out);

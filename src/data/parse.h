@@ -17,33 +17,40 @@
 #include "data/tree.h"
 
 typedef enum {
-    RWS_CHART_SUM,   /* log of the sum of the probabilities of all trees: inside */
-    RWS_CHART_MAX,   /* log-probability of the best tree: Viterbi */
-    RWS_CHART_COUNT, /* number of trees whose probability is not 0; exact below 2^53 */
-} rws_chart_kind;
+    RWS_PARSE_SUM,   /* log of the sum of the probabilities of all trees: inside */
+    RWS_PARSE_MAX,   /* log-probability of the best tree: Viterbi */
+    RWS_PARSE_COUNT, /* number of trees whose probability is not 0; exact below 2^53 */
+} rws_parse_kind;
 
-typedef struct rws_chart rws_chart;
+typedef struct rws_parse_chart rws_parse_chart;
 
 /* Fills a chart, which borrows the grammar but neither log_p nor the tokens. On success *out is the caller's to free.
- * Fails with RWS_BROKEN where log_p is broken and with RWS_BAD_INPUT if the chart would be larger than 1 GiB. log_p may
- * be NULL, for probabilities as the grammar has them. */
-rws_status rws_chart_new(const rws_grammar *g, rws_chart_kind kind, const double *log_p, const int *tokens, int n,
-                         rws_chart **out, rws_error *err) __attribute__((warn_unused_result));
-void       rws_chart_free(rws_chart *c); /* NULL is fine */
+ * RWS_BROKEN if log_p has a NaN or +inf, RWS_BAD_INPUT if the chart would be larger than 1 GiB, RWS_NO_MEMORY. log_p
+ * may be NULL, for the grammar's own probabilities. */
+rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const double *log_p, const int *tokens, int n,
+                               rws_parse_chart **out, rws_error *err) __attribute__((warn_unused_result));
+void       rws_parse_chart_free(rws_parse_chart *c); /* NULL is fine */
 
 /* The number for the whole sentence from the start symbol, and that for non-terminal a over tokens from … to - 1. */
-double rws_chart_total(const rws_chart *c);
-double rws_chart_value(const rws_chart *c, int a, int from, int to);
+double rws_parse_chart_total(const rws_parse_chart *c);
+double rws_parse_chart_value(const rws_parse_chart *c, int a, int from, int to);
 
-/* Of a SUM chart of a possible sentence: how often each production is expected to be used, given the sentence. It is
- * the gradient of log p(x) with respect to log_p. */
-void rws_chart_expected_counts(const rws_chart *c, double *counts);
+/* The three functions below fail with RWS_NO_MEMORY only. */
 
-/* Of a MAX chart of a possible sentence: the most probable tree, the first of equals. The list is overwritten. */
-void rws_chart_best(const rws_chart *c, rws_sequence *tree);
+/* The expected number of uses of each production, given the sentence: the gradient of log p(x) with respect to log_p.
+ * The chart must be a SUM chart of a possible sentence. */
+rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
+    __attribute__((warn_unused_result));
 
-/* Of a COUNT chart with fewer than 2^53 trees: tree number i of 0 … total - 1, in a fixed order, each once. */
-void rws_chart_tree(const rws_chart *c, double i, rws_sequence *tree);
+/* The most probable tree, the first of equals; `tree` is overwritten. The chart must be a MAX chart of a possible
+ * sentence. */
+rws_status rws_parse_chart_best(const rws_parse_chart *c, rws_sequence *tree, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Tree number i of 0 … total - 1, in a fixed order, each once; `tree` is overwritten. The chart must be a COUNT chart
+ * with fewer than 2^53 trees. */
+rws_status rws_parse_chart_tree(const rws_parse_chart *c, double i, rws_sequence *tree, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* log p(x). */
 rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int *tokens, int n, double *log_evidence,
@@ -58,7 +65,7 @@ typedef struct {
     double       *posterior;
 } rws_parses;
 
-/* Fills *out with the first max_trees trees in the order of rws_chart_tree; none if the sentence has 2^53 or more.
+/* Fills *out with the first max_trees trees in the order of rws_parse_chart_tree; none if the sentence has 2^53 or more.
  * To be released also after a failure. */
 rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
                            int max_trees, rws_error *err) __attribute__((warn_unused_result));

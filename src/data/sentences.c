@@ -1,10 +1,11 @@
 #include "data/sentences.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "data/tree.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +82,10 @@ rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t le
     /* A word and the blank behind it are two bytes, a sentence and the end of its line too. */
     rws_sentences s = {.start = malloc((length / 2 + 2) * sizeof *s.start),
                        .tokens = malloc((length / 2 + 1) * sizeof *s.tokens)};
-    RWS_CHECK(s.start && s.tokens);
+    if (!s.start || !s.tokens) {
+        rws_sentences_release(&s);
+        return rws_no_memory(err, "a file of sentences");
+    }
     const char *at = text, *const end = text + length;
     int n_tokens = s.start[0] = 0;
     for (int line = 1; at < end; line++) {
@@ -170,33 +174,53 @@ const int *rws_corpus_sentence(const rws_corpus *c, rws_split split, int i, int 
 
 /* ---- writing */
 
-rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
+/* Writes n sentences, one on each line. */
+static rws_status write_lines(const rws_grammar *g, const double *log_p, int n, rws_random *random, FILE *stream,
                               rws_error *err)
 {
-    const rws_caps none = {1 << 20, 1 << 26};
+    const rws_caps caps = {1 << 20, 1 << 26};
     rws_sequence   tree = {0}, sentence = {0};
-    double        *log_p = malloc((size_t)(g->n_productions + g->n_nonterminals) * sizeof *log_p), words;
-    RWS_CHECK(log_p);
-    *text = NULL;
-    rws_status status = RWS_OK;
-    rws_grammar_log_p(g, log_p);
-    if (!rws_grammar_is_given(g))
-        status = rws_fail(err, RWS_BAD_INPUT, "The grammar gives no probabilities to draw sentences by.");
-    else if (!rws_tree_moments(g, log_p, log_p + g->n_productions, &words))
-        status =
-            rws_fail(err, RWS_BAD_INPUT, "By this grammar's probabilities a sentence has no finite expected length.");
-    if (status == RWS_OK) {
-        FILE *stream = open_memstream(text, length);
-        RWS_CHECK(stream);
-        for (int i = 0; i < n; i++) {
-            RWS_CHECK(rws_tree_sample(g, log_p, none, random, &tree, &sentence) == RWS_TREE_WHOLE);
-            for (int k = 0; k < sentence.n; k++) fprintf(stream, "%s%s", k ? " " : "", g->terminals[sentence.at[k]]);
-            fputc('\n', stream);
-        }
-        fclose(stream);
+    rws_cut        cut = RWS_TREE_WHOLE;
+    for (int i = 0; i < n; i++) {
+        cut = rws_tree_sample(g, log_p, caps, random, &tree, &sentence);
+        if (cut != RWS_TREE_WHOLE) break;
+        for (int k = 0; k < sentence.n; k++) fprintf(stream, "%s%s", k ? " " : "", g->terminals[sentence.at[k]]);
+        fputc('\n', stream);
     }
     rws_sequence_release(&tree);
     rws_sequence_release(&sentence);
+    if (cut == RWS_TREE_NO_MEMORY) return rws_no_memory(err, "a sentence");
+    if (cut != RWS_TREE_WHOLE)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "A sentence that was drawn has a tree deeper than %d or of more than %d nodes.", caps.max_depth,
+                        caps.max_nodes);
+    return RWS_OK;
+}
+
+rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
+                              rws_error *err)
+{
+    *text = NULL;
+    if (!rws_grammar_is_given(g))
+        return rws_fail(err, RWS_BAD_INPUT, "The grammar gives no probabilities to draw sentences by.");
+    double *log_p = malloc((size_t)(g->n_productions + g->n_nonterminals) * sizeof *log_p), words;
+    if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
+    rws_grammar_log_p(g, log_p);
+    rws_status status = rws_tree_moments(g, log_p, log_p + g->n_productions, &words, err);
+    if (status == RWS_OK && words == INFINITY)
+        status =
+            rws_fail(err, RWS_BAD_INPUT, "By this grammar's probabilities a sentence has no finite expected length.");
+    FILE *stream = status == RWS_OK ? open_memstream(text, length) : NULL;
+    if (stream) {
+        status = write_lines(g, log_p, n, random, stream, err);
+        bool whole = !ferror(stream);
+        if (fclose(stream) != 0) whole = false;
+        if (status == RWS_OK && !whole) status = rws_no_memory(err, "the text of sentences");
+    } else if (status == RWS_OK) status = rws_no_memory(err, "the text of sentences");
+    if (status != RWS_OK) {
+        free(*text);
+        *text = NULL;
+    }
     free(log_p);
     return status;
 }

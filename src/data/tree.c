@@ -13,15 +13,17 @@
 
 /* -------------------------------------------------------------------------------------------------------- sequences */
 
-void rws_sequence_push(rws_sequence *s, int value)
+bool rws_sequence_push(rws_sequence *s, int value)
 {
     if (s->n == s->capacity) {
-        RWS_CHECK(s->capacity < 1 << 30);
-        s->capacity = s->capacity ? 2 * s->capacity : 32;
-        s->at = realloc(s->at, sizeof *s->at * (size_t)s->capacity);
-        RWS_CHECK(s->at != NULL);
+        const int capacity = s->capacity ? 2 * s->capacity : 32;
+        int      *at = s->capacity < 1 << 30 ? realloc(s->at, sizeof *at * (size_t)capacity) : NULL;
+        if (!at) return false;
+        s->at = at;
+        s->capacity = capacity;
     }
     s->at[s->n++] = value;
+    return true;
 }
 
 void rws_sequence_release(rws_sequence *s)
@@ -47,35 +49,42 @@ typedef struct {
     int    n, capacity;
 } stack;
 
-static void stack_init(stack *s)
-{
-    s->at = s->few;
-    s->n = 0;
-    s->capacity = (int)(sizeof s->few / sizeof *s->few);
-}
-
 static void stack_release(stack *s)
 {
     if (s->at != s->few) free(s->at);
 }
 
-static void stack_push(stack *s, rws_symbol symbol, int depth)
+/* Functions that push return false without memory; the stack is then to be released. */
+
+static bool stack_push(stack *s, rws_symbol symbol, int depth)
 {
     if (s->n == s->capacity) {
-        RWS_CHECK(s->capacity < 1 << 29);
-        place *more = malloc(sizeof *more * 2 * (size_t)s->capacity);
-        RWS_CHECK(more != NULL);
+        place *more = s->capacity < 1 << 29 ? malloc(sizeof *more * 2 * (size_t)s->capacity) : NULL;
+        if (!more) return false;
         memcpy(more, s->at, sizeof *more * (size_t)s->n);
         stack_release(s);
         s->at = more;
         s->capacity *= 2;
     }
     s->at[s->n++] = (place){symbol, depth};
+    return true;
 }
 
-static void stack_expand(stack *s, const rws_production *p, int depth)
+/* The right-hand side of a production, its first symbol on top. */
+static bool stack_expand(stack *s, const rws_production *p, int depth)
 {
-    for (int k = p->n_right - 1; k >= 0; k--) stack_push(s, p->right[k], depth + 1);
+    for (int k = p->n_right - 1; k >= 0; k--)
+        if (!stack_push(s, p->right[k], depth + 1)) return false;
+    return true;
+}
+
+/* An empty stack with the start symbol on it. */
+static void stack_start(stack *s, const rws_grammar *g)
+{
+    s->at = s->few;
+    s->capacity = (int)(sizeof s->few / sizeof *s->few);
+    s->at[0] = (place){{.word = false, .id = g->start}, 0};
+    s->n = 1;
 }
 
 static int draw_production(const rws_grammar *g, const double *log_p, int a, rws_random *random)
@@ -96,27 +105,25 @@ rws_cut rws_tree_sample(const rws_grammar *g, const double *log_p, rws_caps caps
     stack   todo;
     rws_cut cut = RWS_TREE_WHOLE;
     int     n_expanded = 0;
+    bool    room = true; /* whether memory sufficed so far */
     tree->n = 0;
     if (sentence) sentence->n = 0;
-    stack_init(&todo);
-    stack_push(&todo, (rws_symbol){.word = false, .id = g->start}, 0);
-    while (todo.n > 0) {
+    stack_start(&todo, g);
+    while (todo.n > 0 && room) {
         const place at = todo.at[--todo.n];
         if (at.symbol.word) {
-            if (sentence) rws_sequence_push(sentence, at.symbol.id);
+            if (sentence) room = rws_sequence_push(sentence, at.symbol.id);
         } else if (at.depth > caps.max_depth || n_expanded >= caps.max_nodes) {
             cut |= at.depth > caps.max_depth ? RWS_TREE_TOO_DEEP : RWS_TREE_TOO_LARGE;
-            rws_sequence_push(tree, RWS_LEAF);
-            if (sentence) rws_sequence_push(sentence, RWS_OOV);
+            room = rws_sequence_push(tree, RWS_LEAF) && (!sentence || rws_sequence_push(sentence, RWS_OOV));
         } else {
             const int i = draw_production(g, log_p, at.symbol.id, random);
             n_expanded++;
-            rws_sequence_push(tree, i);
-            stack_expand(&todo, &g->productions[i], at.depth);
+            room = rws_sequence_push(tree, i) && stack_expand(&todo, &g->productions[i], at.depth);
         }
     }
     stack_release(&todo);
-    return cut;
+    return room ? cut : RWS_TREE_NO_MEMORY;
 }
 
 /* The production of the non-terminal that is next in the walk, checked to belong to it; NULL for a leaf. */
@@ -129,25 +136,25 @@ static const rws_production *next_production(const rws_grammar *g, const rws_seq
     return &g->productions[i];
 }
 
-void rws_tree_yield(const rws_grammar *g, const rws_sequence *tree, rws_sequence *sentence)
+bool rws_tree_yield(const rws_grammar *g, const rws_sequence *tree, rws_sequence *sentence)
 {
     stack todo;
     int   next = 0;
+    bool  room = true;
     sentence->n = 0;
-    stack_init(&todo);
-    stack_push(&todo, (rws_symbol){.word = false, .id = g->start}, 0);
-    while (todo.n > 0) {
+    stack_start(&todo, g);
+    while (todo.n > 0 && room) {
         const place at = todo.at[--todo.n];
         if (at.symbol.word) {
-            rws_sequence_push(sentence, at.symbol.id);
+            room = rws_sequence_push(sentence, at.symbol.id);
             continue;
         }
         const rws_production *p = next_production(g, tree, &next, at.symbol.id);
-        if (p) stack_expand(&todo, p, at.depth);
-        else rws_sequence_push(sentence, RWS_OOV);
+        room = p ? stack_expand(&todo, p, at.depth) : rws_sequence_push(sentence, RWS_OOV);
     }
-    RWS_CHECK(next == tree->n);
+    RWS_CHECK(!room || next == tree->n);
     stack_release(&todo);
+    return room;
 }
 
 double rws_tree_log_p(const rws_sequence *tree, const double *log_p)
@@ -162,17 +169,17 @@ int rws_tree_depth(const rws_grammar *g, const rws_sequence *tree)
 {
     stack todo;
     int   next = 0, deepest = 0;
-    stack_init(&todo);
-    stack_push(&todo, (rws_symbol){.word = false, .id = g->start}, 0);
-    while (todo.n > 0) {
+    bool  room = true;
+    stack_start(&todo, g);
+    while (todo.n > 0 && room) {
         const place at = todo.at[--todo.n];
         if (at.symbol.word) continue;
         if (at.depth > deepest) deepest = at.depth;
         const rws_production *p = next_production(g, tree, &next, at.symbol.id);
-        if (p) stack_expand(&todo, p, at.depth);
+        if (p) room = stack_expand(&todo, p, at.depth);
     }
     stack_release(&todo);
-    return deepest;
+    return room ? deepest : -1;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- text */
@@ -190,9 +197,9 @@ size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text,
     stack  todo;
     int    next = 0;
     size_t length = 0;
-    stack_init(&todo);
-    stack_push(&todo, (rws_symbol){.word = false, .id = g->start}, 0);
-    while (todo.n > 0) {
+    bool   memory = true;
+    stack_start(&todo, g);
+    while (todo.n > 0 && memory) {
         const place at = todo.at[--todo.n];
         if (at.depth == CLOSE) {
             length = put(text, room, length, ")");
@@ -207,10 +214,10 @@ size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text,
         if (p) length = put(text, room, length, "(");
         length = put(text, room, length, g->nonterminals[at.symbol.id]);
         if (!p) continue;
-        stack_push(&todo, at.symbol, CLOSE);
-        stack_expand(&todo, p, at.depth);
+        memory = stack_push(&todo, at.symbol, CLOSE) && stack_expand(&todo, p, at.depth);
     }
     stack_release(&todo);
+    if (!memory) length = 0;
     if (room > 0) text[length < room ? length : room - 1] = '\0';
     return length;
 }
@@ -220,11 +227,15 @@ size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text,
 /* With M[a][b] the expected number of children b of a node a, the expected numbers of nodes are the row of the start in
  * 1 + M + M^2 + … = (1 - M)^-1. The sum is finite exactly if elimination without exchanges meets only positive pivots
  * (1 - M is then a non-singular M-matrix: Berman and Plemmons, chapter 6). */
-bool rws_tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length)
+rws_status rws_tree_moments(const rws_grammar *g, const double *log_p, double *nodes, double *length, rws_error *err)
 {
     const size_t N = (size_t)g->n_nonterminals;
     double      *m = calloc(N * N, sizeof *m), *words = calloc(N, sizeof *words);
-    RWS_CHECK(m != NULL && words != NULL);
+    if (!m || !words) {
+        free(m);
+        free(words);
+        return rws_no_memory(err, "the expected size of a sentence");
+    }
 
     /* m = transpose of 1 - M; m x = e_start. */
     for (size_t a = 0; a < N; a++) {
@@ -255,5 +266,5 @@ bool rws_tree_moments(const rws_grammar *g, const double *log_p, double *nodes, 
     }
     free(m);
     free(words);
-    return finite;
+    return RWS_OK;
 }

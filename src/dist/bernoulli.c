@@ -4,6 +4,9 @@
 #include "dist/dist.h"
 #include "tensor/rows.h"
 
+extern const rws_op rws_op_log_sigmoids, rws_op_bernoulli_draw, rws_op_bernoulli_density,
+    rws_op_bernoulli_defended; /* below */
+
 /* ---- alone: rows of (log(1 - p), log p) */
 
 static void prepare(rws_path *path, rws_var *p)
@@ -47,20 +50,14 @@ const rws_family rws_bernoulli_family = {
     .name = "bernoulli",
     .n_params = 1,
     .prepare = prepare,
-    .size = one,
+    .length = one,
     .choices = two,
-    .dim = one,
     .draw = draw,
     .log_density = log_density,
     .draw_defended = draw_defended,
 };
 
 /* ---- as a vector */
-
-static int length(rws_path *path, const rws_var *p)
-{
-    return rws_dim(path, p[0]);
-}
 
 static rws_var draw_bits(rws_path *path, rws_var logits, float delta)
 {
@@ -100,12 +97,16 @@ const rws_family rws_bernoulli_vector_family = {
     .name = "bernoulli vector",
     .binary = true,
     .n_params = 1,
-    .size = length,
-    .dim = length,
     .draw = vector_draw,
     .log_density = vector_log_density,
     .draw_defended = vector_draw_defended,
 };
+
+rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
+{
+    const bool alone = rws_dim_for(path, logits, __func__) == 1;
+    return rws_site_visit(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, &logits);
+}
 
 /* ---- ops */
 

@@ -8,6 +8,9 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 #include "tensor/rows.h"
+#include "tensor/tangent.h"
+
+extern const rws_op rws_op_defend_at, rws_op_conditional_gumbel; /* below */
 
 #define CLIP 1e-6f /* uniforms behind Gumbels stay within [CLIP, 1 - CLIP] */
 
@@ -17,7 +20,7 @@ static void prepare(rws_path *path, rws_var *p)
     p[0] = rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(path, p[0]));
 }
 
-static int size(rws_path *path, const rws_var *p)
+static int n_categories(rws_path *path, const rws_var *p)
 {
     return rws_dim(path, p[0]);
 }
@@ -97,14 +100,18 @@ const rws_family rws_categorical_family = {
     .name = "categorical",
     .n_params = 1,
     .prepare = prepare,
-    .size = size,
-    .choices = size,
-    .dim = one,
+    .length = one,
+    .choices = n_categories,
     .draw = draw,
     .log_density = log_density,
     .score = score,
     .draw_defended = draw_defended,
 };
+
+rws_var rws_categorical(rws_path *path, const char *site, rws_var logits)
+{
+    return rws_site_visit(path, site, &rws_categorical_family, &logits);
+}
 
 /* ---- ops */
 
@@ -177,10 +184,15 @@ static void conditional_gumbel_backward(rws_call *c)
         row_give_product(c->saved + r * dim, c->gout + r * dim, dim, 1, fresh, rws_sink_row(&c->gin[0], r, dim));
 }
 
+static rws_var conditional_gumbel_tangent(rws_tangent *t)
+{
+    return rws_tangent_mul(t, rws_tangent_saved(t), t->d[0]);
+}
+
 const rws_op rws_op_defend = {.name = "defend", .constant = true, .forward = defend_forward};
 const rws_op rws_op_defend_at = {.name = "defend_at", .constant = true, .forward = defend_at_forward};
 const rws_op rws_op_conditional_gumbel = {.name = "conditional_gumbel",
-                                          .tangent = RWS_TANGENT_SLOPE,
+                                          .tangent = conditional_gumbel_tangent,
                                           .saves = true,
                                           .forward = conditional_gumbel_forward,
                                           .backward = conditional_gumbel_backward};

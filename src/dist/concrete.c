@@ -7,15 +7,12 @@
 #include "dist/dist.h"
 #include "tensor/softmax.h"
 
+extern const rws_op rws_op_concrete_density; /* below */
+
 static void prepare(rws_path *path, rws_var *p)
 {
     if (rws_dim(path, p[1]) != 1) rws_give_up(path, "rws_concrete takes one temperature, not %d.", rws_dim(path, p[1]));
     p[0] = rws_log_softmax(path, p[0]);
-}
-
-static int length(rws_path *path, const rws_var *p)
-{
-    return rws_dim(path, p[0]);
 }
 
 static rws_var draw(rws_path *path, const rws_var *p, bool stop)
@@ -23,7 +20,7 @@ static rws_var draw(rws_path *path, const rws_var *p, bool stop)
     const int     n = rws_dim(path, p[0]);
     const rws_var in[] = {p[0], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     const rws_var g = rws_record(path, &rws_op_gumbel_draw, (rws_op_args){.s = 1e-6f}, in, 2, n);
-    const rws_var ls = rws_log_softmax(path, rws_div(path, g, p[1]));
+    const rws_var ls = rws_record(path, &rws_op_log_softmax, (rws_op_args){.k = 1}, (rws_var[]){g, p[1]}, 2, n);
     return stop ? rws_detach(path, ls) : ls;
 }
 
@@ -37,11 +34,14 @@ const rws_family rws_concrete_family = {
     .continuous = true,
     .n_params = 2,
     .prepare = prepare,
-    .size = length,
-    .dim = length,
     .draw = draw,
     .log_density = log_density,
 };
+
+rws_var rws_concrete(rws_path *path, const char *site, rws_var logits, rws_var temperature)
+{
+    return rws_site_visit(path, site, &rws_concrete_family, (rws_var[]){logits, temperature});
+}
 
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature)
 {
@@ -72,10 +72,18 @@ static void concrete_density_forward(rws_call *c)
         for (size_t r = first; r < end; r++) {
             const float sum =
                 row_sum(rws_view_row(&c->in[1], r), dim) - (tau[r] + 1) * row_sum(rws_view_row(&c->in[0], r), dim);
-            if (r == 0 || tau[r] != tau[r - 1]) by_tau = constant + (float)(C - 1) * logf(tau[r]);
+            if (r == 0 || tau[r] != tau[r - 1]) {
+                by_tau = constant + (float)(C - 1) * logf(tau[r]);
+                c->refused |= !(tau[r] > 0);
+            }
             c->out[r] = by_tau + (sum - (float)C * (top[r - first] + log_total[r - first]));
         }
     }
+}
+
+static rws_status concrete_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_positive(c, row, 2, "temperature", site, err);
 }
 
 static void concrete_density_backward(rws_call *c)
@@ -101,4 +109,5 @@ static void concrete_density_backward(rws_call *c)
 const rws_op rws_op_concrete_density = {.name = "concrete_density",
                                         .saves = true,
                                         .forward = concrete_density_forward,
-                                        .backward = concrete_density_backward};
+                                        .backward = concrete_density_backward,
+                                        .explain = concrete_density_explain};

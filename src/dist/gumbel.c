@@ -2,11 +2,9 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 #include "tensor/rows.h"
+#include "tensor/tangent.h"
 
-static int length(rws_path *path, const rws_var *p)
-{
-    return rws_dim(path, p[0]);
-}
+extern const rws_op rws_op_gumbel_density; /* below */
 
 static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
@@ -24,11 +22,14 @@ const rws_family rws_gumbel_family = {
     .name = "gumbel",
     .continuous = true,
     .n_params = 1,
-    .size = length,
-    .dim = length,
     .draw = draw,
     .log_density = log_density,
 };
+
+rws_var rws_gumbel(rws_path *path, const char *site, rws_var location)
+{
+    return rws_site_visit(path, site, &rws_gumbel_family, &location);
+}
 
 /* ---- ops; s clips the uniform */
 
@@ -55,6 +56,11 @@ static void gumbel_draw_backward(rws_call *c)
     const bool fresh = rws_sink_take(&c->gin[0]);
     for (size_t r = 0; r < (size_t)c->n; r++)
         row_give(c->gout + r * dim, dim, 1, fresh, rws_sink_row(&c->gin[0], r, dim));
+}
+
+static rws_var gumbel_draw_tangent(rws_tangent *t)
+{
+    return t->d[0];
 }
 
 /* sum of -d - exp(-d) with d = x - location; inputs x, location */
@@ -85,7 +91,7 @@ static void gumbel_density_backward(rws_call *c)
 }
 
 const rws_op rws_op_gumbel_draw = {.name = "gumbel_draw",
-                                   .tangent = RWS_TANGENT_FIRST,
+                                   .tangent = gumbel_draw_tangent,
                                    .forward = gumbel_draw_forward,
                                    .backward = gumbel_draw_backward};
 const rws_op rws_op_gumbel_density = {

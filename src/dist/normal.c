@@ -1,10 +1,13 @@
 /* normal.c - independent normals by mean and standard deviation; a draw is mean + sd * noise. */
 #include "base/vecmath.h"
 #include "dist/dist.h"
+#include "tensor/tangent.h"
+
+extern const rws_op rws_op_normal_draw, rws_op_normal_density; /* below */
 
 static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
-    const int     n = rws_dist_widest(path, p);
+    const int     n = rws_dist_longest(path, p, 2);
     const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_NORMAL, n)};
     return rws_record(path, &rws_op_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
@@ -18,11 +21,14 @@ const rws_family rws_normal_family = {
     .name = "normal",
     .continuous = true,
     .n_params = 2,
-    .size = rws_dist_widest,
-    .dim = rws_dist_widest,
     .draw = draw,
     .log_density = log_density,
 };
+
+rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd)
+{
+    return rws_site_visit(path, site, &rws_normal_family, (rws_var[]){mean, sd});
+}
 
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd)
 {
@@ -38,6 +44,12 @@ static void normal_draw_forward(rws_call *c)
     const float *m = rws_call_input(c, 0, c->dim), *s = rws_call_input(c, 1, c->dim), *e = rws_call_input(c, 2, c->dim);
 #pragma omp simd
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = m[i] + s[i] * e[i];
+    c->refused = !rws_call_positive(c, 1);
+}
+
+static rws_status normal_draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_positive(c, row, 1, "standard deviation", site, err);
 }
 
 static void normal_draw_backward(rws_call *c)
@@ -58,7 +70,7 @@ static int widest(const rws_call *c)
     return n;
 }
 
-/* sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2; inputs x, m, s */
+/* sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2; inputs x, m, s. It is NaN where s is not above 0. */
 static void normal_density_forward(rws_call *c)
 {
     const int    dim = widest(c);
@@ -93,6 +105,11 @@ static void normal_density_forward(rws_call *c)
     }
 }
 
+static rws_status normal_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_positive(c, row, 2, "standard deviation", site, err);
+}
+
 static void normal_density_backward(rws_call *c)
 {
     const int    dim = widest(c);
@@ -119,9 +136,28 @@ static void normal_density_backward(rws_call *c)
     rws_call_close(c, 2, dim, gs);
 }
 
-const rws_op rws_op_normal_draw = {
-    .name = "normal_draw", .forward = normal_draw_forward, .backward = normal_draw_backward};
+/* sum of (m - x) / s^2 (dx - dm); the standard deviation must not move */
+static rws_var normal_density_tangent(rws_tangent *t)
+{
+    if (t->d[2].id) return RWS_NO_TANGENT;
+    const rws_var x = t->in[0], m = t->in[1], s = t->in[2];
+    int           dim = rws_tangent_dim(t, x);
+    for (int i = 1; i < 3; i++) dim = rws_tangent_dim(t, t->in[i]) > dim ? rws_tangent_dim(t, t->in[i]) : dim;
+    rws_var slope = rws_tangent_record(t, &rws_op_sub, (rws_op_args){0}, (rws_var[]){m, x}, 2, dim);
+    for (int i = 0; i < 2; i++)
+        slope = rws_tangent_record(t, &rws_op_div, (rws_op_args){0}, (rws_var[]){slope, s}, 2, dim);
+    const rws_var moved = rws_tangent_add(t, t->d[0], rws_tangent_scale(t, t->d[1], -1));
+    const rws_var product = rws_tangent_mul(t, slope, moved);
+    if (rws_tangent_dim(t, product) == 1) return product;
+    return rws_tangent_record(t, &rws_op_sum, (rws_op_args){0}, &product, 1, 1);
+}
+
+const rws_op rws_op_normal_draw = {.name = "normal_draw",
+                                   .forward = normal_draw_forward,
+                                   .backward = normal_draw_backward,
+                                   .explain = normal_draw_explain};
 const rws_op rws_op_normal_density = {.name = "normal_density",
-                                      .tangent = RWS_TANGENT_NORMAL,
+                                      .tangent = normal_density_tangent,
                                       .forward = normal_density_forward,
-                                      .backward = normal_density_backward};
+                                      .backward = normal_density_backward,
+                                      .explain = normal_density_explain};

@@ -1,16 +1,26 @@
 /* site.c - what happens at a site: find the value or draw it, then add its log-density where one is wanted. */
 #include "dist/dist.h"
 
-const rws_family *const rws_families[] = {
-    &rws_categorical_family, &rws_bernoulli_family, &rws_bernoulli_vector_family, &rws_normal_family,
-    &rws_uniform_family,     &rws_gumbel_family,    &rws_concrete_family,         NULL,
-};
+#include "base/error.h"
 
-int rws_dist_widest(rws_path *path, const rws_var *p)
+#include <string.h>
+
+int rws_dist_longest(rws_path *path, const rws_var *p, int n)
 {
-    const int a = rws_dim(path, p[0]), b = rws_dim(path, p[1]);
-    if (a != b && a != 1 && b != 1) rws_give_up(path, "A distribution has parameters of %d and %d numbers.", a, b);
-    return a > b ? a : b;
+    int longest = 1;
+    for (int i = 0; i < n; i++) longest = rws_dim(path, p[i]) > longest ? rws_dim(path, p[i]) : longest;
+    return longest;
+}
+
+static int length_of(rws_path *path, const char *site, const rws_family *f, const rws_var *p)
+{
+    if (f->length) return f->length(path, p);
+    const int n = rws_dist_longest(path, p, f->n_params);
+    for (int i = 0; i < f->n_params; i++)
+        if (rws_dim(path, p[i]) != n && rws_dim(path, p[i]) != 1)
+            rws_give_up(path, "The parameters of the %s at site \"%s\" have %d and %d numbers; each takes %d or 1.",
+                        f->name, site, n, rws_dim(path, p[i]), n);
+    return n;
 }
 
 static bool guide_draws(const rws_pass *pass, bool found)
@@ -18,24 +28,22 @@ static bool guide_draws(const rws_pass *pass, bool found)
     return !found && pass->mode == RWS_WAKE;
 }
 
-static int n_values(rws_path *path, const rws_family *f, const rws_var *p)
-{
-    return f->choices ? f->choices(path, p) : f->binary ? 2 : 0;
-}
-
-rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, rws_var a, rws_var b)
+rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
     rws_var value;
     if (rws_replayed(path, &value)) return value;
     const rws_pass *pass = rws_path_pass(path);
-    rws_var         p[RWS_DIST_PARAMS] = {a, b}, log_defended = {0};
+    rws_var         p[RWS_OP_INPUTS], log_defended = {0};
+    RWS_CHECK(f->n_params < RWS_OP_INPUTS);
+    memcpy(p, params, (size_t)f->n_params * sizeof *p);
     if (f->prepare) f->prepare(path, p);
-    const int  size = f->size(path, p), dim = f->dim(path, p);
-    const bool found = rws_site_find(path, site, f->name, size, dim, &value);
+    const int  length = length_of(path, site, f, p), n_choices = f->choices ? f->choices(path, p) : 0;
+    const int  size = f->size ? f->size(path, p) : f->choices ? n_choices : length;
+    const bool found = rws_site_find(path, site, f->name, size, length, &value);
     const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
-    if (found && f->choices) rws_site_expect_choice(path, site, value, f->choices(path, p));
+    if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
     if (!found) {
-        const bool given = rws_site_given(path, dim, n_values(path, f, p), &value);
+        const bool given = rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
         if (!given && defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
         else if (!given) value = f->draw(path, p, !pass->pathwise);
         rws_site_put(path, f->name, size, value);
@@ -49,36 +57,4 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, rw
         if (defended) rws_site_term(path, RWS_TERM_D, log_defended.id ? log_defended : log_density);
     }
     return rws_returns(path, value);
-}
-
-rws_var rws_categorical(rws_path *path, const char *site, rws_var logits)
-{
-    return rws_site_visit(path, site, &rws_categorical_family, logits, (rws_var){0});
-}
-
-rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
-{
-    const bool alone = rws_dim_for(path, logits, __func__) == 1;
-    return rws_site_visit(path, site, alone ? &rws_bernoulli_family : &rws_bernoulli_vector_family, logits,
-                          (rws_var){0});
-}
-
-rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd)
-{
-    return rws_site_visit(path, site, &rws_normal_family, mean, sd);
-}
-
-rws_var rws_uniform(rws_path *path, const char *site, rws_var low, rws_var high)
-{
-    return rws_site_visit(path, site, &rws_uniform_family, low, high);
-}
-
-rws_var rws_gumbel(rws_path *path, const char *site, rws_var location)
-{
-    return rws_site_visit(path, site, &rws_gumbel_family, location, (rws_var){0});
-}
-
-rws_var rws_concrete(rws_path *path, const char *site, rws_var logits, rws_var temperature)
-{
-    return rws_site_visit(path, site, &rws_concrete_family, logits, temperature);
 }

@@ -2,9 +2,11 @@
 #include "base/vecmath.h"
 #include "dist/dist.h"
 
+extern const rws_op rws_op_uniform_draw, rws_op_uniform_density; /* below */
+
 static rws_var draw(rws_path *path, const rws_var *p, bool stop)
 {
-    const int     n = rws_dist_widest(path, p);
+    const int     n = rws_dist_longest(path, p, 2);
     const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_uniform_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
@@ -18,18 +20,41 @@ const rws_family rws_uniform_family = {
     .name = "uniform",
     .continuous = true,
     .n_params = 2,
-    .size = rws_dist_widest,
-    .dim = rws_dist_widest,
     .draw = draw,
     .log_density = log_density,
 };
+
+rws_var rws_uniform(rws_path *path, const char *site, rws_var low, rws_var high)
+{
+    return rws_site_visit(path, site, &rws_uniform_family, (rws_var[]){low, high});
+}
 
 /* ---- ops */
 
 static void uniform_draw_forward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim), *u = rws_call_input(c, 2, c->dim);
+    int          outside = 0;
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = a[i] + (b[i] - a[i]) * u[i];
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) outside |= !(a[i] < b[i]);
+    c->refused = outside;
+}
+
+/* Of inputs `low` and the one after it. */
+static rws_status explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err)
+{
+    const rws_view *a = &c->in[low], *b = &c->in[low + 1];
+    for (size_t j = 0; j < (size_t)(a->dim > b->dim ? a->dim : b->dim); j++)
+        if (!(rws_view_at(a, row, j) < rws_view_at(b, row, j)))
+            return rws_fail(err, RWS_BROKEN, "The bounds%s%s are %g and %g; the first must be below the second.",
+                            site ? " at site " : "", site ? site : "", rws_plain(rws_view_at(a, row, j)),
+                            rws_plain(rws_view_at(b, row, j)));
+    return RWS_OK;
+}
+
+static rws_status uniform_draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return explain_bounds(c, row, 0, site, err);
 }
 
 static void uniform_draw_backward(rws_call *c)
@@ -60,6 +85,11 @@ static void uniform_density_forward(rws_call *c)
     }
 }
 
+static rws_status uniform_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return explain_bounds(c, row, 1, site, err);
+}
+
 static void uniform_density_backward(rws_call *c)
 {
     const int    dim = widest(c);
@@ -74,7 +104,11 @@ static void uniform_density_backward(rws_call *c)
     rws_call_close(c, 2, dim, gb);
 }
 
-const rws_op rws_op_uniform_draw = {
-    .name = "uniform_draw", .forward = uniform_draw_forward, .backward = uniform_draw_backward};
-const rws_op rws_op_uniform_density = {
-    .name = "uniform_density", .forward = uniform_density_forward, .backward = uniform_density_backward};
+const rws_op rws_op_uniform_draw = {.name = "uniform_draw",
+                                    .forward = uniform_draw_forward,
+                                    .backward = uniform_draw_backward,
+                                    .explain = uniform_draw_explain};
+const rws_op rws_op_uniform_density = {.name = "uniform_density",
+                                       .forward = uniform_density_forward,
+                                       .backward = uniform_density_backward,
+                                       .explain = uniform_density_explain};

@@ -16,12 +16,6 @@
 
 typedef struct rws_engine rws_engine;
 
-typedef struct {
-    const char *name;
-    int         dim;
-    bool        label; /* no program sees it */
-} rws_field;
-
 /* Which program a site is visited by. */
 typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 
@@ -39,20 +33,12 @@ typedef enum {
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
 
-/* A value at a site of the programs, given from outside instead of drawn. */
-typedef struct {
-    const char  *site;
-    int          visit; /* the first is 0 */
-    int          dim;
-    const float *value; /* dim numbers; of a choice, its index */
-} rws_choice;
-
 /* How far a pass may go before it fails with a sentence. 0: the default of rws.h. */
 typedef struct {
-    size_t   stack_bytes;    /* RWS_STACK_BYTES: of a path */
-    uint64_t max_operations; /* RWS_MAX_OPERATIONS: library calls of a path */
-    uint32_t max_paths;      /* RWS_MAX_PATHS: of a pass */
-    uint32_t max_nodes;      /* RWS_MAX_NODES: operations that all paths of a pass record */
+    size_t   stack_bytes;    /* of a path; RWS_STACK_KB */
+    uint64_t max_operations; /* library calls of a path; RWS_MAX_OPERATIONS */
+    uint64_t max_paths;      /* of a pass; RWS_MAX_PATHS */
+    uint64_t max_nodes;      /* operations that all paths of a pass record, rounded up; RWS_MAX_NODES */
 } rws_limits;
 
 #define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */

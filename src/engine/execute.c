@@ -121,6 +121,7 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     }
     e->stats.calls++;
     e->stats.rows += (uint64_t)k->n;
+    if (k->refused && e->status == RWS_OK) rws_call_explain(e, e->n_calls - 1);
 }
 
 /* All nodes that the wanted ones still need, and for each its wave: one more than the latest of its inputs'. */

@@ -98,6 +98,8 @@ typedef struct {
 
 #define N_OP_HASHES 64
 
+#define NO_SITE UINT16_MAX
+
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
@@ -109,6 +111,7 @@ typedef struct {
     uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
+    uint16_t         site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
     float           *value, *saved;
     const rws_param *param; /* of a leaf */
     rws_op_args      args;
@@ -255,6 +258,12 @@ float   *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allo
 /* execute.c */
 void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
                         uint32_t n); /* computes these nodes and what they need */
+
+/* explain.c */
+void rws_call_explain(rws_engine *e,
+                      uint32_t    call); /* of a call that refused rows: fails the pass if one is in demand */
+bool rws_node_explain(rws_engine *e, uint32_t id,
+                      uint32_t row); /* fails the pass if the op has a sentence for the row */
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
 _Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)

@@ -206,10 +206,16 @@ static void check_numbers(rws_engine *e)
         broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
                   s->log_p[i] == INFINITY;
     if (!broken) return;
+    uint32_t *level_of = RWS_NEW(&e->arena, uint32_t, e->n_terms);
+    for (uint32_t l = 0; l < e->n_levels; l++)
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
     for (uint32_t t = 0; t < e->n_terms; t++) {
-        const node *n = &e->nodes[e->terms[t].node];
-        for (uint32_t i = 0; i < e->levels[n->level].n_rows; i++) {
+        const node     *n = &e->nodes[e->terms[t].node];
+        const uint32_t *map = rws_level_map(e, level_of[t], n->level);
+        for (uint32_t row = 0; row < e->levels[level_of[t]].n_rows; row++) {
+            const uint32_t i = map ? map[row] : row;
             if (!isnan(n->value[i]) && n->value[i] != INFINITY) continue;
+            if (rws_node_explain(e, e->terms[t].node, i)) return;
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
@@ -223,6 +229,7 @@ static void check_numbers(rws_engine *e)
 void rws_scores_make(rws_engine *e)
 {
     execute_rest(e);
+    if (e->status != RWS_OK) return;
     add_up(e);
     rws_scores *s = &e->scores;
     *s = (rws_scores){.B = e->pass.n_data, .K = e->pass.n_particles};

@@ -1,179 +1,77 @@
 /* tangent.c - directional derivatives of what was computed, as further nodes on the same tape.
  *
- * The derivative of a node along a direction in parameter space is written with ordinary ops on the nodes that are there
- * already. Reverse mode through those then gives second derivatives: forward over reverse.
+ * The derivative of a node along a direction in parameter space follows from those of its inputs by the rule of its op
+ * (tensor/tangent.h). Derivatives are found from the parameters down, each node once: node.tangent is the node that holds
+ * its derivative, 0 if the node does not move, NONE if it is not known (yet).
  */
+#include "tensor/tangent.h"
 #include "engine/internal.h"
 
-#include <math.h>
+/* ---- what rules may do */
 
-typedef struct {
-    rws_engine *e;
-    unsigned    groups; /* whose parameters move */
-} mover;
-
-static uint32_t record(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim)
+rws_var rws_tangent_record(rws_tangent *t, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
 {
-    return rws_node_op(e, op, args, in, n_in, dim, NONE, 0);
+    uint32_t ids[RWS_OP_INPUTS];
+    RWS_CHECK(n_in <= RWS_OP_INPUTS);
+    for (int s = 0; s < n_in; s++) ids[s] = in[s].id;
+    return (rws_var){rws_node_op(t->engine, op, args, ids, n_in, dim, NONE, 0)};
 }
 
-static uint32_t add(rws_engine *e, uint32_t a, uint32_t b)
+rws_var rws_tangent_saved(rws_tangent *t)
 {
-    if (!a || !b) return a ? a : b;
-    const int n = e->nodes[a].dim, m = e->nodes[b].dim;
-    return record(e, &rws_op_add, (rws_op_args){0}, (uint32_t[]){a, b}, 2, n > m ? n : m);
+    const node *n = &t->engine->nodes[t->y.id];
+    return (rws_var){rws_node_leaf(t->engine, n->level, t->engine->nodes[n->in[0]].dim, n->saved)};
 }
 
-static uint32_t scale(rws_engine *e, uint32_t a, float s)
+rws_var rws_tangent_zeros(rws_tangent *t, int dim)
 {
-    return a ? record(e, &rws_op_affine, (rws_op_args){.s = s}, &a, 1, e->nodes[a].dim) : 0;
+    return (rws_var){rws_node_leaf(t->engine, ROOT, dim, RWS_NEW0(&t->engine->arena, float, dim))};
 }
 
-static uint32_t mul(rws_engine *e, uint32_t a, uint32_t b)
+int rws_tangent_dim(const rws_tangent *t, rws_var v)
 {
-    if (!a || !b) return 0;
-    const int n = e->nodes[a].dim, m = e->nodes[b].dim;
-    return record(e, &rws_op_mul, (rws_op_args){0}, (uint32_t[]){a, b}, 2, n > m ? n : m);
+    return t->engine->nodes[v.id].dim;
 }
 
-static uint32_t dot(rws_engine *e, uint32_t a, uint32_t b)
+/* ---- from the parameters down */
+
+static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id);
+
+static bool moves(const rws_param *p, unsigned groups)
 {
-    return a && b ? record(e, &rws_op_dot, (rws_op_args){0}, (uint32_t[]){a, b}, 2, 1) : 0;
+    return groups >> p->group & 1;
 }
 
-static uint32_t exp_dot(rws_engine *e, uint32_t a, uint32_t b, uint32_t c)
+/* The derivative of node id if the parameters of these groups move; NONE where no rule is known. */
+static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
 {
-    return record(e, &rws_op_exp_dot, (rws_op_args){0}, (uint32_t[]){a, b, c}, c ? 3 : 2, 1);
-}
-
-static uint32_t moved(mover *v, uint32_t id);
-
-/* W and b may move as well as x and the addends. */
-static uint32_t dense(mover *v, uint32_t id)
-{
-    rws_engine *e = v->e;
-    const node  n = e->nodes[id];
-    rws_op_args args = {.w = n.args.w, .offset = n.args.offset, .k = RWS_LINEAR};
-    uint32_t    in[RWS_OP_INPUTS] = {n.in[0] ? moved(v, n.in[0]) : 0};
-    int         n_in = 1;
-    for (int s = 1; s < n.n_in; s++) {
-        const uint32_t d = moved(v, n.in[s]);
-        if (d == NONE) return NONE;
-        if (d) in[n_in++] = d;
-    }
-    if (in[0] == NONE) return NONE;
-    if (v->groups >> n.args.w->group & 1) {
-        const rws_op_args moving = {
-            .w = n.args.w, .b = n.args.b, .offset = n.args.offset, .k = RWS_LINEAR, .tangent = true};
-        RWS_CHECK(n_in < RWS_OP_INPUTS);
-        in[n_in++] = record(e, &rws_op_dense, moving, n.in, 1, n.dim);
-    }
-    if (!in[0] && n_in == 1) return 0;
-    const uint32_t a = record(e, &rws_op_dense, args, in, n_in, n.dim);
-    if (n.args.k == RWS_LINEAR) return a;
-    return record(e, &rws_op_apply_tangent, (rws_op_args){.k = n.args.k}, (uint32_t[]){id, a}, 2, n.dim);
-}
-
-static uint32_t zeros(rws_engine *e, int dim)
-{
-    return rws_node_leaf(e, ROOT, dim, RWS_NEW0(&e->arena, float, dim));
-}
-
-/* The same op on the derivatives. Where an input does not move its derivative is zero. */
-static uint32_t linear(mover *v, uint32_t id, const uint32_t *d)
-{
-    rws_engine *e = v->e;
-    const node  n = e->nodes[id];
-    uint32_t    in[RWS_OP_INPUTS];
-    for (int s = 0; s < n.n_in; s++) in[s] = d[s] ? d[s] : zeros(e, e->nodes[n.in[s]].dim);
-    rws_op_args args = n.args;
-    args.t = 0;
-    return record(e, n.op, args, in, n.n_in, n.dim);
-}
-
-/* Of -((x - m) / s)^2 / 2 - …: -(x - m) / s^2 (dx - dm), summed; the standard deviation must not move. */
-static uint32_t normal(mover *v, uint32_t id, const uint32_t *d)
-{
-    rws_engine *e = v->e;
-    const node  n = e->nodes[id];
-    if (d[2]) return NONE;
-    const int dim = e->nodes[n.in[0]].dim;
-    uint32_t  by = record(e, &rws_op_sub, (rws_op_args){0}, (uint32_t[]){n.in[1], n.in[0]}, 2, dim);
-    by = record(e, &rws_op_div, (rws_op_args){0}, (uint32_t[]){by, n.in[2]}, 2, dim);
-    by = record(e, &rws_op_div, (rws_op_args){0}, (uint32_t[]){by, n.in[2]}, 2, dim);
-    const uint32_t product = mul(e, by, add(e, d[0], scale(e, d[1], -1)));
-    return e->nodes[product].dim == 1 ? product : record(e, &rws_op_sum, (rws_op_args){0}, &product, 1, 1);
-}
-
-/* What the op of a node has kept, as a constant. */
-static uint32_t saved(rws_engine *e, uint32_t id)
-{
-    const node n = e->nodes[id];
-    return rws_node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
-}
-
-/* The derivative of node id; 0 where it does not move; NONE where no rule is known. */
-static uint32_t derive(mover *v, uint32_t id)
-{
-    rws_engine *e = v->e;
-    const node  n = e->nodes[id];
+    const node n = e->nodes[id]; /* a copy: rules record, which may move the nodes */
     if (n.param)
-        return v->groups >> n.param->group & 1 ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
-                                               : 0;
+        return moves(n.param, groups) ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset) : 0;
     if (!n.op || n.op->constant || n.args.stop) return 0;
-    if (n.op->tangent == RWS_TANGENT_DENSE) return dense(v, id);
-    if (n.op->tangent == RWS_TANGENT_WEIGHT) {
-        rws_op_args moving = n.args;
-        moving.tangent = true;
-        return v->groups >> n.args.w->group & 1 ? record(e, n.op, moving, n.in, n.n_in, n.dim) : 0;
-    }
-
-    uint32_t d[RWS_OP_INPUTS] = {0};
-    bool     any = false;
+    rws_tangent t = {.engine = e, .op = n.op, .args = n.args, .dim = n.dim, .n_in = n.n_in, .y = {id}};
+    t.weight_moves = n.args.w && moves(n.args.w, groups);
+    bool any = t.weight_moves;
     for (int s = 0; s < n.n_in; s++) {
-        d[s] = moved(v, n.in[s]);
-        if (d[s] == NONE) return NONE;
-        any |= d[s] != 0;
+        t.in[s].id = n.in[s];
+        if (n.in[s]) t.d[s].id = derivative(e, groups, n.in[s]);
+        if (t.d[s].id == NONE) return NONE;
+        any |= t.d[s].id != 0;
     }
     if (!any) return 0;
-    switch (n.op->tangent) {
-    case RWS_TANGENT_LINEAR: return linear(v, id, d);
-    case RWS_TANGENT_PRODUCT: return add(e, mul(e, n.in[0], d[1]), mul(e, d[0], n.in[1]));
-    case RWS_TANGENT_QUOTIENT: { /* (da - y db) / b */
-        const uint32_t top = add(e, d[0], scale(e, mul(e, id, d[1]), -1));
-        return record(e, &rws_op_div, (rws_op_args){0}, (uint32_t[]){top, n.in[1]}, 2, n.dim);
-    }
-    case RWS_TANGENT_APPLY:
-        return record(e, &rws_op_apply_tangent, (rws_op_args){.k = n.args.k}, (uint32_t[]){id, d[0]}, 2, n.dim);
-    case RWS_TANGENT_DOT: return add(e, dot(e, n.in[0], d[1]), dot(e, d[0], n.in[1]));
-    case RWS_TANGENT_EXP_DOT:
-        if (n.n_in > 2) return NONE;
-        return add(e, d[0] ? exp_dot(e, n.in[0], n.in[1], d[0]) : 0, d[1] ? exp_dot(e, n.in[0], d[1], 0) : 0);
-    case RWS_TANGENT_SOFTMAX:
-        if (d[1]) return NONE;
-        return record(e, &rws_op_log_softmax_tangent, (rws_op_args){0}, (uint32_t[]){saved(e, id), d[0], id, n.in[1]},
-                      n.n_in + 2, n.dim);
-    case RWS_TANGENT_LOG_SUM_EXP:
-        return record(e, &rws_op_softmax_dot, (rws_op_args){0},
-                      (uint32_t[]){saved(e, id), add(e, d[0], d[1]), n.in[0], n.in[1]}, n.n_in + 2, 1);
-    case RWS_TANGENT_PICK: return record(e, &rws_op_pick, (rws_op_args){0}, (uint32_t[]){d[0], n.in[1]}, 2, 1);
-    case RWS_TANGENT_FIRST: return d[0];
-    case RWS_TANGENT_SLOPE: return mul(e, saved(e, id), d[0]);
-    case RWS_TANGENT_NORMAL: return normal(v, id, d);
-    default: return NONE;
-    }
+    return n.op->tangent ? n.op->tangent(&t).id : NONE;
 }
 
-static uint32_t moved(mover *v, uint32_t id)
+static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id)
 {
-    if (v->e->nodes[id].tangent == NONE) {
-        const uint32_t d = derive(v, id);
-        v->e->nodes[id].tangent = d;
-        if (d == NONE && v->e->status == RWS_OK)
-            v->e->status = rws_fail(&v->e->error, RWS_BAD_INPUT, "The operation \"%s\" has no second derivative here.",
-                                    v->e->nodes[id].op->name);
+    if (e->nodes[id].tangent == NONE) {
+        const uint32_t d = derive(e, groups, id);
+        e->nodes[id].tangent = d;
+        if (d == NONE && e->status == RWS_OK)
+            e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The operation \"%s\" has no second derivative here.",
+                                 e->nodes[id].op->name);
     }
-    return v->e->nodes[id].tangent;
+    return e->nodes[id].tangent;
 }
 
 rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)
@@ -185,11 +83,10 @@ rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, 
         rws_params_transpose(e->params, groups, direction, transposed);
         e->tangent_transposed = transposed;
     }
-    mover v = {e, groups};
     for (uint32_t l = 0; l < e->n_levels; l++) {
         if (e->levels[l].outputs[from] == NONE) continue;
-        uint32_t d = moved(&v, e->levels[l].outputs[from]);
-        if (d == 0) d = zeros(e, 1);
+        uint32_t d = derivative(e, groups, e->levels[l].outputs[from]);
+        if (d == 0) d = rws_node_leaf(e, ROOT, 1, RWS_NEW0(&e->arena, float, 1));
         e->levels[l].outputs[to] = d;
     }
     if (e->status == RWS_OK) rws_scores_output(e, to);

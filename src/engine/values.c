@@ -132,15 +132,30 @@ rws_var rws_slice(rws_path *path, rws_var a, int first, int n)
     return rws_returns(path, rws_record(path, &rws_op_slice, (rws_op_args){.k = first}, &a, 1, n));
 }
 
+/* One node joins as many parts as an op has inputs; joins of more are joins of such joins. */
+static rws_var join(rws_path *path, const rws_var *parts, int n)
+{
+    int64_t dim = 0;
+    if (n > RWS_OP_INPUTS) {
+        const int m = (n + RWS_OP_INPUTS - 1) / RWS_OP_INPUTS;
+        rws_var  *joined = rws_alloc(path, (size_t)m * sizeof *joined);
+        for (int i = 0; i < m; i++) {
+            const int left = n - i * RWS_OP_INPUTS;
+            joined[i] = join(path, parts + i * RWS_OP_INPUTS, left < RWS_OP_INPUTS ? left : RWS_OP_INPUTS);
+        }
+        return join(path, joined, m);
+    }
+    for (int i = 0; i < n; i++) dim += rws_dim(path, parts[i]);
+    if (dim > INT32_MAX) rws_path_mistake(path, "rws_concat makes a vector of too many numbers.");
+    return rws_record(path, &rws_op_concat, (rws_op_args){0}, parts, n, (int)dim);
+}
+
 rws_var rws_concat(rws_path *path, const rws_var *parts, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    if (n < 1 || n > RWS_OP_INPUTS) rws_path_mistake(path, "rws_concat takes 1 to %d parts, not %d.", RWS_OP_INPUTS, n);
-    int64_t dim = 0;
-    for (int i = 0; i < n; i++) dim += rws_dim(path, parts[i]);
-    if (dim > INT32_MAX) rws_path_mistake(path, "rws_concat makes a vector of too many numbers.");
-    return rws_returns(path, rws_record(path, &rws_op_concat, (rws_op_args){0}, parts, n, (int)dim));
+    if (n < 1) rws_path_mistake(path, "rws_concat takes at least one part, not %d.", n);
+    return rws_returns(path, join(path, parts, n));
 }
 
 rws_var rws_pick(rws_path *path, rws_var a, rws_var index)

@@ -4,6 +4,38 @@
 
 #include "base/error.h"
 
+#include <string.h>
+
+typedef struct {
+    double         tau_start, tau_end;
+    rws_relaxation prior;
+} settings;
+
+static const char *const priors[] = {
+    [RWS_RELAX_ARGMAX] = "argmax", [RWS_RELAX_SOFT] = "soft", [RWS_RELAX_DENSITY] = "density"};
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    settings *set = m->own = rws_setup_alloc(s, sizeof *set);
+    if (!set) return rws_no_memory(err, "the settings of concrete");
+    const char *prior = rws_setup_text(s, "concrete_prior");
+    set->tau_start = rws_setup_number(s, "tau_start");
+    set->tau_end = rws_setup_number(s, "tau_end");
+    for (int i = 0; i < 3; i++)
+        if (strcmp(prior, priors[i]) == 0) {
+            set->prior = (rws_relaxation)i;
+            return RWS_OK;
+        }
+    return rws_fail(err, RWS_BAD_INPUT, "concrete_prior is argmax, soft or density, not \"%s\".", prior);
+}
+
+static void prepare(const rws_method *m, rws_pass *pass)
+{
+    const settings *set = m->own;
+    pass->temperature = set->tau_start + (set->tau_end - set->tau_start) * m->progress;
+    pass->relaxation = set->prior;
+}
+
 static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
@@ -42,6 +74,8 @@ const rws_estimator rws_estimator_concrete = {
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .program = program,
+                .prepare = prepare,
                 .weigh = weigh}},
+    .setup = setup,
     .refuses = rws_control_refuses,
 };

@@ -4,6 +4,29 @@
  */
 #include "estimator/weights.h"
 
+#include "base/error.h"
+
+typedef struct {
+    double delta;
+    bool   wrong_density;
+} settings;
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    settings *set = m->own = rws_setup_alloc(s, sizeof *set);
+    if (!set) return rws_no_memory(err, "the settings of dww");
+    set->delta = rws_setup_number(s, "delta");
+    set->wrong_density = rws_setup_number(s, "dww_ref_bug") != 0;
+    return RWS_OK;
+}
+
+static void prepare(const rws_method *m, rws_pass *pass)
+{
+    const settings *set = m->own;
+    pass->delta = set->delta;
+    pass->wrong_delta = set->wrong_density;
+}
+
 static void weigh_theta(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     (void)m;
@@ -32,5 +55,7 @@ const rws_estimator rws_estimator_dww = {
                 .proposal = RWS_DEFENSIVE,
                 .gradients = RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_PHI),
+                .prepare = prepare,
                 .weigh = weigh_phi}},
+    .setup = setup,
 };

@@ -4,6 +4,26 @@
  */
 #include "estimator/estimator.h"
 
+#include "base/error.h"
+
+typedef struct {
+    int n_data;
+} settings;
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    settings *set = m->own = rws_setup_alloc(s, sizeof *set);
+    if (!set) return rws_no_memory(err, "the settings of em");
+    set->n_data = rws_setup_int(s, "em_data");
+    return RWS_OK;
+}
+
+static rws_status step(const rws_method *m, rws_random *random, rws_error *err)
+{
+    const settings *set = m->own;
+    return m->model->em(m->state, set->n_data, random, err);
+}
+
 static const char *refuses(const rws_model *model, const rws_setup *s)
 {
     (void)s;
@@ -17,5 +37,7 @@ const rws_estimator rws_estimator_em = {
                                        "data in the sample that it learns from, where they are drawn fresh", true},
                                       {0}},
     .min_particles = 1,
+    .setup = setup,
     .refuses = refuses,
+    .step = step,
 };

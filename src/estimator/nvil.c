@@ -6,16 +6,35 @@
  */
 #include "estimator/iwae.h"
 
-enum { BASELINE };
-enum { MEAN, VARIANCE };
+#include "base/error.h"
+
+enum { BASELINE };       /* the output of the pass */
+enum { MEAN, VARIANCE }; /* the running numbers */
+
+typedef struct {
+    rws_layer *baseline;
+    double     decay;
+} own;
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    own *o = m->own = rws_setup_alloc(s, sizeof *o);
+    if (!o) return rws_no_memory(err, "the settings of nvil");
+    o->baseline =
+        rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){rws_data_size(s), 100, 1}, 3);
+    o->decay = rws_setup_number(s, "nvil_decay");
+    m->rate[RWS_BASELINE] = rws_setup_number(s, "nvil_lr");
+    return RWS_OK;
+}
 
 static void program(rws_path *path, void *method)
 {
     const rws_method *m = method;
+    const own        *o = m->own;
     rws_programs(path, method);
     rws_var   parts[RWS_FIELDS];
     const int n = rws_data_parts(path, m, parts);
-    rws_path_output(path, BASELINE, rws_mlp_parts(path, m->net, parts, n));
+    rws_path_output(path, BASELINE, rws_mlp_parts(path, o->baseline, parts, n));
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
@@ -38,14 +57,9 @@ static void remember(rws_method *m, const rws_tally *t)
 {
     const double n = (double)(t->n_data - t->impossible);
     if (n < 1) return;
-    const double mean = t->signal / n, variance = t->signal2 / n - mean * mean, keep = m->set.nvil_decay;
+    const double mean = t->signal / n, variance = t->signal2 / n - mean * mean, keep = ((const own *)m->own)->decay;
     m->memory[MEAN] = keep * m->memory[MEAN] + (1 - keep) * mean;
     m->memory[VARIANCE] = keep * m->memory[VARIANCE] + (1 - keep) * variance;
-}
-
-static void setup(rws_method *m, rws_setup *s)
-{
-    m->net = rws_setup_mlp(s, RWS_BASELINE, "baseline", RWS_TANH, RWS_UNIFORM, (int[]){rws_data_size(s), 100, 1}, 3);
 }
 
 const rws_estimator rws_estimator_nvil = {

@@ -6,11 +6,29 @@
  */
 #include "estimator/control.h"
 
+#include "base/error.h"
+
 #define COLDEST 0.1
+
+typedef struct {
+    rws_param *scale, *log_temperature; /* rho1, rho2 */
+} own;
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    own *o = m->own = rws_setup_alloc(s, sizeof *o);
+    if (!o) return rws_no_memory(err, "the parameters of rebar");
+    o->scale = rws_setup_param(s, RWS_CONTROL, "rho.scale", 1, 1, RWS_ZERO);
+    o->log_temperature = rws_setup_param(s, RWS_CONTROL, "rho.log_temperature", 1, 1, RWS_ZERO);
+    if (!rws_param_values(o->scale)) return rws_no_memory(err, "the parameters of rebar");
+    rws_param_values(o->scale)[0] = 1;
+    return RWS_OK;
+}
 
 static rws_var relaxed_weight(rws_path *path, const rws_method *m, rws_var g)
 {
-    const rws_var tau = rws_apply(path, RWS_EXP, rws_parameter(path, m->log_temperature));
+    const own    *o = m->own;
+    const rws_var tau = rws_apply(path, RWS_EXP, rws_parameter(path, o->log_temperature));
     const rws_var log_s = rws_log_softmax(path, rws_div(path, g, tau));
     const rws_var log_pi = rws_detach(path, rws_path_noted(path, RWS_NOTE_LOG_PI));
     return rws_sub(path, m->model->relaxed(path, m->state, log_s, tau, RWS_RELAX_SOFT),
@@ -32,7 +50,8 @@ static void program(rws_path *path, void *method)
 
 static rws_reduction reduction(const rws_method *m)
 {
-    return (rws_reduction){.log_mean_exp = true, .scale = (double)m->scale->value[0]};
+    const own *o = m->own;
+    return (rws_reduction){.log_mean_exp = true, .scale = (double)o->scale->value[0]};
 }
 
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
@@ -43,24 +62,19 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
 static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
                          rws_error *err)
 {
+    const own *o = m->own;
     double     by_scale = 0;
     rws_status status = rws_control_second(e, reduction(m), share, direction, gradient, &by_scale, err);
-    gradient[m->scale->offset] += (float)by_scale;
+    gradient[o->scale->offset] += (float)by_scale;
     return status;
-}
-
-static void setup(rws_method *m, rws_setup *s)
-{
-    m->scale = rws_setup_param(s, RWS_CONTROL, "rho.scale", 1, 1, RWS_ZERO);
-    m->log_temperature = rws_setup_param(s, RWS_CONTROL, "rho.log_temperature", 1, 1, RWS_ZERO);
-    m->scale->value[0] = 1;
 }
 
 static void remember(rws_method *m, const rws_tally *tally)
 {
     (void)tally;
     const float coldest = (float)log(COLDEST);
-    if (m->log_temperature->value[0] < coldest) m->log_temperature->value[0] = coldest;
+    float      *log_temperature = rws_param_values(((own *)m->own)->log_temperature);
+    if (*log_temperature < coldest) *log_temperature = coldest;
 }
 
 const rws_estimator rws_estimator_rebar = {

@@ -7,7 +7,7 @@ static rws_var network(rws_path *path, const rws_method *m, rws_var g)
     rws_var parts[RWS_FIELDS + 1];
     int     n = rws_data_parts(path, m, parts);
     parts[n++] = g;
-    return rws_mlp_parts(path, m->net, parts, n);
+    return rws_mlp_parts(path, m->own, parts, n);
 }
 
 static void program(rws_path *path, void *method)
@@ -30,10 +30,12 @@ static rws_status second(const rws_method *m, rws_engine *e, double share, const
     return rws_control_second(e, mean, share, direction, gradient, NULL, err);
 }
 
-static void setup(rws_method *m, rws_setup *s)
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 {
+    (void)err; /* what cannot be declared is recorded in s */
     const int n = s->relaxed_categories + rws_data_size(s);
-    m->net = rws_setup_mlp(s, RWS_CONTROL, "rho", RWS_TANH, RWS_UNIFORM, (int[]){n, 16, 16, 1}, 4);
+    m->own = rws_setup_mlp(s, RWS_CONTROL, "rho", RWS_TANH, RWS_UNIFORM, (int[]){n, 16, 16, 1}, 4);
+    return RWS_OK;
 }
 
 const rws_estimator rws_estimator_relax = {

@@ -2,7 +2,6 @@
 #include "base/error.h"
 #include "estimator/estimator.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const rws_estimator *const rws_estimators[] = {
@@ -55,42 +54,13 @@ void rws_programs(rws_path *path, void *method)
     rws_path_side(path, RWS_SIDE_NONE);
 }
 
-static double number(const rws_setup *s, const char *name)
-{
-    const char *value = rws_setup_given(s, name);
-    return value ? strtod(value, NULL) : 0;
-}
-
-static bool flag(const rws_setup *s, const char *name)
-{
-    return number(s, name) != 0;
-}
-
 rws_status rws_method_init(rws_method *m, const rws_estimator *e, const rws_model *model, const void *state,
                            rws_setup *setup, rws_error *err)
 {
     *m = (rws_method){.estimator = e, .model = model, .state = state, .setup = setup};
+    for (int g = 0; g < RWS_GROUPS; g++) m->rate[g] = 1;
     const char *why = e->refuses ? e->refuses(model, setup) : NULL;
     if (why)
         return rws_fail(err, RWS_BAD_INPUT, "Method %s does not apply to model %s: %s.", e->name, model->name, why);
-    const char *prior = rws_setup_given(setup, "concrete_prior");
-    m->set = (rws_method_settings){
-        .delta = number(setup, "delta"),
-        .dww_ref_bug = flag(setup, "dww_ref_bug"),
-        .vimco_no_logK = flag(setup, "vimco_no_logK"),
-        .vimco_air_ref = flag(setup, "vimco_air_ref"),
-        .ww_baseline = flag(setup, "ww_baseline"),
-        .tau_start = number(setup, "tau_start"),
-        .tau_end = number(setup, "tau_end"),
-        .nvil_decay = number(setup, "nvil_decay"),
-        .nvil_lr = number(setup, "nvil_lr"),
-        .em_data = (int)number(setup, "em_data"),
-        .concrete_prior = !prior || strcmp(prior, "argmax") == 0 ? RWS_RELAX_ARGMAX
-                          : strcmp(prior, "soft") == 0           ? RWS_RELAX_SOFT
-                                                                 : RWS_RELAX_DENSITY,
-    };
-    if (prior && strcmp(prior, "argmax") != 0 && strcmp(prior, "soft") != 0 && strcmp(prior, "density") != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "concrete_prior is argmax, soft or density, not \"%s\".", prior);
-    if (e->setup) e->setup(m, setup);
-    return RWS_OK;
+    return e->setup ? e->setup(m, setup, err) : RWS_OK;
 }

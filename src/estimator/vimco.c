@@ -8,17 +8,33 @@
  */
 #include "estimator/iwae.h"
 
+#include "base/error.h"
+
+typedef struct {
+    bool no_log_K, air_reference;
+} settings;
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    settings *set = m->own = rws_setup_alloc(s, sizeof *set);
+    if (!set) return rws_no_memory(err, "the settings of vimco");
+    set->no_log_K = rws_setup_number(s, "vimco_no_logK") != 0;
+    set->air_reference = rws_setup_number(s, "vimco_air_ref") != 0;
+    return RWS_OK;
+}
+
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    const double log_K = m->set.vimco_no_logK ? 0 : log(s->K);
-    double      *log_rest = s->work[0];
+    const settings *set = m->own;
+    const double    log_K = set->no_log_K ? 0 : log(s->K);
+    double         *log_rest = s->work[0];
     rws_weigh(s, share, tally);
     rws_leave_one_out(s, true, log_rest);
     for (int d = 0; d < s->B; d++)
         for (uint32_t i = s->start[d]; i < s->start[d + 1] && s->L[d] > -INFINITY; i++) {
             const double baseline = log_rest[i] - log_K;
             double       signal = s->L[d] - baseline;
-            if (m->set.vimco_air_ref) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
+            if (set->air_reference) signal = (s->l[i] == -INFINITY ? 0 : s->l[i] - baseline) / s->K;
             if (baseline == -INFINITY) signal = 0; /* all others impossible: nothing to compare with */
             rws_iwae_row(s, i, share, signal);
         }
@@ -34,4 +50,5 @@ const rws_estimator rws_estimator_vimco = {
     .min_particles = 2,
     .n_phases = 1,
     .phases = {{RWS_IWAE_PHASE, .weigh = weigh}},
+    .setup = setup,
 };

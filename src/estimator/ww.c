@@ -1,12 +1,27 @@
 /* ww.c - wake-wake: both scores count by the normalised weight, w_k. Biased for finite K, consistent.
  *
- * With ww_baseline the guide's counts w_k - 1/K, which has the same expectation because E_q grad log q = 0.
+ * With ww_baseline the guide's score counts w_k - 1/K, which has the same expectation because E_q grad log q = 0.
  */
 #include "estimator/weights.h"
 
+#include "base/error.h"
+
+typedef struct {
+    bool baseline;
+} settings;
+
+static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
+{
+    settings *set = m->own = rws_setup_alloc(s, sizeof *set);
+    if (!set) return rws_no_memory(err, "the settings of ww");
+    set->baseline = rws_setup_number(s, "ww_baseline") != 0;
+    return RWS_OK;
+}
+
 static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    const double baseline = m->set.ww_baseline ? share / s->K : 0;
+    const settings *set = m->own;
+    const double    baseline = set->baseline ? share / s->K : 0;
     rws_weigh(s, share, tally);
     for (size_t i = 0; i < (size_t)s->n; i++) s->coef_q[i] = share * s->w[i];
     for (int d = 0; d < s->B && baseline != 0; d++)
@@ -26,4 +41,5 @@ const rws_estimator rws_estimator_ww = {
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .weigh = weigh}},
+    .setup = setup,
 };

@@ -1,7 +1,7 @@
 #include "figure/canvas.h"
 
 #include "base/error.h"
-#include "data/file.h"
+#include "base/file.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>

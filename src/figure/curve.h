@@ -1,11 +1,13 @@
-/* curve.h - one method's line in a panel: plain arrays that someone else owns.
+/* curve.h - one method's line in a panel: pointers to arrays that the caller owns.
  *
- * What a chart and the terminal both draw. It does not compute medians (stats.h does) and holds no memory.
+ * A chart and the terminal both draw curves. A curve holds no memory; its medians come from run/gather.h.
  *
- *     stats -> [curve] -> chart, terminal
+ *     gather -> [curve] -> chart, terminal
  */
 #ifndef RWS_FIGURE_CURVE_H
 #define RWS_FIGURE_CURVE_H
+
+#include "run/gather.h"
 
 typedef enum {
     RWS_LINE_AS_METHOD, /* what the method's style says */
@@ -24,5 +26,9 @@ typedef struct {
     rws_line      line;
     double        shade; /* 0 to 1 lighter: tells several K of one method apart */
 } rws_curve;
+
+/* The gathered runs as a curve in the method's style, which borrows their arrays. With fewer than two runs there is no
+ * band. */
+rws_curve rws_gathered_curve(const rws_gathered *g, const char *method);
 
 #endif

@@ -1,8 +1,8 @@
 #include "figure/png.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 
 #include <cairo.h>
 #include <stdlib.h>

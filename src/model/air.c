@@ -10,10 +10,12 @@
  * possible one nobody is asked; only a geometric prior, which knows no last one, is asked once more and has to say no:
  * its p(n) = s^n (1 - s) is not renormalised. In dreams a yes there counts as a no.
  */
+#include "base/error.h"
 #include "base/quote.h"
 #include "data/canvas.h"
 #include "data/idx.h"
 #include "model/model.h"
+#include "vision/picture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -65,10 +67,10 @@ static const rws_setting settings[] = {
 static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *out, rws_error *err)
 {
     enum { KINDS = 16 };
-    const int  side = canvas < 8 ? 2 : 2 * canvas / 5;
-    uint8_t    labels[KINDS] = {0}, *pixels = calloc(KINDS, (size_t)side * (size_t)side);
-    rws_status status = rws_fail(err, RWS_BROKEN, "There is no memory for %d blocks.", KINDS);
-    for (int b = 0; b < KINDS && pixels; b++) {
+    const int side = canvas < 8 ? 2 : 2 * canvas / 5;
+    uint8_t   labels[KINDS] = {0}, *pixels = calloc(KINDS, (size_t)side * (size_t)side);
+    if (!pixels) return rws_no_memory(err, "blocks");
+    for (int b = 0; b < KINDS; b++) {
         const int rows = side - b % 4 * side / 8, cols = side - b / 4 * side / 8;
         for (int i = 0; i < rows; i++)
             for (int j = 0; j < cols; j++) {
@@ -77,7 +79,7 @@ static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *
             }
     }
     const rws_digits digits = {KINDS, side, side, pixels, labels};
-    if (pixels) status = rws_canvases_draw(&digits, split, n, canvas, 2, 0, NULL, NULL, out, err);
+    const rws_status status = rws_canvases_draw(&digits, split, n, canvas, 2, 0, NULL, NULL, out, err);
     free(pixels);
     return status;
 }
@@ -104,6 +106,7 @@ static rws_status open_images(air *m, const char *images, rws_error *err)
 static void release(void *state)
 {
     air *m = state;
+    if (!m) return;
     rws_canvases_release(&m->train);
     rws_canvases_release(&m->test);
 }
@@ -147,14 +150,17 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
     return RWS_OK;
 }
 
-static void mean_image(const air *m, float *out)
+/* The mean of the training images, pixel by pixel. */
+static rws_status mean_image(const air *m, float *out, rws_error *err)
 {
     const size_t size = n_pixels(m), n = (size_t)m->train.n;
     uint64_t    *sum = calloc(size, sizeof *sum);
-    for (size_t i = 0; i < n && sum; i++)
+    if (!sum) return rws_no_memory(err, "the mean image");
+    for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < size; j++) sum[j] += m->train.pixels[i * size + j];
-    for (size_t j = 0; j < size && sum; j++) out[j] = (float)((double)sum[j] / (255.0 * (double)n));
+    for (size_t j = 0; j < size; j++) out[j] = (float)((double)sum[j] / (255.0 * (double)n));
     free(sum);
+    return RWS_OK;
 }
 
 /* ---- setup */
@@ -189,7 +195,7 @@ static rws_status read_settings(rws_setup *s, air *m, rws_error *err)
     return RWS_OK;
 }
 
-static void declare_model(rws_setup *s, air *m, int hidden)
+static rws_status declare_model(rws_setup *s, air *m, int hidden, rws_error *err)
 {
     const int pixels = (int)n_pixels(m), glimpse = m->glimpse * m->glimpse;
     if (m->prior == CATEGORICAL) m->logits = rws_setup_param(s, RWS_THETA, "theta.steps", 1, m->steps + 1, RWS_ZERO);
@@ -203,10 +209,13 @@ static void declare_model(rws_setup *s, air *m, int hidden)
     m->decoder = rws_setup_mlp(s, RWS_THETA, "theta.decoder", RWS_ELU, RWS_TRUNCATED,
                                (int[]){m->what, hidden, hidden, glimpse}, 4);
     m->dark = rws_setup_param(s, RWS_THETA, "theta.background", 1, m->constant ? 1 : pixels, RWS_ZERO);
-    for (int i = 0; i < (m->constant ? 1 : pixels); i++) rws_param_values(m->dark)[i] = m->constant ? -5 : -DARK;
-    if (m->constant) return;
+    float *dark = rws_declared_values(m->dark);
+    if (!dark) return rws_no_memory(err, "the background");
+    for (int i = 0; i < (m->constant ? 1 : pixels); i++) dark[i] = m->constant ? -5 : -DARK;
+    if (m->constant) return RWS_OK;
     m->mean = rws_setup_param(s, RWS_THETA, "theta.mean", 1, pixels, RWS_ZERO);
-    mean_image(m, rws_param_values(m->mean));
+    float *mean = rws_declared_values(m->mean);
+    return mean ? mean_image(m, mean, err) : rws_no_memory(err, "the mean image");
 }
 
 static void declare_guide(rws_setup *s, air *m, int hidden)
@@ -228,14 +237,15 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     (void)random;
     air *m = rws_setup_alloc(s, sizeof *m);
     *state = m;
+    if (!m) return rws_no_memory(err, "the model of images");
     rws_status status = read_settings(s, m, err);
     if (status == RWS_OK) status = open_images(m, rws_setup_text(s, "images"), err);
     if (status != RWS_OK) return status;
     rws_setup_field(s, "x", (int)n_pixels(m));
     rws_setup_label(s, "count", 1);
-    declare_model(s, m, rws_setup_int(s, "hidden"));
-    declare_guide(s, m, rws_setup_int(s, "hidden"));
-    return RWS_OK;
+    status = declare_model(s, m, rws_setup_int(s, "hidden"), err);
+    if (status == RWS_OK) declare_guide(s, m, rws_setup_int(s, "hidden"));
+    return status;
 }
 
 /* ---- what both sides use */
@@ -395,16 +405,17 @@ static rws_status read_image(const void *state, const char *text, float *const *
         show_plainly(m, m->test.pixels + (size_t)number * n_pixels(m), fields[0]);
         return RWS_OK;
     }
-    char   *path = strndup(text, numbered ? (size_t)(colon - text) : strlen(text));
+    char *path = strndup(text, numbered ? (size_t)(colon - text) : strlen(text));
+    if (!path) return rws_no_memory(err, "the path of a file");
     rws_idx file;
     if (!numbered) number = 0;
-    rws_status status = path ? rws_idx_read(path, &file, err) : RWS_BROKEN;
+    rws_status status = rws_idx_read(path, &file, err);
     if (status == RWS_OK && (file.n_dims != 3 || (int)file.dims[1] != m->canvas || (int)file.dims[2] != m->canvas ||
                              (size_t)number >= file.dims[0]))
-        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" does not hold an image %ld of %d x %d pixels.", path, number,
-                          m->canvas, m->canvas);
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" does not hold an image %ld of %d x %d pixels.",
+                          rws_quote(path).text, number, m->canvas, m->canvas);
     if (status == RWS_OK) show_plainly(m, file.values + (size_t)number * n_pixels(m), fields[0]);
-    if (status == RWS_OK) rws_idx_release(&file);
+    rws_idx_release(&file);
     free(path);
     return status;
 }

@@ -3,6 +3,7 @@
  * The guide is a small network on x. Everything about this model is known exactly, which is what it is for: the true
  * mixture is p(z) = (z + 5) / sum, its posterior and evidence are sums over C components.
  */
+#include "base/error.h"
 #include "model/model.h"
 
 #include <math.h>
@@ -33,7 +34,8 @@ static const rws_setting settings[] = {
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
     (void)random;
-    gmm        *m = rws_setup_alloc(s, sizeof *m);
+    gmm *m = rws_setup_alloc(s, sizeof *m);
+    if (!m) return rws_no_memory(err, "the mixture");
     const char *start = rws_setup_text(s, "start");
     const bool  far = strcmp(start, "far") == 0;
     if (!far && strcmp(start, "near") != 0)
@@ -44,6 +46,9 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->log_truth = rws_setup_alloc(s, (size_t)m->C * sizeof *m->log_truth);
     m->cumulative = rws_setup_alloc(s, (size_t)m->C * sizeof *m->cumulative);
     m->means = rws_setup_alloc(s, (size_t)m->C * sizeof *m->means);
+    m->theta = rws_setup_param(s, RWS_THETA, "theta", 1, m->C, RWS_ZERO);
+    float *theta = rws_declared_values(m->theta);
+    if (!m->truth || !m->log_truth || !m->cumulative || !m->means || !theta) return rws_no_memory(err, "the mixture");
 
     double total = 0;
     for (int c = 0; c < m->C; c++) total += c + 5;
@@ -56,8 +61,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 
     rws_setup_field(s, "x", 1);
     rws_setup_relaxed(s, "z", m->C);
-    m->theta = rws_setup_param(s, RWS_THETA, "theta", 1, m->C, RWS_ZERO);
-    for (int c = 0; c < m->C && far; c++) rws_param_values(m->theta)[c] = (float)(m->C - 1 - c) / m->mult;
+    for (int c = 0; c < m->C && far; c++) theta[c] = (float)(m->C - 1 - c) / m->mult;
 
     int sizes[6] = {1}, n = 1;
     for (int i = 0; i < rws_setup_int(s, "gmm_hidden"); i++) sizes[n++] = 16;

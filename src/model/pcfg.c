@@ -35,8 +35,7 @@ static const rws_setting settings[] = {
 };
 
 /* One of two words. */
-static rws_status either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out,
-                         rws_error *err)
+static rws_status either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out, rws_error *err)
 {
     const char *text = rws_setup_text(s, name);
     *out = strcmp(text, yes) == 0;
@@ -72,48 +71,58 @@ static int count_places(const rws_grammar *g)
     return most;
 }
 
+/* NULL without memory. */
 static const char *joined(rws_setup *s, const char *front, const char *name)
 {
     char *text = rws_setup_alloc(s, strlen(front) + strlen(name) + 1);
-    return strcat(strcpy(text, front), name);
+    return text ? strcat(strcpy(text, front), name) : NULL;
 }
 
-static void declare_rules(rws_setup *s, rws_pcfg *m, rws_random *random, bool from_grammar)
+static rws_status declare_rules(rws_setup *s, rws_pcfg *m, rws_random *random, bool from_grammar, rws_error *err)
 {
     const rws_grammar *g = m->g;
     for (int a = 0; a < g->n_nonterminals; a++) {
-        m->theta[a] =
-            rws_setup_param(s, RWS_THETA, joined(s, "theta.", g->nonterminals[a]), 1, rws_pcfg_rules(g, a), RWS_ZERO);
-        float *logits = rws_param_values(m->theta[a]);
+        const char *name = joined(s, "theta.", g->nonterminals[a]);
+        if (name) m->theta[a] = rws_setup_param(s, RWS_THETA, name, 1, rws_pcfg_rules(g, a), RWS_ZERO);
+        float *logits = rws_declared_values(m->theta[a]);
+        if (!logits) return rws_no_memory(err, "the probabilities of the rules");
         for (int i = 0; i < rws_pcfg_rules(g, a); i++)
             logits[i] = (float)(from_grammar ? log(g->productions[g->first[a] + i].p) : rws_random_normal(random));
     }
+    return RWS_OK;
 }
 
-static void declare_guide(rws_setup *s, rws_pcfg *m)
+static rws_status declare_guide(rws_setup *s, rws_pcfg *m, rws_error *err)
 {
     const rws_grammar *g = m->g;
     m->encoder = rws_setup_gru(s, RWS_PHI, "phi.encoder", g->n_terminals, RWS_PCFG_HIDDEN);
     m->core = rws_setup_gru(s, RWS_PHI, "phi.core",
                             RWS_PCFG_HIDDEN + g->max_productions + g->n_nonterminals * m->n_places, RWS_PCFG_HIDDEN);
     for (int a = 0; a < g->n_nonterminals; a++) {
-        const int sizes[] = {RWS_PCFG_HIDDEN, 50, 25, rws_pcfg_rules(g, a)};
-        m->proposal[a] =
-            rws_setup_mlp(s, RWS_PHI, joined(s, "phi.proposal.", g->nonterminals[a]), RWS_RELU, RWS_UNIFORM, sizes, 4);
+        const int   sizes[] = {RWS_PCFG_HIDDEN, 50, 25, rws_pcfg_rules(g, a)};
+        const char *name = joined(s, "phi.proposal.", g->nonterminals[a]);
+        if (!name) return rws_no_memory(err, "the guide's networks");
+        m->proposal[a] = rws_setup_mlp(s, RWS_PHI, name, RWS_RELU, RWS_UNIFORM, sizes, 4);
     }
+    return RWS_OK;
 }
 
-static bool is_built_in(const char *grammar)
+/* The path in a setting; *path is NULL if the setting is the word `none`. */
+static rws_status path_of(rws_setup *s, const char *name, const char *none, const char **path, rws_error *err)
 {
+    *path = NULL;
+    if (strcmp(rws_setup_text(s, name), none) == 0) return RWS_OK;
+    *path = rws_setup_path(s, name);
+    return *path ? RWS_OK : rws_no_memory(err, "the path of a file");
+}
+
+static rws_status find_grammar(rws_setup *s, rws_grammar **out, rws_error *err)
+{
+    const char *name = rws_setup_text(s, "grammar");
     for (int i = 0; rws_grammar_names[i]; i++)
-        if (strcmp(rws_grammar_names[i], grammar) == 0) return true;
-    return false;
-}
-
-/* The path that a setting is, unless it is the word for none. */
-static const char *path_of(rws_setup *s, const char *name, const char *none)
-{
-    return strcmp(rws_setup_text(s, name), none) == 0 ? NULL : rws_setup_path(s, name);
+        if (strcmp(rws_grammar_names[i], name) == 0) return rws_grammar_find(name, out, err);
+    const char *path = rws_setup_path(s, "grammar");
+    return path ? rws_grammar_read(path, out, err) : rws_no_memory(err, "the path of a grammar");
 }
 
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
@@ -121,16 +130,16 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     rws_pcfg *m = rws_setup_alloc(s, sizeof *m);
     bool      from_grammar, skip;
     *state = m;
+    if (!m) return rws_no_memory(err, "the grammar's model");
     if (either(s, "likelihood", "relaxed", "hard", &m->hard, err) != RWS_OK ||
         either(s, "pcfg_core", "tree", "sequential", &m->sequential, err) != RWS_OK ||
         either(s, "rules", "random", "grammar", &from_grammar, err) != RWS_OK ||
         either(s, "unknown", "refuse", "skip", &skip, err) != RWS_OK)
         return RWS_BAD_INPUT;
-    const char *grammar = rws_setup_text(s, "grammar");
-    RWS_TRY(rws_grammar_find(is_built_in(grammar) ? grammar : rws_setup_path(s, "grammar"), &m->g, err));
+    RWS_TRY(find_grammar(s, &m->g, err));
     m->unknown = skip ? RWS_UNKNOWN_SKIP : RWS_UNKNOWN_REFUSE;
-    m->path[RWS_TRAIN] = path_of(s, "data", "grammar");
-    m->path[RWS_TEST] = path_of(s, "test_data", "data");
+    RWS_TRY(path_of(s, "data", "grammar", &m->path[RWS_TRAIN], err));
+    RWS_TRY(path_of(s, "test_data", "data", &m->path[RWS_TEST], err));
     m->corpus = rws_setup_alloc(s, sizeof *m->corpus);
     const rws_grammar *g = m->g;
     const size_t       n = (size_t)g->n_nonterminals;
@@ -139,20 +148,22 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->theta = rws_setup_alloc(s, n * sizeof *m->theta);
     m->proposal = rws_setup_alloc(s, n * sizeof *m->proposal);
     m->deep = rws_setup_alloc(s, n * sizeof *m->deep);
+    const bool known = rws_grammar_is_given(g);
+    if (known) m->log_truth = rws_setup_alloc(s, (size_t)g->n_productions * sizeof *m->log_truth);
+    if (!m->corpus || !m->theta || !m->proposal || !m->deep || (known && !m->log_truth))
+        return rws_no_memory(err, "the grammar's model");
+    for (int i = 0; i < g->n_productions && known; i++) m->log_truth[i] = (float)log(g->productions[i].p);
     m->n_places = count_places(g);
     find_deep(m);
     rws_setup_field(s, RWS_PCFG_SENTENCE, 1 + m->room);
-    declare_rules(s, m, random, from_grammar);
-    declare_guide(s, m);
-    const bool known = rws_grammar_is_given(g);
-    if (known) m->log_truth = rws_setup_alloc(s, (size_t)g->n_productions * sizeof *m->log_truth);
-    for (int i = 0; i < g->n_productions && known; i++) m->log_truth[i] = (float)log(g->productions[i].p);
-    return RWS_OK;
+    RWS_TRY(declare_rules(s, m, random, from_grammar, err));
+    return declare_guide(s, m, err);
 }
 
 static void release(void *state)
 {
     rws_pcfg *m = state;
+    if (!m) return;
     rws_grammar_free(m->g);
     if (m->corpus) rws_corpus_release(m->corpus);
 }

@@ -1,5 +1,5 @@
 /* pcfg.h - what the parts of the grammar's model share: pcfg.c declares it, pcfg_derive.c has the two programs,
- * pcfg_data.c the sentences, pcfg_exact.c what an exact parser knows, pcfg_shown.c what figures show. */
+ * pcfg_data.c the sentences, pcfg_exact.c what an exact parser knows, pcfg_snapshots.c what figures show. */
 #ifndef RWS_MODEL_PCFG_H
 #define RWS_MODEL_PCFG_H
 
@@ -60,14 +60,14 @@ typedef struct {
 rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err);
 void       rws_pcfg_source_close(rws_pcfg_source *s);
 
-/* Sentence i of the corpus, or a fresh one; good until the next. */
+/* Sentence i of the corpus, or a fresh one; valid until the next call. NULL without memory. */
 const int *rws_pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words);
 
 /* ---- pcfg_exact.c */
 
 extern const rws_metric rws_pcfg_metrics[];
 
-/* The logs of the learned probabilities, by production; the caller's to free. */
+/* The logs of the learned probabilities, by production; the caller's to free. NULL without memory. */
 double *rws_pcfg_log_p(const rws_pcfg *m);
 
 /* By the parser, which knows the hard likelihood only, and for sentences whose trees can be counted out. */
@@ -77,7 +77,7 @@ rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws
 /* p(a -> r) becomes the share of r in how often a's rules are expected to be used, given the sentences. */
 rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err);
 
-/* ---- pcfg_shown.c */
+/* ---- pcfg_snapshots.c */
 
 extern const rws_snapshot rws_pcfg_snapshots[];
 

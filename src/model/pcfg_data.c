@@ -34,7 +34,7 @@ rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split
             err, RWS_BAD_INPUT,
             "The grammar gives no probabilities to draw sentences by; give it some, or sentences (--data).");
     s->log_p = malloc((size_t)m->g->n_productions * sizeof *s->log_p);
-    RWS_CHECK(s->log_p);
+    if (!s->log_p) return rws_no_memory(err, "the probabilities of a grammar");
     rws_grammar_log_p(m->g, s->log_p);
     return RWS_OK;
 }
@@ -49,7 +49,7 @@ void rws_pcfg_source_close(rws_pcfg_source *s)
 const int *rws_pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, int *n_words)
 {
     if (s->n_file) return rws_corpus_sentence(s->m->corpus, s->split, i, n_words);
-    rws_tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words);
+    if (rws_tree_sample(s->m->g, s->log_p, s->m->caps, random, &s->tree, &s->words) == RWS_TREE_NO_MEMORY) return NULL;
     *n_words = s->words.n;
     return s->words.at;
 }
@@ -61,22 +61,24 @@ rws_status rws_pcfg_data(const void *state, rws_split split, uint64_t first, int
     const rws_pcfg *m = state;
     rws_pcfg_source s;
     RWS_TRY(rws_pcfg_source_open(&s, m, split, err));
-    for (int d = 0; d < n; d++) {
+    rws_status status = RWS_OK;
+    for (int d = 0; d < n && status == RWS_OK; d++) {
         int i = 0, n_words;
         if (s.n_file && split == RWS_TRAIN) i = (int)rws_random_below(random, (uint32_t)s.n_file);
         else if (s.n_file) i = (int)((first + (uint64_t)d) % (uint64_t)s.n_file);
         const int *words = rws_pcfg_source_take(&s, i, random, &n_words);
-        rws_pcfg_put(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->room));
+        if (words) rws_pcfg_put(m, words, n_words, fields[0] + (size_t)d * (size_t)(1 + m->room));
+        else status = rws_no_memory(err, "a sentence");
     }
     rws_pcfg_source_close(&s);
-    return RWS_OK;
+    return status;
 }
 
 rws_status rws_pcfg_read(const void *state, const char *text, float *const *fields, rws_error *err)
 {
     const rws_pcfg *m = state;
     int            *words = malloc((size_t)m->room * sizeof *words), n;
-    RWS_CHECK(words);
+    if (!words) return rws_no_memory(err, "a sentence");
     const rws_status status = rws_sentences_type(m->g, text, m->room, words, &n, err);
     if (status == RWS_OK) rws_pcfg_put(m, words, n, fields[0]);
     free(words);

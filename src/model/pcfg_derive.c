@@ -183,6 +183,7 @@ static rws_var by_truth(rws_path *path, const rws_pcfg *m, derivation *t, int no
 typedef struct {
     const rws_pcfg *m;
     int            *made, n_made, *datum;
+    int            *row; /* scratch memory of rws_edit_distance */
 } comparison;
 
 /* log p(x | z) = -Lev(x, s(z))^2; hard: 0 or -inf. */
@@ -191,7 +192,7 @@ static double likelihood(const float *datum, const float *made, int dim, const v
     (void)dim;
     const comparison *c = context;
     if (c->m->hard) return memcmp(datum, made, (size_t)(1 + c->n_made) * sizeof *made) == 0 ? 0 : -INFINITY;
-    const double d = rws_edit_distance(c->datum, rws_pcfg_words(datum, c->datum), c->made, c->n_made);
+    const double d = rws_edit_distance(c->datum, rws_pcfg_words(datum, c->datum), c->made, c->n_made, c->row);
     return -d * d;
 }
 
@@ -214,9 +215,10 @@ static void tell(rws_path *path, const rws_pcfg *m, const reading *read, bool cu
     if (!rws_reports(path)) return;
     rws_report_text(path, "sentence", sentence_text(path, m, read));
     const rws_sequence rules = {.at = read->rules, .n = read->n_rules};
-    const size_t       length = rws_tree_text(m->g, &rules, NULL, 0) + 1;
-    char              *text = rws_alloc(path, length);
-    rws_tree_text(m->g, &rules, text, length);
+    const size_t       length = rws_tree_text(m->g, &rules, NULL, 0);
+    char              *text = rws_alloc(path, length + 1);
+    if (length == 0 || rws_tree_text(m->g, &rules, text, length + 1) != length)
+        rws_give_up(path, "There is no memory for the text of a tree.");
     rws_report_text(path, "tree", text);
     rws_report(path, "truncated", rws_constant(path, cut));
 }
@@ -228,9 +230,10 @@ static void say(rws_path *path, const rws_pcfg *m, const derivation *t)
     comparison   *c = rws_alloc(path, sizeof *c);
     made[0] = (float)read.n_words;
     tell(path, m, &read, t->cut);
-    *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(read.n_words + m->room) * sizeof *c->made)};
+    *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(2 * read.n_words + 1 + m->room) * sizeof *c->made)};
     c->n_made = rws_pcfg_words(made, c->made);
-    c->datum = c->made + c->n_made;
+    c->row = c->made + c->n_made;
+    c->datum = c->row + c->n_made + 1;
     rws_simulate(path, RWS_PCFG_SENTENCE, made, likelihood, c);
 }
 

@@ -21,20 +21,25 @@ static void log_softmax(const float *logits, int n, double *out)
 double *rws_pcfg_log_p(const rws_pcfg *m)
 {
     double *log_p = malloc((size_t)m->g->n_productions * sizeof *log_p);
-    RWS_CHECK(log_p);
-    for (int a = 0; a < m->g->n_nonterminals; a++)
+    for (int a = 0; a < m->g->n_nonterminals && log_p; a++)
         log_softmax(rws_param_values(m->theta[a]), rws_pcfg_rules(m->g, a), log_p + m->g->first[a]);
     return log_p;
+}
+
+static rws_status no_log_p(rws_error *err)
+{
+    return rws_no_memory(err, "the probabilities of a grammar");
 }
 
 /* KL(truth || theta), mean over the non-terminals. */
 static rws_status p_error(rws_eval *e, const void *state, double *value, rws_error *err)
 {
-    (void)e, (void)err;
+    (void)e;
     const rws_pcfg *m = state;
     *value = m->log_truth ? 0 : NAN;
     if (!m->log_truth) return RWS_OK;
     double *log_p = rws_pcfg_log_p(m);
+    if (!log_p) return no_log_p(err);
     for (int i = 0; i < m->g->n_productions; i++) {
         const double p = m->g->productions[i].p;
         *value += p * (log(p) - log_p[i]) / m->g->n_nonterminals;
@@ -65,6 +70,7 @@ static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws
     double         *log_p = rws_pcfg_log_p(m), total = 0, log_x;
     int             n = 0, words[LONGEST];
     rws_status      status = RWS_OK;
+    if (!log_p) return no_log_p(err);
     for (int d = 0; d < rws_eval_size(e) && status == RWS_OK; d++, x += 1 + m->room) {
         if (x[0] > LONGEST) { /* a mean over the short ones would be another number */
             n = 0;
@@ -97,16 +103,19 @@ const rws_metric rws_pcfg_metrics[] = {
 
 #define MOST_TREES 10000
 
-static void tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context)
+/* Tells the probability of each tree, which particles report under the name "tree". */
+static rws_status tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context,
+                             rws_error *err)
 {
-    for (int i = 0; i < parses->n_trees; i++) {
-        const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0) + 1;
-        char        *text = malloc(length);
-        RWS_CHECK(text);
-        rws_tree_text(m->g, &parses->trees[i], text, length);
-        tell_one(context, "tree", text, parses->posterior[i]);
+    bool told = true;
+    for (int i = 0; i < parses->n_trees && told; i++) {
+        const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0);
+        char        *text = malloc(length + 1);
+        told = text && length > 0 && rws_tree_text(m->g, &parses->trees[i], text, length + 1) == length;
+        if (told) tell_one(context, "tree", text, parses->posterior[i]);
         free(text);
     }
+    return told ? RWS_OK : rws_no_memory(err, "the text of a tree");
 }
 
 rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
@@ -116,13 +125,14 @@ rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws
     rws_parses      parses;
     *log_evidence = NAN;
     if (!m->hard || fields[0][0] > LONGEST) return RWS_OK;
-    int              words[LONGEST];
-    const int        n = rws_pcfg_words(fields[0], words);
-    double          *log_p = rws_pcfg_log_p(m);
-    const rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MOST_TREES, err);
+    int       words[LONGEST];
+    const int n = rws_pcfg_words(fields[0], words);
+    double   *log_p = rws_pcfg_log_p(m);
+    if (!log_p) return no_log_p(err);
+    rws_status status = rws_parses_init(&parses, m->g, log_p, words, n, MOST_TREES, err);
     if (status == RWS_OK && parses.n_all <= MOST_TREES) {
         *log_evidence = parses.log_evidence;
-        tell_trees(m, &parses, tell_one, context);
+        status = tell_trees(m, &parses, tell_one, context, err);
     }
     rws_parses_release(&parses);
     free(log_p);
@@ -133,18 +143,20 @@ rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws
 
 #define LEAST 1e-30 /* of a probability, so that its log is a number */
 
+/* Adds to `counts` how often each production is expected to be used in a sentence. `more` is scratch memory for as many
+ * numbers. */
 static rws_status add_counts(const rws_pcfg *m, const double *log_p, const int *words, int n_words, double *counts,
-                             rws_error *err)
+                             double *more, rws_error *err)
 {
-    rws_chart *chart;
-    double     more[m->g->n_productions];
-    RWS_TRY(rws_chart_new(m->g, RWS_CHART_SUM, log_p, words, n_words, &chart, err));
-    if (rws_chart_total(chart) > -INFINITY) {
-        rws_chart_expected_counts(chart, more);
-        for (int i = 0; i < m->g->n_productions; i++) counts[i] += more[i];
+    rws_parse_chart *chart;
+    RWS_TRY(rws_parse_chart_new(m->g, RWS_PARSE_SUM, log_p, words, n_words, &chart, err));
+    rws_status status = RWS_OK;
+    if (rws_parse_chart_total(chart) > -INFINITY) {
+        status = rws_parse_chart_expected_counts(chart, more, err);
+        for (int i = 0; i < m->g->n_productions && status == RWS_OK; i++) counts[i] += more[i];
     }
-    rws_chart_free(chart);
-    return RWS_OK;
+    rws_parse_chart_free(chart);
+    return status;
 }
 
 rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_error *err)
@@ -153,13 +165,14 @@ rws_status rws_pcfg_em(const void *state, int n_fresh, rws_random *random, rws_e
     const rws_grammar *g = m->g;
     rws_pcfg_source    s;
     RWS_TRY(rws_pcfg_source_open(&s, m, RWS_TRAIN, err));
-    double    *log_p = rws_pcfg_log_p(m), *counts = calloc((size_t)g->n_productions, sizeof *counts), all = 0;
-    rws_status status = RWS_OK;
-    RWS_CHECK(counts);
+    const size_t n = (size_t)g->n_productions;
+    double      *log_p = rws_pcfg_log_p(m), *counts = calloc(2 * n, sizeof *counts), all = 0;
+    rws_status   status = log_p && counts ? RWS_OK : no_log_p(err);
     for (int i = 0; i < (s.n_file ? s.n_file : n_fresh) && status == RWS_OK; i++) {
         int        n_words;
         const int *words = rws_pcfg_source_take(&s, i, random, &n_words);
-        status = add_counts(m, log_p, words, n_words, counts, err);
+        status =
+            words ? add_counts(m, log_p, words, n_words, counts, counts + n, err) : rws_no_memory(err, "a sentence");
     }
     for (int a = 0; a < g->n_nonterminals && status == RWS_OK; a++) {
         float *logits = rws_param_values(m->theta[a]);

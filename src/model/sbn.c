@@ -6,6 +6,7 @@
  * Inputs of every map are signs, 2h - 1; psi centres the pixels. A parameter is named by what it makes: "theta.x" is
  * the map from h_1 to the pixels, "phi.h1" the one from the pixels to h_1.
  */
+#include "base/error.h"
 #include "data/mnist.h"
 #include "model/model.h"
 
@@ -58,24 +59,25 @@ static rws_status read_layers(const char *text, sbn *m, rws_error *err)
     return RWS_OK;
 }
 
-static rws_status read_images(rws_setup *s, rws_part part, images *out, rws_error *err)
+static rws_status read_images(rws_setup *s, rws_mnist_part part, images *out, rws_error *err)
 {
     float           *pixels;
     const rws_status status = rws_mnist_binary(part, &pixels, &out->n, err);
     if (status != RWS_OK) return status;
     const size_t size = (size_t)out->n * RWS_MNIST_PIXELS;
     out->pixels = rws_setup_alloc(s, size);
-    for (size_t i = 0; i < size; i++) out->pixels[i] = pixels[i] > 0;
+    for (size_t i = 0; i < size && out->pixels; i++) out->pixels[i] = pixels[i] > 0;
     free(pixels);
-    return RWS_OK;
+    return out->pixels ? RWS_OK : rws_no_memory(err, "the images");
 }
 
 /* The mean image, and pixels that start from it. */
-static void centre(rws_setup *s, sbn *m)
+static rws_status centre(rws_setup *s, sbn *m, rws_error *err)
 {
     const size_t n = (size_t)m->n_pixels;
-    float       *bias = rws_param_values(rws_layer_bias(m->down[0]));
+    float       *bias = m->down[0] ? rws_declared_values(rws_layer_bias(m->down[0])) : NULL;
     m->mean = rws_setup_alloc(s, n * sizeof *m->mean);
+    if (!m->mean || !bias) return rws_no_memory(err, "the mean image");
     for (int i = 0; i < m->train.n; i++)
         for (size_t j = 0; j < n; j++) m->mean[j] += m->train.pixels[(size_t)i * n + j]; /* whole numbers, exact */
     for (size_t j = 0; j < n; j++) {
@@ -83,6 +85,7 @@ static void centre(rws_setup *s, sbn *m)
         const double p = fmin(fmax((double)m->mean[j], CLIP), 1 - CLIP);
         bias[j] = (float)log(p / (1 - p));
     }
+    return RWS_OK;
 }
 
 static rws_layer *map_to(rws_setup *s, rws_group group, const char *what, int n_in, int n_out)
@@ -108,7 +111,8 @@ static void make_maps(rws_setup *s, sbn *m)
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
     (void)random;
-    sbn        *m = rws_setup_alloc(s, sizeof *m);
+    sbn *m = rws_setup_alloc(s, sizeof *m);
+    if (!m) return rws_no_memory(err, "the belief network");
     const char *center = rws_setup_text(s, "sbn_center"), *data = rws_setup_text(s, "data");
     const bool  mnist = strcmp(data, "mnist") == 0;
     rws_status  status;
@@ -121,13 +125,12 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     if (mnist && m->n_pixels != RWS_MNIST_PIXELS)
         return rws_fail(err, RWS_BAD_INPUT, "pixels is for data=noise; images of mnist have %d.", RWS_MNIST_PIXELS);
     if ((status = read_layers(rws_setup_text(s, "layers"), m, err)) != RWS_OK) return status;
-    if (mnist && (status = read_images(s, RWS_PART_TRAIN, &m->train, err)) != RWS_OK) return status;
-    if (mnist && (status = read_images(s, RWS_PART_TEST, &m->test, err)) != RWS_OK) return status;
+    if (mnist && (status = read_images(s, RWS_MNIST_PART_TRAIN, &m->train, err)) != RWS_OK) return status;
+    if (mnist && (status = read_images(s, RWS_MNIST_PART_TEST, &m->test, err)) != RWS_OK) return status;
     rws_setup_field(s, "x", m->n_pixels);
     make_maps(s, m);
-    centre(s, m);
     *state = m;
-    return RWS_OK;
+    return centre(s, m, err);
 }
 
 /* Batches are drawn with replacement. */

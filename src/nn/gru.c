@@ -5,15 +5,24 @@
  * with a = W_i x + b_i and c = W_h h + b_h.
  */
 #include "base/vecmath.h"
-#include "nn/layer.h"
+#include "nn/cell.h"
+
+extern const rws_op rws_op_gru; /* below */
+
+const rws_layer_kind rws_gru_kind = {"gru"};
+
+rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden)
+{
+    return &rws_cell_new(s, group, &rws_gru_kind, name, n_in, n_hidden, 3, RWS_UNIFORM)->layer;
+}
 
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    rws_layer_expect(path, l, RWS_LAYER_GRU, "rws_gru");
-    const rws_var in[] = {rws_dense(path, l->parts[0], RWS_LINEAR, parts, n),
-                          rws_dense(path, l->parts[1], RWS_LINEAR, &h, 1), h};
+    const rws_cell *cell = rws_layer_expect(path, l, &rws_gru_kind);
+    const rws_var   in[] = {rws_dense(path, cell->from_input, RWS_LINEAR, parts, n),
+                            rws_dense(path, cell->from_state, RWS_LINEAR, &h, 1), h};
     return rws_returns(path, rws_record(path, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
 }
 

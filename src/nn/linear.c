@@ -1,28 +1,16 @@
 /* linear.c - y = W x + b over one or several parts. */
-#include "nn/layer.h"
-
-#include "base/error.h"
+#include "nn/linear.h"
 
 #include <stdio.h>
 #include <string.h>
 
-void rws_layer_expect(rws_path *path, const rws_layer *l, rws_layer_kind kind, const char *function)
-{
-    if (!l || l->kind != kind)
-        rws_give_up(path, "%s was given a layer of another kind (\"%s\").", function, l ? l->name : "NULL");
-}
+const rws_layer_kind rws_linear_kind = {"linear"};
 
-const char *rws_layer_name(rws_setup *s, const char *name)
+rws_linear_layer *rws_linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
+                                 int n_in, int n_out, rws_init init, int scale)
 {
-    return strcpy(rws_setup_alloc(s, strlen(name) + 1), name);
-}
-
-static rws_layer *linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
-                             int n_in, int n_out, rws_init init, int scale)
-{
-    char       full[160];
-    rws_layer *l = rws_setup_alloc(s, sizeof *l);
-    *l = (rws_layer){.kind = RWS_LAYER_LINEAR, .name = rws_layer_name(s, name), .n_in = n_in, .n_out = n_out};
+    char              full[160];
+    rws_linear_layer *l = rws_layer_new(s, &rws_linear_kind, sizeof *l, name, n_in, n_out);
     snprintf(full, sizeof full, "%s.%s", name, weight);
     l->w = rws_setup_param_scaled(s, group, full, n_out, n_in, init, scale);
     l->w->transposed = n_out == 1 || (size_t)n_in * (size_t)n_out <= RWS_TRANSPOSED_MOST;
@@ -33,38 +21,12 @@ static rws_layer *linear_new(rws_setup *s, rws_group group, const char *name, co
 
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init)
 {
-    return linear_new(s, group, name, "weight", "bias", n_in, n_out, init, n_in);
+    return &rws_linear_new(s, group, name, "weight", "bias", n_in, n_out, init, n_in)->layer;
 }
 
 rws_param *rws_layer_bias(const rws_layer *l)
 {
-    RWS_CHECK(l->kind == RWS_LAYER_LINEAR && "a linear layer");
-    return l->b;
-}
-
-/* The two maps of a recurrent cell, from the input and from the state; both start by the size of the state if uniform. */
-static rws_layer *cell_new(rws_setup *s, rws_group group, rws_layer_kind kind, const char *name, int n_in, int n_hidden,
-                           int gates, rws_init init)
-{
-    rws_layer *l = rws_setup_alloc(s, sizeof *l);
-    *l = (rws_layer){.kind = kind, .name = name, .n_in = n_in, .n_out = n_hidden, .n_parts = 2};
-    l->parts = rws_setup_alloc(s, 2 * sizeof *l->parts);
-    const int scale = init == RWS_UNIFORM ? n_hidden : 0;
-    l->parts[0] =
-        linear_new(s, group, name, "weight_ih", "bias_ih", n_in, gates * n_hidden, init, scale ? scale : n_in);
-    l->parts[1] = linear_new(s, group, name, "weight_hh", "bias_hh", n_hidden, gates * n_hidden, init, n_hidden);
-    l->name = l->parts[0]->name;
-    return l;
-}
-
-rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init)
-{
-    return cell_new(s, group, RWS_LAYER_RNN, name, n_in, n_hidden, 1, init);
-}
-
-rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden)
-{
-    return cell_new(s, group, RWS_LAYER_GRU, name, n_in, n_hidden, 3, RWS_UNIFORM);
+    return l->kind == &rws_linear_kind ? ((const rws_linear_layer *)l)->b : NULL;
 }
 
 /* Whether a part holds two different numbers only: then it is s x + t of bits x, and sums of columns of W can be looked up
@@ -86,31 +48,46 @@ static bool two_valued(rws_path *path, rws_var part, rws_var *x, rws_op_args *ar
 }
 
 /* A part as a product of its own, without bias: W_part x, or for a one-hot part a column of W. */
-static rws_var product(rws_path *path, const rws_layer *l, int offset, rws_var part)
+static rws_var product(rws_path *path, const rws_linear_layer *l, int offset, rws_var part)
 {
     rws_var     in[RWS_OP_INPUTS];
     rws_op_args args = {.w = l->w, .offset = offset};
-    if (two_valued(path, part, in, &args)) return rws_record(path, &rws_op_bits, args, in, 1, l->n_out);
+    if (two_valued(path, part, in, &args)) return rws_record(path, &rws_op_bits, args, in, 1, l->layer.n_out);
     if (rws_var_op(path, part, in, NULL) == &rws_op_onehot)
         return rws_record(path, &rws_op_embed,
-                          (rws_op_args){.w = l->w, .offset = offset, .t = (float)rws_dim(path, part)}, in, 1, l->n_out);
+                          (rws_op_args){.w = l->w, .offset = offset, .t = (float)rws_dim(path, part)}, in, 1,
+                          l->layer.n_out);
     return rws_record(path, &rws_op_dense, (rws_op_args){.w = l->w, .offset = offset, .k = RWS_LINEAR}, &part, 1,
-                      l->n_out);
+                      l->layer.n_out);
 }
 
-rws_var rws_dense(rws_path *path, const rws_layer *l, rws_function f, const rws_var *parts, int n)
+/* Adds up the last addends until so few are left that one op takes all of them beside x: a product without x and W is a
+ * sum. Returns how many are left. */
+static int shorten(rws_path *path, rws_var *addends, int n, int dim)
 {
-    int     total = 0, main = -1, offset = 0, main_offset = 0, n_in = 1;
-    rws_var in[RWS_OP_INPUTS] = {{0}};
-    if (n < 1 || n >= RWS_OP_INPUTS)
-        rws_give_up(path, "Layer \"%s\" takes 1 to %d parts, not %d.", l->name, RWS_OP_INPUTS - 1, n);
+    const int most = RWS_OP_INPUTS - 1;
+    while (n > most) {
+        rws_var in[RWS_OP_INPUTS] = {{0}};
+        n -= most;
+        memcpy(in + 1, addends + n, (size_t)most * sizeof *in);
+        addends[n++] = rws_record(path, &rws_op_dense, (rws_op_args){.k = RWS_LINEAR}, in, RWS_OP_INPUTS, dim);
+    }
+    return n;
+}
+
+rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, const rws_var *parts, int n)
+{
+    const int n_out = l->layer.n_out;
+    int       total = 0, main = -1, offset = 0, main_offset = 0, n_addends = 0;
+    if (n < 1) rws_give_up(path, "Layer \"%s\" takes at least 1 part, not %d.", l->layer.name, n);
     for (int i = 0; i < n; i++) total += rws_dim(path, parts[i]);
-    if (total != l->n_in) rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, total);
+    if (total != l->layer.n_in)
+        rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->layer.name, l->layer.n_in, total);
 
     rws_var     bits;
     rws_op_args args = {.w = l->w, .b = l->b};
     if (n == 1 && f == RWS_LINEAR && two_valued(path, parts[0], &bits, &args))
-        return rws_record(path, &rws_op_bits, args, &bits, 1, l->n_out);
+        return rws_record(path, &rws_op_bits, args, &bits, 1, n_out);
 
     /* the part that varies most is multiplied here; what is shared by more particles has its own product further up */
     for (int i = 0; i < n; i++) {
@@ -121,22 +98,25 @@ rws_var rws_dense(rws_path *path, const rws_layer *l, rws_function f, const rws_
     }
     /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */
     if (main >= 0 && n > 1 && rws_var_is_above(path, parts[main])) main = -1, main_offset = 0;
+    rws_var few[RWS_OP_INPUTS], *addends = n <= RWS_OP_INPUTS ? few : rws_alloc(path, (size_t)n * sizeof *addends);
     offset = 0;
     for (int i = 0; i < n; i++) {
-        if (i == main) in[0] = parts[i];
-        else in[n_in++] = product(path, l, offset, parts[i]);
+        if (i != main) addends[n_addends++] = product(path, l, offset, parts[i]);
         offset += rws_dim(path, parts[i]);
     }
+    rws_var in[RWS_OP_INPUTS] = {main < 0 ? (rws_var){0} : parts[main]};
+    n_addends = shorten(path, addends, n_addends, n_out);
+    memcpy(in + 1, addends, (size_t)n_addends * sizeof *in);
     return rws_record(path, &rws_op_dense, (rws_op_args){.w = l->w, .b = l->b, .offset = main_offset, .k = (int)f}, in,
-                      n_in, l->n_out);
+                      1 + n_addends, n_out);
 }
 
 rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    rws_layer_expect(path, l, RWS_LAYER_LINEAR, "rws_linear");
-    return rws_returns(path, rws_dense(path, l, RWS_LINEAR, parts, n));
+    const rws_linear_layer *own = rws_layer_expect(path, l, &rws_linear_kind);
+    return rws_returns(path, rws_dense(path, own, RWS_LINEAR, parts, n));
 }
 
 rws_var rws_linear(rws_path *path, const rws_layer *l, rws_var x)

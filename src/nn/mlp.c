@@ -1,31 +1,47 @@
 /* mlp.c - linear layers with a function between them; the last one stays linear. */
-#include "nn/layer.h"
+#include "nn/linear.h"
+
+#include "base/error.h"
 
 #include <stdio.h>
+
+typedef struct {
+    rws_layer          layer;
+    rws_function       hidden; /* after every linear layer but the last */
+    int                n_linear;
+    rws_linear_layer **linear;
+} mlp;
+
+const rws_layer_kind rws_mlp_kind = {"mlp"};
 
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes)
 {
-    rws_layer *l = rws_setup_alloc(s, sizeof *l);
-    *l = (rws_layer){.kind = RWS_LAYER_MLP, .name = rws_layer_name(s, name), .hidden = hidden, .n_parts = n_sizes - 1};
-    l->n_in = sizes[0];
-    l->n_out = sizes[n_sizes - 1];
-    l->parts = rws_setup_alloc(s, (size_t)n_sizes * sizeof *l->parts);
-    for (int i = 0; i < l->n_parts; i++) {
+    if (n_sizes < 2 && s->status == RWS_OK)
+        s->status = rws_fail(&s->error, RWS_BAD_INPUT, "The mlp \"%s\" is declared with %d sizes; it takes at least 2.",
+                             name, n_sizes);
+    mlp *l = rws_layer_new(s, &rws_mlp_kind, sizeof *l, name, 0, 0);
+    if (n_sizes < 2) return &l->layer;
+    l->layer.n_in = sizes[0];
+    l->layer.n_out = sizes[n_sizes - 1];
+    l->hidden = hidden;
+    l->n_linear = n_sizes - 1;
+    l->linear = rws_setup_alloc(s, (size_t)l->n_linear * sizeof *l->linear);
+    for (int i = 0; i < l->n_linear; i++) {
         char part[140];
         snprintf(part, sizeof part, "%s.%d", name, 2 * i);
-        l->parts[i] = rws_setup_linear(s, group, part, sizes[i], sizes[i + 1], init);
+        l->linear[i] = rws_linear_new(s, group, part, "weight", "bias", sizes[i], sizes[i + 1], init, sizes[i]);
     }
-    return l;
+    return &l->layer;
 }
 
 rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    rws_layer_expect(path, l, RWS_LAYER_MLP, "rws_mlp");
-    for (int i = 0; i < l->n_parts; i++) {
-        v = rws_dense(path, l->parts[i], i + 1 < l->n_parts ? l->hidden : RWS_LINEAR, parts, n);
+    const mlp *own = rws_layer_expect(path, l, &rws_mlp_kind);
+    for (int i = 0; i < own->n_linear; i++) {
+        v = rws_dense(path, own->linear[i], i + 1 < own->n_linear ? own->hidden : RWS_LINEAR, parts, n);
         parts = &v;
         n = 1;
     }

@@ -7,7 +7,7 @@
 #ifndef RWS_PAPER_QUERY_H
 #define RWS_PAPER_QUERY_H
 
-#include "figure/gather.h"
+#include "run/gather.h"
 #include "run/results.h"
 
 /* What runs of a method must have besides: its settings. */

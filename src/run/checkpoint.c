@@ -1,8 +1,8 @@
 #include "run/checkpoint.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 #include "run/config.h"
 #include "run/safetensors.h"
 #include "run/store.h"
@@ -276,7 +276,7 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
     }
     json_t *metadata =
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name,
-                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION);
+                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION_STRING);
     if (!metadata) {
         return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8, or no memory is left.",
                         rws_quote(path).text);
@@ -375,8 +375,8 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     double                  spent = 0;
     inventory               all;
     const rws_tensor_in   **found = NULL;
-    rws_safetensors        *st = rws_safetensors_open(f->checkpoint_path, err);
-    if (!st) return status;
+    rws_safetensors        *st;
+    RWS_TRY(rws_safetensors_open(f->checkpoint_path, &st, err));
     if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
     if (!found) {
         rws_fail(err, status, "Cannot read \"%s\": no memory is left.", rws_quote(f->checkpoint_path).text);
@@ -392,7 +392,7 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     }
     if (status == RWS_OK) {
         overwrite(&all, found);
-        rws_trainer_state_loaded(t);
+        rws_trainer_changed(t);
         *seconds = spent;
     }
     free(found);
@@ -442,7 +442,7 @@ rws_status rws_folder_flush(rws_folder *f, rws_error *err)
             entries[i] = (rws_store_entry){p->measures.iteration, p->seconds, p->measures.n, f->metrics,
                                            p->measures.value,     p->shown.n, p->shown.list};
         }
-        const rws_store_run run = {f->name, config, RWS_VERSION, f->started};
+        const rws_store_run run = {f->name, config, RWS_VERSION_STRING, f->started};
         status = rws_store_add(f->store_path, &run, entries, f->n_kept, err);
     }
     free(entries);

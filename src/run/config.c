@@ -1,8 +1,8 @@
 #include "run/config.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
-#include "data/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,7 +137,7 @@ json_t *rws_config_describe(const rws_config *config, const rws_given *settings,
             return NULL;
         }
     }
-    json_t *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION);
+    json_t *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION_STRING);
     for (int i = 0; i < N_FIELDS; i++)
         if (!put(document, &absolute, i, err)) goto failed;
     json_t *object = describe_settings(settings, n_settings, err);
@@ -263,7 +263,7 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
     if (!format) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"format\" is missing.", file.text);
     if (!json_is_integer(format) || json_integer_value(format) != RWS_CONFIG_FORMAT) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the \"format\" is not %d, the one that this version (%s) reads.",
-                        file.text, RWS_CONFIG_FORMAT, RWS_VERSION);
+                        file.text, RWS_CONFIG_FORMAT, RWS_VERSION_STRING);
     }
     for (int i = 0; i < N_FIELDS; i++) {
         const json_t *value = json_object_get(document, fields[i].key);

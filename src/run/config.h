@@ -16,10 +16,6 @@
 
 #include <jansson.h>
 
-#ifndef RWS_VERSION
-#define RWS_VERSION "unknown" /* the build says which */
-#endif
-
 #define RWS_CONFIG_FORMAT 1
 
 /* A configuration as JSON. A zeroed one is empty. */

@@ -1,17 +1,20 @@
 /* evaluate.c - metrics: the model's own, and those that every model has. */
 #include "run/trainer.h"
 
+#include "base/denormals.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GRADIENTS 10 /* behind one grad_std */
+#define GRADIENTS 10 /* draws of the gradient for one grad_std */
 
 struct rws_eval {
     rws_trainer   *t;
     rws_snapshots *shown; /* NULL while metrics are measured */
     const char    *snapshot;
     int            place;
+    bool           memory_short; /* a number of the snapshot could not be kept */
 };
 
 int rws_eval_size(const rws_eval *e)
@@ -23,7 +26,6 @@ const float *rws_eval_field(const rws_eval *e, const char *field)
 {
     for (int f = 0; f < e->t->setup.n_fields; f++)
         if (strcmp(e->t->setup.fields[f].name, field) == 0) return e->t->test[f];
-    RWS_CHECK(!"a field that the model declared");
     return NULL;
 }
 
@@ -41,16 +43,11 @@ static void compute_program(rws_path *path, void *context)
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
                             const float *const *fields, float *out, rws_error *err)
 {
-    compute_job    job = {f, e->t->state};
-    const rws_pass pass = {.program = compute_program,
-                           .context = &job,
-                           .mode = RWS_COMPUTE,
-                           .n_data = n,
-                           .n_particles = 1,
-                           .fields = fields,
-                           .scalar = e->t->config.scalar,
-                           .iteration = e->t->iteration};
-    rws_engine    *engine = e->t->engines[0];
+    compute_job job = {f, e->t->state};
+    rws_pass    pass = rws_trainer_pass(e->t, RWS_COMPUTE, n, 1, fields, (rws_key){0});
+    rws_engine *engine = e->t->engines[0];
+    pass.program = compute_program;
+    pass.context = &job;
     RWS_TRY(rws_engine_forward(engine, &pass, err));
     int          dim = 0;
     const float *result = rws_engine_result(engine, &dim);
@@ -77,16 +74,12 @@ static void dream(rws_path *path, void *context)
 rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const void *state), int n, double *log_q,
                           rws_error *err)
 {
-    dream_job      job = {program, e->t};
-    const rws_pass pass = {.program = dream,
-                           .context = &job,
-                           .mode = RWS_SLEEP,
-                           .n_data = 1,
-                           .n_particles = n,
-                           .scalar = e->t->config.scalar,
-                           .iteration = e->t->iteration,
-                           .key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2)};
-    rws_engine    *engine = e->t->engines[0];
+    dream_job     job = {program, e->t};
+    const rws_key key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2);
+    rws_pass      pass = rws_trainer_pass(e->t, RWS_SLEEP, 1, n, NULL, key);
+    rws_engine   *engine = e->t->engines[0];
+    pass.program = dream;
+    pass.context = &job;
     RWS_TRY(rws_engine_forward(engine, &pass, err));
     const rws_scores *s = rws_engine_scores(engine);
     *log_q = 0;
@@ -100,24 +93,24 @@ rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
     return rws_trainer_guess(e->t, fields, K, each, context, err);
 }
 
-/* Spread of the guide's gradient at the present parameters: the mean over phi of the standard deviation of 10 draws. */
+/* Spread of the guide's gradient at the present parameters: the mean over phi of the standard deviation of GRADIENTS
+ * draws. */
 static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
 {
     const rws_params *p = &t->setup.params;
     const size_t      first = p->first[RWS_PHI], n = p->first[RWS_PHI + 1] - first;
     float            *gradient = malloc(p->size * sizeof *gradient);
     double           *sum = calloc(2 * n, sizeof *sum), total = 0;
-    RWS_CHECK(gradient && sum);
-    rws_status status = RWS_OK;
+    rws_status        status = gradient && sum ? RWS_OK : rws_no_memory(err, "gradients");
     for (uint64_t i = 0; i < GRADIENTS && status == RWS_OK; i++) {
-        status = rws_trainer_gradient(t, RWS_TEST, i, gradient, err);
-        for (size_t k = 0; k < n; k++) {
+        status = rws_trainer_gradient(t, RWS_TEST, i, gradient, p->size, err);
+        for (size_t k = 0; k < n && status == RWS_OK; k++) {
             const double g = (double)gradient[first + k];
             sum[2 * k] += g;
             sum[2 * k + 1] += g * g;
         }
     }
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < n && status == RWS_OK; k++) {
         const double mean = sum[2 * k] / GRADIENTS, variance = sum[2 * k + 1] / GRADIENTS - mean * mean;
         total += variance > 0 ? sqrt(variance) : 0;
     }
@@ -133,11 +126,15 @@ static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
     return status;
 }
 
-rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err)
+static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 {
     rws_eval  e = {.t = t};
     rws_bound b;
-    *out = (rws_measures){.iteration = t->iteration, .n = t->n_metrics, .log_evidence_error = NAN};
+    *out = (rws_measures){.iteration = t->iteration,
+                          .seconds = t->seconds,
+                          .n = t->n_metrics,
+                          .names = t->metric_names,
+                          .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
@@ -154,12 +151,27 @@ rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *er
     return RWS_OK;
 }
 
+rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err)
+{
+    const unsigned   denormals = rws_denormals_off();
+    const rws_status status = measure(t, out, err);
+    rws_denormals_restore(denormals);
+    return status;
+}
+
+double rws_measures_get(const rws_measures *m, const char *metric)
+{
+    for (int i = 0; i < m->n; i++)
+        if (strcmp(m->names[i], metric) == 0) return m->value[i];
+    return NAN;
+}
+
 /* ---- snapshots */
 
 void rws_eval_show(rws_eval *e, const char *label, double value)
 {
-    RWS_CHECK(e->shown && "a snapshot is being measured");
-    rws_snapshots_add(e->shown, &(rws_shown){e->snapshot, e->place++, (char *)label, value});
+    if (!e->shown) return; /* a metric is being measured, which has no list */
+    e->memory_short |= !rws_snapshots_add(e->shown, &(rws_shown){e->snapshot, e->place++, (char *)label, value});
 }
 
 bool rws_trainer_snapshots_due(const rws_trainer *t)
@@ -177,6 +189,7 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
     for (const rws_snapshot *s = t->model->snapshots; s && s->name; s++) {
         rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
         RWS_TRY(s->measure(&e, t->state, err));
+        if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }
     return RWS_OK;
 }

@@ -1,5 +1,6 @@
 #include "run/pool.h"
 
+#include "base/denormals.h"
 #include "base/error.h"
 
 #include <pthread.h>
@@ -7,19 +8,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SPIN 10000 /* looks, some 0.2 ms, before a thread goes to sleep: to be woken takes a good part of that */
+#define SPIN 10000 /* looks for work, some 0.2 ms, before a thread sleeps: waking it takes a good part of that time */
 
 struct rws_pool {
     pthread_mutex_t lock;
     pthread_cond_t  begin, end;
-    int             n_threads, n_started; /* without the caller's */
+    int             n_threads, n_started; /* the caller's thread is not counted */
     pthread_t      *threads;
-    int             spin; /* none if there are more threads than cores */
+    int             spin; /* 0 if there are more threads than cores */
     bool            stop;
     int             next, n;
     atomic_uint     round;
     atomic_int      running;
-    rws_job        *job;
+    rws_pool_job   *job;
     void           *context;
 };
 
@@ -46,6 +47,7 @@ static void work(rws_pool *p, int self)
 static void *worker(void *arg)
 {
     rws_pool *p = arg;
+    rws_denormals_off();
     pthread_mutex_lock(&p->lock);
     const int self = ++p->n_started;
     for (unsigned seen = 0; !p->stop;) {
@@ -62,20 +64,26 @@ static void *worker(void *arg)
     return NULL;
 }
 
-rws_pool *rws_pool_new(int n)
+rws_status rws_pool_new(int n, rws_pool **out, rws_error *err)
 {
-    if (n <= 1) return NULL;
+    *out = NULL;
+    if (n <= 1) return RWS_OK;
     rws_pool *p = calloc(1, sizeof *p);
-    RWS_CHECK(p);
+    if (!p) return rws_no_memory(err, "threads");
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->begin, NULL);
     pthread_cond_init(&p->end, NULL);
-    p->threads = calloc((size_t)n, sizeof *p->threads);
-    RWS_CHECK(p->threads);
     p->spin = n <= sysconf(_SC_NPROCESSORS_ONLN) ? SPIN : 0;
-    for (int i = 0; i < n - 1; i++)
-        if (pthread_create(&p->threads[p->n_threads], NULL, worker, p) == 0) p->n_threads++;
-    return p;
+    p->threads = calloc((size_t)n, sizeof *p->threads);
+    while (p->threads && p->n_threads < n - 1 && pthread_create(&p->threads[p->n_threads], NULL, worker, p) == 0)
+        p->n_threads++;
+    if (p->n_threads == n - 1) {
+        *out = p;
+        return RWS_OK;
+    }
+    const int started = p->n_threads + 1;
+    rws_pool_free(p);
+    return rws_fail(err, RWS_NO_MEMORY, "The system gives only %d of %d threads; ask for fewer.", started, n);
 }
 
 void rws_pool_free(rws_pool *p)
@@ -90,7 +98,7 @@ void rws_pool_free(rws_pool *p)
     free(p);
 }
 
-void rws_pool_run(rws_pool *p, int n, rws_job *job, void *context)
+void rws_pool_run(rws_pool *p, int n, rws_pool_job *job, void *context)
 {
     if (!p || n == 1) {
         for (int i = 0; i < n; i++) job(context, i, 0);

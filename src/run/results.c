@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "data/file.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "run/store.h"
 
@@ -18,30 +18,49 @@
 struct rws_results_memory {
     rws_arena arena;
     int       capacity; /* of the runs */
+    bool      starved;  /* there was no memory for a text, which is therefore NULL */
 };
 
 void rws_results_free(rws_results *r)
 {
     if (!r) return;
-    rws_arena_free(&r->memory->arena);
+    if (r->memory) rws_arena_free(&r->memory->arena);
     free(r->memory);
     free(r->runs);
     free(r);
 }
 
+static rws_status no_memory(rws_error *err)
+{
+    return rws_no_memory(err, "the results of runs");
+}
+
+/* n zeroed bytes; NULL without memory. */
+static void *zeroed(rws_results *r, size_t n)
+{
+    void *p = rws_arena_try(&r->memory->arena, n);
+    return p ? memset(p, 0, n) : NULL;
+}
+
+/* A copy; NULL of NULL, and without memory, which is remembered. */
 static char *keep_text(rws_results *r, const char *text)
 {
     if (!text) return NULL;
     const size_t size = strlen(text) + 1;
-    return memcpy(rws_arena_alloc(&r->memory->arena, size), text, size);
+    char        *copy = rws_arena_try(&r->memory->arena, size);
+    if (!copy) r->memory->starved = true;
+    return copy ? memcpy(copy, text, size) : NULL;
 }
 
+/* An empty run at the end of the list; NULL without memory. */
 static rws_result *add_run(rws_results *r)
 {
     if (r->n == r->memory->capacity) {
-        r->memory->capacity = 2 * r->memory->capacity + 64;
-        r->runs = realloc(r->runs, (size_t)r->memory->capacity * sizeof *r->runs);
-        RWS_CHECK(r->runs && "memory for runs");
+        const int   capacity = 2 * r->memory->capacity + 64;
+        rws_result *more = realloc(r->runs, (size_t)capacity * sizeof *more);
+        if (!more) return NULL;
+        r->runs = more;
+        r->memory->capacity = capacity;
     }
     r->runs[r->n] = (rws_result){0};
     return &r->runs[r->n++];
@@ -59,15 +78,19 @@ static const char *value_text(rws_results *r, const json_t *value)
     return keep_text(r, text);
 }
 
-/* What config.json says, settings beside the rest. One that cannot be read leaves a run without keys. */
-static void read_config(rws_results *r, rws_result *run, const char *text)
+/* The entries of config.json as keys and values, with the settings among them. A text that is no JSON leaves a run
+ * without keys. False without memory. */
+static bool read_config(rws_results *r, rws_result *run, const char *text)
 {
-    json_t         *document = text ? json_loads(text, 0, NULL) : NULL;
+    json_error_t    why = {0};
+    json_t         *document = text ? json_loads(text, 0, &why) : NULL;
     json_t         *settings = json_object_get(document, "settings");
     const size_t    most = json_object_size(document) + json_object_size(settings);
-    rws_result_key *keys = RWS_NEW0(&r->memory->arena, rws_result_key, most + 1);
+    rws_result_key *keys = zeroed(r, (most + 1) * sizeof *keys);
     json_t *const   objects[] = {document, settings};
-    for (int i = 0; i < 2; i++) {
+    /* A parse error always comes with a text; jansson has none for an allocation that failed. */
+    if (text && !document && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)) return false;
+    for (int i = 0; i < 2 && keys; i++) {
         for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
             const char   *key = json_object_iter_key(at);
             const json_t *value = json_object_iter_value(at);
@@ -78,8 +101,10 @@ static void read_config(rws_results *r, rws_result *run, const char *text)
     }
     run->keys = keys;
     json_decref(document);
+    if (!keys || r->memory->starved) return false;
     const char *iterations = rws_result_get(run, "iterations");
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
+    return true;
 }
 
 /* ---- rows. An int is an SQLite result code. */
@@ -127,9 +152,10 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
     if (!code) code = count_rows(db, "SELECT count(DISTINCT name) FROM metrics WHERE run = ?1", run->name, &n_names);
     if (code) return code;
     rws_arena    *a = &r->memory->arena;
-    double       *numbers = RWS_NEW(a, double, 3 * n_rows + 1);
-    rws_series   *series = RWS_NEW0(a, rws_series, n_names + 1);
+    double       *numbers = RWS_TRY_NEW(a, double, 3 * (size_t)n_rows + 1);
+    rws_series   *series = zeroed(r, ((size_t)n_names + 1) * sizeof *series);
     sqlite3_stmt *s = NULL;
+    if (!numbers || !series) return SQLITE_NOMEM;
     code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
                    run->name, &s);
     if (code) return finish(s, code);
@@ -140,6 +166,7 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
             now = &series[n++];
             *now =
                 (rws_series){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
+            if (!now->metric) return finish(s, SQLITE_NOMEM);
         }
         numbers[row] = (double)sqlite3_column_int64(s, 1);
         numbers[n_rows + row] = number_at(s, 2);
@@ -160,10 +187,11 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
                           run->name, &n_shots);
     if (code) return code;
     rws_arena    *a = &r->memory->arena;
-    double       *values = RWS_NEW(a, double, n_rows + 1);
-    const char  **labels = RWS_NEW0(a, const char *, n_rows + 1);
-    rws_shot     *shots = RWS_NEW0(a, rws_shot, n_shots + 1);
+    double       *values = RWS_TRY_NEW(a, double, (size_t)n_rows + 1);
+    const char  **labels = zeroed(r, ((size_t)n_rows + 1) * sizeof *labels);
+    rws_shot     *shots = zeroed(r, ((size_t)n_shots + 1) * sizeof *shots);
     sqlite3_stmt *s = NULL;
+    if (!values || !labels || !shots) return SQLITE_NOMEM;
     code = prepare(db,
                    "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1 ORDER BY name, iteration, place",
                    run->name, &s);
@@ -175,6 +203,7 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
         if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
             now = &shots[n++];
             *now = (rws_shot){keep_text(r, name), iteration, 0, values + row, labels + row};
+            if (!now->name) return finish(s, SQLITE_NOMEM);
         }
         labels[row] = keep_text(r, text_at(s, 2));
         values[row] = number_at(s, 3);
@@ -201,6 +230,7 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     if (code) return finish(s, code);
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
         rws_result *run = add_run(r);
+        if (!run) return finish(s, SQLITE_NOMEM);
         run->name = keep_text(r, text_at(s, 0) ? text_at(s, 0) : "");
         run->store = store;
         run->host = keep_text(r, text_at(s, 2));
@@ -209,14 +239,14 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
         run->iteration = (uint64_t)sqlite3_column_int64(s, 5);
         run->seconds = sqlite3_column_double(s, 6);
         run->failure = keep_text(r, text_at(s, 7));
-        read_config(r, run, text_at(s, 1));
+        if (!read_config(r, run, text_at(s, 1))) return finish(s, SQLITE_NOMEM);
     }
     code = finish(s, code);
     for (int i = first; i < r->n && !code; i++) {
         code = read_series(r, &r->runs[i], db);
         if (!code) code = read_shots(r, &r->runs[i], db);
     }
-    return code;
+    return code || !r->memory->starved ? code : SQLITE_NOMEM;
 }
 
 /* One transaction, so that all of it is of the same moment. Read-write, if the file allows it: only then can what a
@@ -251,12 +281,14 @@ static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
     const int       n = scandir(folder, &list, NULL, alphasort);
     rws_status      status = RWS_OK;
     int             n_stores = 0;
+    if (n < 0 && errno == ENOMEM) return no_memory(err);
     if (n < 0)
         return rws_fail(err, RWS_BAD_INPUT, "Cannot read the folder \"%s\": %s.", rws_quote(folder).text,
                         strerror(errno));
     for (int i = 0; i < n; i++) {
         char *inner = list[i]->d_name[0] == '.' ? NULL : rws_file_join(folder, list[i]->d_name);
-        char *store = inner ? rws_file_join(inner, "metrics.sqlite") : NULL;
+        char *store = rws_file_join(inner, "metrics.sqlite");
+        if (status == RWS_OK && !store && list[i]->d_name[0] != '.') status = no_memory(err);
         if (status == RWS_OK && exists(store)) {
             n_stores++;
             status = read_store(r, store, NULL, err);
@@ -279,11 +311,13 @@ static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_erro
 {
     rws_status status = RWS_BAD_INPUT;
     char      *real = realpath(folder, NULL), *slash = real ? strrchr(real, '/') : NULL, *store = NULL;
-    if (slash && slash[1]) {
+    const bool inside = slash && slash[1];
+    if (inside) {
         *slash = '\0';
         store = rws_file_join(slash == real ? "/" : real, "metrics.sqlite");
     }
-    if (exists(store)) status = read_store(r, store, slash + 1, err);
+    if ((!real && errno == ENOMEM) || (inside && !store)) status = no_memory(err);
+    else if (exists(store)) status = read_store(r, store, slash + 1, err);
     else rws_fail(err, status, "The run in \"%s\" has no metrics.sqlite.", rws_quote(folder).text);
     free(store);
     free(real);
@@ -298,7 +332,8 @@ static rws_status read_path(rws_results *r, const char *path, rws_error *err)
     if (!S_ISDIR(about.st_mode)) return read_store(r, path, NULL, err);
     char      *store = rws_file_join(path, "metrics.sqlite"), *config = rws_file_join(path, "config.json");
     rws_status status;
-    if (exists(store)) status = read_store(r, store, NULL, err);
+    if (!store || !config) status = no_memory(err);
+    else if (exists(store)) status = read_store(r, store, NULL, err);
     else if (exists(config)) status = read_one_of_sweep(r, path, err);
     else status = read_below(r, path, err);
     free(store);
@@ -316,10 +351,8 @@ static int by_name(const void *a, const void *b)
 rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err)
 {
     rws_results *r = calloc(1, sizeof *r);
-    RWS_CHECK(r && "memory for results");
-    r->memory = calloc(1, sizeof *r->memory);
-    RWS_CHECK(r->memory && "memory for results");
-    rws_status status = RWS_OK;
+    if (r) r->memory = calloc(1, sizeof *r->memory);
+    rws_status status = r && r->memory ? RWS_OK : no_memory(err);
     *out = NULL;
     for (int i = 0; i < n && status == RWS_OK; i++) status = read_path(r, paths[i], err);
     if (status != RWS_OK) {
@@ -393,34 +426,33 @@ const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t 
     return latest;
 }
 
-/* Whether the run has one of the values, which stand between commas. */
-static bool has_one_of(const rws_result *r, const char *key, const char *values)
+/* Whether the run has one of the n values, which stand one after the other, each ended by a zero byte. */
+static bool has_one_of(const rws_result *r, const char *key, const char *values, int n)
 {
-    for (;;) {
-        const size_t length = strcspn(values, ",");
-        char        *value = strndup(values, length);
-        RWS_CHECK(value);
-        const bool found = rws_result_has(r, key, value);
-        free(value);
-        if (found || !values[length]) return found;
-        values += length + 1;
-    }
+    for (int i = 0; i < n; i++, values += strlen(values) + 1)
+        if (rws_result_has(r, key, values)) return true;
+    return false;
 }
 
-static rws_status keep_those(rws_results *r, const char *condition, rws_error *err)
+/* Keeps the runs that meet one condition. */
+static rws_status keep_one(rws_results *r, const char *condition, rws_error *err)
 {
-    const char  *equals = strchr(condition, '=');
-    const size_t length = equals ? (size_t)(equals - condition) : 0;
-    if (length == 0)
+    const char *equals = strchr(condition, '=');
+    if (!equals || equals == condition)
         return rws_fail(err, RWS_BAD_INPUT, "A condition is key=value, such as method=ww, not \"%s\".",
                         rws_quote(condition).text);
-    char *key = strndup(condition, length);
-    RWS_CHECK(key);
+    char *key = strdup(condition);
+    if (!key) return no_memory(err);
+    char *values = key + (equals - condition) + 1;
+    int   n_values = 1;
+    values[-1] = '\0';
+    for (char *at = values; *at; at++)
+        if (*at == ',') *at = '\0', n_values++;
     bool known = r->n == 0;
     int  n = 0;
     for (int i = 0; i < r->n; i++) {
         known = known || rws_result_get(&r->runs[i], key);
-        if (has_one_of(&r->runs[i], key, equals + 1)) r->runs[n++] = r->runs[i];
+        if (has_one_of(&r->runs[i], key, values, n_values)) r->runs[n++] = r->runs[i];
     }
     r->n = n;
     const rws_status status =
@@ -431,6 +463,6 @@ static rws_status keep_those(rws_results *r, const char *condition, rws_error *e
 
 rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err)
 {
-    for (int i = 0; i < n; i++) RWS_TRY(keep_those(r, conditions[i], err));
+    for (int i = 0; i < n; i++) RWS_TRY(keep_one(r, conditions[i], err));
     return RWS_OK;
 }

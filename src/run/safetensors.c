@@ -1,17 +1,14 @@
 #include "run/safetensors.h"
 
 #include "base/error.h"
-#include "data/file.h"
+#include "base/file.h"
 #include "base/quote.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include <glib.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order is taken for the machine's");
 _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
@@ -83,6 +80,11 @@ static void place(const rws_tensor_out *tensors, size_t n, placement *places)
     }
 }
 
+static rws_status no_memory(const char *path, rws_error *err)
+{
+    return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the tensors of \"%s\".", rws_quote(path).text);
+}
+
 /* {"dtype": ..., "shape": [...], "data_offsets": [begin, end]}, a new reference; NULL without memory. */
 static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end)
 {
@@ -98,84 +100,83 @@ static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end
                      (json_int_t)begin, (json_int_t)end);
 }
 
-/* The header as text, padded so that the data after it is aligned; *length counts the padding. The caller frees it.
- * NULL with a sentence. */
-static char *describe(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
-                      json_t *metadata, size_t *length, rws_error *err)
+/* Adds an entry for each tensor to the header. */
+static rws_status describe_tensors(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
+                                   json_t *header, rws_error *err)
 {
-    char   *text = NULL;
-    json_t *header = json_object();
-    if (metadata) {
-        RWS_CHECK(json_is_object(metadata));
-        for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at)) {
-            RWS_CHECK(json_is_string(json_object_iter_value(at)));
-        }
-        if (json_object_set(header, METADATA_KEY, metadata) != 0) goto no_memory;
-    }
     size_t begin = 0;
     for (size_t i = 0; i < n; i++) {
         const rws_tensor_out *t = &tensors[places[i].which];
         const size_t          end = begin + places[i].n_bytes;
-        if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name)) {
-            rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.", rws_quote(path).text,
-                     rws_quote(t->name).text);
-            goto done;
-        }
-        if (json_object_set_new(header, t->name, describe_tensor(t, begin, end)) != 0) {
-            rws_fail(err, RWS_BAD_INPUT,
-                     "Cannot write \"%s\": the tensor \"%s\" cannot be described: its name is not UTF-8, "
-                     "or no memory is left.",
-                     rws_quote(path).text, rws_quote(t->name).text);
-            goto done;
-        }
+        if (!g_utf8_validate(t->name, -1, NULL))
+            return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is not UTF-8.",
+                            rws_quote(path).text, rws_quote(t->name).text);
+        if (strcmp(t->name, METADATA_KEY) == 0 || json_object_get(header, t->name))
+            return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the name \"%s\" is taken already.",
+                            rws_quote(path).text, rws_quote(t->name).text);
+        if (json_object_set_new(header, t->name, describe_tensor(t, begin, end)) != 0) return no_memory(path, err);
         begin = end;
     }
+    return RWS_OK;
+}
 
+/* The header as text, padded with blanks so that the data after it is aligned; *length counts the padding. *out is the
+ * caller's to free. */
+static rws_status print_header(const char *path, const json_t *header, char **out, size_t *length, rws_error *err)
+{
     const size_t bare = json_dumpb(header, NULL, 0, JSON_COMPACT);
     *length = (LENGTH_BYTES + bare + 7) / 8 * 8 - LENGTH_BYTES;
-    if (*length > HEADER_MAX) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
-                 rws_quote(path).text, *length, HEADER_MAX);
-        goto done;
-    }
-    text = bare > 0 ? malloc(*length) : NULL;
-    if (!text) goto no_memory;
+    if (bare == 0) return no_memory(path, err);
+    if (*length > HEADER_MAX)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Cannot write \"%s\": its header would have %zu bytes, and the format allows %zu.",
+                        rws_quote(path).text, *length, HEADER_MAX);
+    char *text = malloc(*length);
+    if (!text) return no_memory(path, err);
     memset(text, ' ', *length);
     if (json_dumpb(header, text, bare, JSON_COMPACT) != bare) {
         free(text);
-        text = NULL;
-        goto no_memory;
+        return no_memory(path, err);
     }
-done:
+    *out = text;
+    return RWS_OK;
+}
+
+/* The header of a file with these tensors and metadata (NULL for none), as print_header returns it. */
+static rws_status describe(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
+                           json_t *metadata, char **out, size_t *length, rws_error *err)
+{
+    json_t *header = json_object();
+    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at))
+        RWS_CHECK(json_is_string(json_object_iter_value(at)));
+    rws_status status = RWS_OK;
+    if (!header || (metadata && json_object_set(header, METADATA_KEY, metadata) != 0)) status = no_memory(path, err);
+    if (status == RWS_OK) status = describe_tensors(path, tensors, n, places, header, err);
+    if (status == RWS_OK) status = print_header(path, header, out, length, err);
     json_decref(header);
-    return text;
-no_memory:
-    rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left for its header.", rws_quote(path).text);
-    goto done;
+    return status;
 }
 
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err)
 {
-    rws_status status = RWS_BAD_INPUT;
+    RWS_CHECK(!metadata || json_is_object(metadata));
     char      *header = NULL;
+    size_t     header_length;
     placement *places = malloc((n ? n : 1) * sizeof *places);
     rws_piece *parts = malloc((n + 2) * sizeof *parts);
-    if (!places || !parts) {
-        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
-        goto done;
+    rws_status status = path && places && parts ? RWS_OK : rws_no_memory(err, "a file of tensors");
+    if (status == RWS_OK) {
+        place(tensors, n, places);
+        status = describe(path, tensors, n, places, metadata, &header, &header_length, err);
     }
-    place(tensors, n, places);
-    size_t header_length;
-    header = describe(path, tensors, n, places, metadata, &header_length, err);
-    if (!header) goto done;
-
-    uint64_t announced = header_length;
-    parts[0] = (rws_piece){&announced, LENGTH_BYTES};
-    parts[1] = (rws_piece){header, header_length};
-    for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
-    status = rws_file_write(path, parts, (int)n + 2, err);
-done:
+    if (status == RWS_OK) {
+        const uint64_t announced = header_length;
+        parts[0] = (rws_piece){&announced, LENGTH_BYTES};
+        parts[1] = (rws_piece){header, header_length};
+        for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
+        status = rws_file_write(path, parts, (int)n + 2, err);
+    }
     free(header);
     free(parts);
     free(places);
@@ -191,12 +192,12 @@ typedef struct {
 } stored;
 
 struct rws_safetensors {
-    char   *file;    /* the name for sentences */
-    json_t *header;  /* owns the names and the metadata */
-    stored *tensors; /* in the order of the data */
-    size_t  n_tensors;
-    void   *map; /* NULL when the caller owns the bytes */
-    size_t  map_size;
+    char          *file;    /* the name for sentences */
+    json_t        *header;  /* owns the names and the metadata */
+    stored        *tensors; /* in the order of the data */
+    size_t         n_tensors;
+    const uint8_t *map; /* NULL when the caller owns the bytes */
+    size_t         map_size;
 };
 
 /* Reads an array of at most `room` integers that are not negative. Returns how many there were, or -1. */
@@ -212,49 +213,59 @@ static int read_sizes(const json_t *array, size_t *out, int room)
     return (int)n;
 }
 
+/* RWS_BAD_INPUT with the sentence `"file": the tensor "name" <format>`. */
+__attribute__((format(printf, 4, 5))) static rws_status refuse(const char *file, const char *name, rws_error *err,
+                                                               const char *format, ...)
+{
+    char    reason[128];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" %s", rws_quote(file).text, rws_quote(name).text,
+                    reason);
+}
+
 /* One entry of the header into *s, with a place within the data_size bytes of data. */
 static rws_status read_entry(const char *file, const char *name, const json_t *entry, size_t data_size, stored *s,
                              rws_error *err)
 {
-#define REFUSE(...) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" " __VA_ARGS__)
-    const rws_quoted f = rws_quote(file), t = rws_quote(name);
     s->view.name = name;
-    if (!json_is_object(entry)) REFUSE("is not described by an object.", f.text, t.text);
+    if (!json_is_object(entry)) return refuse(file, name, err, "is not described by an object.");
 
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    if (!dtype) REFUSE("has no dtype.", f.text, t.text);
+    if (!dtype) return refuse(file, name, err, "has no dtype.");
     int d = 0;
     while (d < RWS_DTYPE_COUNT && strcmp(dtype, dtypes[d].name) != 0) d++;
     if (d == RWS_DTYPE_COUNT) {
-        REFUSE("has the dtype \"%.20s\", which is unknown here.", f.text, t.text, rws_quote(dtype).text);
+        return refuse(file, name, err, "has the dtype \"%.20s\", which is unknown here.", rws_quote(dtype).text);
     }
     s->view.dtype = (rws_dtype)d;
 
     s->view.n_dims = read_sizes(json_object_get(entry, "shape"), s->view.shape, RWS_TENSOR_MAX_DIMS);
     if (s->view.n_dims < 0) {
-        REFUSE("needs a shape of at most %d integers, none negative.", f.text, t.text, RWS_TENSOR_MAX_DIMS);
+        return refuse(file, name, err, "needs a shape of at most %d integers, none negative.", RWS_TENSOR_MAX_DIMS);
     }
     size_t n_bytes;
     if (!measure(s->view.dtype, s->view.n_dims, s->view.shape, &s->view.n_elements, &n_bytes)) {
-        REFUSE("has a shape too large for any memory.", f.text, t.text);
+        return refuse(file, name, err, "has a shape too large for any memory.");
     }
 
     size_t offsets[2];
     if (read_sizes(json_object_get(entry, "data_offsets"), offsets, 2) != 2) {
-        REFUSE("needs data_offsets of two integers, none negative.", f.text, t.text);
+        return refuse(file, name, err, "needs data_offsets of two integers, none negative.");
     }
     s->begin = offsets[0];
     s->end = offsets[1];
     if (s->begin > s->end || s->end > data_size) {
-        REFUSE("should lie at bytes %zu to %zu of the data, which has %zu.", f.text, t.text, s->begin, s->end,
-               data_size);
+        return refuse(file, name, err, "should lie at bytes %zu to %zu of the data, which has %zu.", s->begin, s->end,
+                      data_size);
     }
     if (s->end - s->begin != n_bytes) {
-        REFUSE("has %zu bytes in the file, but its shape and dtype make %zu.", f.text, t.text, s->end - s->begin,
-               n_bytes);
+        return refuse(file, name, err, "has %zu bytes in the file, but its shape and dtype make %zu.",
+                      s->end - s->begin, n_bytes);
     }
     return RWS_OK;
-#undef REFUSE
 }
 
 /* By place in the data; an empty tensor comes before the one that begins where it stands. */
@@ -293,8 +304,11 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
                         rws_quote(json_err.text).text);
     }
+    /* A parse error always comes with a text; jansson has none for an allocation that failed. */
+    if (!st->header && (!json_err.text[0] || json_error_code(&json_err) == json_error_out_of_memory))
+        return no_memory(st->file, err);
     if (!json_is_object(st->header)) {
-        const char *why = st->header ? "it is an array" : json_err.text[0] ? json_err.text : "no memory is left for it";
+        const char *why = st->header ? "it is an array" : json_err.text;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",
                         f.text, rws_quote(why).text);
     }
@@ -349,10 +363,7 @@ static rws_status point_to_data(rws_safetensors *st, const char *data, rws_error
         if ((uintptr_t)s->view.data % rws_dtype_size(s->view.dtype) == 0) continue;
         const size_t n_bytes = s->end - s->begin;
         s->view.data = s->copy = malloc(n_bytes + 1);
-        if (!s->copy) {
-            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": no memory is left for the tensor \"%s\".",
-                            rws_quote(st->file).text, rws_quote(s->view.name).text);
-        }
+        if (!s->copy) return no_memory(st->file, err);
         memcpy(s->copy, data + s->begin, n_bytes);
     }
     return RWS_OK;
@@ -366,8 +377,7 @@ static rws_status read_bytes(rws_safetensors *st, const char *bytes, size_t size
     RWS_TRY(check_metadata(st, metadata, err));
     st->n_tensors = 0;
     st->tensors = calloc(json_object_size(st->header) + 1, sizeof *st->tensors);
-    if (!st->tensors)
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(st->file).text);
+    if (!st->tensors) return no_memory(st->file, err);
     for (void *at = json_object_iter(st->header); at; at = json_object_iter_next(st->header, at)) {
         const json_t *entry = json_object_iter_value(at);
         if (entry == metadata) continue;
@@ -379,45 +389,28 @@ static rws_status read_bytes(rws_safetensors *st, const char *bytes, size_t size
     return point_to_data(st, bytes + data_at, err);
 }
 
-rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char *name, rws_error *err)
+rws_status rws_safetensors_parse(const void *data, size_t size, const char *name, rws_safetensors **out, rws_error *err)
 {
     rws_safetensors *st = calloc(1, sizeof *st);
     if (st) st->file = strdup(name);
-    if (!st || !st->file) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(name).text);
-    } else if (read_bytes(st, data, size, err) == RWS_OK) {
-        return st;
-    }
-    rws_safetensors_close(st);
-    return NULL;
+    const rws_status status = st && st->file ? read_bytes(st, data, size, err) : no_memory(name, err);
+    *out = status == RWS_OK ? st : NULL;
+    if (status != RWS_OK) rws_safetensors_close(st);
+    return status;
 }
 
-rws_safetensors *rws_safetensors_open(const char *path, rws_error *err)
+rws_status rws_safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
 {
-    rws_safetensors *st = NULL;
-    struct stat      about;
-    /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
-    const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (fd < 0 || fstat(fd, &about) != 0) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
-    } else if (!S_ISREG(about.st_mode)) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", rws_quote(path).text);
-    } else if (about.st_size == 0) {
-        st = rws_safetensors_parse("", 0, path, err); /* mmap takes no length of 0; the parser has the sentence */
-    } else {
-        const size_t size = (size_t)about.st_size;
-        void        *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
-        if (map == MAP_FAILED) {
-            rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
-        } else if (!(st = rws_safetensors_parse(map, size, path, err))) {
-            munmap(map, size);
-        } else {
-            st->map = map;
-            st->map_size = size;
-        }
-    }
-    if (fd >= 0) close(fd);
-    return st;
+    const uint8_t *map;
+    size_t         size;
+    *out = NULL;
+    RWS_TRY(rws_file_map(path, &map, &size, err));
+    const rws_status status = rws_safetensors_parse(map ? (const void *)map : "", size, path, out, err);
+    if (status == RWS_OK) {
+        (*out)->map = map;
+        (*out)->map_size = size;
+    } else rws_file_unmap(map, size);
+    return status;
 }
 
 void rws_safetensors_close(rws_safetensors *st)
@@ -426,7 +419,7 @@ void rws_safetensors_close(rws_safetensors *st)
     for (size_t i = 0; i < st->n_tensors; i++) free(st->tensors[i].copy);
     free(st->tensors);
     json_decref(st->header);
-    if (st->map) munmap(st->map, st->map_size);
+    if (st->map) rws_file_unmap(st->map, st->map_size);
     free(st->file);
     free(st);
 }

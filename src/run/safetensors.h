@@ -65,19 +65,20 @@ typedef struct rws_safetensors rws_safetensors;
 /* Writes the n tensors and the metadata (an object of strings, borrowed; NULL for none) to `path`. The bytes go to
  * `path`.tmp first, which is brought to disk and then renamed, so that at any moment `path` is the old file or the new
  * one, whole. RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the folder
- * refuses: `path` is then as it was and `path`.tmp is gone. (One failure comes too late for that: if the folder cannot
+ * refuses, or RWS_NO_MEMORY: `path` is then as it was and `path`.tmp is gone. (One failure comes too late for that: if the folder cannot
  * be brought to disk after the renaming, the sentence says that the new file is in place.) */
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err) __attribute__((warn_unused_result));
 
-/* Maps and checks a file. NULL with a sentence that names the file, and the tensor if one is at fault. The caller frees
- * the result with rws_safetensors_close. The file may be replaced by the writer while it is open, but not cut short by
- * others: touching the lost pages would raise SIGBUS. */
-rws_safetensors *rws_safetensors_open(const char *path, rws_error *err) __attribute__((warn_unused_result));
+/* Maps and checks a file; the caller frees *out with rws_safetensors_close. *out is NULL on failure: RWS_BAD_INPUT with a
+ * sentence that names the file, and the tensor if one is at fault, or RWS_NO_MEMORY. The file may be replaced by the
+ * writer while it is open, but not cut short by others: touching the lost pages would raise SIGBUS. */
+rws_status rws_safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
+    __attribute__((warn_unused_result));
 
-/* As rws_safetensors_open, for a file that is already in memory: `data` is borrowed until the close, `name` is what the
- * sentences call it. */
-rws_safetensors *rws_safetensors_parse(const void *data, size_t size, const char *name, rws_error *err)
+/* The same for a file that is already in memory: `data` is borrowed until the close, `name` stands for it in
+ * sentences. */
+rws_status rws_safetensors_parse(const void *data, size_t size, const char *name, rws_safetensors **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Unmaps and frees; NULL is allowed. */

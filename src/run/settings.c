@@ -66,22 +66,26 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
                         estimator->name, (int)length, text);
     }
     RWS_TRY(check(g->setting, equals + 1, err));
-    g->value = strcpy(rws_setup_alloc(s, strlen(equals + 1) + 1), equals + 1);
+    char *value = rws_setup_alloc(s, strlen(equals + 1) + 1);
+    if (!value) return rws_no_memory(err, "the settings");
+    g->value = strcpy(value, equals + 1);
     return RWS_OK;
 }
 
-rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err)
+rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
+                                     int n_ask_set, rws_error *err)
 {
     const rws_config  *c = &t->config;
     rws_setup         *s = &t->setup;
     const rws_setting *run = t->model->defaults.grad_std ? run_settings : NULL;
     s->given = rws_setup_alloc(s, (size_t)(count(t->model->settings) + count(estimator->settings) + count(run) + 1) *
                                       sizeof *s->given);
+    if (!s->given) return rws_no_memory(err, "the settings");
     s->n_given = add(s->given, 0, t->model->settings);
     s->n_given = add(s->given, s->n_given, estimator->settings);
     s->n_given = add(s->given, s->n_given, run);
     for (int i = 0; i < c->n_set; i++) RWS_TRY(give(t, estimator, c->set[i], err));
-    if (c->asking && t->model->asked) RWS_TRY(give(t, estimator, t->model->asked, err));
-    for (int i = 0; i < c->n_ask; i++) RWS_TRY(give(t, estimator, c->ask[i], err));
+    if (t->asking && t->model->asked) RWS_TRY(give(t, estimator, t->model->asked, err));
+    for (int i = 0; i < n_ask_set; i++) RWS_TRY(give(t, estimator, ask_set[i], err));
     return RWS_OK;
 }

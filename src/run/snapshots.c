@@ -1,20 +1,22 @@
 /* snapshots.c - lists of numbers with labels. */
-#include "base/error.h"
 #include "run/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void rws_snapshots_add(rws_snapshots *s, const rws_shown *shown)
+bool rws_snapshots_add(rws_snapshots *s, const rws_shown *shown)
 {
     if (s->n == s->capacity) {
-        s->capacity = 2 * s->capacity + 64;
-        s->list = realloc(s->list, (size_t)s->capacity * sizeof *s->list);
-        RWS_CHECK(s->list && "memory for a snapshot");
+        const int  capacity = 2 * s->capacity + 64;
+        rws_shown *longer = realloc(s->list, (size_t)capacity * sizeof *longer);
+        if (!longer) return false;
+        s->list = longer;
+        s->capacity = capacity;
     }
-    s->list[s->n] = *shown;
-    if (shown->label) s->list[s->n].label = strdup(shown->label);
-    s->n++;
+    rws_shown copy = *shown;
+    if (shown->label && !(copy.label = strdup(shown->label))) return false;
+    s->list[s->n++] = copy;
+    return true;
 }
 
 void rws_snapshots_release(rws_snapshots *s)

@@ -53,8 +53,9 @@ int rws_store_check_format(sqlite3 *db, int *format)
 
 rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
+    const rws_quoted file = rws_quote(path ? path : "");
     switch (code & 0xff) {
+    case SQLITE_NOMEM: return rws_no_memory(err, "the store of runs");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": another program has kept it locked for %g seconds.",
@@ -77,7 +78,7 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
 static int begin(const char *path, sqlite3 **db)
 {
     int format = 0;
-    int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    int code = path ? sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) : SQLITE_NOMEM;
     if (!code) code = rws_store_wait(*db);
     if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE;", NULL, NULL, NULL);
     if (!code) code = rws_store_check_format(*db, &format);
@@ -233,7 +234,7 @@ rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration,
 static bool is_missing(const char *path)
 {
     struct stat about;
-    return lstat(path, &about) != 0 && errno == ENOENT;
+    return path && lstat(path, &about) != 0 && errno == ENOENT;
 }
 
 rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
@@ -275,7 +276,7 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    int           format = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
+    int           format = 0, code = path ? sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) : SQLITE_NOMEM;
     if (!code) code = rws_store_wait(db);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format > 0) code = prepare(db, sql, &s);
@@ -299,7 +300,7 @@ char *rws_store_only_run(const char *path)
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
     char         *name = NULL;
-    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+    if (path && sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
         prepare(db, "SELECT run FROM runs WHERE (SELECT count(*) FROM runs) = 1", &s) == SQLITE_OK &&
         sqlite3_step(s) == SQLITE_ROW && sqlite3_column_text(s, 0))
         name = strdup((const char *)sqlite3_column_text(s, 0));

@@ -44,7 +44,9 @@ typedef struct {
     const rws_shown   *shown;
 } rws_store_entry;
 
-/* All functions below: RWS_BAD_INPUT with a sentence that names the file if it is locked by another program for too
+/* A path of NULL, as rws_file_join returns it without memory, is RWS_NO_MEMORY in every function.
+ *
+ * All functions below: RWS_BAD_INPUT with a sentence that names the file if it is locked by another program for too
  * long, is read-only, is no such store or was written by a newer program; it is then as it was. */
 
 /* Makes an empty store, unless there is one. */

@@ -46,11 +46,10 @@ typedef struct {
     rws_error  *err;
 } reader;
 
-#define REFUSE(r, line, format, ...) \
-    rws_fail((r)->err, RWS_BAD_INPUT, "\"%.80s\", line %d: " format ".", rws_quote((r)->name).text, line, ##__VA_ARGS__)
-
-/* Words of the file in a sentence, cut by %.60s. */
-#define SHOW(raw) rws_quote(raw).text
+static rws_status no_memory(rws_error *err)
+{
+    return rws_no_memory(err, "a sweep");
+}
 
 /* ---- words */
 
@@ -77,18 +76,19 @@ static bool is_count(const char *text, const char *end, uint64_t *out)
 static rws_status read_count(reader *r, const char *key, const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
     if (is_count(text, text + strlen(text), out) && *out >= least && *out <= most) return RWS_OK;
-    return REFUSE(r, r->line, "%s is a whole number from %llu to %llu, not \"%.60s\"", key, (unsigned long long)least,
-                  (unsigned long long)most, SHOW(text));
+    return rws_refuse(r->err, r->name, r->line, "%s is a whole number from %llu to %llu, not \"%s\".", key,
+                      (unsigned long long)least, (unsigned long long)most, rws_quote_short(text).text);
 }
 
 /* ---- lines: each function gets the words behind the key */
 
 static rws_status read_methods(reader *r, block *b, char **words, int n)
 {
-    if (n > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d methods", MAX_VALUES);
+    if (n > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d methods.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         if (!rws_estimator_find(words[i]))
-            return REFUSE(r, r->line, "there is no method \"%.60s\"; `rws list` shows them", SHOW(words[i]));
+            return rws_refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
+                              rws_quote_short(words[i]).text);
         b->methods[b->n_methods++] = words[i];
     }
     return RWS_OK;
@@ -96,7 +96,8 @@ static rws_status read_methods(reader *r, block *b, char **words, int n)
 
 static rws_status read_particles(reader *r, block *b, char **words, int n)
 {
-    if (n > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d numbers of particles", MAX_VALUES);
+    if (n > MAX_VALUES)
+        return rws_refuse(r->err, r->name, r->line, "there are more than %d numbers of particles.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         uint64_t value;
         RWS_TRY(read_count(r, "particles", words[i], 1, 10000000, &value));
@@ -114,12 +115,15 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
         bool        good = is_count(words[i], dash ? dash : end, &first);
         last = first;
         if (good && dash) good = is_count(dash + 1, end, &last) && last >= first;
-        if (!good) return REFUSE(r, r->line, "seeds are numbers or ranges such as 1-10, not \"%.60s\"", SHOW(words[i]));
+        if (!good)
+            return rws_refuse(r->err, r->name, r->line, "seeds are numbers or ranges such as 1-10, not \"%s\".",
+                              rws_quote_short(words[i]).text);
         if (last - first >= (uint64_t)(RWS_SWEEP_MAX_RUNS - b->n_seeds))
-            return REFUSE(r, r->line, "there are more than %d seeds", RWS_SWEEP_MAX_RUNS);
+            return rws_refuse(r->err, r->name, r->line, "there are more than %d seeds.", RWS_SWEEP_MAX_RUNS);
         for (uint64_t k = 0; k <= last - first; k++) {
             if (b->n_seeds == capacity) {
-                uint64_t *more = RWS_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
+                uint64_t *more = RWS_TRY_NEW(&r->sweep->memory->arena, uint64_t, 2 * capacity + 16);
+                if (!more) return no_memory(r->err);
                 if (capacity) memcpy(more, b->seeds, (size_t)capacity * sizeof *more);
                 b->seeds = more;
                 capacity = 2 * capacity + 16;
@@ -132,9 +136,10 @@ static rws_status read_seeds(reader *r, block *b, char **words, int n)
 
 static rws_status read_set(reader *r, block *b, char **words, int n)
 {
-    if (n < 2) return REFUSE(r, r->line, "set needs the name of a setting and one value or more");
-    if (b->n_sets == MAX_SETS) return REFUSE(r, r->line, "a block can have %d lines with set", MAX_SETS);
-    if (n - 1 > MAX_VALUES) return REFUSE(r, r->line, "there are more than %d values", MAX_VALUES);
+    if (n < 2) return rws_refuse(r->err, r->name, r->line, "set needs the name of a setting and one value or more.");
+    if (b->n_sets == MAX_SETS)
+        return rws_refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
+    if (n - 1 > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
     char    *dot = strchr(words[0], '.');
     *s = (setting){.name = words[0]};
@@ -143,14 +148,16 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         s->method = words[0];
         s->name = dot + 1;
         if (!rws_estimator_find(s->method))
-            return REFUSE(r, r->line, "there is no method \"%.60s\"; `rws list` shows them", SHOW(s->method));
+            return rws_refuse(r->err, r->name, r->line, "there is no method \"%s\"; `rws list` shows them.",
+                              rws_quote_short(s->method).text);
     }
     if (!s->name[0] || strchr(s->name, '='))
-        return REFUSE(r, r->line, "set takes a name and its values with blanks between: set start far");
+        return rws_refuse(r->err, r->name, r->line,
+                          "set takes a name and its values with blanks between: set start far.");
     for (int i = 0; i + 1 < b->n_sets; i++) {
         const bool same = strcmp(b->sets[i].name, s->name) == 0;
         if (same && (!s->method || !b->sets[i].method || strcmp(s->method, b->sets[i].method) == 0))
-            return REFUSE(r, r->line, "\"%.60s\" is set already", SHOW(s->name));
+            return rws_refuse(r->err, r->name, r->line, "\"%s\" is set already.", rws_quote_short(s->name).text);
     }
     for (int i = 1; i < n; i++) s->values[s->n++] = words[i];
     return RWS_OK;
@@ -159,7 +166,8 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
 static rws_status read_final(reader *r, block *b, char **words, int n)
 {
     uint64_t particles, data = 0;
-    if (n > 2) return REFUSE(r, r->line, "final takes a number of particles and perhaps one of test data");
+    if (n > 2)
+        return rws_refuse(r->err, r->name, r->line, "final takes a number of particles and perhaps one of test data.");
     RWS_TRY(read_count(r, "final", words[0], 1, 10000000, &particles));
     if (n == 2) RWS_TRY(read_count(r, "final", words[1], 1, 1000000, &data));
     b->final_particles = (int)particles;
@@ -201,11 +209,12 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     const char *name = keys[key].name;
     char       *at = (char *)&b->base + keys[key].at;
     uint64_t    count;
-    if (n == 0) return REFUSE(r, r->line, "%s needs a value", name);
-    if (b->given >> key & 1 && !keys[key].repeated) return REFUSE(r, r->line, "%s is given already", name);
+    if (n == 0) return rws_refuse(r->err, r->name, r->line, "%s needs a value.", name);
+    if (b->given >> key & 1 && !keys[key].repeated)
+        return rws_refuse(r->err, r->name, r->line, "%s is given already.", name);
     b->given |= 1u << key;
     if (keys[key].kind == LIST) return keys[key].read(r, b, words, n);
-    if (n > 1) return REFUSE(r, r->line, "%s takes one value", name);
+    if (n > 1) return rws_refuse(r->err, r->name, r->line, "%s takes one value.", name);
     switch (keys[key].kind) {
     case INT:
         RWS_TRY(read_count(r, name, words[0], 1, keys[key].most, &count));
@@ -214,8 +223,8 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
     case COUNT: return read_count(r, name, words[0], 1, keys[key].most, (uint64_t *)at);
     case REAL:
         if (is_number(words[0], 0, (double)keys[key].most, (double *)at)) return RWS_OK;
-        return REFUSE(r, r->line, "%s is a number from 0 to %g, not \"%.60s\"", name, (double)keys[key].most,
-                      SHOW(words[0]));
+        return rws_refuse(r->err, r->name, r->line, "%s is a number from 0 to %g, not \"%s\".", name,
+                          (double)keys[key].most, rws_quote_short(words[0]).text);
     default: *(const char **)at = words[0]; return RWS_OK;
     }
 }
@@ -223,15 +232,17 @@ static rws_status read_key(reader *r, block *b, int key, char **words, int n)
 static rws_status read_line(reader *r, char **words, int n)
 {
     if (strcmp(words[0], "model") == 0) {
-        if (n != 2) return REFUSE(r, r->line, "model takes one name");
-        if (r->n_blocks == MAX_BLOCKS) return REFUSE(r, r->line, "there are more than %d models", MAX_BLOCKS);
+        if (n != 2) return rws_refuse(r->err, r->name, r->line, "model takes one name.");
+        if (r->n_blocks == MAX_BLOCKS)
+            return rws_refuse(r->err, r->name, r->line, "there are more than %d models.", MAX_BLOCKS);
         r->blocks[r->n_blocks++] = (block){.base.model = words[1], .line = r->line};
         return RWS_OK;
     }
-    if (r->n_blocks == 0) return REFUSE(r, r->line, "the first line must say which model: model gmm");
+    if (r->n_blocks == 0)
+        return rws_refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
     for (int i = 0; i < N_KEYS; i++)
         if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
-    return REFUSE(r, r->line, "there is no key \"%.60s\"", SHOW(words[0]));
+    return rws_refuse(r->err, r->name, r->line, "there is no key \"%s\".", rws_quote_short(words[0]).text);
 }
 
 static bool is_blank(char c)
@@ -252,9 +263,10 @@ static rws_status split(reader *r, char **at, char *end, char **words, int *n)
             while (*at < end && **at != '\n') *(*at)++ = '\0';
             break;
         }
-        if (*n == MAX_WORDS) return REFUSE(r, r->line, "there are more than %d words", MAX_WORDS);
+        if (*n == MAX_WORDS) return rws_refuse(r->err, r->name, r->line, "there are more than %d words.", MAX_WORDS);
         for (words[(*n)++] = *at; *at < end && !is_blank(**at) && **at != '\n'; ++*at)
-            if ((unsigned char)**at < 0x20 || **at == 0x7f) return REFUSE(r, r->line, "a control character is in it");
+            if ((unsigned char)**at < 0x20 || **at == 0x7f)
+                return rws_refuse(r->err, r->name, r->line, "a control character is in it.");
     }
     if (*at < end) *(*at)++ = '\0';
     return RWS_OK;
@@ -296,27 +308,31 @@ static void append_model(char *name, const char *model)
     if (slash && n > 3 && strcmp(name + n - 3, ".so") == 0) name[n - 3] = '\0';
 }
 
+/* NULL without memory. */
 static char *keep(rws_sweep *s, const char *text)
 {
-    return strcpy(rws_arena_alloc(&s->memory->arena, strlen(text) + 1), text);
+    char *copy = rws_arena_try(&s->memory->arena, strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
 }
 
-/* The settings of combination `which`, those of the block or those of the method, into the configuration and the name.
- * Returns what is left of `which`: 0 if it was a combination. */
-static uint64_t combine(rws_sweep *s, const block *b, const char *method, uint64_t which, rws_config *c, char *name)
+/* Adds the settings of combination *which to the configuration and to the name: the settings of the block if method is
+ * NULL, else the settings of the method. Leaves in *which the number of the combination of the other settings. False
+ * without memory. */
+static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *which, rws_config *c, char *name)
 {
     for (int i = 0; i < b->n_sets; i++) {
         const setting *set = &b->sets[i];
         if (!method != !set->method || (method && strcmp(method, set->method) != 0)) continue;
-        const char *value = set->values[which % (uint64_t)set->n];
-        char       *text = rws_arena_alloc(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
-        which /= (uint64_t)set->n;
+        const char *value = set->values[*which % (uint64_t)set->n];
+        char       *text = rws_arena_try(&s->memory->arena, strlen(set->name) + strlen(value) + 2);
+        if (!text) return false;
+        *which /= (uint64_t)set->n;
         stpcpy(stpcpy(stpcpy(text, set->name), "="), value);
         c->set[c->n_set++] = text;
         append(name, "-");
         append(name, text);
     }
-    return which;
+    return true;
 }
 
 /* Of the block's settings and the method's; beyond the most runs there can be it is not counted on. */
@@ -335,19 +351,20 @@ static rws_status check_block(reader *r, const block *b, uint64_t *total)
     static const int needed[] = {0, 1}; /* methods and particles in the table */
     for (int i = 0; i < 2; i++)
         if (!(b->given >> needed[i] & 1))
-            return REFUSE(r, b->line, "this model has no line with %s", keys[needed[i]].name);
+            return rws_refuse(r->err, r->name, b->line, "this model has no line with %s.", keys[needed[i]].name);
     for (int i = 0; i < b->n_sets; i++) {
         bool used = !b->sets[i].method;
         for (int m = 0; m < b->n_methods && !used; m++) used = strcmp(b->methods[m], b->sets[i].method) == 0;
         if (!used)
-            return REFUSE(r, b->line, "\"%.60s\" is set for %s, which is not among the methods", SHOW(b->sets[i].name),
-                          b->sets[i].method);
+            return rws_refuse(r->err, r->name, b->line, "\"%s\" is set for %s, which is not among the methods.",
+                              rws_quote_short(b->sets[i].name).text, b->sets[i].method);
     }
     for (int m = 0; m < b->n_methods; m++) {
         const uint64_t each = n_combinations(b, b->methods[m]);
         if (each > RWS_SWEEP_MAX_RUNS) *total = each;
         else *total += each * (uint64_t)b->n_particles * (uint64_t)b->n_seeds;
-        if (*total > RWS_SWEEP_MAX_RUNS) return REFUSE(r, b->line, "there are more than %d runs", RWS_SWEEP_MAX_RUNS);
+        if (*total > RWS_SWEEP_MAX_RUNS)
+            return rws_refuse(r->err, r->name, b->line, "there are more than %d runs.", RWS_SWEEP_MAX_RUNS);
     }
     return RWS_OK;
 }
@@ -358,7 +375,8 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-static void add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
+/* False without memory. */
+static bool add_run(rws_sweep *s, const block *b, const char *method, int particles, uint64_t seed, uint64_t which)
 {
     char           name[MAX_NAME] = "", number[32];
     rws_sweep_run *run = &s->runs[s->n++];
@@ -368,16 +386,17 @@ static void add_run(rws_sweep *s, const block *b, const char *method, int partic
     run->config.seed = seed;
     run->config.threads = 1;
     append_model(name, b->base.model);
-    which = combine(s, b, NULL, which, &run->config, name);
+    if (!combine(s, b, NULL, &which, &run->config, name)) return false;
     append(name, "-");
     append(name, method);
-    which = combine(s, b, method, which, &run->config, name);
+    if (!combine(s, b, method, &which, &run->config, name)) return false;
     RWS_CHECK(which == 0);
     snprintf(number, sizeof number, "-k%d-s%llu", particles, (unsigned long long)seed);
     /* the end tells most runs apart: it must be in the name */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
     run->name = keep(s, name);
+    return run->name != NULL;
 }
 
 static int by_name(const void *a, const void *b)
@@ -388,14 +407,14 @@ static int by_name(const void *a, const void *b)
 static rws_status check_names(reader *r)
 {
     const rws_sweep *s = r->sweep;
-    const char     **names = RWS_NEW(&s->memory->arena, const char *, s->n + 1);
+    const char     **names = RWS_TRY_NEW(&s->memory->arena, const char *, s->n + 1);
+    if (!names) return no_memory(r->err);
     for (int i = 0; i < s->n; i++) names[i] = s->runs[i].name;
     qsort(names, (size_t)s->n, sizeof *names, by_name);
     for (int i = 1; i < s->n; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
-            return rws_fail(r->err, RWS_BAD_INPUT,
-                            "\"%.80s\" has two runs that would be called \"%.200s\": is a value there twice?",
-                            rws_quote(r->name).text, names[i]);
+            return rws_refuse(r->err, r->name, 0,
+                              "has two runs that would be called \"%.200s\": is a value there twice?", names[i]);
     return RWS_OK;
 }
 
@@ -405,7 +424,7 @@ static rws_status expand(reader *r)
     rws_sweep      *s = r->sweep;
     uint64_t        total = 0;
     int             most_seeds = 0;
-    if (r->n_blocks == 0) return rws_fail(r->err, RWS_BAD_INPUT, "\"%.80s\" names no model.", rws_quote(r->name).text);
+    if (r->n_blocks == 0) return rws_refuse(r->err, r->name, 0, "names no model.");
     for (int i = 0; i < r->n_blocks; i++) {
         block *b = &r->blocks[i];
         if (b->n_seeds == 0) b->seeds = first_seed, b->n_seeds = 1;
@@ -413,7 +432,8 @@ static rws_status expand(reader *r)
         qsort(b->particles, (size_t)b->n_particles, sizeof *b->particles, descending);
         RWS_TRY(check_block(r, b, &total));
     }
-    s->runs = RWS_NEW(&s->memory->arena, rws_sweep_run, total + 1);
+    s->runs = RWS_TRY_NEW(&s->memory->arena, rws_sweep_run, total + 1);
+    if (!s->runs) return no_memory(r->err);
     for (int seed = 0; seed < most_seeds; seed++) {
         for (int i = 0; i < r->n_blocks; i++) {
             const block *b = &r->blocks[i];
@@ -422,7 +442,8 @@ static rws_status expand(reader *r)
                 for (int m = 0; m < b->n_methods; m++) {
                     const uint64_t n = n_combinations(b, b->methods[m]);
                     for (uint64_t which = 0; which < n; which++)
-                        add_run(s, b, b->methods[m], b->particles[k], b->seeds[seed], which);
+                        if (!add_run(s, b, b->methods[m], b->particles[k], b->seeds[seed], which))
+                            return no_memory(r->err);
                 }
             }
         }
@@ -433,7 +454,7 @@ static rws_status expand(reader *r)
 void rws_sweep_free(rws_sweep *s)
 {
     if (!s) return;
-    rws_arena_free(&s->memory->arena);
+    if (s->memory) rws_arena_free(&s->memory->arena);
     free(s->memory);
     free(s);
 }
@@ -441,18 +462,19 @@ void rws_sweep_free(rws_sweep *s)
 rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rws_sweep **out, rws_error *err)
 {
     *out = NULL;
-    if (length > RWS_SWEEP_MAX_BYTES)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%.80s\" is longer than %d bytes.", rws_quote(name).text,
-                        RWS_SWEEP_MAX_BYTES);
+    if (length > RWS_SWEEP_MAX_BYTES) return rws_refuse(err, name, 0, "is longer than %d bytes.", RWS_SWEEP_MAX_BYTES);
     rws_sweep *s = calloc(1, sizeof *s);
-    RWS_CHECK(s && "memory for a sweep");
-    s->memory = calloc(1, sizeof *s->memory);
-    RWS_CHECK(s->memory && "memory for a sweep");
-    char *copy = rws_arena_alloc(&s->memory->arena, length + 1); /* words end in zeros that are put into it */
-    if (length) memcpy(copy, text, length);
-    copy[length] = '\0';
-    reader     r = {.name = name, .sweep = s, .blocks = RWS_NEW(&s->memory->arena, block, MAX_BLOCKS), .err = err};
-    rws_status status = scan(&r, copy, length);
+    if (s) s->memory = calloc(1, sizeof *s->memory);
+    const bool memory = s && s->memory;
+    char      *copy = memory ? rws_arena_try(&s->memory->arena, length + 1) : NULL; /* split puts zeros into it */
+    block     *blocks = memory ? RWS_TRY_NEW(&s->memory->arena, block, MAX_BLOCKS) : NULL;
+    reader     r = {.name = name, .sweep = s, .blocks = blocks, .err = err};
+    rws_status status = copy && blocks ? RWS_OK : no_memory(err);
+    if (status == RWS_OK) {
+        if (length) memcpy(copy, text, length);
+        copy[length] = '\0';
+        status = scan(&r, copy, length);
+    }
     if (status == RWS_OK) status = expand(&r);
     if (status == RWS_OK) *out = s;
     else rws_sweep_free(s);
@@ -463,16 +485,15 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
 {
     *out = NULL;
     FILE *f = fopen(path, "rbe");
-    char *text = f ? malloc(RWS_SWEEP_MAX_BYTES + 1) : NULL;
-    if (!text) {
-        rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
-                 strerror(errno));
-        if (f) fclose(f);
-        return RWS_BAD_INPUT;
-    }
-    const size_t length = fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f);
+    if (!f && errno == ENOMEM) return no_memory(err);
+    if (!f)
+        return rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
+                        strerror(errno));
+    char        *text = malloc(RWS_SWEEP_MAX_BYTES + 1);
+    const size_t length = text ? fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f) : 0;
     rws_status   status;
-    if (ferror(f))
+    if (!text) status = no_memory(err);
+    else if (ferror(f))
         status = rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be read: %s.", rws_quote(path).text,
                           strerror(errno));
     else status = rws_sweep_parse(text, length, path, out, err);
@@ -494,7 +515,8 @@ static bool same_kind(const rws_config *a, const rws_config *b)
 
 rws_status rws_sweep_settle(rws_sweep *s, rws_error *err)
 {
-    uint64_t *iterations = RWS_NEW(&s->memory->arena, uint64_t, s->n + 1);
+    uint64_t *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
+    if (!iterations) return no_memory(err);
     for (int i = 0; i < s->n; i++) {
         const rws_config *c = &s->runs[i].config;
         int               k = 0;
@@ -504,7 +526,7 @@ rws_status rws_sweep_settle(rws_sweep *s, rws_error *err)
             continue;
         }
         rws_trainer *t;
-        RWS_TRY(rws_trainer_new(c, &t, err));
+        RWS_TRY(rws_trainer_new(c, NULL, &t, err));
         iterations[i] = rws_trainer_config(t)->iterations;
         rws_trainer_free(t);
     }

@@ -40,7 +40,7 @@ typedef struct {
 } rws_sweep;
 
 /* Reads `length` bytes of text; `name` stands for them in sentences. On success *out is the caller's to free; otherwise
- * *out is NULL, the status is RWS_BAD_INPUT and the sentence names the line. */
+ * *out is NULL and the status RWS_BAD_INPUT, with a sentence that names the line, or RWS_NO_MEMORY. */
 rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rws_sweep **out, rws_error *err)
     __attribute__((warn_unused_result));
 

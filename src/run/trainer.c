@@ -1,18 +1,18 @@
 /* trainer.c - from a configuration to a trainer that is ready for its first step. */
 #include "run/trainer.h"
 
+#include "run/checkpoint.h"
 #include "tensor/gemm.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* n zeros, aligned for vectors; NULL without memory. */
 static float *vector(size_t n)
 {
-    float *v = aligned_alloc(64, (n * sizeof(float) / 64 + 1) * 64);
-    RWS_CHECK(v && "memory for a run");
-    memset(v, 0, n * sizeof(float));
-    return v;
+    float *v = n < SIZE_MAX / sizeof(float) - 64 ? aligned_alloc(64, (n * sizeof(float) / 64 + 1) * 64) : NULL;
+    return v ? memset(v, 0, n * sizeof(float)) : NULL;
 }
 
 void rws_trainer_free(rws_trainer *t)
@@ -24,15 +24,16 @@ void rws_trainer_free(rws_trainer *t)
         free(t->shards[i].gradient);
         free(t->shards[i].touched);
     }
-    rws_trainer_uncut(t);
-    for (int i = 0; i < RWS_FIELDS; i++) {
-        free(t->batch[i]);
-        free(t->test[i]);
+    rws_slices_free(t);
+    for (int i = 0; i < t->setup.n_fields; i++) {
+        if (t->batch) free(t->batch[i]);
+        if (t->test) free(t->test[i]);
     }
-    void *vectors[] = {t->shards, t->engines, t->slot[0], t->slot[1], t->direction};
+    void *vectors[] = {t->shards, t->engines, t->slot[0], t->slot[1], t->direction, t->batch, t->test};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
     if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
+    rws_folder_close(t->folder);
     if (t->library) dlclose(t->library);
     free(t);
 }
@@ -42,6 +43,7 @@ void rws_trainer_free(rws_trainer *t)
 
 static void fill_defaults(rws_config *c, const rws_defaults *d)
 {
+    if (!c->method) c->method = "ww";
     DEFAULT(batch, 100);
     DEFAULT(particles, 10);
     DEFAULT(shards, 4);
@@ -52,6 +54,35 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     if (!c->iterations) c->iterations = d->iterations ? (uint64_t)d->iterations : 10000;
     if (!c->eval_every) c->eval_every = d->eval_every ? (uint64_t)d->eval_every : (c->iterations + 19) / 20;
     if (!c->threads) c->threads = 1;
+    DEFAULT(stack_kb, RWS_STACK_KB);
+    if (!c->max_operations) c->max_operations = RWS_MAX_OPERATIONS;
+    if (!c->max_paths) c->max_paths = RWS_MAX_PATHS;
+}
+
+rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err)
+{
+    void *library = NULL; /* stays open: the texts that are filled in may be its own */
+    if (!model) RWS_TRY(rws_model_load(config->model, &model, &library, err));
+    fill_defaults(config, &model->defaults);
+    return RWS_OK;
+}
+
+/* The trainer's own copies of the configuration's texts. */
+static rws_status copy_texts(rws_trainer *t, rws_error *err)
+{
+    rws_config  *c = &t->config;
+    const char **texts[] = {&c->model, &c->method, &c->optimiser, &c->lr};
+    bool         memory = true;
+    if (c->n_set < 0 || c->n_set > RWS_MAX_SET)
+        return rws_fail(err, RWS_BAD_INPUT, "A configuration has at most %d settings, not %d.", RWS_MAX_SET, c->n_set);
+    for (int i = 0; i < 4 + c->n_set; i++) {
+        const char **text = i < 4 ? texts[i] : &c->set[i - 4];
+        if (!*text) continue;
+        char *copy = rws_setup_alloc(&t->setup, strlen(*text) + 1);
+        memory &= copy != NULL;
+        *text = copy ? strcpy(copy, *text) : "";
+    }
+    return memory ? RWS_OK : rws_no_memory(err, "the configuration");
 }
 
 static rws_status check_range(const char *option, double x, double least, double most, rws_error *err)
@@ -62,8 +93,8 @@ static rws_status check_range(const char *option, double x, double least, double
 
 static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_error *err)
 {
-    RWS_TRY(check_range("--particles", c->particles, 1, 10000000, err));
-    RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, 10000000, err));
+    RWS_TRY(check_range("--particles", c->particles, 1, RWS_MAX_PARTICLES, err));
+    RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
@@ -78,11 +109,13 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     return RWS_OK;
 }
 
-static rws_status make_metrics(rws_trainer *t)
+static rws_status make_metrics(rws_trainer *t, rws_error *err)
 {
     bool has_evidence = false;
     for (int i = 0; t->model->metrics && t->model->metrics[i].name; i++) {
-        RWS_CHECK(t->n_metrics < RWS_METRICS - 4);
+        if (t->n_metrics == RWS_MAX_METRICS - 4)
+            return rws_fail(err, RWS_BAD_INPUT, "Model %s has more than %d metrics; \"%s\" is too many.",
+                            t->model->name, t->n_metrics, t->model->metrics[i].name);
         t->metric_names[t->n_metrics++] = t->model->metrics[i].name;
         has_evidence |= strcmp(t->model->metrics[i].name, "log_evidence") == 0;
     }
@@ -94,48 +127,96 @@ static rws_status make_metrics(rws_trainer *t)
     return RWS_OK;
 }
 
-static void make_vectors(rws_trainer *t)
+static bool make_data(rws_trainer *t)
 {
-    rws_params *p = &t->setup.params;
-    rws_config *c = &t->config;
-    rws_params_pack(p);
-    t->direction = vector(p->size);
-    for (int i = 0; i < t->optimiser->n_slots; i++) t->slot[i] = vector(p->size);
-    rws_optimiser_reset(t->optimiser, p->size, t->slot);
-    for (int f = 0; f < t->setup.n_fields; f++) {
-        t->batch[f] = vector((size_t)c->batch * (size_t)t->setup.fields[f].dim);
-        t->test[f] = vector((size_t)c->n_test * (size_t)t->setup.fields[f].dim);
+    const size_t n_fields = (size_t)t->setup.n_fields;
+    t->batch = calloc(n_fields, sizeof *t->batch);
+    t->test = calloc(n_fields, sizeof *t->test);
+    for (size_t f = 0; f < n_fields && t->batch && t->test; f++) {
+        const size_t dim = (size_t)t->setup.fields[f].dim;
+        t->batch[f] = vector((size_t)t->config.batch * dim);
+        t->test[f] = vector((size_t)t->config.n_test * dim);
+        if (!t->batch[f] || !t->test[f]) return false;
     }
-    t->shards = calloc((size_t)c->shards, sizeof *t->shards);
-    RWS_CHECK(t->shards);
-    for (int i = 0; i < c->shards; i++) {
-        t->shards[i].gradient = vector(p->size);
-        t->shards[i].touched = calloc((size_t)p->n + 1, sizeof *t->shards[i].touched);
-        RWS_CHECK(t->shards[i].touched);
-    }
-    rws_trainer_cut(t);
+    return t->batch && t->test;
 }
 
-static void make_engines(rws_trainer *t)
+static bool make_shards(rws_trainer *t)
+{
+    const rws_params *p = &t->setup.params;
+    t->shards = calloc((size_t)t->config.shards, sizeof *t->shards);
+    for (int i = 0; i < t->config.shards && t->shards; i++) {
+        t->shards[i].gradient = vector(p->size);
+        t->shards[i].touched = calloc((size_t)p->n + 1, sizeof *t->shards[i].touched);
+        if (!t->shards[i].gradient || !t->shards[i].touched) return false;
+    }
+    return t->shards != NULL;
+}
+
+static rws_status make_vectors(rws_trainer *t, rws_error *err)
+{
+    rws_params *p = &t->setup.params;
+    rws_params_pack(p);
+    bool memory = (t->direction = vector(p->size)) != NULL;
+    for (int i = 0; i < t->optimiser->n_slots; i++) memory &= (t->slot[i] = vector(p->size)) != NULL;
+    if (!memory || !make_data(t) || !make_shards(t))
+        return rws_fail(err, RWS_NO_MEMORY,
+                        "There is no memory for %d shards of %zu parameters, a batch of %d and %d test data.",
+                        t->config.shards, p->size, t->config.batch, t->config.n_test);
+    rws_optimiser_reset(t->optimiser, p->size, t->slot);
+    return rws_slices_new(t, err);
+}
+
+rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
     const rws_config *c = &t->config;
-    t->engine_per_shard = t->puts_off;
+    const rws_limits  limits = {(size_t)c->stack_kb << 10, c->max_operations, c->max_paths, 0};
+    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &limits);
+}
+
+static rws_status make_engines(rws_trainer *t, rws_error *err)
+{
+    const rws_config *c = &t->config;
+    t->engine_per_shard = t->defers;
     for (int i = 0; i < t->method.estimator->n_phases; i++)
         t->engine_per_shard |= t->method.estimator->phases[i].second != NULL;
     const int n = t->engine_per_shard && c->shards > c->threads ? c->shards : c->threads;
     t->engines = calloc((size_t)n, sizeof *t->engines);
-    RWS_CHECK(t->engines);
-    while (t->n_engines < n)
-        t->engines[t->n_engines++] = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, NULL);
-    t->pool = rws_pool_new(c->threads);
+    while (t->engines && t->n_engines < n && (t->engines[t->n_engines] = rws_trainer_engine_new(t))) t->n_engines++;
+    return t->n_engines == n ? rws_pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");
 }
 
-static rws_status build(rws_trainer *t, rws_error *err)
+/* Runs the model's setup, then the estimator's. */
+static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
+{
+    t->setup.seed = t->config.seed;
+    t->setup.model = t->model->name;
+    rws_random       random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_INIT, 1), 0);
+    const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
+    if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
+    RWS_TRY(status);
+    RWS_TRY(rws_method_init(&t->method, e, t->model, t->state, &t->setup, err));
+    if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
+    if (t->setup.n_fields == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s declares no data (rws_setup_field).", t->model->name);
+    return RWS_OK;
+}
+
+static rws_status make_test(rws_trainer *t, rws_error *err)
+{
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    return t->model->data(t->state, RWS_TEST, 0, t->config.n_test, &random, t->test, err);
+}
+
+static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_set, rws_error *err)
 {
     rws_config *c = &t->config;
     RWS_TRY(rws_gemm_init(err));
+    if (!t->model && !c->model) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
     if (!t->model) RWS_TRY(rws_trainer_find_model(t, c->model, err));
+    if (!c->model) c->model = t->model->name;
     fill_defaults(c, &t->model->defaults);
+    RWS_TRY(copy_texts(t, err));
     const rws_estimator *e = rws_estimator_find(c->method);
     if (!e) return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; `rws list` shows them.", c->method);
     RWS_TRY(check_config(c, e, err));
@@ -146,46 +227,43 @@ static rws_status build(rws_trainer *t, rws_error *err)
     t->optim.l2 = c->l2;
     RWS_TRY(rws_optim_config_check(&t->optim, err));
     RWS_TRY(rws_schedule_parse(c->lr, &t->schedule, err));
-    RWS_TRY(rws_trainer_settle(t, e, err));
-
-    t->setup.seed = c->seed;
-    t->setup.model = t->model->name;
-    rws_random random = rws_random_new(rws_key_for(c->seed, 0, RWS_KEY_INIT, 1), 0);
-    RWS_TRY(t->model->setup(&t->setup, &random, &t->state, err));
-    RWS_TRY(rws_method_init(&t->method, e, t->model, t->state, &t->setup, err));
-    if (t->setup.status != RWS_OK) {
-        *err = t->setup.error;
-        return t->setup.status;
-    }
-    if (t->setup.n_fields == 0)
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s declares no data (rws_setup_field).", t->model->name);
+    RWS_TRY(rws_trainer_make_settings(t, e, ask_set, n_ask_set, err));
+    RWS_TRY(set_up(t, e, err));
     const char *std_ref = rws_setup_given(&t->setup, "std_ref");
     t->std_ref = std_ref && strtod(std_ref, NULL) != 0;
-    make_vectors(t);
-    make_engines(t);
-    random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    if (!c->asking) RWS_TRY(t->model->data(t->state, RWS_TEST, 0, c->n_test, &random, t->test, err));
-    return make_metrics(t);
+    RWS_TRY(make_vectors(t, err));
+    RWS_TRY(make_engines(t, err));
+    if (!t->asking) RWS_TRY(make_test(t, err));
+    return make_metrics(t, err);
 }
 
-rws_status rws_trainer_new(const rws_config *config, rws_trainer **out, rws_error *err)
+static rws_status trainer_new(const rws_config *config, bool asking, const char *const *ask_set, int n_ask_set,
+                              const rws_model *model, rws_trainer **out, rws_error *err)
 {
-    return rws_trainer_new_with(config, NULL, out, err);
-}
-
-rws_status rws_trainer_new_with(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
-{
-    rws_trainer *t = calloc(1, sizeof *t);
-    RWS_CHECK(t && "memory for a run");
+    rws_trainer *t = *out = calloc(1, sizeof *t);
+    if (!t) return rws_no_memory(err, "a trainer");
     t->config = *config;
     t->model = model;
-    const rws_status status = build(t, err);
+    t->asking = asking;
+    const rws_status status = build(t, ask_set, n_ask_set, err);
     if (status != RWS_OK) {
         rws_trainer_free(t);
-        t = NULL;
+        *out = NULL;
     }
-    *out = t;
     return status;
+}
+
+rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out, rws_error *err)
+{
+    return trainer_new(config, false, NULL, 0, model, out, err);
+}
+
+rws_status rws_trainer_new_for_asking(const rws_config *config, const char *const *ask_set, int n_ask_set,
+                                      const rws_model *model, rws_trainer **out, rws_error *err)
+{
+    rws_config c = *config;
+    c.threads = c.shards = c.batch = 1; /* questions need none of them, and their memory is not taken */
+    return trainer_new(&c, true, ask_set, n_ask_set, model, out, err);
 }
 
 const rws_config *rws_trainer_config(const rws_trainer *t)
@@ -206,6 +284,41 @@ const rws_estimator *rws_trainer_estimator(const rws_trainer *t)
 uint64_t rws_trainer_iteration(const rws_trainer *t)
 {
     return t->iteration;
+}
+
+double rws_trainer_seconds(const rws_trainer *t)
+{
+    return t->seconds;
+}
+
+rws_folder *rws_trainer_folder(const rws_trainer *t)
+{
+    return t->folder;
+}
+
+int rws_trainer_n_params(const rws_trainer *t)
+{
+    return t->setup.params.n;
+}
+
+size_t rws_trainer_size(const rws_trainer *t)
+{
+    return t->setup.params.size;
+}
+
+bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
+{
+    if (i < 0 || i >= t->setup.params.n) return false;
+    const rws_param *p = t->setup.params.list[i];
+    *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
+    return true;
+}
+
+bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out)
+{
+    for (int i = 0; rws_trainer_param(t, i, out); i++)
+        if (strcmp(out->name, name) == 0) return true;
+    return false;
 }
 
 const rws_given *rws_trainer_settings(const rws_trainer *t, int *n)
@@ -252,7 +365,7 @@ rws_trainer_state rws_trainer_state_of(rws_trainer *t)
                                t->steps,         &t->iteration, t->method.memory};
 }
 
-void rws_trainer_state_loaded(rws_trainer *t)
+void rws_trainer_changed(rws_trainer *t)
 {
     rws_params_transpose(&t->setup.params, ~0u, t->setup.params.value, t->setup.params.transposed);
 }

@@ -1,4 +1,15 @@
-/* trainer.h - the trainer's own structure; included by the files of this room only. */
+/* trainer.h - the trainer's own structure; included by the files of this room only.
+ *
+ *     train.c     the algorithm: batch, phases, forward, weigh, backward, step
+ *     shards.c    how a phase is spread over the shards of a batch, and a shard over passes
+ *     pass.c      every rws_pass that a run makes
+ *     update.c    from the shards' gradients to new parameters, slice by slice
+ *     gradient.c  the gradient of an iteration without its step
+ *     importance.c, evaluate.c    metrics on the test data
+ *     loop.c      iterations, evaluations and checkpoints until the end
+ *     ask.c, posterior.c          questions about one datum
+ *     trainer.c, settings.c, plugin.c    how a trainer comes about
+ */
 #ifndef RWS_RUN_TRAINER_H
 #define RWS_RUN_TRAINER_H
 
@@ -6,94 +17,146 @@
 #include "run/pool.h"
 #include "run/run.h"
 
-#ifdef __SSE__
-#include <xmmintrin.h>
-#endif
-
-/* A fixed part of every batch. Which thread works on it changes nothing. */
+/* A fixed part of every batch. The thread that works on it changes nothing. */
 typedef struct {
-    float              *gradient; /* flat; what it has added since the parameters were last stepped, */
-    bool               *touched;  /* by parameter: whether it has, else there are zeros, */
-    const rws_products *products; /* and what is still to be added: of its engine's last pass; NULL: nothing */
+    float              *gradient; /* flat: what the shard has added since the parameters were last stepped */
+    bool               *touched;  /* by number of the parameter: false if its part of `gradient` is all zeros */
+    const rws_products *products; /* products of its engine's last pass that are still to be added; NULL: none */
     rws_tally           tally;
     rws_status          status;
     rws_error           error;
 } rws_shard;
 
-typedef struct rws_part rws_part;
+/* A part of the flat parameter vector, of whole rows of parameters of one group; see update.c. */
+typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
     rws_config           config;
     const rws_model     *model;
-    void                *library; /* of a user's model */
+    void                *library; /* the shared object of a user's model; NULL: none */
     rws_setup            setup;
-    void                *state; /* of the model */
+    void                *state; /* the model's */
+    bool                 asking;
     rws_method           method;
     rws_schedule         schedule;
     rws_optim_config     optim;
     const rws_optimiser *optimiser;
     float               *slot[2], *direction;
     uint64_t             steps[RWS_GROUPS], iteration;
-    rws_tally            tally; /* of the last iteration's wake phase */
+    double               seconds; /* spent in training */
+    rws_tally            tally;   /* of the last iteration's wake phase */
     rws_shard           *shards;
     rws_pool            *pool;
-    rws_engine         **engines; /* one per thread, or one per shard if a second round needs what it holds */
+    rws_engine         **engines; /* one per thread, or one per shard if something needs what an engine holds */
     int                  n_engines;
     bool                 engine_per_shard;
-    bool                 puts_off; /* products of weights are added up part by part; needs an engine per shard */
-    rws_part            *parts;    /* of the flat vectors */
-    int                  n_parts;
-    rws_arena           *scratch; /* per thread, for work on parts */
-    uint64_t             flops;   /* of that */
-    float               *batch[RWS_FIELDS], *test[RWS_FIELDS];
+    bool                 defers; /* products of weights are added slice by slice; needs an engine per shard */
+    rws_param_slice     *slices;
+    int                  n_slices;
+    rws_arena           *scratch;       /* per thread, for work on slices */
+    uint64_t             flops;         /* of that work, since the last rws_trainer_take_stats */
+    float              **batch, **test; /* by field */
     bool                 std_ref;
-    const char          *metric_names[RWS_METRICS];
+    const char          *metric_names[RWS_MAX_METRICS];
     int                  n_metrics, n_model_metrics;
+    rws_folder          *folder; /* where the run is kept; NULL: nowhere */
 };
 
-/* One phase on n_data data (or as many times K samples of the model): adds to the shards' gradients. */
-rws_status rws_trainer_phase(rws_trainer *t, int index, rws_key key, int n_data, const float *const *fields,
-                             rws_error *err);
-
-/* Normalised weights underflow; arithmetic on denormals would be many times slower than on zeros. */
-static inline void rws_flush_denormals(void)
-{
-#ifdef __SSE__
-    _mm_setcsr(_mm_getcsr() | 0x8040);
-#endif
-}
-
-/* step.c: cuts the flat vectors into parts, once they are there; and forgets the parts. */
-void rws_trainer_cut(rws_trainer *t);
-void rws_trainer_uncut(rws_trainer *t);
-
-/* Adds the shards' gradients of the groups up; the sum becomes that of shard 0. */
-void rws_trainer_sum(rws_trainer *t, unsigned groups);
-
-/* Moves the parameters of the groups along their gradients, which then begin anew. */
-rws_status rws_trainer_move(rws_trainer *t, unsigned groups, rws_error *err);
-
-/* Of importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its
- * standard error, KL(q || p), the effective number of particles as a share of them, and the model's metrics that look
- * at particles. */
+/* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
 typedef struct {
-    double log_evidence, log_evidence_error, kl, ess, metric[RWS_METRICS];
+    rws_trainer        *t;
+    const rws_phase    *phase;
+    int                 n_data;
+    rws_key             key;
+    const float *const *fields;
+    double              share; /* weight of a datum, or of a sample, in the mean: 1 / their number */
+} rws_phase_work;
+
+/* ---- train.c */
+
+/* Adds the gradient of a phase to the shards' gradients. */
+rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
+                             const float *const *fields, rws_error *err);
+
+/* Forward, weigh, backward for data first … end - 1, by one shard. `last`: this is the shard's last pass of the phase. */
+rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last);
+
+/* Fills t->batch with the data of the present iteration. */
+rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
+
+/* ---- shards.c */
+
+/* Runs rws_phase_pass for all data, shard by shard; then adds the shards' tallies to the trainer's. */
+rws_status rws_shards_run(const rws_phase_work *w, rws_error *err);
+
+/* The second backward of a phase with a control variate, on the passes that the engines still hold. */
+rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err);
+
+/* Backward of the pass that the engine holds. Products of weights may wait for update.c if the pass is the last one. */
+rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last);
+
+/* Forgets what the shards have added since the last step: for an iteration that failed. */
+void rws_shards_forget(rws_trainer *t);
+
+/* ---- pass.c */
+
+/* A pass of the trainer's programs; the caller adds what is special about it. */
+rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_particles, const float *const *fields,
+                          rws_key key);
+
+/* The pass of a phase for data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
+rws_pass rws_phase_make_pass(const rws_phase_work *w, int first, int end, const float **fields);
+
+/* Particles first … end - 1 that the guide proposes for one datum, with their reports. */
+rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
+
+/* Particles of a pass without gradients: as many as the model says, else `most`. */
+int rws_trainer_at_once(const rws_trainer *t, int most);
+
+/* ---- update.c */
+
+/* Cuts the flat vectors into slices, once their sizes are known; and gives the slices back. */
+rws_status rws_slices_new(rws_trainer *t, rws_error *err);
+void       rws_slices_free(rws_trainer *t);
+
+/* Adds the shards' gradients of the groups in the mask up; the sum becomes that of shard 0. */
+rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
+
+/* The same, and steps the parameters of the groups along the sum, which then begins anew. */
+rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
+
+/* ---- importance.c */
+
+/* Importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its standard
+ * error, KL(q || p), the effective number of particles as a share of them, and the model's metrics of particles. */
+typedef struct {
+    double log_evidence, log_evidence_error, kl, ess, metric[RWS_MAX_METRICS];
 } rws_bound;
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
 
-/* bound.c: the pass in which the guide's particles first … end - 1 of one datum tell of themselves. */
-rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
-
-/* bound.c: rws_eval_guess. */
+/* rws_eval_guess. */
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err);
 
-/* settings.c: the model's and the method's settings with the values they are given. */
-rws_status rws_trainer_settle(rws_trainer *t, const rws_estimator *estimator, rws_error *err);
+/* ---- trainer.c, settings.c, plugin.c */
 
-/* plugin.c: a built-in model by name, or one from a shared object by path. */
+/* An engine for the trainer's programs, with the limits of its configuration. NULL: no memory. */
+rws_engine *rws_trainer_engine_new(const rws_trainer *t);
+
+/* rws_trainer_new for asking: without test data, and with the settings that the model has for this, then ask_set. */
+rws_status rws_trainer_new_for_asking(const rws_config *config, const char *const *ask_set, int n_ask_set,
+                                      const rws_model *model, rws_trainer **out, rws_error *err);
+
+/* The model's and the method's settings with the values they are given. */
+rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
+                                     int n_ask_set, rws_error *err);
+
+/* Copies the limits on programs, which are not part of a run's identity. */
+void rws_config_limits(rws_config *config, const rws_config *changes);
+
+/* A built-in model by name, or one from a shared object by path. */
 rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* call.c - how a kernel reads its inputs and adds to their gradients, whatever the rows behind them look like. */
+/* call.c - how a kernel reads its inputs and adds to their gradients, whatever the rows behind them look like; and how it
+ * says that it cannot work with them. */
 #include "base/error.h"
 #include "tensor/op.h"
 
@@ -74,4 +75,39 @@ void rws_call_close(rws_call *c, int s, int dim, float *gradient)
         else
             for (int j = 0; j < dim; j++) to[0] += from[j];
     }
+}
+
+bool rws_call_positive(const rws_call *c, int s)
+{
+    const rws_view *v = &c->in[s];
+    const size_t    dim = (size_t)v->dim, n = v->same ? 1 : (size_t)c->n;
+    int             outside = 0;
+    if (v->row)
+        for (size_t r = 0; r < n; r++)
+            for (size_t j = 0; j < dim; j++) outside |= !(rws_view_row(v, r)[j] > 0);
+    else
+#pragma omp simd reduction(| : outside)
+        for (size_t i = 0; i < n * dim; i++) outside |= !(v->data[i] > 0);
+    return !outside;
+}
+
+rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
+                                rws_error *err)
+{
+    for (size_t j = 0; j < (size_t)c->in[s].dim; j++) {
+        const double x = rws_plain(rws_view_row(&c->in[s], row)[j]);
+        if (!(x > 0))
+            return rws_fail(err, RWS_BROKEN, "The %s%s%s is %g; it must be above 0.", what, site ? " at site " : "",
+                            site ? site : "", x);
+    }
+    return RWS_OK;
+}
+
+rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
+                             rws_error *err)
+{
+    const float x = rws_view_row(&c->in[s], row)[0];
+    if (rws_index(x, n) < n) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "The index of %s%s%s is %g; it must be a whole number from 0 to %u.", function,
+                    site ? " after site " : "", site ? site : "", rws_plain(x), n - 1);
 }

@@ -9,6 +9,7 @@
 #include "tensor/gemm.h"
 #include "tensor/products.h"
 #include "tensor/rows.h"
+#include "tensor/tangent.h"
 
 #include <string.h>
 
@@ -85,6 +86,26 @@ static void dense_backward(rws_call *c)
         rws_products_add(c->products, (rws_product){c->args.w, c->args.offset, n_x, c->n, c->kept, dy, .bits = false});
 }
 
+/* f'(y) (dx W^T + derivatives of the addends + x dW^T + db): W and b may move as well as x and the addends. */
+static rws_var dense_tangent(rws_tangent *t)
+{
+    rws_op_args args = {.w = t->args.w, .offset = t->args.offset, .k = RWS_LINEAR};
+    rws_var     in[RWS_OP_INPUTS] = {t->d[0]};
+    int         n_in = 1;
+    for (int s = 1; s < t->n_in; s++)
+        if (t->d[s].id) in[n_in++] = t->d[s];
+    if (t->weight_moves) {
+        const rws_op_args moving = {
+            .w = t->args.w, .b = t->args.b, .offset = t->args.offset, .k = RWS_LINEAR, .tangent = true};
+        const rws_var by_w = rws_tangent_record(t, &rws_op_dense, moving, t->in, 1, t->dim);
+        if (n_in < RWS_OP_INPUTS) in[n_in++] = by_w;
+        else in[n_in - 1] = rws_tangent_add(t, in[n_in - 1], by_w);
+    }
+    const rws_var a = rws_tangent_record(t, &rws_op_dense, args, in, n_in, t->dim);
+    if (t->args.k == RWS_LINEAR) return a;
+    return rws_tangent_record(t, &rws_op_apply_tangent, (rws_op_args){.k = t->args.k}, (rws_var[]){t->y, a}, 2, t->dim);
+}
+
 /* ---- bits: y = (s x + t) W^T + b where x is zeros and ones; no gradient passes to x */
 
 static void bits_forward(rws_call *c)
@@ -107,12 +128,22 @@ static void bits_backward(rws_call *c)
 /* ---- embed: with k = 0, column `index` (one of t) of W counted from offset, which is what a one-hot input adds to a linear layer;
  * with k = 1, row `index` of W, a table of vectors. */
 
-static size_t looked_up(const rws_call *c, size_t r)
+static uint32_t n_words(const rws_call *c)
 {
-    const rws_view *v = &c->in[0];
-    const float     index = v->data[v->row ? v->row[r] : r];
-    RWS_CHECK(index >= 0 && index < (c->args.k ? (float)c->args.w->rows : c->args.t));
-    return (size_t)c->args.offset + (size_t)index;
+    return (uint32_t)(c->args.k ? c->args.w->rows : (int)c->args.t);
+}
+
+/* The row or column for row r of the call; the first where the index is none. */
+static size_t looked_up(rws_call *c, size_t r)
+{
+    const uint32_t at = rws_index(rws_view_row(&c->in[0], r)[0], n_words(c));
+    c->refused |= at == n_words(c);
+    return (size_t)c->args.offset + (at < n_words(c) ? at : 0);
+}
+
+static rws_status embed_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_index(c, row, 0, n_words(c), c->args.k ? "rws_embedding" : "rws_onehot", site, err);
 }
 
 static void embed_forward(rws_call *c)
@@ -139,16 +170,16 @@ static void embed_backward(rws_call *c)
     }
 }
 
-const rws_op rws_op_dense = {.name = "dense",
-                             .tangent = RWS_TANGENT_DENSE,
-                             .defers = true,
-                             .forward = dense_forward,
-                             .backward = dense_backward};
+const rws_op rws_op_dense = {
+    .name = "dense", .tangent = dense_tangent, .defers = true, .forward = dense_forward, .backward = dense_backward};
 const rws_op rws_op_bits = {.name = "bits",
-                            .tangent = RWS_TANGENT_WEIGHT,
+                            .tangent = rws_tangent_weight,
                             .forgets = true,
                             .defers = true,
                             .forward = bits_forward,
                             .backward = bits_backward};
-const rws_op rws_op_embed = {
-    .name = "embed", .tangent = RWS_TANGENT_WEIGHT, .forward = embed_forward, .backward = embed_backward};
+const rws_op rws_op_embed = {.name = "embed",
+                             .tangent = rws_tangent_weight,
+                             .forward = embed_forward,
+                             .backward = embed_backward,
+                             .explain = embed_explain};

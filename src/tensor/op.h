@@ -14,6 +14,8 @@
 #include "base/arena.h"
 #include "tensor/params.h"
 
+#include <math.h>
+
 #define RWS_OP_INPUTS 12
 
 typedef struct {
@@ -50,7 +52,7 @@ typedef struct {
     rws_sink             gin[RWS_OP_INPUTS];
     float               *out;
     const float         *gout;
-    float               *saved;  /* n x op->saved(dim) */
+    float               *saved;  /* n x in[0].dim, if op->saves */
     const float         *kept;   /* input 0 of a product, gathered by forward for backward's use */
     const uint32_t      *places; /* what forward picked, by row */
     rws_op_args          args;
@@ -58,26 +60,10 @@ typedef struct {
     float               *gw, *gb;    /* their gradients, NULL if not wanted */
     rws_arena           *arena;      /* what is taken here lasts until the iteration ends, unless released */
     rws_products        *products;
+    bool                 refused; /* set by forward if it met a row that op->explain has a sentence for */
 } rws_call;
 
-/* How the directional derivative of an op's output follows from those of its inputs (engine/tangent.c). */
-typedef enum {
-    RWS_TANGENT_NONE,    /* not differentiable twice */
-    RWS_TANGENT_LINEAR,  /* the same op on the derivatives, without its constant */
-    RWS_TANGENT_PRODUCT, /* a db + b da */
-    RWS_TANGENT_QUOTIENT,
-    RWS_TANGENT_DOT,     /* sum of a db + b da */
-    RWS_TANGENT_EXP_DOT, /* sum of e^a b da + e^a db */
-    RWS_TANGENT_APPLY,   /* f'(y) da */
-    RWS_TANGENT_SOFTMAX, /* of its log: da - sum softmax(a) da; a temperature must not move */
-    RWS_TANGENT_LOG_SUM_EXP,
-    RWS_TANGENT_PICK,
-    RWS_TANGENT_FIRST, /* that of input 0 */
-    RWS_TANGENT_SLOPE, /* that of input 0 times `saved` */
-    RWS_TANGENT_DENSE,
-    RWS_TANGENT_WEIGHT, /* only its weight moves */
-    RWS_TANGENT_NORMAL, /* of a normal log-density by its mean and value */
-} rws_tangent;
+typedef struct rws_tangent rws_tangent; /* tangent.h */
 
 typedef struct rws_op {
     const char *name;
@@ -90,7 +76,12 @@ typedef struct rws_op {
     bool        defers;    /* the gradient of its weight is in what it notes in products, all of it */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
-    rws_tangent tangent;
+    /* Says what is wrong with the inputs of a row: an index out of range, a negative standard deviation. Returns RWS_OK
+     * if nothing is, else a status and a sentence. `site` is the last site that the program visited when it recorded the
+     * op, as text; of an op that a distribution recorded, its site; NULL: none yet. NULL: any input will do. */
+    rws_status (*explain)(const rws_call *c, size_t row, const char *site, rws_error *err);
+    /* The directional derivative of the output from those of the inputs (tangent.h); NULL: there is none. */
+    rws_var (*tangent)(rws_tangent *t);
     /* The log-density of bits whose logits this op makes, straight from its inputs: takes the bits, then those. NULL: it
      * has none, and the logits are made first. */
     const struct rws_op *bits;
@@ -112,6 +103,12 @@ static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
     return g->data + (g->row ? g->row[r] : r) * dim;
 }
 
+/* Number j of row r of an input; a single number stands for all. */
+static inline float rws_view_at(const rws_view *v, size_t r, size_t j)
+{
+    return rws_view_row(v, r)[v->dim == 1 ? 0 : j];
+}
+
 /* The gradient of row r of input s, after rws_call_clear; NULL if it is not wanted. */
 static inline float *rws_call_sink_row(const rws_call *c, int s, size_t r)
 {
@@ -128,15 +125,48 @@ float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh);
 void   rws_call_clear(rws_call *c, int s); /* for ops that add to gin themselves */
 void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
 
+/* Whether all numbers of input s, in all rows of the call, are above 0; false if one is NaN. */
+bool rws_call_positive(const rws_call *c, int s);
+
+/* A number for a sentence: NaN has no sign there. */
+static inline double rws_plain(float x)
+{
+    return isnan(x) ? (double)NAN : (double)x;
+}
+
+/* For explain: a sentence if a number of input s in this row is not above 0. `what` is the name of such a number. */
+rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
+                                rws_error *err);
+
+/* x as an index among n, which is n itself if x is none: only whole numbers from 0 to n - 1 are. */
+static inline uint32_t rws_index(float x, uint32_t n)
+{
+    const float   within = x >= 0 && x < 0x1p31f ? x : 0.5f;
+    const int32_t i = (int32_t)within;
+    return (float)i == within && (uint32_t)i < n ? (uint32_t)i : n;
+}
+
+/* For explain: a sentence if input s of this row, which has one number, is not an index among n. */
+rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
+                             rws_error *err);
+
 /* y = f(x); and g times f's first or second derivative, which all of these functions have as functions of y. */
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
 
-/* The ops of this room; those of distributions and layers are in theirs, and all of them in rws_ops (nn/table.c). */
+/* The ops that other files than their own record or look for. */
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
     rws_op_apply_tangent, rws_op_here, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
-    rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_softmax_tangent, rws_op_log_sum_exp,
-    rws_op_softmax_dot, rws_op_argmax, rws_op_pick, rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
+    rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_sum_exp, rws_op_argmax, rws_op_pick,
+    rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
+
+/* The table of a room's ops, from a list LIST(OP) = OP(add) OP(sub) …: an array of pointers that ends with NULL. */
+#define RWS_OP_DECLARE(op) extern const rws_op rws_op_##op;
+#define RWS_OP_POINTER(op) &rws_op_##op,
+#define RWS_OP_TABLE(table, LIST) LIST(RWS_OP_DECLARE) const rws_op *const table[] = {LIST(RWS_OP_POINTER) NULL}
+
+/* Every op of this room. The rooms dist, nn and vision have tables of their own; the tests walk all of them. */
+extern const rws_op *const rws_tensor_ops[];
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "tensor/columns.h"
+#include "tensor/tangent.h"
 
 #include <string.h>
 
@@ -109,6 +110,12 @@ static void mul_backward(rws_call *c)
     }
 }
 
+static rws_var mul_tangent(rws_tangent *t) /* a db + b da */
+{
+    const rws_var b_da = rws_tangent_mul(t, t->d[0], t->in[1]), a_db = rws_tangent_mul(t, t->in[0], t->d[1]);
+    return rws_tangent_add(t, a_db, b_da);
+}
+
 static void div_forward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
@@ -123,6 +130,13 @@ static void div_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, ga);
     if (gb) EACH(size(c), gb[i] -= c->gout[i] * c->out[i] / b[i]);
     rws_call_close(c, 1, c->dim, gb);
+}
+
+static rws_var div_tangent(rws_tangent *t) /* (da - y db) / b */
+{
+    const rws_var y_db = rws_tangent_mul(t, t->y, t->d[1]),
+                  top = rws_tangent_add(t, t->d[0], rws_tangent_scale(t, y_db, -1));
+    return rws_tangent_record(t, &rws_op_div, (rws_op_args){0}, (rws_var[]){top, t->in[1]}, 2, t->dim);
 }
 
 /* ---- apply: y = f(x); and its tangent f'(y) dx, whose own gradient needs f'' */
@@ -141,6 +155,12 @@ static void apply_backward(rws_call *c)
     rws_function_slope((rws_function)c->args.k, size(c), c->out, c->gout, by_x);
     if (!fresh) EACH(size(c), g[i] += by_x[i]);
     rws_call_close(c, 0, c->dim, g);
+}
+
+static rws_var apply_rule(rws_tangent *t) /* f'(y) dx */
+{
+    return rws_tangent_record(t, &rws_op_apply_tangent, (rws_op_args){.k = t->args.k}, (rws_var[]){t->y, t->d[0]}, 2,
+                              t->dim);
 }
 
 static void apply_tangent_forward(rws_call *c)
@@ -190,6 +210,18 @@ static void dot_backward(rws_call *c)
     }
 }
 
+static rws_var dot(rws_tangent *t, rws_var a, rws_var b)
+{
+    if (!a.id || !b.id) return (rws_var){0};
+    return rws_tangent_record(t, &rws_op_dot, (rws_op_args){0}, (rws_var[]){a, b}, 2, 1);
+}
+
+static rws_var dot_tangent(rws_tangent *t) /* sum of a db + b da */
+{
+    const rws_var b_da = dot(t, t->d[0], t->in[1]), a_db = dot(t, t->in[0], t->d[1]);
+    return rws_tangent_add(t, a_db, b_da);
+}
+
 /* ---- exp_dot: inputs a, b and perhaps c; the sum of e^a b c. Keeps e^a b. */
 
 static void exp_dot_forward(rws_call *c)
@@ -231,6 +263,20 @@ static void exp_dot_backward(rws_call *c)
         if (to[1] && !by) row_give(e + r * dim, dim, g, fresh[1], to[1]);
         if (to[2]) row_give(kept, dim, g, fresh[2], to[2]);
     }
+}
+
+static rws_var exp_dot(rws_tangent *t, rws_var a, rws_var b, rws_var c)
+{
+    return rws_tangent_record(t, &rws_op_exp_dot, (rws_op_args){0}, (rws_var[]){a, b, c}, c.id ? 3 : 2, 1);
+}
+
+static rws_var exp_dot_tangent(rws_tangent *t) /* sum of e^a b da + e^a db */
+{
+    rws_var by_a = {0}, by_b = {0};
+    if (t->n_in > 2) return RWS_NO_TANGENT;
+    if (t->d[1].id) by_b = exp_dot(t, t->in[0], t->d[1], (rws_var){0});
+    if (t->d[0].id) by_a = exp_dot(t, t->in[0], t->in[1], t->d[0]);
+    return rws_tangent_add(t, by_a, by_b);
 }
 
 /* ---- here: the same rows, or those of them that are left */
@@ -299,9 +345,15 @@ static void onehot_forward(rws_call *c)
     const float *index = rws_call_input(c, 0, 1);
     memset(c->out, 0, size(c) * sizeof(float));
     for (int r = 0; r < c->n; r++) {
-        RWS_CHECK(index[r] >= 0 && index[r] < (float)c->dim);
-        c->out[(size_t)r * (size_t)c->dim + (size_t)index[r]] = 1;
+        const uint32_t at = rws_index(index[r], (uint32_t)c->dim);
+        if (at < (uint32_t)c->dim) c->out[(size_t)r * (size_t)c->dim + at] = 1;
+        else c->refused = true;
     }
+}
+
+static rws_status onehot_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_index(c, row, 0, (uint32_t)c->dim, "rws_onehot", site, err);
 }
 
 /* ---- concat, slice, sum */
@@ -381,10 +433,11 @@ static void pick_forward(rws_call *c)
     const float    *index = rws_call_input(c, 1, 1);
     uint32_t       *at = RWS_NEW(c->arena, uint32_t, n), outside = 0;
     for (uint32_t r = 0; r < n; r++) {
-        at[r] = (uint32_t)(int)index[r];
-        outside |= at[r] >= dim;
+        at[r] = rws_index(index[r], dim);
+        outside |= at[r] == dim;
     }
-    RWS_CHECK(!outside && "an index of the vector it picks from");
+    for (uint32_t r = 0; r < n && outside; r++) at[r] = at[r] < dim ? at[r] : 0;
+    c->refused = outside;
     for (uint32_t r = 0; r < n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
 }
@@ -399,38 +452,49 @@ static void pick_backward(rws_call *c)
     for (uint32_t r = 0; r < n; r++) g->data[(g->row ? g->row[r] : r) * dim + at[r]] += c->gout[r];
 }
 
+static rws_status pick_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return rws_explain_index(c, row, 1, (uint32_t)c->in[0].dim, "rws_pick", site, err);
+}
+
+static rws_var pick_tangent(rws_tangent *t)
+{
+    return rws_tangent_record(t, &rws_op_pick, (rws_op_args){0}, (rws_var[]){t->d[0], t->in[1]}, 2, 1);
+}
+
 const rws_op rws_op_affine = {
-    .name = "affine", .tangent = RWS_TANGENT_LINEAR, .forward = affine_forward, .backward = affine_backward};
+    .name = "affine", .tangent = rws_tangent_linear, .forward = affine_forward, .backward = affine_backward};
 const rws_op rws_op_detach = {.name = "detach", .constant = true, .saves_exp = true, .forward = detach_forward};
 const rws_op rws_op_add = {
-    .name = "add", .tangent = RWS_TANGENT_LINEAR, .forward = add_forward, .backward = add_backward};
+    .name = "add", .tangent = rws_tangent_linear, .forward = add_forward, .backward = add_backward};
 const rws_op rws_op_sub = {
-    .name = "sub", .tangent = RWS_TANGENT_LINEAR, .forward = sub_forward, .backward = sub_backward};
-const rws_op rws_op_mul = {
-    .name = "mul", .tangent = RWS_TANGENT_PRODUCT, .forward = mul_forward, .backward = mul_backward};
-const rws_op rws_op_div = {
-    .name = "div", .tangent = RWS_TANGENT_QUOTIENT, .forward = div_forward, .backward = div_backward};
+    .name = "sub", .tangent = rws_tangent_linear, .forward = sub_forward, .backward = sub_backward};
+const rws_op rws_op_mul = {.name = "mul", .tangent = mul_tangent, .forward = mul_forward, .backward = mul_backward};
+const rws_op rws_op_div = {.name = "div", .tangent = div_tangent, .forward = div_forward, .backward = div_backward};
 const rws_op rws_op_apply = {
-    .name = "apply", .tangent = RWS_TANGENT_APPLY, .forward = apply_forward, .backward = apply_backward};
+    .name = "apply", .tangent = apply_rule, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
 const rws_op rws_op_here = {
     .name = "here", .forgets = true, .local = true, .forward = here_forward, .backward = here_backward};
 const rws_op rws_op_clip = {.name = "clip", .forgets = true, .forward = clip_forward, .backward = clip_backward};
-const rws_op rws_op_dot = {.name = "dot", .tangent = RWS_TANGENT_DOT, .forward = dot_forward, .backward = dot_backward};
+const rws_op rws_op_dot = {.name = "dot", .tangent = dot_tangent, .forward = dot_forward, .backward = dot_backward};
 const rws_op rws_op_exp_dot = {.name = "exp_dot",
-                               .tangent = RWS_TANGENT_EXP_DOT,
+                               .tangent = exp_dot_tangent,
                                .saves = true,
                                .forward = exp_dot_forward,
                                .backward = exp_dot_backward};
 const rws_op rws_op_greater = {.name = "greater", .constant = true, .binary = true, .forward = greater_forward};
 const rws_op rws_op_argmax = {.name = "argmax", .constant = true, .forward = argmax_forward};
-const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward};
+const rws_op rws_op_onehot = {.name = "onehot", .constant = true, .forward = onehot_forward, .explain = onehot_explain};
 const rws_op rws_op_concat = {
-    .name = "concat", .tangent = RWS_TANGENT_LINEAR, .forward = concat_forward, .backward = concat_backward};
+    .name = "concat", .tangent = rws_tangent_linear, .forward = concat_forward, .backward = concat_backward};
 const rws_op rws_op_slice = {
-    .name = "slice", .tangent = RWS_TANGENT_LINEAR, .forward = slice_forward, .backward = slice_backward};
+    .name = "slice", .tangent = rws_tangent_linear, .forward = slice_forward, .backward = slice_backward};
 const rws_op rws_op_sum = {
-    .name = "sum", .tangent = RWS_TANGENT_LINEAR, .forward = sum_forward, .backward = sum_backward};
-const rws_op rws_op_pick = {
-    .name = "pick", .tangent = RWS_TANGENT_PICK, .forward = pick_forward, .backward = pick_backward};
+    .name = "sum", .tangent = rws_tangent_linear, .forward = sum_forward, .backward = sum_backward};
+const rws_op rws_op_pick = {.name = "pick",
+                            .tangent = pick_tangent,
+                            .forward = pick_forward,
+                            .backward = pick_backward,
+                            .explain = pick_explain};

@@ -3,8 +3,11 @@
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "tensor/softmax.h"
+#include "tensor/tangent.h"
 
 #include <string.h>
+
+extern const rws_op rws_op_log_softmax_tangent, rws_op_softmax_dot; /* used by the rules of this file */
 
 #define EACH(from, to, expression)                                 \
     do {                                                           \
@@ -77,7 +80,7 @@ void rws_softmax(const rws_exponents *e, size_t first, size_t end, size_t dim, r
     }
 }
 
-/* ---- log_softmax: of x, or of x / t */
+/* ---- log_softmax: of x, or of x / t; with k = 1, t is a temperature and must be above 0 */
 
 static void log_softmax_forward(rws_call *c)
 {
@@ -89,6 +92,12 @@ static void log_softmax_forward(rws_call *c)
         end = first + rws_columns_tile(dim) < n ? first + rws_columns_tile(dim) : n;
         rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, c->out, top, log_total}, scratch);
     }
+    c->refused = c->args.k && !rws_call_positive(c, 1);
+}
+
+static rws_status log_softmax_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    return c->args.k ? rws_explain_positive(c, row, 1, "temperature", site, err) : RWS_OK;
 }
 
 /* By y = x / t: g - p sum g =: h, whose sum is 0. By t: -sum h y / t, where y may as well be the output. */
@@ -106,6 +115,13 @@ static void log_softmax_backward(rws_call *c)
         if (gt) gt[r] -= scale * (row_dot(g, y, dim) - total * row_dot(p, y, dim));
     }
     if (gt) rws_call_close(c, 1, 1, gt);
+}
+
+static rws_var log_softmax_rule(rws_tangent *t) /* (dx - sum p dx) / t; the temperature must not move */
+{
+    if (t->d[1].id) return RWS_NO_TANGENT;
+    const rws_var in[] = {rws_tangent_saved(t), t->d[0], t->y, t->in[1]};
+    return rws_tangent_record(t, &rws_op_log_softmax_tangent, (rws_op_args){0}, in, t->n_in + 2, t->dim);
 }
 
 /* ---- log_softmax_pick: inputs x and an index; the component of log softmax(x) that it names, without the others */
@@ -254,12 +270,19 @@ static void log_sum_exp_backward(rws_call *c)
     }
 }
 
+static rws_var log_sum_exp_tangent(rws_tangent *t) /* sum p (da + db) */
+{
+    const rws_var p = rws_tangent_saved(t), in[] = {p, rws_tangent_add(t, t->d[0], t->d[1]), t->in[0], t->in[1]};
+    return rws_tangent_record(t, &rws_op_softmax_dot, (rws_op_args){0}, in, t->n_in + 2, 1);
+}
+
 const rws_op rws_op_log_softmax = {.name = "log_softmax",
-                                   .tangent = RWS_TANGENT_SOFTMAX,
+                                   .tangent = log_softmax_rule,
                                    .saves = true,
                                    .saves_exp = true,
                                    .forward = log_softmax_forward,
-                                   .backward = log_softmax_backward};
+                                   .backward = log_softmax_backward,
+                                   .explain = log_softmax_explain};
 const rws_op rws_op_log_softmax_pick = {.name = "log_softmax_pick",
                                         .saves = true,
                                         .forward = log_softmax_pick_forward,
@@ -267,7 +290,7 @@ const rws_op rws_op_log_softmax_pick = {.name = "log_softmax_pick",
 const rws_op rws_op_log_softmax_tangent = {
     .name = "log_softmax_tangent", .forward = log_softmax_tangent_forward, .backward = log_softmax_tangent_backward};
 const rws_op rws_op_log_sum_exp = {.name = "log_sum_exp",
-                                   .tangent = RWS_TANGENT_LOG_SUM_EXP,
+                                   .tangent = log_sum_exp_tangent,
                                    .saves = true,
                                    .forward = log_sum_exp_forward,
                                    .backward = log_sum_exp_backward};

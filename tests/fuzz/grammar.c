@@ -33,8 +33,7 @@ static void check(const rws_grammar *g)
     rws_sequence tree = {0}, sentence = {0}, again = {0};
     char         text[256];
     rws_tree_sample(g, log_p, (rws_caps){20, 200}, &random, &tree, &sentence);
-    rws_tree_yield(g, &tree, &again);
-    if (!rws_sequence_equal(&sentence, &again)) abort();
+    if (!rws_tree_yield(g, &tree, &again) || !rws_sequence_equal(&sentence, &again)) abort();
     if (rws_tree_text(g, &tree, text, sizeof text) < 3) abort();
     rws_sequence_release(&tree);
     rws_sequence_release(&sentence);

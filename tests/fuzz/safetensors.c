@@ -13,8 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     rws_error        err = {""};
-    rws_safetensors *st = rws_safetensors_parse(data, size, "fuzz", &err);
-    if (!st) {
+    rws_safetensors *st;
+    if (rws_safetensors_parse(data, size, "fuzz", &st, &err) != RWS_OK) {
         const size_t length = strlen(err.text);
         if (length == 0 || err.text[length - 1] != '.' || !strstr(err.text, "\"fuzz\"")) abort();
         return 0;

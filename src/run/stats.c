@@ -1,4 +1,4 @@
-#include "figure/stats.h"
+#include "run/stats.h"
 
 #include "base/error.h"
 

@@ -1,9 +1,9 @@
-/* bound.c - importance sampling with the guide on the test data, a few thousand particles at a time.
+/* importance.c - importance sampling with the guide on the test data, a few thousand particles at a time.
  *
- * The particles of a datum come in chunks, and of a chunk that is done only sums are kept, on the scale of the largest
- * weight so far. Memory therefore does not grow with the number of particles. A particle's draws are keyed by its own
- * number and not by its chunk's; and the data are parted the same way whatever the number of threads, which share the
- * parts.
+ * The particles of a datum come in chunks. Only sums are kept of a chunk that is done, on the scale of the largest weight
+ * so far, so that memory does not grow with the number of particles. A particle's draws are keyed by its own number and
+ * not by its chunk's, and the data are cut into the same portions for any number of threads, which share the portions:
+ * neither changes a number.
  */
 #include "run/trainer.h"
 
@@ -12,13 +12,13 @@
 #include <string.h>
 
 #define AT_ONCE 4096 /* particles of a pass, unless the model says how many */
-#define PARTS 256    /* of the data, at most */
+#define PORTIONS 256 /* of the data, at most */
 
 struct rws_particle {
     const rws_trainer  *t;
     rws_engine         *engine;
     int                 row, datum;
-    const float *const *fields; /* datum is one of these; NULL: of the test data */
+    const float *const *fields; /* the datum is one of these; NULL: it is one of the test data */
 };
 
 const float *rws_particle_datum(const rws_particle *p, const char *field)
@@ -26,7 +26,6 @@ const float *rws_particle_datum(const rws_particle *p, const char *field)
     for (int f = 0; f < p->t->setup.n_fields; f++)
         if (strcmp(p->t->setup.fields[f].name, field) == 0)
             return (p->fields ? p->fields[f] : p->t->test[f]) + (size_t)p->datum * (size_t)p->t->setup.fields[f].dim;
-    RWS_CHECK(!"a field that the model declared");
     return NULL;
 }
 
@@ -40,27 +39,27 @@ const char *rws_particle_text(const rws_particle *p, const char *name, int time)
     return rws_engine_report_text(p->engine, p->row, name, time);
 }
 
-/* A datum, from its particles so far. */
+/* Sums over the particles of a datum so far, with l a log-weight. */
 typedef struct {
-    double top;                 /* the largest log-weight l */
-    double total, squares;      /* of e^(l - top), and of its square */
-    double sum;                 /* of l */
-    double metric[RWS_METRICS]; /* of a number per particle; times e^(l - top) for a mean over the posterior */
+    double top;                     /* the largest l */
+    double total, squares;          /* of e^(l - top), and of its square */
+    double sum;                     /* of l */
+    double metric[RWS_MAX_METRICS]; /* of the metric, times e^(l - top) for a mean over the posterior */
 } datum;
 
-/* A fixed part of the data: sums over those that are possible under the model; of the guide's metrics, over all. */
+/* A fixed portion of the data: sums over the data that are possible under the model; the guide's metrics over all. */
 typedef struct {
     rws_bound  sum;
     double     squares; /* of log_evidence */
-    int        n;
+    int        n;       /* data that are possible */
     rws_status status;
     rws_error  error;
-} part;
+} portion;
 
 typedef struct {
     rws_trainer *t;
-    part        *parts;
-    int          n_parts, at_once, chunk; /* data and particles of a pass */
+    portion     *portions;
+    int          n_portions, at_once, chunk; /* data and particles of a pass */
     bool         reports;
 } bound_job;
 
@@ -95,7 +94,7 @@ static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number
     }
 }
 
-static void add_datum(const rws_trainer *t, const datum *d, part *p)
+static void add_datum(const rws_trainer *t, const datum *d, portion *p)
 {
     const double K = t->config.eval_particles;
     for (int m = 0; m < t->n_model_metrics; m++)
@@ -111,27 +110,20 @@ static void add_datum(const rws_trainer *t, const datum *d, part *p)
     p->n++;
 }
 
-static rws_status measure_data(const bound_job *j, rws_engine *engine, int first, int n, datum *data, part *p)
+static rws_status measure_data(const bound_job *j, rws_engine *engine, int first, int n, datum *data, portion *p)
 {
     rws_trainer      *t = j->t;
     const rws_config *c = &t->config;
-    const float      *fields[RWS_FIELDS];
+    const rws_key     key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1);
+    const float      *fields[t->setup.n_fields];
     for (int f = 0; f < t->setup.n_fields; f++) fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
     for (int d = 0; d < n; d++) data[d] = (datum){.top = -INFINITY};
     for (int k = 0; k < c->eval_particles; k += j->chunk) {
-        const int      left = c->eval_particles - k;
-        const rws_pass pass = {.program = rws_programs,
-                               .context = &t->method,
-                               .mode = RWS_WAKE,
-                               .n_data = n,
-                               .n_particles = left < j->chunk ? left : j->chunk,
-                               .fields = fields,
-                               .scalar = c->scalar,
-                               .reports = j->reports,
-                               .first_datum = (uint32_t)first,
-                               .first_particle = (uint32_t)k,
-                               .iteration = t->iteration,
-                               .key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1)};
+        const int left = c->eval_particles - k;
+        rws_pass  pass = rws_trainer_pass(t, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
+        pass.reports = j->reports;
+        pass.first_datum = (uint32_t)first;
+        pass.first_particle = (uint32_t)k;
         RWS_TRY(rws_engine_forward(engine, &pass, &p->error));
         for (int d = 0; d < n; d++) add_rows(t, engine, d, first + d, &data[d]);
     }
@@ -139,46 +131,26 @@ static rws_status measure_data(const bound_job *j, rws_engine *engine, int first
     return RWS_OK;
 }
 
-static void measure_part(void *context, int i, int worker)
+static void measure_portion(void *context, int i, int worker)
 {
     const bound_job *j = context;
-    part            *p = &j->parts[i];
+    portion         *p = &j->portions[i];
     const int64_t    n_test = j->t->config.n_test;
-    const int        end = (int)(n_test * (i + 1) / j->n_parts);
+    const int        end = (int)(n_test * (i + 1) / j->n_portions);
     datum           *data = malloc((size_t)j->at_once * sizeof *data);
-    RWS_CHECK(data);
-    for (int first = (int)(n_test * i / j->n_parts); first < end && p->status == RWS_OK; first += j->at_once) {
+    if (!data) p->status = rws_no_memory(&p->error, "an evaluation");
+    for (int first = (int)(n_test * i / j->n_portions); first < end && p->status == RWS_OK; first += j->at_once) {
         const int n = end - first < j->at_once ? end - first : j->at_once;
         p->status = measure_data(j, j->t->engines[worker], first, n, data, p);
     }
     free(data);
 }
 
-static int most_at_once(const rws_trainer *t)
-{
-    return t->model->defaults.at_once ? t->model->defaults.at_once : AT_ONCE;
-}
-
-rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end)
-{
-    return (rws_pass){.program = rws_programs,
-                      .context = &t->method,
-                      .mode = RWS_WAKE,
-                      .n_data = 1,
-                      .n_particles = end - first,
-                      .fields = fields,
-                      .scalar = t->config.scalar,
-                      .reports = true,
-                      .first_particle = (uint32_t)first,
-                      .iteration = t->iteration,
-                      .key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 3)};
-}
-
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err)
 {
-    const int most = most_at_once(t);
+    const int most = rws_trainer_at_once(t, AT_ONCE);
     for (int k = 0; k < K; k += most) {
         const rws_pass pass = rws_trainer_question(t, fields, t->config.seed, k, K - k < most ? K : k + most);
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
@@ -193,31 +165,32 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
-    const int K = t->config.eval_particles, most = most_at_once(t);
+    const int K = t->config.eval_particles, most = rws_trainer_at_once(t, AT_ONCE);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
     for (int m = 0; m < t->n_model_metrics; m++)
         j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;
-    j.n_parts = (t->config.n_test + j.at_once - 1) / j.at_once;
-    if (j.n_parts > PARTS) j.n_parts = PARTS;
-    j.parts = calloc((size_t)j.n_parts, sizeof *j.parts);
-    RWS_CHECK(j.parts);
-    rws_pool_run(t->pool, j.n_parts, measure_part, &j);
+    j.n_portions = (t->config.n_test + j.at_once - 1) / j.at_once;
+    if (j.n_portions > PORTIONS) j.n_portions = PORTIONS;
+    j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
+    if (!j.portions) return rws_no_memory(err, "an evaluation");
+    rws_pool_run(t->pool, j.n_portions, measure_portion, &j);
 
-    part all = {0};
-    for (int i = 0; i < j.n_parts && all.status == RWS_OK; i++) {
-        const part *p = &j.parts[i];
+    portion all = {0};
+    for (int i = 0; i < j.n_portions && all.status == RWS_OK; i++) {
+        const portion *p = &j.portions[i];
         all.status = p->status;
-        if (p->status != RWS_OK) *err = p->error;
+        if (p->status != RWS_OK) rws_fail(err, p->status, "%s", p->error.text);
         all.n += p->n;
         all.squares += p->squares;
         all.sum.log_evidence += p->sum.log_evidence;
         all.sum.kl += p->sum.kl;
         all.sum.ess += p->sum.ess;
-        for (int m = 0; m < RWS_METRICS; m++) all.sum.metric[m] += p->sum.metric[m];
+        for (int m = 0; m < RWS_MAX_METRICS; m++) all.sum.metric[m] += p->sum.metric[m];
     }
-    free(j.parts);
+    free(j.portions);
     const double n = all.n, mean = all.sum.log_evidence / n;
     *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n};
+    if (K == 1) out->kl = out->ess = NAN; /* one particle says nothing about either */
     out->log_evidence_error = sqrt(fmax(0, all.squares / n - mean * mean) / (n - 1));
     for (int m = 0; m < t->n_model_metrics; m++)
         out->metric[m] = all.sum.metric[m] / (t->model->metrics[m].guide ? t->config.n_test : n);

@@ -5,8 +5,8 @@
  *
  *     metrics store -> [stats] -> curve -> chart, terminal
  */
-#ifndef RWS_FIGURE_STATS_H
-#define RWS_FIGURE_STATS_H
+#ifndef RWS_RUN_STATS_H
+#define RWS_RUN_STATS_H
 
 /* The percentile (0 to 100) of n values in ascending order, by linear interpolation between the two nearest ranks: the
  * default of numpy.percentile. Returns NaN if n is 0. Does not allocate. */

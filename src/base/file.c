@@ -1,4 +1,4 @@
-#include "data/file.h"
+#include "base/file.h"
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -11,6 +11,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* What rws_file_join returns without memory is refused where it is used. */
+static rws_status no_path(rws_error *err)
+{
+    return rws_no_memory(err, "the path of a file");
+}
 
 static rws_status refuse(const char *verb, const char *path, rws_error *err)
 {
@@ -40,7 +46,8 @@ static rws_status open_file(const char *path, int *fd, size_t *size, rws_error *
     if (*fd < 0) return refuse("read", path, err);
     rws_status status = RWS_OK;
     if (fstat(*fd, &is) != 0) status = refuse("read", path, err);
-    else if (!S_ISREG(is.st_mode)) status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a file.", rws_quote(path).text);
+    else if (!S_ISREG(is.st_mode))
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a regular file.", rws_quote(path).text);
     else *size = (size_t)is.st_size;
     if (status != RWS_OK) close(*fd);
     return status;
@@ -51,13 +58,14 @@ rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t 
     int    fd;
     size_t announced;
     *bytes = NULL;
+    if (!path) return no_path(err);
     RWS_TRY(open_file(path, &fd, &announced, err));
     rws_status status = RWS_OK;
     if (announced > most)
         status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu bytes, and files of up to %zu are read.",
                           rws_quote(path).text, announced, most);
     else if (!(*bytes = malloc(announced + 1)))
-        status = rws_fail(err, RWS_BAD_INPUT, "No memory is left for the %zu bytes of \"%s\".", announced,
+        status = rws_fail(err, RWS_NO_MEMORY, "There is no memory for the %zu bytes of \"%s\".", announced,
                           rws_quote(path).text);
     else {
         const ssize_t got = read_all(fd, *bytes, announced);
@@ -76,9 +84,11 @@ rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, r
 {
     int fd;
     *bytes = NULL;
+    if (!path) return no_path(err);
     RWS_TRY(open_file(path, &fd, size, err));
-    void            *map = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    const rws_status status = map == MAP_FAILED ? refuse("read", path, err) : RWS_OK;
+    void      *map = *size ? mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
+    rws_status status = RWS_OK;
+    if (map == MAP_FAILED) status = errno == ENOMEM ? rws_no_memory(err, "a file") : refuse("read", path, err);
     close(fd);
     if (status == RWS_OK) *bytes = map;
     return status;
@@ -132,40 +142,42 @@ static bool fill(int fd, const rws_piece *pieces, int n)
     return written;
 }
 
-rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
+/* Fills the temporary file and puts it in the place of `path`; brings the folder to disk then. */
+static rws_status replace(const char *path, const char *temporary, int folder, const rws_piece *pieces, int n,
+                          rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
-    rws_status       status = RWS_BAD_INPUT;
-    char            *temporary = NULL;
-    const int        folder = open_folder(path);
-    if (folder < 0) {
-        rws_fail(err, status, "Cannot write \"%s\": its folder cannot be opened (%s).", file.text, strerror(errno));
-        return status;
-    }
-    if (asprintf(&temporary, "%s.tmp", path) < 0) {
-        temporary = NULL;
-        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", file.text);
-        goto done;
-    }
-    const int fd = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (fd < 0) {
-        rws_fail(err, status, "Cannot write \"%s\": %s.", rws_quote(temporary).text, strerror(errno));
-        goto done;
-    }
+    const int        fd = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (fd < 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", rws_quote(temporary).text, strerror(errno));
     if (!fill(fd, pieces, n) || rename(temporary, path) != 0) {
-        rws_fail(err, status, "Cannot write \"%s\": %s.", file.text, strerror(errno));
+        rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", file.text, strerror(errno));
         unlink(temporary);
-        goto done;
+        return RWS_BAD_INPUT;
     }
     /* Some file systems have no fsync for folders, and say so with EINVAL. */
-    if (TEMP_FAILURE_RETRY(fsync(folder)) != 0 && errno != EINVAL) {
-        rws_fail(err, status,
-                 "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to disk (%s).",
-                 file.text, strerror(errno));
-        goto done;
-    }
-    status = RWS_OK;
-done:
+    if (TEMP_FAILURE_RETRY(fsync(folder)) != 0 && errno != EINVAL)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to disk (%s).",
+            file.text, strerror(errno));
+    return RWS_OK;
+}
+
+rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
+{
+    if (!path) return no_path(err);
+    char      *temporary = NULL;
+    const int  folder = open_folder(path);
+    rws_status status;
+    if (folder < 0 && errno == ENOMEM) return no_path(err);
+    if (folder < 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its folder cannot be opened (%s).",
+                        rws_quote(path).text, strerror(errno));
+    if (asprintf(&temporary, "%s.tmp", path) < 0) {
+        temporary = NULL;
+        status = no_path(err);
+    } else status = replace(path, temporary, folder, pieces, n, err);
     close(folder);
     free(temporary);
     return status;
@@ -184,8 +196,8 @@ static bool is_folder(const char *path)
 
 rws_status rws_file_make_folder(const char *path, rws_error *err)
 {
-    char *part = strdup(path), *slash = part;
-    if (!part) return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
+    char *part = path ? strdup(path) : NULL, *slash = part;
+    if (!part) return no_path(err);
     rws_status status = RWS_OK;
     do {
         slash = strchr(slash + (*slash != '\0'), '/'); /* the next one, but not that of the root */
@@ -208,28 +220,9 @@ rws_status rws_file_make_folder(const char *path, rws_error *err)
 
 char *rws_file_join(const char *folder, const char *name)
 {
+    if (!folder || !name) return NULL;
     const size_t length = strlen(folder);
-    char        *path = NULL;
-    const int    written = asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
-    RWS_CHECK(written >= 0 && "memory for a path");
-    return path;
-}
-
-static const char *variable(const char *name)
-{
-    const char *value = getenv(name);
-    return value && value[0] ? value : NULL;
-}
-
-rws_status rws_cache_folder(char **folder, rws_error *err)
-{
-    const char *own = variable("RWS_CACHE"), *shared = variable("XDG_CACHE_HOME"), *home = variable("HOME");
-    if (own) *folder = strdup(own);
-    else if (shared) *folder = rws_file_join(shared, "rws");
-    else if (home) *folder = rws_file_join(home, ".cache/rws");
-    else
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "There is no place to keep data sets: none of RWS_CACHE, XDG_CACHE_HOME and HOME is set.");
-    RWS_CHECK(*folder);
-    return RWS_OK;
+    char        *path;
+    const int    n = asprintf(&path, "%s%s%s", folder, length && folder[length - 1] == '/' ? "" : "/", name);
+    return n < 0 ? NULL : path;
 }

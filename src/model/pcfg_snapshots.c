@@ -1,4 +1,4 @@
-/* pcfg_shown.c - what figures show: the rules of NP, and the trees that the guide draws most often for an ambiguous sentence. */
+/* pcfg_snapshots.c - what figures show: the rules of NP, and the trees that the guide draws most often for an ambiguous sentence. */
 #include "model/pcfg.h"
 
 #include "base/error.h"
@@ -11,11 +11,12 @@
 #define GUESSES 1000
 #define BEST 5
 
-static rws_status show_rules(rws_eval *e, const rws_pcfg *m, bool truth)
+static rws_status show_rules(rws_eval *e, const rws_pcfg *m, bool truth, rws_error *err)
 {
     const int a = rws_grammar_nonterminal(m->g, "NP"), n = a < 0 ? 0 : rws_pcfg_rules(m->g, a);
     if (n == 0 || (truth && !m->log_truth)) return RWS_OK;
     double *log_p = rws_pcfg_log_p(m);
+    if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
     for (int i = 0; i < n; i++) {
         const rws_production *p = &m->g->productions[m->g->first[a] + i];
         char                  label[256] = "";
@@ -33,14 +34,12 @@ static rws_status show_rules(rws_eval *e, const rws_pcfg *m, bool truth)
 
 static rws_status show_np(rws_eval *e, const void *state, rws_error *err)
 {
-    (void)err;
-    return show_rules(e, state, false);
+    return show_rules(e, state, false, err);
 }
 
 static rws_status show_true_np(rws_eval *e, const void *state, rws_error *err)
 {
-    (void)err;
-    return show_rules(e, state, true);
+    return show_rules(e, state, true, err);
 }
 
 /* Different trees and how often each was drawn. */
@@ -49,7 +48,8 @@ typedef struct {
         char *text;
         int   count;
     } * list;
-    int n;
+    int  n;
+    bool starved; /* there was no memory for a text */
 } tally;
 
 static void count_tree(const rws_particle *p, int count, void *context)
@@ -58,7 +58,12 @@ static void count_tree(const rws_particle *p, int count, void *context)
     const char *text = rws_particle_text(p, "tree", 0);
     int         i = 0;
     while (i < t->n && strcmp(t->list[i].text, text) != 0) i++;
-    if (i == t->n) t->list[t->n++].text = strdup(text);
+    if (i == t->n) {
+        char *copy = strdup(text);
+        if (!copy) t->starved = true;
+        if (!copy) return;
+        t->list[t->n++].text = copy;
+    }
     t->list[i].count += count;
 }
 
@@ -68,13 +73,15 @@ static rws_status show_trees(rws_eval *e, const void *state, rws_error *err)
     int             words[8];
     const int       n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
     float          *x = calloc((size_t)(1 + m->room), sizeof *x);
-    tally           t = {calloc(GUESSES, sizeof *t.list), 0};
-    rws_status      status = RWS_OK;
+    tally           t = {.list = calloc(GUESSES, sizeof *t.list)};
     bool            known = n <= m->room;
-    RWS_CHECK(x && t.list);
+    rws_status      status = x && t.list ? RWS_OK : rws_no_memory(err, "the trees of a sentence");
     for (int i = 0; i < n; i++) known = known && words[i] != RWS_OOV;
-    if (known) rws_pcfg_put(m, words, n, x);
-    if (known) status = rws_eval_guess(e, (const float *const[]){x}, GUESSES, count_tree, &t, err);
+    if (known && status == RWS_OK) {
+        rws_pcfg_put(m, words, n, x);
+        status = rws_eval_guess(e, (const float *const[]){x}, GUESSES, count_tree, &t, err);
+    }
+    if (t.starved) status = rws_no_memory(err, "the trees of a sentence");
     for (int k = 0; k < BEST && k < t.n && status == RWS_OK; k++) {
         int best = 0;
         for (int i = 1; i < t.n; i++)

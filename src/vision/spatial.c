@@ -5,10 +5,12 @@
  * (the image of a datum) is read where it is.
  */
 #include "base/error.h"
-#include "nn/layer.h"
-#include "nn/window.h"
+#include "engine/engine.h"
+#include "vision/window.h"
 
 #include <string.h>
+
+extern const rws_op rws_op_attend, rws_op_place, rws_op_cover; /* below */
 
 static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
 {
@@ -55,17 +57,17 @@ rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_row
 /* ---- attend: rows of the image are mixed first, as far as the window is wide, then columns are picked from the mix */
 
 typedef struct {
-    rws_axis x, y;
-    float   *mix, *change; /* a row at Y between two zeros, and its derivative by Y */
-    float   *line;         /* of the output */
+    rws_resampler x, y;
+    float        *mix, *change; /* a row at Y between two zeros, and its derivative by Y */
+    float        *line;         /* of the output */
 } reader;
 
 static reader reader_new(const rws_call *c)
 {
     const int rows = c->args.k, cols = c->in[0].dim / rows, out_rows = c->args.offset, out_cols = c->dim / out_rows;
     reader    a;
-    rws_axis_init(&a.x, c->arena, cols, out_cols);
-    rws_axis_init(&a.y, c->arena, rows, out_rows);
+    rws_resampler_init(&a.x, c->arena, cols, out_cols);
+    rws_resampler_init(&a.y, c->arena, rows, out_rows);
     a.mix = RWS_NEW0(c->arena, float, cols + 2 + RWS_ROOM);
     a.change = RWS_NEW0(c->arena, float, cols + 2);
     a.line = RWS_NEW(c->arena, float, rws_lanes_up(out_cols));
@@ -74,8 +76,8 @@ static reader reader_new(const rws_call *c)
 
 static void reader_lay(reader *a, const float *where)
 {
-    rws_axis_lay(&a->x, where[0], where[2]);
-    rws_axis_lay(&a->y, where[1], where[3]);
+    rws_resampler_lay(&a->x, where[0], where[2]);
+    rws_resampler_lay(&a->y, where[1], where[3]);
 }
 
 /* The columns that are looked at. X may run in either direction. */
@@ -124,7 +126,7 @@ static void attend_forward(rws_call *c)
         if (a.x.begin == a.x.stop) continue;
         for (int i = a.y.begin; i < a.y.stop; i++) {
             reader_mix(&a, from, i, false);
-            rws_axis_pick(&a.x, a.mix, a.line);
+            rws_resampler_apply(&a.x, a.mix, a.line);
             memcpy(out + (size_t)i * (size_t)cols + a.x.begin, a.line + a.x.begin,
                    (size_t)(a.x.stop - a.x.begin) * sizeof *out);
         }
@@ -134,8 +136,8 @@ static void attend_forward(rws_call *c)
 
 static void attend_back_row(reader *a, const float *image, int i, const float *g, float *by_image, bool moves)
 {
-    const rws_axis *x = &a->x;
-    const int       row = a->y.at[i] - 1, cols = x->n_source;
+    const rws_resampler *x = &a->x;
+    const int            row = a->y.at[i] - 1, cols = x->n_source;
     if (moves) {
         float slope = 0;
         reader_mix(a, image, i, true);
@@ -174,7 +176,7 @@ static void attend_backward(rws_call *c)
         if (!by_where) continue;
         float by_p, by_q;
         for (int axis = 0; axis < 2; axis++) {
-            rws_axis_slopes(axis ? &a.y : &a.x, &by_p, &by_q);
+            rws_resampler_slopes(axis ? &a.y : &a.x, &by_p, &by_q);
             by_where[axis] += by_p;
             by_where[axis + 2] += by_q;
         }

@@ -15,8 +15,8 @@
  *
  * Intervals are rounded outwards to whole vectors of RWS_LANES; weights there are zero. Used by the ops of this room.
  */
-#ifndef RWS_NN_WINDOW_H
-#define RWS_NN_WINDOW_H
+#ifndef RWS_VISION_WINDOW_H
+#define RWS_VISION_WINDOW_H
 
 #include "base/arena.h"
 
@@ -39,31 +39,31 @@ typedef struct {
     float   *low, *high;
     int32_t *from, *reach; /* per vector: the least of its `at`, and how much larger the largest is */
     float   *by;           /* gradient of X, between begin and stop */
-} rws_axis;
+} rws_resampler;
 
-void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n);
-void rws_axis_lay(rws_axis *a, float p, float q); /* |p| > 0 or n_source anywhere; clears `by` */
+void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n);
+void rws_resampler_lay(rws_resampler *a, float p, float q); /* |p| > 0 or n_source anywhere; clears `by` */
 
 /* to = the resampled line, from `first` to `end`. The source lies between two zeros, with room for RWS_ROOM more numbers
  * behind, which do not count. */
 #define RWS_ROOM 16
-void rws_axis_pick(const rws_axis *a, const float *source, float *to);
+void rws_resampler_apply(const rws_resampler *a, const float *source, float *to);
 
 /* What the gradient of X is by p and by q. */
-void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q);
+void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q);
 
 /* A glimpse on a canvas. `where` is (scale x, scale y, shift x, shift y): canvas point u shows glimpse point
  * (u - shift) / scale. */
 typedef struct {
-    rws_axis     x, y;
-    float        where[4];
-    int          stride;     /* of columns */
-    float       *columns;    /* (rows + 2) x stride: the glimpse, and a row of zeros at either end, resampled along x */
-    float       *by_columns; /* its gradient */
-    float       *cover_x;    /* of a glimpse of ones, which is the product of two lines */
-    float       *cover_y, *slope_x, *slope_y; /* and their derivatives by X and Y */
-    float       *padded;                      /* a row of the glimpse between zeros */
-    const float *glimpse;
+    rws_resampler x, y;
+    float         where[4];
+    int           stride;  /* of columns */
+    float        *columns; /* (rows + 2) x stride: the glimpse, and a row of zeros at either end, resampled along x */
+    float        *by_columns;                  /* its gradient */
+    float        *cover_x;                     /* of a glimpse of ones, which is the product of two lines */
+    float        *cover_y, *slope_x, *slope_y; /* and their derivatives by X and Y */
+    float        *padded;                      /* a row of the glimpse between zeros */
+    const float  *glimpse;
 } rws_window;
 
 void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols);

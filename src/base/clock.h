@@ -1,6 +1,6 @@
 /* clock.h - the time, and a way to ask for it seldom. */
-#ifndef RWS_CLI_CLOCK_H
-#define RWS_CLI_CLOCK_H
+#ifndef RWS_BASE_CLOCK_H
+#define RWS_BASE_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

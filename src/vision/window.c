@@ -1,4 +1,4 @@
-#include "nn/window.h"
+#include "vision/window.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,10 +8,10 @@
 
 /* ---- an axis */
 
-void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n)
+void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n)
 {
     const int wide = rws_lanes_up(n);
-    *a = (rws_axis){.n_source = n_source, .n = n};
+    *a = (rws_resampler){.n_source = n_source, .n = n};
     a->at = RWS_NEW(arena, int32_t, wide);
     a->low = RWS_NEW(arena, float, wide);
     a->high = RWS_NEW(arena, float, wide);
@@ -20,7 +20,7 @@ void rws_axis_init(rws_axis *a, rws_arena *arena, int n_source, int n)
     a->reach = RWS_NEW(arena, int32_t, wide / RWS_LANES);
 }
 
-void rws_axis_lay(rws_axis *a, float p, float q)
+void rws_resampler_lay(rws_resampler *a, float p, float q)
 {
     const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1), top = (float)a->n_source;
     const int   wide = rws_lanes_up(a->n), n = a->n;
@@ -52,7 +52,7 @@ void rws_axis_lay(rws_axis *a, float p, float q)
     }
 }
 
-static void pick_any(const rws_axis *a, const float *source, int first, int end, float *to)
+static void pick_any(const rws_resampler *a, const float *source, int first, int end, float *to)
 {
     FOR_SIMD (j, first, end) to[j] = a->low[j] * source[a->at[j]] + a->high[j] * source[a->at[j] + 1];
 }
@@ -67,7 +67,7 @@ static inline __m256 pick_near(const float *source, __m256i at, bool near)
     return _mm256_blendv_ps(one, two, _mm256_castsi256_ps(_mm256_cmpgt_epi32(at, _mm256_set1_epi32(7))));
 }
 
-void rws_axis_pick(const rws_axis *a, const float *source, float *to)
+void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
 {
     for (int j = a->first; j < a->end; j += RWS_LANES) {
         const int32_t from = a->from[j / RWS_LANES], reach = a->reach[j / RWS_LANES];
@@ -83,13 +83,14 @@ void rws_axis_pick(const rws_axis *a, const float *source, float *to)
     }
 }
 #else
-void rws_axis_pick(const rws_axis *a, const float *source, float *to)
+void rws_resampler_apply(const rws_resampler *a, const float *source, float *to)
 {
     pick_any(a, source, a->first, a->end, to);
 }
 #endif
 
-void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q)
+/* Not inlined: the caller's arithmetic would be contracted with the last products, to other bits in other builds. */
+__attribute__((noinline)) void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q)
 {
     const float half = 0.5f * (float)(a->n_source - 1), step = 2 / (float)(a->n - 1);
     float       p = 0, q = 0;
@@ -106,8 +107,8 @@ void rws_axis_slopes(const rws_axis *a, float *by_p, float *by_q)
 void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols)
 {
     const size_t stride = (size_t)rws_lanes_up(out_cols), tall = (size_t)rws_lanes_up(out_rows);
-    rws_axis_init(&w->x, arena, cols, out_cols);
-    rws_axis_init(&w->y, arena, rows, out_rows);
+    rws_resampler_init(&w->x, arena, cols, out_cols);
+    rws_resampler_init(&w->y, arena, rows, out_rows);
     w->stride = (int)stride;
     w->columns = RWS_NEW0(arena, float, (size_t)(rows + 2) * stride);
     w->by_columns = RWS_NEW(arena, float, (size_t)(rows + 2) * stride);
@@ -119,7 +120,7 @@ void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int ou
 }
 
 /* low where the lower neighbour is there, and high where the upper one is; with both it is exactly 1. */
-static void lay_cover(const rws_axis *a, float *cover, float *slope)
+static void lay_cover(const rws_resampler *a, float *cover, float *slope)
 {
     const int n = a->n_source;
     FOR_SIMD (j, a->first, a->end) {
@@ -133,24 +134,24 @@ static void lay_cover(const rws_axis *a, float *cover, float *slope)
 void rws_window_lay(rws_window *w, const float *where, const float *glimpse)
 {
     memcpy(w->where, where, sizeof w->where);
-    rws_axis_lay(&w->x, 1 / where[0], -where[2] / where[0]);
-    rws_axis_lay(&w->y, 1 / where[1], -where[3] / where[1]);
+    rws_resampler_lay(&w->x, 1 / where[0], -where[2] / where[0]);
+    rws_resampler_lay(&w->y, 1 / where[1], -where[3] / where[1]);
     lay_cover(&w->x, w->cover_x, w->slope_x);
     lay_cover(&w->y, w->cover_y, w->slope_y);
     w->glimpse = glimpse;
     if (!glimpse || w->y.begin == w->y.stop) return;
-    const rws_axis *x = &w->x;
-    const int       cols = x->n_source;
+    const rws_resampler *x = &w->x;
+    const int            cols = x->n_source;
     for (int r = 0; r < w->y.n_source; r++) {
         memcpy(w->padded + 1, glimpse + (size_t)r * (size_t)cols, (size_t)cols * sizeof *glimpse);
-        rws_axis_pick(x, w->padded, w->columns + (size_t)(r + 1) * (size_t)w->stride);
+        rws_resampler_apply(x, w->padded, w->columns + (size_t)(r + 1) * (size_t)w->stride);
     }
 }
 
 void rws_window_add(const rws_window *w, int i, float *y, float *a)
 {
-    const rws_axis *x = &w->x;
-    const float     low = w->y.low[i], high = w->y.high[i], cover = w->cover_y[i];
+    const rws_resampler *x = &w->x;
+    const float          low = w->y.low[i], high = w->y.high[i], cover = w->cover_y[i];
     const float *restrict lower = w->columns + (size_t)w->y.at[i] * (size_t)w->stride, *restrict upper =
                                                                                            lower + w->stride;
     if (y)
@@ -161,10 +162,10 @@ void rws_window_add(const rws_window *w, int i, float *y, float *a)
 
 void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves)
 {
-    const rws_axis *x = &w->x;
-    const float     low = w->y.low[i], high = w->y.high[i];
-    const size_t    at = (size_t)w->y.at[i] * (size_t)w->stride;
-    const float    *lower = w->columns + at, *upper = lower + w->stride;
+    const rws_resampler *x = &w->x;
+    const float          low = w->y.low[i], high = w->y.high[i];
+    const size_t         at = (size_t)w->y.at[i] * (size_t)w->stride;
+    const float         *lower = w->columns + at, *upper = lower + w->stride;
     float *restrict by_lower = w->by_columns + at, *restrict by_upper = by_lower + w->stride;
     if (i == w->y.begin) memset(w->by_columns, 0, (size_t)(w->y.n_source + 2) * (size_t)w->stride * sizeof(float));
     float slope = 0;
@@ -189,18 +190,18 @@ void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a,
 }
 
 /* canvas point u shows glimpse point p u + q with p = 1 / scale, q = -shift / scale */
-static void back_where(const rws_axis *a, float scale, float shift, float *by_scale, float *by_shift)
+static void back_where(const rws_resampler *a, float scale, float shift, float *by_scale, float *by_shift)
 {
     float by_p, by_q;
-    rws_axis_slopes(a, &by_p, &by_q);
+    rws_resampler_slopes(a, &by_p, &by_q);
     *by_scale += (by_q * shift - by_p) / (scale * scale);
     *by_shift -= by_q / scale;
 }
 
 void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where)
 {
-    const rws_axis *x = &w->x;
-    const size_t    cols = (size_t)x->n_source;
+    const rws_resampler *x = &w->x;
+    const size_t         cols = (size_t)x->n_source;
     if (w->y.begin == w->y.stop) return;
     for (size_t r = 0; r < (size_t)w->y.n_source && w->glimpse; r++) {
         const float *by = w->by_columns + (r + 1) * (size_t)w->stride;

@@ -1,7 +1,7 @@
-#include "figure/gather.h"
+#include "run/gather.h"
 
 #include "base/error.h"
-#include "figure/stats.h"
+#include "run/stats.h"
 
 #include <glib.h>
 #include <math.h>
@@ -60,17 +60,6 @@ void rws_gathered_release(rws_gathered *g)
     g_free(g->low);
     g_free(g->high);
     *g = (rws_gathered){0};
-}
-
-rws_curve rws_gathered_curve(const rws_gathered *g, const char *method)
-{
-    const bool band = g->n_runs > 1;
-    return (rws_curve){.method = method,
-                       .n = g->n,
-                       .x = g->x,
-                       .y = g->median,
-                       .low = band ? g->low : NULL,
-                       .high = band ? g->high : NULL};
 }
 
 static int ascending(const void *a, const void *b)

@@ -4,10 +4,9 @@
  *
  * A run with a NaN anywhere is left out whole, and so is one that has not got as far as the others (stats.h).
  */
-#ifndef RWS_FIGURE_GATHER_H
-#define RWS_FIGURE_GATHER_H
+#ifndef RWS_RUN_GATHER_H
+#define RWS_RUN_GATHER_H
 
-#include "figure/curve.h"
 #include "run/results.h"
 
 /* Numbers over the evaluations. Zeroed, it is empty. */
@@ -31,9 +30,6 @@ rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key
 void rws_gathered_from(rws_gathered *g, double x);
 
 void rws_gathered_release(rws_gathered *g);
-
-/* As a curve of the method, which borrows the numbers. With fewer than two runs there is no band. */
-rws_curve rws_gathered_curve(const rws_gathered *g, const char *method);
 
 typedef struct {
     double median, low, high; /* NaN without runs */

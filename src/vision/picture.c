@@ -13,8 +13,9 @@
  */
 #include "base/error.h"
 #include "base/vecmath.h"
-#include "nn/layer.h"
-#include "nn/window.h"
+#include "engine/engine.h"
+#include "vision/picture.h"
+#include "vision/window.h"
 
 #include <string.h>
 
@@ -24,6 +25,8 @@
 #define SHIFT 10.0f
 
 #define MOST ((RWS_OP_INPUTS - 3) / 2) /* glimpses */
+
+extern const rws_op rws_op_picture; /* below */
 
 rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,
                     rws_var front, rws_var back, int out_rows, int out_cols)

@@ -1,0 +1,313 @@
+/* rws_train.h - train a program that was written with rws.h, keep what it learned, and ask it.
+ *
+ *     rws_config -> rws_trainer -> run's folder -> rws_posterior -> answers, samples, scores
+ *                      ^                 |
+ *                      '---- resume -----'
+ *
+ * A trainer owns everything that training changes: parameters, the optimiser's state, the number of iterations. It is
+ * made from a configuration and a model (built in, in a shared object, or at hand), stepped as often as you like, and
+ * kept in a folder if you name one. A posterior is a trained model and guide that only answers: what is behind a datum,
+ * how probable are these choices, what does the model make by itself.
+ *
+ * The command line, and every other client, uses this header; nothing that it does is out of your reach. Writing
+ * programs is rws.h's matter.
+ *
+ * Failure. A function that returns rws_status writes one sentence into *err, which may be NULL, unless it returns
+ * RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a program did.
+ * What a function was to make is NULL after a failure.
+ *
+ * Threads. A trainer belongs to one thread at a time; two trainers may be used by two threads at once. It starts
+ * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers,
+ * rws_samples and rws_results are plain data: read them anywhere, free them once.
+ *
+ * Ownership. What ends in _new, _open, _resume or is handed out through a pointer to a pointer belongs to the caller,
+ * who frees it with the function of the same noun; every free function accepts NULL. Pointers inside a structure live
+ * as long as the structure. Texts that a caller passes are copied.
+ *
+ * Same bits. With the same configuration (threads apart), the same build and the same kind of processor, training,
+ * answers and samples are the same to the last bit, on any number of threads and after any interruption.
+ */
+#ifndef RWS_TRAIN_H
+#define RWS_TRAIN_H
+
+#include "rws.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#define RWS_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define RWS_MUST_CHECK
+#endif
+
+/* -------------------------------------------------------------------------------------------------- configuration */
+
+#define RWS_MAX_SET 64             /* settings in a configuration */
+#define RWS_MAX_ASK_SET 8          /* settings that differ while a posterior is asked */
+#define RWS_MAX_METRICS 64         /* metrics of a model, with those that every model has */
+#define RWS_MAX_PARTICLES 10000000 /* per datum; and samples drawn at a time */
+
+/* Everything that is needed to repeat a run. A zeroed configuration with a model is valid: 0 and NULL mean the default,
+ * which is the model's own (rws_defaults) if it has one and else the library's, given here. rws_config_fill and
+ * rws_trainer_config show what the defaults are. */
+typedef struct {
+    const char *model;  /* "gmm", or the path of a shared object (with a slash); only a name if the model is at hand */
+    const char *method; /* "ww"; rws_method_at lists them */
+    int         particles;        /* K, per datum: 10 */
+    int         batch;            /* B, data per iteration: 100 */
+    int         shards;           /* fixed parts of a batch that threads share; the numbers depend on it: 4 */
+    int         n_test;           /* test data of an evaluation: 100 */
+    int         eval_particles;   /* per test datum: as many as in training */
+    uint64_t    iterations;       /* in all: 10000 */
+    uint64_t    eval_every;       /* iterations between two evaluations: a twentieth of them all */
+    uint64_t    seed;             /* of all random numbers; 0 is a seed like any other */
+    int         threads;          /* changes no number: 1 */
+    bool        scalar;           /* every particle alone, nothing shared: slow, for finding mistakes */
+    const char *optimiser, *lr;   /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
+    double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
+    const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
+    int         n_set;
+    int         stack_kb;       /* stack of a program, in KB: RWS_STACK_KB */
+    uint64_t    max_operations; /* library calls of one path in a pass: RWS_MAX_OPERATIONS */
+    uint64_t    max_paths;      /* paths of a pass: RWS_MAX_PATHS */
+} rws_config;
+
+/* Fills in every default, for reading: of the model at hand, or of the one that config->model names if model is NULL. A
+ * trainer does the same by itself. The texts that are filled in are static. */
+rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err) RWS_MUST_CHECK;
+
+/* -------------------------------------------------------------------------------------------------------- trainer */
+
+typedef struct rws_trainer rws_trainer;
+
+/* Checks the configuration, sets the model up and starts its parameters. `model` is the model at hand, which must live
+ * as long as the trainer; NULL: the one that config->model names. RWS_BAD_INPUT with a sentence that names the option,
+ * setting, field or parameter; RWS_NO_MEMORY. */
+rws_status rws_trainer_new(const rws_config *config, const rws_model *model, rws_trainer **out,
+                           rws_error *err) RWS_MUST_CHECK;
+void       rws_trainer_free(rws_trainer *t);
+
+const rws_config *rws_trainer_config(const rws_trainer *t); /* with all defaults filled in */
+const rws_model  *rws_trainer_model(const rws_trainer *t);
+uint64_t          rws_trainer_iteration(const rws_trainer *t); /* how many are done */
+double            rws_trainer_seconds(const rws_trainer *t);   /* spent in rws_trainer_step so far, of this run */
+
+/* One iteration: every phase of the method on the next batch. RWS_BROKEN if the numbers broke (a NaN, a gradient that
+ * is not finite, every particle of every datum impossible), RWS_BAD_INPUT if the programs do not fit each other or the
+ * data, RWS_NO_MEMORY. After a failure the iteration does not count, though theta may have moved if a later phase
+ * failed; the trainer can still be evaluated, asked, saved and stepped. */
+rws_status rws_trainer_step(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
+
+/* The numbers of one evaluation. NaN: the metric does not exist here (kl and ess of a single particle). */
+typedef struct {
+    uint64_t           iteration;
+    double             seconds; /* of training until then */
+    int                n;
+    const char *const *names; /* live as long as the trainer */
+    double             value[RWS_MAX_METRICS];
+    double             log_evidence_error; /* standard error of that metric; NaN if it is exact */
+} rws_measures;
+
+/* Measures all metrics on the test data at the present parameters. Changes nothing. */
+rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err) RWS_MUST_CHECK;
+double     rws_measures_get(const rws_measures *m, const char *metric); /* NaN if there is no such metric */
+
+/* The gradient, uphill, that an iteration would step by at the present parameters, which stay as they are; `size` floats
+ * laid out like all parameters one after the other (rws_param_view.offset). On the present training batch, or on all
+ * test data. `draw` tells several gradients of one iteration apart: each has random numbers of its own. */
+rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
+                                rws_error *err) RWS_MUST_CHECK;
+
+/* A parameter matrix, where the trainer has it. */
+typedef struct {
+    const char *name; /* as in the checkpoint: "phi.mlp.0.weight" */
+    rws_group   group;
+    int         rows, cols;
+    size_t      offset; /* of its first number among all parameters */
+    float      *values; /* rows x cols, row by row */
+} rws_param_view;
+
+int    rws_trainer_n_params(const rws_trainer *t);
+size_t rws_trainer_size(const rws_trainer *t); /* numbers in all parameters */
+
+/* Parameter i in the order of declaration, or by name. False if there is none. */
+bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out);
+bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out);
+
+/* To be called after numbers were written through a view and before anything else is done with the trainer. */
+void rws_trainer_changed(rws_trainer *t);
+
+/* ------------------------------------------------------------------------------------------------- a run's folder */
+
+/* Keeps the run in a folder from now on: makes the folder and its parents, locks it and writes config.json.
+ * RWS_BAD_INPUT if the folder holds another run already, is in use by another process or cannot be written; it is then
+ * as it was. */
+rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) RWS_MUST_CHECK;
+
+/* Writes the checkpoint, atomically: a kill at any moment leaves the old one or the new one. RWS_BROKEN if a parameter
+ * is not finite, RWS_BAD_INPUT if the run has no folder or the file cannot be written: the old checkpoint stays. */
+rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
+
+/* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
+ * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads, stack_kb,
+ * max_operations and max_paths are looked at, and where they are 0 or NULL the run's own are used. `model` as in
+ * rws_trainer_new. RWS_BAD_INPUT if there is no such run, if another process has it, if a file is damaged or of a newer
+ * version, or if it does not fit the model. */
+rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
+                              rws_error *err) RWS_MUST_CHECK;
+
+/* What a caller wants to hear of during rws_trainer_train; all members may be zero. */
+typedef struct {
+    void *context;
+    /* Asked about every 50 ms: true ends training after the present iteration. */
+    bool (*stop)(void *context);
+    /* Told about every 50 ms, for progress. */
+    void (*progress)(void *context, const rws_trainer *t);
+    /* Told after each evaluation, at the end once more with final = true. Another status than RWS_OK ends training. */
+    rws_status (*evaluated)(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err);
+    double save_every; /* seconds between two checkpoints, at least: 5. Below 0: one at each evaluation */
+} rws_watch;
+
+/* Steps until all iterations are done; evaluates at the first, at every eval_every-th and at the last; and, if the run
+ * has a folder, records evaluations there and writes checkpoints. RWS_STOPPED if watch->stop said so, after a
+ * checkpoint. After RWS_BROKEN the folder says so, and its last checkpoint is good. `watch` may be NULL. */
+rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *err) RWS_MUST_CHECK;
+
+/* ------------------------------------------------------------------------------------------------------ posterior */
+
+typedef struct rws_posterior rws_posterior;
+
+/* Opens the run in a folder for asking; the folder is only read, and may belong to a run that is still training.
+ * `changes` and `model` as in rws_trainer_resume; of changes, `model` and the limits are looked at and, in `set`, up to
+ * RWS_MAX_ASK_SET settings that should differ from those of training. */
+rws_status rws_posterior_open(const char *folder, const rws_config *changes, const rws_model *model,
+                              rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
+
+/* A posterior with a copy of the parameters that a trainer has now. It does not need the trainer any more. */
+rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_posterior_free(rws_posterior *p);
+
+const rws_config *rws_posterior_config(const rws_posterior *p); /* the run's; batch, shards and threads are 1 */
+const rws_model  *rws_posterior_model(const rws_posterior *p);
+uint64_t          rws_posterior_iteration(const rws_posterior *p);
+
+/* Field i of a datum, in the order of declaration; false if there is none. */
+bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out);
+
+/* What a program reported of a particle (rws_report, rws_report_text): a text, or a value of dim numbers. */
+typedef struct {
+    const char  *name, *text; /* text: NULL for a value */
+    const float *value;       /* NULL for a text */
+    int          dim;
+} rws_reported;
+
+/* A question about one datum, which is given as fields, as a text or as a picture; if all three are NULL it is test datum
+ * number `test`, with the very numbers that evaluations see. n_particles is 1000 if it is 0. */
+typedef struct {
+    const float *const *fields;  /* a pointer for each field in the order of declaration; NULL for a label */
+    const char         *text;    /* read by rws_model.read */
+    const rws_grey     *picture; /* read by rws_model.see */
+    int                 test;    /* from 0 */
+    int                 n_particles;
+    uint64_t            seed;
+    bool                particles; /* list the particles, with their choices */
+} rws_question;
+
+/* Equal reports of particles, and how probable they are given the datum. */
+typedef struct {
+    const rws_reported *reports; /* in the order of the program */
+    int                 n_reports;
+    double              guide;     /* share of the guide's particles */
+    double              posterior; /* by importance weights; NaN if all particles are impossible */
+    double              exact;     /* by the model's exact posterior; NaN if it is not known */
+} rws_answer;
+
+/* Particles that made the same choices; some thousands of particles may come as several of these. */
+typedef struct {
+    double            log_p, log_q; /* log p(z, x) and log q(z | x) of one of them */
+    double            weight;       /* normalised importance weight of all of them; NaN if all are impossible */
+    int               count;        /* how many they are */
+    int               answer;       /* the number of their answer */
+    const rws_choice *choices;      /* in the order of the visits */
+    int               n_choices;
+} rws_weighted;
+
+/* Answers, the most probable first: by weights, then by the exact posterior, then by the guide. */
+typedef struct {
+    const rws_answer   *list;
+    int                 n;
+    const rws_weighted *particles; /* if the question asked for them */
+    int                 n_weighted;
+    int                 n_particles;
+    double              ess;                /* effective number of particles, as a share of them; 0 if impossible */
+    double              log_evidence;       /* log of the mean weight; -inf if all particles are impossible */
+    double              exact_log_evidence; /* NaN if it is not known */
+} rws_answers;
+
+/* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN. */
+rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out,
+                             rws_error *err) RWS_MUST_CHECK;
+void       rws_answers_free(rws_answers *a);
+
+/* The same of a trainer's present parameters, by the thread that owns it. */
+rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out,
+                           rws_error *err) RWS_MUST_CHECK;
+
+/* The text that an answer has under a name; NULL if it has none. And the value, the first being at time 0. */
+const char         *rws_answer_text(const rws_answer *a, const char *name);
+const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time);
+
+/* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The datum is that
+ * of the question, whose particles and seed are not looked at. */
+typedef struct {
+    double log_p, log_q;
+} rws_score;
+
+rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, const rws_choice *choices, int n,
+                               rws_score *out, rws_error *err) RWS_MUST_CHECK;
+
+/* What the model makes by itself. */
+typedef struct {
+    const float *const *fields; /* in the order of declaration; NULL for a label */
+    const rws_reported *reports;
+    int                 n_reports;
+    const rws_choice   *choices;
+    int                 n_choices;
+} rws_sample;
+
+typedef struct {
+    const rws_sample *list;
+    int               n;
+} rws_samples;
+
+rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
+                                rws_error *err) RWS_MUST_CHECK;
+void       rws_samples_free(rws_samples *s);
+
+/* --------------------------------------------------------------------------------------------------------- tables */
+
+typedef struct {
+    const char        *name, *help;
+    const rws_setting *settings; /* or NULL; ends with a NULL name */
+    int                min_particles;
+} rws_method_info;
+
+typedef struct {
+    const char *name, *help;
+} rws_optimiser_info;
+
+/* Entry i of each table; NULL or false beyond its end. */
+const rws_model *rws_model_at(int i); /* the models that are built in */
+bool             rws_method_at(int i, rws_method_info *out);
+bool             rws_optimiser_at(int i, rws_optimiser_info *out);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,22 @@
+/* table.c - every family and every op of this room. What is not listed here does not exist for the tests. */
+#include "dist/dist.h"
+
+/* clang-format off */
+#define FAMILIES(FAMILY)                                                                  \
+    FAMILY(categorical) FAMILY(bernoulli) FAMILY(bernoulli_vector) FAMILY(normal)         \
+    FAMILY(uniform) FAMILY(gumbel) FAMILY(concrete)
+
+#define OPS(OP)                                                                           \
+    OP(defend) OP(defend_at) OP(conditional_gumbel)                                       \
+    OP(log_sigmoids) OP(bernoulli_draw) OP(bernoulli_density) OP(bernoulli_defended)      \
+    OP(normal_draw) OP(normal_density) OP(uniform_draw) OP(uniform_density)               \
+    OP(gumbel_draw) OP(gumbel_density) OP(concrete_density)
+
+#define DECLARE(name) extern const rws_family rws_##name##_family;
+#define POINTER(name) &rws_##name##_family,
+/* clang-format on */
+
+FAMILIES(DECLARE)
+const rws_family *const rws_families[] = {FAMILIES(POINTER) NULL};
+
+RWS_OP_TABLE(rws_dist_ops, OPS);

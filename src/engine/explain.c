@@ -1,0 +1,83 @@
+/* explain.c - rows that an op cannot work with (rws_op.explain): an index out of range, a negative standard deviation.
+ *
+ * An op computes all rows of its nodes, and some of them nobody reads. A value that was made before a branch has rows of
+ * both sides, and so has what one side makes of it afterwards:
+ *
+ *     z            rows 1 4 7              a level with a row for each value of z
+ *     z < 5        rows 1 4                the level of a path that goes on with pick(a, z), where a has 5 numbers
+ *     pick(a, z)   rows 1 4 7              computed where z is; the row of 7 is refused, but no path reads it
+ *
+ * So a refused row fails the pass only if a row that is in demand is made of it: of a value that a waiting path needs, or
+ * at the end of the pass of a log-density, an output or a report.
+ */
+#include "engine/internal.h"
+
+bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
+{
+    const node *n = &e->nodes[id];
+    if (!n->op || !n->op->explain || n->call == NONE) return false;
+    const rws_call  *c = &e->calls[n->call].c;
+    const size_t     first = (size_t)(n->value - c->out) / (size_t)c->dim; /* of its rows, among those of the call */
+    char             text[160];
+    const char      *site = n->site == NO_SITE ? NULL : rws_site_text(e, n->site, n->visit, text);
+    rws_error        error;
+    const rws_status status = n->op->explain(c, first + row, site, &error);
+    if (status == RWS_OK) return false;
+    e->status = status;
+    e->error = error;
+    return true;
+}
+
+/* The nodes that are made of node id, and itself. */
+static const bool *made_of(rws_engine *e, uint32_t id)
+{
+    bool *made = RWS_NEW0(&e->arena, bool, e->n_nodes);
+    made[id] = true;
+    for (uint32_t i = id + 1; i < e->n_nodes; i++) /* inputs have smaller numbers */
+        for (int s = 0; s < e->nodes[i].n_in; s++) made[i] |= made[e->nodes[i].in[s]];
+    return made;
+}
+
+/* Looks at the rows of node id that the rows of a level read. */
+static bool explain_rows(rws_engine *e, uint32_t id, uint32_t at)
+{
+    const uint32_t *map = rws_level_map(e, at, e->nodes[id].level);
+    for (uint32_t row = 0; row < e->levels[at].n_rows; row++)
+        if (rws_node_explain(e, id, map ? map[row] : row)) return true;
+    return false;
+}
+
+/* Looks at the rows of node id that waiting paths read or, where none waits, the table of scores. */
+static bool explain_node(rws_engine *e, uint32_t id)
+{
+    const bool *made = made_of(e, id);
+    for (uint32_t i = 0; i < e->n_waiting; i++) {
+        const rws_path *path = e->paths[e->waiting[i]];
+        for (int k = 0; k < path->n_wants; k++)
+            if (made[path->wants[k].id] && explain_rows(e, id, path->level)) return true;
+    }
+    if (e->n_waiting) return false;
+    for (uint32_t l = 0; l < e->n_levels; l++) {
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next)
+            if (made[e->terms[t].node] && explain_rows(e, id, l)) return true;
+        for (int s = 0; s < RWS_OUTPUTS; s++)
+            if (e->levels[l].outputs[s] != NONE && made[e->levels[l].outputs[s]] && explain_rows(e, id, l)) return true;
+    }
+    for (uint32_t i = 0; i < e->n_enders; i++) {
+        const rws_path *path = e->paths[e->enders[i]];
+        for (uint32_t k = 0; k < path->n_reports; k++)
+            if (made[path->reports[k].node] && explain_rows(e, id, path->level)) return true;
+        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++)
+            if (made[path->trace[k].var] && explain_rows(e, id, path->level)) return true;
+        for (int f = 0; f < e->n_fields && e->pass.choices; f++)
+            if (made[path->field[f]] && explain_rows(e, id, path->level)) return true;
+    }
+    return false;
+}
+
+void rws_call_explain(rws_engine *e, uint32_t call_number)
+{
+    const call *c = &e->calls[call_number];
+    for (uint32_t i = 0; i < c->n_nodes; i++)
+        if (explain_node(e, e->order[c->first + i])) return;
+}

@@ -1,0 +1,14 @@
+#include "figure/curve.h"
+
+#include <stdbool.h>
+
+rws_curve rws_gathered_curve(const rws_gathered *g, const char *method)
+{
+    const bool band = g->n_runs > 1;
+    return (rws_curve){.method = method,
+                       .n = g->n,
+                       .x = g->x,
+                       .y = g->median,
+                       .low = band ? g->low : NULL,
+                       .high = band ? g->high : NULL};
+}

@@ -1,0 +1,20 @@
+/* layer.c - what all layers have in common. */
+#include "nn/layer.h"
+
+#include <string.h>
+
+void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, const char *name, int n_in, int n_out)
+{
+    rws_layer *l = rws_setup_alloc(s, bytes);
+    *l = (rws_layer){kind, strcpy(rws_setup_alloc(s, strlen(name) + 1), name), n_in, n_out};
+    return l;
+}
+
+const void *rws_layer_expect(rws_path *path, const rws_layer *l, const rws_layer_kind *kind)
+{
+    if (!l) rws_give_up(path, "rws_%s was given NULL in place of a layer.", kind->name);
+    if (l->kind != kind)
+        rws_give_up(path, "rws_%s takes a layer of kind %s, but \"%s\" is of kind %s.", kind->name, kind->name, l->name,
+                    l->kind->name);
+    return l;
+}

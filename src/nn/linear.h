@@ -1,0 +1,25 @@
+/* linear.h - the linear layer as a part of other layers.
+ *
+ * Over several parts it is a sum of products, each computed at the rows where its part varies:
+ *
+ *     W [e; h] + b  =  W_e e  (once per datum)  +  W_h h  (once per particle)  +  b
+ */
+#ifndef RWS_NN_LINEAR_H
+#define RWS_NN_LINEAR_H
+
+#include "nn/layer.h"
+
+typedef struct {
+    rws_layer  layer;
+    rws_param *w, *b; /* [n_out, n_in] and [1, n_out] */
+} rws_linear_layer;
+
+/* A linear layer whose parameters are NAME.weight and NAME.bias, under the given names for these two. A uniform start
+ * scales with `scale` inputs. */
+rws_linear_layer *rws_linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
+                                 int n_in, int n_out, rws_init init, int scale);
+
+/* f(W [parts] + b). The lengths of the parts must add up to the layer's inputs. */
+rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, const rws_var *parts, int n);
+
+#endif

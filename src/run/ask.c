@@ -1,0 +1,403 @@
+/* ask.c - questions about one datum: the guide proposes particles, their importance weights say how probable they are.
+ *
+ *     datum -> guide's particles -> reports, weights -> [table of equal reports] -> answers, the most probable first
+ *                                                          exact posterior, if the model has one
+ *
+ * Nothing about the trainer changes, and everything that is written belongs to the answers; so several threads may ask
+ * the same trained parameters, each with an engine of its own.
+ */
+#include "run/ask.h"
+
+#include "base/denormals.h"
+#include "estimator/weights.h"
+
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT_ONCE 2000 /* particles of a pass, unless the model says fewer */
+
+/* ---- reports and choices of a particle, copied */
+
+static const char *keep_text(rws_arena *memory, const char *text)
+{
+    return text ? strcpy(RWS_NEW(memory, char, strlen(text) + 1), text) : NULL;
+}
+
+static const float *keep_values(rws_arena *memory, const float *value, int dim)
+{
+    return value ? memcpy(RWS_NEW(memory, float, dim), value, (size_t)dim * sizeof *value) : NULL;
+}
+
+/* The reports of a row, still in the engine's memory. */
+typedef struct {
+    rws_reported *list;
+    int           n, capacity;
+    bool          memory_short;
+} reports;
+
+static void add_report(void *context, const char *name, int dim, const float *value, const char *text)
+{
+    reports *r = context;
+    if (r->n == r->capacity) {
+        const int     capacity = 2 * r->capacity + 16;
+        rws_reported *longer = realloc(r->list, (size_t)capacity * sizeof *longer);
+        r->memory_short |= !longer;
+        if (!longer) return;
+        r->list = longer;
+        r->capacity = capacity;
+    }
+    r->list[r->n++] = (rws_reported){name, text, value, dim};
+}
+
+static const rws_reported *keep_reports(rws_arena *memory, const rws_reported *list, int n)
+{
+    rws_reported *copy = RWS_NEW(memory, rws_reported, n + 1);
+    for (int i = 0; i < n; i++)
+        copy[i] = (rws_reported){keep_text(memory, list[i].name), keep_text(memory, list[i].text),
+                                 keep_values(memory, list[i].value, list[i].dim), list[i].dim};
+    return copy;
+}
+
+const rws_reported *rws_reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+{
+    reports r = {0};
+    rws_engine_reports(engine, row, add_report, &r);
+    const rws_reported *copy = r.memory_short ? NULL : keep_reports(memory, r.list, r.n);
+    *n = r.n;
+    free(r.list);
+    return copy;
+}
+
+typedef struct {
+    rws_arena  *memory;
+    rws_choice *list;
+    int         n, capacity;
+} choices;
+
+static void add_choice(void *context, const char *site, int visit, int dim, const float *value)
+{
+    choices *c = context;
+    if (c->n < c->capacity)
+        c->list[c->n] = (rws_choice){keep_text(c->memory, site), visit, dim, keep_values(c->memory, value, dim)};
+    c->n++;
+}
+
+const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+{
+    choices c = {.memory = memory};
+    rws_engine_choices(engine, row, add_choice, &c);
+    c = (choices){.memory = memory, .list = RWS_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
+    rws_engine_choices(engine, row, add_choice, &c);
+    *n = c.n;
+    return c.list;
+}
+
+const char *rws_answer_text(const rws_answer *a, const char *name)
+{
+    for (int i = 0; i < a->n_reports; i++)
+        if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
+    return NULL;
+}
+
+const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
+{
+    for (int i = 0; i < a->n_reports; i++)
+        if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
+    return NULL;
+}
+
+/* ---- the table of equal reports */
+
+typedef struct candidate {
+    rws_answer        answer; /* guide: how many particles, until the table is closed */
+    double            log_weight;
+    int               number;
+    struct candidate *next; /* the one that was found before */
+} candidate;
+
+typedef struct weighted {
+    rws_weighted     particle;
+    double           log_weight; /* of all its particles together */
+    const candidate *candidate;
+    struct weighted *next; /* the one before */
+} weighted;
+
+typedef struct {
+    rws_answers public;
+    rws_arena memory;
+} answers;
+
+typedef struct {
+    answers   *out;
+    void      *tree;    /* tsearch(3): all candidates, by their reports */
+    reports    scratch; /* of one row */
+    candidate *last;
+    weighted  *last_particle;
+    double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
+} table;
+
+static int compare_reports(const rws_reported *a, const rws_reported *b)
+{
+    const int names = strcmp(a->name, b->name);
+    if (names) return names;
+    if (!a->text != !b->text) return a->text ? 1 : -1;
+    if (a->text) return strcmp(a->text, b->text);
+    if (a->dim != b->dim) return a->dim - b->dim;
+    return memcmp(a->value, b->value, (size_t)a->dim * sizeof *a->value);
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const rws_answer *x = &((const candidate *)a)->answer, *y = &((const candidate *)b)->answer;
+    if (x->n_reports != y->n_reports) return x->n_reports - y->n_reports;
+    for (int i = 0; i < x->n_reports; i++) {
+        const int order = compare_reports(&x->reports[i], &y->reports[i]);
+        if (order) return order;
+    }
+    return 0;
+}
+
+/* The candidate with these reports, which is made if it is new. NULL without memory for the tree. */
+static candidate *find(table *t, const rws_reported *list, int n)
+{
+    const candidate   key = {.answer = {.reports = list, .n_reports = n}};
+    rws_arena        *memory = &t->out->memory;
+    candidate *const *old = tfind(&key, &t->tree, compare_candidates);
+    if (old) return *old;
+    candidate *e = RWS_NEW(memory, candidate, 1);
+    *e = (candidate){
+        .answer = {keep_reports(memory, list, n), n, .exact = NAN}, .log_weight = -INFINITY, .next = t->last};
+    if (!tsearch(e, &t->tree, compare_candidates)) return NULL;
+    t->last = e;
+    t->out->public.n++;
+    return e;
+}
+
+static void forget_entry(void *item)
+{
+    (void)item; /* candidates belong to the arena */
+}
+
+static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_error *err)
+{
+    const rws_scores *s = rws_engine_scores(engine);
+    rws_arena        *memory = &t->out->memory;
+    for (int i = 0; i < s->n; i++) {
+        const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
+        t->scratch.n = 0;
+        rws_engine_reports(engine, i, add_report, &t->scratch);
+        candidate *e = t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
+        if (!e) return rws_no_memory(err, "answers");
+        e->answer.guide += n;
+        e->log_weight = rws_log_add(e->log_weight, log_weight);
+        t->log_weight = rws_log_add(t->log_weight, log_weight);
+        t->log_square = rws_log_add(t->log_square, 2 * l + log(n));
+        if (!particles) continue;
+        weighted *w = RWS_NEW(memory, weighted, 1);
+        *w = (weighted){.particle = {.log_p = s->log_p[i], .log_q = s->log_q[i], .count = (int)s->count[i]},
+                        .log_weight = log_weight,
+                        .candidate = e,
+                        .next = t->last_particle};
+        w->particle.choices = rws_choices_of_row(memory, engine, i, &w->particle.n_choices);
+        t->last_particle = w;
+        t->out->public.n_weighted++;
+    }
+    return RWS_OK;
+}
+
+/* The exact posterior of a text: every answer that has reported this text has it, or a new answer that no particle has
+ * found. An answer may have reported numbers besides, over which the exact posterior sums. */
+static void tell_exact(void *context, const char *name, const char *text, double probability)
+{
+    table *t = context;
+    bool   known = false;
+    for (candidate *e = t->last; e; e = e->next) {
+        const char *has = rws_answer_text(&e->answer, name);
+        if (!has || strcmp(has, text) != 0) continue;
+        e->answer.exact = probability;
+        known = true;
+    }
+    candidate *e = known ? NULL : find(t, &(rws_reported){.name = name, .text = text}, 1);
+    if (e) e->answer.exact = probability;
+}
+
+static double or_less(double x)
+{
+    return isnan(x) ? -1 : x;
+}
+
+static int by_probability(const void *a, const void *b)
+{
+    const candidate *const *p = a, *const *q = b;
+    const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
+    const double order[] = {or_less(x->posterior) - or_less(y->posterior), or_less(x->exact) - or_less(y->exact),
+                            x->guide - y->guide};
+    for (int i = 0; i < 3; i++)
+        if (order[i] != 0) return order[i] < 0 ? 1 : -1;
+    for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {
+        const int reports_differ = compare_reports(&x->reports[i], &y->reports[i]);
+        if (reports_differ) return reports_differ;
+    }
+    return x->n_reports - y->n_reports;
+}
+
+/* From the table to the lists of the public structure. */
+static void close_table(table *t)
+{
+    rws_answers *out = &t->out->public;
+    rws_arena   *memory = &t->out->memory;
+    const double K = out->n_particles;
+    const bool   possible = t->log_weight > -INFINITY;
+    candidate  **sorted = RWS_NEW(memory, candidate *, out->n + 1);
+    rws_answer  *list = RWS_NEW(memory, rws_answer, out->n + 1);
+    int          n = 0;
+    out->log_evidence = t->log_weight - log(K);
+    out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
+    for (candidate *e = t->last; e; e = e->next) {
+        rws_answer *a = &e->answer;
+        a->guide /= K;
+        a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
+        /* the exact posterior, where there is one, names everything that is possible */
+        if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
+        sorted[n++] = e;
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, by_probability);
+    for (int i = 0; i < n; i++) {
+        sorted[i]->number = i;
+        list[i] = sorted[i]->answer;
+    }
+    rws_weighted *particles = RWS_NEW(memory, rws_weighted, out->n_weighted + 1);
+    int           at = out->n_weighted;
+    for (const weighted *w = t->last_particle; w; w = w->next) {
+        particles[--at] = w->particle;
+        particles[at].answer = w->candidate->number;
+        particles[at].weight = possible ? exp(w->log_weight - t->log_weight) : NAN;
+    }
+    out->list = list;
+    out->particles = particles;
+}
+
+/* ---- the datum of a question */
+
+static rws_status check_fields(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
+{
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        const rws_field *field = &t->setup.fields[f];
+        if (!q->fields[f] && !field->label)
+            return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the field \"%s\".", field->name);
+        if (q->fields[f]) memcpy(fields[f], q->fields[f], (size_t)field->dim * sizeof(float));
+    }
+    return RWS_OK;
+}
+
+static void copy_datum(const rws_trainer *t, float *const *data, int datum, float *const *fields)
+{
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        const size_t dim = (size_t)t->setup.fields[f].dim;
+        memcpy(fields[f], data[f] + (size_t)datum * dim, dim * sizeof(float));
+    }
+}
+
+/* A test datum as evaluations see it. They make all of theirs at once, so that as many are made here. */
+static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+{
+    const int  n = datum < t->config.n_test ? t->config.n_test : datum + 1;
+    float     *data[t->setup.n_fields];
+    rws_status status = RWS_OK;
+    memset(data, 0, sizeof data);
+    for (int f = 0; f < t->setup.n_fields && status == RWS_OK; f++) {
+        data[f] = calloc((size_t)n * (size_t)t->setup.fields[f].dim, sizeof(float));
+        if (!data[f]) status = rws_no_memory(err, "the test data");
+    }
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    if (status == RWS_OK) status = t->model->data(t->state, RWS_TEST, 0, n, &random, data, err);
+    if (status == RWS_OK) copy_datum(t, data, datum, fields);
+    for (int f = 0; f < t->setup.n_fields; f++) free(data[f]);
+    return status;
+}
+
+static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+{
+    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (t->asking || datum >= t->config.n_test) return make_test(t, datum, fields, err);
+    copy_datum(t, t->test, datum, fields);
+    return RWS_OK;
+}
+
+rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
+{
+    const rws_model *m = t->model;
+    if (q->fields) return check_fields(t, q, fields, err);
+    if (q->text && !m->read)
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
+                        m->name);
+    if (q->text) return m->read(t->state, q->text, fields, err);
+    if (q->picture && !m->see) return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
+    if (q->picture) return m->see(t->state, q->picture, fields, err);
+    return find_test(t, q->test, fields, err);
+}
+
+float **rws_question_room(const rws_trainer *t, rws_arena *memory)
+{
+    float **fields = RWS_NEW(memory, float *, t->setup.n_fields + 1);
+    for (int f = 0; f < t->setup.n_fields; f++) fields[f] = RWS_NEW0(memory, float, t->setup.fields[f].dim);
+    return fields;
+}
+
+/* ---- asking */
+
+static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q, table *answers, rws_error *err)
+{
+    const int limit = t->model->defaults.at_once, most = limit && limit < AT_ONCE ? limit : AT_ONCE;
+    const int K = answers->out->public.n_particles;
+    float   **fields = rws_question_room(t, &answers->out->memory);
+    RWS_TRY(rws_question_read(t, q, fields, err));
+    for (int k = 0; k < K; k += most) {
+        const int end = K - k < most ? K : k + most;
+        rws_pass  pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
+        pass.asked = true;
+        pass.choices = q->particles;
+        RWS_TRY(rws_engine_forward(engine, &pass, err));
+        RWS_TRY(add_rows(answers, engine, q->particles, err));
+    }
+    if (!t->model->posterior) return RWS_OK;
+    return t->model->posterior(t->state, (const float *const *)fields, tell_exact, answers,
+                               &answers->out->public.exact_log_evidence, err);
+}
+
+void rws_answers_free(rws_answers *a)
+{
+    if (!a) return;
+    rws_arena_free(&((answers *)a)->memory);
+    free(a);
+}
+
+rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *q, rws_answers **out,
+                              rws_error *err)
+{
+    *out = NULL;
+    if (q->n_particles < 0 || q->n_particles > RWS_MAX_PARTICLES)
+        return rws_fail(err, RWS_BAD_INPUT, "A question takes 1 to %d particles, not %d.", RWS_MAX_PARTICLES,
+                        q->n_particles);
+    answers *a = calloc(1, sizeof *a);
+    if (!a) return rws_no_memory(err, "answers");
+    a->public.n_particles = q->n_particles ? q->n_particles : 1000;
+    a->public.exact_log_evidence = NAN;
+    table            answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
+    const unsigned   denormals = rws_denormals_off();
+    const rws_status status = ask(t, engine, q, &answers, err);
+    if (status == RWS_OK) close_table(&answers);
+    rws_denormals_restore(denormals);
+    tdestroy(answers.tree, forget_entry);
+    free(answers.scratch.list);
+    if (status == RWS_OK) *out = &a->public;
+    else rws_answers_free(&a->public);
+    return status;
+}
+
+rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out, rws_error *err)
+{
+    return rws_trainer_ask_on(t, t->engines[0], question, out, err);
+}

@@ -1,0 +1,21 @@
+/* ask.h - what questions, scores and samples share; included by the files of this room only. */
+#ifndef RWS_RUN_ASK_H
+#define RWS_RUN_ASK_H
+
+#include "run/trainer.h"
+
+/* rws_trainer_ask on an engine of the caller's. */
+rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *question, rws_answers **out,
+                              rws_error *err);
+
+/* Room for a datum, zeroed: a pointer for each field. */
+float **rws_question_room(const rws_trainer *t, rws_arena *memory);
+
+/* The datum of a question. RWS_BAD_INPUT if the model cannot be asked so, or does not understand it. */
+rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err);
+
+/* Copies of what a row of the engine's table has reported, and of its choices. NULL: no memory. */
+const rws_reported *rws_reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);
+const rws_choice   *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);
+
+#endif

@@ -1,0 +1,274 @@
+/* posterior.c - a trained model and guide that many threads may ask at once.
+ *
+ *     parameters, model, programs     one, never written to after they were loaded
+ *     engines                         one per question that is being answered; kept for the next one
+ */
+#include "run/ask.h"
+
+#include "base/denormals.h"
+#include "run/checkpoint.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT_ONCE 2000 /* samples of a pass */
+
+/* An engine that waits for a question. */
+typedef struct idle {
+    rws_engine  *engine;
+    struct idle *next;
+} idle;
+
+struct rws_posterior {
+    rws_trainer    *t;
+    pthread_mutex_t lock; /* of the list */
+    idle           *engines;
+};
+
+/* ---- life */
+
+/* Makes a posterior of a trainer for asking, which it owns from now on. */
+static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *err)
+{
+    rws_posterior *p = calloc(1, sizeof *p);
+    *out = p;
+    if (!p) {
+        rws_trainer_free(t);
+        return rws_no_memory(err, "a posterior");
+    }
+    p->t = t;
+    pthread_mutex_init(&p->lock, NULL);
+    return RWS_OK;
+}
+
+rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
+{
+    rws_trainer *copy;
+    *out = NULL;
+    RWS_TRY(rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err));
+    RWS_CHECK(copy->setup.params.size == t->setup.params.size);
+    memcpy(copy->setup.params.value, t->setup.params.value, t->setup.params.size * sizeof(float));
+    copy->iteration = t->iteration;
+    rws_trainer_changed(copy);
+    return posterior_of(copy, out, err);
+}
+
+static rws_status open_run(const char *path, const rws_config *changes, const rws_model *model, rws_folder **folder,
+                           rws_trainer **t, rws_error *err)
+{
+    static const rws_config none;
+    const rws_config       *c = changes ? changes : &none;
+    rws_config              config;
+    double                  seconds;
+    RWS_TRY(rws_folder_open(path, &config, folder, err));
+    if (!rws_folder_has_checkpoint(*folder))
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", path);
+    if (c->n_set > RWS_MAX_ASK_SET)
+        return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training.", RWS_MAX_ASK_SET);
+    if (c->model) config.model = c->model;
+    rws_config_limits(&config, c);
+    RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
+    return rws_folder_look(*folder, *t, &seconds, err);
+}
+
+rws_status rws_posterior_open(const char *path, const rws_config *changes, const rws_model *model, rws_posterior **out,
+                              rws_error *err)
+{
+    rws_folder      *folder = NULL;
+    rws_trainer     *t = NULL;
+    const rws_status status = open_run(path, changes, model, &folder, &t, err);
+    *out = NULL;
+    rws_folder_close(folder);
+    if (status == RWS_OK) return posterior_of(t, out, err);
+    rws_trainer_free(t);
+    return status;
+}
+
+void rws_posterior_free(rws_posterior *p)
+{
+    if (!p) return;
+    for (idle *e = p->engines, *next; e; e = next) {
+        next = e->next;
+        rws_engine_free(e->engine);
+        free(e);
+    }
+    pthread_mutex_destroy(&p->lock);
+    rws_trainer_free(p->t);
+    free(p);
+}
+
+const rws_config *rws_posterior_config(const rws_posterior *p)
+{
+    return &p->t->config;
+}
+
+const rws_model *rws_posterior_model(const rws_posterior *p)
+{
+    return p->t->model;
+}
+
+uint64_t rws_posterior_iteration(const rws_posterior *p)
+{
+    return p->t->iteration;
+}
+
+bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
+{
+    if (i < 0 || i >= p->t->setup.n_fields) return false;
+    *out = p->t->setup.fields[i];
+    return true;
+}
+
+/* ---- engines */
+
+static idle *engine_take(rws_posterior *p, rws_error *err)
+{
+    pthread_mutex_lock(&p->lock);
+    idle *e = p->engines;
+    if (e) p->engines = e->next;
+    pthread_mutex_unlock(&p->lock);
+    if (!e && (e = calloc(1, sizeof *e)) && !(e->engine = rws_trainer_engine_new(p->t))) {
+        free(e);
+        e = NULL;
+    }
+    if (!e) rws_no_memory(err, "an engine");
+    return e;
+}
+
+static void engine_give_back(rws_posterior *p, idle *e)
+{
+    pthread_mutex_lock(&p->lock);
+    e->next = p->engines;
+    p->engines = e;
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- asking */
+
+rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out, rws_error *err)
+{
+    *out = NULL;
+    idle *e = engine_take(p, err);
+    if (!e) return RWS_NO_MEMORY;
+    const rws_status status = rws_trainer_ask_on(p->t, e->engine, question, out, err);
+    engine_give_back(p, e);
+    return status;
+}
+
+/* ---- scoring */
+
+static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question *q, const rws_choice *choices, int n,
+                        rws_arena *memory, rws_score *out, rws_error *err)
+{
+    float **fields = rws_question_room(p->t, memory);
+    RWS_TRY(rws_question_read(p->t, q, fields, err));
+    rws_pass pass = rws_trainer_question(p->t, (const float *const *)fields, q->seed, 0, 1);
+    pass.given = choices;
+    pass.n_given = n;
+    pass.given_all = true;
+    RWS_TRY(rws_engine_forward(engine, &pass, err));
+    const rws_scores *s = rws_engine_scores(engine);
+    *out = (rws_score){s->log_p[0], s->log_q[0]};
+    return RWS_OK;
+}
+
+rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, const rws_choice *choices, int n,
+                               rws_score *out, rws_error *err)
+{
+    *out = (rws_score){NAN, NAN};
+    idle *e = engine_take(p, err);
+    if (!e) return RWS_NO_MEMORY;
+    rws_arena        memory = {0};
+    const unsigned   denormals = rws_denormals_off();
+    const rws_status status = score(p, e->engine, question, choices, n, &memory, out, err);
+    rws_denormals_restore(denormals);
+    rws_arena_free(&memory);
+    engine_give_back(p, e);
+    return status;
+}
+
+/* ---- sampling */
+
+typedef struct {
+    rws_samples public;
+    rws_arena memory;
+} samples;
+
+void rws_samples_free(rws_samples *s)
+{
+    if (!s) return;
+    rws_arena_free(&((samples *)s)->memory);
+    free(s);
+}
+
+/* The datum that the model made in a row of the engine's table. */
+static const float *const *copy_fields(const rws_trainer *t, rws_engine *engine, int row, rws_arena *memory)
+{
+    const float **fields = RWS_NEW(memory, const float *, t->setup.n_fields + 1);
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        int          dim;
+        const float *made = t->setup.fields[f].label ? NULL : rws_engine_observed(engine, row, f, &dim);
+        fields[f] = made ? memcpy(RWS_NEW(memory, float, dim), made, (size_t)dim * sizeof(float)) : NULL;
+    }
+    return fields;
+}
+
+/* Rows come in the order of their choices; samples come in any order. */
+static void shuffle(rws_sample *list, int n, rws_random *random)
+{
+    for (int i = n - 1; i > 0; i--) {
+        const int        j = (int)rws_random_below(random, (uint32_t)(i + 1));
+        const rws_sample swap = list[i];
+        list[i] = list[j];
+        list[j] = swap;
+    }
+}
+
+static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t seed, samples *out, rws_error *err)
+{
+    rws_trainer  *t = p->t;
+    rws_arena    *memory = &out->memory;
+    rws_sample   *list = RWS_NEW(memory, rws_sample, n + 1);
+    rws_random    random = rws_random_new(rws_key_for(seed, t->iteration, RWS_KEY_TEST, 5), 0);
+    const rws_key key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 4);
+    for (int first = 0; first < n; first += AT_ONCE) {
+        rws_pass pass = rws_trainer_pass(t, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
+        pass.first_particle = (uint32_t)first;
+        pass.reports = pass.asked = pass.choices = true;
+        RWS_TRY(rws_engine_forward(engine, &pass, err));
+        const rws_scores *s = rws_engine_scores(engine);
+        int               at = first;
+        for (int i = 0; i < s->n; i++) {
+            rws_sample made = {.fields = copy_fields(t, engine, i, memory)};
+            made.reports = rws_reports_of_row(memory, engine, i, &made.n_reports);
+            made.choices = rws_choices_of_row(memory, engine, i, &made.n_choices);
+            if (!made.reports || !made.choices) return rws_no_memory(err, "samples");
+            for (uint32_t k = 0; k < s->count[i]; k++) list[at++] = made;
+        }
+        shuffle(list + first, at - first, &random);
+    }
+    out->public = (rws_samples){list, n};
+    return RWS_OK;
+}
+
+rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out, rws_error *err)
+{
+    *out = NULL;
+    if (n < 1 || n > RWS_MAX_PARTICLES)
+        return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
+    samples *s = calloc(1, sizeof *s);
+    idle    *e = s ? engine_take(p, err) : NULL;
+    if (!e) {
+        free(s);
+        return rws_no_memory(err, "samples");
+    }
+    const unsigned   denormals = rws_denormals_off();
+    const rws_status status = sample(p, e->engine, n, seed, s, err);
+    rws_denormals_restore(denormals);
+    engine_give_back(p, e);
+    if (status == RWS_OK) *out = &s->public;
+    else rws_samples_free(&s->public);
+    return status;
+}

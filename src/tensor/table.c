@@ -1,0 +1,13 @@
+/* table.c - every op of this room. An op that is not listed here does not exist for the tests. */
+#include "tensor/op.h"
+
+/* clang-format off */
+#define OPS(OP)                                                                              \
+    OP(affine) OP(detach) OP(add) OP(sub) OP(mul) OP(div) OP(apply) OP(apply_tangent)        \
+    OP(here) OP(clip) OP(greater) OP(argmax) OP(onehot) OP(concat) OP(slice) OP(sum) OP(dot) \
+    OP(exp_dot) OP(pick)                                                                     \
+    OP(log_softmax) OP(log_softmax_pick) OP(log_softmax_tangent) OP(log_sum_exp)             \
+    OP(softmax_dot)                                                                          \
+    OP(dense) OP(bits) OP(embed)
+/* clang-format on */
+RWS_OP_TABLE(rws_tensor_ops, OPS);
