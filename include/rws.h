@@ -66,21 +66,22 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 
 /* ------------------------------------------------------------------------------------------------------------ limits */
 
-#define RWS_FIELDS 64             /* fields and labels of a datum */
-#define RWS_PARAM_NAME 95         /* bytes of the name of a parameter */
-#define RWS_STACK_BYTES (1 << 20) /* stack of a program; a run may ask for more */
+#define RWS_FIELDS 64     /* fields and labels of a datum */
+#define RWS_PARAM_NAME 95 /* bytes of the name of a parameter */
+#define RWS_STACK_BYTES ((size_t)1 << 20) /* stack of a program */
 
-/* A program that never ends is stopped by these; a run may ask for others. */
-#define RWS_MAX_OPERATIONS 4000000 /* calls of functions of this header by one execution of a program */
-#define RWS_MAX_PATHS 1000000      /* paths of a pass: sets of particles that made different choices */
-#define RWS_MAX_NODES (1 << 25)    /* operations of all paths of a pass, some 160 bytes each */
+/* A program that never ends is stopped by these. One that never calls a function of this header is not. */
+#define RWS_MAX_OPERATIONS UINT64_C(4000000) /* calls of functions of this header by one execution of a program */
+#define RWS_MAX_PATHS UINT64_C(1000000)      /* paths of a pass: sets of particles that made different choices */
+#define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, some 160 bytes each */
 
-/* How far a pass may go before it fails with a sentence. 0: the default of rws.h. */
+/* How far a pass may go before it fails with a sentence; 0 means the constants above. A model has limits of its own
+ * (rws_defaults), and so has a run (rws_config). They change no number. */
 typedef struct {
-    size_t   stack_bytes;    /* RWS_STACK_BYTES: of a path */
-    uint64_t max_operations; /* RWS_MAX_OPERATIONS: library calls of a path */
-    uint32_t max_paths;      /* RWS_MAX_PATHS: of a pass */
-    uint32_t max_nodes;      /* RWS_MAX_NODES: operations that all paths of a pass record */
+    size_t   stack_bytes;    /* of a path */
+    uint64_t max_operations; /* of a path */
+    uint64_t max_paths;      /* of a pass */
+    uint64_t max_nodes;      /* of a pass */
 } rws_limits;
 
 /* ------------------------------------------------------------------------------------------- settings and parameters */

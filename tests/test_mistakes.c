@@ -342,7 +342,7 @@ static void wrong_shapes(void **unused)
         {empty, x_only, RWS_BAD_INPUT, "rws_constants takes at least one number, not 0."},
         {negative, x_only, RWS_BAD_INPUT, "In the guide, before its first site: rws_constants takes at least one"},
         {no_onehot, x_only, RWS_BAD_INPUT, "rws_onehot makes a vector of at least one number, not of 0."},
-        {concat_none, x_only, RWS_BAD_INPUT, "rws_concat takes at least 1 part"},
+        {concat_none, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
         {huge_slice, x_only, RWS_BAD_INPUT, "rws_slice takes 2147483647 numbers from place 2147483647"},
         {two_and_three, x_only, RWS_BAD_INPUT,
          "In the guide, after site \"a\": rws_mul of vectors of 2 and 3 numbers."},

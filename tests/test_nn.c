@@ -855,7 +855,7 @@ static void an_index_out_of_range_is_named(void **state)
     static const struct {
         float       index;
         const char *text;
-    } wrong[] = {{7, "7"}, {5, "5"}, {-1, "-1"}, {NAN, "nan"}, {2.5f, "2.5"}, {1e30f, "1e+30"}, {-INFINITY, "-inf"}};
+    } wrong[] = {{7, "7"}, {5, "5"}, {-1, "-1"}, {2.5f, "2.5"}, {1e30f, "1e+30"}};
     for (int u = 0; u < COUNT(users); u++)
         for (int i = 0; i < COUNT(wrong) * N_SOURCES * 4; i++) {
             const int  w = i / (4 * N_SOURCES);

@@ -252,8 +252,16 @@ forget(rws_fiber *f)
 
 /* ---- A stack that runs over ----------------------------------------------------------------------------------- */
 
-/* The fiber that this thread runs. Resuming a fiber writes it, so that its memory is there before the handler reads it. */
-static _Thread_local rws_fiber *running;
+/* What the handler of a thread needs. It finds it by a key, because the first look at a thread-local variable may allocate
+ * memory; NULL there: a thread that runs no fibers. */
+typedef struct {
+    rws_fiber *running;
+    void      *alternate; /* its stack for signals, if it is ours */
+} thread_state;
+
+static _Thread_local thread_state this_thread;
+static pthread_key_t              state_key;
+static bool                       has_key;
 
 /* Entered from the handler, on a stack whose frames are all abandoned. */
 #if FIBER_ASAN
@@ -297,10 +305,9 @@ static bool redirect(ucontext_t *context, rws_fiber *f)
 /* Handlers that were there when ours was put in front of them, the oldest first. A handler that was installed after ours
  * may itself pass a fault on to ours; then it is the turn of the one before it. */
 #define MOST_BEFORE 16
-static struct sigaction  before[MOST_BEFORE];
-static atomic_int        n_before;
-static _Thread_local int n_passed;
-static pthread_mutex_t   installing = PTHREAD_MUTEX_INITIALIZER;
+static struct sigaction before[MOST_BEFORE];
+static atomic_int       n_before, n_passed; /* n_passed: how often the fault at hand has come by here */
+static pthread_mutex_t  installing = PTHREAD_MUTEX_INITIALIZER;
 
 static void pass_on(int number, siginfo_t *info, void *context)
 {
@@ -314,8 +321,9 @@ static void pass_on(int number, siginfo_t *info, void *context)
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-    rws_fiber  *f = running;
-    const char *at = info->si_addr;
+    const thread_state *state = pthread_getspecific(state_key);
+    rws_fiber          *f = state ? state->running : NULL;
+    const char         *at = info->si_addr;
     if (f && f->overflow && at >= f->map && at < f->stack && redirect(context, f)) return;
     pass_on(number, info, context);
 }
@@ -342,15 +350,16 @@ static void put_in_front(void)
 }
 
 /* The handler cannot run on a stack that is full, so every thread has another one for signals. */
-static pthread_key_t alternate_stack;
-static size_t        alternate_bytes;
+static size_t alternate_bytes;
 
-static void drop_alternate(void *memory)
+static void thread_ends(void *arg)
 {
-    stack_t now;
-    if (sigaltstack(NULL, &now) == 0 && now.ss_sp == memory)
+    thread_state *state = arg;
+    stack_t       now;
+    if (!state->alternate) return;
+    if (sigaltstack(NULL, &now) == 0 && now.ss_sp == state->alternate)
         sigaltstack(&(stack_t){.ss_flags = SS_DISABLE, .ss_size = alternate_bytes}, NULL);
-    munmap(memory, alternate_bytes);
+    munmap(state->alternate, alternate_bytes);
 }
 
 static void prepare(void)
@@ -358,26 +367,38 @@ static void prepare(void)
     const long least = sysconf(_SC_SIGSTKSZ);
     alternate_bytes = (size_t)64 << 10;
     while (least > 0 && alternate_bytes < 2 * (size_t)least) alternate_bytes *= 2;
-    if (pthread_key_create(&alternate_stack, drop_alternate) != 0) alternate_bytes = 0;
+    has_key = pthread_key_create(&state_key, thread_ends) == 0;
+}
+
+static void make_alternate(thread_state *state)
+{
+    stack_t now;
+    if (sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return; /* the thread has one already */
+    void *memory =
+        mmap(NULL, alternate_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return;
+    state->alternate = memory;
+    if (sigaltstack(&(stack_t){.ss_sp = memory, .ss_size = alternate_bytes}, NULL) == 0) return;
+    munmap(memory, alternate_bytes);
+    state->alternate = NULL;
 }
 
 void rws_fiber_thread(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    stack_t               now;
     pthread_once(&once, prepare);
+    if (!has_key) return;
     n_passed = 0; /* a handler may have left by longjmp */
+    if (!pthread_getspecific(state_key) && pthread_setspecific(state_key, &this_thread) == 0)
+        make_alternate(&this_thread);
     if (!is_in_front()) put_in_front();
-    if (!alternate_bytes || pthread_getspecific(alternate_stack)) return;
-    if (sigaltstack(NULL, &now) != 0 || !(now.ss_flags & SS_DISABLE)) return; /* the thread has one already */
-    void *memory =
-        mmap(NULL, alternate_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) return;
-    if (pthread_setspecific(alternate_stack, memory) != 0 ||
-        sigaltstack(&(stack_t){.ss_sp = memory, .ss_size = alternate_bytes}, NULL) != 0) {
-        pthread_setspecific(alternate_stack, NULL);
-        munmap(memory, alternate_bytes);
-    }
+}
+
+/* The library may be unloaded while the process goes on. */
+__attribute__((destructor)) static void uninstall(void)
+{
+    if (n_before && is_in_front()) sigaction(SIGSEGV, &before[n_before - 1], NULL);
+    if (has_key) pthread_key_delete(state_key);
 }
 
 void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg))
@@ -466,11 +487,11 @@ void rws_fiber_resume(rws_fiber *f)
 {
     RWS_CHECK(f->state == ARMED || f->state == ASIDE);
     f->state = RUNNING;
-    running = f;
+    this_thread.running = f;
     entering(f);
     jump_in(f);
     left(f);
-    running = NULL;
+    this_thread.running = NULL;
 }
 
 void rws_fiber_yield(rws_fiber *f)

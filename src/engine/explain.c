@@ -19,7 +19,7 @@ bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
     const rws_call  *c = &e->calls[n->call].c;
     const size_t     first = (size_t)(n->value - c->out) / (size_t)c->dim; /* the node's first row in the call */
     char             text[160];
-    const char      *site = n->site == NONE ? NULL : rws_site_text(e, n->site, n->visit, text);
+    const char      *site = n->site == NO_SITE ? NULL : rws_site_text(e, n->site, n->visit, text);
     rws_error        error;
     const rws_status status = n->op->explain(c, first + row, site, &error);
     if (status == RWS_OK) return false;

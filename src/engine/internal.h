@@ -98,6 +98,8 @@ typedef struct {
 
 #define N_OP_HASHES 64
 
+#define NO_SITE UINT16_MAX
+
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
@@ -109,7 +111,7 @@ typedef struct {
     uint32_t         first_live; /* of its rows, among those of the call that backward works on */
     int              dim;
     uint32_t         tangent;
-    uint32_t         site, visit; /* the last site of the path that recorded it; NONE: none yet */
+    uint16_t         site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
     float           *value, *saved;
     const rws_param *param; /* of a leaf */
     rws_op_args      args;

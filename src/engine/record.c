@@ -82,9 +82,8 @@ static _Noreturn void too_many_nodes(rws_engine *e)
 {
     char text[240];
     rws_engine_fail(e, RWS_BAD_INPUT,
-                    "The pass records more than %u operations%s%s; do its programs end? The limit max_nodes allows "
-                    "more.",
-                    e->limits.max_nodes, e->running ? ", the last one in " : "",
+                    "The pass records more than %llu operations%s%s (RWS_MAX_NODES); do its programs end?",
+                    (unsigned long long)e->limits.max_nodes, e->running ? ", the last one in " : "",
                     e->running ? rws_path_where(e->running, text) : "");
 }
 
@@ -104,7 +103,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->dim = dim;
     n->wave = n->first_live = 0;
     n->call = n->tangent = NONE;
-    n->site = NONE;
+    n->site = NO_SITE;
     n->value = n->saved = NULL;
     n->param = NULL;
     return n;
@@ -220,6 +219,12 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
     return (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
 }
 
+static void note_site(node *n, const rws_path *path)
+{
+    n->site = path->site < NO_SITE ? (uint16_t)path->site : NO_SITE;
+    n->visit = path->site_visit < UINT16_MAX ? (uint16_t)path->site_visit : UINT16_MAX;
+}
+
 rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim)
 {
     uint32_t ids[RWS_OP_INPUTS];
@@ -231,7 +236,7 @@ rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws
     }
     const uint32_t next = path->e->n_nodes,
                    id = rws_node_op(path->e, op, args, ids, n_in, dim, path->level, path->frozen);
-    if (id == next) path->e->nodes[id].site = path->site, path->e->nodes[id].visit = path->site_visit;
+    if (id == next) note_site(&path->e->nodes[id], path);
     return path_var(path, id);
 }
 

@@ -135,7 +135,7 @@ rws_var rws_slice(rws_path *path, rws_var a, int first, int n)
 /* One node joins as many parts as an op has inputs; joins of more are joins of such joins. */
 static rws_var join(rws_path *path, const rws_var *parts, int n)
 {
-    int dim = 0;
+    int64_t dim = 0;
     if (n > RWS_OP_INPUTS) {
         const int m = (n + RWS_OP_INPUTS - 1) / RWS_OP_INPUTS;
         rws_var  *joined = rws_alloc(path, (size_t)m * sizeof *joined);
@@ -146,14 +146,15 @@ static rws_var join(rws_path *path, const rws_var *parts, int n)
         return join(path, joined, m);
     }
     for (int i = 0; i < n; i++) dim += rws_dim(path, parts[i]);
-    return rws_record(path, &rws_op_concat, (rws_op_args){0}, parts, n, dim);
+    if (dim > INT32_MAX) rws_path_mistake(path, "rws_concat makes a vector of too many numbers.");
+    return rws_record(path, &rws_op_concat, (rws_op_args){0}, parts, n, (int)dim);
 }
 
 rws_var rws_concat(rws_path *path, const rws_var *parts, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    if (n < 1) rws_path_mistake(path, "rws_concat takes at least 1 part, not %d.", n);
+    if (n < 1) rws_path_mistake(path, "rws_concat takes at least one part, not %d.", n);
     return rws_returns(path, join(path, parts, n));
 }
 
