@@ -49,7 +49,7 @@ valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stan
 
 .PHONY: tsan
 tsan: build-tsan/build.ninja     ## the tests that use threads, with ThreadSanitizer, in build-tsan/
-	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine pcfg sbn air posterior)
+	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine posterior golden)
 
 .PHONY: fuzz
 fuzz: all                        ## the readers of files under libFuzzer, each for FUZZ_SECONDS (60); needs clang
