@@ -35,12 +35,12 @@ typedef struct {
 /* A zeroed rws_params is a valid empty one. */
 void rws_params_release(rws_params *p);
 
-/* A new zeroed parameter; the returned handle lives as long as the rws_params. A name that is taken is the author's
- * error: NULL. */
+/* A new zeroed parameter; the returned handle lives as long as the rws_params. NULL if the
+ * name is taken, or without memory. */
 rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
 
-/* Lays all parameters out in the flat vector; none can be added afterwards. */
-void rws_params_pack(rws_params *p);
+/* Lays all parameters out in the flat vector; none can be added afterwards. False without memory: nothing has changed. */
+bool rws_params_pack(rws_params *p);
 
 /* Writes the transposed copies of a flat vector laid out like value (value itself, or a tangent). */
 void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
