@@ -1,4 +1,4 @@
-/* test_memory.c - every request for memory of a model's setup, an engine and a pass with its gradient fails once, one
+/* test_shortage.c - every request for memory of a model's setup, an engine and a pass with its gradient fails once, one
  * after the other: there is a status or a result, nothing leaks, and the next pass of the same engine is right. */
 #include "base/arena.h"
 #include "base/error.h"
