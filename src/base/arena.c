@@ -74,6 +74,7 @@ static bool grow(rws_arena *a, size_t bytes)
 
 static inline void *take(rws_arena *a, size_t bytes)
 {
+    if (bytes > SIZE_MAX / 4) return NULL; /* sizes below cannot wrap around */
     bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if ((!a->current || a->used + bytes > a->current->bytes) && !grow(a, bytes)) return NULL;
     void *p = a->current->data + a->used;
@@ -84,7 +85,10 @@ static inline void *take(rws_arena *a, size_t bytes)
 void *rws_arena_alloc(rws_arena *a, size_t bytes)
 {
     void *p = take(a, bytes);
-    RWS_CHECK(p && "memory for the arena");
+    if (__builtin_expect(!p, 0)) {
+        RWS_CHECK(a->no_memory && "memory for the arena");
+        a->no_memory(a->context);
+    }
     return p;
 }
 
@@ -95,7 +99,8 @@ void *rws_arena_try(rws_arena *a, size_t bytes)
 
 void *rws_arena_zero(rws_arena *a, size_t bytes)
 {
-    return memset(rws_arena_alloc(a, bytes), 0, bytes);
+    void *p = rws_arena_alloc(a, bytes);
+    return p ? memset(p, 0, bytes) : NULL;
 }
 
 rws_arena_mark rws_arena_at(const rws_arena *a)

@@ -296,7 +296,7 @@ static void walk_back(rws_engine *e, unsigned groups, float *gradient)
     }
 }
 
-void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
+static void backward(rws_engine *e, unsigned groups, float *gradient)
 {
     const uint64_t flops = rws_gemm_flops;
     walk_back(e, groups, gradient);
@@ -304,13 +304,26 @@ void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
     e->stats.flops += rws_gemm_flops - flops;
 }
 
-const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, float *gradient, bool *touched)
+rws_status rws_engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err)
+{
+    RWS_ENTER(e, backward(e, groups, gradient));
+    return rws_engine_status(e, err);
+}
+
+static void backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched)
 {
     const uint64_t flops = rws_gemm_flops;
     e->touched = touched;
     walk_back(e, groups, gradient);
-    e->touched = NULL;
     rws_products_join(&e->products, &e->arena);
     e->stats.flops += rws_gemm_flops - flops;
-    return &e->products;
+}
+
+rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
+                                        const rws_products **products, rws_error *err)
+{
+    RWS_ENTER(e, backward_deferred(e, groups, gradient, touched));
+    e->touched = NULL;
+    *products = e->status == RWS_OK ? &e->products : NULL;
+    return rws_engine_status(e, err);
 }

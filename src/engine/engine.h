@@ -99,12 +99,13 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
 rws_scores *rws_engine_scores(rws_engine *e);
 
 /* gradient (flat, laid out like the parameters) += sum over rows of coef_p grad log p + coef_q grad log q + …, for the
- * groups in the mask, which must be among those of the pass. */
-void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient);
+ * groups in the mask, which must be among those of the pass. RWS_NO_MEMORY leaves a part of it in the gradient. */
+rws_status rws_engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err);
 
-/* The same but for the products that gradients of weights are sums of: these are handed out, and last until the next
- * pass. touched[i] becomes true of every parameter, by its number, that something was added to. */
-const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, float *gradient, bool *touched);
+/* The same without the products of rows that the gradients of weights are sums of: these are handed out in *products, and
+ * last until the next pass. touched[i] becomes true for every parameter, by its number, that something was added to. */
+rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
+                                        const rws_products **products, rws_error *err);
 
 /* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
  * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
@@ -121,12 +122,12 @@ const char  *rws_engine_report_text(rws_engine *e, int i, const char *name, int 
 
 /* Calls `each` for everything that row i has reported, in order. */
 typedef void rws_reporter(void *context, const char *name, int dim, const float *value, const char *text);
-void         rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
+rws_status   rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
 
 /* Calls `each` for the value of every latent site of row i of the table, in the order in which the drawing side visited
  * them. Needs rws_pass.choices. The values live until the next pass. */
 typedef void rws_choice_reader(void *context, const char *site, int visit, int dim, const float *value);
-void         rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
+rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
 
 /* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
  * model made. NULL: no program made it (a label, in a sleep pass). Lives until the next pass. */

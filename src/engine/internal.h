@@ -268,6 +268,28 @@ bool rws_node_explain(rws_engine *e, uint32_t id,
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
 _Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+_Noreturn void rws_engine_no_memory(void *engine); /* RWS_NO_MEMORY; what the engine's arena does without memory */
+
+/* Executes a statement from which rws_engine_fail comes back here. Every public function that may fail, or allocate,
+ * enters the engine so. Calls of such functions within one another leave by the outermost. */
+#define RWS_ENTER(e, statement)                 \
+    do {                                        \
+        if ((e)->entered) {                     \
+            statement;                          \
+            break;                              \
+        }                                       \
+        (e)->entered = true;                    \
+        if (setjmp((e)->leave) == 0) statement; \
+        (e)->entered = false;                   \
+    } while (0)
+
+/* How it ended. */
+static inline rws_status rws_engine_status(const rws_engine *e, rws_error *err)
+{
+    if (e->status != RWS_OK && err) *err = e->error;
+    return e->status;
+}
+
 _Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void rws_path_overflows(rws_path *path);                     /* record.c */

@@ -6,9 +6,10 @@
 
 void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
 {
-    *capacity = *capacity ? 2 * *capacity : 64;
-    array = realloc(array, *capacity * item);
-    RWS_CHECK(array && "memory for the engine");
+    const uint32_t more = *capacity ? 2 * *capacity : 64;
+    array = *capacity < UINT32_MAX / 2 ? realloc(array, more * item) : NULL;
+    if (!array) rws_engine_no_memory(e);
+    *capacity = more;
     e->n_allocations++;
     return array;
 }
@@ -154,10 +155,11 @@ static uint64_t hash_inputs(const node *n)
 static void grow_shared(rws_engine *e)
 {
     const known_node *old = e->shared;
-    const uint32_t    old_capacity = e->shared_capacity;
-    e->shared_capacity = old_capacity ? 2 * old_capacity : 256;
-    e->shared = calloc(e->shared_capacity, sizeof *e->shared);
-    RWS_CHECK(e->shared && "memory for the table of nodes");
+    const uint32_t    old_capacity = e->shared_capacity, capacity = old_capacity ? 2 * old_capacity : 256;
+    known_node       *table = calloc(capacity, sizeof *table);
+    if (!table) rws_engine_no_memory(e);
+    e->shared = table;
+    e->shared_capacity = capacity;
     e->n_allocations++;
     for (uint32_t i = 0; i < old_capacity; i++) {
         if (old[i].pass != e->pass_number) continue;

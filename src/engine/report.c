@@ -37,9 +37,8 @@ void rws_report_text(rws_path *path, const char *name, const char *text)
     tell(path, (report){.name = name, .text = strcpy(copy, text)});
 }
 
-void rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+static void read_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
-    RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
     const origin    o = rws_scores_origin(e, i);
     const rws_path *path = e->paths[e->enders[o.leaf]];
     for (uint32_t k = 0; k < path->n_reports; k++) {
@@ -47,6 +46,13 @@ void rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
         if (p->node) each(context, p->name, e->nodes[p->node].dim, rws_value_at(e, o, p->node), NULL);
         else each(context, p->name, 0, NULL, p->text);
     }
+}
+
+rws_status rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+{
+    RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
+    RWS_ENTER(e, read_reports(e, i, each, context));
+    return e->status;
 }
 
 typedef struct {

@@ -28,17 +28,22 @@ static void path_overflow(void *arg)
 /* A path that has never been used, at the end of the list. */
 static void path_make(rws_engine *e)
 {
+    if (e->n_made == e->path_capacity) e->paths = rws_grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
     rws_path *path = calloc(1, sizeof *path + (size_t)e->n_fields * sizeof *path->field);
-    RWS_CHECK(path && "memory for a path");
+    if (!path) rws_engine_no_memory(e);
     path->e = e;
     path->fiber = rws_fiber_new(e->limits.stack_bytes);
-    RWS_CHECK(path->fiber && "memory for a fiber's stack");
+    if (!path->fiber) {
+        free(path);
+        rws_engine_fail(e, RWS_NO_MEMORY,
+                        "The system has no memory, or no mappings (vm.max_map_count), for the stacks of more than %u "
+                        "paths.",
+                        e->n_made);
+    }
     rws_fiber_on_overflow(path->fiber, path_overflow);
     path->stack_end = rws_fiber_end(path->fiber);
     e->n_allocations += 2;
-    uint32_t n = e->n_made;
-    *RWS_PUSH(e, e->paths, n, e->path_capacity) = path;
-    e->n_made = n;
+    e->paths[e->n_made++] = path;
 }
 
 static _Noreturn void too_many_paths(rws_engine *e)
@@ -93,6 +98,13 @@ void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
     if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
     va_end(args);
     leave(e);
+}
+
+void rws_engine_no_memory(void *engine)
+{
+    rws_engine *e = engine;
+    rws_engine_fail(e, RWS_NO_MEMORY, "There is no memory for a pass with %u paths and %u operations (%zu MB so far).",
+                    e->n_paths, e->n_nodes, rws_arena_bytes(&e->arena) >> 20);
 }
 
 void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
@@ -423,8 +435,9 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_leaves = e->n_enders = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = 0;
-    e->products.n = 0;
+    e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
+    e->touched = NULL;
     e->n_nodes = 0;
     forget_shared(e);
     check_data(e);
@@ -451,9 +464,6 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
 {
     e->status = RWS_OK;
     e->running = NULL;
-    e->entered = true;
-    if (setjmp(e->leave) == 0) forward(e, pass);
-    e->entered = false;
-    if (e->status != RWS_OK && err) *err = e->error;
-    return e->status;
+    RWS_ENTER(e, forward(e, pass));
+    return rws_engine_status(e, err);
 }

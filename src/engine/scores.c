@@ -268,13 +268,13 @@ rws_scores *rws_engine_scores(rws_engine *e)
     return &e->scores;
 }
 
-const float *rws_engine_result(rws_engine *e, int *dim)
+static void read_result(rws_engine *e, int *dim, float **result)
 {
     float *out = NULL;
     size_t d = 0;
     for (uint32_t i = 0; i < e->n_leaves; i++) {
         const uint32_t leaf = e->leaves[i], id = output_of(e, leaf, 0);
-        if (id == NONE) return NULL;
+        if (id == NONE) return;
         const node *n = &e->nodes[id];
         if (!out) {
             d = (size_t)n->dim;
@@ -287,5 +287,12 @@ const float *rws_engine_result(rws_engine *e, int *dim)
             memcpy(out + datum_of(e, leaf, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
     }
     *dim = (int)d;
-    return out;
+    *result = out;
+}
+
+const float *rws_engine_result(rws_engine *e, int *dim)
+{
+    float *result = NULL;
+    RWS_ENTER(e, read_result(e, dim, &result));
+    return e->status == RWS_OK ? result : NULL;
 }

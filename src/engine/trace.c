@@ -49,7 +49,7 @@ static void grow_site_table(rws_engine *e)
 {
     const uint32_t size = e->site_table_size ? 2 * e->site_table_size : 64;
     uint32_t      *table = calloc(size, sizeof *table);
-    RWS_CHECK(table && "memory for sites");
+    if (!table) rws_engine_no_memory(e);
     e->n_allocations++;
     for (uint32_t i = 0; i < e->n_sites; i++) {
         uint32_t at = (uint32_t)e->sites[i].hash & (size - 1);
@@ -76,10 +76,12 @@ static uint32_t site_number(rws_path *path, const char *name)
         rws_path_mistake(path,
                          "there are %u different names of sites; loops and recursion may use one name many times.",
                          e->n_sites);
-    site *s = RWS_PUSH(e, e->sites, e->n_sites, e->site_capacity);
-    *s = (site){strdup(name), hash, field_number(e, name)};
+    if (e->n_sites == e->site_capacity) e->sites = rws_grow(e, e->sites, &e->site_capacity, sizeof *e->sites);
+    const char *copy = strdup(name);
+    if (!copy) rws_engine_no_memory(e);
     e->n_allocations++;
-    e->site_table[at] = e->n_sites;
+    e->sites[e->n_sites] = (site){copy, hash, field_number(e, name)};
+    e->site_table[at] = ++e->n_sites;
     return e->n_sites - 1;
 }
 

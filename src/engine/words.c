@@ -8,7 +8,7 @@ word_source *rws_words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
     rws_level_particles(e, from);
     if (!e->words) {
         e->words = malloc(sizeof *e->words);
-        RWS_CHECK(e->words && "memory for random words");
+        if (!e->words) rws_engine_no_memory(e);
         e->n_allocations++;
     }
     word_source *s = e->words;
