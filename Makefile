@@ -3,13 +3,17 @@
 PREFIX ?= /usr/local
 SETUP  ?= scripts/setup
 
+FUZZ_SECONDS ?= 60
+
 # Builds and runs the tests of a folder, then counts them alone on the last line; the exit status is meson's.
 define run_tests # folder, options
-	@log=$(1)/meson-logs/testlog$(if $(findstring valgrind,$(1)),-valgrind).txt; rm -f $$log; \
+	@rm -f $(1)/meson-logs/testlog*.txt; \
 	meson test -C $(1) --print-errorlogs $(2); status=$$?; \
-	[ ! -f $$log ] || awk '/^(Ok|Expected Fail): +[0-9]/            { passed += $$NF } \
-	                       /^(Fail|Unexpected Pass|Timeout): +[0-9]/ { failed += $$NF } \
-	                       END { printf "%d passed, %d failed\n", passed, failed }' $$log; \
+	for log in $(1)/meson-logs/testlog*.txt; do \
+	    [ ! -f $$log ] || awk '/^(Ok|Expected Fail): +[0-9]/            { passed += $$NF } \
+	                           /^(Fail|Unexpected Pass|Timeout): +[0-9]/ { failed += $$NF } \
+	                           END { printf "%d passed, %d failed\n", passed, failed }' $$log; \
+	done; \
 	exit $$status
 endef
 
@@ -43,6 +47,15 @@ asan: build-asan/build.ninja     ## the test suite with AddressSanitizer and UBS
 valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stands on, under valgrind
 	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn optim))
 
+.PHONY: tsan
+tsan: build-tsan/build.ninja     ## the tests that use threads, with ThreadSanitizer, in build-tsan/
+	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine posterior golden)
+
+.PHONY: fuzz
+fuzz: all                        ## the readers of files under libFuzzer, each for FUZZ_SECONDS (60); needs clang
+	@$(SETUP) extra
+	tests/fuzz/run $(FUZZ_SECONDS)
+
 .PHONY: install
 install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages under PREFIX (/usr/local), in DESTDIR
 	@meson configure build -Dprefix='$(PREFIX)'
@@ -52,11 +65,11 @@ install: build/build.ninja       ## program, libraries, headers, rws.pc, man pag
 
 .PHONY: format
 format:                          ## clang-format over the C files
-	find include src tests examples -name '*.[ch]' -exec clang-format -i {} +
+	find include src tests examples bench '(' -name '*.[ch]' -o -name '*.cpp' ')' -exec clang-format -i {} +
 
 .PHONY: clean
 clean:                           ## forget everything that was built
-	rm -rf build build-asan build-valgrind
+	rm -rf build build-asan build-tsan build-valgrind build-fuzz
 
 .PHONY: help
 help:                            ## this list
@@ -71,6 +84,9 @@ build/build.ninja: | setup
 
 build-asan/build.ninja: | setup
 	meson setup build-asan --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
+
+build-tsan/build.ninja: | setup
+	meson setup build-tsan --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false
 
 build-valgrind/build.ninja: | setup
 	meson setup build-valgrind --buildtype=debugoptimized -Darch=x86-64-v3 # valgrind knows no AVX-512

@@ -66,14 +66,23 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 
 /* ------------------------------------------------------------------------------------------------------------ limits */
 
-#define RWS_FIELDS 64     /* fields and labels of a datum */
-#define RWS_PARAM_NAME 95 /* bytes of the name of a parameter */
-#define RWS_STACK_KB 1024 /* stack of a program; a run may ask for another */
+#define RWS_FIELDS 64                     /* fields and labels of a datum */
+#define RWS_PARAM_NAME 95                 /* bytes of the name of a parameter */
+#define RWS_STACK_BYTES ((size_t)1 << 20) /* stack of a program */
 
-/* A program that never ends is stopped by these; a run may ask for others. */
+/* A program that never ends is stopped by these. One that never calls a function of this header is not. */
 #define RWS_MAX_OPERATIONS UINT64_C(4000000) /* calls of functions of this header by one execution of a program */
 #define RWS_MAX_PATHS UINT64_C(1000000)      /* paths of a pass: sets of particles that made different choices */
 #define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, some 160 bytes each */
+
+/* How far a pass may go before it fails with a sentence; 0 means the constants above. A model has limits of its own
+ * (rws_defaults), and so has a run (rws_config). They change no number. */
+typedef struct {
+    size_t   stack_bytes;    /* of a path */
+    uint64_t max_operations; /* of a path */
+    uint64_t max_paths;      /* of a pass */
+    uint64_t max_nodes;      /* of a pass */
+} rws_limits;
 
 /* ------------------------------------------------------------------------------------------- settings and parameters */
 
@@ -297,70 +306,78 @@ rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_row
 
 /* ----------------------------------------------------------------------------------------------------------- metrics */
 
-typedef struct rws_eval rws_eval; /* one evaluation of a run */
+typedef struct rws_eval rws_eval; /* one evaluation of a run; lives during the functions below only */
 
-/* The test data: how many, and a field of all of them (n x dim). */
+/* How many test data there are, and a field of all of them (n x dim); NULL if the model has no such field. */
 int          rws_eval_size(const rws_eval *e);
 const float *rws_eval_field(const rws_eval *e, const char *field);
 
-/* Runs f for `n` data whose fields are given in the order they were declared, and writes the value it returns, n x dim.
- * f may look at the data but has no sites. */
+/* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x dim,
+ * to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN, RWS_NO_MEMORY. */
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
                             const float *const *fields, float *out, rws_error *err);
 
-/* The mean of log q over the guide's sites, at n samples of `program`, which takes the place of the model: the truth,
- * where it is known. Other samples in every evaluation. */
+/* Writes the mean of log q over n samples of `program`, which takes the place of the model: the true one, where it is
+ * known. Each evaluation has samples of its own. */
 rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const void *state), int n, double *log_q,
                           rws_error *err);
 
-/* One particle of a test datum, and what its programs have reported. */
+/* One particle of a test datum, and what its programs have reported. Lives during the function that it is given to. */
 typedef struct rws_particle rws_particle;
 
+/* A field of its datum; a value and a text that it reported under a name, the first at time 0. NULL: there is none. */
 const float *rws_particle_datum(const rws_particle *p, const char *field);
-const float *rws_particle_report(const rws_particle *p, const char *name, int time); /* the first is 0; NULL: no more */
-const char  *rws_particle_text(const rws_particle *p, const char *name, int time);   /* likewise */
+const float *rws_particle_report(const rws_particle *p, const char *name, int time);
+const char  *rws_particle_text(const rws_particle *p, const char *name, int time);
 
-/* Draws K particles of the guide for one datum, whose fields are given in the order they were declared. Particles that
- * made the same choices may come as one, with their number as `count`. The same draws in every run of an iteration. */
+/* Draws K particles of the guide for one datum, whose fields are given in the order of declaration, and hands them to
+ * `each`. Particles that made the same choices may come as one, with their number as `count`. An iteration has the same
+ * draws whenever it is evaluated. */
 rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
                           void (*each)(const rws_particle *p, int count, void *context), void *context, rws_error *err);
 
-/* A metric is one number of an evaluation, or a number of every particle, whose mean over the test data it is: by
- * importance weights (the posterior's), or plainly (the guide's own). */
+/* A metric is one number of an evaluation. Exactly one of the three functions is given. */
 typedef struct {
     const char *name; /* in the table, in --json and in the store */
     const char *help;
-    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err); /* NaN: there is none */
-    double (*posterior)(const rws_particle *p, const void *state);                        /* instead of measure */
-    double (*guide)(const rws_particle *p, const void *state);                            /* instead of both */
+    /* Measures the number itself. NaN: there is none. */
+    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    /* A number of a particle, whose mean over the test data is taken by importance weights: the posterior's mean. */
+    double (*posterior)(const rws_particle *p, const void *state);
+    /* The same with equal weights: the guide's mean. */
+    double (*guide)(const rws_particle *p, const void *state);
 } rws_metric;
 
-/* A list of numbers that no curve can show: a distribution, the trees that a guide likes best. Measured at the first,
- * the middle and the last evaluation of a run that has a folder, and kept there beside its metrics. */
+/* A list of labelled numbers that no curve can show: a distribution, the trees that a guide likes best. It is measured at
+ * the first, the middle and the last evaluation of a run that has a folder, and kept in its store. */
 typedef struct {
     const char *name;
     const char *help;
-    rws_status (*measure)(rws_eval *e, const void *state, rws_error *err); /* hands its numbers to rws_eval_show */
+    rws_status (*measure)(rws_eval *e, const void *state, rws_error *err); /* calls rws_eval_show for each number */
 } rws_snapshot;
 
-/* The next number of the snapshot that is being measured, and what it belongs to ("NP -> NP PP"; NULL: its place in
- * the list says it). */
+/* Adds a number to the snapshot that is being measured, with a label ("NP -> NP PP") or NULL. The label is copied. */
 void rws_eval_show(rws_eval *e, const char *label, double value);
 
 /* ------------------------------------------------------------------------------------------------------------- model */
 
-typedef enum { RWS_RELAX_ARGMAX, RWS_RELAX_SOFT, RWS_RELAX_DENSITY } rws_relaxation;
+/* What takes the place of log p of a choice where the choice is a point on the simplex. */
+typedef enum {
+    RWS_RELAX_ARGMAX,  /* log p of the largest component's category */
+    RWS_RELAX_SOFT,    /* log of the mean of p under the point */
+    RWS_RELAX_DENSITY, /* the density of the Concrete distribution with the prior's logits */
+} rws_relaxation;
 
 /* How a run of this model is trained unless the user says otherwise. Zeros mean the library's own defaults. */
 typedef struct {
     int         batch, particles, iterations, eval_every;
-    int         n_test;         /* test data used for metrics */
+    int         n_test;         /* test data of an evaluation */
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
-    int         shards;         /* parts of a batch that threads may take; the answer depends on it, so it is fixed */
+    int         shards;         /* fixed parts of a batch that threads share; the numbers depend on it */
     int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
     bool        grad_std;       /* also measure the spread of the guide's gradient */
-    bool        impossible;     /* a datum may be impossible under all its particles; it then counts nothing */
-    int         stack_kb;       /* stack of the programs, in KB */
+    bool        impossible;     /* a datum whose particles are all impossible counts nothing and is no failure */
+    rws_limits  limits;         /* of its programs */
     int         pictures;       /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
 
@@ -371,58 +388,67 @@ typedef struct {
     const uint8_t *grey;
 } rws_grey;
 
+/* Takes one line of an exact posterior: particles that report `text` under `name` have this probability. */
 typedef void rws_teller(void *context, const char *name, const char *text, double probability);
 
-/* A model: `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs. */
+/* A model. `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs; a program of
+ * your own passes its model to rws_trainer_new (rws_train.h).
+ *
+ * Functions that get `const void *state` may be called by several threads at once. A function that fails writes a
+ * sentence with rws_fail; members may be NULL where that is said. */
 typedef struct rws_model {
     int                abi; /* RWS_ABI */
     const char        *name, *help;
-    const rws_setting *settings;
-    const rws_metric
-        *metrics; /* ends with a NULL name; the library adds ess, and log_evidence and kl if the former is absent */
-    const rws_snapshot *snapshots; /* ends with a NULL name; may be NULL */
+    const rws_setting *settings; /* ends with a NULL name; may be NULL */
+    const rws_metric *metrics; /* likewise; the library adds ess, and log_evidence and kl if there is no log_evidence */
+    const rws_snapshot *snapshots; /* likewise */
     rws_defaults        defaults;
 
-    /* Declares fields, parameters and layers, and leaves the program's constant state in *state. `random` is for
-     * starts of the model's own. */
+    /* Declares fields, parameters and layers, and leaves the constant state of the programs in *state, which may stay
+     * NULL. `random` is for parameters that start from values of the model's own. It is called once for each trainer and
+     * each posterior, so that state belongs into *state and not into static variables. */
     rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
 
-    /* Gives back what setup took by other means than rws_setup_alloc. NULL if nothing. */
+    /* Gives back what setup took by other means than rws_setup_alloc. Called if *state is not NULL, also after a setup
+     * that failed. May be NULL. */
     void (*release)(void *state);
 
-    /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim. Training data may be drawn fresh
-     * from `random`, which is another stream in every iteration; for test data it is the same one in every run. */
+    /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim, in the order of declaration.
+     * Training data may be drawn fresh from `random`, which is another stream in every iteration; for test data it is the
+     * same stream in every run. */
     rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err);
 
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 
-    /* For rebar, relax and concrete, which only a model with a single categorical site that never branches on it can
-     * have: log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. NULL otherwise. */
+    /* For rebar, relax and concrete, which apply to a model with a single categorical site that never branches on it: log
+     * p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs rws_setup_relaxed. May be
+     * NULL. */
     rws_var (*relaxed)(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
 
     /* For method em: one exact step of expectation and maximisation over all training data, which overwrites theta
-     * (rws_param_values). Where data are drawn fresh, over n_fresh of them from `random`, which is the same stream in
-     * every iteration. NULL: sums over all choices cannot be had. */
+     * (rws_param_values). Data that are drawn fresh are n_fresh draws from `random`, which is the same stream in every
+     * iteration. May be NULL: the model cannot sum over its choices. */
     rws_status (*em)(const void *state, int n_fresh, rws_random *random, rws_error *err);
 
-    /* For `rws infer`: what a user typed, as one datum (fields[i] has dim numbers, zeroed). NULL: it cannot be asked. */
+    /* For questions: the datum that a text stands for; fields[i] has dim numbers, zeroed. May be NULL. */
     rws_status (*read)(const void *state, const char *text, float *const *fields, rws_error *err);
 
-    /* The exact posterior of a datum: tells the probability of everything that a particle may report under a name and
-     * that is possible, and writes log p(x). One that cannot be had writes NaN and tells nothing. NULL: never. */
+    /* The exact posterior of a datum: tells the probability of every text that a particle may report under a name and
+     * that is possible, and writes log p(x). If it cannot be had for this datum it writes NaN and tells nothing. May be
+     * NULL: it never can. */
     rws_status (*posterior)(const void *state, const float *const *fields, rws_teller *tell, void *context,
                             double *log_evidence, rws_error *err);
 
-    /* "name=value": a setting that holds when a trained run is asked, whatever it was trained with. NULL: none. */
-    const char *asked;
+    /* "name=value": a setting that holds whenever a trained run is asked, whatever it was trained with. May be NULL. */
+    const char *ask_setting;
 
-    /* Like read, for a user who names a PNG. NULL: then its name is a text like any other. */
+    /* For questions: the datum that a picture stands for, where a user names a PNG. May be NULL. */
     rws_status (*see)(const void *state, const rws_grey *picture, float *const *fields, rws_error *err);
 } rws_model;
 
-/* Declares that site during setup, for a model that has `relaxed`. */
+/* Declares the site that rws_model.relaxed is about, during setup. */
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories);
 
 /* The name under which a shared object has its model; the library itself has none. Declared here so that it is visible

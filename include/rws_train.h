@@ -69,9 +69,7 @@ typedef struct {
     double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
     const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
     int         n_set;
-    int         stack_kb;       /* stack of a program, in KB: RWS_STACK_KB */
-    uint64_t    max_operations; /* library calls of one path in a pass: RWS_MAX_OPERATIONS */
-    uint64_t    max_paths;      /* paths of a pass: RWS_MAX_PATHS */
+    rws_limits  limits; /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
 } rws_config;
 
 /* Fills in every default, for reading: of the model at hand, or of the one that config->model names if model is NULL. A
@@ -151,8 +149,8 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) 
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
 /* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
- * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads, stack_kb,
- * max_operations and max_paths are looked at, and where they are 0 or NULL the run's own are used. `model` as in
+ * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads and
+ * limits are looked at, and where they are 0 or NULL the run's own are used. `model` as in
  * rws_trainer_new. RWS_BAD_INPUT if there is no such run, if another process has it, if a file is damaged or of a newer
  * version, or if it does not fit the model. */
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
@@ -285,6 +283,79 @@ typedef struct {
 rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out,
                                 rws_error *err) RWS_MUST_CHECK;
 void       rws_samples_free(rws_samples *s);
+
+/* ------------------------------------------------------------------------------------------------ metrics of runs */
+
+/* A metric of a run over the iterations. A value is NaN if a NaN was measured. */
+typedef struct {
+    const char   *metric;
+    int           n;
+    const double *iterations, *seconds, *values; /* n each, in ascending order of the iterations */
+} rws_history;
+
+/* A snapshot of a run. */
+typedef struct {
+    const char        *name;
+    uint64_t           iteration;
+    int                n;
+    const double      *values;
+    const char *const *labels; /* n; each may be NULL */
+} rws_shot;
+
+/* A part of a run's configuration as text: "particles" is "20", "start" is "far". */
+typedef struct {
+    const char *key, *value;
+} rws_result_key;
+
+typedef struct {
+    const char           *name, *store; /* of the run; path of its store */
+    const char           *host, *version, *started;
+    const char           *failure;               /* sentence of the failure; NULL if the run did not fail */
+    uint64_t              iteration, iterations; /* done and wanted */
+    double                seconds;               /* wall time of training */
+    int                   n_keys, n_histories, n_shots;
+    const rws_result_key *keys;      /* in the order of config.json, settings last */
+    const rws_history    *histories; /* in the order of their names */
+    const rws_shot       *shots;     /* in the order of names and iterations */
+} rws_result;
+
+/* Runs sorted by name, where numbers in names compare as numbers. All memory belongs to it. */
+typedef struct {
+    int                        n;
+    rws_result                *runs;
+    struct rws_results_memory *memory; /* the library's */
+} rws_results;
+
+/* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
+ * of one run of a sweep; or a folder whose folders have a metrics.sqlite. The caller frees *out. *out is NULL on
+ * failure: RWS_BAD_INPUT with a sentence that names the path, or RWS_NO_MEMORY. */
+rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err) RWS_MUST_CHECK;
+void       rws_results_free(rws_results *r); /* NULL is allowed */
+
+/* Keeps the runs that meet all conditions. A condition is "key=value" or "key=value,value"; the key is a key of the
+ * configuration, "run" or "state" (finished, failed, unfinished). RWS_BAD_INPUT if a condition has another form, or if
+ * no run has its key. */
+rws_status rws_results_keep(rws_results *r, const char *const *conditions, int n, rws_error *err) RWS_MUST_CHECK;
+
+const char *rws_result_state(const rws_result *r); /* "finished", "failed" or "unfinished" */
+
+/* The value of a key of the configuration, or of "run" or "state"; NULL if the run has no such key. */
+const char *rws_result_get(const rws_result *r, const char *key);
+
+/* Whether the run has this value under the key. Two numbers are compared as numbers. */
+bool rws_result_has(const rws_result *r, const char *key, const char *value);
+
+/* Whether the configurations are equal except for seed and threads. */
+bool rws_result_same_but_seed(const rws_result *a, const rws_result *b);
+
+/* A metric of the run; NULL if it was not measured. */
+const rws_history *rws_result_history(const rws_result *r, const char *metric);
+
+/* The last value of a metric; NaN if there is none. */
+double rws_result_last(const rws_result *r, const char *metric);
+
+/* The latest snapshot of that name up to the iteration; NULL if there is none. */
+const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t iteration);
 
 /* --------------------------------------------------------------------------------------------------------- tables */
 

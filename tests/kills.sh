@@ -1,9 +1,9 @@
 #!/bin/sh
-# kills.sh PROGRAM N - N kills (SIGKILL) at random moments, in training and while checkpoints are written: does every one
-# resume, and is the end what it would have been?
+# kills.sh PROGRAM N - kills (SIGKILL) training N times at random moments, also while checkpoints are written. Every run
+# must resume, and end with the bits of a run that was not killed.
 #
 # Half of the kills hit a run that writes a checkpoint after every few iterations, and so does little else; the other
-# half one that mostly trains. Prints TAP.
+# half hit a run that mostly trains. Prints TAP.
 set -u
 rws=$(realpath "${1:?usage: kills.sh PROGRAM N}")
 kills=${2:?usage: kills.sh PROGRAM N}

@@ -1,5 +1,5 @@
-/* pcfg_world.h - what tests of the grammar share: the model without a trainer, passes over its data, and trees read back
- * from the brackets that the guide reports into lists of productions. */
+/* pcfg_world.h - what tests of the grammar share: the model without a trainer, passes over its data, and trees read
+ * back from the brackets that the guide reports into lists of productions. */
 #ifndef RWS_TESTS_PCFG_WORLD_H
 #define RWS_TESTS_PCFG_WORLD_H
 
@@ -22,10 +22,10 @@ typedef struct {
 world *world_new(const char *const *set);
 void   world_free(world *w);
 
-/* A trainer of the model, with such settings besides. */
+/* A trainer of the model, with these settings added to c. */
 rws_trainer *trainer(const char *method, rws_config c, const char *const *set);
 
-/* Makes long trees likely on one side or on both: a non-terminal's first production gains so much. */
+/* Adds to the logits of a non-terminal's first production, in theta and in the guide, to make long trees likely. */
 void favour(const rws_params *params, const char *nonterminal, float theta, float phi);
 
 void log_theta(const world *w, double *log_p); /* of all productions */
@@ -34,7 +34,7 @@ void log_theta(const world *w, double *log_p); /* of all productions */
 
 float *datum_of(const world *w, const int *tokens, int n);
 float *datum(const world *w, const char *text);
-float *data(const world *w, int B); /* B of the model's own */
+float *data(const world *w, int B); /* B data of the model */
 
 /* ---- passes */
 
@@ -50,7 +50,7 @@ rws_scores *pass(world *w, const float *x, how h);
 
 /* ---- trees */
 
-rws_sequence tree_of(world *w, int row); /* that the row reported */
+rws_sequence tree_of(world *w, int row); /* the tree that the row reported */
 bool         has_leaf(const rws_sequence *tree);
 
 #endif

@@ -1,5 +1,5 @@
 #!/bin/sh
-# rooms.sh SRC - does a line know its room?
+# rooms.sh SRC - checks which room includes which.
 #
 # Reads the #include lines of every file in SRC/<room>/ and fails, naming file and line, when one reaches into a room
 # that is not in its row below. rws.h is public and below everything; a room always sees itself.

@@ -215,6 +215,7 @@ const char *ask(const char *sql)
 rws_status record(rws_folder *f, const rws_trainer *t, uint64_t iteration, double value, rws_error *err)
 {
     const rws_measures m = {.iteration = iteration, .n = 3, .value = {value, -INFINITY, NAN}};
-    rws_folder_record(f, t, &m, NULL, (double)iteration / 2);
+    const rws_status   status = rws_folder_record(f, t, &m, NULL, (double)iteration / 2, err);
+    if (status != RWS_OK) return status;
     return rws_folder_flush(f, err);
 }

@@ -1,5 +1,5 @@
-/* standin.h - a stand-in for the trainer, for tests of a run's folder: a few parameters and numbers behind the functions of
- * run.h that the folder calls. Programs with it are linked with the files that they test, not with the library.
+/* standin.h - a trainer that does not train, for tests of a run's folder: a few parameters and numbers behind the functions
+ * of run.h that the folder calls. Its programs are linked with the files that they test, not with the library.
  *
  * Every test has a folder of its own (files.h), in which "run" is the run's.
  */
@@ -37,7 +37,7 @@ struct rws_trainer {
 
 extern const rws_optimiser two_slots, one_slot, no_slot;
 
-/* With parameters in all groups, declared in another order than that of the flat vector. `n_out` is the size of the
+/* A trainer with parameters in all groups, declared in another order than that of the flat vector. `n_out` is the size of the
  * guide's layer: with 1 its weight is a matrix of one row. */
 rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out);
 void         trainer_free(rws_trainer *t);
@@ -46,7 +46,7 @@ void give(rws_trainer *t, const char *name, const char *value); /* a setting; th
 
 uint32_t random_bits(uint32_t *seed);
 
-/* Makes up all numbers of its state. Any finite float may be a parameter: zeros with a sign, subnormals, the largest. */
+/* Fills the state with random numbers. Parameters are any finite floats: signed zeros, subnormals, the largest. */
 void fill(rws_trainer *t, uint32_t seed);
 
 bool same_state(const rws_trainer *a, const rws_trainer *b); /* bit for bit */
@@ -60,7 +60,7 @@ int run_setup(void **state); /* makes the test's folder; run_path is "run" in it
 rws_folder *create(const rws_trainer *t);
 void        save(rws_folder *f, rws_trainer *t, double seconds);
 
-/* The load is refused, with these words, and changes nothing. */
+/* Passes if the load is refused with these words and changes nothing. */
 void refuses_load(rws_folder *f, rws_trainer *t, const char *a, const char *b);
 
 /* ---- its store */

@@ -1,11 +1,11 @@
-# tap.sh - what the shell tests share. The caller has set $rws, the program under test.
+# tap.sh - functions that the shell tests share. The caller has set $rws, the program under test.
 #
 # Prints TAP. Works in a folder of its own, which is removed.
 work=$(mktemp -d) && cd "$work" || exit 99
 trap 'rm -rf "$work"' EXIT
 
 n=0 failed=0
-report() { # status name: a line of TAP, with what the last command said if it is a bad one
+report() { # status name: prints a line of TAP, and after a failure the output of the last command
     n=$((n + 1))
     if [ "$1" = 0 ]; then
         echo "ok $n - $2"
@@ -27,7 +27,7 @@ gives() { # status name arguments…
     report $? "$name"
 }
 
-# One sentence on stderr that has the words in it, nothing on stdout, exit status 2.
+# Passes if the program prints one sentence with the words on stderr, nothing on stdout, and exits with status 2.
 refuses() { # words arguments…
     words=$1
     shift
@@ -36,12 +36,12 @@ refuses() { # words arguments…
     report $? "refused: rws $*"
 }
 
-matches() { # name pattern file: every line of the file does
+matches() { # name pattern file: passes if every line of the file matches
     [ -s "$3" ] && ! grep -Evq "$2" "$3"
     report $? "$1"
 }
 
-# A checkpoint without the 8 bytes that say how long training took.
+# Prints a checkpoint without the 8 bytes of the seconds of training.
 timeless() { # file
     length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
     at=$(head -c $((8 + length)) "$1" | tail -c "$length" | sed -n 's/.*"seconds":{[^}]*\[\([0-9]*\),.*/\1/p')
@@ -50,12 +50,20 @@ timeless() { # file
     tail -c +$((8 + length + at + 9)) "$1"
 }
 
+# Prints the bytes of one tensor of a checkpoint.
+tensor() { # file name
+    length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
+    places=$(head -c $((8 + length)) "$1" | tail -c "$length" | sed -n "s/.*\"$2\":{[^}]*\"data_offsets\":\[\([0-9]*\),\([0-9]*\)\].*/\1 \2/p")
+    [ -n "$places" ] || return 1
+    tail -c +$((8 + length + ${places% *} + 1)) "$1" | head -c $((${places#* } - ${places% *}))
+}
+
 same_checkpoint() { # name folder folder
     timeless "$2/checkpoint.safetensors" >one && timeless "$3/checkpoint.safetensors" >two && cmp -s one two
     report $? "$1"
 }
 
-finish() { # the plan, at the end; fails if a test did
+finish() { # prints the plan; its status is the status of the test program
     echo "1..$n"
     [ $failed = 0 ]
 }

@@ -1,9 +1,9 @@
 /* test_air.c - Attend, Infer, Repeat against a twin of it that is small enough to be integrated.
  *
  * The tiny AIR sees 4 x 4 pixels, at most two objects of 2 x 2, each with one number to say what it is and one to say
- * where (a shift across). Its twin below is plain double arithmetic on the parameters by name. Sums over n and integrals
- * over (where, what) by the trapezoidal rule give log p(x), its gradient and the posterior; enumeration of n under fixed
- * noise gives the bound that VIMCO's gradient is of.
+ * where (a shift across). Its twin below computes with the parameters in double precision. Sums over n and integrals
+ * over (where, what) by the trapezoidal rule give log p(x), its gradient and the posterior; enumeration of n under
+ * fixed noise gives the bound that VIMCO's gradient is of.
  */
 #include "trained.h"
 
@@ -14,7 +14,7 @@
 
 enum { SIDE = 4, PIXELS = SIDE * SIDE, GLIMPSE = 2, N = 2, HIDDEN = 8, PRIOR = 10 };
 
-/* ---- a trainer for one image of ours */
+/* ---- a trainer for one image of the test */
 
 static float image[PIXELS] = {0, 1, 1, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0};
 
@@ -37,8 +37,9 @@ static float *number(rws_trainer *t, const char *name, int i)
     return &param_of(rws_trainer_state_of(t).params, "%s", name)->value[i];
 }
 
-/* Parameters as they start, and moved by noise so that no gradient is zero by accident. The background becomes one that
- * a lit pixel can live with, and the guide, if asked for, wide enough for importance sampling. */
+/* A trainer whose parameters are moved from their start by noise, so that no gradient is zero by accident. The
+ * background is set so that a lit pixel is not impossible; with `wide`, the guide's sd is large enough for importance
+ * sampling. */
 static rws_trainer *tiny(rws_config c, const char *set, bool wide)
 {
     static rws_model model;
@@ -189,7 +190,7 @@ static void mlp(const twin *m, const layer *layers, int n, const double *in, dou
     }
 }
 
-/* bilinear, and missing neighbours count as zero */
+/* Bilinear interpolation; neighbours outside the picture count as zero. */
 static double point(const double *picture, int side, double y, double x)
 {
     const double fx = floor(x), fy = floor(y);
@@ -217,7 +218,7 @@ static void read_glimpse(const twin *m, double where, double *out)
                        (SCALE * unit(i % GLIMPSE, GLIMPSE) + tanh(where) + 1) * (SIDE - 1) / 2);
 }
 
-/* An object: what it adds to the canvas and what of it it covers. */
+/* An object: the logits that it adds to the canvas, and the pixels that it covers. */
 typedef struct {
     double where, what, y[PIXELS], a[PIXELS];
 } object;
@@ -274,11 +275,12 @@ static double log_prior(const twin *m, int n)
 
 static void where_prior(const twin *m, int n, double *mean, double *sd)
 {
-    double in[1 + N] = {0}, h[PRIOR] = {0}, none[PRIOR] = {0}, y = 0, out[2] = {0};
+    double in[4] = {0}; /* 1 + N inputs; with an odd length gcc warns of the rest of a vector load */
+    double h[PRIOR] = {0}, none[PRIOR] = {0}, y = 0, out[2] = {0};
     *mean = 0, *sd = 1;
     if (m->fixed) return;
     in[0] = values(m, "theta.where.start")[0];
-    for (int i = 0; i < n; i++) in[1 + i] = 1;
+    for (int i = 0; i < N; i++) in[1 + i] = i < n;
     affine(m, m->prior[0], in, h);
     elu(h, PRIOR);
     affine(m, m->prior[1], none, &y);
@@ -288,7 +290,7 @@ static void where_prior(const twin *m, int n, double *mean, double *sd)
     *mean = out[0], *sd = softplus(out[1]) + 0.01;
 }
 
-/* What the guide says at a step, and its state there. */
+/* The guide's distributions at a step, and its state. */
 typedef struct {
     double h[HIDDEN], more, mean, sd; /* more: a logit */
 } step;
@@ -326,7 +328,8 @@ static void look(const twin *m, double where, double *mean, double *sd)
 
 /* ---- integrals */
 
-/* The mask rises from nothing to all while where moves by a tenth, so nodes are dense in the middle: where = sinh(s). */
+/* The mask rises from nothing to all while where moves by a tenth, so nodes are dense in the middle: where =
+ * sinh(s). */
 enum { WHERES = 40, WHATS = 20, NODES = WHERES * WHATS };
 #define REACH 5.0
 
@@ -383,7 +386,7 @@ static double integrate(const twin *m, table *t)
         for (int j = 0; j <= i; j++) {
             double two = 0;
             pair[1] = &o[j];
-            if (at[2][i] + at[2][j] > -24) /* else nothing to speak of */
+            if (at[2][i] + at[2][j] > -24) /* smaller terms do not count */
                 two = exp(log_prior(m, 2) + at[2][i] + at[2][j] + log_likelihood(m, &g, pair, 2) - none);
             total += i == j ? two : 2 * two;
             if (t) t->two[i][j] = t->two[j][i] = two;
@@ -564,7 +567,8 @@ static void wake_gradients(void **state)
     rws_trainer_free(t);
 }
 
-/* ---- VIMCO: the expectation over n by enumeration, over the rest by noise that stays the same while parameters move */
+/* ---- VIMCO: the expectation over n by enumeration, over the rest by noise that stays the same while parameters
+ * move */
 
 enum { SAMPLES = 4000, K = 2 };
 
@@ -674,7 +678,7 @@ static void vimco_gradient(void **state)
     check_vimco("vimco_air_ref=1", reference);
 }
 
-/* ---- grouping and threads change nothing; a larger one, with all four coordinates */
+/* ---- batching and threads change nothing; a larger model, with all four coordinates */
 
 static const char *const methods[] = {"ww", "ws", "wws", "dww", "reinforce", "rloo", "nvil", "vimco"};
 
@@ -799,7 +803,7 @@ static void images_are_binarised(void **state)
         assert_in_range((int)seen[RWS_TRAIN][1][i], 0, 2);
         counts[(int)seen[RWS_TRAIN][1][i]]++;
     }
-    /* the test's images are the same ones in both runs; only the rim is up to chance */
+    /* the test images are the same in both runs; only the rim is random */
     for (int i = 0; i < IMAGES * SIZE; i++) {
         const float shade = x[1][RWS_TEST][i], bit = x[0][RWS_TEST][i];
         assert_true(bit == 0 || bit == 1);

@@ -64,9 +64,9 @@ static void test_log_ranges(void **state)
     assert_near(r.low, 0.01, 1e-12); /* decades that are almost reached */
     assert_near(r.high, 1, 1e-12);
     r = RANGE(log, 0.05, 0.1, 0.9);
-    assert_true(r.low < 0.1); /* data on the decade itself keep their distance */
+    assert_true(r.low < 0.1); /* data on a power of ten are padded */
     r = RANGE(log, 0, 0, -3, 0.02, 5, NAN);
-    assert_near(r.low, 0.02, 1e-12); /* what is not positive does not count */
+    assert_near(r.low, 0.02, 1e-12); /* values that are not positive do not count */
     r = RANGE(log, 0, 1e-300, 1);
     assert_near(log10(r.high / r.low), 12, 1e-9); /* no more than twelve decades */
     r = RANGE(log, 0.05, 0.52, 0.58);
@@ -155,7 +155,7 @@ static void test_linear_ticks(void **state)
     assert_string_equal(labels(linear, -1, 1, 5, true), "-1.0 -0.5 0 0.5 1.0");
     assert_string_equal(labels(linear, 0, 4e-5, 5, false), "0 1×10⁻⁵ 2×10⁻⁵ 3×10⁻⁵ 4×10⁻⁵");
     assert_string_equal(labels(linear, 0, 3e12, 4, true), "0 1e12 2e12 3e12");
-    /* No suffix where it would need decimals upon decimals. */
+    /* No suffix if it would need many decimals. */
     assert_string_equal(labels(linear, 20000, 20004, 5, false), "20000 20001 20002 20003 20004");
     labels(linear, -1e300, 1e300, 5, false);
     labels(linear, 0, 1e-290, 5, false);
@@ -178,7 +178,7 @@ static void test_log_ticks(void **state)
     assert_string_equal(labels(log, 0.15, 0.9, 4, false), "0.2 0.5");
     assert_string_equal(labels(log, 0.21, 0.45, 4, false), "0.3 0.4");
     assert_string_equal(labels(log, 1.5e-5, 9e-5, 4, false), "2×10⁻⁵ 5×10⁻⁵");
-    assert_true(occurrences(labels(log, 0.51, 0.59, 4, false), ".") >= 2); /* no digit in sight: linear ones */
+    assert_true(occurrences(labels(log, 0.51, 0.59, 4, false), ".") >= 2); /* no digit within the range: linear ticks */
     labels(log, 1e-307, 1e308, 5, false);
 
     /* Minor ticks at 2 to 9 between decades. */

@@ -68,7 +68,7 @@ static void wide_trees_grow_to_the_right(void **state)
                 "         └─ NP telescopes\n");
     check_lines("(A (B (C d) e) f)", 3, false, "A\n|- B\n|  |- C d\n|  `- e\n`- f\n");
 
-    /* deeper than anybody draws */
+    /* deeper than the limit of a tree printed from the top down */
     enum { DEEP = 3000 };
     char *text = malloc(4 * DEEP + 2), *at = text;
     for (int i = 0; i < DEEP; i++) at = stpcpy(at, "(A ");

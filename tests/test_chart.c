@@ -185,7 +185,7 @@ static void test_clipping(void **state)
     bool   *columns = calloc(p.width, sizeof *columns);
     int     box[4];
     assert_true(find_colour(p, "ws", box, columns));
-    /* It leaves through the floor half way, and does not reach the labels below. */
+    /* The curve leaves the panel at its lower edge half way, and does not reach the labels below. */
     assert_true(box[1] < p.width * 6 / 10);
     assert_true(box[3] > p.height / 2 && box[3] < p.height - 70);
     free(columns);
@@ -229,7 +229,7 @@ static void test_names(void **state)
     unlink(path);
 }
 
-/* Whatever the data, every file type is drawn. */
+/* Every file type is drawn for any data. */
 static void draw_everywhere(const rws_chart *chart)
 {
     const char *names[] = {"edge.png", "edge.svg", "edge.pdf"};
@@ -280,7 +280,7 @@ static void test_edge_cases(void **state)
     chart.y = own;
     chart.own_y = true;
     draw_everywhere(&chart);
-    /* Text that is not UTF-8, has control characters, or comes from a method nobody knows. */
+    /* Text that is not UTF-8, has control characters, or belongs to an unknown method. */
     rws_curve curve = {.method = "ppo", .label = "a\x01\xff<b>&\t", .n = 4, .x = x, .y = x, .line = RWS_LINE_DASHED};
     panels[0] = (rws_panel){"two\nlines", &curve, 1};
     draw_everywhere(&chart);

@@ -1,5 +1,5 @@
-/* test_checkpoint.c - a run's folder gives back what was put in, bit for bit, refuses with a sentence what does not
- * fit, and loses nothing by a refusal, a full disk or a kill. */
+/* test_checkpoint.c - a run's folder is read as it was written, bit for bit; files that do not fit are refused with a
+ * sentence; no refusal, full disk or kill loses anything. */
 #include "standin.h"
 
 #include "run/config.h"
@@ -77,6 +77,35 @@ static void create_takes_nothing_over(void **state)
     memset(run_path, 'x', 300);
     run_path[300] = '\0';
     create_refused(t, "...xxx", "too long");
+    trainer_free(t);
+}
+
+/* A run that ended before its first checkpoint and its first measures is replaced. */
+static void create_replaces_a_run_in_vain(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f = create(t);
+    t->config.particles = 7;
+    create_refused(t, run_path, "another process"); /* it is being trained */
+    must(rws_folder_fail(f, 1, "It broke.", &err), &err);
+    rws_folder_close(f);
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "1");
+
+    rws_folder_close(create(t));
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
+    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    assert_int_equal(read.particles, 7);
+    must(record(f, t, 1, 5, &err), &err); /* measures without a checkpoint: killed in between */
+    must(rws_folder_fail(f, 1, "It broke.", &err), &err);
+    create_refused(t, run_path, "--resume");
+    must(rws_folder_restart(f, &err), &err);
+    assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
+    assert_string_equal(ask("SELECT count(*) FROM metrics"), "0");
+    assert_string_equal(ask("SELECT iteration FROM runs"), "0");
+    rws_folder_close(f);
     trainer_free(t);
 }
 
@@ -330,7 +359,7 @@ static void load_refuses_damage(void **state)
         spill("run/checkpoint.safetensors", noise, n);
         refuses_load(f, t, "run/checkpoint.safetensors", "run");
     }
-    /* Any byte of the header changed: refused, or it was one that says nothing (a space, the version). */
+    /* A header with any byte changed is refused, unless the byte has no meaning (a space, the version). */
     uint64_t header;
     memcpy(&header, bytes, sizeof header);
     for (size_t k = 0; k < 8 + header; k++) {
@@ -401,7 +430,7 @@ static void save_keeps_the_last_good_one(void **state)
     trainer_free(t);
 }
 
-/* A parameter that is called like something of ours cannot be told from it later. */
+/* A parameter with the name of one of the checkpoint's own tensors is refused. */
 static void save_refuses_a_taken_name(void **state)
 {
     (void)state;
@@ -418,14 +447,14 @@ static void save_refuses_a_taken_name(void **state)
 
 /* ---- kills ------------------------------------------------------------------------------------------------------ */
 
-/* The state after so many iterations, from which the numbers can be told. */
+/* Makes the state after so many iterations; the numbers follow from the iteration. */
 static void train_to(rws_trainer *t, uint64_t iteration)
 {
     fill(t, (uint32_t)iteration);
     t->iteration = iteration;
 }
 
-/* What a run does, as fast as it can, until it is killed: begin or resume, then evaluate and save. */
+/* Begins or resumes, then evaluates and saves as fast as it can, until it is killed. */
 static _Noreturn void run_until_killed(void)
 {
     rws_trainer *t = trainer_new(&two_slots, 4);
@@ -487,17 +516,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, run_setup, folder_remove)
     const struct CMUnitTest tests[] = {
-        TEST(create_makes_parents),
-        TEST(create_takes_nothing_over),
-        TEST(one_process_trains_a_run),
-        TEST(checkpoint_comes_back),
-        TEST(checkpoint_has_known_tensors),
-        TEST(load_refuses_another_run),
-        TEST(load_refuses_what_does_not_fit),
-        TEST(load_refuses_damage),
-        TEST(save_keeps_the_last_good_one),
-        TEST(save_refuses_a_taken_name),
-        TEST(a_kill_leaves_a_folder_that_resumes),
+        TEST(create_makes_parents),          TEST(create_takes_nothing_over),
+        TEST(create_replaces_a_run_in_vain), TEST(one_process_trains_a_run),
+        TEST(checkpoint_comes_back),         TEST(checkpoint_has_known_tensors),
+        TEST(load_refuses_another_run),      TEST(load_refuses_what_does_not_fit),
+        TEST(load_refuses_damage),           TEST(save_keeps_the_last_good_one),
+        TEST(save_refuses_a_taken_name),     TEST(a_kill_leaves_a_folder_that_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

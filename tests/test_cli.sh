@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_cli.sh PROGRAM MODEL.so - what scripts rely on: exit statuses, sentences, JSON, and runs that survive being killed.
+# test_cli.sh PROGRAM MODEL.so - the contracts with scripts: exit statuses, sentences, JSON, and runs that survive kills.
 set -u
 rws=$(realpath "${1:?usage: test_cli.sh PROGRAM MODEL.so}")
 toy=$(realpath "${2:?usage: test_cli.sh PROGRAM MODEL.so}")
@@ -57,6 +57,11 @@ refuses '--repeat' bench gmm --repeat 0
 refuses '--out' bench gmm --out here
 refuses 'Which run' eval
 refuses 'missing' eval missing
+refuses 'write `rws infer RUN -- -3.2`' infer missing -3.2
+refuses 'write `rws infer RUN -- -.5 1`' infer missing '-.5 1' --top 3
+refuses 'write `rws infer RUN -- - ears`' infer missing '- ears'
+refuses 'no option -z' infer missing -z
+refuses 'no option -3' train gmm -3
 refuses 'missing' train gmm --out missing --resume
 refuses '"nonsense"' list nonsense
 refuses '"nonsense"' list settings nonsense
@@ -64,7 +69,7 @@ refuses '"nonsense"' demo nonsense
 [ -z "$(ls | grep -Ev '^(out|err)$')" ]
 report $? "nothing that is refused leaves a file behind"
 
-# ---- data: what is not MNIST does not get into the cache, whoever brings it
+# ---- data: files that are not MNIST do not get into the cache, from wherever they come
 
 RWS_CACHE=$work/cache
 export RWS_CACHE
@@ -97,7 +102,7 @@ report $? "and nothing is left behind"
 PATH=$tools
 unset TMPDIR
 
-# Stand-ins of the right sizes, all ink, do for making canvases.
+# Files of the right sizes, all ink, take the place of MNIST for making canvases.
 mkdir -p cache/mnist
 idx() { # name header bytes
     { printf "$2" && head -c "$3" /dev/zero | tr '\0' '\1'; } >"cache/mnist/$1"
@@ -129,6 +134,19 @@ for what in models methods optimisers 'settings gmm'; do
     gives 0 "rws list $what --json" list $what --json
     matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z]+",.*\}$' out
 done
+gives 0 "the settings of a shared object" list settings "$toy" --json
+matches "an object" '^\{"kind":"model","name":"toy",.*"metrics":\[.*\],.*"settings":\[.*\]\}$' out
+cp out first
+gives 0 "by its path alone" list "$toy" --json
+cmp -s out first
+report $? "gives the same"
+gives 0 "and as text" list "$toy"
+grep -q '^  toy ' out
+report $? "with its name"
+refuses 'nowhere.so' list ./nowhere.so
+refuses 'nowhere.so' list settings ./nowhere.so
+echo text >text.so
+refuses 'text.so' list ./text.so
 if [ -w /dev/full ]; then
     "$rws" list >/dev/full 2>err
     [ $? = 2 ]
@@ -214,13 +232,39 @@ mv renamed run
 run train gmm -k 2 -n 140 --eval-every 20 --lr 1e-3,100:1e-4 --out slower
 same_checkpoint "and it is then what it would have been" run slower
 
+# ---- a rate for each parameter group
+
+refuses 'phi=RATE' train gmm --lr theta=0
+refuses '"rho"' train gmm --lr theta=0,rho=1
+refuses 'twice' train gmm --lr theta=0,theta=1
+for optimiser in sgd momentum adam rmsprop; do
+    run train gmm -k 2 -n 1 --optimiser $optimiser --l2 0.01 --lr theta=0,phi=1e-3 --out "short_$optimiser"
+    gives 0 "a frozen group with $optimiser" \
+        train gmm -k 2 -n 40 --optimiser $optimiser --l2 0.01 --lr theta=0,phi=1e-3 --out "long_$optimiser"
+    for name in theta phi.mlp.0.bias; do
+        tensor "short_$optimiser/checkpoint.safetensors" $name >"short_$name"
+        tensor "long_$optimiser/checkpoint.safetensors" $name >"long_$name"
+    done
+    [ "$(wc -c <short_theta)" = 80 ] && cmp -s short_theta long_theta && ! cmp -s short_phi.mlp.0.bias long_phi.mlp.0.bias
+    report $? "does not move, and the other does"
+done
+run train gmm -k 2 -n 40 --lr 1e-3,phi=1e-3,20:/2,theta=1e-3,20:/2 --out by_group
+run train gmm -k 2 -n 40 --lr 1e-3,20:/2 --out for_all
+same_checkpoint "groups of equal rates learn as with one rate" by_group for_all
+refuses 'from iteration 40 on' train --out by_group --resume -n 60 --lr theta=0,phi=1e-3,20:/2
+gives 0 "rates to come may be those of a group" \
+    train --out by_group --resume -n 60 --lr theta=1e-3,20:/2,40:0,phi=1e-3,20:/2
+tensor by_group/checkpoint.safetensors theta >long_theta && tensor for_all/checkpoint.safetensors theta >short_theta
+cmp -s short_theta long_theta
+report $? "which then does not move"
+
 # ---- threads
 
 run train gmm -n 200 --shards 2 --threads 1 --out one_thread
 run train gmm -n 200 --shards 2 --threads 2 --out two_threads
 same_checkpoint "one thread and two give the same bits" one_thread two_threads
 
-# ---- files that are not what they should be
+# ---- damaged files
 
 broken() { # a copy of a run, for the caller to break
     rm -rf broken
@@ -252,6 +296,26 @@ gives 1 "numbers that break give status 1" \
 grep -q 'iteration' err && [ "$(wc -l <err)" = 1 ]
 report $? "one sentence names the iteration"
 gives 0 "the last good checkpoint is there" eval nan
+
+# ---- a run that broke before its first checkpoint does not block its folder
+
+gives 1 "numbers that break at once" train gmm -k 2 --optimiser sgd --l2 1e6 --lr 3e38 -n 50 --out vain
+[ -e vain/config.json ] && [ ! -e vain/checkpoint.safetensors ]
+report $? "leave no checkpoint"
+refuses 'no checkpoint yet' eval vain
+refuses 'without --resume it begins anew' train --out vain --resume -k 3
+cp -r vain vain_resumed
+gives 1 "the run can be tried again" train --out vain_resumed --resume
+gives 0 "and another can take its place" train gmm -k 2 -n 100 --eval-every 20 --out vain
+same_checkpoint "which is like any other" vain whole
+gives 0 "of which the store knows" runs vain --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"state":"finished"' out
+report $? "that nothing broke"
+refuses '--resume' train gmm -k 2 -n 100 --out vain
+mkdir other && echo '{"mine": 1}' >other/config.json
+refuses '--resume' train gmm -k 2 -n 100 --out other
+[ "$(cat other/config.json)" = '{"mine": 1}' ]
+report $? "a config.json of another program is left alone"
 
 # ---- stopped and killed
 
@@ -304,6 +368,12 @@ for key in log_evidence kl ess log_evidence_error; do
     grep -Eq "\"$key\":-?[0-9.e-]+[,}]" out
     report $? "eval has $key"
 done
+gives 0 "with a single particle" eval sbn --eval-particles 1 --json
+grep -q '"log_evidence":-' out && ! grep -q '"kl"' out && ! grep -q '"ess"' out
+report $? "there is no kl and no ess"
+gives 0 "in a table" eval sbn --eval-particles 1
+grep -q '^kl  *-$' out && grep -q '^ess  *-$' out
+report $? "they are dashes"
 run eval sbn --eval-particles 5000 --eval-data 10 --threads 1 --json
 cp out first
 run eval sbn --eval-particles 5000 --eval-data 10 --threads 2 --json
@@ -311,7 +381,7 @@ cmp -s out first
 report $? "one thread and two give the same evaluation"
 refuses 'layers' train sbn --set data=noise --set layers=9,
 
-# ---- a model of one's own, which recurses and has continuous latents
+# ---- a shared object: a model that recurses and has continuous choices
 
 model=$toy every=50
 gives 0 "a shared object trains like any model" train "$toy" -k 2 -n 500 --eval-every 50 --json --out toy_whole
@@ -334,6 +404,45 @@ run train "$toy" -k 2 -n 500 --eval-every 50 --threads 2 --out toy_threads
 same_checkpoint "as it does with two threads" toy_threads toy_whole
 gives 0 "it can be evaluated" eval toy_cut --json
 refuses 'relax' train "$toy" --method relax
+
+# The shared object of a run may move, and may change.
+cp "$toy" beside/first.so
+gives 0 "a run of a shared object" train ./beside/first.so -k 2 -n 50 --out toy_moves
+grep -q '"model_fingerprint": "fnv1a:[0-9a-f]\{16\}"' toy_moves/config.json
+report $? "remembers a fingerprint of it"
+gives 0 "and resumes" train --out toy_moves --resume -n 60
+[ ! -s err ]
+report $? "without a note"
+mv beside/first.so beside/second.so
+refuses '--model PATH' eval toy_moves
+refuses '--model PATH' infer toy_moves 1
+refuses '--model PATH' sample toy_moves
+refuses '--model PATH' train --out toy_moves --resume -n 70
+refuses 'path of a shared object' eval toy_moves --model second.so
+refuses 'built-in' eval whole --model ./beside/second.so
+refuses '--resume' train gmm --model ./beside/second.so
+gives 0 "--model says where it is" eval toy_moves --model ./beside/second.so --json
+[ ! -s err ]
+report $? "and that it has not changed"
+gives 0 "for sample" sample toy_moves --model ./beside/second.so
+gives 0 "for bench" bench --out toy_moves --resume --model ./beside/second.so --iterations 1 --repeat 1
+grep -q 'first.so"' toy_moves/config.json
+report $? "only looking changes nothing"
+gives 0 "for train" train --out toy_moves --resume --model ./beside/second.so -n 70
+grep -q "\"model\": \"$(realpath beside)/second.so\"" toy_moves/config.json
+report $? "which writes it down"
+gives 0 "so that it is found from now on" eval toy_moves
+printf x >>beside/second.so
+for command in 'eval toy_moves' 'sample toy_moves' 'train --out toy_moves --resume -n 80'; do
+    gives 0 "a changed shared object: $command" $command
+    [ "$(wc -l <err)" = 1 ] && grep -q '^rws: .*second.so has changed since this run began;' err
+    report $? "is noted, and the command goes on"
+done
+sed -i '/model_fingerprint/d' toy_moves/config.json
+gives 0 "a run of version 0.1 has no fingerprint" eval toy_moves
+[ ! -s err ]
+report $? "and gets no note"
+
 cp "$toy" not_a_model.so && printf x | dd of=not_a_model.so bs=1 seek=1 conv=notrunc 2>/dev/null
 refuses 'not_a_model.so' train ./not_a_model.so
 refuses 'nowhere.so' train ./nowhere.so

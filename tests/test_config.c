@@ -1,4 +1,4 @@
-/* test_config.c - a configuration comes back as it was, and config.json is read strictly. */
+/* test_config.c - a configuration is read as it was written, and config.json is read strictly. */
 #include "standin.h"
 
 #include "run/config.h"
@@ -69,7 +69,7 @@ static void config_is_plain_json(void **state)
     trainer_free(t);
 }
 
-/* No settings, and as many as there can be; one more is refused before anything is made. */
+/* A run with no settings, one with the most settings, and one with too many, which is refused before its folder is made. */
 static void config_has_room_for_settings(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void config_is_read_strictly(void **state)
     trainer_free(t);
 }
 
-/* A model of the user's own is found again from elsewhere; a built-in one keeps its name. */
+/* The path of a shared object becomes absolute; the name of a built-in model stays. */
 static void model_path_becomes_absolute(void **state)
 {
     (void)state;
@@ -236,6 +236,93 @@ static void model_path_becomes_absolute(void **state)
     trainer_free(t);
 }
 
+/* The fingerprint differs between files, is optional, and is left out of the text by which runs are compared. */
+static void model_has_a_fingerprint(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f;
+    bool         changed = true;
+    char         path[PATH_MAX], first[RWS_FINGERPRINT_SIZE], second[RWS_FINGERPRINT_SIZE];
+    strcpy(path, in_folder("mine.so"));
+    spill("mine.so", "", 0);
+    must(rws_config_fingerprint(path, first, &err), &err);
+    assert_string_equal(first, "fnv1a:cbf29ce484222325");
+    spill("mine.so", "foobar", 6);
+    must(rws_config_fingerprint(path, first, &err), &err);
+    assert_string_equal(first, "fnv1a:85944171f73967e8"); /* a test vector of FNV */
+    t->config.model = path;
+    rws_folder_close(create(t));
+
+    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    must(rws_folder_compare_model(f, path, &changed, &err), &err);
+    assert_false(changed);
+    spill("mine.so", "foobaR", 6);
+    must(rws_config_fingerprint(path, second, &err), &err);
+    assert_string_not_equal(first, second);
+    must(rws_folder_compare_model(f, path, &changed, &err), &err);
+    assert_true(changed);
+    assert_refused(rws_folder_compare_model(f, in_folder("nowhere.so"), &changed, &err), RWS_BAD_INPUT, &err,
+                   "nowhere.so", "");
+    rws_folder_close(f);
+
+    json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
+    assert_string_equal(rws_config_fingerprint_of(j), first);
+    char *text = rws_config_text(j);
+    assert_null(strstr(text, "fingerprint"));
+    assert_non_null(strstr(text, "mine.so"));
+    free(text);
+    json_object_set_new(j, "model_fingerprint", json_integer(1));
+    put_config(j);
+    open_refused("run/config.json", "\"model_fingerprint\"");
+    json_object_del(j, "model_fingerprint");
+    put_config(j);
+    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    must(rws_folder_compare_model(f, in_folder("nowhere.so"), &changed, &err), &err);
+    assert_false(changed);
+    rws_folder_close(f);
+    json_decref(j);
+    trainer_free(t);
+}
+
+/* Iterations, rates and the path of the model can be replaced; a text that stays is not freed. */
+static void config_is_amended(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f;
+    char         path[PATH_MAX];
+    spill("mine.so", "", 0);
+    strcpy(path, in_folder("mine.so"));
+    t->config.model = path;
+    rws_folder_close(create(t));
+    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    read.iterations = HUGE_SEED;
+    must(rws_folder_amend(f, &read, &err), &err);
+    assert_string_equal(read.model, path);
+    assert_string_equal(read.lr, t->config.lr);
+    spill("yours.so", "", 0);
+    strcpy(path, in_folder("run/../yours.so"));
+    rws_config other = read;
+    other.model = path;
+    other.lr = "1";
+    must(rws_folder_amend(f, &other, &err), &err);
+    rws_folder_close(f);
+    must(rws_folder_open(run_path, &read, &f, &err), &err);
+    assert_true(read.iterations == HUGE_SEED);
+    assert_string_equal(read.lr, "1");
+    assert_string_equal(read.model, in_folder("yours.so"));
+    other = read;
+    other.model = "./nowhere/mine.so";
+    assert_refused(rws_folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
+    rws_folder_close(f);
+    trainer_free(t);
+}
+
 static void text_that_is_not_utf8_is_refused(void **state)
 {
     (void)state;
@@ -255,8 +342,14 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, run_setup, folder_remove)
     const struct CMUnitTest tests[] = {
-        TEST(config_comes_back),       TEST(config_is_plain_json),        TEST(config_has_room_for_settings),
-        TEST(config_is_read_strictly), TEST(model_path_becomes_absolute), TEST(text_that_is_not_utf8_is_refused),
+        TEST(config_comes_back),
+        TEST(config_is_plain_json),
+        TEST(config_has_room_for_settings),
+        TEST(config_is_read_strictly),
+        TEST(model_path_becomes_absolute),
+        TEST(model_has_a_fingerprint),
+        TEST(config_is_amended),
+        TEST(text_that_is_not_utf8_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

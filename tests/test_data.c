@@ -1,5 +1,5 @@
-/* test_data.c - IDX files and canvases are read to the last byte or refused with a sentence that names the file; what is
- * random in them repeats and has the distribution it should. */
+/* test_data.c - IDX files and canvases are read to the last byte or refused with a sentence that names the file; random
+ * numbers repeat and have the right distribution. */
 #include "files.h"
 
 #include "base/file.h"
@@ -28,7 +28,7 @@ static const uint8_t tiny[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 10, 11, 12, 1
 
 static rws_status parse(const uint8_t *bytes, size_t size, rws_idx *out, rws_error *err)
 {
-    /* a copy of just this size, so that a sanitizer sees any byte read behind it */
+    /* a copy of exactly this size, so that a sanitizer sees a read behind the end */
     uint8_t *copy = malloc(size ? size : 1);
     assert_non_null(copy);
     memcpy(copy, bytes, size);
@@ -111,7 +111,7 @@ static void idx_wrong_bits(void **state)
         if (dims != 2)
             assert_refuses(bad, sizeof bad, dims == 1 ? "goes on after" : dims > 2 && dims < 5 ? "" : "dimensions");
     }
-    /* a changed byte of a packed file is found by gzip's own checksum, wherever it is but in the header's leisure fields */
+    /* gzip's checksum finds a changed byte anywhere except in the optional fields of its header */
     const size_t n = pack(tiny, sizeof tiny, packed, sizeof packed);
     for (size_t at = 10; at < n; at++) {
         packed[at] ^= 0x10;
@@ -220,8 +220,9 @@ static void mnist_is_missing(void **state)
     unsetenv("RWS_CACHE");
 }
 
-/* Files of the right sizes: opened where only sizes count, refused where they must be MNIST's. */
-static void mnist_of_paper(void **state)
+/* Files of the right sizes with other bytes: opened, because reading checks only sizes; refused by install and
+ * verify. */
+static void files_of_the_right_sizes(void **state)
 {
     (void)state;
     char *inside = rws_file_join(folder, "mnist"), *images = rws_file_join(inside, "t10k-images-idx3-ubyte"),
@@ -294,7 +295,7 @@ static void binary_pixels(void **state)
         if (i == 0 || i == 255) assert_true(ones == p * PIXELS);
         else z2 += (ones - p * PIXELS) * (ones - p * PIXELS) / (PIXELS * p * (1 - p));
     }
-    assert_true(chi_square_tail(z2, N - 2) > LEVEL); /* the numbers are fixed: passed once, passed always */
+    assert_true(chi_square_tail(z2, N - 2) > LEVEL); /* the seed is fixed, so a test that passed once always passes */
 
     /* the same again, also for a part of the digits; other digits of the other split */
     d.n = 10;
@@ -331,7 +332,8 @@ static rws_digits fake_digits(uint8_t *pixels)
     return (rws_digits){.n = N_DIGITS, .rows = SIDE, .cols = SIDE, .pixels = pixels};
 }
 
-/* The digits on a canvas, each where it should be whole; where each is into top and left (-1: not there). */
+/* Returns the number of digits on a canvas, checks that each is whole, and writes their places to top and left (-1: not
+ * on the canvas). */
 static int read_canvas(const uint8_t *canvas, int size, int top[N_DIGITS], int left[N_DIGITS])
 {
     int n = 0, painted = 0, ink = 0;
@@ -363,7 +365,7 @@ static void draw(rws_split split, int n, int size, int max_digits, uint64_t seed
         fail_msg("%s", err.text);
 }
 
-/* A small canvas, where places are often taken and canvases often started again: n stays uniform all the same. */
+/* On a small canvas places are often taken and canvases often drawn again; n is still uniform. */
 static double look_at_canvases(void *context, int round, int wide)
 {
     enum { MAX = 3, SIZE = 9 };
@@ -492,7 +494,7 @@ static void canvas_file(void **state)
     draw(RWS_TRAIN, N_TRAIN, SIZE, 2, 3, &train);
     draw(RWS_TEST, N_TEST, SIZE, 2, 3, &test);
     assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK);
-    assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK); /* over its like */
+    assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_OK); /* replaces a file of canvases */
     assert_int_equal(rws_canvases_open(NULL, RWS_TRAIN, &got, &err), RWS_OK);
     assert_same_canvases(&got, &train);
     rws_canvases_release(&got);
@@ -528,12 +530,12 @@ static void canvas_file(void **state)
     free(longer);
     free(bytes);
 
-    /* what is not of its kind is not written over, and an empty file is of no kind */
+    /* a file of another kind is not overwritten, and an empty file is of another kind */
     for (size_t length = 0; length < 6; length += 5) {
         const rws_piece thesis = {"dear ", length};
         assert_int_equal(rws_file_write(path, &thesis, 1, &err), RWS_OK);
         assert_int_equal(rws_canvases_write(path, 3, &train, &test, &err), RWS_BAD_INPUT);
-        assert_sentence(&err, "left alone");
+        assert_sentence(&err, "left as it is");
         assert_int_equal(rws_canvases_open(path, RWS_TRAIN, &got, &err), RWS_BAD_INPUT);
         assert_int_equal(rws_file_read(path, 5, &bytes, &size, &err), RWS_OK);
         assert_int_equal(size, length);
@@ -564,14 +566,22 @@ static void write_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(idx_plain_and_packed), cmocka_unit_test(idx_cut_anywhere),
-        cmocka_unit_test(idx_trailing_bytes),   cmocka_unit_test(idx_wrong_bits),
-        cmocka_unit_test(idx_hostile_sizes),    cmocka_unit_test(idx_on_disk),
-        cmocka_unit_test(cache_is_found),       cmocka_unit_test(mnist_is_missing),
-        cmocka_unit_test(mnist_of_paper),       cmocka_unit_test(binary_pixels),
-        cmocka_unit_test(canvas_counts),        cmocka_unit_test(canvas_places),
-        cmocka_unit_test(canvas_repeats),       cmocka_unit_test(canvas_refusals),
-        cmocka_unit_test(canvas_file),          cmocka_unit_test(write_fails),
+        cmocka_unit_test(idx_plain_and_packed),
+        cmocka_unit_test(idx_cut_anywhere),
+        cmocka_unit_test(idx_trailing_bytes),
+        cmocka_unit_test(idx_wrong_bits),
+        cmocka_unit_test(idx_hostile_sizes),
+        cmocka_unit_test(idx_on_disk),
+        cmocka_unit_test(cache_is_found),
+        cmocka_unit_test(mnist_is_missing),
+        cmocka_unit_test(files_of_the_right_sizes),
+        cmocka_unit_test(binary_pixels),
+        cmocka_unit_test(canvas_counts),
+        cmocka_unit_test(canvas_places),
+        cmocka_unit_test(canvas_repeats),
+        cmocka_unit_test(canvas_refusals),
+        cmocka_unit_test(canvas_file),
+        cmocka_unit_test(write_fails),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove_empty);
 }

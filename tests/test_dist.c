@@ -15,9 +15,9 @@
 #include <string.h>
 
 #define WIDEST 40 /* numbers in a parameter */
-#define VALUES 5  /* numbers in a value that is looked at; the next output is for a choice besides */
+#define VALUES 5  /* numbers of a value that are handed out; the output after these is for a choice */
 #define OUTCOMES 40
-#define USUAL 20000 /* draws in a look */
+#define USUAL 20000 /* draws of a statistical test, unless it is widened */
 #define EULER 0.57721566490153286
 #define INF ((double)INFINITY)
 
@@ -44,7 +44,7 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* log of softmax(a)_j; what is impossible stays so */
+/* log of softmax(a)_j; -inf stays -inf */
 static double log_share(const setting *s, int j)
 {
     double top = -INF, total = 0;
@@ -210,7 +210,7 @@ static double concrete_mean(const setting *s)
 {
     enum { N = 20000 };
     double total = 0;
-    if (s->n_a != 2) return NAN; /* not known */
+    if (s->n_a != 2) return NAN; /* no formula is known */
     for (int i = 0; i < N; i++) {
         const double u = (i + 0.5) / N;
         total += sigmoid((s->a[0] - s->a[1] + log(u / (1 - u))) / s->b[0]) / N;
@@ -232,17 +232,18 @@ static rws_var first_share(rws_path *path, rws_var v)
 
 static const struct subject {
     const char *name;
-    double (*density)(const setting *s, const double *x); /* its logarithm */
-    /* of discrete ones: how many outcomes, and the value of each */
+    double (*density)(const setting *s, const double *x); /* the log-density */
+    /* discrete families: how many outcomes there are, and the value of each */
     int (*outcomes)(const setting *s);
     void (*outcome)(const setting *s, int outcome, double *x);
-    /* of continuous ones: functions of x that are uniform if x has this distribution; `apart`: and independent */
+    /* continuous families: functions of x that are uniform if x has this distribution; `apart`: they are independent */
     int (*uniforms)(const setting *s, const double *x, double *u);
     bool apart;
     double (*mean)(const setting *s); /* E f(x) … */
     rws_var (*f)(rws_path *path, rws_var v);
     double (*order)(
-        const setting *s); /* E log q, where log q of a draw moves with the parameters in just the same way */
+        const setting
+            *s); /* E log q, if the derivative of log q of a draw by the parameters is the same for all draws */
     setting settings[MAX_SETTINGS];
 } subjects[] = {
     {"categorical", categorical_density, categorical_outcomes, number_outcome,
@@ -389,7 +390,7 @@ static void value_of(const rws_scores *s, int row, double *x)
     for (int j = 0; j < VALUES; j++) x[j] = s->out[j] ? s->out[j][row] : 0;
 }
 
-/* Numbers as large as a log-density is; what float arithmetic loses on the way grows with them. */
+/* Whether two log-densities agree, up to float rounding, which grows with their size. */
 static bool as_dense(double got, double want)
 {
     return near(got, want, 5e-5 * (1 + fabs(want)));
@@ -537,7 +538,7 @@ static void concrete_formula_integrates_to_one(void **state)
 
 /* ---- draws against the density */
 
-/* How the draws are asked for: what shares a row, and who draws. */
+/* How the draws are made: which particles share a row, and which side draws. */
 static const struct layout {
     const char *name;
     rws_mode    mode;
@@ -556,8 +557,8 @@ typedef struct {
     const struct layout *layout;
 } draws;
 
-/* That x knows nothing of y, both of mean 0: neither they nor their squares go together. */
-static double strangers_tail(const double *x, const double *y, size_t n, double x_square, double y_square)
+/* Tests that x and y, both of mean 0, are independent: neither they nor their squares are correlated. */
+static double independence_tail(const double *x, const double *y, size_t n, double x_square, double y_square)
 {
     double *pair = malloc(n * sizeof *pair);
     for (size_t i = 0; i < n; i++) pair[i] = x[i] * y[i];
@@ -570,7 +571,8 @@ static double strangers_tail(const double *x, const double *y, size_t n, double 
 
 enum { LAGS = 4 }; /* a block of random words serves so many neighbours */
 
-/* Of discrete ones: how often each outcome came; and, where rows are single, that neighbours do not know each other. */
+/* Discrete families: tests how often each outcome came and, where rows are single particles, that neighbours are
+ * independent. */
 static double look_at_outcomes(const bench *b, const rws_scores *s, int n)
 {
     const int n_outcomes = b->subject->outcomes(b->setting);
@@ -592,12 +594,13 @@ static double look_at_outcomes(const bench *b, const rws_scores *s, int n)
     double p = counts_tail(seen, expected, n_outcomes);
     square -= mean * mean;
     for (int lag = 1; lag <= LAGS && s->n == n; lag++)
-        p = fmin(p, strangers_tail(which, which + lag, (size_t)(n - lag), square, square));
+        p = fmin(p, independence_tail(which, which + lag, (size_t)(n - lag), square, square));
     free(which);
     return fmin(1, (1 + LAGS) * p);
 }
 
-/* Of continuous ones: each uniform by itself, with its next neighbours', and with the others of its own particle. */
+/* Continuous families: tests each uniform alone, against those of the next particles, and against the others of its own
+ * particle. */
 static double look_at_values(const bench *b, const rws_scores *s, int n)
 {
     enum { MOST = 6 };
@@ -612,9 +615,9 @@ static double look_at_values(const bench *b, const rws_scores *s, int n)
     for (int j = 0; j < m; j++) {
         const double *mine = u + j * n;
         for (int lag = 1; lag <= LAGS; lag++, looks++)
-            p = fmin(p, strangers_tail(mine, mine + lag, (size_t)(n - lag), 1 / 12.0, 1 / 12.0));
+            p = fmin(p, independence_tail(mine, mine + lag, (size_t)(n - lag), 1 / 12.0, 1 / 12.0));
         for (int k = 0; k < j && b->subject->apart; k++, looks++)
-            p = fmin(p, strangers_tail(mine, u + k * n, (size_t)n, 1 / 12.0, 1 / 12.0));
+            p = fmin(p, independence_tail(mine, u + k * n, (size_t)n, 1 / 12.0, 1 / 12.0));
     }
     for (int j = 0; j < m; j++, looks++) {
         for (int i = 0; i < n; i++) u[j * n + i] += 0.5;
@@ -632,7 +635,7 @@ static double look_at_draws(void *context, int round, int wide)
     b->pass.mode = d->layout->mode;
     b->noisy = d->layout->noisy;
     const rws_scores *s = bench_draw(b, 10 + (uint64_t)round, n / K, K);
-    if (!b->noisy) /* what was drawn is scored where it lies, and by both sides alike */
+    if (!b->noisy) /* both sides score the drawn value, with the same result */
         for (int i = 0; i < s->n; i += 1 + s->n / 200) {
             double x[VALUES];
             value_of(s, i, x);
@@ -657,7 +660,7 @@ static void draws_follow_the_density(void **state)
     walk(check_draws);
 }
 
-/* ---- company: a particle's draw is its own, whoever shares its row, its pass or its call */
+/* ---- a particle's draw does not depend on the particles that share its row, its pass or its call */
 
 /* Per datum, how many particles had each outcome. */
 static void tally(const bench *b, const rws_scores *s, double (*seen)[OUTCOMES])
@@ -697,7 +700,8 @@ static void check_company(bench *b, int which)
                 double x[VALUES];
                 value_of(s, i, x);
                 const double *want = values[(d + i / n) * K + first + i % n];
-                for (int j = 0; j < VALUES; j++) /* to a rounding: the last few of a loop are computed one by one */
+                for (int j = 0; j < VALUES;
+                     j++) /* up to rounding: the last steps of a vectorised loop are computed one by one */
                     if (!near(x[j], want[j], 1e-5 * (1 + fabs(want[j]))))
                         fail_msg("%s: %g, and %g in company", named(b, which, "a draw"), x[j], want[j]);
             }
@@ -773,13 +777,13 @@ static void what_is_no_distribution_is_said_so(void **state)
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         rws_error err = {{0}};
         if (draw_with(family_of(broken[i].family), &broken[i].setting, &err) != RWS_BROKEN)
-            fail_msg("%s, case %zu: nobody noticed", broken[i].family, i);
+            fail_msg("%s, case %zu: not refused", broken[i].family, i);
         if (!strstr(err.text, "\"v\""))
             fail_msg("%s: the sentence does not name the site: %s", broken[i].family, err.text);
     }
 }
 
-/* Parameters that no distribution of the family has: one side has these, the other has good ones. */
+/* Parameters that a family does not allow. One side has these, the other has good ones. */
 typedef struct {
     const char *family;
     float       bad[2], good[2];
@@ -818,7 +822,7 @@ static void check_bad(const bad_case *c)
     const rws_params none = {0};
     for (int scalar = 0; scalar < 2; scalar++)
         for (int pathwise = 0; pathwise < 2; pathwise++) {
-            rws_engine      *e = rws_engine_new(&none, NULL, 0, NULL);
+            rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
             rws_error        err = {{0}};
             char             sentence[200], site[40];
             const rws_pass   pass = {.program = bad_program,
@@ -858,6 +862,37 @@ static void bad_parameters_are_named(void **state)
             check_bad(&(bad_case){&list[i], .bad_model = true, .visits = visits});
             check_bad(&(bad_case){&list[i], .bad_model = true, .sleep = true, .visits = visits});
         }
+}
+
+/* The log-density outside of any site: values that do not fit, and a bad parameter. */
+static void densities_of_misfits(rws_path *path, void *context)
+{
+    const rws_var two = rws_constants(path, (float[]){1, 2}, 2), three = rws_constants(path, (float[]){1, 2, 3}, 3);
+    const rws_var zero = rws_constant(path, 0);
+    const int    *which = context;
+    rws_path_output(path, 0,
+                    *which == 0   ? rws_normal_density(path, two, three, rws_constant(path, 1))
+                    : *which == 1 ? rws_concrete_density(path, two, three, rws_constant(path, 1))
+                                  : rws_concrete_density(path, two, two, zero));
+}
+
+static void densities_outside_of_sites_are_checked(void **state)
+{
+    (void)state;
+    const rws_params  none = {0};
+    const char *const sentences[] = {
+        "rws_normal_density takes vectors of one length or of 1, not of 2, 3 and 1 numbers.",
+        "rws_concrete_density takes two vectors of one length and one temperature, not 2, 3 and 1 numbers.",
+        "The temperature is 0; it must be above 0."};
+    for (int i = 0; i < COUNT(sentences); i++) {
+        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_error      err = {{0}};
+        const rws_pass pass = {
+            .program = densities_of_misfits, .context = &i, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
+        assert_int_not_equal(rws_engine_forward(e, &pass, &err), RWS_OK);
+        assert_string_equal(err.text, sentences[i]);
+        rws_engine_free(e);
+    }
 }
 
 /* A standard deviation of 0 in rows that a branch keeps away from the site is no mistake. */
@@ -921,7 +956,7 @@ static void the_impossible_never_happens(void **state)
 static double expected_score(const bench *b, size_t i)
 {
     if (b->subject->density != uniform_density) return 0;
-    /* the density moves by 1 / (high - low) everywhere, and the ends make up for it */
+    /* the density changes by 1 / (high - low) everywhere, and the moving ends of the interval compensate for it */
     const bool   high = i >= (size_t)b->setting->n_a;
     double       total = 0;
     const size_t j = high ? i - (size_t)b->setting->n_a : i;
@@ -933,7 +968,7 @@ static double expected_score(const bench *b, size_t i)
     return total;
 }
 
-/* Means of batches, so that their spread is known. */
+/* Tests means of batches, whose spread gives the standard error. */
 static double look_at_gradients(bench *b, int round, int wide, double (*expected)(const bench *, size_t),
                                 void (*weigh)(rws_scores *s, int row, double by))
 {
@@ -1035,13 +1070,13 @@ static void check_paths(bench *b, int which)
     if (!b->family->continuous) return;
     assert_non_null(b->subject->f);
     b->hand_out = OUT_MEAN;
-    gradient_of(b, weigh_out, gradient); /* of a value that counts as a constant there is none */
+    gradient_of(b, weigh_out, gradient); /* a value that counts as a constant has no gradient */
     for (size_t i = 0; i < b->params.size; i++) assert_true(gradient[i] == 0);
     b->pass.pathwise = true;
     if (!isnan(b->subject->mean(b->setting)))
         stays_likely(named(b, which, "gradients through a draw"), look_at_slopes, b);
 
-    /* log q of what moves: by coef_r, and by nothing else */
+    /* log q of a reparameterised value has a gradient by coef_r only */
     gradient_of(b, weigh_q, gradient);
     for (size_t i = 0; i < b->params.size; i++) assert_true(gradient[i] == 0);
     if (!b->subject->order) return;
@@ -1061,7 +1096,8 @@ static void paths_have_their_gradient(void **state)
 
 /* ---- defensive draws */
 
-/* The mixture's probability: every choice, and every bit of a vector, by itself with a uniform one. */
+/* The probability of an outcome under the mixture: every choice, and every bit of a vector, is mixed with a uniform one
+ * by itself. */
 static double defended(const bench *b, int outcome)
 {
     const double delta = b->pass.delta;
@@ -1094,12 +1130,12 @@ static double look_at_defended(void *context, int round, int wide)
 static void check_defended(bench *b, int which)
 {
     b->pass.proposal = RWS_DEFENSIVE;
-    if (b->family->continuous) { /* drawn as ever */
+    if (b->family->continuous) { /* drawn as in a plain pass */
         const rws_scores *s = bench_draw(b, 70, 1, 100);
         for (int i = 0; i < s->n; i++) assert_true(s->log_d[i] == s->log_q[i]);
         return;
     }
-    assert_non_null(b->family->draw_defended);
+    assert_non_null(b->family->draw_defensive);
     for (int i = 0; i < 2; i++) {
         b->pass.delta = i ? 0.05 : 0.5;
         stays_likely(named(b, which, "defensive draws"), look_at_defended, b);
@@ -1208,7 +1244,7 @@ static void conditional_gumbels_have_the_law_of_gumbels(void **state)
     bench_release(&conditional);
 }
 
-/* In a Gumbel pass impossible categories stay so, in both. */
+/* In a Gumbel pass impossible categories stay impossible, in g and in g~. */
 static void impossible_gumbels(void **state)
 {
     (void)state;
@@ -1275,6 +1311,7 @@ int main(void)
         cmocka_unit_test(concrete_draws_follow_the_joint_density),
         cmocka_unit_test(what_is_no_distribution_is_said_so),
         cmocka_unit_test(bad_parameters_are_named),
+        cmocka_unit_test(densities_outside_of_sites_are_checked),
         cmocka_unit_test(rows_that_a_branch_keeps_away_are_not_looked_at),
         cmocka_unit_test(the_impossible_never_happens),
         cmocka_unit_test(scores_have_their_mean),

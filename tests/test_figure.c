@@ -1,5 +1,5 @@
-/* test_figure.c - statistics and styles against values worked out by hand; bars, squares and trees where they should
- * be; runs that are gathered into curves. Axes, charts, images and the terminal have tests of their own. */
+/* test_figure.c - statistics and styles against values worked out by hand; bars, squares and trees at their places;
+ * runs that are gathered into curves. Axes, charts, images and the terminal have tests of their own. */
 #include "drawn.h"
 
 #include "figure/bars.h"
@@ -128,8 +128,8 @@ static void seen(rws_colour colour, const double deficiency[3][3], double lab[3]
     lab[2] = 200 * (f[1] - f[2]);
 }
 
-/* The methods of the paper's figures stay apart for everyone (Machado, Oliveira and Fernandes 2009, full severity):
- * 15 in L*a*b* is seen at a glance. */
+/* The methods of the paper's figures can be told apart with each deficiency of colour vision (Machado, Oliveira and
+ * Fernandes 2009, full severity): a distance of 15 in L*a*b* is easy to see. */
 static void test_colours(void **state)
 {
     (void)state;
@@ -321,15 +321,16 @@ static void test_gather(void **state)
     double            values[3][3] = {{5, 3, 1}, {6, 4, 2}, {7, 5, 3}};
     const char       *K[] = {"2", "2", "20"};
     rws_result_key    keys[3];
-    rws_series        series[3];
+    rws_history       series[3];
     rws_result        results[3];
     const rws_result *runs[3];
     rws_gathered      g;
     rws_error         err = {""};
     for (int i = 0; i < 3; i++) {
         keys[i] = (rws_result_key){"particles", K[i]};
-        series[i] = (rws_series){"loss", 3, iterations, seconds[i], values[i]};
-        results[i] = (rws_result){.name = "r", .n_keys = 1, .keys = &keys[i], .n_series = 1, .series = &series[i]};
+        series[i] = (rws_history){"loss", 3, iterations, seconds[i], values[i]};
+        results[i] =
+            (rws_result){.name = "r", .n_keys = 1, .keys = &keys[i], .n_histories = 1, .histories = &series[i]};
         runs[i] = &results[i];
     }
     rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);
@@ -348,7 +349,7 @@ static void test_gather(void **state)
     rws_gather(runs, 3, "nothing", RWS_X_ITERATION, &g);
     assert_int_equal(g.n, 0);
 
-    series[2].n = 2; /* it has not got as far */
+    series[2].n = 2; /* this run has fewer evaluations */
     rws_gather(runs, 3, "loss", RWS_X_ITERATION, &g);
     assert_int_equal(g.n_runs, 2);
     assert_true(g.median[2] == 1.5);

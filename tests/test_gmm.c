@@ -1,7 +1,7 @@
 /* test_gmm.c - the Gaussian mixture: its start, its data and its metrics, against numbers that are known.
  *
- * The functions of the model are private to it. What it knows exactly is seen through its metrics on data of our own
- * choice, with parameters of our own choice.
+ * The functions of the model are private to it, so its exact sums are tested through its metrics, on data and with
+ * parameters that the test chooses.
  */
 #include "exact.h"
 #include "model/model.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- a trainer whose data we see, or choose --------------------------------------------------------------------- */
+/* ---- a trainer whose data the test sees or sets ------------------------------------------------------------------ */
 
 static float *seen[2]; /* the last data of each split */
 static int    n_seen[2];
@@ -71,7 +71,7 @@ static void zero_guide(rws_trainer *t)
 }
 
 /* The guide becomes the posterior under mixture weights pi, whose logits are linear in x: log pi_c - 2 c^2 + 0.4 c x.
- * The network computes that line near the middle of a tanh, where it is one to 1e-6. */
+ * The network computes this line near the middle of a tanh, where tanh is linear to 1e-6. */
 static void set_guide_to_posterior(rws_trainer *t, const double *log_pi)
 {
     const float small = 1e-5f;
@@ -96,7 +96,7 @@ static void set_theta(rws_trainer *t, const double *log_pi)
     rws_trainer_changed(t);
 }
 
-/* ---- start ------------------------------------------------------------------------------------------------------ */
+/* ---- start ------------------------------------------------------------------------------------------------------- */
 
 static void test_parameters(void **state)
 {
@@ -109,7 +109,7 @@ static void test_parameters(void **state)
         assert_int_equal(p->first[RWS_THETA + 1] - p->first[RWS_THETA], 20);
         assert_int_equal(p->size, 20 + counts[hidden - 1]);
 
-        /* uniform within 1/sqrt(inputs), the bias too, and not all the same */
+        /* weights and biases are uniform within 1/sqrt(inputs), and not all equal */
         for (int i = 0; i < p->n; i++) {
             const rws_param *q = p->list[i];
             if (q->group != RWS_PHI) continue;
@@ -171,7 +171,7 @@ static void test_theta_mult(void **state)
     rws_trainer_free(plain);
 }
 
-/* ---- what is known exactly -------------------------------------------------------------------------------------- */
+/* ---- what is known exactly --------------------------------------------------------------------------------------- */
 
 static void test_evidence(void **state)
 {
@@ -268,8 +268,8 @@ static double test_mean(double (*f)(double x, const double *log_pi), const doubl
     return total;
 }
 
-/* Reference values of q_error: the twin's over all data are the published ones, the metric's over the test data are the
- * twin's over the same. */
+/* q_error: the twin over all data gives the published values, and the metric over the test data equals the twin over
+ * the same data. */
 static void test_q_error(void **state)
 {
     (void)state;
@@ -369,7 +369,7 @@ static void test_many_particles(void **state)
     assert_true(good);
 }
 
-/* From the far start log-weights are hundreds apart; every method must survive that. */
+/* From the far start log-weights are hundreds apart; every method must still give finite numbers. */
 static void test_far_start(void **state)
 {
     (void)state;
@@ -384,7 +384,7 @@ static void test_far_start(void **state)
     }
 }
 
-/* ---- data ------------------------------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------------------------------- */
 
 static double true_below(double x)
 {
@@ -450,7 +450,7 @@ static void test_repeatability(void **state)
     rws_trainer_free(t);
 }
 
-/* ---- spread of the gradient ------------------------------------------------------------------------------------- */
+/* ---- spread of the gradient -------------------------------------------------------------------------------------- */
 
 /* grad_std from ten gradients on the test data, of every method; evaluation changes nothing. */
 static void test_grad_std(void **state)
@@ -535,7 +535,7 @@ static void test_snapshots(void **state)
     rws_snapshots_release(&s);
     rws_trainer_free(t);
 
-    /* of 10 iterations evaluated every third: the first, the first past the middle, the last */
+    /* 10 iterations, evaluated every third: snapshots at the first, at the first past the middle, at the last */
     const rws_config c = {.model = "gmm", .method = "ww", .particles = 2, .seed = 1, .iterations = 10, .eval_every = 3};
     t = trainer_from(&c, true);
     assert_false(rws_trainer_snapshots_due(t));

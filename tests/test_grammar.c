@@ -19,7 +19,7 @@
 static rws_grammar *astronomers;
 static double       astronomers_log_p[12];
 
-/* The folder grammars/, from where the test was built or where it runs. */
+/* A file of the folder grammars/, relative to the source of the test or to the working directory. */
 static const char *grammar_path(const char *name)
 {
     static char path[4096];
@@ -302,7 +302,7 @@ static void damaged_files_are_refused_or_read(void **state)
         char        *text = file_text(files[f], &length);
         rws_grammar *g;
         for (size_t n = 0; n < length; n++) {
-            char *cut = malloc(n ? n : 1); /* exactly as long, so that a read behind the end is seen */
+            char *cut = malloc(n ? n : 1); /* exactly as long, so that a sanitizer sees a read behind the end */
             memcpy(cut, text, n);
             rws_error        err = {""};
             const rws_status status = rws_grammar_parse(cut, n, files[f], &g, &err);
@@ -564,7 +564,7 @@ static void caps_leave_leaves(void **state)
     assert_true(rws_tree_log_p(&tree, log_p) == 0);
     assert_true(log_evidence(astronomers, NULL, sentence.at, sentence.n) == -INFINITY);
 
-    /* Supercritical: NP -> NP PP for ever. */
+    /* Supercritical: NP -> NP PP without end. */
     for (int i = 1; i < 6; i++) log_p[i] = -INFINITY;
     log_p[0] = 0;
     assert_int_equal(rws_tree_sample(astronomers, log_p, (rws_caps){1 << 20, 2000}, &random, &tree, &sentence),
@@ -774,12 +774,12 @@ static void charts_agree_with_brute_force(void **state)
         rws_grammar_free(g);
         n_grammars++;
     }
-    assert_true(n_ambiguous > 50 && n_chains > 50); /* the cases worth having are among them */
+    assert_true(n_ambiguous > 50 && n_chains > 50); /* ambiguous sentences and chains are among them */
     rws_sequence_release(&tree);
     rws_sequence_release(&sentence);
 }
 
-/* d log p(x) / d log_p = expected counts, also for long sentences and for the grammars that come along. */
+/* d log p(x) / d log_p = expected counts, also for long sentences and for the grammars of the program. */
 static void expected_counts_are_the_gradient(void **state)
 {
     (void)state;
@@ -801,7 +801,7 @@ static void expected_counts_are_the_gradient(void **state)
             rws_parse_chart_free(c);
             for (int r = 0; r < g->n_productions; r++) {
                 const double keep = log_p[r], h = 1e-4;
-                if (counts[r] == 0 && r % 8) continue; /* a few of the rules without part in it will do */
+                if (counts[r] == 0 && r % 8) continue; /* only some of the rules that are not used */
                 log_p[r] = keep + h;
                 high = log_evidence(g, log_p, sentence.at, sentence.n);
                 log_p[r] = keep - h;
@@ -879,7 +879,7 @@ static void broken_numbers_are_refused(void **state)
 }
 
 /* The grammars of the project: as large as they say, and small enough to be sampled. */
-static void grammars_that_come_along(void **state)
+static void grammars_of_the_program(void **state)
 {
     (void)state;
     rws_grammar *g = read_grammar("orders.pcfg");
@@ -973,7 +973,7 @@ int main(void)
         cmocka_unit_test(expected_counts_are_the_gradient),
         cmocka_unit_test(long_sentences_do_not_underflow),
         cmocka_unit_test(broken_numbers_are_refused),
-        cmocka_unit_test(grammars_that_come_along),
+        cmocka_unit_test(grammars_of_the_program),
         cmocka_unit_test(edit_distance_is_a_distance),
     };
     return cmocka_run_group_tests_name("grammar", tests, setup, teardown);

@@ -58,15 +58,16 @@ same_checkpoint "and ends with the same bits" em em_whole
 
 run train pcfg --method ws -n 5 -k 2 --out run
 refuses 'Which run' infer
-refuses 'Ask what' infer run
+refuses 'Which datum' infer run
 refuses 'nowhere' infer nowhere 'stars saw ears'
 refuses '"moons"' infer run 'stars saw moons'
 refuses 'no word in this sentence' infer run ''
 refuses '--particles' infer run --particles 0 'stars saw ears'
 refuses 'likelihood' infer run --set likelihood=soft 'stars saw ears'
 refuses 'nowhere' infer run --file nowhere
-run train gmm -n 5 -k 2 --out gmm
-refuses 'gmm' infer gmm 1
+for list in '' 0- -1 3-2 0,,1 0, x 1:2 0x1 100000000; do
+    refuses '--test' infer run --test "$list"
+done
 gives 0 "rws infer" infer run 'stars saw ears'
 grep -q '^stars saw ears$' out && grep -q 'exact 1.000 ' out && grep -qF '(S (NP stars) (VP (V saw) (NP ears)))' out
 report $? "prints the sentence, its probability and its tree"
@@ -81,7 +82,7 @@ cp out typed
 gives 0 "what the grammar cannot make" infer run 'stars saw' --json --particles 20 --top 1
 grep -q '"log_evidence":null,"exact_log_evidence":null,"answers":\[{"posterior":null,"exact":0.0,"guide":' out
 report $? "has a log p(x) of null"
-gives 0 "what nobody can sum over" infer run 'stars saw' --json --particles 20 --top 1 --set likelihood=relaxed
+gives 0 "a likelihood under which trees cannot be summed over" infer run 'stars saw' --json --particles 20 --top 1 --set likelihood=relaxed
 grep -q '"log_evidence":-[0-9.]*,"answers":\[{"posterior":[0-9.]*,"guide":' out
 report $? "is left out"
 printf 'stars saw ears\n\n  \nears saw saw with ears\n' | "$rws" infer run - --json --particles 200 >out 2>err
@@ -95,6 +96,25 @@ gives 0 "a picture" infer run 'ears saw saw with ears' --out trees.svg --bracket
 grep -q '^<?xml' trees.svg
 report $? "is there"
 refuses '.gif' infer run --json 'stars' --out trees.gif
+printf '%s\n' 'stars saw ears' 'ears saw saw' 'saw saw saw' 'ears saw stars' 'stars saw stars with ears' >short
+run train pcfg --data short -n 5 -k 2 --eval-data 6 --out few
+run eval few --json
+sed 's/.*"log_p_exact":\(-[0-9.]*\),.*/\1/' out >exact
+gives 0 "rws infer --test" infer few --test 0-2,3,4-5 -k 20 --top 1 --json
+[ "$(sed 's/{"asked":"\([^"]*\)".*"test":\([0-9]*\),.*/\1 \2/' out | tr '\n' ';')" = "$(for i in 0 1 2 3 4 5; do echo "test datum $i $i"; done | tr '\n' ';')" ]
+report $? "names the test data"
+sed 's/.*"exact_log_evidence":\(-[0-9.]*\),.*/\1/' out |
+    awk 'FNR == NR { want = $1; next } { sum += $1 } END { d = sum / 6 - want; exit !(d < 1e-9 && d > -1e-9) }' exact -
+report $? "which are those that eval measures"
+cp out together
+"$rws" infer few --test 3 -k 20 --top 1 --json >out 2>err && sed -n 4p together | cmp -s - out
+report $? "also one by one"
+gives 0 "rws infer --choices" infer run 'stars saw ears' --choices --json -k 50 --top 1
+grep -Eq '"choices":\[\{"weight":[0-9.]+,"count":[0-9]+,"answer":0,"log_p":-[0-9.]+,"log_q":-[0-9.]+,"choices":\[\{"site":"[A-Z]+","visit":0,"value":[0-9.]+\},' out
+report $? "lists particles with their weights and choices"
+gives 0 "as text too" infer run 'stars saw ears' --choices -k 50 --top 1
+grep -q '^  weight [01].[0-9]*   [0-9]* particles*   log p -[0-9.]*   log q -[0-9.]*$' out && grep -q '^    NP [0-9]*$' out
+report $? "with a line for each choice"
 mv sentences moved && printf 'stars saw ears\n' >learned && run train pcfg --data learned -n 2 -k 2 --out from_file && rm learned
 gives 0 "to be asked, a run needs no data" infer from_file 'stars saw ears'
 gives 0 "nor to be drawn from" sample from_file
@@ -108,10 +128,36 @@ refuses 'nonsense' sample run --only nonsense
 gives 0 "rws sample" sample run --count 20 --seed 4 --json
 [ "$(wc -l <out)" = 20 ]
 report $? "as many as asked for"
-matches "an object for each" '^\{"sentence":"[a-z ?]+","tree":"\(S .*\)","truncated":[01]\.0\}$' out
+matches "an object for each" '^\{"sentence":"[a-z ?]+","tree":"\(S .*\)","truncated":[01]\.0,"fields":\{"the sentence":\[[0-9.,-]+\]\}\}$' out
 sed 's/{"sentence":"\([^"]*\)".*/\1/' out >sampled
 gives 0 "sentences alone" sample run --count 20 --seed 4 --only sentence
 cmp -s out sampled
 report $? "are the same ones"
+
+# ---- a model that reads no text and reports nothing
+
+run train gmm -n 5 -k 2 --out gmm
+refuses '1 number (x: 1), not about 2' infer gmm '1 2'
+refuses '1 number (x: 1), not about 0' infer gmm ','
+refuses '"x" is not one' infer gmm x
+refuses '"1x" is not one' infer gmm 1x
+refuses '"nan" is not one' infer gmm nan
+gives 0 "is asked about numbers" infer gmm 3.5 --json -k 100
+grep -q '^{"asked":"3.5","particles":100,"ess":[0-9.]*,"log_evidence":-[0-9.]*,"answers":\[{"posterior":1.0,"guide":1.0}\]}$' out
+report $? "and says how probable they are"
+gives 0 "also below 0" infer gmm --json -k 100 -- -3.5
+gives 0 "as text" infer gmm 3.5 -k 100
+grep -q -- '--choices' out
+report $? "with a hint"
+gives 0 "with choices" infer gmm 3.5 -k 100 --choices --top 2
+[ "$(grep -c '^    z [0-9]*$' out)" = 2 ]
+report $? "which are shown"
+gives 0 "test data" infer gmm --test 1 --json
+gives 0 "its samples" sample gmm --count 3
+matches "are printed as fields" '^x -?[0-9.e+-]+$' out
+[ "$(wc -l <out)" = 3 ]
+report $? "one on each line"
+gives 0 "as JSON" sample gmm --count 3 --choices --json
+matches "fields and choices" '^\{"fields":\{"x":-?[0-9.e+-]+\},"choices":\[\{"site":"z","visit":0,"value":[0-9]+\.0\}\]\}$' out
 
 finish

@@ -31,6 +31,7 @@ LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH
 cp "$source"/tests/linked.c "$source"/tests/toy.c "$source"/tests/coin.cpp "$source"/examples/*.c .
 cp linked.c linked.cpp
+cp embed.c embed.cpp
 strict='-Wall -Wextra -pedantic -Wno-missing-field-initializers -Werror'
 c="$CC -std=c11 $strict" cxx="$CXX -std=c++17 $strict"
 
@@ -56,6 +57,17 @@ builds "a program with librws.a" $c linked.c -o linked_static $(pkg-config --cfl
     $(sed -n 's/^Libs.private: *//p' "$library/pkgconfig/rws.pc")
 ./linked_static >out 2>err && ! ldd linked_static | grep -q librws
 report $? "and runs without librws.so"
+
+# The example, as it is and as C++: two threads get the same answer.
+for language in c cpp; do
+    case $language in c) compiler=$c ;; *) compiler=$cxx ;; esac
+    builds "embed.$language" $compiler embed.$language -o embed_$language $(pkg-config --cflags --libs rws) -pthread
+    ./embed_$language >out 2>err && [ "$(wc -l <out)" = 2 ] && [ "$(uniq out | wc -l)" = 1 ]
+    report $? "and gives both threads one answer"
+    mv out answer_$language
+done
+cmp -s answer_c answer_cpp
+report $? "the same in both languages"
 
 builds "a model" $c -shared -fPIC toy.c -o toy.so $(pkg-config --cflags rws)
 gives 0 "and trained" train ./toy.so -n 20 --out toy

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_man.sh PROGRAM PAGE - rws(1) has every command and every option that --help has, and no others; it renders without
-# a warning, where there is something that renders it.
+# test_man.sh PROGRAM PAGE - rws(1) has every command and every option that --help has, and no others; groff and mandoc,
+# where they are installed, render it without a warning.
 set -u
 rws=$(realpath "${1:?usage: test_man.sh PROGRAM PAGE}") page=$(realpath "${2:?usage: test_man.sh PROGRAM PAGE}")
 . "$(dirname "$0")/tap.sh"
@@ -38,10 +38,10 @@ report $? "bench has those of train, but for pictures and checkpoints"
 if command -v groff >/dev/null; then
     groff -mandoc -ww -z -Tutf8 "$page" >out 2>&1
     [ ! -s out ]
-    report $? "groff has nothing to say about it"
+    report $? "groff renders it without a warning"
 fi
 if command -v mandoc >/dev/null; then
     mandoc -Tlint -W warning "$page" >out 2>&1
-    report $? "nor has mandoc"
+    report $? "and so does mandoc"
 fi
 finish

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #define WIDEST 64
-#define TOLERANCE 2e-5 /* of the sum of the magnitudes that were added up */
+#define TOLERANCE 2e-5 /* times the sum of the magnitudes that were added up */
 
 /* ---- the ops of all rooms */
 
@@ -54,7 +54,7 @@ typedef struct {
     float         *sink[RWS_OP_INPUTS], *sink_before[RWS_OP_INPUTS], *zeros[RWS_OP_INPUTS];
     rws_params     params;
     rws_param     *w, *b;
-    double        *weights; /* the flat vector */
+    double        *weights; /* the flat parameter vector, as the twin reads it */
     float         *gradient, *gradient_before, *gout;
     rws_call       call;
     rws_arena      arena;
@@ -70,7 +70,7 @@ static const char *describe(const trial *t, char text[static 160])
     return text;
 }
 
-/* Exact sizes from malloc, so that a sanitizer sees one number too many. */
+/* Exact sizes from malloc, so that a sanitizer notices an access beyond the end. */
 static void *take(trial *t, size_t n, size_t item)
 {
     assert_in_range(t->n_taken, 0, 127);
@@ -142,13 +142,15 @@ static bool kinked(int f)
     return f == RWS_RELU || f == RWS_ELU || f == RWS_LOG;
 }
 
-/* A weight with a neighbour before it in the flat vector. The bias keeps what enters a kinked function away from 0. */
+/* The weight has another parameter before it in the flat vector. The bias keeps the argument of a kinked function away
+ * from 0. */
 static void make_weights(trial *t, die *d)
 {
     const shape *s = t->shape;
     rws_params_add(&t->params, RWS_THETA, "other", 3, 7);
     t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
-    const bool either = strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without */
+    const bool either =
+        strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without a transposed copy */
     t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && !(either && t->indexed == 0x555);
     t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
@@ -172,7 +174,7 @@ static void make_input(trial *t, int s, die *d)
 {
     const int dim = t->shape->in[s].dim;
     if (t->shape->in[s].kind == ABSENT) return;
-    /* a third as many rows as are read: most are read by several, some by none */
+    /* the data have a third as many rows as the call: most rows are read several times, some never */
     t->n_base[s] = t->indexed >> s & 1 ? (t->n + 5) / 3 : t->n;
     const size_t size = (size_t)t->n_base[s] * (size_t)dim;
     float       *data = take_floats(t, d, size);
@@ -223,7 +225,7 @@ static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, in
                          .arena = &t->arena,
                          .products = &t->products,
                          .args = {.k = k, .s = shape->s, .t = shape->t, .offset = shape->offset}};
-    if (shape->in[0].kind == SOFTMAX) t->indexed &= ~1; /* each row has its own */
+    if (shape->in[0].kind == SOFTMAX) t->indexed &= ~1; /* each row has a softmax of its own */
     for (int s = 0; s < t->n_in; s++) make_input(t, s, d);
     if (shape->in[0].kind == SOFTMAX) make_softmax(t);
     if (shape->rows) make_weights(t, d);
@@ -357,7 +359,8 @@ static void check_backward(trial *t, unsigned wanted, bool fresh)
     t->call.gw = weights ? t->gradient + t->w->offset : NULL;
     t->call.gb = weights && t->b ? t->gradient + t->b->offset : NULL;
     t->op->backward(&t->call);
-    for (int s = 0; s < t->n_in; s++) rws_call_clear(&t->call, s); /* as the engine does, for what no op writes to */
+    for (int s = 0; s < t->n_in; s++)
+        rws_call_clear(&t->call, s); /* as the engine does, for inputs that the op writes no gradient of */
     if (t->w) rws_products_flush(&t->products, t->gradient, &t->arena);
 
     for (int s = 0; s < t->n_in; s++) {
@@ -378,7 +381,7 @@ static void check_trial(const rws_op *op, const shape *shape, int k, int n, int 
     if (!op->constant) {
         check_backward(&t, ~0u, false);
         check_backward(&t, ~0u, true);
-        for (int s = 0; s <= t.n_in && n < 30; s++) check_backward(&t, 1u << s, s % 2); /* one alone */
+        for (int s = 0; s <= t.n_in && n < 30; s++) check_backward(&t, 1u << s, s % 2); /* one gradient alone */
     }
     trial_release(&t);
 }
@@ -412,9 +415,10 @@ static void every_twin_has_an_op(void **state)
     assert_int_equal(n_ops, n_subjects);
 }
 
-/* ---- at the ends of the number line: -inf is data, NaN never comes of it */
+/* ---- very large numbers and infinities: -inf is data and must not become NaN */
 
-/* The op on one row repeated, so that vector forms and their remainders are both met; the first row is returned. */
+/* Runs the op on a row that is repeated, so that vector loops and their remainders are both tested. Returns the first
+ * row. */
 static void run_extreme(const rws_op *op, rws_op_args args, int n_in, const rws_view *in, int dim, float *out,
                         float *saved)
 {
@@ -443,7 +447,7 @@ static void expect(const char *what, const float *got, const double *want, int n
             fail_msg("%s: number %d is %g, not %g", what, i, (double)got[i], want[i]);
 }
 
-/* Exponentials that are at hand change nothing, not even where their products vanish. */
+/* Known exponentials do not change results, not even where their products underflow. */
 static void exponentials_at_hand_change_nothing(void **state)
 {
     (void)state;
@@ -512,7 +516,7 @@ static void log_softmax_of_impossible_and_huge(void **state)
         expect("log_sum_exp", &log_total, &top, 1);
         expect("its probabilities", p, known[i].p, 5);
 
-        /* the gradient of an entry that is possible, by entries that are not: zero */
+        /* the gradient of a possible entry by impossible entries is zero */
         rws_arena arena = {0};
         float     gout[5] = {0}, gin[5] = {0};
         int       chosen = 0;
@@ -584,7 +588,7 @@ static void densities_at_the_ends(void **state)
         expect("log_sigmoids", out, coins[i].out, 2);
     }
 
-    /* what cannot happen happens with probability delta / C in the mixture, and what must with the rest */
+    /* in the mixture an impossible category has probability delta / C, and the certain one has the rest */
     const float log_pi[4] = {-INFINITY, 0, -INFINITY, -INFINITY};
     run_extreme(op_named("defend"), (rws_op_args){.s = 0.25f}, 1, &(rws_view){.data = log_pi, .dim = 4}, 4, out, NULL);
     expect("defend", out, (double[]){log(0.0625), log(0.8125), log(0.0625), log(0.0625)}, 4);
@@ -617,7 +621,7 @@ static void densities_at_the_ends(void **state)
     run_extreme(op_named("gumbel_density"), (rws_op_args){0}, 2, in_gumbel, 1, out, NULL);
     expect("gumbel_density", out, (double[]){-inf}, 1);
 
-    /* bits that are all but certain */
+    /* bits that are almost certain */
     const float    bits[4] = {0, 1, 0, 1}, logits[4] = {-1e4f, 1e4f, 1e4f, -1e4f};
     const rws_view vector[] = {{.data = bits, .dim = 4}, {.data = logits, .dim = 4}};
     run_extreme(op_named("bernoulli_density"), (rws_op_args){0}, 2, vector, 1, out, NULL);
@@ -636,7 +640,7 @@ static void densities_at_the_ends(void **state)
     expect("bernoulli_density", out, (double[]){0}, 1);
 }
 
-/* Reading or placing a whole picture at its own size gives that picture; one point further out it is gone. */
+/* Reading or placing a whole picture at its own size gives that picture; shifted out of the frame it gives zeros. */
 static void pictures_at_identity(void **state)
 {
     (void)state;
@@ -657,7 +661,8 @@ static void pictures_at_identity(void **state)
     }
 }
 
-/* A background beyond the clip, a huge glimpse and one of no size: the bounds, and no NaN. */
+/* A background beyond the clip, a huge glimpse and a glimpse of almost no size give the bounds of the clip, and no
+ * NaN. */
 static void pictures_at_the_ends(void **state)
 {
     (void)state;

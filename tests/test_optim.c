@@ -264,6 +264,30 @@ static void test_no_elements(void **state)
     }
 }
 
+/* At the rate 0 no bit of a parameter changes, with any state and with l2; afterwards it moves again. */
+static void test_frozen(void **state)
+{
+    (void)state;
+    for (const rws_optimiser *const *o = rws_optimisers; *o; o++) {
+        const float start[] = {1.0f, -0.0f, 0.0f, -3.5f, FLT_MIN / 4, 1e30f};
+        enum { N = sizeof start / sizeof *start };
+        float p[N], s0[N], s1[N], *const slot[2] = {s0, s1};
+        const float      g[N] = {1.0f, -1.0f, 0.0f, 5.0f, -2.0f, 1e5f};
+        rws_optim_config c = (*o)->defaults;
+        c.l2 = 0.1;
+        memcpy(p, start, sizeof p);
+        rws_optimiser_reset(*o, N, slot);
+        for (uint64_t t = 1; t <= 5; t++) (*o)->step(&c, 0.0f, t, N, p, g, slot);
+        assert_memory_equal(p, start, sizeof p);
+        (*o)->step(&c, 0.1f, 6, N, p, g, slot);
+        float moved[N];
+        memcpy(moved, p, sizeof p);
+        assert_true(moved[0] > start[0]);
+        for (uint64_t t = 7; t <= 9; t++) (*o)->step(&c, 0.0f, t, N, p, g, slot);
+        assert_memory_equal(p, moved, sizeof p);
+    }
+}
+
 /* A parameter whose gradient is 0 from the second step on comes to rest, with its state at exactly 0 and not at a
  * subnormal number; a NaN is not flushed away. */
 static void test_rest_and_nan(void **state)
@@ -314,6 +338,7 @@ static void test_schedule_values(void **state)
         const char *text;
         uint64_t    iteration;
         double      rate;
+        rws_group   group;
     } cases[] = {
         {"1e-3", 0, 1e-3},
         {"1e-3", UINT64_MAX, 1e-3},
@@ -347,16 +372,65 @@ static void test_schedule_values(void **state)
         {"1,10:/2,10-20:0", 15, 0.25},
         {"1,18446744073709551615:/2", UINT64_MAX - 1, 1.0},
         {"1,18446744073709551615:/2", UINT64_MAX, 0.5},
+        {"1e-3,10:/2", 10, 5e-4, RWS_BASELINE},
+        {"theta=0,phi=1e-3", 0, 0, RWS_THETA},
+        {"theta=0,phi=1e-3", 0, 1e-3, RWS_PHI},
+        {"theta=0,phi=1e-3", 0, 1e-3, RWS_CONTROL},
+        {"theta=0,phi=1e-3", 0, 1e-3, RWS_BASELINE},
+        {"phi=1e-3,theta=0", 0, 0, RWS_THETA},
+        {"theta=1e-3,5000:/4,phi=1e-4", 4999, 1e-3, RWS_THETA},
+        {"theta=1e-3,5000:/4,phi=1e-4", 5000, 2.5e-4, RWS_THETA},
+        {"theta=1e-3,5000:/4,phi=1e-4", 5000, 1e-4, RWS_PHI},
+        {" theta=1e-3 , 5:/4 , phi=1e-4 ,6:/2", 6, 2.5e-4, RWS_THETA},
+        {" theta=1e-3 , 5:/4 , phi=1e-4 ,6:/2", 6, 5e-5, RWS_PHI},
+        {"1e-3,100:/2,phi=1e-4", 100, 5e-4, RWS_THETA},
+        {"1e-3,100:/2,phi=1e-4", 100, 1e-4, RWS_PHI},
+        {"1e-3,100:/2,phi=1e-4", 100, 1e-4, RWS_CONTROL},
+        {"1e-3,control=1,baseline=2", 100, 1e-3, RWS_PHI},
+        {"1e-3,control=1,baseline=2", 100, 1, RWS_CONTROL},
+        {"1e-3,control=1,baseline=2", 100, 2, RWS_BASELINE},
+        {"1e-3,theta=0,5:1", 5, 1e-3, RWS_BASELINE},
+        {"1e-3,theta=0,5:1", 4, 0, RWS_THETA},
+        {"1e-3,theta=0,5:1", 5, 1, RWS_THETA},
+        {"theta=1", 5, 0, RWS_PHI}, /* which rws_schedule_cover refuses if phi has parameters */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule s;
         rws_error    err = {""};
         if (rws_schedule_parse(cases[i].text, &s, &err) != RWS_OK) fail_msg("%s", err.text);
-        const float got = rws_schedule_at(&s, cases[i].iteration), wanted = (float)cases[i].rate;
+        const float got = rws_schedule_at(&s, cases[i].group, cases[i].iteration), wanted = (float)cases[i].rate;
         if (!(fabsf(got - wanted) <= 1e-7f * wanted)) {
             fail_msg("\"%s\" at %llu: got %.9g, wanted %.9g", cases[i].text, (unsigned long long)cases[i].iteration,
                      (double)got, (double)wanted);
         }
+    }
+}
+
+static void test_schedule_cover(void **state)
+{
+    (void)state;
+    enum { THETA = 1 << RWS_THETA, PHI = 1 << RWS_PHI, CONTROL = 1 << RWS_CONTROL, ALL = (1 << RWS_GROUPS) - 1 };
+    static const struct {
+        const char *text;
+        unsigned    groups;
+        const char *said; /* NULL: all of the groups have rates */
+    } cases[] = {
+        {"1e-3", ALL, NULL},
+        {"theta=1,phi=1", ALL, NULL},
+        {"phi=1", PHI | CONTROL, NULL},
+        {"phi=1", THETA | PHI, "theta=RATE"},
+        {"theta=1", THETA, NULL},
+        {"theta=1", THETA | PHI, "phi=RATE"},
+        {"theta=1,control=1", ALL, "phi=RATE"},
+        {"1,theta=1", ALL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rws_schedule s;
+        rws_error    err = {""};
+        assert_int_equal(rws_schedule_parse(cases[i].text, &s, &err), RWS_OK);
+        assert_int_equal(rws_schedule_cover(&s, cases[i].groups, cases[i].text, &err),
+                         cases[i].said ? RWS_BAD_INPUT : RWS_OK);
+        if (cases[i].said && !strstr(err.text, cases[i].said)) fail_msg("\"%s\": %s", cases[i].text, err.text);
     }
 }
 
@@ -375,6 +449,11 @@ static void test_schedules_agree(void **state)
         {"0,0-1000:1", "0,0-900:0.9,950:2", 901},
         {"1,10-20:2", "1,10-21:2", 11},
         {"1,10-20:2,20-30:1", "1,10-20:2,25-30:1", 21},
+        {"1e-3", "theta=1e-3,phi=1e-3", UINT64_MAX},
+        {"1e-3", "1e-3,phi=1e-3,7:0", 7},
+        {"1e-3", "1e-3,phi=1e-3,7:0,control=1e-3", 7},
+        {"phi=1e-3", "theta=5,phi=1e-3", UINT64_MAX}, /* theta has no parameters, or the first would be refused */
+        {"theta=0,phi=1", "theta=0,30:1,phi=1", 30},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rws_schedule a, b;
@@ -428,13 +507,23 @@ static void test_schedule_refusals(void **state)
         {"1e-3,10-20:0,15-30:1", "out of order"},
         {"1,1:/2,2:/2,3:/2,4:/2,5:/2,6:/2,7:/2,8:/2,9:/2,10:/2,11:/2,12:/2,13:/2,14:/2,15:/2,16:/2,17:/2",
          "more than 16"},
+        {"theta=", "a rate such as 1e-3 at \"\""},
+        {"theta=0,", "an iteration at \"\""},
+        {"theta=0,phi", "an iteration at \"phi\""},
+        {"theta=0,phi=x", "a rate such as 1e-3 at \"x\""},
+        {"theta=0 phi=1", "from \"phi=1\" on"},
+        {"theta=0,theta=1", "names the group theta twice"},
+        {"the=0", "names a group \"the\""},
+        {"thetas=0", "names a group \"thetas\""},
+        {"1e-3,rho=1", "names a group \"rho\""},
+        {"phi=1,10:/3,9:/3", "out of order"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rws_schedule s = {.start = 42.0};
+        rws_schedule s = {.rates[RWS_PHI].start = 42.0};
         rws_error    err = {""};
         assert_int_equal(rws_schedule_parse(cases[i].text, &s, &err), RWS_BAD_INPUT);
         if (!strstr(err.text, cases[i].said)) fail_msg("\"%s\": %s", cases[i].text, err.text);
-        assert_float_equal(s.start, 42.0, 0.0);
+        assert_float_equal(s.rates[RWS_PHI].start, 42.0, 0.0);
         assert_int_equal(rws_schedule_parse(cases[i].text, &s, NULL), RWS_BAD_INPUT);
     }
     /* A text of any length still leaves a sentence. */
@@ -457,9 +546,11 @@ int main(void)
         cmocka_unit_test(test_against_twin),
         cmocka_unit_test(test_cut_anywhere),
         cmocka_unit_test(test_no_elements),
+        cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_rest_and_nan),
         cmocka_unit_test(test_adam_edges),
         cmocka_unit_test(test_schedule_values),
+        cmocka_unit_test(test_schedule_cover),
         cmocka_unit_test(test_schedules_agree),
         cmocka_unit_test(test_schedule_refusals),
     };

@@ -1,5 +1,6 @@
-/* test_paper.c - the claims of the paper on results that were made up: each holds where it should, does not where one
- * number spoils it, and is unknown where runs are missing. And the experiments' sweeps are sweeps. */
+/* test_paper.c - the claims of the paper on invented results: each claim holds on results like the paper's, does not
+ * hold after one number is changed, and is unknown if runs are missing. The experiments' sweeps are valid sweep
+ * files. */
 #include "files.h"
 
 #include "paper/paper.h"
@@ -19,7 +20,7 @@ typedef struct {
     rws_result     result;
     rws_result_key keys[12];
     char           texts[4][64];
-    rws_series     series[MOST_METRICS];
+    rws_history    histories[MOST_METRICS];
     double         values[MOST_METRICS][POINTS], iterations[POINTS], seconds[POINTS];
     rws_shot       shots[MOST_SHOTS];
     double         shown[MOST_SHOTS][COMPONENTS];
@@ -69,7 +70,7 @@ static made *add(const char *model, const char *method, int K, int seed)
                              .iterations = 1000,
                              .n_keys = 4,
                              .keys = m->keys,
-                             .series = m->series,
+                             .histories = m->histories,
                              .shots = m->shots};
     for (int i = 0; i < POINTS; i++) m->iterations[i] = m->seconds[i] = 50.0 * (i + 1);
     return m;
@@ -83,9 +84,9 @@ static void set(made *m, const char *key, const char *value)
 /* From one value to the last, in a straight line. */
 static void measure(made *m, const char *metric, double first, double last)
 {
-    const int n = m->result.n_series++;
+    const int n = m->result.n_histories++;
     for (int i = 0; i < POINTS; i++) m->values[n][i] = first + (last - first) * i / (POINTS - 1);
-    m->series[n] = (rws_series){metric, POINTS, m->iterations, m->seconds, m->values[n]};
+    m->histories[n] = (rws_history){metric, POINTS, m->iterations, m->seconds, m->values[n]};
 }
 
 static double *show(made *m, const char *name, uint64_t iteration, int n)
@@ -137,7 +138,8 @@ static void expect_all_hold(const rws_experiment *e)
     for (const rws_claim *c = e->claims; c->name; c++) expect(e, c->name, RWS_HOLDS);
 }
 
-/* Makes a metric's last value another in all runs of the method with K particles, asks, and puts it back. */
+/* Changes a metric's last value in all runs of the method with K particles, checks the claim, and restores the
+ * value. */
 static void expect_spoiled(const rws_experiment *e, const char *claim, const char *method, int K, const char *metric,
                            double value)
 {
@@ -149,8 +151,8 @@ static void expect_spoiled(const rws_experiment *e, const char *claim, const cha
             if (!rws_result_has(&runs[i].result, "method", method) ||
                 !rws_result_has(&runs[i].result, "particles", text))
                 continue;
-            for (int s = 0; s < runs[i].result.n_series; s++) {
-                if (strcmp(runs[i].series[s].metric, metric) != 0) continue;
+            for (int s = 0; s < runs[i].result.n_histories; s++) {
+                if (strcmp(runs[i].histories[s].metric, metric) != 0) continue;
                 double *last = &runs[i].values[s][POINTS - 1];
                 if (pass == 0) old[i] = *last;
                 *last = pass == 0 ? value : old[i];
@@ -250,7 +252,7 @@ static void test_gmm(void **state)
     expect_spoiled(e, "G6", "relax", 10, "q_error", 1.5);
     expect_spoiled(e, "G8", "relax", 20, "p_error", 0.001);
 
-    /* pruning is a matter of most runs */
+    /* the claim is about most runs */
     double *p = find("dww", 2, 1)->shown[16];
     assert_string_equal(find("dww", 2, 1)->shots[16].name, "p");
     p[19] = 0;
@@ -323,7 +325,7 @@ static void test_missing(void **state)
 
 /* ---- the grammar */
 
-/* What "astronomers saw stars with telescopes" may be. */
+/* Trees of "astronomers saw stars with telescopes". */
 static const char low[] = "(S (NP astronomers) (VP (V saw) (NP (NP stars) (PP (P with) (NP telescopes)))))";
 static const char high[] = "(S (NP astronomers) (VP (VP (V saw) (NP stars)) (PP (P with) (NP telescopes))))";
 
@@ -456,7 +458,7 @@ static void test_texts(void **state)
     free(text);
 }
 
-/* How many files it makes. */
+/* The number of files that are drawn. */
 static int n_drawn(const rws_experiment *e)
 {
     rws_error err = {""};
@@ -485,7 +487,7 @@ static void test_figures(void **state)
     assert_int_equal(n_drawn(&rws_experiment_pcfg), 12);
     add_pair(&air);
     assert_int_equal(n_drawn(&rws_experiment_air), 3);
-    results.n = 0; /* nothing at all is still a figure, where curves are concerned */
+    results.n = 0; /* figures of curves are drawn also without runs */
     assert_int_equal(n_drawn(&rws_experiment_gmm_near), 3);
     assert_int_equal(n_drawn(&rws_experiment_pcfg), 12);
     assert_int_equal(n_drawn(&rws_experiment_sbn), 3);

@@ -22,8 +22,8 @@ static void parameters_are_those_of_the_paper(void **unused)
     world_free(w);
 }
 
-/* An untrained guide's share of trees with a leaf, given the sentences of the test data, is what its proposals make it:
- * all of them, none, or what a plain count of particles says. */
+/* The share of an untrained guide's trees with a leaf on the test sentences: all, none, or as counted over
+ * particles. */
 static void the_truncated_share_is_measured(void **unused)
 {
     (void)unused;
@@ -46,7 +46,8 @@ static void the_truncated_share_is_measured(void **unused)
         rws_sequence_release(&tree);
     }
     assert_true(share > 0.05 && share < 0.95);
-    assert_true(near(metric(t, "truncated"), share, 0.05)); /* other sentences, which an untrained guide hardly hears */
+    assert_true(
+        near(metric(t, "truncated"), share, 0.05)); /* other sentences, on which an untrained guide hardly depends */
     free(x);
     world_free(w);
     rws_trainer_free(t);
@@ -91,7 +92,8 @@ static void errors_are_what_they_say(void **unused)
     rws_trainer_free(t);
 }
 
-/* ------------------------------------------------------------------------------------------------ sentences from files */
+/* ------------------------------------------------------------------------------------------------ sentences from
+ * files */
 
 /* Writes a file; returns the setting that names it, which is valid until the fourth call from here. */
 static const char *set_file(const char *setting, const char *text)
@@ -139,7 +141,7 @@ static void sentences_come_from_a_file(void **unused)
     rws_trainer_free(t);
 }
 
-/* Where nobody knows the probabilities there is no error to measure; but there is log p(x), by the parser. */
+/* A grammar without probabilities has no p_error; but it has log p(x), by the parser. */
 static void a_grammar_without_probabilities_learns(void **unused)
 {
     (void)unused;
@@ -164,14 +166,14 @@ static void a_grammar_without_probabilities_learns(void **unused)
 
 /* -------------------------------------------------------------------------------------------------------------- em */
 
-/* On a sample that is always the same log p(x) never falls, and soon rises no more. */
+/* On a fixed sample log p(x) never falls, and soon stops rising. */
 static void em_climbs(void **unused)
 {
     (void)unused;
     const char *const learned =
         set_file("data", "stars saw ears\nears saw stars with ears with ears\nstars saw ears with stars\n");
 
-    /* fewer than ten sentences: what is learned from is what is tested with */
+    /* fewer than ten sentences serve both for training and for tests */
     rws_trainer *t = trainer("em", (rws_config){.n_test = 3}, (const char *const[]){learned, NULL});
     double       before = metric(t, "log_p_exact"), rise = INFINITY;
     for (int i = 0; i < 100; i++) {
@@ -192,7 +194,7 @@ static void em_climbs(void **unused)
     rws_trainer_free(t);
 }
 
-/* Where a sentence has one tree, one step counts its rules, wherever it starts. */
+/* If every sentence has one tree, one step from any start gives the counts of the rules. */
 static void em_counts_rules(void **unused)
 {
     (void)unused;
@@ -223,7 +225,8 @@ static void em_counts_rules(void **unused)
     rws_trainer_free(t);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- runs */
+/* --------------------------------------------------------------------------------------------------------------
+ * runs */
 
 /* The rules of NP are a distribution; trees come by falling frequency, whole and of the right root; a grammar that does
  * not know the words has none. */
@@ -276,7 +279,7 @@ static void threads_change_nothing(void **unused)
     }
 }
 
-/* Trees have no largest size; but what has been done before needs no new memory. */
+/* Trees have no largest size; but iterations that are repeated need no new memory. */
 static void nothing_is_allocated_once_warm(void **unused)
 {
     (void)unused;

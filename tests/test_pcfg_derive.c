@@ -1,5 +1,5 @@
-/* test_pcfg_derive.c - the grammar's two programs, tree by tree: against a recursion in double precision that knows
- * nothing of batches, against each particle run alone, against the exact parser, and at their caps. */
+/* test_pcfg_derive.c - the grammar's two programs, tree by tree: against a recursion in double precision without
+ * batches, against each particle executed alone, against the exact parser, and at their caps. */
 #include "pcfg_world.h"
 
 #include "data/edit.h"
@@ -11,7 +11,8 @@
 
 static const char sentence_text[] = "astronomers saw stars with telescopes";
 
-/* ------------------------------------------------------------------------------------------- the guide, by recursion */
+/* ------------------------------------------------------------------------------------------- the guide, by
+ * recursion */
 
 #define HIDDEN 100
 
@@ -59,7 +60,7 @@ static double log_proposal(const world *w, int a, const double *h, int choice)
     return out[choice] - log(total);
 }
 
-/* Whether something is chosen at a or, within `depth` steps, below it. */
+/* Whether a choice is made at a or, within `depth` steps, below it. */
 static bool chooses(const rws_grammar *g, int a, int depth)
 {
     if (g->first[a + 1] - g->first[a] > 1) return true;
@@ -77,7 +78,7 @@ typedef struct {
     bool                sequential;
     int                 n_addresses;
     double              e[HIDDEN];           /* the sentence */
-    double              state[HIDDEN], rule; /* of the step before, if sequential; -1: there was none */
+    double              state[HIDDEN], rule; /* of the step before, if sequential; rule -1: there is none */
 } walk;
 
 /* log q of the tree below a node: of non-terminal a, the place-th of its kind there, whose parent had this state and
@@ -198,7 +199,8 @@ static void densities_are_those_of_the_tree(void **unused)
     }
 }
 
-/* ----------------------------------------------------------------------------------------------- batched and one by one */
+/* ----------------------------------------------------------------------------------------------- batched and one by
+ * one */
 
 typedef struct {
     char  *tree;
@@ -210,7 +212,7 @@ static int by_tree(const void *a, const void *b)
     return strcmp(((const particle *)a)->tree, ((const particle *)b)->tree);
 }
 
-/* The particles of every datum, sorted by their trees; a row stands for as many as it counts. */
+/* The particles of every datum, sorted by their trees; a row stands for `count` particles. */
 static particle *particles(world *w, const rws_scores *s, int *n)
 {
     const int total = s->B * s->K;
@@ -294,7 +296,8 @@ static void batched_equals_scalar(void **unused)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------ importance sampling */
+/* ------------------------------------------------------------------------------------------------ importance
+ * sampling */
 
 static rws_status the_sentence(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                                float *const *fields, rws_error *err)
@@ -305,7 +308,7 @@ static rws_status the_sentence(const void *state, rws_split split, uint64_t firs
     return RWS_OK;
 }
 
-/* A world at the grammar's own probabilities whose guide has had some practice with the sentence. */
+/* A world at the grammar's own probabilities whose guide was trained on the sentence for a while. */
 static world *practised(const char *likelihood)
 {
     char set[32];
@@ -346,7 +349,8 @@ static int forget(void **unused)
 
 enum { PER_PASS = 1000, PASSES = 50 };
 
-/* The weights of many particles for the sentence. The share of those whose tree begins so is written too. */
+/* The weights of many particles for the sentence, and the share of the particles whose tree begins with the given
+ * text. */
 static void weigh_sentence(world *w, int round, int wide, const char *begins, double *weight, double *share)
 {
     float *x = datum(w, sentence_text);
@@ -551,7 +555,7 @@ static void caps_leave_leaves(void **unused)
         }
 }
 
-/* Programs run on small stacks; a derivation from left to right of NP -> NP PP alone goes down as far as it may. */
+/* Programs have small stacks; a sequential derivation with NP -> NP PP alone is as deep as the caps allow. */
 static void deep_trees_fit(void **unused)
 {
     (void)unused;
@@ -567,7 +571,7 @@ static void deep_trees_fit(void **unused)
     world_free(w);
 }
 
-/* A tree of one node says two unknown words, at no cost; they match no word, but those that nobody knows. */
+/* A tree of one node yields two unknown words with probability 1; they match no word except unknown ones. */
 static void leaves_say_unknown_words(void **unused)
 {
     (void)unused;

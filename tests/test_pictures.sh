@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_pictures.sh PROGRAM - models of images: PNG files as questions, drawings of samples, pictures of a training.
+# test_pictures.sh PROGRAM - models of images: inference from PNG files, drawings of samples, pictures during training.
 set -u
 rws=$(realpath "${1:?usage: test_pictures.sh PROGRAM}")
 . "$(dirname "$0")/tap.sh"
@@ -49,11 +49,17 @@ gives 0 "a PNG" infer run grey.png -k 50 --json
 grep -q '"asked": *"grey.png"' out && grep -q '"seen"' out
 report $? "is looked at"
 ! grep -q '"exact' out
-report $? "what nobody can sum over is left out"
+report $? "an exact posterior that the model cannot compute is left out"
 sed 's/.*"seen": *\(\[[^]]*\]\).*/\1/' out >grey
 gives 0 "one with colours" infer run Colour.PNG -k 50 --json
 sed 's/.*"seen": *\(\[[^]]*\]\).*/\1/' out | cmp -s - grey
 report $? "looks the same to a model of black and white"
+gives 0 "test images" infer run --test 0-2 -k 20 --json
+[ "$(grep -c '"seen":\[\([01].0,\)*[01].0\]' out)" = 3 ]
+report $? "with the pixels that eval sees"
+gives 0 "a belief network has no text to read" train sbn --set data=noise --set pixels=9 --set layers=3 -n 1 --eval-data 5 --out nine
+gives 0 "but takes numbers" infer nine '1 0 0 1 1 0 0 1 1' -k 20 --json
+gives 0 "and test data" infer nine --test 0 -k 20 --json
 refuses 'small.png" is 9 x 7 pixels, and the run was trained on 12 x 12; scale it' infer run small.png
 refuses 'none.png' infer run none.png
 head -c 60 grey.png >cut.png

@@ -1,5 +1,5 @@
-/* test_safetensors.c - what is written is read back, what is damaged is refused with a sentence, and an old file
- * survives every failure to write a new one. */
+/* test_safetensors.c - tensors that were written are read back, damaged files are refused with a sentence, and an old
+ * file survives every failure to write a new one. */
 #include "files.h"
 
 #include "run/safetensors.h"
@@ -125,7 +125,7 @@ static void test_round_trip(void **state)
     assert_null(rws_safetensors_metadata(st, "seed"));
     assert_null(rws_safetensors_find(st, "phi"));
     assert_null(rws_safetensors_find(st, "__metadata__"));
-    /* A new file under the same name leaves what is open as it was. */
+    /* A new file under the same name does not change a file that is open. */
     write_or_fail(NULL, 0, NULL);
     check_equal(st, all, N_ALL);
     rws_safetensors_close(st);
@@ -307,7 +307,7 @@ static void test_refusals(void **state)
         {"{\"t\":" ENTRY("F32", "[2]", "[0,8]") "}", 4, "\"t\" should lie at bytes 0 to 8 of the data, which has 4"},
         {"{\"t\":" ENTRY("F32", "[1]", "[4,0]") "}", 4, "\"t\" should lie"},
         {"{\"t\":" ENTRY("F32", "[1]", "[9223372036854775803,9223372036854775807]") "}", 4, "\"t\" should lie"},
-        /* overlaps, holes, rests */
+        /* overlaps, gaps, bytes left over */
         {"{\"s\":" ENTRY("U8", "[2]", "[0,2]") ",\"t\":" ENTRY("U8", "[2]", "[1,3]") "}", 3, "\"t\" begins at byte 1"},
         {"{\"s\":" ENTRY("U8", "[2]", "[0,2]") ",\"t\":" ENTRY("U8", "[2]", "[1,3]") "}", 3, "overlaps"},
         {"{\"s\":" ENTRY("U8", "[2]", "[0,2]") ",\"t\":" ENTRY("U8", "[2]", "[0,2]") "}", 2, "overlaps"},
@@ -510,7 +510,7 @@ static void test_write_nowhere(void **state)
     assert_int_equal(rmdir(path_tmp), 0);
     check_old_file();
 
-    /* A temporary file that a killed run left behind is no hindrance. */
+    /* A temporary file that a killed run left behind is overwritten. */
     spill(path_tmp, "rubbish that is longer than the new file will be ...............................", 80);
     write_or_fail(NULL, 0, NULL);
     rws_safetensors *st = open_or_fail();

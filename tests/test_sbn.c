@@ -5,9 +5,9 @@
  *   posterior     theta's gradient with many particles is the posterior's mean
  *   expectation   the mean gradient of every method that applies against the sum over all pairs of states
  *   sameness      batched and scalar, one thread and two, few data at a time and all, chunks of particles and all
- *   work          what is multiplied, and nothing else
+ *   work          the number of multiplications
  */
-#include "exact.h"
+#include "known.h"
 #include "model/model.h"
 #include "trained.h"
 
@@ -18,7 +18,7 @@ enum { UNITS = 3, LAYERS = 3, PIXELS = 4, STATES = 1 << (UNITS * LAYERS), IMAGES
 
 static const float images[IMAGES][PIXELS] = {{1, 0, 1, 1}, {0, 0, 1, 0}, {1, 1, 0, 0}};
 
-/* ---- trainers on data that never change ------------------------------------------------------------------------- */
+/* ---- trainers on constant data ----------------------------------------------------------------------------------- */
 
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
@@ -37,7 +37,7 @@ static rws_config config_for(const char *method, int K, int batch)
     return c;
 }
 
-/* Away from the start: weights of order 1, so that layers depend on each other and the guide is not the posterior. */
+/* Sets random weights of order 1, so that layers depend on each other and the guide is not the posterior. */
 static void scatter(rws_trainer *t)
 {
     rws_params *p = rws_trainer_state_of(t).params;
@@ -65,9 +65,9 @@ static rws_trainer *trainer(const rws_config *c)
     return trainer_at_once(c, 0);
 }
 
-/* ---- the twin ----------------------------------------------------------------------------------------------------- */
+/* ---- the twin ---------------------------------------------------------------------------------------------------- */
 
-/* Values in double precision and where they are; in the order of the layers from the pixels upwards. */
+/* Parameters in double precision and their offsets, layer by layer from the pixels upwards. */
 typedef struct {
     size_t  n, first[RWS_GROUPS + 1];
     double *value;
@@ -156,7 +156,7 @@ static double log_guide(const twin *m, const float *image, int state, double del
     return total;
 }
 
-/* Every state of an image: log p(h, x), log q(h|x), and what it is drawn by. */
+/* For every state of an image: log p(h, x), log q(h|x), and the log-probability d that it is drawn with. */
 typedef struct {
     double p[STATES], q[STATES], d[STATES];
 } sheet;
@@ -211,7 +211,7 @@ static void add_gradient(const twin *m, const float *image, const double *by_p, 
     }
 }
 
-/* E_p grad log q(h|x), over all images there are. */
+/* E_p grad log q(h|x), over all 2^PIXELS images. */
 static void add_sleep(const twin *m, double scale, double *g)
 {
     for (int x = 0; x < 1 << PIXELS; x++) {
@@ -221,7 +221,7 @@ static void add_sleep(const twin *m, double scale, double *g)
     }
 }
 
-/* ---- the twin itself -------------------------------------------------------------------------------------------- */
+/* ---- the twin itself --------------------------------------------------------------------------------------------- */
 
 static double slope_of_bound(twin *m, const float *image, int K, size_t k)
 {
@@ -276,7 +276,7 @@ static void test_twin(void **state)
     rws_trainer_free(t);
 }
 
-/* ---- evidence ----------------------------------------------------------------------------------------------------- */
+/* ---- evidence ---------------------------------------------------------------------------------------------------- */
 
 /* Mean and variance under the guide of a function of a state's log-weight. */
 static void moments(const sheet *s, double (*f)(double l, double log_p), double log_p, double *mean, double *variance)
@@ -373,7 +373,8 @@ static void test_evidence_error(void **state)
     double sum = 0, squares = 0, said = 0;
     for (int i = 0; i < SEEDS; i++) {
         rws_config c = config_for("ww", 1, 3);
-        c.n_test = 301; /* of one image, nearly: what images differ by is part of the error, but the same every time */
+        /* The error includes differences between images, which are the same for every seed; hence the limits below. */
+        c.n_test = 301;
         c.seed = (uint64_t)(100 + i);
         rws_trainer *t = trainer(&c);
         rws_measures got;
@@ -387,36 +388,22 @@ static void test_evidence_error(void **state)
     assert_true(spread < 1.3 * said && spread > 0.5 * said);
 }
 
-/* ---- gradients ---------------------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    const char        *method, *set;
-    exact_coefficients a;
-    double             wake, sleep, delta;
-} known;
+/* Whether the entry of known.h holds here: it needs no relaxed model, and is not the one that repeats a mistake of the
+ * authors' code. */
+static bool applies(const known *e)
+{
+    return e->kind == COUNTED && !(e->set && strcmp(e->set, "dww_ref_bug=1") == 0);
+}
 
-static const known table[] = {
-    {"ws", .sleep = 1},
-    {"ww", .a = exact_w, .wake = 1},
-    {"ww", "ww_baseline=1", .a = exact_centred, .wake = 1},
-    {"wws", .a = exact_w, .wake = 0.5, .sleep = 0.5},
-    {"dww", .a = exact_w, .wake = 1, .delta = 0.2},
-    {"dww", "delta=1", .a = exact_w, .wake = 1, .delta = 1},
-    {"reinforce", .a = exact_reinforce, .wake = 1},
-    {"rloo", .a = exact_rloo, .wake = 1},
-    {"nvil", .a = exact_reinforce, .wake = 1},
-    {"vimco", .a = exact_vimco, .wake = 1},
-    {"vimco", "vimco_no_logK=1", .a = exact_vimco_no_logK, .wake = 1},
-    {"vimco", "vimco_air_ref=1", .a = exact_vimco_air_ref, .wake = 1},
-};
-
-/* Every method is either known above or refuses a model without a single categorical site. */
+/* Every method has an entry that applies, or refuses a model without a single categorical site. */
 static void test_methods(void **state)
 {
     (void)state;
     for (int i = 0; rws_estimators[i]; i++) {
         bool found = false;
-        for (int k = 0; k < COUNT(table); k++) found |= strcmp(table[k].method, rws_estimators[i]->name) == 0;
+        for (int k = 0; k < COUNT(table); k++) found |= applies(&table[k]) && is(&table[k], rws_estimators[i]->name);
         if (found) continue;
         const rws_config c = config_for(rws_estimators[i]->name, 2, 3);
         rws_trainer     *t;
@@ -443,13 +430,13 @@ static void expected_gradient(const known *e, const twin *m, int K, double *g)
     if (e->sleep > 0) add_sleep(m, e->sleep, g);
 }
 
-/* 23 entries and numbers of particles times 82 numbers: about 1900 t's, so that a right program fails with probability
- * below 1900 * 2.5e-9 = 5e-6. */
+/* 22 pairs of an entry and a number of particles times 82 numbers: about 1800 t's, so that a right program fails with
+ * probability below 1800 * 2.5e-9 = 5e-6. */
 static void test_expectation(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT(table); i++)
-        for (int K = rws_estimator_find(table[i].method)->min_particles; K <= 2; K++) {
+        for (int K = rws_estimator_find(table[i].method)->min_particles; K <= 2 && applies(&table[i]); K++) {
             rws_config c = config_for(table[i].method, K, 200 * IMAGES);
             if (table[i].set) c.set[c.n_set++] = table[i].set;
             rws_trainer *t = trainer(&c);
@@ -488,7 +475,7 @@ static void test_posterior(void **state)
     rws_trainer_free(t);
 }
 
-/* ---- sameness ----------------------------------------------------------------------------------------------------- */
+/* ---- sameness ---------------------------------------------------------------------------------------------------- */
 
 static double distance(const float *a, const float *b, size_t n)
 {
@@ -505,6 +492,7 @@ static void test_passes(void **state)
 {
     (void)state;
     for (int i = 0; i < COUNT(table); i++) {
+        if (!applies(&table[i])) continue;
         rws_config c = config_for(table[i].method, 5, 11);
         if (table[i].set) c.set[c.n_set++] = table[i].set;
         rws_config scalar = c;
@@ -522,7 +510,7 @@ static void test_passes(void **state)
     }
 }
 
-/* Bit by bit, also with more threads than shards and fewer. */
+/* The bits are the same with more threads than shards and with fewer. */
 static void test_threads(void **state)
 {
     (void)state;
@@ -555,7 +543,7 @@ static void test_threads(void **state)
     }
 }
 
-/* An evaluation whose particles come in chunks, of any size, is that of all at once. */
+/* An evaluation with particles in chunks of any size equals that with all particles at once. */
 static void test_chunks(void **state)
 {
     (void)state;
@@ -580,10 +568,10 @@ static void test_chunks(void **state)
     }
 }
 
-/* ---- work --------------------------------------------------------------------------------------------------------- */
+/* ---- work -------------------------------------------------------------------------------------------------------- */
 
-/* The pixels meet their weights once per image and not once per particle, no gradient passes through a layer, and
- * parameters are as many as the paper's network has. */
+/* The pixels are multiplied by their weights once per image and not once per particle, no gradient passes through a
+ * layer, and the number of parameters is that of the paper's network. */
 static void test_work(void **state)
 {
     (void)state;
@@ -607,7 +595,7 @@ static void test_work(void **state)
     rws_trainer_free(t);
 }
 
-/* ---- settings ----------------------------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------------------------------- */
 
 static void test_settings(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_sentences.c - files of sentences are read word by word or refused with the line; what is drawn is read again and
- * has the grammar's distribution. */
+/* test_sentences.c - files of sentences are read word by word or refused with the line; sentences that were
+ * drawn can be read again and have the grammar's distribution. */
 #include "files.h"
 
 #include "base/rng.h"
@@ -29,7 +29,7 @@ static int teardown(void **state)
 static rws_status parse(const char *text, size_t length, rws_unknown unknown, int max_words, rws_sentences *out,
                         rws_error *err)
 {
-    /* a copy of just this size, so that a sanitizer sees any byte read behind it */
+    /* a copy of exactly this size, so that a sanitizer sees a read behind the end */
     char *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, text, length);
@@ -96,7 +96,8 @@ static void bad_files_are_refused(void **state)
     rws_sentences s;
     rws_error     err = {""};
     assert_int_equal(parse("moons\n", 6, RWS_UNKNOWN_SKIP, 2, &s, &err), RWS_BAD_INPUT);
-    assert_string_equal(err.text, "\"some-file\" has no sentences but such with words that the grammar does not have.");
+    assert_string_equal(err.text,
+                        "\"some-file\" has no sentences except some with words that the grammar does not have.");
     assert_int_equal(rws_sentences_read(astronomers, "/nowhere/sentences", RWS_UNKNOWN_SKIP, 2, &s, &err),
                      RWS_BAD_INPUT);
     assert_non_null(strstr(err.text, "/nowhere/sentences"));
@@ -123,7 +124,7 @@ static void typed_sentences_are_read(void **state)
     }
 }
 
-/* Every sentence of the file is for learning or for tests; sentence i has i + 1 words. */
+/* Every sentence of the file is for training or for tests; sentence i has i + 1 words. */
 static void check_corpus(const char *train, const char *test, int n_train, int n_test)
 {
     rws_corpus c;
@@ -203,7 +204,7 @@ static void what_cannot_be_drawn_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {"start S\nS -> S S 0.6 | a 0.4", "start S\nS -> S S | a"};
-    static const char *const words[] = {"no finite expected length", "no probabilities"};
+    static const char *const words[] = {"expected length of a sentence is infinite", "no probabilities"};
     for (int i = 0; i < 2; i++) {
         rws_grammar *g;
         rws_error    err = {""};

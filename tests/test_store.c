@@ -1,5 +1,5 @@
-/* test_store.c - what a run measures is in its store, and what it unlearns is not; a store that cannot be used is
- * refused with a sentence, and runs share one without loss. */
+/* test_store.c - the evaluations of a run are in its store, and those after the iteration it resumes from are removed;
+ * a store that cannot be used is refused with a sentence, and several runs share a store without loss. */
 #include "standin.h"
 
 #include "run/config.h"
@@ -171,7 +171,7 @@ static void a_read_only_store_is_refused(void **state)
     t->iteration = 100;
     must(record(f, t, 200, 1, &err), &err);
     save(f, t, 77);
-    /* root may write anywhere, so it becomes someone else for a while */
+    /* root may write anywhere, so the test takes another user id for a while */
     const bool root_user = geteuid() == 0;
     assert_int_equal(chmod(folder, 0755), 0);
     assert_int_equal(chmod(in_folder("run/metrics.sqlite"), 0444), 0);
@@ -223,7 +223,7 @@ static void evaluations_wait_for_a_flush(void **state)
     memset(label, 'x', sizeof label - 1); /* it was copied */
     for (uint64_t i = 200; i <= 400; i += 100) {
         const rws_measures m = {.iteration = i, .n = 3, .value = {1, 2, 3}};
-        rws_folder_record(f, t, &m, i == 200 ? NULL : &shown, 1);
+        must(rws_folder_record(f, t, &m, i == 200 ? NULL : &shown, 1, &err), &err);
     }
     rws_snapshots_release(&shown);
     assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");
@@ -259,7 +259,7 @@ static void a_store_of_a_newer_program_is_refused(void **state)
 
 /* ---- sweeps */
 
-/* A folder with a store and without a configuration is a sweep's: the runs in it measure into that store. */
+/* A folder with a store and without a configuration belongs to a sweep; the runs in it write to that store. */
 static void runs_of_a_sweep_find_its_store(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void runs_of_a_sweep_find_its_store(void **state)
     char        path[PATH_MAX];
     strcpy(path, in_folder("run/metrics.sqlite"));
     must(rws_store_make(path, &err), &err);
-    must(rws_store_make(path, &err), &err); /* again is nothing */
+    must(rws_store_make(path, &err), &err); /* a second call does nothing */
     for (int i = 0; i < 2; i++) {
         strcpy(path, in_folder(i ? "run/b" : "run/a"));
         must(rws_folder_create(path, t, &runs[i], &err), &err);
@@ -286,7 +286,7 @@ static void runs_of_a_sweep_find_its_store(void **state)
     assert_string_equal(ask("SELECT group_concat(run) FROM metrics WHERE name = 'ess'"), "b");
     rws_folder_close(runs[0]);
 
-    /* b's folder is gone, its measures are not: they must not get another run's */
+    /* b's folder is gone but its metrics are in the store; they must not become another run's */
     strcpy(path, in_folder("run/b/config.json"));
     assert_int_equal(unlink(path), 0);
     *strrchr(path, '/') = '\0';

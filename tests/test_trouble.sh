@@ -1,8 +1,8 @@
 #!/bin/sh
-# test_trouble.sh PROGRAM - full disks, read-only folders, locked databases, files of others: one sentence, status 2,
-# nothing lost.
+# test_trouble.sh PROGRAM - full disks, read-only folders, locked databases, files of other programs: each gives one
+# sentence and exit status 2, and no file is lost.
 #
-# The small disk is a tmpfs where mounting is allowed; where it is not, those tests are skipped.
+# The small disk is a tmpfs; where mounting is not allowed, its tests are skipped.
 set -u
 rws=$(realpath "${1:?usage: test_trouble.sh PROGRAM}")
 . "$(dirname "$0")/tap.sh"
@@ -23,7 +23,7 @@ complains() { # name words: the last command ended with status 2 and one sentenc
     report $? "$1"
 }
 
-# ---- a database that another program keeps locked: begins here, because it takes its time
+# ---- a database that another program keeps locked: it begins here and is looked at below, because it takes 10 s
 
 locker=$(command -v sqlite3)
 train -n 2000 --eval-every 100 --out quiet
@@ -39,7 +39,7 @@ if [ -n "$locker" ]; then
     waiting=$!
 fi
 
-# ---- checkpoints of others
+# ---- checkpoints of other programs
 
 train -n 20 --out mine
 run train gmm --method vimco -k 2 -n 20 --out other
@@ -79,7 +79,7 @@ complains "a store that is none" 'metrics\.sqlite'
 report $? "and stays as it was"
 rm -r broken
 
-# ---- somebody else is at it
+# ---- a run that another process trains
 
 "$rws" train gmm -k 20 --method ws --eval-every 100000 --out busy >/dev/null 2>&1 &
 pid=$!

@@ -96,7 +96,7 @@ static double largest_t(const sample *s, const double *right, size_t end, double
     for (size_t k = 0; k < end; k++) {
         const double n = (double)s->draws, mean = s->sum[k] / n;
         const double variance = fmax(0, s->squares[k] / n - mean * mean) / (n - 1);
-        const double rounding = 1e-6 * scale; /* of sums of floats, which the spread does not show */
+        const double rounding = 1e-6 * scale; /* rounding of sums of floats, which is not part of the spread */
         const double apart = fabs(mean - right[k]) - slack;
         const double t = apart < 0 ? 0 : apart / sqrt(variance + rounding * rounding);
         if (!isnan(top) && !(t <= top)) top = t, *at = k;

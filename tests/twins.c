@@ -1,8 +1,7 @@
+/* twins.c - the twins of all ops, and the shapes to try them with. */
 #include "twins.h"
 
 #include "base/rng.h"
-#include "dist/dist.h"
-#include "nn/layer.h"
 
 #include <string.h>
 
@@ -126,7 +125,7 @@ static void sum(const row *r)
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j];
 }
 
-/* Of x, or of x / t. */
+/* The log-softmax of x, or of x / t. */
 static void log_softmax(const row *r)
 {
     const double t = r->n_in > 1 ? r->in[1][0] : 1;
@@ -135,7 +134,8 @@ static void log_softmax(const row *r)
     EACH(r->in[0][j] / t - log(total));
 }
 
-/* The softmax of input 2, or of the sum of 2 and 3; input 0 is the same, and not looked at. */
+/* The mean of input 1 by the softmax of input 2, or of the sum of inputs 2 and 3. Input 0 holds that softmax and is not
+ * read. */
 static double mean_of(const row *r, bool two)
 {
     double total = 0, weighted = 0;
@@ -324,7 +324,7 @@ static void defend_at(const row *r)
     EACH(log((1 - r->s) * (j == (int)r->in[0][0]) + r->s / r->dim));
 }
 
-/* As Tucker et al. write it, with probabilities. */
+/* The formula of Tucker et al., with probabilities instead of their logarithms. */
 static void conditional_gumbel(const row *r)
 {
     const int    z = (int)r->in[2][0];
@@ -339,7 +339,7 @@ static void log_sigmoids(const row *r)
     r->out[1] = log(p);
 }
 
-/* Floats that are words, and back; small ones, which are the tiniest of floats and as such survive as doubles. */
+/* The float whose bits are a word. Small words are denormal floats, which survive the conversion to double and back. */
 float float_of(uint32_t word)
 {
     float x;
@@ -366,7 +366,7 @@ static void bernoulli_draw(const row *r)
     }
 }
 
-/* log p is linear in x; p(1) and p(0) are the two ends. */
+/* log p is linear in x, between log p(0) and log p(1). */
 static void bernoulli_density(const row *r)
 {
     r->out[0] = 0;
@@ -545,11 +545,11 @@ const subject subjects[] = {
      dense,
      {{4, {{SMALL, 3}}, .rows = 4, .cols = 3, .bias = true, .each_function = true},
       {1, ONE(SMALL), .rows = 1, .cols = 1, .bias = true, .each_function = true},
-      {9, {{SMALL, 1}}, .rows = 9, .cols = 1, .k = RWS_TANH},              /* inner dimension 1 … */
-      {9, {{SMALL, 2}}, .rows = 9, .cols = 7, .offset = 3, .k = RWS_TANH}, /* … and 2 */
+      {9, {{SMALL, 1}}, .rows = 9, .cols = 1, .k = RWS_TANH},              /* one input … */
+      {9, {{SMALL, 2}}, .rows = 9, .cols = 7, .offset = 3, .k = RWS_TANH}, /* … and two */
       {1, {{SMALL, 6}}, .rows = 1, .cols = 6, .bias = true, .k = RWS_SIGMOID},
-      {7, {{SMALL, 5}}, .rows = 7, .cols = 11, .offset = 4}, /* a block of W alone */
-      {5, {{SMALL, 1}}, .rows = 5, .cols = 4, .offset = 2},  /* a column of it */
+      {7, {{SMALL, 5}}, .rows = 7, .cols = 11, .offset = 4}, /* some columns of W, without bias */
+      {5, {{SMALL, 1}}, .rows = 5, .cols = 4, .offset = 2},  /* one column of W */
       {6, {{ABSENT, 0}, {SMALL, 6}, {SMALL, 6}}, .rows = 6, .cols = 2, .bias = true, .k = RWS_TANH},
       {5,
        {{SMALL, 3}, {SMALL, 5}, {SMALL, 5}, {SMALL, 5}},

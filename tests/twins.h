@@ -20,14 +20,14 @@ typedef enum {
     LOW,      /* -2 … -1 */
     POSITIVE, /* 0.3 … 2 */
     BIT,      /* 0 or 1 */
-    FLAG,     /* the same; has no gradient */
+    FLAG,     /* 0 or 1; has no gradient */
     LOG_PROB, /* -4 … -0.1 */
     FOR_X,    /* where the function of the trial is smooth */
-    FOR_Y,    /* a value it may have there */
+    FOR_Y,    /* a value of that function at such a point */
     NOISE,    /* 0.05 … 0.95; has no gradient */
     COUNTER,  /* words of a counter in place of floats; has no gradient */
     INDEX,    /* 0 … n_index - 1; has no gradient */
-    SOFTMAX,  /* of input 2, or of the sum of 2 and 3 if those are equally long; has no gradient of its own */
+    SOFTMAX,  /* the softmax of input 2, or of the sum of inputs 2 and 3 if they are equally long; has no gradient */
     WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
     STEEP,    /* -30 … 30 */
 } kind;
@@ -65,7 +65,7 @@ typedef struct {
     const char *name;
     void (*twin)(const row *r);
     shape  shapes[MAX_SHAPES];
-    double slack; /* times the tolerance, where parts cancel within a row; 0: none */
+    double slack; /* factor of the tolerance, for ops whose terms cancel within a row; 0: 1 */
 } subject;
 
 extern const subject subjects[];
@@ -73,7 +73,7 @@ extern const int     n_subjects;
 
 const subject *subject_of(const char *name); /* NULL: there is none */
 
-/* ---- what they are made of */
+/* ---- what twins are made of */
 
 double function(int f, double x); /* an rws_function */
 
@@ -81,6 +81,6 @@ double function(int f, double x); /* an rws_function */
 double written(int j, int n, int n_source, double scale, double shift);
 double seen(int j, int n, int n_source, double scale, double shift);
 
-float float_of(uint32_t word); /* a float that is a word; a small one survives as a double */
+float float_of(uint32_t word); /* the float whose bits are the word */
 
 #endif

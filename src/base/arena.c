@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,11 @@ void *rws_arena_zero(rws_arena *a, size_t bytes)
 {
     void *p = rws_arena_alloc(a, bytes);
     return p ? memset(p, 0, bytes) : NULL;
+}
+
+void rws_arena_jump(void *context)
+{
+    longjmp(*(jmp_buf *)context, 1);
 }
 
 rws_arena_mark rws_arena_at(const rws_arena *a)

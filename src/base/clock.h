@@ -1,4 +1,4 @@
-/* clock.h - the time, and a way to ask for it seldom. */
+/* clock.h - a clock, and a counter by which a loop reads it rarely. */
 #ifndef RWS_BASE_CLOCK_H
 #define RWS_BASE_CLOCK_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Seconds since some moment in the past; never goes back. */
+/* Seconds since some moment in the past; it never goes back. */
 static inline double rws_clock_now(void)
 {
     struct timespec t;
@@ -14,8 +14,9 @@ static inline double rws_clock_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* For a loop that has things to do now and then: due about every 50 ms, however long an iteration takes. Between two
- * times it costs a decrement; the stride follows the speed of the loop, and may at most double at a time. */
+/* For a loop that shows its progress or saves its state now and then: due about every 50 ms, however long an iteration
+ * takes. In the iterations between it costs a decrement; the stride follows the speed of the loop, and at most doubles at
+ * a time. */
 typedef struct {
     uint64_t left, stride;
     double   last;

@@ -11,7 +11,7 @@
 
 enum { KEY_USAGE = 0x1000 };
 
-/* Found again from any parser, whatever its input: by the root. */
+/* Every parser finds it through its argp_state, whose root_argp is the first member. */
 typedef struct {
     struct argp root; /* first */
     const char *name;
@@ -32,8 +32,8 @@ static const struct argp_option own_options[] = {
 
 /* ---- what getopt refused */
 
-/* The options of a tree of parsers whose long name begins with the first n characters of text. An exact match counts
- * alone. */
+/* The number of options of a tree of parsers whose long name begins with the first n characters of text, and one of
+ * them; 1 if one of them matches exactly. */
 static int find_long(const struct argp *argp, const char *text, size_t n, const struct argp_option **found)
 {
     int count = 0;
@@ -65,6 +65,19 @@ static bool find_short(const struct argp *argp, int letter, bool *takes_value)
     return false;
 }
 
+/* A number, or text after a minus and a space, where the command takes any number of arguments: a datum, not an option. */
+static bool refused_datum(const struct argp_state *state, const char *text)
+{
+    const parse *p = parse_of(state);
+    const char  *arguments = p->root.children[0].argp->args_doc;
+    char        *end = NULL;
+    strtod(text, &end);
+    if (text[0] != '-' || (end == text && text[1] != ' ') || !arguments || !strstr(arguments, "...")) return false;
+    rws_fail(p->err, RWS_BAD_INPUT, "\"%.60s\" begins with a minus; write `%s %.*s -- %.60s`.", text, p->name,
+             (int)strcspn(arguments, " "), arguments, text);
+    return true;
+}
+
 static bool refused_short(const struct argp_state *state, const char *text)
 {
     const parse *p = parse_of(state);
@@ -84,7 +97,8 @@ static bool refused_short(const struct argp_state *state, const char *text)
     return false;
 }
 
-/* getopt stands behind the option it refused, or still at it if letters follow the refused one. */
+/* Why getopt refused an option: state->next is the argument after it, or the option itself if letters follow the refused
+ * one. */
 static void refused(const struct argp_state *state)
 {
     const parse *p = parse_of(state);
@@ -102,8 +116,9 @@ static void refused(const struct argp_state *state)
         else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
         return;
     }
-    if (refused_short(state, text)) return;
-    if (state->next < state->argc && refused_short(state, state->argv[state->next])) return;
+    const char *next = state->next < state->argc ? state->argv[state->next] : "";
+    if (refused_datum(state, text) || refused_datum(state, next)) return;
+    if (refused_short(state, text) || refused_short(state, next)) return;
     rws_fail(p->err, RWS_BAD_INPUT, "The arguments do not make sense; see %s --help.", p->name);
 }
 
@@ -117,7 +132,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = p->input; return 0;
     case '?':
     case KEY_USAGE:
-        setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* two lines below every help that nobody needs */
+        setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* or every help would end with two lines on short options */
         argp_help(state->root_argp, stdout, key == '?' ? ARGP_HELP_STD_HELP : ARGP_HELP_USAGE, (char *)p->name);
         exit(0);
     case ARGP_KEY_ERROR:

@@ -1,8 +1,7 @@
 /* arguments.h - argp, with complaints of one sentence.
  *
- * Every command has a struct argp of its own; this adds --help and --usage to it, and turns what getopt would print on
- * its own (and argp would follow by a hint on a second line) into a sentence in an rws_error. It does not know any
- * option.
+ * Every command has a struct argp of its own; this adds --help and --usage to it, and turns the complaints that getopt
+ * and argp would print themselves into a sentence in an rws_error. It does not know any option.
  *
  *     argv -> [arguments] -> a command's parser -> its options
  */
@@ -14,18 +13,18 @@
 #include <argp.h>
 #include <stdio.h>
 
-/* Parses argv[1] … by `argp`, whose parser gets `input`. `name` is what help calls the program: "rws train". Fails with
+/* Parses argv[1] … by `argp`, whose parser gets `input`. `name` is the name of the program in its help: "rws train". Fails with
  * RWS_BAD_INPUT. Does not return from --help. */
 rws_status rws_arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
                                void *input, rws_error *err) __attribute__((warn_unused_result));
 
-/* ---- For parsers, which return what these return. */
+/* ---- For parsers, which return the result of these functions. */
 
-/* The value is wrong: the sentence ends the parse. */
+/* Ends the parse with the sentence. */
 error_t rws_arguments_fail(const struct argp_state *state, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* An argument too many. */
+/* Ends the parse because of one argument too many. */
 error_t rws_arguments_extra(const struct argp_state *state, const char *argument);
 
 /* A whole number in [min, max], decimal digits only. `option` as the user types it: "--particles". */
@@ -39,7 +38,7 @@ error_t rws_arguments_real(const struct argp_state *state, const char *option, c
 /* The name of a folder, which is not empty. */
 error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out);
 
-/* ---- For help filters: what stands below the options, written by `list`. */
+/* ---- For help filters: the text below the options, written by `list`. */
 char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream));
 
 #endif

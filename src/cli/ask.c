@@ -1,6 +1,7 @@
 #include "cli/ask.h"
 
 #include "base/error.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/screen.h"
 #include "figure/brackets.h"
@@ -12,7 +13,7 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON, MOST_PRINTED = 32 };
+enum { KEY_SET = 0x3000, KEY_JSON, KEY_MODEL, KEY_CHOICES, MOST_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -21,6 +22,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: a->seed = 1; return 0;
     case 's': return rws_arguments_count(state, "--seed", arg, 0, UINT64_MAX, &a->seed);
     case KEY_JSON: a->json = true; return 0;
+    case KEY_CHOICES: a->choices = true; return 0;
+    case KEY_MODEL: a->changes.model = arg; return 0;
     case KEY_SET:
         if (a->changes.n_set == RWS_MAX_ASK_SET)
             return rws_arguments_fail(state, "--set can be given %d times at most.", RWS_MAX_ASK_SET);
@@ -33,8 +36,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp rws_asked_argp = {
     .options =
         (const struct argp_option[]){
-            {"seed", 's', "S", 0, "Of the random numbers (1)", 0},
-            {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that is other than in training", 0},
+            {"seed", 's', "S", 0, "Seed of the random numbers (1)", 0},
+            {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that differs from training", 0},
+            {"choices", KEY_CHOICES, 0, 0, "Also show the random choices, by site and visit", 0},
+            {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},
         },
@@ -43,6 +48,7 @@ const struct argp rws_asked_argp = {
 
 rws_status rws_asked_open(rws_asked *a, rws_error *err)
 {
+    RWS_TRY(rws_reopen_check(a->path, a->changes.model, err));
     return rws_posterior_open(a->path, &a->changes, NULL, &a->posterior, err);
 }
 
@@ -51,18 +57,22 @@ void rws_asked_close(rws_asked *a)
     rws_posterior_free(a->posterior);
 }
 
-/* ---- answers */
+/* ---- reports */
 
-static json_t *json_of(const rws_reported *told)
+/* A number, or an array of them. */
+static json_t *json_of_value(const float *value, int dim)
 {
-    if (told->text) {
-        json_t *text = json_string(told->text);
-        return text ? text : json_null(); /* not UTF-8 */
-    }
-    if (told->dim == 1) return rws_report_real((double)told->value[0]);
+    if (dim == 1) return rws_report_real((double)value[0]);
     json_t *list = json_array();
-    for (int i = 0; i < told->dim; i++) json_array_append_new(list, rws_report_real((double)told->value[i]));
+    for (int i = 0; i < dim; i++) json_array_append_new(list, rws_report_real((double)value[i]));
     return list;
+}
+
+static json_t *json_of(const rws_reported *report)
+{
+    if (!report->text) return json_of_value(report->value, report->dim);
+    json_t *text = json_string(report->text);
+    return text ? text : json_null(); /* not UTF-8 */
 }
 
 void rws_asked_describe(const rws_reported *reports, int n, json_t *object)
@@ -80,6 +90,13 @@ void rws_asked_describe(const rws_reported *reports, int n, json_t *object)
     }
 }
 
+static void print_value(const char *name, const float *value, int dim, int indent)
+{
+    printf("%*s%s", indent, "", name);
+    for (int i = 0; i < dim; i++) printf(" %g", (double)value[i]);
+    putchar('\n');
+}
+
 static void print_tree(const char *text, int indent, bool brackets)
 {
     char  *lines = NULL;
@@ -87,7 +104,7 @@ static void print_tree(const char *text, int indent, bool brackets)
     printf("%*s%s\n", indent, "", text);
     if (brackets) return;
     FILE *stream = open_memstream(&lines, &size);
-    RWS_CHECK(stream && "memory for a tree");
+    rws_need_memory(stream != NULL, "a tree");
     rws_brackets_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
     fclose(stream);
     putchar('\n');
@@ -100,19 +117,58 @@ bool rws_asked_print(const rws_reported *reports, int n, const char *known, int 
 {
     bool texts = false, any = false;
     for (int i = 0; i < n; i++) {
-        const rws_reported *told = &reports[i];
-        texts |= told->text != NULL;
-        if (!told->text || (known && strcmp(told->text, known) == 0)) continue;
+        const rws_reported *report = &reports[i];
+        texts |= report->text != NULL;
+        if (!report->text || (known && strcmp(report->text, known) == 0)) continue;
         any = true;
-        if (strcmp(told->name, "tree") == 0) print_tree(told->text, indent, brackets);
-        else printf("%*s%s\n", indent, "", told->text);
+        if (strcmp(report->name, "tree") == 0) print_tree(report->text, indent, brackets);
+        else printf("%*s%s\n", indent, "", report->text);
     }
     for (int i = 0; i < n && !texts; i++) {
         if (reports[i].dim > MOST_PRINTED) continue; /* a picture */
         any = true;
-        printf("%*s%s", indent, "", reports[i].name);
-        for (int k = 0; k < reports[i].dim; k++) printf(" %g", (double)reports[i].value[k]);
-        putchar('\n');
+        print_value(reports[i].name, reports[i].value, reports[i].dim, indent);
     }
     return any;
+}
+
+/* ---- fields */
+
+json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fields)
+{
+    json_t   *object = json_object();
+    rws_field f;
+    for (int i = 0; rws_posterior_field(p, i, &f); i++)
+        if (!f.label) json_object_set_new(object, f.name, json_of_value(fields[i], f.dim));
+    return object;
+}
+
+int rws_asked_print_fields(const rws_posterior *p, const float *const *fields)
+{
+    rws_field f;
+    int       lines = 0;
+    for (int i = 0; rws_posterior_field(p, i, &f); i++) {
+        if (f.label) continue;
+        print_value(f.name, fields[i], f.dim, 0);
+        lines++;
+    }
+    return lines;
+}
+
+/* ---- choices */
+
+json_t *rws_asked_describe_choices(const rws_choice *choices, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        const rws_choice *c = &choices[i];
+        json_array_append_new(list, json_pack("{s:s,s:i,s:o}", "site", c->site, "visit", c->visit, "value",
+                                              json_of_value(c->value, c->dim)));
+    }
+    return list;
+}
+
+void rws_asked_print_choices(const rws_choice *choices, int n, int indent)
+{
+    for (int i = 0; i < n; i++) print_value(choices[i].site, choices[i].value, choices[i].dim, indent);
 }

@@ -1,38 +1,49 @@
-/* ask.h - what infer and sample share: a trained run that is asked, and answers on stdout.
+/* ask.h - what infer and sample share: a trained run that is opened for asking, and the reports, fields and choices of its
+ * particles on stdout.
  *
- *     RUN -> [ask] -> trainer -> answers -> [ask] -> stdout
+ *     RUN -> [ask] -> rws_posterior -> answers, samples -> [ask] -> stdout
  */
 #ifndef RWS_CLI_ASK_H
 #define RWS_CLI_ASK_H
 
 #include "cli/arguments.h"
-#include "run/run.h"
+#include "rws_train.h"
 
 #include <jansson.h>
 
 typedef struct {
-    const char    *path; /* the run's folder, as typed */
-    rws_config     changes;
+    const char    *path;    /* the run's folder, as typed */
+    rws_config     changes; /* --set, and --model: where the shared object of the run is now */
     uint64_t       seed;
+    bool           choices; /* show random choices too */
     bool           json;
     rws_posterior *posterior;
 } rws_asked;
 
-/* Options --seed, --set and --json: for a command's argp_child. The input is an rws_asked. Arguments, RUN among them,
- * are the command's. */
+/* Options --model, --seed, --set, --choices and --json: for a command's argp_child. The input is an rws_asked. The
+ * command parses its arguments, RUN among them, itself. */
 extern const struct argp rws_asked_argp;
 
-/* Opens the run. To be closed in any case. */
+/* Opens the run. To be closed also after a failure. */
 rws_status rws_asked_open(rws_asked *a, rws_error *err) __attribute__((warn_unused_result));
 void       rws_asked_close(rws_asked *a);
 
-/* Adds what an answer tells to an object: a text, a number, or an array of numbers; of a name that is told of more than
- * once, an array of those. */
+/* Adds reports to an object: a text, a number, or an array of numbers; for a name that was reported more than once, an
+ * array of those. */
 void rws_asked_describe(const rws_reported *reports, int n, json_t *object);
 
-/* Prints what an answer tells, each line indented: its texts, a tree also as a drawing unless `brackets`, or if it has
- * none its numbers, but for pictures. A text that is `known` already is left out; NULL: none is. False if that was
- * nothing. */
+/* Prints reports, each line indented: the texts, a tree also as a drawing unless `brackets`, or if there are no texts the
+ * numbers, except pictures. A text equal to `known` is left out; NULL: none is. False if nothing was printed. */
 bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets);
+
+/* The fields of a sample by their names, labels left out: as an object, and printed, one field on each line. Returns the
+ * number of lines. */
+json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fields);
+int     rws_asked_print_fields(const rws_posterior *p, const float *const *fields);
+
+/* Random choices in the order of their visits: as an array of {"site":…, "visit":…, "value":…}, and printed, one choice
+ * on each line. */
+json_t *rws_asked_describe_choices(const rws_choice *choices, int n);
+void    rws_asked_print_choices(const rws_choice *choices, int n, int indent);
 
 #endif

@@ -1,13 +1,15 @@
-/* bench.c - rws bench: how long an iteration takes, and what it consists of.
+/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows, particles and kernel calls.
  *
- * Nothing but iterations is timed, the same ones several times: training is rewound, so that a fast machine, which gets
- * further while it warms up, has no other work than a slow one. The best time is what the machine can do; the median says
- * how quiet it was. The rate of a large matrix product, measured in the same process, tells a slow program from a slow machine.
+ * The same iterations are timed several times: training is rewound between, so that a fast machine, which gets further
+ * while it warms up, times the same work as a slow one. The best time is what the machine can do; a median far above it
+ * says that other programs were running. The rate of a large matrix product, measured in the same process, tells a slow
+ * program from a slow machine.
  */
 #include "base/error.h"
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "run/checkpoint.h"
 #include "tensor/gemm.h"
@@ -18,7 +20,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#define CHUNK 0.2      /* seconds of iterations that are timed together, unless their number is given */
+#define CHUNK 0.2      /* seconds of iterations that are timed together, unless --iterations is given */
 #define WARM_LEAST 0.2 /* seconds of warming up */
 #define WARM_MOST 3.0
 #define ENDLESS UINT64_C(1000000000000000)
@@ -48,7 +50,7 @@ typedef struct {
 
 typedef struct {
     rws_trainer_state now;
-    float            *numbers[3]; /* parameters and the optimiser's slots, as they were */
+    float            *numbers[3]; /* copies of the parameters and of the optimiser's slots */
     uint64_t          steps[RWS_GROUPS], iteration;
     double            memory[RWS_METHOD_MEMORY];
 } moment;
@@ -61,7 +63,7 @@ static rws_status remember(rws_trainer *t, moment *m, rws_error *err)
     for (int i = 0; i < 3; i++) {
         if (!from[i]) continue;
         m->numbers[i] = malloc(bytes);
-        if (!m->numbers[i]) return rws_fail(err, RWS_BROKEN, "There is no memory for a copy of the parameters.");
+        if (!m->numbers[i]) return rws_no_memory(err, "a copy of the parameters");
         memcpy(m->numbers[i], from[i], bytes);
     }
     memcpy(m->steps, m->now.steps, sizeof m->steps);
@@ -104,8 +106,8 @@ static double seconds_each(const chunk *c)
     return c->seconds / (double)c->iterations;
 }
 
-/* Until memory has its final size: an arena that grows while it is timed would be measured instead of the work. Hands
- * out how many iterations are about a chunk. */
+/* Steps until memory has its final size, so that no growing arena is timed. *iterations becomes the number of iterations
+ * that take about CHUNK seconds. */
 static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
 {
     chunk    c;
@@ -154,7 +156,7 @@ static double measure_machine(void)
 {
     enum { N = 512 };
     float *m = aligned_alloc(64, 3 * N * N * sizeof *m);
-    RWS_CHECK(m && "memory for three matrices");
+    rws_need_memory(m != NULL, "three matrices");
     for (int i = 0; i < 3 * N * N; i++) m[i] = (float)(i % 7) * 0.1f;
     double best = 0;
     for (int i = 0; i < 6; i++) { /* the first warms up */
@@ -173,7 +175,7 @@ static double peak_rss_mb(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : 0;
 }
 
-/* ---- telling */
+/* ---- reporting */
 
 typedef struct {
     const char *name;
@@ -220,17 +222,18 @@ static void report(const rws_trainer *t, const result *r, bool json)
 
 /* ---- beginning */
 
-/* Late in training, when the guide is sharp, an iteration may cost far less than in the beginning: with --resume the
- * run in --out is timed from where it stands, also with other particles or another batch, and left as it is. */
+/* Makes the trainer. Late in training, when the guide is sharp, an iteration may cost far less than in the beginning: with
+ * --resume the run in --out is timed from its checkpoint, also with other particles or another batch, and is not
+ * changed. */
 static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **trainer, rws_error *err)
 {
     rws_options *o = &b->options;
     rws_config   stored, config;
     if (o->out && !o->resume)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "bench keeps nothing: --out goes with --resume, to time a run from where it stands.");
+                        "bench writes nothing: --out goes with --resume, to time a run from its checkpoint.");
     if (o->resume) {
-        RWS_TRY(rws_folder_open(o->out, &stored, folder, err));
+        RWS_TRY(rws_reopen(o->out, o->model, &stored, folder, err));
         const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
         RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
         if (particles) config.particles = o->config.particles;
@@ -239,17 +242,16 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
         rws_options_fill(o);
         config = o->config;
     }
-    config.iterations = ENDLESS; /* what depends on the share of iterations done stays as it is in the beginning */
+    config.iterations = ENDLESS; /* schedules by the share of iterations that are done stay at their beginning */
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     if (!o->resume) return RWS_OK;
-    if (!rws_folder_has_checkpoint(*folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->out);
+    RWS_TRY(rws_reopen_checkpoint(o->out, *folder, err));
     double seconds;
     return rws_folder_look(*folder, *trainer, &seconds, err);
 }
 
 static const struct argp_option options[] = {
-    {"after", KEY_AFTER, "N", 0, "Train N iterations before those that are timed (default 0)", 3},
+    {"after", KEY_AFTER, "N", 0, "Train N iterations before the timed ones (default 0)", 3},
     {"repeat", KEY_REPEAT, "R", 0,
      "Time the same --iterations, or about 0.2 seconds of them, R times; the best counts (default 5)", 3},
     {0},
@@ -272,9 +274,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc =
-        "Times iterations of a model. With --out and --resume: of a run, from its checkpoint, also with another -k or "
-        "-b; nothing is written.",
+    .doc = "Times iterations of a model or, with --out and --resume, of a run from its checkpoint, also with another "
+           "-k or "
+           "-b. Nothing is written.",
     .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
 };
 

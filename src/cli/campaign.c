@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "cli/jobs.h"
+#include "cli/child.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
@@ -21,7 +21,7 @@
 
 enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256 };
 
-#define ELSEWHERE 2.0 /* seconds until a run that another program has in hand is looked at again */
+#define ELSEWHERE 2.0 /* seconds until a run that another program trains is looked at again */
 
 typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
 
@@ -29,19 +29,19 @@ typedef struct {
     const rws_sweep_run *run;
     int                  kind; /* the first run that differs in the seed only */
     stage                stage;
-    uint64_t             iteration;  /* as far as is known */
-    uint64_t             began_at;   /* iteration, */
-    double               began;      /* and when */
-    bool                 refused;    /* once, by the files as they were then */
-    double               not_before; /* when it may be looked at: another program had it */
-    char                 last[1024]; /* line it printed */
-    char                *failure;
+    uint64_t             iteration;  /* the last one that is known of */
+    uint64_t             began_at;   /* the iteration at which our child began, */
+    double               began;      /* and the time */
+    bool                 refused;    /* a child has ended with RWS_BAD_INPUT once */
+    double               not_before; /* time of the next look at a run that another program trains */
+    char                 last[1024]; /* line that the child printed */
+    char                *failure;    /* a sentence; NULL: none */
 } entry;
 
 /* How fast runs of a kind are. */
 typedef struct {
     double seconds, iterations;
-    bool   watched; /* by us and to the end; otherwise it is a first idea, from the store or from a run under way */
+    bool watched; /* measured on whole runs of ours; otherwise a first guess, from the store or from a run under way */
 } pace;
 
 typedef struct {
@@ -49,9 +49,9 @@ typedef struct {
     char                       *store;
     entry                      *entries;
     int                         n, n_jobs;
-    rws_job                    *jobs;
-    int                        *doing; /* [n_jobs] entry */
-    pace                       *paces; /* [n] of a kind */
+    rws_child                  *children;
+    int                        *doing; /* [n_jobs] the entry that a child works on */
+    pace                       *paces; /* [n] by kind */
     rws_progress                progress;
     rws_campaign_result         result;
 } campaign;
@@ -93,6 +93,7 @@ static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
 {
     RWS_TRY(rws_file_make_folder(s->options->folder, err));
     s->store = rws_file_join(s->options->folder, "metrics.sqlite");
+    if (!s->store) return rws_no_memory(err, "a sweep");
     RWS_TRY(rws_store_make(s->store, err));
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
@@ -111,7 +112,8 @@ static double seconds_each(const pace *p)
     return p->iterations > 0 ? p->seconds / p->iterations : NAN;
 }
 
-/* A kind of which nothing is known is taken to be as fast as the others are on average. */
+/* The share of the work that is done, and the seconds that are left. A kind of run that none has been timed of counts as
+ * fast as the others on average. */
 static void estimate(const campaign *s, double *share, double *left)
 {
     double todo = 0, done = 0, longest = 0, known = 0;
@@ -142,7 +144,7 @@ static void show(campaign *s)
     int    ended = 0;
     for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
     for (int i = 0; i < s->n_jobs && used < sizeof note; i++) {
-        if (!s->jobs[i].pid) continue;
+        if (!s->children[i].pid) continue;
         const rws_config *c = &s->entries[s->doing[i]].run->config;
         used += (size_t)snprintf(note + used, sizeof note - used, "%s%s k%d s%" PRIu64, used ? ", " : "", c->method,
                                  c->particles, c->seed);
@@ -166,7 +168,8 @@ static void add(arguments *a, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS && vasprintf(&a->list[a->n++], format, args) >= 0);
+    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS);
+    rws_need_memory(vasprintf(&a->list[a->n++], format, args) >= 0, "the arguments of a run");
     va_end(args);
 }
 
@@ -205,7 +208,7 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
     if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
 }
 
-static rws_status launch(campaign *s, int job, int index, stage stage, rws_error *err)
+static rws_status launch(campaign *s, int child, int index, stage stage, rws_error *err)
 {
     entry     *e = &s->entries[index];
     arguments  a = {{strdup("rws")}, 1};
@@ -213,36 +216,43 @@ static rws_status launch(campaign *s, int job, int index, stage stage, rws_error
     if (stage == MEASURING) {
         add_measuring(&a, e, s->options->folder);
     } else {
-        char      *folder = rws_file_join(s->options->folder, e->run->name);
-        char      *config = rws_file_join(folder, "config.json");
-        const bool resume = access(config, F_OK) == 0;
-        /* measures of a run whose folder is gone: it begins anew */
+        char *folder = rws_file_join(s->options->folder, e->run->name);
+        rws_need_memory(folder != NULL, "the path of a run");
+        char *config = rws_file_join(folder, "config.json");
+        char *checkpoint = rws_file_join(folder, "checkpoint.safetensors");
+        rws_need_memory(config && checkpoint, "the path of a run");
+        /* A run that ended before its first checkpoint and its first measures begins anew, as the sweep has it now. */
+        const bool resume = access(config, F_OK) == 0 && (e->iteration > 0 || access(checkpoint, F_OK) == 0);
+        /* A run whose folder is gone begins anew too, without its old measures. */
         if (!resume && e->iteration > 0) status = rws_store_drop(s->store, e->run->name, err);
         if (!resume) e->iteration = 0;
         add_training(&a, e, s->options->folder, resume);
+        free(checkpoint);
         free(config);
         free(folder);
     }
-    if (status == RWS_OK) status = rws_job_start(a.list, &s->jobs[job], err);
+    if (status == RWS_OK) status = rws_child_start(a.list, &s->children[child], err);
     for (int i = 0; i < a.n; i++) free(a.list[i]);
     if (status != RWS_OK) return status;
-    s->doing[job] = index;
+    s->doing[child] = index;
     e->stage = stage;
     e->began = rws_clock_now();
     e->began_at = e->iteration;
     return RWS_OK;
 }
 
-/* Whether nobody else has it in hand. */
+/* Whether no process trains the run. */
 static bool is_free(const campaign *s, const entry *e)
 {
-    char      *folder = rws_file_join(s->options->folder, e->run->name);
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
     const bool busy = rws_folder_is_busy(folder);
     free(folder);
     return !busy;
 }
 
-/* The next run for a free place, -1 if there is none at the moment. Another program may have been at it meanwhile. */
+/* The next run that no process trains, -1 if there is none at the moment. The store is asked again, because another
+ * program may have trained the run meanwhile. */
 static rws_status choose(campaign *s, int *index, rws_error *err)
 {
     const double now = rws_clock_now();
@@ -265,10 +275,10 @@ static rws_status choose(campaign *s, int *index, rws_error *err)
 
 /* ---- lines and ends */
 
-static void take_line(void *context, int job, const char *text)
+static void take_line(void *context, int child, const char *text)
 {
     campaign *s = context;
-    entry    *e = &s->entries[s->doing[job]];
+    entry    *e = &s->entries[s->doing[child]];
     uint64_t  iteration;
     snprintf(e->last, sizeof e->last, "%s", text);
     const char *at = strstr(text, "\"iteration\":");
@@ -314,22 +324,23 @@ static void report_end(campaign *s, const entry *e)
 
 static void note_failure(campaign *s, entry *e, int status, const char *complaint)
 {
+    int n = 1;
     e->stage = FAILED;
-    if (status < 0)
-        RWS_CHECK(asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status) > 0);
+    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
-    else RWS_CHECK(asprintf(&e->failure, "It ended with status %d.", status) > 0);
+    else n = asprintf(&e->failure, "It ended with status %d.", status);
+    rws_need_memory(n > 0 && e->failure, "the failure of a run");
     s->result.failed++;
     if (status == RWS_BAD_INPUT || s->result.worst == 0)
         s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
     report_end(s, e);
 }
 
-static rws_status job_ended(campaign *s, int job, rws_error *err)
+static rws_status child_ended(campaign *s, int child, rws_error *err)
 {
-    const int index = s->doing[job];
+    const int index = s->doing[child];
     entry    *e = &s->entries[index];
-    const int status = rws_job_end(&s->jobs[job]);
+    const int status = rws_child_end(&s->children[child]);
     if (e->stage == TRAINING && e->iteration > e->began_at) {
         pace *p = &s->paces[e->kind];
         if (!p->watched) *p = (pace){.watched = true};
@@ -337,7 +348,7 @@ static rws_status job_ended(campaign *s, int job, rws_error *err)
         p->iterations += (double)(e->iteration - e->began_at);
     }
     if (status == RWS_OK && e->stage == TRAINING && e->run->final_particles && !rws_interrupted())
-        return launch(s, job, index, MEASURING, err);
+        return launch(s, child, index, MEASURING, err);
     if (status == RWS_OK && !(e->stage == TRAINING && e->run->final_particles)) {
         e->stage = FINISHED;
         e->iteration = e->run->config.iterations;
@@ -346,11 +357,11 @@ static rws_status job_ended(campaign *s, int job, rws_error *err)
     } else if (rws_interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
     } else if (status == RWS_BAD_INPUT && !e->refused) {
-        /* Perhaps another program was quicker, and has it in hand or is done with it already: a second look tells. */
+        /* Another program may have begun or finished the run first; if so, the next look at it shows that. */
         e->refused = true;
         e->stage = WAITING;
     } else {
-        note_failure(s, e, status, s->jobs[job].complaint);
+        note_failure(s, e, status, s->children[child].complaint);
     }
     return RWS_OK;
 }
@@ -360,7 +371,7 @@ static rws_status job_ended(campaign *s, int job, rws_error *err)
 static int n_running(const campaign *s)
 {
     int n = 0;
-    for (int i = 0; i < s->n_jobs; i++) n += s->jobs[i].pid != 0;
+    for (int i = 0; i < s->n_jobs; i++) n += s->children[i].pid != 0;
     return n;
 }
 
@@ -373,17 +384,17 @@ static bool has_waiting(const campaign *s)
 
 static rws_status fill_places(campaign *s, rws_error *err)
 {
-    for (int job = 0; job < s->n_jobs; job++) {
+    for (int child = 0; child < s->n_jobs; child++) {
         int index;
-        if (s->jobs[job].pid) continue;
+        if (s->children[child].pid) continue;
         RWS_TRY(choose(s, &index, err));
         if (index < 0) return RWS_OK;
-        RWS_TRY(launch(s, job, index, TRAINING, err));
+        RWS_TRY(launch(s, child, index, TRAINING, err));
     }
     return RWS_OK;
 }
 
-/* After the first failure of our own, as after Ctrl-C, nothing more is started, and what runs is asked to stop. */
+/* After the first error of this program itself, as after Ctrl-C, no run is started, and those under way are stopped. */
 static rws_status work(campaign *s, rws_error *err)
 {
     rws_status status = RWS_OK;
@@ -392,13 +403,13 @@ static rws_status work(campaign *s, rws_error *err)
         const bool stop = status != RWS_OK || rws_interrupted();
         if (!stop) status = fill_places(s, err);
         if (stop && !told) {
-            for (int i = 0; i < s->n_jobs; i++) rws_job_stop(&s->jobs[i]);
+            for (int i = 0; i < s->n_jobs; i++) rws_child_stop(&s->children[i]);
             told = true;
         }
-        const int job = rws_jobs_read(s->jobs, s->n_jobs, 200, take_line, s);
-        if (job >= 0) {
+        const int child = rws_children_read(s->children, s->n_jobs, 200, take_line, s);
+        if (child >= 0) {
             rws_error        other;
-            const rws_status end = job_ended(s, job, &other);
+            const rws_status end = child_ended(s, child, &other);
             if (status == RWS_OK && end != RWS_OK) *err = other, status = end;
         }
         show(s);
@@ -428,11 +439,11 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
 {
     campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws_options_cores()};
     s.entries = calloc((size_t)s.n, sizeof *s.entries);
-    s.jobs = calloc((size_t)s.n_jobs, sizeof *s.jobs);
+    s.children = calloc((size_t)s.n_jobs, sizeof *s.children);
     s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
     s.paces = calloc((size_t)s.n, sizeof *s.paces);
-    RWS_CHECK(s.entries && s.jobs && s.doing && s.paces && "memory for a sweep");
-    rws_status status = prepare(&s, sweep, err);
+    rws_status status =
+        s.entries && s.children && s.doing && s.paces ? prepare(&s, sweep, err) : rws_no_memory(err, "a sweep");
     if (status == RWS_OK) {
         rws_signals_catch();
         rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
@@ -443,8 +454,8 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
                           s.result.finished + s.result.found, s.n);
     if (status == RWS_OK) report_all(&s);
     *result = s.result;
-    for (int i = 0; i < s.n; i++) free(s.entries[i].failure);
-    void *memory[] = {s.store, s.entries, s.jobs, s.doing, s.paces};
+    for (int i = 0; i < s.n && s.entries; i++) free(s.entries[i].failure);
+    void *memory[] = {s.store, s.entries, s.children, s.doing, s.paces};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
     return status;
 }

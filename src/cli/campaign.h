@@ -1,9 +1,9 @@
-/* campaign.h - the runs of a sweep, as many at a time as there are cores, until all are done.
+/* campaign.h - the runs of a sweep, as many at a time as there are cores, until all have ended.
  *
- * What is finished is skipped, what was cut goes on, what fails is told and does not stop the others. Several programs
- * may work on the same folder: each leaves alone what another has in hand.
+ * A run that is finished is skipped, a run that was interrupted goes on, and a run that fails is reported and does not
+ * stop the others. Several programs may work on the same folder: none starts a run that another one trains.
  *
- *     sweep -> [campaign] -> jobs -> rws train, rws eval -> folders, metrics.sqlite
+ *     sweep -> [campaign] -> child -> rws train, rws eval -> folders, metrics.sqlite
  */
 #ifndef RWS_CLI_CAMPAIGN_H
 #define RWS_CLI_CAMPAIGN_H
@@ -14,8 +14,8 @@
 typedef struct {
     const char *what;   /* for the progress line: "gmm" */
     const char *folder; /* made if need be; metrics.sqlite is there, and a folder for each run */
-    uint64_t    jobs;   /* at a time; 0: as many as there are cores */
-    bool        retry;  /* also what failed before */
+    uint64_t    jobs;   /* runs at a time; 0: as many as there are cores */
+    bool        retry;  /* also runs that failed before */
     bool        json;
 } rws_campaign_options;
 
@@ -23,14 +23,14 @@ typedef struct {
 extern const struct argp rws_campaign_argp;
 
 typedef struct {
-    int finished, found; /* runs: now, and before */
+    int finished, found; /* runs that ended well now, and that were finished before */
     int failed;
     int worst; /* exit status of a run that failed: 1 or 2 */
 } rws_campaign_result;
 
-/* Does it. Prints a line for each run that ends, and the failures once more at the end. RWS_OK also if runs failed:
- * *result says so. RWS_STOPPED after Ctrl-C, when all that ran have saved their state; RWS_BAD_INPUT if nothing can be
- * started. */
+/* Trains the runs. Prints a line for each run that ends, and the failures once more at the end. RWS_OK also if runs
+ * failed, which *result says. RWS_STOPPED after Ctrl-C, when all children have saved their state; RWS_BAD_INPUT if no
+ * run can be started. */
 rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
                             rws_error *err) __attribute__((warn_unused_result));
 

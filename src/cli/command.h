@@ -1,7 +1,7 @@
 /* command.h - one command of the program: a row of the table that main and `rws --help` walk.
  *
- * A command parses its own arguments, prints results on stdout and hands back how it ended, with a sentence if that was
- * not well; it neither prints that sentence nor exits. Only --help and --usage end the program from inside.
+ * A command parses its own arguments, prints results on stdout and returns a status, with a sentence if it failed; it
+ * neither prints that sentence nor exits. Only --help and --usage end the program from inside.
  *
  *     main -> [command] -> options -> run -> report
  */
@@ -13,7 +13,7 @@
 typedef struct {
     const char *name;
     const char *help; /* one line for `rws --help` */
-    /* argv[0] is the command's name. RWS_STOPPED: the user did, and the sentence says how to go on. */
+    /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the sentence says how to go on. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
 } rws_command;
 

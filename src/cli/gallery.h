@@ -1,25 +1,27 @@
-/* gallery.h - drawings of what answers tell: pictures in a grid, or trees side by side.
+/* gallery.h - drawings of answers: pictures in a grid, or trees side by side.
  *
- * An answer has a picture if it reported one as rws.h says: "picture", beside it "seen", and boxes "where".
+ * An answer has a picture if its reports are named as rws.h says: "picture", the model's image; "seen", the datum; and
+ * "where", the boxes.
  *
  *     answers -> [gallery] -> figure -> PNG, SVG or PDF
  */
 #ifndef RWS_CLI_GALLERY_H
 #define RWS_CLI_GALLERY_H
 
-#include "run/run.h"
+#include "rws_train.h"
 
 /* Pictures of one size; a zeroed one is valid and empty. */
 typedef struct {
-    bool    pairs; /* of each answer what it saw, with boxes, and below it what was made of it; otherwise the latter */
+    bool pairs; /* two pictures for each answer, "seen" with the boxes and "picture" below it; else "picture" alone */
     double *values;
     int     n, side;
 } rws_gallery;
 
-/* Adds an answer's. False if it has no picture, or one that is not square or not like the others. */
+/* Adds the picture among the reports of an answer or a sample. False if there is none, or one that is not square or has
+ * another size than the others. */
 bool rws_gallery_add(rws_gallery *g, const rws_reported *reports, int n);
 
-/* Draws them, ten in a row at most; fails like rws_images_draw. There must be one. */
+/* Draws the pictures, ten in a row at most; fails like rws_images_draw. There must be at least one. */
 rws_status rws_gallery_draw(const rws_gallery *g, const char *title, const char *path, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_gallery_release(rws_gallery *g);

@@ -1,8 +1,9 @@
-/* infer.c - rws infer: what a trained guide makes of data that the user types, and how probable it is. */
+/* infer.c - rws infer: the answers of a trained guide to data that the user names, with their probabilities. */
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/datum.h"
 #include "cli/gallery.h"
 #include "cli/report.h"
 #include "figure/png.h"
@@ -12,18 +13,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOP = 0x2000, KEY_BRACKETS, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
+enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
 
 typedef struct {
     rws_asked   asked;
     const char *typed[MOST_TYPED];
     int         n_typed;
     const char *file, *out; /* NULL: none */
+    const char *test;       /* numbers and ranges of test data; NULL: none */
     uint64_t    particles, top;
     bool        brackets;
-    int         n_done;
-    rws_gallery pictures; /* of the best answers */
+    int         n_done;   /* data */
+    rws_gallery pictures; /* of the best answer to each datum */
 } infer_options;
+
+static error_t parse_test(const char *text, infer_options *o, const struct argp_state *state)
+{
+    int         from, to;
+    const char *at = text;
+    while (rws_datum_range(&at, &from, &to)) continue;
+    if (*at || at == text)
+        return rws_arguments_fail(state, "--test takes numbers and ranges of test data, such as 0-9,12, not \"%.60s\".",
+                                  text);
+    o->test = text;
+    return 0;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -34,6 +48,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'f': o->file = arg; return 0;
     case 'o': o->out = arg; return 0;
     case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
+    case KEY_TEST: return parse_test(arg, o, state);
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
         if (!o->asked.path) {
@@ -41,13 +56,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             return 0;
         }
         if (o->n_typed == MOST_TYPED)
-            return rws_arguments_fail(state, "%d questions can be typed; put more into a --file.", MOST_TYPED);
+            return rws_arguments_fail(state, "%d data can be typed; put more into a --file.", MOST_TYPED);
         o->typed[o->n_typed++] = arg;
         return 0;
     case ARGP_KEY_END:
         if (!o->asked.path) return rws_arguments_fail(state, "Which run? Name its folder.");
-        if (!o->n_typed && !o->file)
-            return rws_arguments_fail(state, "Ask what? Type it behind the run, or - to be asked from standard input.");
+        if (!o->n_typed && !o->file && !o->test)
+            return rws_arguments_fail(state,
+                                      "Which datum? Type it after the run, or - to read data from standard input, "
+                                      "or name test data, as in --test 0-9.");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -56,8 +73,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options =
         (const struct argp_option[]){
-            {"particles", 'k', "N", 0, "Of the guide, for each datum (1000)", 0},
-            {"top", KEY_TOP, "N", 0, "Answers shown, the most probable ones (5; 0: all)", 0},
+            {"particles", 'k', "N", 0, "Particles of the guide for each datum (1000)", 0},
+            {"top", KEY_TOP, "N", 0, "Number of answers that are shown, the most probable ones (5; 0: all)", 0},
+            {"test", KEY_TEST, "LIST", 0,
+             "Also ask about test data, by numbers from 0 and ranges: 0-9,12; with the very numbers that eval sees", 0},
             {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
             {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
@@ -65,17 +84,21 @@ static const struct argp argp = {
         },
     .parser = parse,
     .args_doc = "RUN [DATUM...|-]",
-    .doc = "Asks a trained run what is behind a datum: what its guide proposes, how probable that is by importance "
-           "weights and, where it can be had, exactly. RUN is the folder that `rws train --out` wrote. For a grammar "
-           "a datum is a sentence in quotation marks and an answer a tree; it must say just this sentence, unless "
-           "--set likelihood=relaxed. For air it is the number of a test image; a PNG, of the size that the run was "
-           "trained on and white on black; or an IDX file, FILE or FILE:NUMBER.",
+    .doc =
+        "Infers the random choices behind a datum: prints the answers that the guide of a run proposes, with their "
+        "posterior probability by importance weights and, where the model can compute it, the exact one. RUN is the "
+        "folder that `rws train --out` wrote. For a grammar a datum is a sentence in quotation marks and an answer a "
+        "tree; the tree must say just this sentence, unless --set likelihood=relaxed. For air a datum is a PNG of the "
+        "size that the run was trained on, white on black; an IDX file, FILE or FILE:NUMBER; or the number of a test "
+        "image: in all of these a pixel is ink if it is above half grey, whereas --test has the random pixels of "
+        "eval. For a model that reads no text a datum is the numbers of its fields: \"0.3 1.2\". A datum that begins "
+        "with a minus is written after --.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
 /* ---- answers */
 
-/* The first ones, and of those only what is possible if anything is. */
+/* The number of answers to be shown: of all answers if none is possible, else of those that are. */
 static int n_shown(const infer_options *o, const rws_answers *a)
 {
     if (!o->top) return a->n;
@@ -85,11 +108,51 @@ static int n_shown(const infer_options *o, const rws_answers *a)
     return (uint64_t)n < o->top ? n : (int)o->top;
 }
 
-/* What is exact has no key where nobody knows it, so that an exact log p(x) of null is that of the impossible. */
-static void report_json(const infer_options *o, const char *text, const rws_answers *a)
+/* The number of particles of a list, which is sorted by weight, to be shown. */
+static int n_particles_shown(const infer_options *o, const rws_answers *a)
+{
+    return o->top && (uint64_t)a->n_weighted > o->top ? (int)o->top : a->n_weighted;
+}
+
+static int by_weight(const void *x, const void *y)
+{
+    const double a = (*(const rws_weighted *const *)x)->weight, b = (*(const rws_weighted *const *)y)->weight;
+    if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
+    return (a < b) - (a > b);
+}
+
+/* The particles with the largest weight first; the caller frees the list. */
+static const rws_weighted **sort_particles(const rws_answers *a)
+{
+    const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
+    rws_need_memory(list != NULL, "a list of particles");
+    for (int i = 0; i < a->n_weighted; i++) list[i] = &a->particles[i];
+    qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
+    return list;
+}
+
+static json_t *json_particles(const infer_options *o, const rws_answers *a)
+{
+    const rws_weighted **list = sort_particles(a);
+    json_t              *array = json_array();
+    for (int i = 0; i < n_particles_shown(o, a); i++) {
+        const rws_weighted *w = list[i];
+        json_array_append_new(array, json_pack("{s:o,s:i,s:i,s:o,s:o,s:o}", "weight", rws_report_real(w->weight),
+                                               "count", w->count, "answer", w->answer, "log_p",
+                                               rws_report_real(w->log_p), "log_q", rws_report_real(w->log_q), "choices",
+                                               rws_asked_describe_choices(w->choices, w->n_choices)));
+    }
+    free(list);
+    return array;
+}
+
+/* An exact number that the model cannot compute has no key, so that an exact log p(x) of null is that of an impossible
+ * datum. `test` is -1 for a datum that was typed. */
+static void report_json(const infer_options *o, const char *text, int test, const rws_answers *a)
 {
     json_t *list = json_array(), *object = json_pack("{s:s,s:i}", "asked", text, "particles", a->n_particles);
     if (!object) object = json_pack("{s:n,s:i}", "asked", "particles", a->n_particles); /* not UTF-8 */
+    if (test >= 0) json_object_set_new(object, "test", json_integer(test));
     json_object_set_new(object, "ess", rws_report_real(a->ess));
     json_object_set_new(object, "log_evidence", rws_report_real(a->log_evidence));
     rws_report_known(object, "exact_log_evidence", a->exact_log_evidence);
@@ -102,6 +165,7 @@ static void report_json(const infer_options *o, const char *text, const rws_answ
         json_array_append_new(list, answer);
     }
     json_object_set_new(object, "answers", list);
+    if (o->asked.choices) json_object_set_new(object, "choices", json_particles(o, a));
     rws_report_json(object);
 }
 
@@ -110,6 +174,28 @@ static const char *share(double x, char out[static 32])
     if (isnan(x)) return strcpy(out, "-");
     snprintf(out, 32, "%.3f", x);
     return out;
+}
+
+static void print_particles(const infer_options *o, const rws_answers *a)
+{
+    const rws_weighted **list = sort_particles(a);
+    char                 one[32], two[32], three[32];
+    const int            n = n_particles_shown(o, a);
+    for (int i = 0; i < n; i++) {
+        const rws_weighted *w = list[i];
+        printf("\n  weight %s   %d particle%s   log p %s   log q %s\n", share(w->weight, one), w->count,
+               w->count == 1 ? "" : "s", rws_report_number(w->log_p, two), rws_report_number(w->log_q, three));
+        rws_asked_print_choices(w->choices, w->n_choices, 4);
+    }
+    if (n < a->n_weighted) printf("\n  and %d more with less weight (--top 0 shows them)\n", a->n_weighted - n);
+    free(list);
+}
+
+static bool has_reports(const rws_answers *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->list[i].n_reports) return true;
+    return false;
 }
 
 static void report_text(const infer_options *o, const char *text, const rws_answers *a)
@@ -121,12 +207,14 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
         printf("  log p(x) %s, exactly %s", rws_report_number(a->log_evidence, one),
                rws_report_number(a->exact_log_evidence, two));
     printf("; %d particles, as good as %.0f of the posterior\n", a->n_particles, a->ess * a->n_particles);
-    if (a->exact_log_evidence == -INFINITY) printf("  The model cannot make this. What the guide proposes:\n");
+    if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
-        printf("  No particle explains this. What the guide proposes, and what does:\n");
-    const int n = n_shown(o, a);
-    double    rest = 0;
-    for (int i = 0; i < n; i++) {
+        printf("  No particle explains this datum. The guide proposes, and the exact posterior has:\n");
+    const bool silent = !has_reports(a);
+    const int  n = silent ? a->n : n_shown(o, a);
+    double     rest = 0;
+    if (silent && !o->asked.choices) printf("  The model reports nothing; --choices shows its random choices.\n");
+    for (int i = 0; i < n && !silent; i++) {
         const rws_answer *at = &a->list[i];
         printf("\n  posterior %s   exact %s   guide %s\n", share(at->posterior, one), share(at->exact, two),
                share(at->guide, three));
@@ -134,8 +222,9 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     }
     for (int i = n; i < a->n; i++) rest += a->list[i].guide;
     if (n < a->n)
-        printf("\n  and %d more, impossible or less probable: %.3f of what the guide proposed (--top 0 shows them)\n",
+        printf("\n  and %d more, impossible or less probable: %.3f of the guide's particles (--top 0 shows them)\n",
                a->n - n, rest);
+    if (o->asked.choices) print_particles(o, a);
 }
 
 static rws_status draw_trees(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
@@ -143,7 +232,7 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
     const int n = n_shown(o, a);
     char(*room)[96] = calloc((size_t)n + 1, sizeof *room), one[32], two[32];
     const char **captions = calloc((size_t)n + 1, sizeof *captions);
-    RWS_CHECK(room && captions);
+    rws_need_memory(room && captions, "the captions of trees");
     for (int i = 0; i < n; i++) {
         snprintf(room[i], sizeof *room, "%s (exact %s)", share(a->list[i].posterior, one),
                  share(a->list[i].exact, two));
@@ -157,40 +246,62 @@ static rws_status draw_trees(const infer_options *o, const char *text, const rws
 
 /* ---- questions */
 
-static rws_status ask(const infer_options *o, const char *text, rws_answers **a, rws_error *err)
+static rws_status ask_picture(rws_posterior *p, const char *path, rws_question *q, rws_answers **a, rws_error *err)
 {
-    rws_posterior *p = o->asked.posterior;
-    rws_question   q = {.text = text, .n_particles = (int)o->particles, .seed = o->asked.seed};
-    if (!rws_posterior_model(p)->see || !rws_png_is(text)) return rws_posterior_ask(p, &q, a, err);
     rws_grey picture;
-    RWS_TRY(rws_png_read(text, &picture, err));
-    q.text = NULL;
-    q.picture = &picture;
-    const rws_status status = rws_posterior_ask(p, &q, a, err);
+    RWS_TRY(rws_png_read(path, &picture, err));
+    q->picture = &picture;
+    const rws_status status = rws_posterior_ask(p, q, a, err);
     rws_png_release(&picture);
     return status;
 }
 
-static rws_status answer(infer_options *o, const char *text, rws_error *err)
+static rws_status ask_numbers(rws_posterior *p, const char *text, rws_question *q, rws_answers **a, rws_error *err)
+{
+    rws_datum  datum;
+    rws_status status = rws_datum_read(p, text, &datum, err);
+    q->fields = datum.fields;
+    if (status == RWS_OK) status = rws_posterior_ask(p, q, a, err);
+    rws_datum_release(&datum);
+    return status;
+}
+
+/* Asks about the datum that was typed or, if that is NULL, about a test datum. */
+static rws_status ask(const infer_options *o, const char *typed, int test, rws_answers **a, rws_error *err)
+{
+    rws_posterior   *p = o->asked.posterior;
+    const rws_model *m = rws_posterior_model(p);
+    rws_question     q = {
+            .test = test, .n_particles = (int)o->particles, .seed = o->asked.seed, .particles = o->asked.choices};
+    if (typed && m->see && rws_png_is(typed)) return ask_picture(p, typed, &q, a, err);
+    if (typed && !m->read) return ask_numbers(p, typed, &q, a, err);
+    q.text = typed;
+    return rws_posterior_ask(p, &q, a, err);
+}
+
+static rws_status answer(infer_options *o, const char *typed, int test, rws_error *err)
 {
     rws_answers *a;
+    char         name[32];
+    snprintf(name, sizeof name, "test datum %d", test);
+    const char *text = typed ? typed : name;
     if (o->out && o->n_done && !o->pictures.n)
-        return rws_fail(err, RWS_BAD_INPUT, "--out draws the answers to one question; ask the others by themselves.");
-    RWS_TRY(ask(o, text, &a, err));
+        return rws_fail(err, RWS_BAD_INPUT, "--out draws the trees of one datum; ask about the others one by one.");
+    RWS_TRY(ask(o, typed, test, &a, err));
     const bool picture = o->out && a->n && rws_gallery_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
     const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
-    if (status == RWS_OK && o->asked.json) report_json(o, text, a);
+    if (status == RWS_OK && o->asked.json) report_json(o, text, typed ? -1 : test, a);
     else if (status == RWS_OK) report_text(o, text, a);
     o->n_done++;
     rws_answers_free(a);
     return status;
 }
 
-/* A line without its end; one without words is no question. */
+/* A datum on a line, whose end is cut off. A line of spaces is skipped. */
 static rws_status answer_line(infer_options *o, char *line, rws_error *err)
 {
     line[strcspn(line, "\r\n")] = '\0';
-    return line[strspn(line, " \t")] ? answer(o, line, err) : RWS_OK;
+    return line[strspn(line, " \t")] ? answer(o, line, 0, err) : RWS_OK;
 }
 
 static rws_status answer_stream(infer_options *o, rws_error *err)
@@ -200,7 +311,7 @@ static rws_status answer_stream(infer_options *o, rws_error *err)
     rws_status status = RWS_OK;
     while (status == RWS_OK && getline(&line, &size, stdin) >= 0) {
         status = answer_line(o, line, err);
-        fflush(stdout); /* whoever types wants to read */
+        fflush(stdout); /* before the next line is typed */
     }
     free(line);
     return status;
@@ -224,18 +335,27 @@ static rws_status answer_file(infer_options *o, rws_error *err)
     return status;
 }
 
+static rws_status answer_test(infer_options *o, rws_error *err)
+{
+    int from, to;
+    for (const char *at = o->test; rws_datum_range(&at, &from, &to);)
+        for (int i = from; i <= to; i++) RWS_TRY(answer(o, NULL, i, err));
+    return RWS_OK;
+}
+
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     infer_options o = {.particles = 1000, .top = 5, .pictures.pairs = true};
     RWS_TRY(rws_arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err));
     rws_status status = rws_asked_open(&o.asked, err);
     for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
-        status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], err);
+        status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], 0, err);
     if (status == RWS_OK && o.file) status = answer_file(&o, err);
+    if (status == RWS_OK && o.test) status = answer_test(&o, err);
     if (status == RWS_OK && o.pictures.n) status = rws_gallery_draw(&o.pictures, NULL, o.out, err);
     rws_gallery_release(&o.pictures);
     rws_asked_close(&o.asked);
     return status;
 }
 
-const rws_command rws_command_infer = {"infer", "ask a run what is behind a datum: a sentence, an image", run};
+const rws_command rws_command_infer = {"infer", "infer the random choices behind a datum: a sentence, an image", run};

@@ -1,9 +1,10 @@
-/* list.c - rws list: what there is to choose from, read from the tables that define it. */
+/* list.c - rws list: models, methods, optimisers and their settings, read from the tables that define them, or from the
+ * shared object of a user's model. */
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
-#include "model/model.h"
+#include "run/plugin.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,19 +12,26 @@
 enum { MODELS = 1, METHODS = 2, OPTIMISERS = 4, SETTINGS = 8, KEY_JSON = 0x2000 };
 
 typedef struct {
-    unsigned    what; /* 0: everything but settings */
-    const char *model;
+    unsigned    what;  /* 0: everything but settings */
+    const char *model; /* of SETTINGS: a name or the path of a shared object */
     bool        json;
 } list_options;
 
-/* ---- as JSON: one object per thing */
+/* A user's model may leave a text out. */
+static const char *text_or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+/* ---- as JSON: one object for each model, method or optimiser */
 
 static json_t *json_settings(const rws_setting *s)
 {
     json_t *list = json_array();
     for (; s && s->name; s++) {
         const bool text = s->min == 0 && s->max == 0;
-        json_t    *o = json_pack("{s:s,s:s,s:s}", "name", s->name, "default", s->value, "help", s->help);
+        json_t    *o = json_pack("{s:s,s:s,s:s}", "name", s->name, "default", text_or_empty(s->value), "help",
+                                 text_or_empty(s->help));
         if (!text) json_object_set_new(o, "min", json_real(s->min));
         if (!text) json_object_set_new(o, "max", json_real(s->max));
         json_array_append_new(list, o);
@@ -33,24 +41,24 @@ static json_t *json_settings(const rws_setting *s)
 
 static json_t *json_entry(const char *kind, const char *name, const char *help)
 {
-    return json_pack("{s:s,s:s,s:s}", "kind", kind, "name", name, "help", help);
+    return json_pack("{s:s,s:s,s:s}", "kind", kind, "name", name, "help", text_or_empty(help));
 }
 
 static void json_model(const rws_model *m)
 {
     json_t *o = json_entry("model", m->name, m->help), *metrics = json_array();
     for (const rws_metric *k = m->metrics; k && k->name; k++)
-        json_array_append_new(metrics, json_pack("{s:s,s:s}", "name", k->name, "help", k->help));
+        json_array_append_new(metrics, json_pack("{s:s,s:s}", "name", k->name, "help", text_or_empty(k->help)));
     json_object_set_new(o, "metrics", metrics);
     json_t *snapshots = json_array();
     for (const rws_snapshot *k = m->snapshots; k && k->name; k++)
-        json_array_append_new(snapshots, json_pack("{s:s,s:s}", "name", k->name, "help", k->help));
+        json_array_append_new(snapshots, json_pack("{s:s,s:s}", "name", k->name, "help", text_or_empty(k->help)));
     json_object_set_new(o, "snapshots", snapshots);
     json_object_set_new(o, "settings", json_settings(m->settings));
     rws_report_json(o);
 }
 
-static void json_method(const rws_estimator *e)
+static void json_method(const rws_method_info *e)
 {
     json_t *o = json_entry("method", e->name, e->help);
     json_object_set_new(o, "min_particles", json_integer(e->min_particles));
@@ -67,18 +75,20 @@ static void print_settings(const rws_setting *s)
         if (s->min == 0 && s->max == 0) snprintf(range, sizeof range, "text");
         else snprintf(range, sizeof range, "%g … %g", s->min, s->max);
         /* "…" is one column and three bytes */
-        printf("      %-16s %-8s %-*s %s\n", s->name, s->value, strchr(range, ' ') ? 16 : 14, range, s->help);
+        printf("      %-16s %-8s %-*s %s\n", s->name, text_or_empty(s->value), strchr(range, ' ') ? 16 : 14, range,
+               text_or_empty(s->help));
     }
 }
 
 static void print_model(const rws_model *m)
 {
-    printf("  %-12s %s\n", m->name, m->help);
-    for (const rws_metric *k = m->metrics; k && k->name; k++) printf("      %-16s %s\n", k->name, k->help);
+    printf("  %-12s %s\n", m->name, text_or_empty(m->help));
+    for (const rws_metric *k = m->metrics; k && k->name; k++)
+        printf("      %-16s %s\n", k->name, text_or_empty(k->help));
     print_settings(m->settings);
 }
 
-static void print_method(const rws_estimator *e)
+static void print_method(const rws_method_info *e)
 {
     printf("  %-12s %s%s\n", e->name, e->help, e->min_particles > 1 ? " (K > 1)" : "");
     print_settings(e->settings);
@@ -88,26 +98,27 @@ static void print_method(const rws_estimator *e)
 
 static rws_status list_settings(const list_options *o, rws_error *err)
 {
-    for (int i = 0; rws_models[i]; i++) {
-        const rws_model *m = rws_models[i];
-        if (strcmp(m->name, o->model) != 0) continue;
-        if (o->json) json_model(m);
-        else print_model(m);
-        return RWS_OK;
-    }
-    return rws_fail(err, RWS_BAD_INPUT, "There is no model \"%s\"; `rws list models` shows them.", o->model);
+    const rws_model *m;
+    void            *library;
+    RWS_TRY(rws_model_load(o->model, &m, &library, err));
+    (o->json ? json_model : print_model)(m);
+    rws_model_unload(library);
+    return RWS_OK;
 }
 
 static void list_tables(unsigned what, bool json)
 {
+    const rws_model   *model;
+    rws_method_info    method;
+    rws_optimiser_info optimiser;
     if (what & MODELS && !json) puts("Models, with their metrics and settings (default, range):");
-    for (int i = 0; what & MODELS && rws_models[i]; i++) (json ? json_model : print_model)(rws_models[i]);
+    for (int i = 0; what & MODELS && (model = rws_model_at(i)); i++) (json ? json_model : print_model)(model);
     if (what & METHODS && !json) puts("Methods, with their settings (default, range):");
-    for (int i = 0; what & METHODS && rws_estimators[i]; i++) (json ? json_method : print_method)(rws_estimators[i]);
+    for (int i = 0; what & METHODS && rws_method_at(i, &method); i++) (json ? json_method : print_method)(&method);
     if (what & OPTIMISERS && !json) puts("Optimisers:");
-    for (int i = 0; what & OPTIMISERS && rws_optimisers[i]; i++) {
-        if (json) rws_report_json(json_entry("optimiser", rws_optimisers[i]->name, rws_optimisers[i]->help));
-        else printf("  %-12s %s\n", rws_optimisers[i]->name, rws_optimisers[i]->help);
+    for (int i = 0; what & OPTIMISERS && rws_optimiser_at(i, &optimiser); i++) {
+        if (json) rws_report_json(json_entry("optimiser", optimiser.name, optimiser.help));
+        else printf("  %-12s %s\n", optimiser.name, optimiser.help);
     }
 }
 
@@ -129,7 +140,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
             if (strcmp(kinds[i].name, arg) == 0) o->what = kinds[i].what;
         if (o->what) return 0;
-        return rws_arguments_fail(state, "rws lists models, methods, optimisers and settings, not \"%s\".", arg);
+        if (!rws_model_is_path(arg))
+            return rws_arguments_fail(state, "rws lists models, methods, optimisers and settings, not \"%s\".", arg);
+        o->what = SETTINGS;
+        o->model = arg;
+        return 0;
     case ARGP_KEY_END:
         return o->what == SETTINGS && !o->model ? rws_arguments_fail(state, "Settings of which model?") : 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -140,7 +155,8 @@ static const struct argp argp = {
     .options = (const struct argp_option[]){{"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0}, {0}},
     .parser = parse,
     .args_doc = "[models|methods|optimisers|settings MODEL]",
-    .doc = "Lists what there is to choose from.",
+    .doc = "Lists models, methods, optimisers and their settings. With `settings`, MODEL is a name or the path of a "
+           "shared object; a path alone will do.",
 };
 
 static rws_status run(int argc, char **argv, rws_error *err)

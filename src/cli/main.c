@@ -1,4 +1,4 @@
-/* main.c - rws COMMAND: finds the command, and turns how it ended into a sentence and an exit status. */
+/* main.c - rws COMMAND: finds the command, prints the sentence of its error, and returns the exit status. */
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -19,7 +19,7 @@ const rws_command *const rws_commands[] = {
 };
 
 typedef struct {
-    int at; /* where the command stands in argv; 0: nowhere */
+    int at; /* index of the command in argv; 0: there is none */
 } top_options;
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -41,9 +41,10 @@ static void list_commands(FILE *stream)
 {
     fputs("Commands:\n", stream);
     for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-10s %s\n", rws_commands[i]->name, rws_commands[i]->help);
-    fputs("\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke, 2 for bad "
-          "input, 130 when stopped.",
-          stream);
+    fputs(
+        "\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke or there was no "
+        "memory, 2 for bad input, 130 when stopped.",
+        stream);
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -77,6 +78,18 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
     return command->run(argc - o.at, argv + o.at, err);
 }
 
+static int exit_status(rws_status status)
+{
+    switch (status) {
+    case RWS_OK: return 0;
+    case RWS_BROKEN:
+    case RWS_NO_MEMORY: return 1;
+    case RWS_BAD_INPUT: return 2;
+    case RWS_STOPPED: return 130;
+    }
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     rws_error  err = {{0}};
@@ -84,5 +97,5 @@ int main(int argc, char **argv)
     if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
     if (status != RWS_OK) rws_note("%s", err.text);
-    return status == RWS_STOPPED ? 130 : (int)status;
+    return exit_status(status);
 }

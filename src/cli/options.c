@@ -22,10 +22,11 @@ enum {
     KEY_SET,
     KEY_DATA,
     KEY_RESUME,
+    KEY_MODEL,
     KEY_JSON,
 };
 
-/* ---- the table: everything that goes into an rws_config */
+/* ---- the table: the options whose value is a member of rws_config */
 
 typedef enum { INT, COUNT, REAL, TEXT, FLAG } kind;
 
@@ -35,7 +36,7 @@ typedef struct {
     kind        kind;
     size_t      place; /* in rws_config */
     uint64_t    min, max;
-    bool        free; /* a resumed run may have another */
+    bool        free; /* a resumed run may be given another value */
 } field;
 
 #define LARGE UINT64_C(1000000000000000)
@@ -61,29 +62,32 @@ static const field fields[] = {
 enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 static const struct argp_option options[] = {
-    {"method", KEY_METHOD, "NAME", 0, "How phi learns (default ww); one of ", 1},
+    {"method", KEY_METHOD, "NAME", 0, "The method by which phi learns (default ww); one of ", 1},
     {"particles", 'k', "K", 0, "Particles per datum", 1},
     {"batch", 'b', "B", 0, "Data per iteration", 1},
-    {"iterations", 'n', "N", 0, "Updates in all", 1},
-    {"seed", 's', "S", 0, "Of all random numbers (default 1)", 1},
-    {"data", KEY_DATA, "FILE", 0, "What to learn from, where a model reads files; short for --set data=FILE", 1},
+    {"iterations", 'n', "N", 0, "Number of iterations", 1},
+    {"seed", 's', "S", 0, "Seed of all random numbers (default 1)", 1},
+    {"data", KEY_DATA, "FILE", 0, "The file that the model learns from; short for --set data=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
-    {"optimiser", KEY_OPTIMISER, "NAME", 0, "One of ", 2},
+    {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser; one of ", 2},
     {"lr", KEY_LR, "SCHEDULE", 0,
-     "Learning rate: 1e-3, or with changes after some iterations: 1e-3,5000:/3 or 0,0-1000:1e-3", 2},
-    {"l2", KEY_L2, "WEIGHT", 0, "Of half the squared length of the parameters in the loss (default 0)", 2},
+     "Learning rate: 1e-3; with changes after some iterations: 1e-3,5000:/3 or 0,0-1000:1e-3; by parameter group, each "
+     "with its own changes: theta=0,phi=1e-3,5000:/3",
+     2},
+    {"l2", KEY_L2, "WEIGHT", 0, "Weight of half the squared length of the parameters in the loss (default 0)", 2},
 
     {"eval-every", KEY_EVAL_EVERY, "N", 0, "Iterations between two evaluations", 3},
-    {"eval-data", KEY_EVAL_DATA, "N", 0, "Test data of an evaluation", 3},
+    {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data of an evaluation", 3},
     {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
     {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
+    {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, where it has moved", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
-    {"shards", KEY_SHARDS, "N", 0, "Parts of a batch that threads may take; the numbers depend on it", 4},
-    {"scalar", KEY_SCALAR, 0, 0, "Run every particle alone: slow, for finding mistakes", 4},
+    {"shards", KEY_SHARDS, "N", 0, "Parts into which a batch is divided for threads; the numbers depend on it", 4},
+    {"scalar", KEY_SCALAR, 0, 0, "Run every particle by itself: slow, for finding mistakes", 4},
     {0},
 };
 
@@ -163,6 +167,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SET: return parse_set(arg, &o->config, state);
     case KEY_DATA: return parse_data(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
+    case KEY_MODEL: o->model = arg; return 0;
     case KEY_JSON: o->json = true; return 0;
     case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case ARGP_KEY_ARG:
@@ -171,6 +176,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_END:
         if (o->resume && !o->out) return rws_arguments_fail(state, "--resume needs --out, the folder of the run.");
+        if (o->model && !o->resume)
+            return rws_arguments_fail(state, "--model goes with --resume; a new run has its MODEL as an argument.");
         if (!o->config.model && !o->resume) return rws_arguments_fail(state, "Which model? `rws list` shows them.");
         return 0;
     default: {
@@ -180,20 +187,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* Names that can be typed come from the tables that define them. */
+/* The names of methods and optimisers come from the tables that define them. */
 static char *help_filter(int key, const char *text, void *input)
 {
     (void)input;
     const field *f = find_field(key);
     if (!f || (strcmp(f->name, "method") != 0 && strcmp(f->name, "optimiser") != 0)) return (char *)text;
-    const bool method = strcmp(f->name, "method") == 0;
-    size_t     size = 0;
-    char      *out = NULL;
-    FILE      *stream = open_memstream(&out, &size);
+    const bool         of_methods = strcmp(f->name, "method") == 0;
+    rws_method_info    method;
+    rws_optimiser_info optimiser;
+    size_t             size = 0;
+    char              *out = NULL;
+    FILE              *stream = open_memstream(&out, &size);
     if (!stream) return (char *)text;
     fputs(text, stream);
-    for (int i = 0; method ? rws_estimators[i] != NULL : rws_optimisers[i] != NULL; i++)
-        fprintf(stream, "%s%s", i ? ", " : "", method ? rws_estimators[i]->name : rws_optimisers[i]->name);
+    for (int i = 0; of_methods ? rws_method_at(i, &method) : rws_optimiser_at(i, &optimiser); i++)
+        fprintf(stream, "%s%s", i ? ", " : "", of_methods ? method.name : optimiser.name);
     fclose(stream);
     return out;
 }
@@ -201,7 +210,7 @@ static char *help_filter(int key, const char *text, void *input)
 const struct argp rws_options_argp = {
     .options = options, .parser = parse, .args_doc = "MODEL", .help_filter = help_filter};
 
-/* ---- what was given, and what a run has */
+/* ---- the options that were given, and the configuration of a run */
 
 static int place_of(const char *name)
 {
@@ -257,15 +266,16 @@ static rws_status compare(const field *f, const rws_config *given, const rws_con
                     a, folder, b);
 }
 
-/* Two ways to write a number, or a path, are the same. */
+/* A number, or a path, may be written in several ways. */
 static bool same_value(const char *given, const char *has)
 {
     char        *end_a, *end_b;
     const double x = strtod(given, &end_a), y = strtod(has, &end_b);
     if (strcmp(given, has) == 0 || (end_a != given && end_b != has && !*end_a && !*end_b && x == y)) return true;
-    char      *path = realpath(given, NULL);
-    const bool same = path && strcmp(path, has) == 0;
+    char      *path = realpath(given, NULL), *other = realpath(has, NULL);
+    const bool same = path && (strcmp(path, has) == 0 || (other && strcmp(path, other) == 0));
     free(path);
+    free(other);
     return same;
 }
 

@@ -1,7 +1,7 @@
-/* plot.c - rws plot: any metric of any runs, as a picture or right here on the terminal.
+/* plot.c - rws plot: metrics of runs, as a picture in a file or on the terminal.
  *
- * Runs that differ in their seed only are one curve. What else they differ in tells curves apart, but for the one key
- * that gives each of its values a panel. All of it is read from stores; nothing is trained or measured.
+ * Runs that differ in their seed only are one curve. One key of the configuration has a panel for each of its values;
+ * the other keys in which runs differ make different curves. All numbers are read from stores.
  */
 #include "base/error.h"
 #include "cli/command.h"
@@ -29,12 +29,12 @@ typedef struct {
     int         n_metrics;
     const char *out, *x, *panels, *title;
     double      from;
-    int         scale; /* 0: what suits the numbers; KEY_LOG, KEY_LINEAR */
+    int         scale; /* KEY_LOG or KEY_LINEAR; 0: chosen by the numbers */
 } plot_options;
 
 /* A curve in all panels and rows: the runs that agree in everything but the seed, the panel's key and x. */
 typedef struct {
-    char        identity[512]; /* what tells it apart */
+    char        identity[512]; /* the keys and values by which curves differ */
     char        label[256];
     const char *method;
     double      shade;
@@ -71,8 +71,9 @@ static int style_index(const char *method)
     return i;
 }
 
-/* Seeds are what a curve is the median of; the others change what is measured, not what is learned. */
-static bool tells_nothing(const char *key)
+/* Keys that make no curve of their own: a curve is the median over seeds, and the other keys change how runs are
+ * measured, not what they learn. */
+static bool is_ignored(const char *key)
 {
     static const char *const keys[] = {"seed", "threads", "eval_every", "eval_particles", "n_test"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -80,7 +81,7 @@ static bool tells_nothing(const char *key)
     return false;
 }
 
-/* What tells the run's curve apart from others, and what to call it. */
+/* The identity and the label of the run's curve. */
 static void describe(const plot *p, const rws_result *r, look *out)
 {
     *out = (look){.method = rws_result_get(r, "method")};
@@ -89,7 +90,7 @@ static void describe(const plot *p, const rws_result *r, look *out)
     m += (size_t)snprintf(out->label, sizeof out->label, "%s", name);
     for (int i = 0; i < p->n_keys; i++) {
         const char *key = p->keys[i], *value = rws_result_get(r, key);
-        if (!value || tells_nothing(key)) continue;
+        if (!value || is_ignored(key)) continue;
         if ((p->panel_key && strcmp(key, p->panel_key) == 0) || strcmp(key, p->o->x) == 0) continue;
         if (n < sizeof out->identity)
             n += (size_t)snprintf(out->identity + n, sizeof out->identity - n, "%s=%s;", key, value);
@@ -127,7 +128,7 @@ static rws_status find_looks(plot *p, rws_error *err)
         describe(p, &p->results->runs[i], &p->looks[p->n_looks++]);
     }
     qsort(p->looks, (size_t)p->n_looks, sizeof *p->looks, by_style);
-    /* several curves of a method are shades of its colour, the last one full */
+    /* Curves of the same method are shades of its colour, the last one full. */
     for (int i = 0; i < p->n_looks; i++) {
         int before = 0, after = 0;
         for (int k = 0; k < p->n_looks; k++) {
@@ -189,7 +190,7 @@ static rws_status gather(plot *p, rws_error *err)
 {
     const plot_options *o = p->o;
     const rws_result  **runs = calloc((size_t)p->results->n + 1, sizeof *runs);
-    RWS_CHECK(runs);
+    if (!runs) return rws_no_memory(err, "a figure");
     rws_status status = RWS_OK;
     for (int m = 0; m < o->n_metrics; m++) {
         double least = INFINITY, most = -INFINITY;
@@ -300,23 +301,24 @@ static rws_status draw_terminal(const plot *p, rws_error *err)
 /* ---- the command */
 
 static const struct argp_option options[] = {
-    {"out", 'o', "FILE", 0, "A picture: .png, .svg or .pdf (default: here, on the terminal)", 2},
+    {"out", 'o', "FILE", 0, "Draw to a file: .png, .svg or .pdf (default: on the terminal)", 2},
     {"x", 'x', "KEY", 0,
-     "Below: iteration (default), seconds, or a number of the configuration such as particles, against the final "
-     "values",
+     "The x axis: iteration (default), seconds, or a number of the configuration such as particles, with the final "
+     "values of the metrics",
      2},
-    {"from", KEY_FROM, "X", 0, "Begin there: what training was like before may dwarf what came of it", 2},
-    {"panels", KEY_PANELS, "KEY", 0, "A panel for each of its values (default: particles; none: one panel)", 2},
-    {"log", KEY_LOG, 0, 0, "Logarithmic (default: if the numbers span much)", 2},
-    {"linear", KEY_LINEAR, 0, 0, "Not logarithmic", 2},
-    {"title", KEY_TITLE, "TEXT", 0, "Above it", 2},
+    {"from", KEY_FROM, "X", 0, "Leave out everything before this point of the x axis", 2},
+    {"panels", KEY_PANELS, "KEY", 0, "A panel for each value of this key (default: particles; none: one panel)", 2},
+    {"log", KEY_LOG, 0, 0, "A logarithmic y axis (default: if the largest number is 20 times the least)", 2},
+    {"linear", KEY_LINEAR, 0, 0, "A linear y axis", 2},
+    {"title", KEY_TITLE, "TEXT", 0, "The title of the figure", 2},
     {0},
 };
 
 static error_t parse_metrics(char *text, plot_options *o, const struct argp_state *state)
 {
     for (char *rest = NULL, *part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
-        if (o->n_metrics == MOST_METRICS) return rws_arguments_fail(state, "%d metrics are the most.", MOST_METRICS);
+        if (o->n_metrics == MOST_METRICS)
+            return rws_arguments_fail(state, "At most %d metrics can be drawn at once.", MOST_METRICS);
         o->metrics[o->n_metrics++] = part;
     }
     return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
@@ -355,7 +357,7 @@ static rws_status check_metrics(const plot_options *o, const rws_results *r, rws
 {
     for (int m = 0; m < o->n_metrics; m++) {
         bool found = false;
-        for (int i = 0; i < r->n && !found; i++) found = rws_result_series(&r->runs[i], o->metrics[m]) != NULL;
+        for (int i = 0; i < r->n && !found; i++) found = rws_result_history(&r->runs[i], o->metrics[m]) != NULL;
         if (!found) return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", o->metrics[m]);
     }
     return RWS_OK;
@@ -378,7 +380,10 @@ static rws_status run(int argc, char **argv, rws_error *err)
     RWS_TRY(rws_arguments_parse(&argp, "rws plot", argc, argv, 0, &o, err));
     RWS_TRY(rws_select_read(&o.select, &results, err));
     plot *p = calloc(1, sizeof *p);
-    RWS_CHECK(p && "memory for a figure");
+    if (!p) {
+        rws_results_free(results);
+        return rws_no_memory(err, "a figure");
+    }
     p->o = &o;
     p->results = results;
     const rws_status status = draw(p, err);

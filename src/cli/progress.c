@@ -39,7 +39,7 @@ static int terminal_width(void)
     return width < WIDEST ? width : WIDEST;
 }
 
-/* Each part of the line is plain ASCII but for the bar, so that bytes are columns. */
+/* Only the bar is not ASCII; in all other parts of the line a byte is a column. */
 static void format_bar(const rws_progress *p, char *out, double share, int width)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -66,13 +66,13 @@ static void draw(const rws_progress *p, uint64_t done)
 {
     const double share = p->uneven ? p->share : p->total ? fmin(1, (double)done / (double)p->total) : 1;
     const double rate = p->weight > 0 ? p->rate / p->weight : 0;
-    const int    columns = terminal_width() - 1; /* the last one would wrap the line */
+    const int    columns = terminal_width() - 1; /* a character in the last one would wrap the line */
     char         total[24], left[32], speed[40] = "", head[160], tail[320], bar[3 * MAX_BAR + 16] = "", line[1024];
     const int    n_total = snprintf(total, sizeof total, "%" PRIu64, p->total);
     rws_progress_time(left, sizeof left, p->uneven ? p->left : rate > 0 ? (double)(p->total - done) / rate : NAN);
     if (!p->uneven) snprintf(speed, sizeof speed, "%.*f it/s  ", rate >= 100 ? 0 : rate >= 1 ? 1 : 3, rate);
 
-    /* What has no room is left out, the least needed first: the note, the name, the bar. */
+    /* If the line is too long, the note is left out first, then the name, then the bar. */
     for (int wish = 0; wish < 3; wish++) {
         const int n_head = snprintf(head, sizeof head, "%s%s%*" PRIu64 "/%s %3.0f%%", wish < 2 ? p->what : "",
                                     wish < 2 ? "  " : "", n_total, done, total, floor(100 * share));
@@ -89,7 +89,7 @@ static void draw(const rws_progress *p, uint64_t done)
     fprintf(stderr, "%.*s\033[K", n, line);
 }
 
-/* Whether the terminal is ours at the moment. */
+/* Whether this program is in the foreground of the terminal. */
 static bool in_foreground(void)
 {
     return tcgetpgrp(STDERR_FILENO) == getpgrp();

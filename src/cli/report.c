@@ -19,6 +19,15 @@ void rws_note(const char *format, ...)
     va_end(args);
 }
 
+void rws_need_memory(bool there, const char *what)
+{
+    if (there) return;
+    rws_error err;
+    rws_no_memory(&err, what);
+    rws_note("%s", err.text);
+    exit(1);
+}
+
 json_t *rws_report_real(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -49,50 +58,63 @@ const char *rws_report_number(double value, char out[static 32])
 void rws_report_json(json_t *object)
 {
     /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
-    RWS_CHECK(object);
+    rws_need_memory(object != NULL, "a JSON object");
     json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
     putchar('\n');
     fflush(stdout);
     json_decref(object);
 }
 
-void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final)
+static bool is_of_model(const rws_model *model, const char *metric)
+{
+    const rws_metric *m = model->metrics;
+    while (m && m->name && strcmp(m->name, metric) != 0) m++;
+    return m && m->name;
+}
+
+void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final)
 {
     json_t *o = json_object();
     if (final) json_object_set_new(o, "final", json_true());
     json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
     json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
-    for (int i = 0; i < m->n; i++) json_object_set_new(o, rws_trainer_metric_name(t, i), rws_report_real(m->value[i]));
+    for (int i = 0; i < m->n; i++) {
+        const char *name = m->names[i];
+        if (is_of_model(model, name)) json_object_set_new(o, name, rws_report_real(m->value[i]));
+        else rws_report_known(o, name, m->value[i]);
+    }
     rws_report_known(o, "log_evidence_error", m->log_evidence_error);
     rws_report_json(o);
 }
 
 /* A number with its sign takes 12 columns: -1.23457e-05. */
-static int column(const rws_trainer *t, int i)
+static int column(const char *name)
 {
-    const int n = (int)strlen(rws_trainer_metric_name(t, i));
+    const int n = (int)strlen(name);
     return n > 12 ? n : 12;
 }
 
-void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds, bool heading)
+void rws_report_row(const rws_measures *m, double seconds, bool heading)
 {
     if (heading) {
         printf("%10s  %10s", "iteration", "seconds");
-        for (int i = 0; i < m->n; i++) printf("  %*s", column(t, i), rws_trainer_metric_name(t, i));
+        for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), m->names[i]);
         putchar('\n');
     }
     char text[32];
     printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
-    for (int i = 0; i < m->n; i++) printf("  %*s", column(t, i), rws_report_number(m->value[i], text));
+    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws_report_number(m->value[i], text));
     putchar('\n');
     fflush(stdout);
 }
 
-void rws_report_brief(const rws_trainer *t, const rws_measures *m, char *out, size_t size)
+void rws_report_brief(const rws_measures *m, char *out, size_t size)
 {
     size_t used = 0;
+    int    n = 0;
     out[0] = '\0';
-    for (int i = 0; i < m->n && i < 2 && used < size; i++)
-        used += (size_t)snprintf(out + used, size - used, "%s%s %.3g", i ? "  " : "", rws_trainer_metric_name(t, i),
-                                 m->value[i]);
+    for (int i = 0; i < m->n && n < 2 && used < size; i++) {
+        if (isnan(m->value[i])) continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%s %.3g", n++ ? "  " : "", m->names[i], m->value[i]);
+    }
 }

@@ -1,30 +1,35 @@
 /* report.h - results on stdout: JSON objects, one per line, or a table with aligned columns.
  *
- * The only file that knows how numbers are written. Progress and complaints go to stderr and are not its business, but
- * for rws_note.
+ * The only file that knows how numbers are written. A metric that is NaN is absent: a table has "-". An object has null
+ * for a metric of the model's own, which the model cannot measure on these data, and no key for one of the library's (kl
+ * and ess say nothing about a single particle). Progress and complaints go to stderr; of those only rws_note is here.
  *
  *     trainer -> measures -> [report] -> stdout
  */
 #ifndef RWS_CLI_REPORT_H
 #define RWS_CLI_REPORT_H
 
-#include "run/run.h"
+#include "rws_train.h"
 
 #include <jansson.h>
 
 /* Prints "rws: " and a sentence on stderr. */
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Ends the program with a sentence and exit status 1 if `there` is false: for code that prints and has no status to
+ * return. `what` completes "There is no memory for". */
+void rws_need_memory(bool there, const char *what);
+
 /* A number as JSON has it: null if it is NaN or infinite. */
 json_t *rws_report_real(double value);
 
-/* Adds it to an object, unless it is NaN: what nobody knows is left out, so that null is an infinite number. */
+/* Adds a number to an object, unless it is NaN: a number that is unknown has no key, so that null is an infinite one. */
 void rws_report_known(json_t *object, const char *key, double value);
 
-/* Text of a configuration: a number if it reads like one, true, false or a string. */
+/* A text of a configuration as JSON: a number if it reads like one, true, false or a string. */
 json_t *rws_report_value(const char *text);
 
-/* A number as text has it: "-" if it is NaN, which says that there is no such number. */
+/* A number as text: "-" if it is NaN, which says that there is no such number. */
 const char *rws_report_number(double value, char out[static 32]);
 
 /* Prints an object on a line of its own, at once, and frees it. */
@@ -32,12 +37,12 @@ void rws_report_json(json_t *object);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
  * standard error of log_evidence where that is an estimate. */
-void rws_report_measures(const rws_trainer *t, const rws_measures *m, double seconds, bool final);
+void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
 
 /* The same as a row of a table, under a heading if `heading`. */
-void rws_report_row(const rws_trainer *t, const rws_measures *m, double seconds, bool heading);
+void rws_report_row(const rws_measures *m, double seconds, bool heading);
 
-/* The first metrics in few characters: "p_error 0.0123  q_error 0.2". */
-void rws_report_brief(const rws_trainer *t, const rws_measures *m, char *out, size_t size);
+/* The first two metrics in few characters: "p_error 0.0123  q_error 0.2". */
+void rws_report_brief(const rws_measures *m, char *out, size_t size);
 
 #endif

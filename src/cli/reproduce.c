@@ -1,4 +1,4 @@
-/* reproduce.c - rws reproduce: the paper's experiments, from nothing to figures and a table of its claims. */
+/* reproduce.c - rws reproduce: trains the runs of the paper's experiments, draws its figures and checks its claims. */
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/arguments.h"
@@ -29,8 +29,8 @@ typedef struct {
     rws_checked              claims[MOST_CLAIMS];
     int                      n_claims;
     rws_campaign_result      total;
-    int                      n_begun;   /* experiments, */
-    int                      n_refused; /* and those that could not be done at all */
+    int                      n_begun;   /* experiments */
+    int                      n_refused; /* experiments that failed as a whole */
 } reproduction;
 
 /* ---- one experiment */
@@ -39,7 +39,7 @@ typedef struct {
 static char *folder_of(const reproduce_options *o, const rws_experiment *e)
 {
     char *name, *folder;
-    RWS_CHECK(asprintf(&name, "%s%s", e->name, o->quick ? "-quick" : "") > 0);
+    rws_need_memory(asprintf(&name, "%s%s", e->name, o->quick ? "-quick" : "") > 0, "the path of an experiment");
     folder = rws_file_join(o->out, name);
     free(name);
     return folder;
@@ -50,7 +50,7 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
     const char *text = r->o->quick ? e->quick : e->sweep;
     rws_sweep  *sweep;
     RWS_TRY(rws_sweep_parse(text, strlen(text), e->name, &sweep, err));
-    rws_status status = rws_sweep_settle(sweep, err);
+    rws_status status = rws_sweep_check(sweep, err);
     if (status == RWS_OK) {
         char what[64];
         if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);
@@ -86,8 +86,8 @@ static rws_status write_claims(const rws_checked *claims, int n, const char *fol
     return status;
 }
 
-/* Figures and claims, from the store alone. */
-static rws_status judge(reproduction *r, const rws_experiment *e, const char *folder, const char *runs, rws_error *err)
+/* Draws the figures and checks the claims, from the store alone. */
+static rws_status report(reproduction *r, const rws_experiment *e, const char *folder, const char *runs, rws_error *err)
 {
     rws_results *results;
     const int    first = r->n_claims;
@@ -103,7 +103,7 @@ static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error 
 {
     char      *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
     rws_status status = r->o->report ? RWS_OK : train(r, e, runs, err);
-    if (status == RWS_OK) status = judge(r, e, folder, runs, err);
+    if (status == RWS_OK) status = report(r, e, folder, runs, err);
     if (status == RWS_OK && !r->o->campaign.json) printf("%s: figures and claims are in %s\n", e->name, folder);
     free(runs);
     free(folder);
@@ -132,11 +132,11 @@ static void print_claims(const reproduction *r)
         rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
                                   counts[RWS_FAILS], "unknown", counts[RWS_UNKNOWN], "failed_runs", r->total.failed));
     else
-        printf("\nOf %d claims %d hold, %d do not, and for %d there are not enough runs.\n", r->n_claims,
-               counts[RWS_HOLDS], counts[RWS_FAILS], counts[RWS_UNKNOWN]);
+        printf("\n%d of %d claims hold, %d do not, and for %d there are not enough runs.\n", counts[RWS_HOLDS],
+               r->n_claims, counts[RWS_FAILS], counts[RWS_UNKNOWN]);
 }
 
-/* Where several were asked for, one that cannot be done does not stop the others. */
+/* If several experiments are wanted, one that fails does not stop the others. */
 static rws_status reproduce_all(reproduction *r, rws_error *err)
 {
     const reproduce_options *o = r->o;
@@ -151,7 +151,7 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
     if (o->n_wanted > 1 && r->n_claims) RWS_TRY(write_claims(r->claims, r->n_claims, o->out, err));
     print_claims(r);
     if (r->n_refused)
-        return rws_fail(err, RWS_BAD_INPUT, "%d of the %d experiments could not be done.", r->n_refused, o->n_wanted);
+        return rws_fail(err, RWS_BAD_INPUT, "%d of the %d experiments failed.", r->n_refused, o->n_wanted);
     return rws_campaign_verdict(&r->total, err);
 }
 
@@ -159,8 +159,8 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
 
 static const struct argp_option options[] = {
     {"quick", KEY_QUICK, 0, 0, "Fewer and shorter runs: minutes instead of hours", 0},
-    {"out", 'o', "DIR", 0, "Where to; each experiment has a folder in it (default: reproduction)", 0},
-    {"report", KEY_REPORT, 0, 0, "No runs: figures and claims from what is there", 0},
+    {"out", 'o', "DIR", 0, "The folder in which each experiment has its own (default: reproduction)", 0},
+    {"report", KEY_REPORT, 0, 0, "Train nothing: figures and claims from the runs that are there", 0},
     {"sweep", KEY_SWEEP, 0, 0, "Only print the experiment's sweep file", 0},
     {0},
 };
@@ -200,7 +200,7 @@ static void list_experiments(FILE *stream)
     fputs("Experiments:\n", stream);
     for (int i = 0; rws_experiments[i]; i++)
         fprintf(stream, "  %-10s %s\n", rws_experiments[i]->name, rws_experiments[i]->help);
-    fputs("  all        all of them", stream);
+    fputs("  all        all experiments", stream);
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -227,7 +227,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     for (int i = 0; i < o.n_wanted && o.sweep; i++) fputs(o.quick ? o.wanted[i]->quick : o.wanted[i]->sweep, stdout);
     if (o.sweep) return RWS_OK;
     reproduction *r = calloc(1, sizeof *r);
-    RWS_CHECK(r && "memory for a reproduction");
+    if (!r) return rws_no_memory(err, "a reproduction");
     r->o = &o;
     const rws_status status = reproduce_all(r, err);
     free(r);

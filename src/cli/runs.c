@@ -1,4 +1,4 @@
-/* runs.c - rws runs: which runs there are, how far they are, and how they compare. */
+/* runs.c - rws runs: lists runs with their progress and their last metrics, and compares them. */
 #include "base/error.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -18,16 +18,16 @@ typedef struct {
     rws_select  select;
     const char *metrics[MOST_METRICS];
     int         n_metrics;
-    const char *sort; /* a metric; with a '-' in front the largest comes first */
+    const char *sort; /* a metric, smallest first; with a '-' in front, largest first */
     bool        compare, json;
 } runs_options;
 
-/* Runs that differ in their seed only; for a list, each on its own. */
+/* Runs that differ in their seed only; in a list, a single run. */
 typedef struct {
     const rws_result **runs;
     int                n;
     rws_quartiles      last[MOST_METRICS];
-    double             rank; /* what it is sorted by */
+    double             rank; /* groups are sorted by it */
 } group;
 
 static void summarise(group *g, const runs_options *o)
@@ -46,11 +46,12 @@ static int by_rank(const void *a, const void *b)
     return x->rank != y->rank ? (x->rank > y->rank ? 1 : -1) : (x->runs > y->runs) - (x->runs < y->runs);
 }
 
-/* Fills groups and order, which have room for all runs; the groups' runs lie in order. Returns how many groups. */
+/* Fills `groups` and `order`, which have room for all runs; each group's runs are a part of `order`. Returns the number
+ * of groups. */
 static int make_groups(const rws_results *r, const runs_options *o, group *groups, const rws_result **order)
 {
     bool *taken = calloc((size_t)r->n, sizeof *taken);
-    RWS_CHECK(taken);
+    rws_need_memory(taken != NULL, "a list of runs");
     int n = 0, placed = 0;
     for (int i = 0; i < r->n; i++) {
         if (taken[i]) continue;
@@ -158,7 +159,7 @@ static void list(const rws_results *r, const runs_options *o)
 {
     group             *groups = calloc((size_t)r->n, sizeof *groups);
     const rws_result **order = calloc((size_t)r->n, sizeof *order);
-    RWS_CHECK(groups && order);
+    rws_need_memory(groups && order, "a list of runs");
     const int n = make_groups(r, o, groups, order);
     if (!o->json) print_table(groups, n, r, o);
     for (int i = 0; i < n && o->json; i++) {
@@ -173,8 +174,8 @@ static void list(const rws_results *r, const runs_options *o)
 
 static const struct argp_option options[] = {
     {"metric", 'm', "NAME", 0, "Show this metric; may be repeated (default: all)", 2},
-    {"compare", KEY_COMPARE, 0, 0, "One row for runs that differ in their seed only: median and quartiles", 2},
-    {"sort", KEY_SORT, "METRIC", 0, "Smallest first; with a - in front, largest first", 2},
+    {"compare", KEY_COMPARE, 0, 0, "One row for all runs that differ in their seed only: median and quartiles", 2},
+    {"sort", KEY_SORT, "METRIC", 0, "Sort by this metric, smallest first; with a - in front, largest first", 2},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 2},
     {0},
 };
@@ -199,7 +200,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Lists runs and what they measured last. PATH is a run, a sweep, a folder with some of them (default: the "
+    .doc = "Lists runs and their last metrics. PATH is a run, a sweep, a folder with some of them (default: the "
            "present one), or a metrics.sqlite.",
     .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
 };

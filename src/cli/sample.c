@@ -1,4 +1,4 @@
-/* sample.c - rws sample: what a trained model says by itself. */
+/* sample.c - rws sample: draws from the model that a run has learned. */
 #include "base/error.h"
 #include "cli/ask.h"
 #include "cli/command.h"
@@ -14,7 +14,7 @@ enum { KEY_ONLY = 0x2000, KEY_BRACKETS };
 typedef struct {
     rws_asked   asked;
     uint64_t    count;
-    const char *only; /* NULL: all that it tells */
+    const char *only; /* NULL: all reports */
     const char *out;  /* NULL: no drawing */
     bool        brackets;
 } sample_options;
@@ -40,16 +40,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options =
         (const struct argp_option[]){
-            {"count", 'n', "N", 0, "How many (1)", 0},
-            {"only", KEY_ONLY, "NAME", 0, "Print only this text of each, on a line: sentence, tree", 0},
+            {"count", 'n', "N", 0, "Number of samples (1)", 0},
+            {"only", KEY_ONLY, "NAME", 0, "Print only this text of each sample, on a line of its own: sentence, tree",
+             0},
             {"out", 'o', "FILE", 0, "Also draw the images or trees as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
             {0},
         },
     .parser = parse,
     .args_doc = "RUN",
-    .doc = "Draws from the model that a run has learned: for a grammar, sentences with their trees; for air, "
-           "where objects are in an image, which --out shows. RUN is the folder that `rws train --out` wrote.",
+    .doc =
+        "Draws samples from the model that a run has learned: for a grammar, sentences with their trees; for air, the "
+        "places of objects in an image, which --out draws; for a model that reports nothing, the fields of the data. "
+        "RUN is the folder that `rws train --out` wrote.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 
@@ -58,19 +61,32 @@ static const char *text_of(const rws_sample *s, const char *name)
     return rws_answer_text(&(rws_answer){.reports = s->reports, .n_reports = s->n_reports}, name);
 }
 
+static void report_json(const rws_asked *a, const rws_sample *s)
+{
+    json_t *object = json_object();
+    rws_asked_describe(s->reports, s->n_reports, object);
+    json_object_set_new(object, "fields", rws_asked_describe_fields(a->posterior, s->fields));
+    if (a->choices) json_object_set_new(object, "choices", rws_asked_describe_choices(s->choices, s->n_choices));
+    rws_report_json(object);
+}
+
+/* Samples of more than one line have an empty line between them. */
+static void report_text(const sample_options *o, const rws_sample *s, bool last)
+{
+    bool several;
+    if (s->n_reports) several = rws_asked_print(s->reports, s->n_reports, NULL, 0, o->brackets);
+    else several = rws_asked_print_fields(o->asked.posterior, s->fields) > 1;
+    if (o->asked.choices) rws_asked_print_choices(s->choices, s->n_choices, 2);
+    if ((several || o->asked.choices) && !last) putchar('\n');
+}
+
 static rws_status report(const sample_options *o, const rws_sample *s, bool last, rws_error *err)
 {
-    if (o->asked.json) {
-        json_t *object = json_object();
-        rws_asked_describe(s->reports, s->n_reports, object);
-        rws_report_json(object);
-    } else if (o->only) {
-        const char *text = text_of(s, o->only);
-        if (!text) return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model tells no such text.", o->only);
-        puts(text);
-    } else if (rws_asked_print(s->reports, s->n_reports, NULL, 0, o->brackets) && !last) {
-        putchar('\n');
-    }
+    const char *text = o->only ? text_of(s, o->only) : NULL;
+    if (o->asked.json) report_json(&o->asked, s);
+    else if (text) puts(text);
+    else if (o->only) return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model reports no such text.", o->only);
+    else report_text(o, s, last);
     return RWS_OK;
 }
 

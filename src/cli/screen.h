@@ -1,4 +1,4 @@
-/* screen.h - what can be written on a stream: how many columns wide, and whether beyond ASCII. */
+/* screen.h - the width of a terminal, and whether it shows Unicode. */
 #ifndef RWS_CLI_SCREEN_H
 #define RWS_CLI_SCREEN_H
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* Of the terminal, else $COLUMNS, else 80. */
+/* The columns of the terminal, else $COLUMNS, else 80. */
 static inline int rws_screen_columns(int fd)
 {
     struct winsize size;
@@ -19,7 +19,7 @@ static inline int rws_screen_columns(int fd)
     return width > 0 ? width : 80;
 }
 
-/* Changes the character set of the program and nothing else of its locale: numbers keep their point. */
+/* Sets the character set of the program from its locale, and nothing else of it: numbers keep their decimal point. */
 static inline bool rws_screen_unicode(void)
 {
     setlocale(LC_CTYPE, "");

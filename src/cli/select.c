@@ -8,8 +8,8 @@ enum { KEY_WHERE = 'w' };
 
 static const struct argp_option options[] = {
     {"where", KEY_WHERE, "KEY=VALUE[,VALUE]", 0,
-     "Only runs that have it: method, particles, seed, a setting, state (finished, failed, unfinished) …; may be "
-     "repeated",
+     "Only runs with this value of method, particles, seed, a setting, state (finished, failed, unfinished) …; may "
+     "be repeated",
      1},
     {0},
 };
@@ -26,7 +26,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case ARGP_KEY_ARG:
         if (s->n_paths == RWS_SELECT_PATHS)
-            return rws_arguments_fail(state, "%d paths are the most; name the folder above them.", RWS_SELECT_PATHS);
+            return rws_arguments_fail(state, "At most %d paths can be given; name the folder above them.",
+                                      RWS_SELECT_PATHS);
         s->paths[s->n_paths++] = arg;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
@@ -56,7 +57,7 @@ static int find(const char **list, int n, const char *text)
     return -1;
 }
 
-/* A key that some runs do not have, such as the setting of another method, is no difference. */
+/* A run that lacks the key, such as the setting of another method, does not differ in it. */
 static bool differs(const rws_results *r, const char *key)
 {
     const char *first = NULL;
@@ -88,8 +89,8 @@ int rws_select_metrics(const rws_results *r, const char **metrics, int room)
 {
     int n = 0;
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; k < r->runs[i].n_series; k++)
-            if (n < room && find(metrics, n, r->runs[i].series[k].metric) < 0)
-                metrics[n++] = r->runs[i].series[k].metric;
+        for (int k = 0; k < r->runs[i].n_histories; k++)
+            if (n < room && find(metrics, n, r->runs[i].histories[k].metric) < 0)
+                metrics[n++] = r->runs[i].histories[k].metric;
     return n;
 }

@@ -2,7 +2,7 @@
 
 volatile sig_atomic_t rws_signals_caught;
 
-/* SA_RESETHAND would reset only the signal that came: TERM after INT must end the program at once too. */
+/* Resets both signals: TERM after INT must end the program at once too. SA_RESETHAND would reset only the one that came. */
 static void caught(int number)
 {
     rws_signals_caught = number;
@@ -14,7 +14,8 @@ void rws_signals_catch(void)
 {
     struct sigaction action = {.sa_handler = caught, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    /* Also where a shell had SIGINT ignored, as for a script's `rws train … &`: that script may well send it. */
+    /* A shell has a background job (`rws train … &` in a script) ignore SIGINT; it is caught all the same, because the
+     * script may send it. */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }

@@ -1,4 +1,4 @@
-/* signals.h - Ctrl-C, politely: the first asks, the second is obeyed at once. */
+/* signals.h - Ctrl-C: the first sets a flag, so that the program can save its state; the second ends it at once. */
 #ifndef RWS_CLI_SIGNALS_H
 #define RWS_CLI_SIGNALS_H
 
@@ -10,7 +10,7 @@ void rws_signals_catch(void);
 
 extern volatile sig_atomic_t rws_signals_caught;
 
-/* Cheap enough to be asked every iteration. */
+/* Reads the flag; cheap enough for every iteration. */
 static inline bool rws_interrupted(void)
 {
     return rws_signals_caught != 0;

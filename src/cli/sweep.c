@@ -1,4 +1,4 @@
-/* sweep.c - rws sweep: all runs that a small file stands for. */
+/* sweep.c - rws sweep: trains all runs that a sweep file describes. */
 #include "base/error.h"
 #include "cli/arguments.h"
 #include "cli/campaign.h"
@@ -41,7 +41,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "FILE",
-    .doc = "Trains all runs that FILE stands for, and goes on where it was stopped. A file:\v"
+    .doc = "Trains all runs that FILE describes, and goes on where it was stopped. A file:\v"
            "    model      gmm\n"
            "    methods    ws ww dww\n"
            "    particles  2 5 10 20\n"
@@ -59,13 +59,14 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     char                folder[4096];
     const char         *slash = strrchr(o->file, '/'), *dot = strrchr(o->file, '.');
     rws_campaign_result result;
-    RWS_TRY(rws_sweep_settle(sweep, err));
+    RWS_TRY(rws_sweep_check(sweep, err));
     if (o->list) {
         for (int i = 0; i < sweep->n; i++) puts(sweep->runs[i].name);
         return RWS_OK;
     }
     if (!o->out && (!dot || (slash && dot < slash) || dot == o->file))
-        return rws_fail(err, RWS_BAD_INPUT, "\"%.200s\" has no ending to leave out: say with --out where to.", o->file);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%.200s\" has no ending to leave out; name the folder of the runs with --out.", o->file);
     const int length = o->out ? snprintf(folder, sizeof folder, "%s", o->out)
                               : snprintf(folder, sizeof folder, "%.*s", (int)(dot - o->file), o->file);
     if (length >= (int)sizeof folder) return rws_fail(err, RWS_BAD_INPUT, "The name of the folder is too long.");

@@ -1,6 +1,7 @@
 #include "cli/table.h"
 
 #include "base/error.h"
+#include "cli/report.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@ struct rws_table {
 rws_table *rws_table_new(void)
 {
     rws_table *t = calloc(1, sizeof *t);
-    RWS_CHECK(t && "memory for a table");
+    rws_need_memory(t != NULL, "a table");
     return t;
 }
 
@@ -27,9 +28,9 @@ static void add(rws_table *t, const char *format, va_list args)
     if (t->n_cells == t->capacity) {
         t->capacity = 2 * t->capacity + 64;
         t->cells = realloc(t->cells, (size_t)t->capacity * sizeof *t->cells);
-        RWS_CHECK(t->cells && "memory for a table");
+        rws_need_memory(t->cells != NULL, "a table");
     }
-    RWS_CHECK(vasprintf(&t->cells[t->n_cells++], format, args) >= 0);
+    rws_need_memory(vasprintf(&t->cells[t->n_cells++], format, args) >= 0, "a table");
 }
 
 void rws_table_cell(rws_table *t, const char *format, ...)
@@ -49,7 +50,7 @@ void rws_table_column(rws_table *t, const char *heading, int right)
 
 void rws_table_number(rws_table *t, double value)
 {
-    if (isnan(value)) rws_table_cell(t, "%s", "");
+    if (isnan(value)) rws_table_cell(t, "%s", "-");
     else rws_table_cell(t, "%.4g", value);
 }
 

@@ -15,7 +15,7 @@ void rws_table_column(rws_table *t, const char *heading, int right);
 /* The next cell of the present row, which ends after its last column. */
 void rws_table_cell(rws_table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A number with a few digits; nothing for a NaN. */
+/* A number with a few digits; "-" for a NaN. */
 void rws_table_number(rws_table *t, double value);
 
 /* Prints it and frees it. */

@@ -1,10 +1,11 @@
-/* train.c - rws train: step, now and then evaluate and save, until the end or Ctrl-C. */
+/* train.c - rws train: trains a run until the end or Ctrl-C, prints its evaluations and draws pictures of them. */
 #include "base/error.h"
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/options.h"
 #include "cli/progress.h"
+#include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "run/checkpoint.h"
@@ -14,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAVE_LEAST 5.0 /* seconds between two checkpoints, at least, unless --save-every says otherwise */
-#define MOST_SEEN 100  /* particles of which a picture shows the best */
+#define SAVE_LEAST 5.0 /* least seconds between two checkpoints, unless --save-every is given */
+#define MOST_SEEN 100  /* particles per datum, of which a picture shows the most probable answer */
 
 typedef struct {
     rws_options  options;
@@ -23,12 +24,12 @@ typedef struct {
     uint64_t     pictures;   /* test data in a picture of an evaluation; UINT64_MAX: as many as the model says */
     rws_trainer *trainer;
     rws_progress progress;
-    bool         heading; /* the table has one */
+    bool         heading; /* the heading of the table is printed */
 } session;
 
-/* ---- pictures of what the guide sees in the first test data */
+/* ---- pictures: the first test data with the answers of the guide */
 
-static rws_status look(session *s, rws_gallery *gallery, rws_error *err)
+static rws_status ask(session *s, rws_gallery *gallery, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
     const int         K = c->eval_particles < MOST_SEEN ? c->eval_particles : MOST_SEEN;
@@ -41,15 +42,15 @@ static rws_status look(session *s, rws_gallery *gallery, rws_error *err)
     return RWS_OK;
 }
 
-/* RUN/pictures/ITERATION.png */
-static rws_status hang(const session *s, const rws_gallery *gallery, rws_error *err)
+/* Draws RUN/pictures/ITERATION.png. */
+static rws_status draw(const session *s, const rws_gallery *gallery, rws_error *err)
 {
     const uint64_t done = rws_trainer_iteration(s->trainer);
     char           name[32], title[48];
     snprintf(name, sizeof name, "%08" PRIu64 ".png", done);
     snprintf(title, sizeof title, "iteration %" PRIu64, done);
-    char      *folder = rws_file_join(s->options.out, "pictures"), *path = rws_file_join(folder, name);
-    rws_status status = rws_file_make_folder(folder, err);
+    char      *folder = rws_file_join(s->options.out, "pictures"), *path = folder ? rws_file_join(folder, name) : NULL;
+    rws_status status = path ? rws_file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
     if (status == RWS_OK) status = rws_gallery_draw(gallery, title, path, err);
     free(path);
     free(folder);
@@ -61,8 +62,8 @@ static void draw_pictures(session *s)
 {
     rws_gallery gallery = {.pairs = true};
     rws_error   err;
-    rws_status  status = look(s, &gallery, &err);
-    if (status == RWS_OK && gallery.n) status = hang(s, &gallery, &err);
+    rws_status  status = ask(s, &gallery, &err);
+    if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
     if (status != RWS_OK) {
         rws_progress_clear(&s->progress);
         rws_note("There will be no more pictures: %s", err.text);
@@ -71,7 +72,7 @@ static void draw_pictures(session *s)
     rws_gallery_release(&gallery);
 }
 
-/* ---- what training tells */
+/* ---- callbacks of training */
 
 static bool stop(void *context)
 {
@@ -91,12 +92,12 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     session *s = context;
     char     brief[128];
     rws_progress_clear(&s->progress);
-    rws_report_brief(t, m, brief, sizeof brief);
+    rws_report_brief(m, brief, sizeof brief);
     rws_progress_note(&s->progress, "%s", brief);
     if (s->options.json) {
-        rws_report_measures(t, m, rws_trainer_seconds(t), final);
+        rws_report_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
     } else if (!final) {
-        rws_report_row(t, m, m->seconds, !s->heading);
+        rws_report_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
     if (!final && s->options.out && s->pictures) draw_pictures(s);
@@ -136,15 +137,26 @@ static rws_status begin(session *s, rws_error *err)
     return o->out ? rws_trainer_keep(s->trainer, o->out, err) : RWS_OK;
 }
 
-/* What was typed must agree with the run, but for what may change. */
+/* Appends a second sentence. */
+static void append(rws_error *err, const char *sentence)
+{
+    const size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
+}
+
+/* The options that were given must agree with the run, except those that may change. */
 static rws_status check_resume(const rws_options *o, rws_config *changes, rws_error *err)
 {
     rws_folder *folder = NULL;
     rws_config  stored, config;
-    rws_status  status = rws_folder_open(o->out, &stored, &folder, err);
-    if (status == RWS_OK) status = rws_options_resume(o, &stored, o->out, &config, err);
+    rws_status  status = rws_reopen(o->out, o->model, &stored, &folder, err);
+    if (status == RWS_OK) {
+        status = rws_options_resume(o, &stored, o->out, &config, err);
+        if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
+            append(err, " It has no checkpoint yet: without --resume it begins anew.");
+    }
     rws_folder_close(folder);
-    *changes = (rws_config){0};
+    *changes = (rws_config){.model = o->model};
     if (rws_options_given(o, "threads")) changes->threads = config.threads;
     if (rws_options_given(o, "iterations")) changes->iterations = config.iterations;
     if (rws_options_given(o, "lr")) changes->lr = o->config.lr;
@@ -165,8 +177,8 @@ static rws_status finished(session *s, rws_error *err)
     RWS_TRY(rws_trainer_evaluate(s->trainer, &m, err));
     rws_note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
              s->options.out, m.iteration);
-    if (s->options.json) rws_report_measures(s->trainer, &m, m.seconds, true);
-    else rws_report_row(s->trainer, &m, m.seconds, true);
+    if (s->options.json) rws_report_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
+    else rws_report_row(&m, m.seconds, true);
     return RWS_OK;
 }
 
@@ -174,9 +186,11 @@ enum { KEY_SAVE_EVERY = 0x3000, KEY_PICTURES };
 
 static const struct argp_option options[] = {
     {"save-every", KEY_SAVE_EVERY, "SECONDS", 0,
-     "Between two checkpoints, at least (default 5; 0: at every evaluation)", 3},
+     "Least time between two checkpoints (default 5; 0: a checkpoint at every evaluation)", 3},
     {"pictures", KEY_PICTURES, "N", 0,
-     "Test data in the pictures that evaluations of a model of images leave in --out (default 10; 0: no pictures)", 3},
+     "Number of test data in the pictures that evaluations of a model of images write to --out (default 10; 0: no "
+     "pictures)",
+     3},
     {0},
 };
 
@@ -194,7 +208,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Trains a model and its guide. MODEL is a name from `rws list`, or the path of a shared object.",
+    .doc = "Trains a model and its guide, and prints the metrics of every evaluation. MODEL is a name from `rws list`, "
+           "or the path of a shared object.",
     .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
 };
 

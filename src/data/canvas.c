@@ -16,14 +16,14 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order is taken for the machine's");
 
 enum {
-    TRIES = 6,        /* places for one digit: the first and five more */
-    RESTARTS = 10000, /* of one canvas, before it is said to be too small */
-    PACE = 256,       /* canvases between two questions whether to go on */
+    TRIES = 6,        /* random places that are tried for one digit */
+    RESTARTS = 10000, /* attempts at one canvas before it is called too small */
+    PACE = 256,       /* canvases between two calls of go_on */
 };
 
-#define MAX_BYTES ((uint64_t)1 << 32) /* of one split */
+#define MAX_BYTES ((uint64_t)1 << 32) /* pixels of one split */
 #define FILE_NAME "multimnist.canvases"
-#define PHASE 0xca000000u /* no other use of a data key has it */
+#define PHASE 0xca000000u /* marks random numbers of canvases; no other data key has these bits */
 
 /* ---- drawing */
 
@@ -31,7 +31,7 @@ typedef struct {
     int top, left, rows, cols;
 } box;
 
-/* The smallest box that holds all ink; no rows if there is none. */
+/* The smallest box that holds all ink; a box without rows if there is no ink. */
 static box find_ink(const uint8_t *image, int rows, int cols)
 {
     int top = rows, bottom = -1, left = cols, right = -1;
@@ -57,15 +57,15 @@ static int draw_offset(rws_random *g, int room)
     return (int)floor(rws_random_uniform(g) * room + 0.5);
 }
 
-/* The split's digits, and the canvas they go on. */
+/* What canvases of a split are drawn from. */
 typedef struct {
     const rws_digits *digits;
-    box              *ink; /* by digit */
-    int               size;
-} easel;
+    box              *ink;  /* of each digit */
+    int               size; /* side of a canvas */
+} material;
 
-/* Chooses n digits, all different. */
-static void choose(const easel *e, rws_random *g, int n, int *chosen)
+/* Chooses n different digits. */
+static void choose(const material *e, rws_random *g, int n, int *chosen)
 {
     for (int i = 0; i < n; i++) {
         bool seen = true;
@@ -77,8 +77,8 @@ static void choose(const easel *e, rws_random *g, int n, int *chosen)
     }
 }
 
-/* Finds a place for each, or gives up. */
-static bool place(const easel *e, rws_random *g, int n, const int *chosen, box *places)
+/* Finds places for the n boxes that do not overlap. False if TRIES places of one box were all taken. */
+static bool place(const material *e, rws_random *g, int n, const int *chosen, box *places)
 {
     for (int i = 0; i < n; i++) {
         box  b = e->ink[chosen[i]];
@@ -95,7 +95,7 @@ static bool place(const easel *e, rws_random *g, int n, const int *chosen, box *
     return true;
 }
 
-static void paste(const easel *e, int digit, box to, uint8_t *canvas)
+static void paste(const material *e, int digit, box to, uint8_t *canvas)
 {
     const box      from = e->ink[digit];
     const int      cols = e->digits->cols;
@@ -104,8 +104,8 @@ static void paste(const easel *e, int digit, box to, uint8_t *canvas)
         memcpy(canvas + (to.top + r) * e->size + to.left, image + (from.top + r) * cols + from.left, (size_t)from.cols);
 }
 
-/* On a canvas of zeros. False if n digits cannot be placed. */
-static bool draw_canvas(const easel *e, rws_random *g, int n, uint8_t *canvas)
+/* Draws n digits on a canvas of zeros. False if they cannot be placed. */
+static bool draw_canvas(const material *e, rws_random *g, int n, uint8_t *canvas)
 {
     int chosen[RWS_CANVAS_MAX_DIGITS];
     box places[RWS_CANVAS_MAX_DIGITS];
@@ -118,7 +118,7 @@ static bool draw_canvas(const easel *e, rws_random *g, int n, uint8_t *canvas)
     return false;
 }
 
-static rws_status draw_all(const easel *e, rws_split split, uint64_t seed, rws_canvases_go_on go_on, void *context,
+static rws_status draw_all(const material *e, rws_split split, uint64_t seed, rws_canvases_go_on go_on, void *context,
                            rws_canvases *out, rws_error *err)
 {
     const rws_key key = rws_key_for(seed, 0, RWS_KEY_DATA, PHASE | (uint32_t)split);
@@ -157,7 +157,7 @@ rws_status rws_canvases_draw(const rws_digits *digits, rws_split split, int n, i
     *out = (rws_canvases){.n = n, .size = size, .max_digits = max_digits};
     out->pixels = calloc(n_bytes, 1);
     out->counts = malloc((size_t)n);
-    easel e = {.digits = digits, .ink = malloc((size_t)digits->n * sizeof *e.ink), .size = size};
+    material e = {.digits = digits, .ink = malloc((size_t)digits->n * sizeof *e.ink), .size = size};
 
     rws_status status = RWS_OK;
     if (!out->pixels || !out->counts || !e.ink)
@@ -223,7 +223,7 @@ static rws_status read_header(const uint8_t *bytes, size_t size, const char *nam
     if (h->size < 1 || h->size > RWS_CANVAS_MAX_SIZE || h->max_digits < 1 || h->max_digits > RWS_CANVAS_MAX_DIGITS)
         return rws_refuse(err, name, 0, "announces %u digits on canvases of %u pixels a side, which cannot be.",
                           h->max_digits, h->size);
-    for (int split = 0; split < 2; split++) /* 10^7 canvases of 2^20 pixels: no overflow from here on */
+    for (int split = 0; split < 2; split++) /* with at most 10^7 canvases of 2^20 pixels nothing below overflows */
         if (h->n[split] > RWS_CANVAS_MAX_N)
             return rws_refuse(err, name, 0, "announces %u canvases, and up to %d are read.", h->n[split],
                               RWS_CANVAS_MAX_N);
@@ -291,16 +291,17 @@ rws_status rws_canvases_open(const char *path, rws_split split, rws_canvases *ou
     return status;
 }
 
-/* Somebody's thesis must not become a data set by a slip of the pen. */
+/* Refuses to overwrite a file that is not a canvas file. */
 static rws_status check_target(const char *path, rws_error *err)
 {
     const uint8_t *bytes;
     size_t         size;
     if (access(path, F_OK) != 0) return RWS_OK;
     RWS_TRY(rws_file_map(path, &bytes, &size, err));
-    const bool ours = size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
+    const bool is_canvases = size >= sizeof magic && memcmp(bytes, magic, sizeof magic) == 0;
     rws_file_unmap(bytes, size);
-    return ours ? RWS_OK : rws_refuse(err, path, 0, "is there and is not a file of canvases; it was left alone.");
+    return is_canvases ? RWS_OK
+                       : rws_refuse(err, path, 0, "exists and is not a file of canvases; it was left as it is.");
 }
 
 rws_status rws_canvases_write(const char *path, uint64_t seed, const rws_canvases *train, const rws_canvases *test,

@@ -1,6 +1,6 @@
-/* edit.h - how many words apart two sentences are.
+/* edit.h - the edit distance of two sentences, in words.
  *
- * Sentences are arrays of token ids; equal ids match, so RWS_OOV matches itself and no word.
+ * Sentences are arrays of token ids; equal ids match, so RWS_OOV matches RWS_OOV and no word.
  */
 #ifndef RWS_DATA_EDIT_H
 #define RWS_DATA_EDIT_H

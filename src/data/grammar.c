@@ -2,8 +2,8 @@
  *
  * Three passes: lines become alternatives whose symbols are still pieces of text (scan); names are sorted and the
  * alternatives become productions (build); then the promises of grammar.h are checked one by one. Until build has
- * copied the names, pieces point into the caller's text. All memory is the grammar's arena, so every way out is one
- * rws_grammar_free.
+ * copied the names, pieces point into the caller's text. All memory that the grammar keeps is in its arena,
+ * so rws_grammar_free gives it back at any point.
  */
 #include "data/grammar.h"
 #include "base/arena.h"
@@ -29,8 +29,8 @@ typedef struct {
 
 typedef struct {
     piece  left;
-    int    first, n; /* its right-hand side in reader.pieces */
-    double p;        /* NaN: none given */
+    int    first, n; /* right-hand side: pieces[first] … pieces[first + n - 1] of the reader */
+    double p;        /* NaN: not given */
     int    line;
 } alternative;
 
@@ -82,7 +82,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Anything that strtod takes as a whole is a number: also nan and inf, which are refused as probabilities later. */
+/* A piece is a number if strtod reads all of it, also "nan" and "inf", which are refused as probabilities later. */
 static bool piece_number(piece p, double *value)
 {
     char  copy[64];
@@ -94,7 +94,7 @@ static bool piece_number(piece p, double *value)
     return *end == '\0';
 }
 
-/* A bare piece that begins like a number is more likely a mistyped one than a word. */
+/* An unquoted piece that begins like a number is more likely a mistyped number than a word. */
 static bool piece_nearly_number(piece p)
 {
     if (p.quoted) return false;
@@ -102,7 +102,7 @@ static bool piece_nearly_number(piece p)
     return is_digit(p.at[0]) || (sign && p.length > 1 && is_digit(p.at[1]));
 }
 
-/* The next piece of a line, its length 0 at the end; moves *at behind it. */
+/* The next piece of a line, with length 0 at the end of the line; moves *at behind the piece. */
 static rws_status next_piece(const reader *r, int line, const char **at, const char *end, piece *out)
 {
     while (*at < end && is_blank(**at)) ++*at;
@@ -131,7 +131,7 @@ static rws_status next_piece(const reader *r, int line, const char **at, const c
     return RWS_OK;
 }
 
-/* One alternative has been collected from pieces[first] on: takes off its probability and looks at what is left. */
+/* Ends the alternative whose pieces stand from pieces[first] on: takes off its probability and checks the symbols. */
 static rws_status close_alternative(reader *r, piece left, int first, int line)
 {
     alternative     *a = &r->alternatives[r->n_alternatives++];
@@ -162,7 +162,7 @@ static rws_status close_alternative(reader *r, piece left, int first, int line)
     return RWS_OK;
 }
 
-/* The alternatives from *at to the end of the line. */
+/* Reads the alternatives from `at` to the end of the line. */
 static rws_status scan_alternatives(reader *r, piece left, int line, const char *at, const char *end)
 {
     int first = r->n_pieces;
@@ -285,7 +285,7 @@ static const char *const *copy_names(rws_arena *keep, const piece *p, int n)
     return names;
 }
 
-/* The symbols of a grammar, in their order. */
+/* The symbols of a grammar, sorted: left-hand sides and words. */
 typedef struct {
     piece *lefts, *words;
     int    n_lefts, n_words;
@@ -362,7 +362,7 @@ static rws_production *place_productions(reader *r, const symbols *all, rws_gram
     return productions;
 }
 
-/* Probabilities: given for all productions of a non-terminal, or for none of them. */
+/* Checks that probabilities are given for all productions of a non-terminal or for none, and makes them sum to 1. */
 static rws_status set_probabilities(reader *r, rws_production *productions, rws_grammar *g)
 {
     bool *given = zeroed(&g->memory->keep, (size_t)g->n_nonterminals * sizeof *given);
@@ -438,14 +438,14 @@ static rws_status check_duplicates(reader *r, const rws_grammar *g)
     return RWS_OK;
 }
 
-/* The production that begins a step of a chain: A -> B with a non-terminal B. */
+/* Whether a production is A -> B with one non-terminal B. */
 static bool is_unit(const rws_production *p)
 {
     return p->n_right == 1 && !p->right[0].word;
 }
 
-/* Puts a non-terminal in order once all it leads to by single-symbol rules are; what is left over lies on a cycle or
- * leads to one. */
+/* Orders non-terminals so that B comes before A if A -> B is a rule: A is placed once every such B is. A non-terminal
+ * that cannot be placed lies on a cycle of such rules or leads to one. */
 static rws_status check_unit_cycles(reader *r, rws_grammar *g)
 {
     const int N = g->n_nonterminals;
@@ -464,7 +464,7 @@ static rws_status check_unit_cycles(reader *r, rws_grammar *g)
     g->unit_order = order;
     if (n_ordered == N) return RWS_OK;
 
-    /* From one left over, N steps among those left over end on a cycle. */
+    /* N steps from a non-terminal that was not placed, along others that were not placed, end on a cycle. */
     int at = 0, next = 0, line = 0;
     while (placed[at]) at++;
     for (int step = 0; step <= N; step++) {
@@ -636,7 +636,7 @@ int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int 
     }
 }
 
-/* ---- those that come with the program: see grammars.S */
+/* ---- grammars of the program, whose text grammars.S includes */
 
 extern const char rws_grammar_astronomers[], rws_grammar_astronomers_end[], rws_grammar_orders[],
     rws_grammar_orders_end[], rws_grammar_garden[], rws_grammar_garden_end[];

@@ -1,7 +1,7 @@
 /* grammar.h - probabilistic context-free grammars: the text format, its checks, and the form that programs use.
  *
- * The reader takes text from memory or from a file and gives a grammar in which everything holds that the samplers and
- * the parser rely on. It does not learn probabilities and does not parse sentences.
+ * The reader takes text from memory or from a file and returns a grammar with all the properties that samplers and
+ * parser rely on. It does not learn probabilities and does not parse sentences.
  *
  *     file.pcfg -> [grammar] -> tree (samples), parse (exact answers), model
  *
@@ -16,8 +16,8 @@
  *   - Symbols and numbers are separated by blanks, and so are `->` and `|`. One line says which symbol is the start.
  *   - `A -> …` gives alternatives for A, a line that begins with `|` gives more, and so does another `A -> …`.
  *   - A right-hand side is one or more symbols, at most 64, words and non-terminals in any mixture.
- *   - A symbol is a non-terminal if it has a rule and a word otherwise. One with a capital in front and without a rule
- *     is refused as undefined. In double quotes anything without blanks is a word: "McDonald", "0.5", "|".
+ *   - A symbol is a non-terminal if it has a rule and a word otherwise. A symbol that begins with a capital and
+ *     has no rule is refused as undefined. Text without blanks in double quotes is a word: "McDonald", "0.5", "|".
  *   - A number at the end of an alternative is its probability, in (0, 1]. Either all alternatives of a non-terminal
  *     have one, and then they sum to 1 within 1e-6 (and are divided by their sum), or none, and then all are equally
  *     probable: a place to start learning from. A bare symbol cannot look like a number.
@@ -38,13 +38,13 @@ enum {
     RWS_GRAMMAR_MAX_NONTERMINALS = 4096,
 };
 
-/* The token that stands for every word the grammar does not know and for every non-terminal left unexpanded. It equals
- * itself and no word. */
+/* The token of every word that is not in the grammar and of every non-terminal that was not expanded. It equals itself
+ * and no word. */
 #define RWS_OOV (-1)
 
 typedef struct {
     bool word;
-    int  id; /* in terminals if a word, in nonterminals otherwise */
+    int  id; /* index in terminals if it is a word, else in nonterminals */
 } rws_symbol;
 
 typedef struct {
@@ -55,15 +55,15 @@ typedef struct {
     int               line; /* where it was written */
 } rws_production;
 
-/* Names are sorted by their bytes; productions stand in the order of their left-hand sides and, within one, as
- * written: those of a are first[a] … first[a + 1] - 1. Everything belongs to the grammar. */
+/* Names are sorted by their bytes. Productions are sorted by their left-hand sides and, within one, stand as written:
+ * the productions of non-terminal a are first[a] … first[a + 1] - 1. All memory belongs to the grammar. */
 typedef struct rws_grammar {
     int                n_terminals, n_nonterminals, n_productions;
     int                start;
     const char *const *terminals, *const *nonterminals;
     const int                 *first; /* n_nonterminals + 1 */
     const rws_production      *productions;
-    const bool                *given;      /* by non-terminal: the file gave its probabilities */
+    const bool                *given;      /* by non-terminal: whether the file gave its probabilities */
     const int                 *unit_order; /* all non-terminals; if A -> B is a rule, B comes before A */
     int                        max_right, max_productions;
     struct rws_grammar_memory *memory;
@@ -77,7 +77,8 @@ rws_status rws_grammar_parse(const char *text, size_t length, const char *name, 
 /* The same for a file. */
 rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err) __attribute__((warn_unused_result));
 
-/* The same by name for one that comes with the program (NULL-terminated list of names), or else for a file. */
+/* The same for a grammar of the program by its name, or else for a file by its path. The list of names ends with
+ * NULL. */
 extern const char *const rws_grammar_names[];
 rws_status               rws_grammar_find(const char *name_or_path, rws_grammar **out, rws_error *err)
     __attribute__((warn_unused_result));
@@ -88,17 +89,17 @@ void rws_grammar_free(rws_grammar *g); /* NULL is fine */
 int rws_grammar_terminal(const rws_grammar *g, const char *name);
 int rws_grammar_nonterminal(const rws_grammar *g, const char *name);
 
-/* The token of a word of so many bytes: its id, or RWS_OOV. */
+/* The token of a word of `length` bytes: its id, or RWS_OOV. */
 int rws_grammar_word(const rws_grammar *g, const char *word, size_t length);
 
-/* Whether it says how probable every rule is: each was given, or has no alternative. */
+/* Whether the probability of every rule is known: it was given, or the rule has no alternative. */
 bool rws_grammar_is_given(const rws_grammar *g);
 
 /* The logs of the grammar's own probabilities, by production. */
 void rws_grammar_log_p(const rws_grammar *g, double *log_p);
 
-/* The tokens of a text of words between blanks, unknown ones as RWS_OOV. Returns how many there are, and writes at most
- * `room` of them. */
+/* The tokens of a text of words separated by blanks; an unknown word becomes RWS_OOV. Returns the number of words, and
+ * writes at most `room` tokens. */
 int rws_grammar_tokens(const rws_grammar *g, const char *text, int *tokens, int room);
 
 #endif

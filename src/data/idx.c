@@ -10,15 +10,15 @@
 
 enum { TYPE_BYTES = 8, GZIP_WINDOW = 15 + 16 };
 
-/* Deflate makes of one byte at most 1032. */
+/* Bytes that deflate unpacks from one byte, at most. */
 #define MAX_RATIO ((size_t)1032)
 
-/* The bytes of the file, unpacked on the way if they are packed. */
+/* The bytes of a file that are still to be read; gzipped bytes are unpacked on the way. */
 typedef struct {
     const uint8_t *at;
     size_t         left;
     bool           packed;
-    bool           ended;   /* a packed stream: all of it was seen, and its checksum was right */
+    bool           ended;   /* the packed stream was read to its end, and its checksum is right */
     bool           starved; /* there was no memory to unpack it */
     z_stream       z;
 } source;
@@ -28,7 +28,8 @@ static uInt at_most_uint(size_t n)
     return n < 1u << 30 ? (uInt)n : 1u << 30;
 }
 
-/* Up to n bytes; fewer only at the end. False if the packed stream is damaged or there is no memory to unpack it. */
+/* Reads n bytes, or fewer at the end of the file. False if the packed stream is damaged or there is no memory to unpack
+ * it. */
 static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
 {
     *got = 0;
@@ -49,7 +50,7 @@ static bool pull(source *s, uint8_t *out, size_t n, size_t *got)
         s->at += in - s->z.avail_in;
         s->left -= in - s->z.avail_in;
         *got += room - s->z.avail_out;
-        if (how == Z_BUF_ERROR) return true; /* cut */
+        if (how == Z_BUF_ERROR) return true; /* the input ends within the stream */
         s->starved = how == Z_MEM_ERROR;
         if (how != Z_OK && how != Z_STREAM_END) return false;
         s->ended = how == Z_STREAM_END;
@@ -96,7 +97,7 @@ static rws_status read_header(source *s, const char *name, rws_idx *out, rws_err
 
 static rws_status read_values(source *s, const char *name, rws_idx *out, rws_error *err)
 {
-    /* Before memory is asked for: a few bytes must not be able to ask for a gigabyte. */
+    /* Checked before the allocation, so that a header of a few bytes cannot ask for a gigabyte. */
     if (out->n_values > (s->packed ? (s->left + 1024) * MAX_RATIO : s->left))
         return rws_refuse(err, name, 0, "is cut short: it announces %zu bytes of values and has %zu%s.", out->n_values,
                           s->left, s->packed ? " packed ones" : "");

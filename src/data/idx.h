@@ -1,10 +1,10 @@
-/* idx.h - IDX files of bytes, the format of MNIST, as they are or compressed by gzip.
+/* idx.h - IDX files of bytes, the format of MNIST, plain or compressed by gzip.
  *
  *     0  0  8  d       two zeros, the type of the elements (8: unsigned bytes, the only one read here), dimensions d
  *     n_1 … n_d        their sizes, 4 bytes each, the highest byte first
  *     n_1 * … * n_d    bytes, the last dimension running fastest
  *
- * A file is taken only if it holds what it announces and nothing else: not a byte less, not a byte more.
+ * A file is refused unless it has exactly the bytes that its header announces.
  */
 #ifndef RWS_DATA_IDX_H
 #define RWS_DATA_IDX_H
@@ -14,7 +14,7 @@
 enum {
     RWS_IDX_MAX_DIMS = 4,
     RWS_IDX_MAX_HEADER = 4 + 4 * RWS_IDX_MAX_DIMS,
-    RWS_IDX_MAX_BYTES = 1 << 30, /* of a file, and of its values */
+    RWS_IDX_MAX_BYTES = 1 << 30, /* limit of a file, and of its values */
 };
 
 typedef struct {
@@ -24,18 +24,18 @@ typedef struct {
     uint8_t *values;
 } rws_idx;
 
-/* Reads a file that is in memory; `name` stands for it in sentences. On success out->values is the caller's, to be
- * released; otherwise *out is empty and the status RWS_BAD_INPUT. */
+/* Reads a file that is in memory; `name` stands for it in sentences. On success the caller releases *out; otherwise
+ * *out is empty and the status RWS_BAD_INPUT or RWS_NO_MEMORY. */
 rws_status rws_idx_parse(const uint8_t *bytes, size_t size, const char *name, rws_idx *out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The same for a file on disk. */
 rws_status rws_idx_read(const char *path, rws_idx *out, rws_error *err) __attribute__((warn_unused_result));
 
-/* The bytes in front of the values; returns how many. */
+/* Writes the bytes in front of the values; returns their number. */
 size_t rws_idx_header(const rws_idx *idx, uint8_t header[RWS_IDX_MAX_HEADER]);
 
-/* Writes it uncompressed; atomic. */
+/* Writes an uncompressed file, atomically. */
 rws_status rws_idx_write(const char *path, const rws_idx *idx, rws_error *err) __attribute__((warn_unused_result));
 
 void rws_idx_release(rws_idx *idx);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define FOLDER "mnist"
-#define PHASE 0xb1000000u /* no other use of a data key has it */
+#define PHASE 0xb1000000u /* marks random numbers of binary digits; no other data key has these bits */
 
 enum { N_FILES = 4, N_VALID = 10000 };
 
@@ -39,7 +39,7 @@ static const struct {
     {"t10k-labels-idx1-ubyte", 1, {RWS_MNIST_TEST}, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"},
 };
 
-/* Row of a split's images; its labels are the next. */
+/* The row of `files` with a split's images; its labels are in the next row. */
 static int first_file(rws_split split)
 {
     return split == RWS_TRAIN ? 0 : 2;
@@ -98,8 +98,9 @@ static rws_status load_cached(const char *folder, int file, rws_idx *out, rws_er
     rws_status status;
     *out = (rws_idx){0};
     if (path && access(path, F_OK) != 0)
-        status = rws_fail(err, RWS_BAD_INPUT, "MNIST is not at hand: there is no \"%s\". Run `rws data mnist` first.",
-                          rws_quote(path).text);
+        status =
+            rws_fail(err, RWS_BAD_INPUT, "MNIST is not in the cache: there is no \"%s\". Run `rws data mnist` first.",
+                     rws_quote(path).text);
     else status = load(path, file, out, err);
     free(path);
     return status;
@@ -147,7 +148,7 @@ void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n,
         const uint8_t *grey = d->pixels + (size_t)i * n_pixels;
         float         *x = out + (size_t)i * n_pixels;
         rws_random_uniforms(&g, n_pixels, x);
-        /* u is in (0, 1): paper never turns to ink, nor ink to paper */
+        /* u is in (0, 1), so a pixel of 0 stays 0 and one of 255 becomes 1 */
         for (size_t j = 0; j < n_pixels; j++) x[j] = 255 * x[j] < (float)grey[j];
     }
 }
@@ -221,7 +222,7 @@ static rws_status load_original(const char *folder, int file, rws_idx *out, rws_
     return status;
 }
 
-/* All four, or a sentence. */
+/* Loads all four files; the caller releases them, also after a failure. */
 static rws_status load_originals(const char *folder, rws_idx idx[N_FILES], rws_error *err)
 {
     for (int i = 0; i < N_FILES; i++) RWS_TRY(load_original(folder, i, &idx[i], err));

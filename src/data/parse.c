@@ -1,4 +1,4 @@
-/* parse.c - charts.
+/* parse.c - parsing by charts.
  *
  * Rules of any length are cut into steps: besides a plane for every non-terminal a chart has, for every production of
  * k >= 2 symbols, planes for its first 2, 3, …, k symbols,
@@ -85,7 +85,7 @@ static double prefix_value(const rws_parse_chart *c, int r, int l, int from, int
     return c->values[cell(c, c->steps[r] + l - 2, from, to)];
 }
 
-/* All of production r, itself included. */
+/* Production r over a stretch: its weight times that of its right-hand side. */
 static double production_value(const rws_parse_chart *c, int r, int from, int to)
 {
     return times(c, c->weight[r], prefix_value(c, r, c->g->productions[r].n_right, from, to));
@@ -97,7 +97,7 @@ static double step_term(const rws_parse_chart *c, int r, int l, int from, int m,
     return times(c, prefix_value(c, r, l - 1, from, m), symbol_value(c, c->g->productions[r].right[l - 1], m, to));
 }
 
-/* The first m that step_term need be asked for: a word behind has length 1. The last is to - 1. */
+/* The smallest m for which step_term is not zero; the largest is to - 1. A word as symbol l has length 1. */
 static int first_split(const rws_parse_chart *c, int r, int l, int from, int to)
 {
     return c->g->productions[r].right[l - 1].word ? to - 1 : from + l - 1;
@@ -198,16 +198,18 @@ double rws_parse_chart_total(const rws_parse_chart *c)
     return c->n > 0 ? c->values[cell(c, c->g->start, 0, c->n)] : zero(c);
 }
 
-/* ------------------------------------------------------------------------------------------------------- going down */
+/* ------------------------------------------------------------------------------------------------------- walking
+ * down */
 
 static void give(const rws_parse_chart *c, double *mass, rws_symbol s, int from, int to, double share)
 {
     if (!s.word) mass[cell(c, s.id, from, to)] += share;
 }
 
-/* mass[cell] is the posterior expected number of trees' nodes (or steps) there, inside times outside over p(x). It is
- * complete once all longer stretches, and the non-terminals after it in unit_order, have shared theirs out; each share
- * is the quotient of a term and its sum, so nothing under- or overflows. */
+/* mass[cell] is the expected number of nodes (or steps) at a cell, given the sentence: inside times outside over p(x).
+ * A cell's mass is complete once all longer stretches, and the non-terminals after it in unit_order, have passed theirs
+ * on. A cell passes its mass on in shares; each share is the quotient of a term and its sum, so nothing under- or
+ * overflows. */
 rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *counts, rws_error *err)
 {
     const rws_grammar *g = c->g;
@@ -247,15 +249,15 @@ rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *cou
     return RWS_OK;
 }
 
-/* A node still to be written, and in a COUNT chart which of its trees. */
+/* A node still to be written; in a COUNT chart, index is the number of its tree. */
 typedef struct {
     rws_symbol symbol;
     int        from, to;
     double     index;
 } node;
 
-/* Is this term the one to follow? In a MAX chart the first that reaches the maximum; in a COUNT chart the one whose
- * trees include number *index, which is counted down by the trees passed over. */
+/* Whether the tree goes through this term. In a MAX chart that is the first term that equals the maximum; in a COUNT
+ * chart the term whose trees include number *index, from which the trees of the terms before are subtracted. */
 static bool follow(const rws_parse_chart *c, double term, double whole, double *index)
 {
     if (c->kind == RWS_PARSE_MAX) return term == whole;
@@ -272,7 +274,7 @@ static rws_status descend(const rws_parse_chart *c, double index, rws_sequence *
     bool               room = true; /* whether memory sufficed so far */
     tree->n = 0;
 
-    /* A stack never holds more than n disjoint stretches. */
+    /* The stretches on the stack are disjoint, so there are at most n. */
     node *todo = get((size_t)c->n + 1, sizeof *todo);
     int   n_todo = 0;
     if (!todo) return rws_no_memory(err, "a tree");

@@ -1,8 +1,8 @@
 /* parse.h - exact answers about a sentence under a grammar: its probability, its trees, its expected rule counts.
  *
  * A chart holds one number for every non-terminal and every stretch of the sentence: the sum over the trees of that
- * stretch, the best of them, or how many there are. It serves as the oracle that samplers and learners are held
- * against, and is not made for speed beyond O(n^3).
+ * stretch, the best of these trees, or their number. Samplers and learners are tested against it; it takes O(n^3) time
+ * and is not made for speed beyond that.
  *
  *     grammar, log_p, sentence -> [chart] -> log p(x), expected counts, best tree, tree number i
  *
@@ -31,7 +31,7 @@ rws_status rws_parse_chart_new(const rws_grammar *g, rws_parse_kind kind, const 
                                rws_parse_chart **out, rws_error *err) __attribute__((warn_unused_result));
 void       rws_parse_chart_free(rws_parse_chart *c); /* NULL is fine */
 
-/* The number for the whole sentence from the start symbol, and that for non-terminal a over tokens from … to - 1. */
+/* The number of the start symbol over the whole sentence, and of non-terminal a over tokens from … to - 1. */
 double rws_parse_chart_total(const rws_parse_chart *c);
 double rws_parse_chart_value(const rws_parse_chart *c, int a, int from, int to);
 
@@ -59,14 +59,14 @@ rws_status rws_parse_log_p(const rws_grammar *g, const double *log_p, const int 
 /* The trees of a sentence with their probabilities given the sentence. */
 typedef struct {
     double        log_evidence;
-    double        n_all;   /* how many trees the sentence has */
-    int           n_trees; /* how many of them are here */
+    double        n_all;   /* trees of the sentence */
+    int           n_trees; /* trees in this list */
     rws_sequence *trees;
     double       *posterior;
 } rws_parses;
 
-/* Fills *out with the first max_trees trees in the order of rws_parse_chart_tree; none if the sentence has 2^53 or more.
- * To be released also after a failure. */
+/* Fills *out with the first max_trees trees in the order of rws_parse_chart_tree; none if the sentence has 2^53 or
+ * more. The caller releases *out, also after a failure. */
 rws_status rws_parses_init(rws_parses *out, const rws_grammar *g, const double *log_p, const int *tokens, int n,
                            int max_trees, rws_error *err) __attribute__((warn_unused_result));
 void       rws_parses_release(rws_parses *p);

@@ -24,7 +24,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Where somebody made a mistake. */
+/* The place of a mistake, for a sentence. */
 typedef struct {
     char text[200];
 } place;
@@ -39,7 +39,7 @@ static place place_of(const char *name, int line)
 
 typedef enum { TAKEN, SKIPPED, WRONG } verdict;
 
-/* Writes the tokens of a line from *n on. */
+/* Writes the tokens of a line to tokens[*n] and after, and moves *n behind them; a skipped line leaves *n as it was. */
 static verdict read_line(const rws_grammar *g, const char *at, const char *end, place where, rws_unknown unknown,
                          int max_words, int *tokens, int *n, rws_error *err)
 {
@@ -104,7 +104,7 @@ rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t le
         const int n_skipped = s.n_skipped;
         rws_sentences_release(&s);
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has no sentences%s.", rws_quote(name).text,
-                        n_skipped ? " but such with words that the grammar does not have" : "");
+                        n_skipped ? " except some with words that the grammar does not have" : "");
     }
     *out = s;
     return RWS_OK;
@@ -208,8 +208,8 @@ rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, c
     rws_grammar_log_p(g, log_p);
     rws_status status = rws_tree_moments(g, log_p, log_p + g->n_productions, &words, err);
     if (status == RWS_OK && words == INFINITY)
-        status =
-            rws_fail(err, RWS_BAD_INPUT, "By this grammar's probabilities a sentence has no finite expected length.");
+        status = rws_fail(err, RWS_BAD_INPUT,
+                          "With the grammar's probabilities the expected length of a sentence is infinite.");
     FILE *stream = status == RWS_OK ? open_memstream(text, length) : NULL;
     if (stream) {
         status = write_lines(g, log_p, n, random, stream, err);

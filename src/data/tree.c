@@ -1,7 +1,7 @@
 /* tree.c - walking and drawing trees.
  *
- * Every walk keeps the symbols still to come on a stack of its own, the leftmost on top, so that no tree is too deep
- * for it.
+ * Every walk keeps the symbols still to come on an explicit stack, the leftmost on top, so that deep trees do not
+ * overflow the stack of the program.
  */
 #include "data/tree.h"
 #include "base/error.h"
@@ -95,7 +95,7 @@ static int draw_production(const rws_grammar *g, const double *log_p, int a, rws
     double left = rws_random_uniform(random);
     for (; i < last; i++)
         if ((left -= exp(log_p[i])) < 0) return i;
-    while (i > g->first[a] && log_p[i] == -INFINITY) i--; /* only rounding can lead to an impossible one */
+    while (i > g->first[a] && log_p[i] == -INFINITY) i--; /* rounding alone can lead here */
     return i;
 }
 

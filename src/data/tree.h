@@ -1,6 +1,6 @@
-/* tree.h - derivation trees: how they are written down, drawn from a grammar, and what to expect of them.
+/* tree.h - derivation trees: how they are stored, drawn from a grammar, and how large they are expected to be.
  *
- * A tree is the list of its productions in pre-order, children left to right, which says everything:
+ * A tree is stored as the list of its productions in pre-order, children left to right:
  *
  *             S                          S -> NP VP, NP -> stars, VP -> V NP, V -> saw, NP -> ears
  *          NP    VP
@@ -8,7 +8,7 @@
  *             saw  ears                  in the sentence.
  *
  * Two trees are equal if their lists are. Probabilities come as log_p, one number per production of the grammar, so
- * that learned ones can take the place of the grammar's own; they need not sum to 1 unless samples are drawn.
+ * that learned probabilities can take the place of the grammar's own; they need not sum to 1 unless samples are drawn.
  */
 #ifndef RWS_DATA_TREE_H
 #define RWS_DATA_TREE_H
@@ -28,9 +28,8 @@ bool rws_sequence_push(rws_sequence *s, int value) __attribute__((warn_unused_re
 void rws_sequence_release(rws_sequence *s);
 bool rws_sequence_equal(const rws_sequence *a, const rws_sequence *b);
 
-/* Where trees end at the latest. The start has depth 0; a non-terminal is expanded if its depth is at most max_depth
- * and fewer than max_nodes were expanded before it, in pre-order. Otherwise it stays a leaf, and costs no
- * probability. */
+/* Limits of a tree. The start has depth 0; a non-terminal is expanded if its depth is at most max_depth and fewer than
+ * max_nodes were expanded before it, in pre-order. Otherwise it stays a leaf, which has probability 1. */
 typedef struct {
     int max_depth, max_nodes;
 } rws_caps;

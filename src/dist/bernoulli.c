@@ -1,5 +1,5 @@
-/* bernoulli.c - yes or no, by a logit: alone it is a choice like a categorical of two; as a vector it is a value, drawn
- * and scored component by component, which no program branches on. */
+/* bernoulli.c - yes or no, by a logit. One logit makes a choice, like a categorical of two. A vector of logits makes a
+ * vector of zeros and ones, drawn and scored component by component, which no program branches on. */
 #include "base/vecmath.h"
 #include "dist/dist.h"
 #include "tensor/rows.h"
@@ -7,7 +7,7 @@
 extern const rws_op rws_op_log_sigmoids, rws_op_bernoulli_draw, rws_op_bernoulli_density,
     rws_op_bernoulli_defended; /* below */
 
-/* ---- alone: rows of (log(1 - p), log p) */
+/* ---- one logit: rows of (log(1 - p), log p) */
 
 static void prepare(rws_path *path, rws_var *p)
 {
@@ -37,12 +37,12 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
     return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
-static rws_var draw_defended(rws_path *path, const rws_var *p, rws_var *log_defended)
+static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_mixture)
 {
     const rws_var mixture =
         rws_record(path, &rws_op_defend, (rws_op_args){.s = (float)rws_path_pass(path)->delta}, p, 1, 2);
     const rws_var value = rws_draw_index(path, mixture);
-    *log_defended = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
+    *log_mixture = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
     return value;
 }
 
@@ -54,10 +54,10 @@ const rws_family rws_bernoulli_family = {
     .choices = two,
     .draw = draw,
     .log_density = log_density,
-    .draw_defended = draw_defended,
+    .draw_defensive = draw_defensive,
 };
 
-/* ---- as a vector */
+/* ---- a vector of logits */
 
 static rws_var draw_bits(rws_path *path, rws_var logits, float delta)
 {
@@ -77,18 +77,18 @@ static rws_var vector_log_density(rws_path *path, rws_var value, const rws_var *
     rws_op_args   args;
     const rws_op *op = rws_var_op(path, p[0], in + 1, &args);
     int           n = 1;
-    if (!op || !op->bits)
+    if (!op || !op->bits_density)
         return rws_record(path, &rws_op_bernoulli_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
     while (n <= RWS_OP_INPUTS && in[n].id) n++;
-    return rws_record(path, op->bits, args, in, n, 1);
+    return rws_record(path, op->bits_density, args, in, n, 1);
 }
 
-/* Every component has its own mixture with a fair coin. */
-static rws_var vector_draw_defended(rws_path *path, const rws_var *p, rws_var *log_defended)
+/* Every component is drawn from its own mixture with a fair coin. */
+static rws_var vector_draw_defensive(rws_path *path, const rws_var *p, rws_var *log_mixture)
 {
     const float   delta = (float)rws_path_pass(path)->delta;
     const rws_var value = draw_bits(path, p[0], delta);
-    *log_defended =
+    *log_mixture =
         rws_record(path, &rws_op_bernoulli_defended, (rws_op_args){.s = delta}, (rws_var[]){value, p[0]}, 2, 1);
     return value;
 }
@@ -99,7 +99,7 @@ const rws_family rws_bernoulli_vector_family = {
     .n_params = 1,
     .draw = vector_draw,
     .log_density = vector_log_density,
-    .draw_defended = vector_draw_defended,
+    .draw_defensive = vector_draw_defensive,
 };
 
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits)
@@ -129,10 +129,10 @@ static void log_sigmoids_backward(rws_call *c)
     rws_call_close(c, 0, 1, g);
 }
 
-/* Particles of one datum stand together and often share a row of logits: what depends on those alone is not computed
- * again while the row stays the same. */
+/* Particles of one datum are neighbours and often share a row of logits. Numbers that depend on the logits alone are
+ * computed again only when the row of logits changes. */
 
-/* 1 where u < (1 - delta) sigmoid(l) + delta / 2; inputs l and counters */
+/* 1 where u < (1 - delta) sigmoid(l) + delta / 2, else 0. Inputs: l, counters. */
 static void bernoulli_draw_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, padded = (dim + 15) / 16 * 16;
@@ -153,8 +153,8 @@ static void bernoulli_draw_forward(rws_call *c)
     }
 }
 
-/* sum of log(1 + e): the logarithm of products of factors from 1 to 2, of which a float holds 96 and a double ten times
- * as many */
+/* The sum of log(1 + e), as the logarithm of a product. Every factor is between 1 and 2, so a float holds the product
+ * of 96 factors and a double that of 900. */
 static double log_product(const float *e, size_t n)
 {
     double total = 0, product = 1;
@@ -178,7 +178,7 @@ static void exp_row(const float *restrict l, size_t n, float *restrict e)
     for (size_t j = 0; j < n; j++) e[j] = rws_exp(-fabsf(l[j]));
 }
 
-/* sum of (x - [l > 0]) l, where nothing times infinity is nothing */
+/* The sum of (x - [l > 0]) l, where zero times infinity is zero. */
 static float dot_row(const float *restrict x, const float *restrict l, size_t n)
 {
     float sum = 0;
@@ -190,7 +190,7 @@ static float dot_row(const float *restrict x, const float *restrict l, size_t n)
     return sum;
 }
 
-/* sum of x l - softplus(l) = sum of (x - [l > 0]) l - log(1 + e^-|l|); inputs x, l */
+/* The sum of x l - softplus(l) = the sum of (x - [l > 0]) l - log(1 + e^-|l|). Inputs: x, l. */
 static void bernoulli_density_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->in[1].dim;
@@ -234,7 +234,7 @@ static void bernoulli_density_backward(rws_call *c)
     }
 }
 
-/* sum of log((1 - delta) p + delta / 2), p the probability of the bit that was drawn */
+/* The sum of log((1 - delta) p + delta / 2), where p is the probability of the bit that was drawn. Inputs: x, l. */
 static void bernoulli_defended_forward(rws_call *c)
 {
     const int    dim = c->in[1].dim;

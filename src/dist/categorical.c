@@ -1,8 +1,8 @@
 /* categorical.c - one of C, by logits.
  *
- * Log-probabilities are a log-softmax, a draw is an index drawn from its rows, a log-density is an entry of them. In a
- * Gumbel pass the index is the largest of g_i = log pi_i - log(-log u_i), and the site also notes g and a second vector
- * g~ drawn from the law of g given that index (REBAR, App. C).
+ * The log-probabilities are a log-softmax, a draw is an index drawn from a row of them, a log-density is an entry of a
+ * row. In a Gumbel pass the index is the place of the largest g_i = log pi_i - log(-log u_i); the site then also notes
+ * g and a second vector g~, which is drawn from the distribution of g given that index (REBAR, App. C).
  */
 #include "base/error.h"
 #include "base/vecmath.h"
@@ -16,7 +16,8 @@ extern const rws_op rws_op_defend_at, rws_op_conditional_gumbel; /* below */
 
 static void prepare(rws_path *path, rws_var *p)
 {
-    if (rws_var_op(path, p[0], NULL, NULL) == &rws_op_log_softmax) return; /* its own log-softmax */
+    if (rws_var_op(path, p[0], NULL, NULL) == &rws_op_log_softmax)
+        return; /* these logits are log-probabilities already */
     p[0] = rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(path, p[0]));
 }
 
@@ -34,14 +35,14 @@ static int one(rws_path *path, const rws_var *p)
 static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
     const rws_pass *pass = rws_path_pass(path);
-    if (pass->proposal == RWS_RELAXED) /* a point on the simplex, see draw */
+    if (pass->proposal == RWS_RELAXED) /* the value is the log of a point on the simplex, see draw */
         return pass->relaxation == RWS_RELAX_SOFT
                    ? rws_log_sum_exp(path, rws_add(path, value, p[0]))
                    : rws_concrete_density(path, value, p[0], rws_constant(path, (float)pass->temperature));
     return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
-/* Where every row has logits of its own, all their log-probabilities need not be known. */
+/* Where every row has logits of its own, only the log-probability of the value is computed. */
 static rws_var score(rws_path *path, rws_var value, const rws_var *p)
 {
     rws_var in[RWS_OP_INPUTS] = {{0}};
@@ -83,7 +84,7 @@ static rws_var draw(rws_path *path, const rws_var *p, bool stop)
     return rws_draw_index(path, p[0]);
 }
 
-static rws_var draw_defended(rws_path *path, const rws_var *p, rws_var *log_density)
+static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_density)
 {
     const rws_pass   *pass = rws_path_pass(path);
     const rws_op_args args = {.s = (float)pass->delta};
@@ -91,7 +92,7 @@ static rws_var draw_defended(rws_path *path, const rws_var *p, rws_var *log_dens
     const rws_var     mixture = rws_record(path, &rws_op_defend, args, p, 1, C);
     rws_var           value = rws_draw_index(path, pass->wrong_delta ? p[0] : mixture);
     *log_density = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
-    if (pass->wrong_delta) /* … and only now replace the plain draw by a uniform one, with probability delta */
+    if (pass->wrong_delta) /* … and only now the plain draw is replaced by a uniform one, with probability delta */
         value = rws_draw_index(path, rws_record(path, &rws_op_defend_at, args, &value, 1, C));
     return value;
 }
@@ -105,7 +106,7 @@ const rws_family rws_categorical_family = {
     .draw = draw,
     .log_density = log_density,
     .score = score,
-    .draw_defended = draw_defended,
+    .draw_defensive = draw_defensive,
 };
 
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits)
@@ -124,7 +125,7 @@ static void defend_forward(rws_call *c)
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) c->out[i] = logf(keep * rws_exp(log_p[i]) + floor);
 }
 
-/* The same for a distribution that is certain of an index. */
+/* The same where p is 1 at the index that the input holds, and 0 elsewhere. */
 static void defend_at_forward(rws_call *c)
 {
     const float *index = rws_call_input(c, 0, 1);
@@ -134,7 +135,7 @@ static void defend_at_forward(rws_call *c)
             c->out[r * (size_t)c->dim + (size_t)j] = (int)index[r] == j ? log_top : log_floor;
 }
 
-/* The exponentials of input 0, by row. */
+/* The exponentials of the rows of input 0, as rws_view.exp. */
 static rws_view probabilities(rws_call *c)
 {
     if (c->in[0].exp) return c->in[0];

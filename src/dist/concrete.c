@@ -55,12 +55,13 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
     return rws_returns(path, log_density(path, log_s, (rws_var[]){log_pi, temperature}));
 }
 
-/* ---- ops: inputs ls, log pi, tau; saves softmax(log pi - tau ls) */
+/* ---- the log-density of the formula above. Inputs: ls, log pi, tau. Saves softmax(log pi - tau ls). */
 
 static void concrete_density_forward(rws_call *c)
 {
     const int    C = c->in[1].dim;
-    const float *tau = rws_call_input(c, 2, 1), constant = lgammaf((float)C);
+    int          sign; /* lgammaf would write it to a global, from every thread */
+    const float *tau = rws_call_input(c, 2, 1), constant = lgammaf_r((float)C, &sign);
     const size_t n = (size_t)c->n, dim = (size_t)C;
     float        top[RWS_TILE], log_total[RWS_TILE], *minus = RWS_NEW(c->arena, float, n), by_tau = 0;
     for (size_t r = 0; r < n; r++) minus[r] = -tau[r];

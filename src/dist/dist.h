@@ -1,7 +1,7 @@
 /* dist.h - distributions: a family knows how to draw and how to score; a site decides which of the two happens.
  *
- * Both are made of recorded operations, so a family has no loop over particles and no gradient code of its own beyond
- * its density's op. It does not know estimators; it obeys the pass (plain, defensive, Gumbel, relaxed).
+ * Both are made of recorded ops, so a family has no loop over particles and no gradient code besides that of its ops. A
+ * family does not know estimators; it draws as the pass says (plain, defensive, Gumbel, relaxed).
  *
  * The file of a distribution holds its family, its ops and its public function; the family and the ops are listed in
  * table.c.
@@ -30,15 +30,15 @@ typedef struct {
     /* The same for a value that was not drawn here, if there is a shorter way to it. May be NULL. */
     rws_var (*score)(rws_path *path, rws_var value, const rws_var *p);
     /* The guide's draw in a defensive pass, and the log-density of the mixture at it. NULL: draws as in any pass. */
-    rws_var (*draw_defended)(rws_path *path, const rws_var *p, rws_var *log_density);
+    rws_var (*draw_defensive)(rws_path *path, const rws_var *p, rws_var *log_density);
 } rws_family;
 
 /* Every family and every op of this room, NULL-terminated; the tests walk both. */
 extern const rws_family *const rws_families[];
 extern const rws_op *const     rws_dist_ops[];
 
-/* Visits a site with the n_params parameters that the author gave: finds the value or draws it, and adds its log-density
- * where one is wanted. Returns the value. */
+/* Visits a site with the n_params parameters that the author gave: finds the value or draws it, and adds its log-
+ * density where one is wanted. Returns the value. */
 rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
 
 /* The length of the longest of n parameters. */

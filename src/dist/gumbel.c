@@ -31,9 +31,10 @@ rws_var rws_gumbel(rws_path *path, const char *site, rws_var location)
     return rws_site_visit(path, site, &rws_gumbel_family, &location);
 }
 
-/* ---- ops; s clips the uniform */
+/* ---- ops. The uniform u is clipped to [s, 1 - s]. */
 
-/* One logarithm at a time: of two in a row the second would only wait for the first. */
+/* location - log(-log u). Inputs: location, u. The two logarithms have loops of their own: in one loop the second would
+ * wait for the first. */
 static void gumbel_draw_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
@@ -63,7 +64,7 @@ static rws_var gumbel_draw_tangent(rws_tangent *t)
     return t->d[0];
 }
 
-/* sum of -d - exp(-d) with d = x - location; inputs x, location */
+/* The sum of -d - exp(-d) with d = x - location. Inputs: x, location. */
 static void gumbel_density_forward(rws_call *c)
 {
     const int    dim = c->in[1].dim;

@@ -34,7 +34,13 @@ rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    return rws_returns(path, log_density(path, x, (rws_var[]){mean, sd}));
+    const rws_var in[] = {x, mean, sd};
+    const int     n = rws_dist_longest(path, in, 3);
+    for (int i = 0; i < 3; i++)
+        if (rws_dim(path, in[i]) != n && rws_dim(path, in[i]) != 1)
+            rws_give_up(path, "rws_normal_density takes vectors of one length or of 1, not of %d, %d and %d numbers.",
+                        rws_dim(path, x), rws_dim(path, mean), rws_dim(path, sd));
+    return rws_returns(path, log_density(path, x, in + 1));
 }
 
 /* ---- ops */
@@ -70,14 +76,14 @@ static int widest(const rws_call *c)
     return n;
 }
 
-/* sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2; inputs x, m, s. It is NaN where s is not above 0. */
+/* The sum of -((x - m) / s)^2 / 2 - log s - log(2 pi) / 2. Inputs: x, m, s. NaN where s is not above 0. */
 static void normal_density_forward(rws_call *c)
 {
     const int    dim = widest(c);
     const size_t n = (size_t)c->n;
     const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim);
     const float *s = dim == 1 && c->in[2].same ? c->in[2].data : rws_call_input(c, 2, dim);
-    if (dim == 1 && c->in[2].same) { /* one standard deviation for all: one logarithm */
+    if (dim == 1 && c->in[2].same) { /* all rows have one standard deviation, so one logarithm is enough */
         const float scale = 1 / s[0], constant = -logf(s[0]) - 0.918938533f;
 #pragma omp simd
         for (size_t i = 0; i < n; i++) {
@@ -136,7 +142,7 @@ static void normal_density_backward(rws_call *c)
     rws_call_close(c, 2, dim, gs);
 }
 
-/* sum of (m - x) / s^2 (dx - dm); the standard deviation must not move */
+/* The sum of (m - x) / s^2 (dx - dm). The standard deviation must not move. */
 static rws_var normal_density_tangent(rws_tangent *t)
 {
     if (t->d[2].id) return RWS_NO_TANGENT;

@@ -33,7 +33,7 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
     rws_var value;
     if (rws_replayed(path, &value)) return value;
     const rws_pass *pass = rws_path_pass(path);
-    rws_var         p[RWS_OP_INPUTS], log_defended = {0};
+    rws_var         p[RWS_OP_INPUTS], log_mixture = {0};
     RWS_CHECK(f->n_params < RWS_OP_INPUTS);
     memcpy(p, params, (size_t)f->n_params * sizeof *p);
     if (f->prepare) f->prepare(path, p);
@@ -44,7 +44,7 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
     if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
     if (!found) {
         const bool given = rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
-        if (!given && defended && f->draw_defended) value = f->draw_defended(path, p, &log_defended);
+        if (!given && defended && f->draw_defensive) value = f->draw_defensive(path, p, &log_mixture);
         else if (!given) value = f->draw(path, p, !pass->pathwise);
         rws_site_put(path, f->name, size, value);
     }
@@ -54,7 +54,7 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
         if (pass->mode == RWS_SLEEP || guide_draws(pass, found))
             kind = f->continuous && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;
         rws_site_term(path, kind, log_density);
-        if (defended) rws_site_term(path, RWS_TERM_D, log_defended.id ? log_defended : log_density);
+        if (defended) rws_site_term(path, RWS_TERM_D, log_mixture.id ? log_mixture : log_density);
     }
     return rws_returns(path, value);
 }

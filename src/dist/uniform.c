@@ -40,7 +40,7 @@ static void uniform_draw_forward(rws_call *c)
     c->refused = outside;
 }
 
-/* Of inputs `low` and the one after it. */
+/* Input `low` is the lower bound, the input after it the upper bound. */
 static rws_status explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err)
 {
     const rws_view *a = &c->in[low], *b = &c->in[low + 1];
@@ -72,7 +72,7 @@ static int widest(const rws_call *c)
     return c->in[1].dim > c->in[2].dim ? c->in[1].dim : c->in[2].dim;
 }
 
-/* sum of -log(high - low), -inf outside, NaN where high is not above low; inputs x, low, high */
+/* The sum of -log(high - low); -inf where x is outside, NaN where low is not below high. Inputs: x, low, high. */
 static void uniform_density_forward(rws_call *c)
 {
     const int    dim = widest(c);

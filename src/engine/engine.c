@@ -33,7 +33,7 @@ rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, in
     if (n_fields) memcpy(e->fields, fields, (size_t)n_fields * sizeof *fields);
     e->limits = limits ? *limits : (rws_limits){0};
     rws_limits *l = &e->limits;
-    if (!l->stack_bytes) l->stack_bytes = (size_t)RWS_STACK_KB << 10;
+    if (!l->stack_bytes) l->stack_bytes = RWS_STACK_BYTES;
     if (l->stack_bytes < LEAST_STACK) l->stack_bytes = LEAST_STACK;
     if (!l->max_operations) l->max_operations = RWS_MAX_OPERATIONS;
     if (!l->max_paths) l->max_paths = RWS_MAX_PATHS;

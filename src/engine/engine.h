@@ -33,14 +33,6 @@ typedef enum {
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
 
-/* How far a pass may go before it fails with a sentence. 0: the default of rws.h. */
-typedef struct {
-    size_t   stack_bytes;    /* of a path; RWS_STACK_KB */
-    uint64_t max_operations; /* library calls of a path; RWS_MAX_OPERATIONS */
-    uint64_t max_paths;      /* of a pass; RWS_MAX_PATHS */
-    uint64_t max_nodes;      /* operations that all paths of a pass record, rounded up; RWS_MAX_NODES */
-} rws_limits;
-
 #define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
 
 typedef struct {

@@ -1,14 +1,14 @@
 /* explain.c - rows that an op cannot work with (rws_op.explain): an index out of range, a negative standard deviation.
  *
- * An op computes all rows of its nodes, and some of them nobody reads. A value that was made before a branch has rows of
+ * An op computes all rows of its nodes, also rows that no path reads. A value that was made before a branch has rows of
  * both sides, and so has what one side makes of it afterwards:
  *
  *     z            rows 1 4 7              a level with a row for each value of z
  *     z < 5        rows 1 4                the level of a path that goes on with pick(a, z), where a has 5 numbers
  *     pick(a, z)   rows 1 4 7              computed where z is; the row of 7 is refused, but no path reads it
  *
- * So a refused row fails the pass only if a row that is in demand is made of it: of a value that a waiting path needs, or
- * at the end of the pass of a log-density, an output or a report.
+ * So a refused row fails the pass only if a row in demand is made of it: a row of a value that a waiting path needs or,
+ * at the end of the pass, a row of a log-density, an output or a report.
  */
 #include "engine/internal.h"
 
@@ -17,7 +17,7 @@ bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
     const node *n = &e->nodes[id];
     if (!n->op || !n->op->explain || n->call == NONE) return false;
     const rws_call  *c = &e->calls[n->call].c;
-    const size_t     first = (size_t)(n->value - c->out) / (size_t)c->dim; /* of its rows, among those of the call */
+    const size_t     first = (size_t)(n->value - c->out) / (size_t)c->dim; /* the node's first row in the call */
     char             text[160];
     const char      *site = n->site == NO_SITE ? NULL : rws_site_text(e, n->site, n->visit, text);
     rws_error        error;

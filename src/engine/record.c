@@ -30,7 +30,7 @@ _Noreturn void rws_path_overflows(rws_path *path)
 {
     rws_path_mistake(path,
                      "the stack of %zu KB runs over, by endless recursion or by large arrays on it. The limit "
-                     "stack_kb enlarges it.",
+                     "stack_bytes enlarges it.",
                      path->e->limits.stack_bytes >> 10);
 }
 

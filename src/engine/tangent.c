@@ -1,8 +1,8 @@
 /* tangent.c - directional derivatives of what was computed, as further nodes on the same tape.
  *
  * The derivative of a node along a direction in parameter space follows from those of its inputs by the rule of its op
- * (tensor/tangent.h). Derivatives are found from the parameters down, each node once: node.tangent is the node that holds
- * its derivative, 0 if the node does not move, NONE if it is not known (yet).
+ * (tensor/tangent.h). Derivatives are found from the parameters down, each node once: node.tangent is the node that
+ * holds its derivative, 0 if the node does not move, NONE if it is not known (yet).
  */
 #include "tensor/tangent.h"
 #include "engine/internal.h"

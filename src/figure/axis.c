@@ -10,8 +10,8 @@
 /* The widest logarithmic range chosen from data. */
 static const double MAX_DECADES = 12;
 
-/* Linear ranges stay inside this, so that high - low is finite; and no narrower than that, so that a step is a normal
- * number. */
+/* Limits of a linear range: ends within LARGEST, so that high - low is finite; wider than SMALLEST, so that a step is a
+ * normal number. */
 static const double LARGEST = 1e300, SMALLEST = 1e-290;
 
 rws_extent rws_extent_empty(void)
@@ -27,8 +27,8 @@ void rws_extent_add(rws_extent *extent, double value)
     if (value > 0 && value < extent->least_positive) extent->least_positive = value;
 }
 
-/* The round number (1, 2, 2.5 or 5 times a power of ten) nearest above the rough step. 2.5 is left out between 1 and
- * 10, where it would put decimals on a scale of small whole numbers. */
+/* The smallest round number (1, 2, 2.5 or 5 times a power of ten) above the rough step. A step of 2.5 itself is left
+ * out, because it would put decimals on a scale of small whole numbers. */
 static double nice_step(double rough)
 {
     double power = pow(10, floor(log10(rough)));
@@ -54,7 +54,7 @@ static rws_range linear_range(const rws_extent *core, const rws_extent *fringe, 
     }
     double size = fmax(fabs(low), fabs(high));
     if (high - low <= fmax(1e-9 * size, SMALLEST)) {
-        /* All equal, or as good as: a range around the value, wide enough to label. */
+        /* The values are equal, or nearly so: take a range around them that is wide enough for different labels. */
         double half = size > 0 ? fmax(0.1 * size, SMALLEST * 10) : 1;
         return (rws_range){RWS_AXIS_LINEAR, low - half, high + half};
     }
@@ -87,13 +87,14 @@ static rws_range log_range(const rws_extent *core, const rws_extent *fringe, dou
         high += 0.3;
     }
     double width = high - low, floor_decade = floor(low), ceil_decade = ceil(high);
-    /* A decade that is within reach of the padding, or a little more, is the end; data that lie on one are padded. */
+    /* The range ends at a power of ten that lies within the padding or a little beyond; data on a power of ten are
+     * padded. */
     bool on_floor = low - floor_decade < 0.01 * width, on_ceil = ceil_decade - high < 0.01 * width;
     low -= padding * width;
     high += padding * width;
     if (!(on_floor && padding > 0) && low - floor_decade < 0.06 * width) low = floor_decade;
     if (!(on_ceil && padding > 0) && ceil_decade - high < 0.06 * width) high = ceil_decade;
-    /* Inside what a normal double holds. */
+    /* Within the exponents of a normal double. */
     low = fmin(fmax(low, -307), 307);
     high = fmin(high, 308);
     if (high <= low) high = low + 0.5;
@@ -119,7 +120,7 @@ rws_status rws_axis_range(const rws_axis *axis, const rws_extent *core, const rw
                             fix_low && axis->low <= 0 ? axis->low : axis->high);
         if (fix_low) range.low = axis->low;
         if (fix_high) range.high = axis->high;
-        /* One end fixed beyond all data: the other follows it. */
+        /* If one end is fixed beyond all data, the other end is placed next to it. */
         if (range.low >= range.high) {
             double size = fix_low ? range.low : range.high;
             double step = size != 0 ? fabs(size) : 1;
@@ -268,7 +269,7 @@ static void label_alone(rws_tick *tick, bool ascii)
         put_power(tick->text, sizeof tick->text, lead, MIN(decimals_of(lead), 3), exponent, ascii, false);
         put_minus(tick->text, sizeof tick->text, ascii);
     } else {
-        /* Three digits that count are enough. */
+        /* Three significant digits. */
         double unit = size > 0 ? pow(10, floor(log10(size)) - 2) : 1;
         label_linear(tick, 1, fmax(round(size / unit), 1) * unit, ascii);
     }
@@ -279,7 +280,8 @@ static int decade_ticks(rws_range range, int first, int last, int wanted, bool a
 {
     int stride = 1;
     while ((last - first) / stride + 1 > MAX(wanted, 2)) stride++;
-    /* Multiples of the stride, so that 10⁰ has its label whatever the range; from the first if only one is in sight. */
+    /* Labels are at multiples of the stride, so that 10⁰ always has a label; from the first decade on if only one
+     * multiple is in the range. */
     int origin = 0, n_multiples = 0, n = 0;
     for (int e = first; e <= last; e++) n_multiples += e % stride == 0;
     if (n_multiples < 2) origin = first;
@@ -300,7 +302,7 @@ static int decade_ticks(rws_range range, int first, int last, int wanted, bool a
     return n;
 }
 
-/* Less than two decades in sight: label 1, 2 and 5 times a power of ten, or every digit if that gives fewer than
+/* For a range of less than two decades: label 1, 2 and 5 times a power of ten, or every digit if that gives fewer than
  * two. */
 static int digit_ticks(rws_range range, bool every, bool ascii, rws_tick *ticks, int *n_major)
 {

@@ -5,7 +5,7 @@
  *
  *     curves -> extent -> [range, ticks] -> chart, bars, terminal
  *
- * A value that is NaN or infinite has no place. On a logarithmic axis a value <= 0 does have one: below every range.
+ * A value that is NaN or infinite has no place. On a logarithmic axis the place of a value <= 0 is below every range.
  */
 #ifndef RWS_FIGURE_AXIS_H
 #define RWS_FIGURE_AXIS_H
@@ -29,10 +29,10 @@ typedef struct {
     int            n_ticks;
 } rws_axis;
 
-/* The extent of a set of values, as far as they have a place. */
+/* The extent of the values that have a place. */
 typedef struct {
-    double low, high;      /* low > high when there are none */
-    double least_positive; /* infinite when there are none */
+    double low, high;      /* low > high if there are no values */
+    double least_positive; /* infinite if no value is positive */
 } rws_extent;
 
 /* A range that can be drawn: low < high, both finite; both positive on a logarithmic scale. */
@@ -52,13 +52,13 @@ enum { RWS_MAX_TICKS = 128 };
 /* The extent of nothing. */
 rws_extent rws_extent_empty(void);
 
-/* Widens the extent to hold the value; one that is not finite changes nothing. */
+/* Widens the extent to hold the value. A value that is not finite changes nothing. */
 void rws_extent_add(rws_extent *extent, double value);
 
 /* The range to draw. Both ends come from the axis where it fixes them, else from the values in core, widened by those
  * in fringe (bands) as far as one decade or one core's width, padded by the given share of the width, and rounded to a
- * tick that is almost reached. A chosen logarithmic range spans twelve decades at most: what runs below is clipped.
- * Without data the range is 0 to 1, or 0.1 to 1. fringe may be NULL.
+ * tick that is almost reached. A logarithmic range that is chosen here spans twelve decades at most; lower values are
+ * clipped. Without data the range is 0 to 1, or 0.1 to 1. fringe may be NULL.
  *
  * Fails with RWS_BAD_INPUT if the axis fixes a range that is upside down, infinite, or not positive where it must
  * be. */
@@ -70,7 +70,7 @@ rws_status rws_axis_range(const rws_axis *axis, const rws_extent *core, const rw
 double rws_range_place(rws_range range, double value);
 
 /* Fills ticks (RWS_MAX_TICKS of them belong to the caller) with about `wanted` labelled ticks and the minor ones
- * between, in ascending order within each kind. Returns how many. */
+ * between, in ascending order within each kind. Returns their number. */
 int rws_axis_ticks(const rws_axis *axis, rws_range range, int wanted, bool ascii, rws_tick *ticks);
 
 /* Writes "label (unit)" into text, or the empty string. Returns text. */

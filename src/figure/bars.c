@@ -19,9 +19,9 @@ static const double SLANT = 35;
 /* Three digits, like a label on the axis. */
 static char *number_text(double value, char *text, int size)
 {
-    double shown = fabs(value);
-    if (value == round(value) && shown < 1e5) return g_ascii_formatd(text, size, "%.0f", value);
-    if (shown >= 0.01 && shown < 10) return g_ascii_formatd(text, size, "%.2f", value);
+    double magnitude = fabs(value);
+    if (value == round(value) && magnitude < 1e5) return g_ascii_formatd(text, size, "%.0f", value);
+    if (magnitude >= 0.01 && magnitude < 10) return g_ascii_formatd(text, size, "%.2f", value);
     return g_ascii_formatd(text, size, "%.3g", value);
 }
 
@@ -52,7 +52,7 @@ static void measure_names(const rws_bars *bars, rws_canvas *canvas, double room,
     }
 }
 
-/* Where a value is in the box, or the end it is beyond. */
+/* The place of a value in the box; at the end of the box for a value beyond it. */
 static double at_y(rws_range range, rws_box box, double value)
 {
     return box.y + box.height * (1 - fmin(fmax(rws_range_place(range, value), 0), 1));
@@ -68,7 +68,7 @@ static void draw_whisker(rws_canvas *canvas, double x, double low, double high)
         cairo_move_to(cairo, x - 2, end ? high : low);
         cairo_line_to(cairo, x + 2, end ? high : low);
     }
-    /* White under dark: seen on a bar of any colour, black included. */
+    /* A white line under the dark one, so that it is visible on a bar of any colour. */
     rws_canvas_colour(canvas, (rws_colour){1, 1, 1}, 1);
     cairo_set_line_width(cairo, 2);
     cairo_stroke_preserve(cairo);
@@ -88,7 +88,7 @@ static void draw_group(const rws_bars *bars, rws_canvas *canvas, rws_range range
         double                value = series->values[g], x = left + s * bar;
         if (isnan(rws_range_place(range, value))) continue;
         double end = at_y(range, box, value);
-        /* A hair of white between neighbours; nothing at all for zero. */
+        /* A thin white gap between neighbours; a value of zero has no bar. */
         if (fabs(zero - end) > 0.05)
             rws_frame_bar(canvas, series->method, 0, (rws_box){x + 0.5, fmin(zero, end), bar - 1, fabs(zero - end)});
         double tip = end;

@@ -1,11 +1,11 @@
 /* bars.h - grouped bars: one group per category, one bar per method in it.
  *
- * For a few numbers side by side, such as the probabilities of a grammar's productions as they are and as each method
- * learned them. It does not compute anything from its values, and its scale always begins at zero.
+ * For a few numbers side by side, such as the true probabilities of a grammar's productions and those that each method
+ * learned. The scale always begins at zero.
  *
  *     [bars] -> PNG, SVG or PDF
  *
- * Everything passed in belongs to the caller and is only read.
+ * All arguments belong to the caller and are only read.
  */
 #ifndef RWS_FIGURE_BARS_H
 #define RWS_FIGURE_BARS_H
@@ -14,7 +14,7 @@
 #include "rws.h"
 
 typedef struct {
-    const char   *method;     /* whose look it has: "true", "ws" */
+    const char   *method;     /* its style: "true", "ws" */
     const char   *label;      /* NULL for the method's name */
     const double *values;     /* one per group; NaN leaves the place empty */
     const double *low, *high; /* a whisker on each bar; both or neither */
@@ -25,7 +25,7 @@ typedef struct {
     int                   n_groups, n_series;
     const char *const    *groups; /* the name under each group; long ones are broken, then slanted */
     const rws_bar_series *series;
-    rws_axis              y;                  /* linear; low and high as in axis.h, and what is free includes 0 */
+    rws_axis              y;                  /* linear; low and high as in axis.h; a range from the data includes 0 */
     bool                  numbers;            /* write each value over its bar, where it fits */
     double                width, height, dpi; /* as in chart.h; height is that of the bars' panel */
 } rws_bars;

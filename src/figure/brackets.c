@@ -1,7 +1,8 @@
 /* brackets.c - reading, placing, printing.
  *
- * A subtree has a stretch of the line for itself, as wide as its children's together or as its own label; a node stands
- * in the middle between its first and its last child. Nodes are in pre-order, so moving a subtree is one loop.
+ * A subtree takes a stretch of the line that is as wide as those of its children together, or as its own label if that
+ * is wider; a node stands in the middle between its first and its last child. Nodes are in pre-order, so moving a
+ * subtree is one loop.
  */
 #include "figure/brackets.h"
 
@@ -96,9 +97,9 @@ void rws_brackets_place(rws_brackets *t, double gap, bool whole)
 
 /* ---- on a terminal */
 
-enum { DEEPEST = 400, MOST_NODES = 4000 }; /* of a tree that is tried from the top down */
+enum { DEEPEST = 400, MOST_NODES = 4000 }; /* limits of a tree that is printed from the top down */
 
-/* Columns are characters; those that are wider are rare in trees. */
+/* The number of characters; wide characters, which take two columns, are rare in trees and count as one. */
 static int columns_of(const char *text)
 {
     int n = 0;
@@ -130,7 +131,7 @@ static void put(line *l, int column, const char *piece, int columns)
     l->column += columns;
 }
 
-/* What leads from a node to those below it. */
+/* Draws the lines from a node to its children. */
 static void put_branches(line *l, const rws_brackets *t, int i, const pen *p)
 {
     const rws_bracket *n = &t->nodes[i];

@@ -1,6 +1,7 @@
 /* brackets.h - trees in brackets, "(S (NP stars) (VP shine))": their nodes, a place for each, and lines on a terminal.
  *
- * What is in brackets is a symbol over what follows it, what is not is a word. It knows no grammar and no picture.
+ * The first name in a pair of brackets is a symbol, and the rest of the pair is below it; a name without brackets is a
+ * word. This file knows no grammar and draws no picture.
  *
  *     text of a tree -> [brackets] -> trees; FILE
  */
@@ -13,16 +14,16 @@
 typedef struct {
     char  *label;
     bool   word;
-    int    parent, depth; /* the root's are -1 and 0 */
-    int    size, n_below; /* of the subtree, itself included; children */
-    double width, x;      /* of the label, which whoever places must fill in; its middle */
+    int    parent, depth; /* -1 and 0 for the root */
+    int    size, n_below; /* nodes of the subtree, with this one; children */
+    double width, x;      /* width of the label, set by the caller of rws_brackets_place; its middle */
 } rws_bracket;
 
-/* Nodes in pre-order: those below i are i + 1 … i + size - 1. */
+/* Nodes in pre-order: the nodes below i are i + 1 … i + size - 1. */
 typedef struct {
     rws_bracket *nodes;
     int          n, n_levels;
-    double       width; /* of all */
+    double       width; /* of the whole tree */
 } rws_brackets;
 
 /* Returns false, with nothing to release, if the text is not one tree. */
@@ -34,8 +35,8 @@ void rws_brackets_release(rws_brackets *b);
 void rws_brackets_place(rws_brackets *b, double gap, bool whole);
 
 /* Writes a tree as lines: from the top down if it fits into so many columns, else from left to right, one line for each
- * node. With Unicode's box lines, or ASCII. A text that is not a tree is written as it is. The file stays open, and
- * whether it took everything is for its owner to ask. */
+ * node. With Unicode's box lines, or ASCII. A text that is not a tree is written as it is. The file stays open;
+ * the caller checks it for errors. */
 void rws_brackets_print(const char *text, int columns, bool unicode, FILE *file);
 
 #endif

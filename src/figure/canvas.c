@@ -32,7 +32,8 @@ struct rws_canvas {
     char            *title;
 };
 
-/* Pango complains on stderr about text that is not UTF-8, and XML has no control characters: neither gets through. */
+/* A copy without control characters, which XML does not allow, and with valid UTF-8, because Pango prints warnings
+ * about other text. */
 static char *clean(const char *string)
 {
     char *valid = g_utf8_make_valid(string ? string : "", -1);
@@ -100,7 +101,7 @@ rws_status rws_canvas_page(rws_canvas *canvas, double width, double height, cons
     case TYPE_PDF:
         canvas->surface = cairo_pdf_surface_create_for_stream(take_bytes, canvas->bytes, width, height);
         if (canvas->title[0]) cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_TITLE, canvas->title);
-        /* The same data give the same file: no time of making. */
+        /* No date in the file, so that the same data give the same file. */
         cairo_pdf_surface_set_metadata(canvas->surface, CAIRO_PDF_METADATA_CREATE_DATE, "");
         break;
     }

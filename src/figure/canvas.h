@@ -6,9 +6,9 @@
  *
  *     chart, bars, hinton -> [canvas] -> file
  *
- * An SVG shows its text as outlines, so that it looks the same where the font is missing, and carries the same text
- * invisibly on top, so that it can be searched, selected and read aloud. The file appears whole or not at all. Memory
- * that runs out ends the program, as it does inside Pango.
+ * An SVG shows its text as outlines, so that it looks the same where the font is missing, and has the same text
+ * invisibly on top, so that it can be searched, selected and read aloud. The file is written atomically. Without memory
+ * the program ends, as it does inside Pango.
  */
 #ifndef RWS_FIGURE_CANVAS_H
 #define RWS_FIGURE_CANVAS_H
@@ -21,7 +21,7 @@
 
 typedef struct rws_canvas rws_canvas;
 
-/* How a piece of text looks. Zero-initialised but for size: black, upright, on one line per newline. */
+/* The look of a piece of text. Zeroed except for size: black, upright, a new line only at a newline. */
 typedef struct {
     double     size; /* points */
     bool       bold;

@@ -25,7 +25,7 @@ static const double MIN_PANEL = 30;
 /* Curves with this many points or fewer show where their points are. */
 static const int MARKS_UP_TO = 16;
 
-/* How many a longer one shows, if it must. */
+/* Marks of a longer curve, if there is a legend. */
 static const int FEW_MARKS = 3;
 
 /* A name may stand this many lines away from its curve's end before a legend reads better. */
@@ -47,7 +47,7 @@ typedef struct {
     rws_canvas      *canvas;
     scale           *x;    /* [n_columns] */
     scale           *y;    /* [n_rows * n_columns]; equal along a row unless own_y */
-    rws_legend_key  *keys; /* every look there is, in order of appearance */
+    rws_legend_key  *keys; /* one per name of a curve, in order of appearance */
     int              n_keys;
     bool             names_at_ends;
     bool             few_marks; /* on long solid curves */
@@ -181,13 +181,13 @@ static void collect_keys(plan *p)
                     .method = curve->method, .label = label_of(curve), .line = curve->line, .shade = curve->shade};
             }
             if (curve->n > 0 && has_marks(curve)) p->keys[k].marks = true;
-            /* Curves of one name in several shades are shown by the fullest. */
+            /* The key of curves of one name in several shades has the darkest shade. */
             p->keys[k].shade = fmin(p->keys[k].shade, curve->shade);
         }
     }
 }
 
-/* Solid lines are told apart by a few marks where the names do not stand beside them: grey print shows no colours. */
+/* With a legend, solid lines get a few marks, which tell them apart in print without colour. */
 static void decide_marks(plan *p)
 {
     int n_solid = 0;
@@ -233,7 +233,7 @@ static void spread(name *names, int n, double line, double height)
     g_free(size);
 }
 
-/* Finds where the names of a row's curves go, beside its last panel. Returns how many, or -1 if they do not fit: a
+/* Finds where the names of a row's curves go, beside its last panel. Returns their number, or -1 if they do not fit: a
  * curve of the row is not in that panel, or twice, or does not reach its right edge; or a name would stand too far
  * from its end. *names is then NULL; else it is the caller's to free. */
 static int place_names(const plan *p, int row, name **names)
@@ -302,7 +302,7 @@ static int wanted_y(double height)
     return (int)fmax(2, round(height / 22));
 }
 
-/* As many x ticks as leave air between their labels. */
+/* Chooses as many x ticks as leave a gap between their labels. */
 static void choose_x_ticks(plan *p, int column)
 {
     scale          *x = &p->x[column];
@@ -364,7 +364,8 @@ static rws_status place_columns(plan *p, double page, const char *path, rws_erro
         room[column] = column == 0 ? EDGE + y_room(p, 0) : chart->own_y ? WIDE_GAP + y_room(p, column) : GAP;
     }
     double right = EDGE + (p->names_at_ends ? NAME_GAP + p->name_width : 0);
-    /* The ticks depend on the panels' width, and their labels' overhang on the ticks: the second round settles it. */
+    /* The ticks depend on the panels' width, and the panels' width on the overhang of the ticks' labels, so the
+     * computation is repeated. */
     for (int round = 0; round < 3; round++) {
         double taken = right;
         for (int column = 0; column < n; column++) taken += room[column];
@@ -560,7 +561,7 @@ static void draw_y_label(const plan *p, int row, int column, rws_box box)
     rws_canvas_text(p->canvas, box.x - room, box.y + box.height / 2, 0.5, 0, text, &look);
 }
 
-/* Ranges, ticks, names and columns: all that a page's height does not depend on. */
+/* Computes ranges, ticks, names and columns, before the height of the page is known. */
 static rws_status lay_out(plan *p, double page, const char *path, rws_error *err)
 {
     const rws_chart *chart = p->chart;
@@ -579,7 +580,7 @@ static rws_status lay_out(plan *p, double page, const char *path, rws_error *err
     return place_columns(p, page, path, err);
 }
 
-/* From `top` on; returns where the last row ends. */
+/* Places the rows from `top` on; returns where the last row ends. */
 static double place_rows(plan *p, double top)
 {
     const rws_chart *chart = p->chart;

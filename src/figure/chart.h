@@ -1,13 +1,13 @@
 /* chart.h - small multiples: a grid of panels with curves, on shared axes.
  *
  * Takes medians and bands as plain arrays and writes the picture: rows share a y axis, columns share an x axis, and
- * every method has its look from style.h. It does not run models, read stores or compute statistics.
+ * every method has its style from style.h. It does not run models, read stores or compute statistics.
  *
  *     stats -> curve -> [chart] -> PNG, SVG or PDF
  *
  * Curves are named at their right end where the names fit there without touching, and otherwise in one legend above all
- * panels. Curves of 16 points or fewer have a mark at each; longer solid ones get three where a legend is needed, for
- * grey print. Everything passed in belongs to the caller and is only read.
+ * panels. A curve of 16 points or fewer has a mark at each point; a longer solid curve has three marks if there is a
+ * legend, for print without colour. All arguments belong to the caller and are only read.
  */
 #ifndef RWS_FIGURE_CHART_H
 #define RWS_FIGURE_CHART_H
@@ -18,7 +18,7 @@
 
 typedef struct {
     const char      *title;  /* "K = 2", above the panel; NULL for none */
-    const rws_curve *curves; /* later ones lie on top */
+    const rws_curve *curves; /* later curves lie on top */
     int              n_curves;
 } rws_panel;
 
@@ -41,9 +41,9 @@ typedef struct {
     double           dpi;    /* of a PNG; 0 for 220 */
 } rws_chart;
 
-/* Writes the chart to the path, which ends in .png, .svg or .pdf. A panel without a single point says so. Fails with
- * RWS_BAD_INPUT if the ending is another, an axis's fixed range is impossible, the page has no room for its panels or
- * the file cannot be written; a file that was there is then untouched. */
+/* Writes the chart to the path, which ends in .png, .svg or .pdf. A panel without points has a text that says so. Fails
+ * with RWS_BAD_INPUT if the ending is another, an axis's fixed range is impossible, the page has no room for its panels
+ * or the file cannot be written; a file that was there is then untouched. */
 rws_status rws_chart_draw(const rws_chart *chart, const char *path, rws_error *err);
 
 #endif

@@ -10,15 +10,15 @@
 #include "run/gather.h"
 
 typedef enum {
-    RWS_LINE_AS_METHOD, /* what the method's style says */
+    RWS_LINE_AS_METHOD, /* as in the method's style */
     RWS_LINE_SOLID,
     RWS_LINE_DASHED,
 } rws_line;
 
 /* A point whose x or y is NaN or infinite leaves a gap. */
 typedef struct {
-    const char   *method; /* whose style it has, as typed on the command line: "ws" */
-    const char   *label;  /* what the legend calls it; NULL for the method's name */
+    const char   *method; /* the method whose style it has, as on the command line: "ws" */
+    const char   *label;  /* its name in the legend; NULL for the method's name */
     int           n;      /* points */
     const double *x;
     const double *y;          /* the median */

@@ -1,7 +1,6 @@
-/* frame.h - what the figures share: type sizes, boxes, axes with their grid, marks and the legend.
+/* frame.h - parts that figures share: type sizes, boxes, axes with their grid, marks and the legend.
  *
- * The pieces that make a chart and a bar chart look like one family. It does not place panels: its callers do, with the
- * sizes it measures.
+ * The callers place panels, with the sizes that are measured here.
  *
  *     axis, style -> [frame] -> chart, bars, hinton -> canvas
  */
@@ -21,7 +20,7 @@ extern const double RWS_SIZE_TITLE, RWS_SIZE_PANEL, RWS_SIZE_LABEL, RWS_SIZE_TIC
 
 extern const rws_colour RWS_INK, RWS_GREY, RWS_PALE; /* text; ticks and frames; the grid */
 
-/* The width of a page if the caller does not say: both columns of a two-column paper. */
+/* The default width of a page: both columns of a two-column paper. */
 extern const double RWS_PAGE_WIDTH;
 
 /* One entry of a legend. */
@@ -40,21 +39,21 @@ typedef struct {
     double cell; /* width of a column */
 } rws_legend;
 
-/* How the keys are best set within the width: in as few rows as it takes, the columns aligned. */
+/* The layout of the keys within the width: as few rows as possible, with aligned columns. */
 rws_legend rws_legend_fit(rws_canvas *canvas, const rws_legend_key *keys, int n_keys, double width);
 
 /* Draws the legend with its upper left corner at (x, y). */
 void rws_legend_draw(rws_canvas *canvas, const rws_legend *legend, const rws_legend_key *keys, int n_keys, double x,
                      double y);
 
-/* The widest label of the ticks. */
+/* The width of the widest label of the ticks. */
 double rws_ticks_width(rws_canvas *canvas, const rws_tick *ticks, int n_ticks);
 
 /* The grid lines of a panel at its major ticks; either array may be empty. */
 void rws_frame_grid(rws_canvas *canvas, rws_box box, rws_range x_range, const rws_tick *x, int n_x, rws_range y_range,
                     const rws_tick *y, int n_y);
 
-/* The axis below or left of a panel: line, tick marks, and the labels if asked for. */
+/* Draw the axis below or left of a panel: line, tick marks and, with `labels`, the labels. */
 void rws_frame_x_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,
                       bool labels);
 void rws_frame_y_axis(rws_canvas *canvas, rws_box box, rws_range range, const rws_tick *ticks, int n_ticks,

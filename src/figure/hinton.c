@@ -28,8 +28,8 @@ static const double *strip_at(const rws_hinton *h, int row, int column, int stri
     return h->values + (((size_t)row * h->n_columns + column) * h->n_strips + strip) * h->n_values;
 }
 
-/* The side of a square of probability 1: the most at which every square of the panel stays inside its strip and
- * clear of the others in it. */
+/* The side of a square of probability 1: the largest at which every square of the panel stays within its strip and does
+ * not touch others. */
 static double panel_scale(const rws_hinton *h, int row, int column, double pitch)
 {
     double scale = INFINITY;
@@ -40,7 +40,7 @@ static double panel_scale(const rws_hinton *h, int row, int column, double pitch
             double side = sqrt(p[i]);
             scale = fmin(scale, (STRIP - 1) / side);
             scale = fmin(scale, 2 * (PAD + pitch * (fmin(i, h->n_values - 1 - i) + 0.5)) / side);
-            /* Farther squares cannot touch, being no larger than the strip is high. */
+            /* Squares farther apart than the height of a strip cannot touch. */
             for (int j = i + 1; j < h->n_values && (j - i) * pitch <= STRIP + APART; j++) {
                 if (p[j] > LEAST)
                     scale = fmin(scale, fmax((j - i) * pitch - APART, 0.2 * pitch) * 2 / (side + sqrt(p[j])));
@@ -72,7 +72,7 @@ static void draw_panel(const rws_hinton *h, rws_canvas *canvas, int row, int col
     }
 }
 
-/* Numbers of the outcomes under the lowest panel, as many as have room. */
+/* Draws the numbers of the outcomes under the lowest panel, as many as fit. */
 static void draw_outcomes(const rws_hinton *h, rws_canvas *canvas, rws_box box)
 {
     cairo_t *cairo = rws_canvas_cairo(canvas);
@@ -119,7 +119,7 @@ static double gap_before(const rws_hinton *h, int column)
     return column > 0 ? GAP : 0;
 }
 
-/* Each over its columns, with a line under it. */
+/* Draws each heading over its columns, with a line under it. */
 static void draw_headings(const rws_hinton *h, rws_canvas *canvas, const double *left, double width, double top,
                           double line)
 {

@@ -1,13 +1,13 @@
 /* hinton.h - distributions as rows of squares whose area is the probability.
  *
- * A grid of panels (say iterations by conditions), each with one strip per method and one square per outcome: which
- * outcomes a method has lost is seen at a glance. It does not normalise, and draws no value of 0.001 or less.
+ * A grid of panels (such as iterations by conditions), each with one strip per method and one square per outcome. A
+ * missing square shows an outcome that a method has lost. Values are not normalised; a value of 0.001 or less is not
+ * drawn.
  *
  *     [hinton] -> PNG, SVG or PDF
  *
- * All squares of a panel have one scale, the largest at which none touch. It needs no key: a strip's squares have the
- * same area together as any other strip's in the panel, that of probability 1. Everything passed in belongs to the
- * caller and is only read.
+ * All squares of a panel have one scale, the largest at which none touch. It needs no key, because the squares of each
+ * strip together have the area of probability 1. All arguments belong to the caller and are only read.
  */
 #ifndef RWS_FIGURE_HINTON_H
 #define RWS_FIGURE_HINTON_H
@@ -15,7 +15,7 @@
 #include "rws.h"
 
 typedef struct {
-    const char *method; /* whose colour it has: "true", "ws" */
+    const char *method; /* its style: "true", "ws" */
     const char *label;  /* NULL for the method's name */
 } rws_strip;
 

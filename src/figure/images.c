@@ -10,7 +10,7 @@
 /* Distances in points. */
 static const double EDGE = 6, GAP = 4, NAME_GAP = 5, TITLE_GAP = 6, LARGEST = 90, SMALLEST = 8;
 
-/* An image as cairo has them; the caller destroys it. */
+/* An image as a cairo surface, which the caller destroys. */
 static cairo_surface_t *surface_of(const rws_images *g, const double *values)
 {
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, g->wide, g->high);

@@ -1,8 +1,8 @@
-/* images.h - a grid of small grey images, such as data beside what a model makes of them.
+/* images.h - a grid of small grey images, such as data beside a model's pictures of them.
  *
  *     snapshots -> [images] -> PNG, SVG or PDF
  *
- * Everything passed in belongs to the caller and is only read.
+ * All arguments belong to the caller and are only read.
  */
 #ifndef RWS_FIGURE_IMAGES_H
 #define RWS_FIGURE_IMAGES_H
@@ -13,14 +13,13 @@ typedef struct {
     const char        *title; /* NULL for none */
     int                n_rows, n_columns;
     int                wide, high; /* pixels of an image */
-    const double      *values;     /* [n_rows][n_columns][high][wide]: 0 is black and 1 is white; NaN: no pixel; none at
-                                * all: no image */
+    const double      *values; /* [n_rows][n_columns][high][wide]: 0 black, 1 white, NaN no pixel; all NaN: no image */
     const char *const *rows, *const *columns; /* names at the left and above; either may be NULL */
     double width, dpi;                        /* as in chart.h */
 } rws_images;
 
-/* Writes the grid to the path, which ends in .png, .svg or .pdf; pixels stay sharp. Fails with RWS_BAD_INPUT if the ending
- * is another, the page has no room, or the file cannot be written; a file that was there is then untouched. */
+/* Writes the grid to the path, which ends in .png, .svg or .pdf; pixels stay sharp. Fails with RWS_BAD_INPUT if the
+ * ending is another, the page has no room, or the file cannot be written; a file that was there is then untouched. */
 rws_status rws_images_draw(const rws_images *images, const char *path, rws_error *err);
 
 #endif

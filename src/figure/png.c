@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST_BYTES = 1 << 28, HEADER = 24 /* up to the sizes */ };
+enum { MOST_BYTES = 1 << 28, HEADER = 24 /* bytes up to the end of the sizes */ };
 
 bool rws_png_is(const char *path)
 {
@@ -37,7 +37,7 @@ static unsigned big_endian(const uint8_t *b)
     return (unsigned)b[0] << 24 | (unsigned)b[1] << 16 | (unsigned)b[2] << 8 | b[3];
 }
 
-/* Before memory is asked for: a few bytes can announce a picture of any size. */
+/* Checks the header before memory is allocated, because a few bytes can announce a picture of any size. */
 static rws_status check_header(const uint8_t *bytes, size_t size, const char *path, rws_error *err)
 {
     static const uint8_t magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
@@ -50,7 +50,7 @@ static rws_status check_header(const uint8_t *bytes, size_t size, const char *pa
     return RWS_OK;
 }
 
-/* The same picture on black, as 32 bits for a pixel; cairo has as many formats as PNG. */
+/* The picture on a black ground with 32 bits per pixel, whatever format cairo read it in. */
 static cairo_surface_t *on_black(cairo_surface_t *any)
 {
     cairo_surface_t *plain = cairo_image_surface_create(CAIRO_FORMAT_RGB24, cairo_image_surface_get_width(any),
@@ -63,7 +63,7 @@ static cairo_surface_t *on_black(cairo_surface_t *any)
     return plain;
 }
 
-/* By how bright a colour looks (ITU-R BT.601, in 1/256). */
+/* Luma of a colour (ITU-R BT.601, weights in 1/256). */
 static uint8_t grey_of(uint32_t pixel)
 {
     const uint32_t red = pixel >> 16 & 255, green = pixel >> 8 & 255, blue = pixel & 255;

@@ -1,15 +1,15 @@
-/* png.h - reads a PNG file as a grey picture, whatever colours it has; what is transparent is black.
+/* png.h - reads a PNG file of any colours as a grey picture; transparent pixels are black.
  *
- *     PNG -> [png] -> rws_grey -> a model that sees
+ *     PNG -> [png] -> rws_grey -> a model with `see`
  */
 #ifndef RWS_FIGURE_PNG_H
 #define RWS_FIGURE_PNG_H
 
 #include "rws.h"
 
-enum { RWS_PNG_MOST = 4096 }; /* points along a side */
+enum { RWS_PNG_MOST = 4096 }; /* pixels along a side */
 
-/* Whether a name is that of a PNG: it ends so. */
+/* Whether the path ends in .png. */
 bool rws_png_is(const char *path);
 
 /* On success out->grey is the caller's, to be released, and out->name is `path`. Otherwise *out is empty and the status

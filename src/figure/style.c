@@ -7,7 +7,7 @@
 #define CHANNEL(hex, shift) (((hex) >> (shift)&255) / 255.0)
 #define RGB(hex) .colour = {CHANNEL(hex, 16), CHANNEL(hex, 8), CHANNEL(hex, 0)}
 
-/* The solid four differ in lightness as well, since no dash tells them apart in grey print:
+/* The four solid styles also differ in lightness, since no dash tells them apart in print without colour:
  * wws 22, ww 46, ws 58, dww 71 (CIE L*). */
 const rws_style rws_styles[] = {
     {"true", "True", RGB(0x000000), {0}, 0, RWS_MARK_CIRCLE},

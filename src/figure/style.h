@@ -1,8 +1,8 @@
-/* style.h - how each method looks: one colour, one dash and one mark, the same in every figure.
+/* style.h - the style of each method: one colour, one dash and one mark, the same in every figure.
  *
- * The colours are Okabe and Ito's where the paper's methods need them and Tol's beyond, chosen so that with a
- * deficiency of colour vision methods that share a figure stay apart; the dashes tell them apart in grey print. Solid:
- * the wake-sleep family. Dashed: the estimators of the IWAE bound. It does not draw.
+ * The colours are Okabe and Ito's for the paper's methods and Tol's for the others, chosen so that readers with a
+ * deficiency of colour vision can tell the methods of a figure apart; in print without colour the dashes do. Solid: the
+ * wake-sleep family. Dashed: the estimators of the IWAE bound. This file does not draw.
  *
  *     [style] -> chart, bars, hinton, terminal
  */
@@ -34,20 +34,20 @@ typedef struct {
     rws_style_mark mark;
 } rws_style;
 
-/* Every method that has a look of its own, in the order a legend lists them; the last entry has method NULL. */
+/* Every method with a style of its own, in the order of a legend; the last entry has method NULL. */
 extern const rws_style rws_styles[];
 
-/* The style of a method: an entry of the table, or for a method that is not in it a neutral grey one whose method and
- * name are NULL. Never returns NULL; nothing to free. */
+/* The style of a method: its entry in the table, or a grey style with method and name NULL for a method that is not in
+ * the table. Never NULL; static. */
 const rws_style *rws_style_find(const char *method);
 
-/* The name to show for a method: the table's, or the method as typed if it is not there. Not owned by the caller. */
+/* The name of a method in figures: from the table, or `method` itself if it is not in the table. */
 const char *rws_style_name(const char *method);
 
 /* The colour mixed with white: 0 leaves it, 1 is white. */
 rws_colour rws_colour_tint(rws_colour colour, double share);
 
-/* The colour mixed with black as far as it takes to be read as small text on white. */
+/* The colour mixed with black until it is readable as small text on white. */
 rws_colour rws_colour_ink(rws_colour colour);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { MIN_COLUMNS = 12, MIN_ROWS = 3 };
 
-/* What stands for a curve in ASCII, by its place in the list. */
+/* Characters of the curves in ASCII, in the order of the list. */
 static const char symbols[] = "*o+x#@%&=~";
 
 /* A name beside the plot: the row where its curve ends, and the row where it is written. */
@@ -32,7 +32,7 @@ typedef struct {
 
 /* ---- text ---- */
 
-/* What ASCII has for the few letters that methods and axes use beyond it. */
+/* An ASCII text for the few other characters in names of methods and axes. */
 static const char *in_ascii(gunichar c)
 {
     switch (c) {
@@ -46,8 +46,7 @@ static const char *in_ascii(gunichar c)
     }
 }
 
-/* A copy that can do no harm on a terminal: valid UTF-8 without control characters, and only ASCII if that is
- * wanted. The caller frees it. */
+/* A copy that is safe on a terminal: valid UTF-8 without control characters, or only ASCII. The caller frees it. */
 static char *clean(const char *text, bool ascii)
 {
     char    *valid = g_utf8_make_valid(text ? text : "", -1);
@@ -192,7 +191,8 @@ static int by_target(const void *left, const void *right)
     return a->target != b->target ? (a->target > b->target) - (a->target < b->target) : a->curve - b->curve;
 }
 
-/* Sets each name at its curve's last point in sight, then moves it down past the one above, and up from the bottom. */
+/* Places each name at its curve's last visible point, then moves it down past the name above, and up from the
+ * bottom. */
 static void place_names(const plot *p, name *names, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -312,7 +312,7 @@ static rws_status find_ranges(plot *p, rws_error *err)
     return rws_axis_range(&p->t->y, &y, NULL, 0.03, &p->y, err);
 }
 
-/* Ticks as many as have room, by the widest label of a first try. */
+/* As many ticks as fit, by the widest label of a first choice. */
 static int x_ticks(const plot *p, rws_tick *ticks)
 {
     int n = 0;
@@ -364,7 +364,7 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
         size_t start = out->len;
         append_rows(out, p, y_ticks, n_y, y_room, names, n_names);
         if (n_names == 0) {
-            /* Nothing to see: say so in the middle row, which holds no more than the axis and perhaps a label. */
+            /* Without points a text says so in the middle row, which has only the axis and perhaps a label. */
             size_t at = start;
             for (int row = 0; row < p->rows / 2; row++) at = (size_t)(strchr(out->str + at, '\n') - out->str) + 1;
             at = (size_t)(strchr(out->str + at, '\n') - out->str);

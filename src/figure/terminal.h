@@ -1,7 +1,7 @@
 /* terminal.h - curves on a terminal, in braille dots or plain ASCII.
  *
- * The curves, ranges and ticks of a chart's panel as lines of text, for a look at a run where there is no screen for
- * pictures. It does not ask the terminal anything: size, character set and colour are arguments. It draws no bands.
+ * The curves, ranges and ticks of a chart's panel as lines of text, for machines without a graphical screen.
+ * Size, character set and colour are arguments; the terminal itself is not asked. Bands are not drawn.
  *
  *     stats -> curve -> [terminal] -> FILE
  */
@@ -16,7 +16,7 @@
 
 typedef struct {
     const char      *title;  /* NULL for none */
-    const rws_curve *curves; /* later ones lie on top */
+    const rws_curve *curves; /* later curves lie on top */
     int              n_curves;
     rws_axis         x, y;
     int              width, height; /* of everything, in characters; 0 for 80 by 24 */
@@ -26,7 +26,7 @@ typedef struct {
 
 /* Writes the chart, each line ended by a newline and none longer than the width. Curves are named at the right, beside
  * their ends. Fails with RWS_BAD_INPUT, nothing written, if the size leaves no room for the curves or an axis's fixed
- * range is impossible; with RWS_BAD_INPUT too if the file takes no more. The file stays open. */
+ * range is impossible; with RWS_BAD_INPUT also if writing to the file fails. The file stays open. */
 rws_status rws_terminal_draw(const rws_terminal *terminal, FILE *file, rws_error *err);
 
 #endif

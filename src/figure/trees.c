@@ -10,7 +10,7 @@
 /* Distances in points. */
 static const double EDGE = 6, TITLE_GAP = 8, CAPTION_GAP = 3, LEVEL = 22, WORD_GAP = 7, APART = 18, ROW_GAP = 14;
 
-/* Nothing is drawn smaller than this share of its size. */
+/* The smallest scale at which a tree is drawn. */
 static const double LEAST = 0.25;
 
 enum { DEEPEST = 1000, MOST_NODES = 20000 };
@@ -20,7 +20,7 @@ typedef struct {
     double       width, height, caption_height, scale;
 } layout;
 
-/* The tree of a text; false, with nothing to release, if it is none or too large to be seen. */
+/* Reads a tree. False, with nothing to release, if the text is not a tree or the tree is too large to draw. */
 static bool read_tree(const char *text, rws_brackets *out)
 {
     if (!rws_brackets_read(text, out)) return false;
@@ -84,7 +84,7 @@ static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layo
         const rws_bracket *one = &l->tree.nodes[i];
         if (one->parent < 0) continue;
         const rws_bracket *up = &l->tree.nodes[one->parent];
-        /* from below the one label to above the other */
+        /* from below the parent's label to above the child's */
         rws_canvas_colour(canvas, RWS_GREY, 1);
         cairo_move_to(cairo, x + up->x * l->scale, y + (up->depth * LEVEL + 11) * l->scale);
         cairo_line_to(cairo, x + one->x * l->scale, y + (one->depth * LEVEL + 1) * l->scale);
@@ -100,7 +100,7 @@ static void draw_tree(rws_canvas *canvas, const rws_drawn_tree *tree, const layo
     }
 }
 
-/* How many trees from `first` on stand in one row, and how much room they take. */
+/* The number of trees from `first` on that fit in one row, and the room they take. */
 static int fit_row(const layout *layouts, int first, int n, double page, double *width, double *height)
 {
     int count = 0;

@@ -1,10 +1,10 @@
-/* trees.h - parse trees, side by side, each with a line about it.
+/* trees.h - parse trees, side by side, each with a caption.
  *
- * Takes trees as text, "(S (NP stars) (VP (V saw) (NP ears)))", as stores and answers have them.
+ * Takes trees as text, "(S (NP stars) (VP (V saw) (NP ears)))", as in stores and answers.
  *
  *     snapshots, answers -> brackets -> [trees] -> PNG, SVG or PDF
  *
- * Everything passed in belongs to the caller and is only read.
+ * All arguments belong to the caller and are only read.
  */
 #ifndef RWS_FIGURE_TREES_H
 #define RWS_FIGURE_TREES_H
@@ -14,7 +14,7 @@
 typedef struct {
     const char *text;
     const char *caption; /* above it: "0.57"; NULL for none */
-    const char *method;  /* whose colour its words have; NULL: grey */
+    const char *method;  /* whose colour the words have; NULL: grey */
 } rws_drawn_tree;
 
 typedef struct {
@@ -24,13 +24,13 @@ typedef struct {
     double                width, dpi; /* as in chart.h */
 } rws_trees;
 
-/* Writes the trees to the path, which ends in .png, .svg or .pdf. One that is wider than the page is drawn smaller.
- * Fails with RWS_BAD_INPUT if the ending is another, a text is not that of a tree, or the file cannot be written; a file
- * that was there is then untouched. */
+/* Writes the trees to the path, which ends in .png, .svg or .pdf. A tree that is wider than the page is drawn smaller.
+ * Fails with RWS_BAD_INPUT if the ending is another, a text is not that of a tree, or the file cannot be written; a
+ * file that was there is then untouched. */
 rws_status rws_trees_draw(const rws_trees *trees, const char *path, rws_error *err);
 
 /* The words at the leaves, with blanks between. Writes like snprintf: returns the length of the whole text, of which at
- * most room - 1 bytes are written. The text of something that is not a tree has no words. */
+ * most room - 1 bytes are written. A text that is not a tree has no words. */
 size_t rws_trees_words(const char *text, char *words, size_t room);
 
 #endif

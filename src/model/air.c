@@ -1,14 +1,15 @@
-/* air.c - Attend, Infer, Repeat: an image is a few objects, each at a place of its own, and how many is to be found out.
+/* air.c - Attend, Infer, Repeat: an image shows an unknown number of objects, each at a place of its own.
  *
  *     n ~ steps, for each of n objects:  where ~ N(mu_n, sd_n),  what ~ N(0, I),  glimpse = decoder(what)
  *     x ~ Bernoulli(picture of the glimpses at their places)
  *
- * The guide looks for one object after the other: a recurrent network decides from the image and from what it has found
- * so far whether there is more, then where, and from the glimpse it reads there, what.
+ * The guide finds one object after the other. A recurrent network decides from the image and from the objects found so
+ * far whether there is one more (site "more") and where it is ("where"); from the glimpse at that place the guide
+ * decides what it is ("what").
  *
- * Both sides say "more" before every object, so that a number of objects is a row of yes and a no. After the last
- * possible one nobody is asked; only a geometric prior, which knows no last one, is asked once more and has to say no:
- * its p(n) = s^n (1 - s) is not renormalised. In dreams a yes there counts as a no.
+ * Both programs visit "more" before every object, so that n objects are n times 1 and then a 0. After max_steps objects
+ * there is no further visit, except with a geometric prior: its p(n) = s^n (1 - s) is not cut off at max_steps, so that
+ * "more" is visited once more and the guide gives 0 there. If the model draws a 1 there in a dream, n stays max_steps.
  */
 #include "base/error.h"
 #include "base/quote.h"
@@ -22,22 +23,22 @@
 #include <string.h>
 
 #define MOST_STEPS 4
-#define DARK -88.0f    /* the logit of "certainly not" */
-#define SMALLEST 1e-4f /* scale of a window, and probability of a pixel of the mean image */
+#define DARK -88.0f    /* logit of a probability that is 0 in float32 */
+#define SMALLEST 1e-4f /* least scale of a window, and least probability of a pixel of the mean image */
 #define LEAST_SD 0.01f
-#define PRIOR_HIDDEN 10 /* units of the network behind where's prior */
+#define PRIOR_HIDDEN 10 /* hidden units of the network of p(where | n) */
 
 typedef enum { CATEGORICAL, GEOMETRIC_ANNEAL, GEOMETRIC_FIXED } step_prior;
 
 typedef struct {
-    int          canvas, glimpse, what, steps, free; /* sides, lengths; `free` coordinates of where are random */
-    float        scale;                              /* of those that are not */
+    int          canvas, glimpse, what, steps, free; /* sides and lengths; `free`: random coordinates of where */
+    float        scale;                              /* of a window whose scale is not random */
     bool         gray, learned, constant;            /* air_gray, where=learned, bg=const */
     step_prior   prior;
     rws_canvases train, test;
 
-    rws_param *logits;              /* theta: of n */
-    rws_param *start, *mean, *dark; /* where's prior; the mean image and c, or the one logit */
+    rws_param *logits;              /* theta: logits of n */
+    rws_param *start, *mean, *dark; /* start of p(where | n); mean image and its background, or the one logit */
     rws_layer *prior_in, *prior_x, *prior_h, *prior_out, *decoder;
     rws_param *h0; /* phi */
     rws_layer *encoder, *cell, *more, *where, *what_net;
@@ -45,25 +46,25 @@ typedef struct {
 
 static const rws_setting settings[] = {
     {"images", "digits", 0, 0,
-     "digits (0 to 2 of MNIST's on 50 x 50 points, see rws data) or blocks (made on the spot)"},
+     "digits (0 to 2 of MNIST's on 50 x 50 pixels, see rws data) or blocks (rectangles, drawn at the start)"},
     {"air_gray", "0", 0, 1, "1: grey images, as the authors' code; 0: black and white, drawn anew each time", true},
     {"steps", "categorical", 0, 0, "p(n): categorical (learned), geometric_anneal or geometric_fixed"},
     {"where", "learned", 0, 0, "p(where | n): learned, or fixed (N(0, 1))"},
     {"bg", "image", 0, 0, "background: image (learned, by pixel) or const (one logit)"},
     {"canvas", "50", 4, 200, "side of an image; digits come on 50", true},
     {"glimpse", "20", 2, 100, "side of a glimpse", true},
-    {"what", "50", 1, 1000, "numbers that say what an object is", true},
-    {"max_steps", "3", 1, MOST_STEPS, "objects, at most", true},
-    {"hidden", "256", 4, 4096, "units of a hidden layer; those of the network behind \"more\" have half and a quarter",
+    {"what", "50", 1, 1000, "length of an object's code, site what", true},
+    {"max_steps", "3", 1, MOST_STEPS, "most objects in an image", true},
+    {"hidden", "256", 4, 4096, "units of a hidden layer; the network of site more has half and a quarter of them",
      true},
     {"free", "4", 1, 4, "random coordinates of where: 4 (scales and shifts), 2 (shifts) or 1 (shift across)", true},
-    {"scale", "0.5", 0.01, 1, "of a window whose scale is not random"},
+    {"scale", "0.5", 0.01, 1, "scale of a window, where free is 1 or 2"},
     {0},
 };
 
 /* ---- images */
 
-/* Bright rectangles with a grey rim, to be strewn over canvases like digits. */
+/* Canvases with bright rectangles with a grey rim in the place of digits. */
 static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *out, rws_error *err)
 {
     enum { KINDS = 16 };
@@ -116,8 +117,9 @@ static size_t n_pixels(const air *m)
     return (size_t)m->canvas * (size_t)m->canvas;
 }
 
-/* Pixels become 1 with probability grey / 255. Only those that are neither paper nor ink need a random number. */
-static void show(const air *m, const uint8_t *pixels, rws_random *random, float *x)
+/* An image as a datum: grey, or with pixels that are 1 with probability grey / 255. Only a pixel that is neither 0 nor
+ * 255 takes a random number. */
+static void to_datum(const air *m, const uint8_t *pixels, rws_random *random, float *x)
 {
     const size_t n = n_pixels(m);
     for (size_t i = 0; i < n; i++) x[i] = (float)pixels[i] * (1.0f / 255);
@@ -131,7 +133,7 @@ static void show(const air *m, const uint8_t *pixels, rws_random *random, float 
     }
 }
 
-/* Training images are drawn with replacement; the test's are the first ones of its set. */
+/* Training images are drawn with replacement; test images come in their order. */
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
 {
@@ -139,12 +141,12 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
     const rws_canvases *from = split == RWS_TRAIN ? &m->train : &m->test;
     const size_t        size = n_pixels(m);
     if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
-        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images, fewer than the %llu asked for.", from->n,
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images, fewer than the %llu that are needed.", from->n,
                         (unsigned long long)first + (unsigned long long)n);
     for (int i = 0; i < n; i++) {
         const size_t image =
             split == RWS_TRAIN ? rws_random_below(random, (uint32_t)from->n) : (size_t)first + (size_t)i;
-        show(m, from->pixels + image * size, random, fields[0] + (size_t)i * size);
+        to_datum(m, from->pixels + image * size, random, fields[0] + (size_t)i * size);
         fields[1][i] = from->counts[image];
     }
     return RWS_OK;
@@ -248,7 +250,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     return status;
 }
 
-/* ---- what both sides use */
+/* ---- parts of both programs */
 
 static rws_var zeros(rws_path *path, int n)
 {
@@ -256,13 +258,13 @@ static rws_var zeros(rws_path *path, int n)
     return rws_constants(path, none, n);
 }
 
-/* sd of a normal from the output of a network */
+/* The sd of a normal distribution from the output of a network. */
 static rws_var spread(rws_path *path, rws_var raw)
 {
     return rws_affine(path, rws_apply(path, RWS_SOFTPLUS, raw), 1, LEAST_SD);
 }
 
-/* Two scales in (0, 1) and two shifts in (-1, 1), from where's logits. */
+/* Two scales in (0, 1) and two shifts in (-1, 1) from the value of site "where". */
 static rws_var coordinates(rws_path *path, const air *m, rws_var where)
 {
     const int     shifts = m->free == 1 ? 1 : 2;
@@ -275,7 +277,7 @@ static rws_var coordinates(rws_path *path, const air *m, rws_var where)
 
 /* ---- the model */
 
-/* s of a geometric prior: near 1 for a thousand iterations, then falling to 1e-5 over 1e5 more. */
+/* s of the geometric prior. GEOMETRIC_ANNEAL: near 1 for 1000 iterations, then falling to 1e-5 over 1e5 more. */
 static double success(const air *m, uint64_t iteration)
 {
     const double first = 1 - 1e-7, last = 1e-5;
@@ -284,7 +286,7 @@ static double success(const air *m, uint64_t iteration)
     return fmax(last, first * pow(last / first, late));
 }
 
-/* Whether there is one more, when there have been n. */
+/* Whether the model draws one more object after n. */
 static int one_more(rws_path *path, const air *m, int n)
 {
     rws_var logit;
@@ -299,7 +301,7 @@ static int one_more(rws_path *path, const air *m, int n)
     return rws_flip(path, "more", logit);
 }
 
-/* Mean and sd of every where, given n. The recurrent network behind it makes one step, from no input. */
+/* Mean and sd of every "where" given n. The recurrent network that computes them makes one step, from an input of 0. */
 static void where_prior(rws_path *path, const air *m, int n, rws_var *mean, rws_var *sd)
 {
     float mask[MOST_STEPS] = {0};
@@ -317,7 +319,7 @@ static void where_prior(rws_path *path, const air *m, int n, rws_var *mean, rws_
     *sd = spread(path, rws_slice(path, out, m->free, m->free));
 }
 
-/* Logits of pixels under a glimpse, before it, and minus those of all others. */
+/* front: logits of the background that a glimpse is added to. back: minus the logits of pixels without a glimpse. */
 static void background(rws_path *path, const air *m, rws_var *front, rws_var *back)
 {
     const rws_var dark = rws_parameter(path, m->dark);
@@ -375,22 +377,22 @@ static void guide(rws_path *path, const void *state)
                            spread(path, rws_affine(path, rws_slice(path, at, m->free, m->free), 1, -3)));
         const rws_var seen =
             rws_attend(path, x, m->canvas, m->canvas, coordinates(path, m, where), m->glimpse, m->glimpse);
-        const rws_var is = rws_mlp(path, m->what_net, seen);
-        what = rws_normal(path, "what", rws_slice(path, is, 0, m->what),
-                          spread(path, rws_slice(path, is, m->what, m->what)));
+        const rws_var code = rws_mlp(path, m->what_net, seen);
+        what = rws_normal(path, "what", rws_slice(path, code, 0, m->what),
+                          spread(path, rws_slice(path, code, m->what, m->what)));
     }
     if (n == m->steps && m->prior != CATEGORICAL) rws_flip(path, "more", rws_constant(path, DARK));
 }
 
-/* ---- images that a user asks about */
+/* ---- images of a user */
 
-/* Without chance: the darker half of the greys is black. */
-static void show_plainly(const air *m, const uint8_t *pixels, float *x)
+/* An image as a datum without random numbers: a pixel above 127 is 1. */
+static void to_datum_rounded(const air *m, const uint8_t *pixels, float *x)
 {
     for (size_t i = 0; i < n_pixels(m); i++) x[i] = m->gray ? (float)pixels[i] * (1.0f / 255) : pixels[i] > 127;
 }
 
-/* NUMBER: of a test image. FILE or FILE:NUMBER: of an IDX file of images. */
+/* Reads "NUMBER", a test image, or "FILE" or "FILE:NUMBER", an image of an IDX file. */
 static rws_status read_image(const void *state, const char *text, float *const *fields, rws_error *err)
 {
     const air  *m = state;
@@ -402,7 +404,7 @@ static rws_status read_image(const void *state, const char *text, float *const *
         if (number >= m->test.n)
             return rws_fail(err, RWS_BAD_INPUT, "There are %d test images, numbered from 0; %ld is not one of them.",
                             m->test.n, number);
-        show_plainly(m, m->test.pixels + (size_t)number * n_pixels(m), fields[0]);
+        to_datum_rounded(m, m->test.pixels + (size_t)number * n_pixels(m), fields[0]);
         return RWS_OK;
     }
     char *path = strndup(text, numbered ? (size_t)(colon - text) : strlen(text));
@@ -414,7 +416,7 @@ static rws_status read_image(const void *state, const char *text, float *const *
                              (size_t)number >= file.dims[0]))
         status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" does not hold an image %ld of %d x %d pixels.",
                           rws_quote(path).text, number, m->canvas, m->canvas);
-    if (status == RWS_OK) show_plainly(m, file.values + (size_t)number * n_pixels(m), fields[0]);
+    if (status == RWS_OK) to_datum_rounded(m, file.values + (size_t)number * n_pixels(m), fields[0]);
     rws_idx_release(&file);
     free(path);
     return status;
@@ -428,7 +430,7 @@ static rws_status see(const void *state, const rws_grey *picture, float *const *
                         "\"%s\" is %d x %d pixels, and the run was trained on %d x %d; scale it to that size, or place "
                         "it on a black canvas of it.",
                         rws_quote(picture->name).text, picture->wide, picture->high, m->canvas, m->canvas);
-    show_plainly(m, picture->grey, fields[0]);
+    to_datum_rounded(m, picture->grey, fields[0]);
     return RWS_OK;
 }
 

@@ -1,7 +1,7 @@
 /* gmm.c - the Gaussian mixture of section 4.1: z ~ softmax(theta), x ~ N(10 z, 5^2); only the mixture is learned.
  *
- * The guide is a small network on x. Everything about this model is known exactly, which is what it is for: the true
- * mixture is p(z) = (z + 5) / sum, its posterior and evidence are sums over C components.
+ * The guide is a small network on x. The model serves to measure estimators, because everything about it is known: the
+ * true mixture is p(z) = (z + 5) / sum, its posterior and evidence are sums over C components.
  */
 #include "base/error.h"
 #include "model/model.h"
@@ -71,7 +71,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     return RWS_OK;
 }
 
-/* A fresh batch from the true mixture, in training and (once) for testing. */
+/* Data are drawn from the true mixture. */
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
 {
@@ -112,7 +112,7 @@ static void model(rws_path *path, const void *state)
     rws_normal(path, "x", rws_affine(path, z, (float)SPACING, 0), rws_constant(path, (float)SD));
 }
 
-/* log p(s, x) of a mixture of components instead of one of them: x ~ N(s . means, 5^2). */
+/* log p(s, x) with a mixture s of components in the place of one component: x ~ N(s . means, 5^2). */
 static rws_var relaxed(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how)
 {
     const gmm    *m = state;
@@ -129,7 +129,7 @@ static rws_var relaxed(rws_path *path, const void *state, rws_var log_s, rws_var
                    rws_normal_density(path, rws_observed(path, "x"), mean, rws_constant(path, (float)SD)));
 }
 
-/* ---- what is known exactly */
+/* ---- exact sums over the components */
 
 static double log_normal(double x, double mean)
 {
@@ -137,7 +137,7 @@ static double log_normal(double x, double mean)
     return -0.5 * d * d - log(SD) - 0.5 * log(2 * M_PI);
 }
 
-/* log p(x) under mixture weights exp(log_pi), and the posterior if asked for. */
+/* log p(x) under mixture weights exp(log_pi), and the posterior unless NULL. */
 static double log_evidence(const gmm *m, const double *log_pi, double x, double *posterior)
 {
     double top = -INFINITY, total = 0;
@@ -220,7 +220,7 @@ static const rws_metric metrics[] = {
     {0},
 };
 
-/* ---- what the Hinton diagrams show: p(z) and q(z|x) at the ends and in the middle, beside the truth */
+/* ---- snapshots for Hinton diagrams: p(z), and q(z|x) at x = 0, 95 and 190, beside the truth */
 
 static rws_status show_p(rws_eval *e, const void *state, rws_error *err)
 {

@@ -1,4 +1,4 @@
-/* model.h - the models that come with the program; a user's own are shared objects. */
+/* model.h - the built-in models. A user's model is a shared object. */
 #ifndef RWS_MODEL_MODEL_H
 #define RWS_MODEL_MODEL_H
 

@@ -1,16 +1,18 @@
-/* pcfg.c - a probabilistic grammar, section 4.2: trees are drawn by the rules' probabilities, and a sentence is near
- * what the tree says. The rules are known; theta is the logits of their probabilities, a vector per non-terminal.
+/* pcfg.c - a probabilistic grammar, section 4.2: trees are drawn by the rules' probabilities, and the observed sentence
+ * is close to the words at the tree's leaves. The rules are known; theta is the logits of their probabilities, a vector
+ * per non-terminal.
  *
  * The guide reads the sentence with a GRU, e(x), and derives a tree from the top: at a node of non-terminal a, whose
  * parent chose its production c, a second GRU takes [e(x); c; a] with the parent's output as its state, and a small
- * network of a's own proposes the production. Siblings do not see each other, so all nodes of a depth wait together:
+ * network of a's own proposes the production. Siblings do not depend on each other, so all nodes of a depth are
+ * computed together:
  *
  *     S             core(S)
  *     NP VP         core(NP), core(VP)        in one call, over all particles
  *     NP PP V NP    …
  *
- * A tree ends at the latest where the caps say: a non-terminal deeper than `depth`, or after `nodes` expansions, stays a
- * leaf. It says an unknown word and costs no probability under either side. Expansions are counted depth by depth; with
+ * Trees have limits: a non-terminal deeper than `depth`, or after `nodes` expansions, stays a leaf. A leaf stands for
+ * an unknown word and has probability 1 in both programs. Expansions are counted depth by depth; with
  * pcfg_core=sequential, whose core runs through the tree in pre-order, they are counted in pre-order.
  */
 #include "model/pcfg.h"
@@ -24,7 +26,7 @@ static const rws_setting settings[] = {
     {"grammar", "astronomers", 0, 0, "astronomers, orders, garden, or the path of a grammar file"},
     {"likelihood", "relaxed", 0, 0, "relaxed (exp(-distance^2) in words) or hard (the same sentence or nothing)"},
     {"depth", "30", 1, 10000, "non-terminals deeper than this stay leaves", true},
-    {"nodes", "2000", 1, 10000, "and so do all after so many have been expanded", true},
+    {"nodes", "2000", 1, 10000, "non-terminals after so many expansions stay leaves", true},
     {"pcfg_core", "tree", 0, 0, "tree (states from parent to child) or sequential (along the derivation)"},
     {"rules", "random", 0, 0, "where theta starts: random (logits from N(0, 1)) or grammar (the file's probabilities)"},
     {"data", "grammar", 0, 0,
@@ -34,7 +36,7 @@ static const rws_setting settings[] = {
     {0},
 };
 
-/* One of two words. */
+/* Reads a setting that is one of two words: *out is false for `no` and true for `yes`. */
 static rws_status either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out, rws_error *err)
 {
     const char *text = rws_setup_text(s, name);
@@ -43,7 +45,7 @@ static rws_status either(rws_setup *s, const char *name, const char *no, const c
     return rws_fail(err, RWS_BAD_INPUT, "%s is %s or %s, not \"%s\".", name, no, yes, text);
 }
 
-/* Where something is chosen, and above. */
+/* Marks the non-terminals with more than one rule, and those that lead to one. */
 static void find_deep(rws_pcfg *m)
 {
     const rws_grammar *g = m->g;
@@ -192,5 +194,5 @@ const rws_model rws_model_pcfg = {
     .em = rws_pcfg_em,
     .read = rws_pcfg_read,
     .posterior = rws_pcfg_posterior,
-    .asked = "likelihood=hard",
+    .ask_setting = "likelihood=hard",
 };

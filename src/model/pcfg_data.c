@@ -1,4 +1,4 @@
-/* pcfg_data.c - the grammar's sentences: of a file, fresh ones, or one that somebody typed. */
+/* pcfg_data.c - the grammar's sentences: from a file, drawn from the grammar, or typed by a user. */
 #include "model/pcfg.h"
 
 #include "base/error.h"
@@ -20,9 +20,9 @@ int rws_pcfg_words(const float *datum, int *words)
     return n;
 }
 
-/* ---- where they come from */
+/* ---- sources of sentences */
 
-/* The files that there are were read by whoever asked first. */
+/* The first call reads the files of sentences. */
 rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err)
 {
     *s = (rws_pcfg_source){.m = m, .split = split};
@@ -54,7 +54,8 @@ const int *rws_pcfg_source_take(rws_pcfg_source *s, int i, rws_random *random, i
     return s->words.at;
 }
 
-/* Of a file, training sentences are drawn, each as likely; test sentences come in order, over again if need be. */
+/* Training sentences of a file are drawn uniformly; test sentences come in order, and again from the first after the
+ * last. */
 rws_status rws_pcfg_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                          float *const *fields, rws_error *err)
 {

@@ -1,5 +1,5 @@
-/* pcfg_derive.c - the two programs of the grammar: both derive a tree from the top, one by the rules' probabilities, the
- * other by what a network proposes. */
+/* pcfg_derive.c - the two programs of the grammar. Both derive a tree from the top: the model by the rules'
+ * probabilities, the guide by the probabilities that a network proposes. */
 #include "model/pcfg.h"
 
 #include "data/edit.h"
@@ -11,9 +11,9 @@
 
 typedef struct {
     int     symbol, depth; /* a non-terminal */
-    int     rule;          /* which of its productions, from 0; RWS_LEAF: not expanded */
-    int     parent, place; /* place: how many siblings of the same symbol stand to the left of it */
-    int     first_child;   /* its non-terminals follow each other from here on */
+    int     rule;          /* number of its production, from 0; RWS_LEAF: not expanded */
+    int     parent, place; /* place: number of siblings with the same symbol to its left */
+    int     first_child;   /* index of its first non-terminal child; the others follow */
     rws_var state;         /* of the guide's core */
 } branch;
 
@@ -24,7 +24,7 @@ typedef struct {
     bool    cut;
 } derivation;
 
-/* The log-probabilities of a node's productions; nothing where there is no choice. */
+/* The log-probabilities of a node's productions; an empty rws_var where there is only one. */
 typedef rws_var proposer(rws_path *path, const rws_pcfg *m, derivation *t, int node, void *context);
 
 static void *grown(rws_path *path, const void *old, size_t bytes)
@@ -58,7 +58,7 @@ static void add_children(rws_path *path, const rws_pcfg *m, derivation *t, int p
     }
 }
 
-/* Nodes that are still to be expanded. All of them are next, or in a sequential derivation the last. */
+/* Nodes that are still to be expanded: all of them at once or, in a sequential derivation, the last one first. */
 typedef struct {
     int *at, n, capacity;
 } agenda;
@@ -72,13 +72,13 @@ static void plan(rws_path *path, agenda *a, int node)
     a->at[a->n++] = node;
 }
 
-/* The non-terminals below a node, the leftmost one last if that is where to go on. */
+/* Plans the nodes from `from` on; in a sequential derivation in reverse order, so that the leftmost is the last. */
 static void plan_children(rws_path *path, const rws_pcfg *m, agenda *a, const derivation *t, int from)
 {
     for (int i = from; i < t->n; i++) plan(path, a, m->sequential ? t->n - 1 - (i - from) : i);
 }
 
-/* Derives a tree: whoever proposes, the sites are the non-terminals' names. */
+/* Derives a tree. The sites of both programs are the names of the non-terminals. */
 static derivation *derive(rws_path *path, const rws_pcfg *m, proposer *propose, void *context)
 {
     const rws_grammar *g = m->g;
@@ -117,7 +117,7 @@ static derivation *derive(rws_path *path, const rws_pcfg *m, proposer *propose, 
     return t;
 }
 
-/* What a tree says and how it is written down (tree.h), read from left to right. */
+/* The words of a tree, and its list of productions (tree.h). */
 typedef struct {
     const rws_pcfg   *m;
     const derivation *t;
@@ -126,13 +126,14 @@ typedef struct {
     int               n_words;
 } reading;
 
-/* A place in the right-hand side of an expanded node: the next symbol, and the node it is if it is a non-terminal. */
+/* A place in the right-hand side of an expanded node: symbol k is next; `child` is the node of the next
+ * non-terminal. */
 typedef struct {
     const rws_production *rule;
     int                   k, child;
 } place;
 
-/* Comes to a node. Returns whether there is something below it. */
+/* Adds a node to the reading. Returns whether it was expanded; *below is then the start of its right-hand side. */
 static bool enter(reading *out, int node, place *below)
 {
     const branch *b = &out->t->node[node];
@@ -179,7 +180,7 @@ static rws_var by_truth(rws_path *path, const rws_pcfg *m, derivation *t, int no
     return ((const rws_var *)context)[t->node[node].symbol];
 }
 
-/* What likelihoods compare with, and room for what they look at. */
+/* The words of the tree, for the likelihood to compare data with, and scratch memory for the words of a datum. */
 typedef struct {
     const rws_pcfg *m;
     int            *made, n_made, *datum;
@@ -210,7 +211,7 @@ static char *sentence_text(rws_path *path, const rws_pcfg *m, const reading *rea
     return text;
 }
 
-static void tell(rws_path *path, const rws_pcfg *m, const reading *read, bool cut)
+static void report_tree(rws_path *path, const rws_pcfg *m, const reading *read, bool cut)
 {
     if (!rws_reports(path)) return;
     rws_report_text(path, "sentence", sentence_text(path, m, read));
@@ -223,13 +224,14 @@ static void tell(rws_path *path, const rws_pcfg *m, const reading *read, bool cu
     rws_report(path, "truncated", rws_constant(path, cut));
 }
 
-static void say(rws_path *path, const rws_pcfg *m, const derivation *t)
+/* The sentence of the tree, as the program's observation. */
+static void emit_sentence(rws_path *path, const rws_pcfg *m, const derivation *t)
 {
     float        *made = rws_alloc(path, (size_t)(1 + m->room) * sizeof *made);
     const reading read = read_tree(path, m, t, made + 1);
     comparison   *c = rws_alloc(path, sizeof *c);
     made[0] = (float)read.n_words;
-    tell(path, m, &read, t->cut);
+    report_tree(path, m, &read, t->cut);
     *c = (comparison){.m = m, .made = rws_alloc(path, (size_t)(2 * read.n_words + 1 + m->room) * sizeof *c->made)};
     c->n_made = rws_pcfg_words(made, c->made);
     c->row = c->made + c->n_made;
@@ -239,7 +241,7 @@ static void say(rws_path *path, const rws_pcfg *m, const derivation *t)
 
 void rws_pcfg_model(rws_path *path, const void *state)
 {
-    say(path, state, derive(path, state, by_rules, NULL));
+    emit_sentence(path, state, derive(path, state, by_rules, NULL));
 }
 
 void rws_pcfg_truth(rws_path *path, const void *state)
@@ -248,7 +250,7 @@ void rws_pcfg_truth(rws_path *path, const void *state)
     rws_var        *log_p = rws_alloc(path, (size_t)m->g->n_nonterminals * sizeof *log_p);
     for (int a = 0; a < m->g->n_nonterminals; a++)
         log_p[a] = rws_log_softmax(path, rws_constants(path, m->log_truth + m->g->first[a], rws_pcfg_rules(m->g, a)));
-    say(path, m, derive(path, m, by_truth, log_p));
+    emit_sentence(path, m, derive(path, m, by_truth, log_p));
 }
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* pcfg_exact.c - what is known exactly about a grammar: how far it is from the truth, and, by a parser, log p(x), the
- * posterior over trees and expectation-maximisation. */
+/* pcfg_exact.c - exact answers about a grammar: its distance from the truth, and by a parser log p(x), the posterior
+ * over trees and expectation-maximisation. */
 #include "model/pcfg.h"
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- how far from the truth */
+/* ---- the distance from the truth */
 
 static void log_softmax(const float *logits, int n, double *out)
 {
@@ -60,7 +60,7 @@ static rws_status q_error(rws_eval *e, const void *state, double *value, rws_err
     return status;
 }
 
-#define LONGEST 100 /* words that are parsed at every evaluation */
+#define LONGEST 100 /* most words of a sentence that is parsed exactly */
 
 /* log p(x) by the exact parser, mean over the test sentences that the grammar derives. */
 static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws_error *err)
@@ -72,7 +72,7 @@ static rws_status log_p_exact(rws_eval *e, const void *state, double *value, rws
     rws_status      status = RWS_OK;
     if (!log_p) return no_log_p(err);
     for (int d = 0; d < rws_eval_size(e) && status == RWS_OK; d++, x += 1 + m->room) {
-        if (x[0] > LONGEST) { /* a mean over the short ones would be another number */
+        if (x[0] > LONGEST) { /* no mean at all, because the mean over the short sentences alone would mislead */
             n = 0;
             break;
         }
@@ -99,7 +99,7 @@ const rws_metric rws_pcfg_metrics[] = {
     {0},
 };
 
-/* ---- somebody asks: the posterior */
+/* ---- the posterior */
 
 #define MOST_TREES 10000
 
@@ -107,15 +107,15 @@ const rws_metric rws_pcfg_metrics[] = {
 static rws_status tell_trees(const rws_pcfg *m, const rws_parses *parses, rws_teller *tell_one, void *context,
                              rws_error *err)
 {
-    bool told = true;
-    for (int i = 0; i < parses->n_trees && told; i++) {
+    bool done = true;
+    for (int i = 0; i < parses->n_trees && done; i++) {
         const size_t length = rws_tree_text(m->g, &parses->trees[i], NULL, 0);
         char        *text = malloc(length + 1);
-        told = text && length > 0 && rws_tree_text(m->g, &parses->trees[i], text, length + 1) == length;
-        if (told) tell_one(context, "tree", text, parses->posterior[i]);
+        done = text && length > 0 && rws_tree_text(m->g, &parses->trees[i], text, length + 1) == length;
+        if (done) tell_one(context, "tree", text, parses->posterior[i]);
         free(text);
     }
-    return told ? RWS_OK : rws_no_memory(err, "the text of a tree");
+    return done ? RWS_OK : rws_no_memory(err, "the text of a tree");
 }
 
 rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws_teller *tell_one, void *context,
@@ -139,9 +139,9 @@ rws_status rws_pcfg_posterior(const void *state, const float *const *fields, rws
     return status;
 }
 
-/* ---- expectation and maximisation, by the exact parser */
+/* ---- expectation-maximisation */
 
-#define LEAST 1e-30 /* of a probability, so that its log is a number */
+#define LEAST 1e-30 /* least probability of a rule, so that its log is finite */
 
 /* Adds to `counts` how often each production is expected to be used in a sentence. `more` is scratch memory for as many
  * numbers. */

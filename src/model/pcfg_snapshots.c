@@ -1,4 +1,5 @@
-/* pcfg_snapshots.c - what figures show: the rules of NP, and the trees that the guide draws most often for an ambiguous sentence. */
+/* pcfg_snapshots.c - the probabilities of NP's rules, and the trees that the guide draws most often for an ambiguous
+ * sentence. */
 #include "model/pcfg.h"
 
 #include "base/error.h"
@@ -11,7 +12,7 @@
 #define GUESSES 1000
 #define BEST 5
 
-static rws_status show_rules(rws_eval *e, const rws_pcfg *m, bool truth, rws_error *err)
+static rws_status measure_rules(rws_eval *e, const rws_pcfg *m, bool truth, rws_error *err)
 {
     const int a = rws_grammar_nonterminal(m->g, "NP"), n = a < 0 ? 0 : rws_pcfg_rules(m->g, a);
     if (n == 0 || (truth && !m->log_truth)) return RWS_OK;
@@ -32,17 +33,17 @@ static rws_status show_rules(rws_eval *e, const rws_pcfg *m, bool truth, rws_err
     return RWS_OK;
 }
 
-static rws_status show_np(rws_eval *e, const void *state, rws_error *err)
+static rws_status measure_np(rws_eval *e, const void *state, rws_error *err)
 {
-    return show_rules(e, state, false, err);
+    return measure_rules(e, state, false, err);
 }
 
-static rws_status show_true_np(rws_eval *e, const void *state, rws_error *err)
+static rws_status measure_true_np(rws_eval *e, const void *state, rws_error *err)
 {
-    return show_rules(e, state, true, err);
+    return measure_rules(e, state, true, err);
 }
 
-/* Different trees and how often each was drawn. */
+/* Different trees and the number of draws of each. */
 typedef struct {
     struct {
         char *text;
@@ -67,7 +68,7 @@ static void count_tree(const rws_particle *p, int count, void *context)
     t->list[i].count += count;
 }
 
-static rws_status show_trees(rws_eval *e, const void *state, rws_error *err)
+static rws_status measure_trees(rws_eval *e, const void *state, rws_error *err)
 {
     const rws_pcfg *m = state;
     int             words[8];
@@ -96,8 +97,8 @@ static rws_status show_trees(rws_eval *e, const void *state, rws_error *err)
 }
 
 const rws_snapshot rws_pcfg_snapshots[] = {
-    {"np", "probabilities of the rules of NP", show_np},
-    {"true_np", "the same in the true grammar", show_true_np},
-    {"trees", "the trees that the guide draws most often for \"" EXAMPLE "\", and how often", show_trees},
+    {"np", "probabilities of the rules of NP", measure_np},
+    {"true_np", "the same in the true grammar", measure_true_np},
+    {"trees", "the trees that the guide draws most often for \"" EXAMPLE "\", and how often", measure_trees},
     {0},
 };

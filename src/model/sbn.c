@@ -3,8 +3,8 @@
  *     model   h_n -> … -> h_2 -> h_1 -> x         p(h_n) = Bern(sigmoid(a)), the others Bern(sigmoid(W (2h - 1) + b))
  *     guide   x -> h_1 -> h_2 -> … -> h_n         q(h_1|x) = Bern(sigmoid(V psi(x) + c)), the others as above
  *
- * Inputs of every map are signs, 2h - 1; psi centres the pixels. A parameter is named by what it makes: "theta.x" is
- * the map from h_1 to the pixels, "phi.h1" the one from the pixels to h_1.
+ * Inputs of every map are signs, 2h - 1; psi centres the pixels. A parameter has the name of its output: "theta.x" is
+ * the map from h_1 to the pixels, "phi.h1" the map from the pixels to h_1.
  */
 #include "base/error.h"
 #include "data/mnist.h"
@@ -17,7 +17,7 @@
 
 #define MOST_LAYERS 16
 #define MOST_UNITS 10000
-#define CLIP 1e-4 /* of the pixels' means, whose logits the bias of the pixels starts from */
+#define CLIP 1e-4 /* least mean of a pixel, whose logit is where the pixel's bias starts */
 
 /* Binary images. */
 typedef struct {
@@ -28,10 +28,10 @@ typedef struct {
 typedef struct {
     int        n_pixels, n_layers, size[MOST_LAYERS]; /* size[0]: units of h_1, next to the pixels */
     bool       half;                                  /* psi(x) = (x - mean + 1) / 2 instead of x - mean */
-    images     train, test;                           /* without any, data are noise */
+    images     train, test;                           /* n = 0: data are noise */
     float     *mean;                                  /* n_pixels */
     rws_param *prior;                                 /* a */
-    rws_layer *up[MOST_LAYERS], *down[MOST_LAYERS];   /* into h_{i+1}; out of h_{i+1}, into h_i or the pixels */
+    rws_layer *up[MOST_LAYERS], *down[MOST_LAYERS];   /* up: into h_{i+1}; down: from h_{i+1} into h_i or the pixels */
     char       site[MOST_LAYERS][16];
 } sbn;
 
@@ -39,7 +39,7 @@ static const rws_setting settings[] = {
     {"layers", "200,200,200", 0, 0, "units of each layer, from the pixels upwards"},
     {"sbn_center", "mean", 0, 0, "what the guide sees: mean (x - mean) or half ((x - mean + 1) / 2)"},
     {"data", "mnist", 0, 0, "mnist, or noise (every pixel a fair coin)"},
-    {"pixels", "784", 1, 100000, "of an image; for noise", true},
+    {"pixels", "784", 1, 100000, "pixels of an image; only with data=noise", true},
     {0},
 };
 
@@ -71,7 +71,7 @@ static rws_status read_images(rws_setup *s, rws_mnist_part part, images *out, rw
     return out->pixels ? RWS_OK : rws_no_memory(err, "the images");
 }
 
-/* The mean image, and pixels that start from it. */
+/* Computes the mean image and starts the bias of the pixels there. */
 static rws_status centre(rws_setup *s, sbn *m, rws_error *err)
 {
     const size_t n = (size_t)m->n_pixels;
@@ -88,6 +88,7 @@ static rws_status centre(rws_setup *s, sbn *m, rws_error *err)
     return RWS_OK;
 }
 
+/* A map of theta or phi whose output is `what`. */
 static rws_layer *map_to(rws_setup *s, rws_group group, const char *what, int n_in, int n_out)
 {
     char name[32];

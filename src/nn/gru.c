@@ -26,7 +26,7 @@ rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n,
     return rws_returns(path, rws_record(path, &rws_op_gru, (rws_op_args){0}, in, 3, l->n_out));
 }
 
-/* Inputs a (3H), c (3H), h (H); saves the gates r, z, n of each row. */
+/* Inputs: a (3H), c (3H), h (H). Saves the gates r, z, n of each row. */
 static void gru_forward(rws_call *c)
 {
     const size_t H = (size_t)c->dim, G = 3 * H;
@@ -49,7 +49,7 @@ static void gru_backward(rws_call *c)
     const size_t H = (size_t)c->dim, G = 3 * H;
     const float *b = rws_call_input(c, 1, (int)G), *h = rws_call_input(c, 2, (int)H);
     float       *ga = rws_call_open(c, 0, (int)G), *gb = rws_call_open(c, 1, (int)G), *gh = rws_call_open(c, 2, (int)H);
-    float       *slope = RWS_NEW(c->arena, float, G); /* of one row, by a */
+    float       *slope = RWS_NEW(c->arena, float, G); /* the gradient of one row by a */
     for (size_t row = 0; row < (size_t)c->n; row++) {
         const float *s = c->saved + row * G, *g = c->gout + row * H, *state = h + row * H, *b_n = b + row * G + 2 * H;
         float *restrict da = slope;

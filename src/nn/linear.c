@@ -29,8 +29,8 @@ rws_param *rws_layer_bias(const rws_layer *l)
     return l->kind == &rws_linear_kind ? ((const rws_linear_layer *)l)->b : NULL;
 }
 
-/* Whether a part holds two different numbers only: then it is s x + t of bits x, and sums of columns of W can be looked up
- * in the transposed copy. */
+/* Whether a part holds two different numbers only: it is s x + t where x is zeros and ones. Then sums of columns of W
+ * can be looked up, if W has a transposed copy. Leaves x, s and t in *x and *args. */
 static bool two_valued(rws_path *path, rws_var part, rws_var *x, rws_op_args *args)
 {
     rws_op_args   how = {.s = 1};
@@ -47,7 +47,7 @@ static bool two_valued(rws_path *path, rws_var part, rws_var *x, rws_op_args *ar
     return true;
 }
 
-/* A part as a product of its own, without bias: W_part x, or for a one-hot part a column of W. */
+/* The product of one part with its columns of W, without bias; for a one-hot part it is a column of W. */
 static rws_var product(rws_path *path, const rws_linear_layer *l, int offset, rws_var part)
 {
     rws_var     in[RWS_OP_INPUTS];
@@ -61,8 +61,8 @@ static rws_var product(rws_path *path, const rws_linear_layer *l, int offset, rw
                       l->layer.n_out);
 }
 
-/* Adds up the last addends until so few are left that one op takes all of them beside x: a product without x and W is a
- * sum. Returns how many are left. */
+/* Replaces addends by their sums until one op takes all that are left, beside x. Returns how many are left. (A dense op
+ * without x and W is a sum.) */
 static int shorten(rws_path *path, rws_var *addends, int n, int dim)
 {
     const int most = RWS_OP_INPUTS - 1;
@@ -89,14 +89,16 @@ rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, con
     if (n == 1 && f == RWS_LINEAR && two_valued(path, parts[0], &bits, &args))
         return rws_record(path, &rws_op_bits, args, &bits, 1, n_out);
 
-    /* the part that varies most is multiplied here; what is shared by more particles has its own product further up */
+    /* the part that varies most is multiplied by this op; parts that more particles share have products of their own,
+     * at the rows where they vary */
     for (int i = 0; i < n; i++) {
         const bool special =
             rws_var_op(path, parts[i], NULL, NULL) == &rws_op_onehot || two_valued(path, parts[i], &bits, &args);
         if (!special && (main < 0 || rws_var_is_shared(path, parts[main], parts[i]))) main = i, main_offset = offset;
         offset += rws_dim(path, parts[i]);
     }
-    /* a sum that is shared as a whole may meet again with other one-hot parts: its products are then there already */
+    /* if even that part is shared, it gets a product of its own, too: the next call of the layer, with other one-hot
+     * parts, finds all these products computed */
     if (main >= 0 && n > 1 && rws_var_is_above(path, parts[main])) main = -1, main_offset = 0;
     rws_var few[RWS_OP_INPUTS], *addends = n <= RWS_OP_INPUTS ? few : rws_alloc(path, (size_t)n * sizeof *addends);
     offset = 0;

@@ -30,7 +30,7 @@ static void step_adam(const rws_optim_config *c, float lr, uint64_t t, size_t n,
         const float v_i = rws_optim_flush(b2 * v[i] + a2 * (g * g));
         m[i] = m_i;
         v[i] = v_i;
-        p[i] += rate * m_i / (__builtin_sqrtf(v_i * v_scale) + eps);
+        p[i] = lr == 0 ? p[i] : p[i] + rate * m_i / (__builtin_sqrtf(v_i * v_scale) + eps);
     }
 }
 

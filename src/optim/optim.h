@@ -10,7 +10,9 @@
  *
  *     g = grad - l2 * param,      param += step(g),
  *
- * and the moments below are moments of this g. Every element is computed by itself in the same way, so the bits do not
+ * and the moments below are moments of this g. A rate of 0 freezes the parameters: no bit of param changes, and only the
+ * optimiser's state follows the gradient. The implementations say so expressly, because -0 + 0 is +0 and rmsprop's
+ * momentum would go on. Every element is computed by itself in the same way, so the bits do not
  * depend on how a vector is cut into ranges.
  */
 #ifndef RWS_OPTIM_OPTIM_H
@@ -39,7 +41,8 @@ typedef struct {
     rws_optim_config defaults;
     /* Step t (counted from 1 for each group of parameters that is stepped together) on n elements. The vectors must not
      * overlap; slot[i] is read for i < n_slots only, and points at the same range as param. Cannot fail: the config
-     * passed rws_optim_config_check, and a NaN in grad goes into param, so the caller looks before the step. */
+     * passed rws_optim_config_check, and a NaN in grad goes into param unless lr is 0, so the caller looks before the
+     * step. */
     void (*step)(const rws_optim_config *c, float lr, uint64_t t, size_t n, float *param, const float *grad,
                  float *const slot[2]);
 } rws_optimiser;

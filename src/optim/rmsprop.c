@@ -6,7 +6,7 @@
  *
  * The ones damp the first steps for as long as rho^t exceeds the squared scale of the gradient; with zeros instead, the
  * first step of every parameter would have the length lr / sqrt(1 - rho) whatever its gradient. The rate is inside mom:
- * a scheduled drop of the rate takes some 1 / (1 - momentum) steps to act.
+ * a scheduled drop of the rate takes some 1 / (1 - momentum) steps to act. A drop to 0 acts at once (optim.h).
  */
 #include "optim/optim.h"
 
@@ -25,7 +25,7 @@ static void step_rmsprop(const rws_optim_config *c, float lr, uint64_t t, size_t
         const float mom_i = rws_optim_flush(decay * mom[i] + lr * g / __builtin_sqrtf(s_i + eps));
         s[i] = s_i;
         mom[i] = mom_i;
-        p[i] += mom_i;
+        p[i] = lr == 0 ? p[i] : p[i] + mom_i;
     }
 }
 

@@ -18,7 +18,7 @@ static void step_sgd(const rws_optim_config *c, float lr, uint64_t t, size_t n, 
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         const float g = grad_[i] - l2 * p[i];
-        p[i] += lr * g;
+        p[i] = lr == 0 ? p[i] : p[i] + lr * g;
     }
 }
 
@@ -34,7 +34,7 @@ static void step_momentum(const rws_optim_config *c, float lr, uint64_t t, size_
         const float g = grad_[i] - l2 * p[i];
         const float mom_i = rws_optim_flush(decay * mom[i] + g);
         mom[i] = mom_i;
-        p[i] += lr * mom_i;
+        p[i] = lr == 0 ? p[i] : p[i] + lr * mom_i;
     }
 }
 

@@ -19,8 +19,8 @@ static const rws_paper_figure figures[] = {
 
 /* ---- claims: higher evidence and lower KL are better */
 
-/* How much a method's curves vary: the mean over the evaluations of the distance between the quartiles over seeds, and
- * of the step from one evaluation to the next in the second half. Means over K. */
+/* The variation of a method's curves, as means over the evaluations and over K: the distance between the quartiles over
+ * seeds, and the step from one evaluation to the next in the second half. */
 static void variation(const rws_query *q, rws_finding *f, const char *method, double *seeds, double *steps)
 {
     const rws_particles p = rws_query_particles(q);
@@ -34,7 +34,7 @@ static void variation(const rws_query *q, rws_finding *f, const char *method, do
         for (int i = 0; i < g.n && g.n_runs > 1; i++) *seeds += g.high[i] - g.low[i], n_seeds++;
         rws_gathered_release(&g);
         for (int r = 0; r < n; r++) {
-            const rws_series *s = rws_result_series(runs[r], "log_evidence");
+            const rws_history *s = rws_result_history(runs[r], "log_evidence");
             for (int i = s ? s->n / 2 + 1 : 1; s && i < s->n; i++)
                 *steps += fabs(s->values[i] - s->values[i - 1]), n_steps++;
         }
@@ -50,7 +50,7 @@ static void a1(const rws_query *q, rws_finding *f)
     double ww[2], vimco[2];
     variation(q, f, "ww", &ww[0], &ww[1]);
     variation(q, f, "vimco", &vimco[0], &vimco[1]);
-    if (isnan(ww[0]) || isnan(vimco[0])) f->verdict = RWS_UNKNOWN; /* one seed says nothing */
+    if (isnan(ww[0]) || isnan(vimco[0])) f->verdict = RWS_UNKNOWN; /* one seed has no quartiles */
     rws_finding_add(
         f, vimco[0] > ww[0] && vimco[1] > ww[1],
         "between quartiles over seeds: VIMCO %.3g, WW %.3g nats; from one evaluation to the next: %.3g, %.3g", vimco[0],

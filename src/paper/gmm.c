@@ -1,4 +1,5 @@
-/* gmm.c - the Gaussian mixture from a start far away: figures 3, 4 and of gradient spread; claims G1 to G9 and G11. */
+/* gmm.c - the Gaussian mixture from the far start: figures 3, 4 and of the spread of gradients; claims G1 to G9 and
+ * G11. */
 #include "figure/hinton.h"
 #include "paper/gmm.h"
 #include "paper/panels.h"
@@ -36,13 +37,13 @@ static rws_status draw_std(const rws_query *q, const char *path, rws_error *err)
     return rws_panels_grid(q, "Gaussian mixture, far start", rws_gmm_methods, rows, 1, path, err);
 }
 
-/* Rows: moments of training. Columns: p and q at three places, for the least and the largest K. Strips: the truth and
- * the methods. */
+/* Layout of the Hinton diagram. Rows: moments of training. Columns: p, and q at three x, for the least and the largest
+ * K. Strips: the truth and the methods. */
 enum { MOMENTS = 3, HALVES = 2, PLACES = 4, STRIPS = GMM_METHODS + 1 };
 
 typedef double hinton_values[MOMENTS][HALVES][PLACES][STRIPS][COMPONENTS];
 
-/* The iterations of which snapshots of the run were taken, at most MOMENTS. */
+/* The iterations of the run's snapshots, at most MOMENTS. */
 static int moments_of(const rws_result *r, const char *snapshot, uint64_t *moments)
 {
     int n = 0;
@@ -51,11 +52,12 @@ static int moments_of(const rws_result *r, const char *snapshot, uint64_t *momen
     return n;
 }
 
-/* Of the first run of each method; what nobody has stays as it was. Returns how many moments there are. */
+/* Takes the snapshots of the first run of each method; values without a snapshot stay as they are. Returns the number
+ * of moments. */
 static int collect(const rws_query *q, const int halves[HALVES], hinton_values values, uint64_t *moments)
 {
-    static const char *const shown[2][PLACES] = {{"true_p", "true_q_0", "true_q_95", "true_q_190"},
-                                                 {"p", "q_0", "q_95", "q_190"}};
+    static const char *const snapshots[2][PLACES] = {{"true_p", "true_q_0", "true_q_95", "true_q_190"},
+                                                     {"p", "q_0", "q_95", "q_190"}};
     int                      n_moments = 0;
     for (int half = 0; half < HALVES; half++) {
         for (int strip = 0; strip < STRIPS; strip++) {
@@ -65,7 +67,7 @@ static int collect(const rws_query *q, const int halves[HALVES], hinton_values v
             if (!n_moments) n_moments = moments_of(run, "p", moments);
             for (int moment = 0; moment < n_moments; moment++) {
                 for (int place = 0; place < PLACES; place++) {
-                    const rws_shot *shot = rws_result_shot(run, shown[strip > 0][place], moments[moment]);
+                    const rws_shot *shot = rws_result_shot(run, snapshots[strip > 0][place], moments[moment]);
                     for (int c = 0; shot && c < COMPONENTS && c < shot->n; c++)
                         values[moment][half][place][strip][c] = shot->values[c];
                 }
@@ -196,7 +198,7 @@ static void g4(const rws_query *q, rws_finding *f)
         for (int e = 0; e < 2; e++) falls_with_particles(q, f, both[i], errors[e], error_names[e]);
 }
 
-/* Not lower by more than a twentieth, which seeds may make. */
+/* "Does not fall" allows 5 %, which seeds may cause. */
 static void g5(const rws_query *q, rws_finding *f)
 {
     static const int worsen[] = {GMM_REINFORCE, GMM_RELAX, GMM_CONCRETE},
@@ -219,7 +221,7 @@ static void g5(const rws_query *q, rws_finding *f)
     }
 }
 
-/* Two methods are in another order if both errors differ by a tenth or more, to opposite sides. */
+/* Two methods are in opposite order if both errors differ by a tenth or more, with opposite signs. */
 static void g6(const rws_query *q, rws_finding *f)
 {
     for (int k = 0; k < GMM_K; k++) {
@@ -243,7 +245,7 @@ static void g6(const rws_query *q, rws_finding *f)
     }
 }
 
-/* The components that p(z) has not lost: p > 1e-3, at the end. */
+/* The components with p(z) > 1e-3 at the end of training. */
 typedef struct {
     int n, last, mode;
 } support;
@@ -259,8 +261,8 @@ static bool support_of(const rws_result *r, support *s)
     return p != NULL;
 }
 
-/* Counts the runs whose support fits: nothing beyond `last`; all of it if `last` is the last component. Adds a part that
- * holds if most do. */
+/* Counts the runs whose support ends at `last` at the latest or, if `last` is the last component, has all components.
+ * Adds a part that holds if most runs do. */
 static void count_supports(const rws_query *q, rws_finding *f, int method, int K, int last, int mode)
 {
     int                n, n_shots = 0, fit = 0;

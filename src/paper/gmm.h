@@ -1,4 +1,4 @@
-/* gmm.h - what the experiments with the Gaussian mixture share. */
+/* gmm.h - parts that the experiments with the Gaussian mixture share. */
 #ifndef RWS_PAPER_GMM_H
 #define RWS_PAPER_GMM_H
 
@@ -21,20 +21,20 @@ extern const char *const rws_gmm_methods[], *const rws_gmm_names[];
 extern const int         rws_gmm_particles[GMM_K];
 extern const rws_variant rws_gmm_variants[];
 
-/* The far start's, also for runs with other settings. */
+/* Figures and claims of the far start, also for runs with other settings. */
 extern const rws_paper_figure rws_gmm_figures[];
 extern const rws_claim        rws_gmm_claims[];
 
 #define GMM_RUNS(start, methods, particles, seeds, more) \
     RWS_RUNS("gmm", methods, particles, seeds, "100000", "1000", "set start " start "\n" more)
 
-/* The runs of a figure: all methods, and VIMCO with and without its log K. `all` and `concrete` are more lines, for all
- * runs and where Concrete is among them. */
+/* The runs of a figure: all methods, and VIMCO with and without its log K. `all` are further lines for all
+ * runs, `concrete` further lines for blocks with Concrete. */
 #define GMM_SWEEP(start, all, concrete)                                              \
     GMM_RUNS(start, "concrete relax reinforce vimco ws ww dww", "2 5 10 20", "1-10", \
              all concrete "set vimco.vimco_no_logK 0 1\n")
 
-/* The slow ones, RELAX and Concrete, have one seed. */
+/* The same with fewer seeds; the slow methods, RELAX and Concrete, have one. */
 #define GMM_QUICK(start, all, concrete)                                                                   \
     GMM_RUNS(start, "reinforce vimco ws ww dww", "2 5 10 20", "1-3", all "set vimco.vimco_no_logK 0 1\n") \
     GMM_RUNS(start, "concrete relax", "2 5 10 20", "1", all concrete)

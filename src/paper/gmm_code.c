@@ -1,5 +1,5 @@
-/* gmm_code.c - the Gaussian mixture from the far start once more, with what the authors' code has instead of what the
- * paper says: two hidden layers, half of theta's effect, Concrete's temperature down to 1, VIMCO without its log K. */
+/* gmm_code.c - the Gaussian mixture from the far start with the settings of the authors' code where they differ from
+ * the paper: two hidden layers, softmax(theta / 2), Concrete's temperature down to 1, VIMCO without its log K. */
 #include "paper/gmm.h"
 
 #define ALL "set gmm_hidden 2\nset theta_mult 0.5\n"

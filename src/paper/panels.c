@@ -18,7 +18,7 @@ static int count(const char *const *list)
     return n;
 }
 
-/* What was gathered of a method as a curve, if there are runs. Returns whether there are; if not, it is released. */
+/* The gathered runs of a method as a curve. Returns whether there are runs; if not, releases *g. */
 static bool add_gathered(rws_gathered *g, const char *method, rws_curve *out)
 {
     if (g->n_runs > 0) *out = rws_gathered_curve(g, method);
@@ -39,7 +39,8 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
     const rws_particles particles = rws_query_particles(q);
     const int           n_methods = count(methods);
     RWS_CHECK(n_rows <= MOST_ROWS);
-    const int     columns = particles.n ? particles.n : 1; /* without runs: an empty panel, which says so */
+    const int columns =
+        particles.n ? particles.n : 1; /* without runs there is one empty panel, with a text that says so */
     rws_gathered *gathered = calloc((size_t)(n_rows * columns * n_methods), sizeof *gathered);
     rws_curve    *curves = calloc((size_t)(n_rows * columns * n_methods), sizeof *curves);
     RWS_CHECK(gathered && curves);
@@ -83,7 +84,7 @@ typedef struct {
     char         names[MOST_CURVES][48];
 } bundle;
 
-/* Without the first tenth, in which the evidence rises so far that nothing else could be seen. */
+/* Leaves out the first tenth of training, in which the evidence rises so far that the rest would look flat. */
 static void over_iterations(const rws_query *q, const char *method, const rws_particles *p, bundle *out)
 {
     for (int k = 0; k < p->n; k++) {
@@ -94,7 +95,7 @@ static void over_iterations(const rws_query *q, const char *method, const rws_pa
         if (!add_gathered(g, method, curve)) continue;
         snprintf(out->names[out->n], sizeof *out->names, "%s, K = %d", rws_style_name(method), p->K[k]);
         curve->label = out->names[out->n++];
-        curve->shade = p->n > 1 ? 0.7 * (p->n - 1 - k) / (p->n - 1) : 0; /* many particles: full colour */
+        curve->shade = p->n > 1 ? 0.7 * (p->n - 1 - k) / (p->n - 1) : 0; /* the largest K has the full colour */
     }
 }
 

@@ -18,7 +18,7 @@ static rws_query query_of(const rws_experiment *e, const rws_results *r, const r
     return (rws_query){.results = r, .where = e->where, .own = v->own};
 }
 
-/* Whether there are runs of what the variant has otherwise than the paper. */
+/* Whether there are runs with the settings in which the variant differs from the paper. */
 static bool has_runs(const rws_experiment *e, const rws_results *r, const rws_variant *v)
 {
     const rws_query q = query_of(e, r, v);

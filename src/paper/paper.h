@@ -1,4 +1,4 @@
-/* paper.h - the experiments of the paper: which runs they are, which figures are drawn of them and what is claimed.
+/* paper.h - the experiments of the paper: their runs, figures and claims.
  *
  * An experiment is a sweep (in full, and a quick one with fewer or shorter runs), figures and claims. It reads results;
  * it trains nothing and prints nothing.
@@ -12,15 +12,15 @@
 
 typedef struct {
     const char *file;    /* without an ending: "gmm-main" */
-    const char *caption; /* what it shows */
+    const char *caption; /* one line */
     rws_status (*draw)(const rws_query *q, const char *path, rws_error *err);
 } rws_paper_figure;
 
 typedef struct {
     const char *name; /* "G1" */
-    const char *text; /* what the paper says */
+    const char *text; /* the paper's statement */
     void (*check)(const rws_query *q, rws_finding *f);
-    bool varies; /* it is about a method that the experiment has in variants */
+    bool varies; /* the claim is about a method of which the experiment has variants */
 } rws_claim;
 
 /* Another reading of a method, such as VIMCO's baseline in the authors' code. */
@@ -29,20 +29,20 @@ typedef struct {
     const rws_query_own *own;
 } rws_variant;
 
-/* Its baseline as the paper prints it, and without its log K. */
+/* VIMCO's baseline as in the paper, and without its log K. */
 extern const rws_variant rws_vimco_variants[];
 
 typedef struct {
-    const char             *name;          /* as typed: "gmm-near" */
+    const char             *name;          /* on the command line: "gmm-near" */
     const char             *help;          /* one line */
     const char             *sweep, *quick; /* sweep files (sweep.h) */
-    const rws_result_key   *where;         /* what all its runs have */
-    const rws_variant      *variants;      /* its own first; the end has own NULL */
+    const rws_result_key   *where;         /* keys and values that all its runs have */
+    const rws_variant      *variants;      /* the experiment's own reading first; the end has own NULL */
     const rws_paper_figure *figures;       /* the end has file NULL */
     const rws_claim        *claims;        /* the end has name NULL */
 } rws_experiment;
 
-/* A block of an experiment's sweep; `more` are lines of its own. */
+/* A block of an experiment's sweep; `more` are further lines. */
 #define RWS_RUNS(model, methods, particles, seeds, iterations, every, more) \
     "model      " model "\n"                                                \
     "methods    " methods "\n"                                              \
@@ -64,7 +64,8 @@ typedef struct {
     rws_finding           finding;
 } rws_checked;
 
-/* Checks the experiment's claims in all variants there are runs of. Writes at most `room` of them; returns how many. */
+/* Checks the experiment's claims in all variants that have runs. Writes at most `room` of them; returns their
+ * number. */
 int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room);
 
 /* Draws the experiment's figures into the folder, each as PNG, SVG and PDF. */

@@ -1,6 +1,6 @@
 /* pcfg.c - the probabilistic grammar: curves, trees for a sentence, learned rules; claims P1 to P8.
  *
- * From snapshots of a run: `trees` are the trees that the guide draws most often for the sentence below, each with its
+ * The snapshots of a run: `trees` are the trees that the guide draws most often for the sentence below, each with its
  * share, the most frequent first; `np` and `true_np` are the probabilities of the rules of NP.
  */
 #include "figure/bars.h"
@@ -61,13 +61,13 @@ static rws_status draw_vimco(const rws_query *q, const char *path, rws_error *er
 
 static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
 {
-    static const char *const shown[] = {"ws", "vimco"};
+    static const char *const compared[] = {"ws", "vimco"};
     const char              *groups[MOST_RULES];
     rws_bar_series           series[3];
     int                      n_series = 0, n_groups = 0;
     for (int i = 0; i < 2; i++) {
-        const rws_shot *truth = rws_query_shot(q, shown[i], 20, "true_np");
-        const rws_shot *learned = rws_query_shot(q, shown[i], 20, "np");
+        const rws_shot *truth = rws_query_shot(q, compared[i], 20, "true_np");
+        const rws_shot *learned = rws_query_shot(q, compared[i], 20, "np");
         if (!truth || !learned || truth->n != learned->n || truth->n > MOST_RULES) continue;
         if (n_series == 0) {
             n_groups = truth->n;
@@ -75,7 +75,7 @@ static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
             series[n_series++] = (rws_bar_series){.method = "true", .values = truth->values};
         }
         if (learned->n == n_groups)
-            series[n_series++] = (rws_bar_series){.method = shown[i], .values = learned->values};
+            series[n_series++] = (rws_bar_series){.method = compared[i], .values = learned->values};
     }
     const rws_bars figure = {.title = "Probabilities of the rules of NP, K = 20",
                              .n_groups = n_groups,
@@ -150,7 +150,7 @@ static void p4(const rws_query *q, rws_finding *f)
     }
 }
 
-/* How many of the trees shown yield the sentence; -1 without a snapshot. */
+/* The number of trees in the snapshot that yield the sentence; -1 without a snapshot. */
 static int right_trees(const rws_query *q, rws_finding *f, const char *method, double *shares)
 {
     const rws_shot *shot = rws_query_shot(q, method, 20, "trees");
@@ -185,7 +185,8 @@ static void p6(const rws_query *q, rws_finding *f)
     rws_finding_add(f, n == 0, "%d of the %d trees drawn most often yield the sentence", n < 0 ? 0 : n, N_TREES);
 }
 
-/* Half the sum of differences: the largest difference in probability of any set of rules. */
+/* Total variation distance: half the sum of the differences, which is the largest difference in the probability of any
+ * set of rules. */
 static double distance(const rws_query *q, rws_finding *f, const char *method)
 {
     const rws_shot *truth = rws_query_shot(q, method, 20, "true_np");
@@ -206,7 +207,7 @@ static void p7(const rws_query *q, rws_finding *f)
     rws_finding_add(f, ws < 0.1 && vimco > 2 * ws, "total variation from the truth: WS %.3g, VIMCO %.3g", ws, vimco);
 }
 
-/* Runs that broke, and trees that met a cap, over all K. */
+/* Runs that failed, and trees that met a cap, over all K. */
 static double blown_up(const rws_query *q, rws_finding *f, const char *method, int *failed)
 {
     int                 n;

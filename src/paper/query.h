@@ -1,6 +1,6 @@
-/* query.h - asking results what claims and figures want to know: the median over seeds of a method with K particles.
+/* query.h - numbers for claims and figures from results: medians over seeds of a method with K particles.
  *
- * "Final" is the last evaluation; only finished runs count. It draws nothing and knows no experiment.
+ * "Final" is the last evaluation; only finished runs count. It draws nothing and is not specific to an experiment.
  *
  *     results -> [query] -> claims, figures
  */
@@ -8,16 +8,16 @@
 #define RWS_PAPER_QUERY_H
 
 #include "run/gather.h"
-#include "run/results.h"
+#include "rws_train.h"
 
-/* What runs of a method must have besides: its settings. */
+/* A setting that runs of one method must have. */
 typedef struct {
     const char *method, *key, *value;
 } rws_query_own;
 
 typedef struct {
     const rws_results    *results;
-    const rws_result_key *where; /* what all runs must have; the end has key NULL; may be NULL */
+    const rws_result_key *where; /* keys and values that all runs must have; the end has key NULL; may be NULL */
     const rws_query_own  *own;   /* the end has method NULL; may be NULL */
 } rws_query;
 
@@ -25,11 +25,11 @@ typedef enum { RWS_HOLDS, RWS_FAILS, RWS_UNKNOWN } rws_verdict;
 
 extern const char *const rws_verdict_names[]; /* "holds", "does not hold", "not enough runs" */
 
-/* What came of a claim. It holds until a part of it does not; it is unknown if a number is missing. Begin with
+/* The result of checking a claim. It holds if all its parts do; it is unknown if a number is missing. Made by
  * rws_finding_new. */
 typedef struct {
     rws_verdict verdict;
-    int         seeds;         /* behind the least supported of its numbers */
+    int         seeds;         /* of the number that has the fewest seeds */
     char        numbers[1500]; /* the parts, one after the other */
 } rws_finding;
 
@@ -38,34 +38,33 @@ rws_finding rws_finding_new(void);
 /* Adds a part: whether it holds, and its numbers. */
 void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Finished runs of the method with K particles (0: any number) and the query's conditions, and how many there are. The
+/* Finished runs of the method with K particles (0: any number) and the query's conditions, and their number. The
  * caller frees the list. */
 const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n);
 
-/* How many there are; the finding learns it. */
+/* The number of these runs, which is also noted as seeds in the finding. */
 int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K);
 
-/* The first of them, which has the least seed; NULL if there is none. A method NULL stands for any. */
+/* The first of these runs, which has the lowest seed; NULL if there is none. Method NULL means any method. */
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
 
 /* The last snapshot of that run under the name, or NULL. */
 const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
 
 /* Medians over seeds: of the final value, of the one after a share of the evaluations (0: the first), and of the value
- * that is typical of the whole training (its median over the evaluations). The finding learns how many seeds there were.
- * NaN if there are none. */
+ * that is typical of the whole training (its median over the evaluations). The number of seeds is noted in the finding.
+ * NaN if there are no runs. */
 double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share);
 double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 
-/* With the quartiles. */
+/* The final value with its quartiles. */
 rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 
 /* The metric over the iterations; the caller releases it. */
 void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out);
 
-/* The numbers of particles that the results have, in ascending order; those beyond the first RWS_MOST_K that are found
- * are left out. */
+/* The numbers of particles in the results, in ascending order; at most the first RWS_MOST_K that are found. */
 enum { RWS_MOST_K = 16 };
 
 typedef struct {

@@ -26,7 +26,7 @@ static void s1(const rws_query *q, rws_finding *f)
     }
 }
 
-/* Few: up to 5. Many: from 50 on; the same within half a nat or the quartiles. */
+/* Few particles: up to 5. Many: from 50 on, where the values are equal within half a nat or the quartiles. */
 static void s2(const rws_query *q, rws_finding *f)
 {
     const rws_particles p = rws_query_particles(q);

@@ -59,26 +59,32 @@ void rws_folder_close(rws_folder *f)
     free(f);
 }
 
-/* The paths of a folder that need not exist yet. NULL with a sentence. */
-static rws_folder *folder_new(const char *path, rws_error *err)
+static void set_paths(rws_folder *f, const char *path)
 {
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/') length--;
-    rws_folder *f = calloc(1, sizeof *f);
-    if (f) f->lock = -1;
-    if (f) f->path = strndup(path, length);
-    if (!f || !f->path) {
-        rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(path).text);
-        rws_folder_close(f);
-        return NULL;
-    }
+    f->path = strndup(path, length);
+    if (!f->path) return;
     f->config_path = rws_file_join(f->path, "config.json");
     f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
     f->store_path = rws_file_join(f->path, "metrics.sqlite");
+}
+
+/* The paths of a folder that need not exist yet. */
+static rws_status folder_new(const char *path, rws_folder **out, rws_error *err)
+{
+    rws_folder *f = calloc(1, sizeof *f);
+    if (f) f->lock = -1;
+    if (f) set_paths(f, path);
+    if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->store_path) {
+        rws_folder_close(f);
+        return rws_no_memory(err, "the folder of a run");
+    }
     const time_t now = time(NULL);
     struct tm    utc;
     strftime(f->started, sizeof f->started, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return f;
+    *out = f;
+    return RWS_OK;
 }
 
 static bool exists(const char *path)
@@ -87,32 +93,36 @@ static bool exists(const char *path)
     return lstat(path, &about) == 0;
 }
 
-/* Where a sweep keeps its store: the folder above has one and is not itself a run's. */
-static void find_store(rws_folder *f, const char *above)
+/* Where a sweep keeps its store: the folder above has one and is not itself a run's. False without memory. */
+static bool find_store(rws_folder *f, const char *above)
 {
     char *store = rws_file_join(above, "metrics.sqlite"), *config = rws_file_join(above, "config.json");
-    f->shared = exists(store) && !exists(config);
-    free(f->shared ? f->store_path : store);
-    if (f->shared) f->store_path = store;
+    if (store && config && exists(store) && !exists(config)) {
+        char *own = f->store_path;
+        f->store_path = store;
+        f->shared = true;
+        store = own;
+    }
+    const bool has_memory = store && config;
+    free(store);
     free(config);
+    return has_memory;
 }
 
-/* The run is called like its folder, however that was typed: "." and a link to it are the same run. */
+/* The run has the name of its folder, in whatever way that was typed: "." and a link to the folder are the same run. */
 static rws_status name_run(rws_folder *f, rws_error *err)
 {
     char *real = realpath(f->path, NULL);
+    if (!real && errno == ENOMEM) return rws_no_memory(err, "the folder of a run");
     if (!real) {
         return rws_fail(err, RWS_BAD_INPUT, "There is no run in \"%s\": %s.", rws_quote(f->path).text, strerror(errno));
     }
     char *slash = strrchr(real, '/');
     f->name = strdup(slash && slash[1] ? slash + 1 : real);
-    if (slash) slash[slash == real] = '\0'; /* what is above the root is the root */
-    find_store(f, real);
+    if (slash) slash[slash == real] = '\0'; /* the folder above the root is the root */
+    const bool has_memory = find_store(f, real) && f->name;
     free(real);
-    if (!f->name) {
-        return rws_fail(err, RWS_BAD_INPUT, "No memory is left for the folder \"%s\".", rws_quote(f->path).text);
-    }
-    return RWS_OK;
+    return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
 rws_status rws_folder_lock(rws_folder *f, rws_error *err)
@@ -136,7 +146,7 @@ bool rws_folder_is_busy(const char *path)
     return busy;
 }
 
-/* A run that goes by this name already, and what it measured, must not be mixed up with the new one. */
+/* The measures of another run that has this name must not be mixed up with those of the new one. */
 static rws_status check_store(const rws_folder *f, rws_error *err)
 {
     rws_store_progress progress = {.known = !f->shared && exists(f->store_path)};
@@ -148,36 +158,55 @@ static rws_status check_store(const rws_folder *f, rws_error *err)
                     rws_quote(f->store_path).text, rws_quote(f->name).text);
 }
 
+static rws_status holds_run(const rws_folder *f, rws_error *err)
+{
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" holds a run already: add --resume to go on with it, or choose another --out.",
+                    rws_quote(f->path).text);
+}
+
+/* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it
+ * ended before it measured anything, and nothing is lost. A config.json that cannot be read may be anybody's, and where
+ * there are measures the run is resumed instead: both are refused. */
+static rws_status take_over(const rws_folder *f, rws_error *err)
+{
+    rws_config         had;
+    rws_config_json    json;
+    rws_store_progress progress;
+    const rws_status   status = rws_config_read(f->config_path, &had, &json, err);
+    if (status == RWS_NO_MEMORY) return status;
+    if (status != RWS_OK) return holds_run(f, err);
+    rws_config_release(&json);
+    RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    if (progress.known) return holds_run(f, err);
+    return exists(f->store_path) ? rws_store_drop(f->store_path, f->name, err) : RWS_OK; /* that its numbers broke */
+}
+
 static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
 {
-    if (exists(f->config_path) || exists(f->checkpoint_path)) {
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" holds a run already: add --resume to go on with it, or choose another --out.",
-                        rws_quote(f->path).text);
-    }
+    if (exists(f->checkpoint_path)) return holds_run(f, err);
     int              n;
     const rws_given *settings = rws_trainer_settings(t, &n);
-    f->config.document = rws_config_describe(rws_trainer_config(t), settings, n, err);
-    if (!f->config.document) return RWS_BAD_INPUT;
+    RWS_TRY(rws_config_describe(rws_trainer_config(t), settings, n, &f->config.document, err));
     RWS_TRY(rws_file_make_folder(f->path, err));
     RWS_TRY(name_run(f, err));
     RWS_TRY(rws_folder_lock(f, err));
-    RWS_TRY(check_store(f, err));
+    RWS_TRY(exists(f->config_path) ? take_over(f, err) : check_store(f, err));
     return rws_config_write(f->config_path, f->config.document, err);
 }
 
 rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder **out, rws_error *err)
 {
+    rws_folder *f;
     *out = NULL;
-    rws_folder *f = folder_new(path, err);
-    if (!f) return RWS_BAD_INPUT;
+    RWS_TRY(folder_new(path, &f, err));
     const rws_status status = create(f, t, err);
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;
 }
 
-/* A run whose folder has got another name keeps its own in its store, or it would be two. */
+/* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. */
 static void keep_name(rws_folder *f)
 {
     char *name = f->shared ? NULL : rws_store_only_run(f->store_path);
@@ -188,9 +217,9 @@ static void keep_name(rws_folder *f)
 
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
 {
+    rws_folder *f;
     *out = NULL;
-    rws_folder *f = folder_new(path, err);
-    if (!f) return RWS_BAD_INPUT;
+    RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
     if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
     if (status == RWS_OK) keep_name(f);
@@ -210,10 +239,26 @@ bool rws_folder_has_checkpoint(const rws_folder *f)
     return exists(f->checkpoint_path) || errno != ENOENT;
 }
 
+rws_status rws_folder_restart(rws_folder *f, rws_error *err)
+{
+    return rws_store_forget(f->store_path, f->name, 0, 0, err);
+}
+
+rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool *changed, rws_error *err)
+{
+    const char *had = rws_config_fingerprint_of(f->config.document);
+    char        has[RWS_FINGERPRINT_SIZE];
+    *changed = false;
+    if (!had) return RWS_OK;
+    RWS_TRY(rws_config_fingerprint(path, has, err));
+    *changed = strcmp(had, has) != 0;
+    return RWS_OK;
+}
+
 /* ---- the checkpoint --------------------------------------------------------------------------------------------- */
 
-/* Every tensor of a checkpoint; `data` is where the trainer has its numbers. One list to write from and to read into,
- * so neither leaves anything out. The parameters come first. */
+/* Every tensor of a checkpoint; `data` is where the trainer has its numbers. Saving and loading walk the same list, so
+ * that neither leaves anything out. The parameters come first. */
 typedef struct {
     rws_tensor_out *tensors;
     size_t          n, n_params;
@@ -268,7 +313,7 @@ static size_t n_elements(const rws_tensor_out *t)
 static rws_status save(const char *path, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
                        rws_error *err)
 {
-    /* What is not finite could not be loaded; it must not take the place of what can. */
+    /* A checkpoint with a NaN could not be loaded; it must not replace one that can. */
     for (size_t i = 0; i < all->n_params; i++) {
         if (all_finite(all->tensors[i].data, n_elements(&all->tensors[i]))) continue;
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
@@ -278,7 +323,10 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name,
                   "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION_STRING);
     if (!metadata) {
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8, or no memory is left.",
+        json_t *name = json_string(rws_trainer_model(t)->name);
+        json_decref(name);
+        if (name) return rws_no_memory(err, "the metadata of a checkpoint");
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.",
                         rws_quote(path).text);
     }
     const rws_status status = rws_safetensors_write(path, all->tensors, all->n, metadata, err);
@@ -292,10 +340,7 @@ rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_er
     RWS_TRY(rws_folder_flush(f, err));
     const rws_trainer_state s = rws_trainer_state_of(t);
     inventory               all;
-    if (!take_inventory(&s, &seconds, &all)) {
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.",
-                        rws_quote(f->checkpoint_path).text);
-    }
+    if (!take_inventory(&s, &seconds, &all)) return rws_no_memory(err, "the list of tensors of a checkpoint");
     const rws_status status = save(f->checkpoint_path, t, &all, s.optimiser, err);
     free(all.tensors);
     return status;
@@ -324,7 +369,7 @@ static bool is_listed(const inventory *all, const char *name)
     return false;
 }
 
-/* The file's tensors into found, in the order of the inventory; all that could be wrong with them is found out here. */
+/* The file's tensors into found, in the order of the inventory; whatever could be wrong with them is refused here. */
 static rws_status check(const rws_safetensors *st, const char *path, rws_trainer *t, const rws_optimiser *optimiser,
                         const inventory *all, const rws_tensor_in **found, rws_error *err)
 {
@@ -379,11 +424,11 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     RWS_TRY(rws_safetensors_open(f->checkpoint_path, &st, err));
     if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
     if (!found) {
-        rws_fail(err, status, "Cannot read \"%s\": no memory is left.", rws_quote(f->checkpoint_path).text);
+        status = rws_no_memory(err, "the list of tensors of a checkpoint");
     } else {
         status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
     }
-    /* The store can refuse, so it comes first; after it nothing can fail. */
+    /* The store comes first, because it can refuse; the rest cannot fail. */
     if (status == RWS_OK && forget) {
         const rws_tensor_in *iteration = rws_safetensors_find(st, "iteration");
         const rws_tensor_in *time_spent = rws_safetensors_find(st, "seconds");
@@ -413,29 +458,37 @@ rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_e
 
 /* ---- the measures ----------------------------------------------------------------------------------------------- */
 
-void rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
-                       double seconds)
+rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
+                             double seconds, rws_error *err)
 {
     RWS_CHECK(m->n >= 0 && m->n <= RWS_METRICS && m->n == rws_trainer_n_metrics(t));
     for (int i = 0; i < m->n; i++) f->metrics[i] = rws_trainer_metric_name(t, i);
     if (f->n_kept == f->kept_capacity) {
-        f->kept_capacity = 2 * f->kept_capacity + 16;
-        f->kept = realloc(f->kept, (size_t)f->kept_capacity * sizeof *f->kept);
-        RWS_CHECK(f->kept && "memory for an evaluation");
+        const int capacity = 2 * f->kept_capacity + 16;
+        pending  *more = realloc(f->kept, (size_t)capacity * sizeof *f->kept);
+        if (!more) return rws_no_memory(err, "the numbers of an evaluation");
+        f->kept = more;
+        f->kept_capacity = capacity;
     }
     pending *p = &f->kept[f->n_kept++];
     *p = (pending){.measures = *m, .seconds = seconds};
-    for (int i = 0; shown && i < shown->n; i++) rws_snapshots_add(&p->shown, &shown->list[i]);
+    for (int i = 0; shown && i < shown->n; i++) {
+        if (rws_snapshots_add(&p->shown, &shown->list[i])) continue;
+        rws_snapshots_release(&p->shown);
+        f->n_kept--;
+        return rws_no_memory(err, "a snapshot");
+    }
+    return RWS_OK;
 }
 
 rws_status rws_folder_flush(rws_folder *f, rws_error *err)
 {
     if (f->n_kept == 0) return RWS_OK;
-    char            *config = json_dumps(f->config.document, JSON_COMPACT);
+    char            *config = rws_config_text(f->config.document);
     rws_store_entry *entries = calloc((size_t)f->n_kept, sizeof *entries);
-    rws_status       status = RWS_BAD_INPUT;
+    rws_status       status = RWS_OK;
     if (!config || !entries) {
-        rws_fail(err, status, "Cannot write \"%s\": no memory is left.", rws_quote(f->store_path).text);
+        status = rws_no_memory(err, "the numbers of an evaluation");
     } else {
         for (int i = 0; i < f->n_kept; i++) {
             const pending *p = &f->kept[i];

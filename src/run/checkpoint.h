@@ -8,8 +8,8 @@
  * there, under the name of the run's folder.
  *
  * A kill at any moment leaves a folder that resumes. For that an evaluation is recorded before the checkpoint of its
- * iteration is saved: what was measured after the last checkpoint is forgotten on resuming and measured again, whereas
- * what was not measured before it would never be.
+ * iteration is saved: measures of iterations after the last checkpoint are forgotten on resuming and taken again,
+ * whereas a measure that a checkpoint overtakes would be missing for ever.
  *
  * The checkpoint holds, besides every parameter under its own name,
  *
@@ -29,9 +29,12 @@
 
 typedef struct rws_folder rws_folder;
 
+/* Every function that returns a status: RWS_BAD_INPUT with a sentence that names the file or folder, or RWS_NO_MEMORY. */
+
 /* Makes the folder (and its parents) for a new run, locks it and writes config.json. A folder that holds a run already,
- * or the measures of one, is refused, untouched: the sentence tells of --resume. On failure *out is NULL; a folder that
- * was made stays, empty. */
+ * or the measures of one, is refused, untouched: the sentence tells of --resume. A run that ended before its first
+ * checkpoint and its first measures, and that no process trains, is replaced. On failure *out is NULL; a folder that was
+ * made stays, empty. */
 rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
@@ -40,25 +43,34 @@ rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder 
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
-void rws_folder_close(rws_folder *f); /* NULL is allowed; what was not flushed is lost */
+void rws_folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 
-/* To be called before a run goes on: nobody else can until the folder is closed or the process ends. RWS_BAD_INPUT if
- * another process has it. On a file system without locks everybody may. */
+/* To be called before a run goes on: no other process can train it until the folder is closed or this process ends.
+ * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked. */
 rws_status rws_folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether some process is training the run in that folder. */
 bool rws_folder_is_busy(const char *path);
 
-/* Whether the folder has a checkpoint (a run that was killed before its first one starts from the beginning). True also
- * if that cannot be told, so that rws_folder_load says why and nothing is begun anew over it. */
+/* Whether the folder has a checkpoint. True also if that cannot be told, so that rws_folder_load says why and nothing is
+ * begun anew over it. */
 bool rws_folder_has_checkpoint(const rws_folder *f);
 
-/* Writes down in config.json that the run is to have so many iterations and these rates. */
+/* To be called instead of rws_folder_load for a run that has no checkpoint, and therefore goes on from the beginning:
+ * forgets its measures and that its numbers broke. */
+rws_status rws_folder_restart(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
+
+/* Whether the shared object at `path` has other bytes than the one that the run began with. *changed is false for a run
+ * of a built-in model and for one that version 0.1 began, which have no fingerprint. */
+rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool *changed, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Writes the iterations, the rates and the path of the model into config.json. */
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite, RWS_BAD_INPUT if the file cannot be written:
- * the old checkpoint then stays. */
+/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite, RWS_BAD_INPUT if the file cannot be
+ * written: the old checkpoint then stays. */
 rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
     __attribute__((warn_unused_result));
 
@@ -67,13 +79,13 @@ rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_er
 rws_status rws_folder_load(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* As rws_folder_load, but forgets nothing: for those who look at a run that may still be training, or is read-only. */
+/* As rws_folder_load, but forgets nothing: for a run that may still be training, or is read-only. */
 rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Keeps an evaluation, with its snapshots if there are any (they may be NULL), for the next flush. */
-void rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
-                       double seconds);
+rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
+                             double seconds, rws_error *err) __attribute__((warn_unused_result));
 
 /* Adds the evaluations that were kept to the store, in one transaction. On failure they are still kept. */
 rws_status rws_folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
@@ -82,7 +94,7 @@ rws_status rws_folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_u
 rws_status rws_folder_fail(rws_folder *f, uint64_t iteration, const char *sentence, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Adds metrics under names of their own to the run's last evaluation: for what is measured after training. */
+/* Adds metrics under names of their own to the run's last evaluation: for measures that are taken after training. */
 rws_status rws_folder_add(rws_folder *f, uint64_t iteration, double seconds, int n, const char *const *names,
                           const double *values, rws_error *err) __attribute__((warn_unused_result));
 

@@ -3,10 +3,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/plugin.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -22,7 +24,7 @@ static const char *const must_be[] = {
     [NUMBER] = "a number",
 };
 
-/* Writer and reader both walk this table, so what is written is read. */
+/* Writer and reader both walk this table, so that every field that is written is read. */
 static const struct {
     const char *key;
     kind        kind;
@@ -45,6 +47,8 @@ static const struct {
     {"l2", NUMBER, offsetof(rws_config, l2)},
 };
 
+#define FINGERPRINT "model_fingerprint" /* the only key that may be missing */
+
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
 
 void rws_config_release(rws_config_json *j)
@@ -64,100 +68,170 @@ static json_t *big_count(uint64_t n)
     return json_string(text);
 }
 
-/* A new reference; NULL if the text is not UTF-8, the number not finite, or without memory. */
-static json_t *value_of(const rws_config *config, kind kind, size_t at)
+/* Whether jansson takes the text: json_string refuses what json_string_nocheck does not. */
+static bool is_utf8(const char *text)
 {
-    const void *p = (const char *)config + at;
-    switch (kind) {
+    json_t    *checked = json_string(text), *unchecked = json_string_nocheck(text);
+    const bool valid = checked || !unchecked;
+    json_decref(checked);
+    json_decref(unchecked);
+    return valid;
+}
+
+static rws_status put_text(json_t *object, const char *key, const char *text, rws_error *err)
+{
+    if (json_object_set_new(object, key, json_string(text)) == 0) return RWS_OK;
+    if (is_utf8(key) && is_utf8(text)) return rws_no_memory(err, "config.json");
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be written to config.json: it is not UTF-8.",
+                    rws_quote(key).text);
+}
+
+/* The value is taken over; NULL stands for failed memory. */
+static rws_status put_value(json_t *object, const char *key, json_t *value, rws_error *err)
+{
+    return json_object_set_new(object, key, value) == 0 ? RWS_OK : rws_no_memory(err, "config.json");
+}
+
+static rws_status put(json_t *document, const rws_config *config, int field, rws_error *err)
+{
+    const char *key = fields[field].key;
+    const void *p = (const char *)config + fields[field].at;
+    switch (fields[field].kind) {
     case TEXT: {
         const char *text = *(const char *const *)p;
         RWS_CHECK(text && "defaults are filled in");
-        return json_string(text);
+        return put_text(document, key, text, err);
     }
-    case COUNT: return json_integer(*(const int *)p);
-    case BIG_COUNT: return big_count(*(const uint64_t *)p);
-    case FLAG: return json_boolean(*(const bool *)p);
-    case NUMBER: return json_real(*(const double *)p);
+    case COUNT: return put_value(document, key, json_integer(*(const int *)p), err);
+    case BIG_COUNT: return put_value(document, key, big_count(*(const uint64_t *)p), err);
+    case FLAG: return put_value(document, key, json_boolean(*(const bool *)p), err);
+    case NUMBER:
+        if (isfinite(*(const double *)p)) return put_value(document, key, json_real(*(const double *)p), err);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be written to config.json: it is not finite.", key);
     }
     RWS_CHECK(!"a kind of value");
-    return NULL;
+    return RWS_OK;
 }
 
-static json_t *describe_settings(const rws_given *settings, int n, rws_error *err)
+/* The path of a shared object, absolute, for the caller to free; *path is NULL for the name of a built-in model. */
+static rws_status find_model(const char *model, char **path, rws_error *err)
 {
-    if (n > MAX_SETTINGS) {
-        rws_fail(err, RWS_BAD_INPUT, "Model and method have %d settings together, and a run can have %d.", n,
-                 MAX_SETTINGS);
-        return NULL;
-    }
-    json_t *object = json_object();
-    for (int i = 0; i < n; i++) {
-        /* Where model and method have a setting of the same name, --set reaches the later one; so does this. */
-        if (json_object_set_new(object, settings[i].setting->name, json_string(settings[i].value)) == 0) continue;
-        rws_fail(err, RWS_BAD_INPUT,
-                 "The setting \"%s\" cannot be written to config.json: it is not UTF-8, or no memory is left.",
-                 rws_quote(settings[i].setting->name).text);
-        json_decref(object);
-        return NULL;
-    }
-    return object;
+    *path = NULL;
+    if (!rws_model_is_path(model)) return RWS_OK;
+    *path = realpath(model, NULL);
+    if (*path) return RWS_OK;
+    if (errno == ENOMEM) return rws_no_memory(err, "the path of the model");
+    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be found: %s.", rws_quote(model).text,
+                    strerror(errno));
 }
 
-/* False, with a sentence, if it has no place in JSON. */
-static bool put(json_t *document, const rws_config *config, int field, rws_error *err)
+static rws_status amend_model(json_t *document, const char *model, rws_error *err)
 {
-    json_t *value = value_of(config, fields[field].kind, fields[field].at);
-    if (json_object_set_new(document, fields[field].key, value) == 0) return true;
-    rws_fail(err, RWS_BAD_INPUT,
-             "\"%s\" cannot be written to config.json: it is not UTF-8, not finite, or no memory is left.",
-             fields[field].key);
-    return false;
+    char *path;
+    RWS_TRY(find_model(model, &path, err));
+    const rws_status status = put_text(document, "model", path ? path : model, err);
+    free(path);
+    return status;
+}
+
+/* A text that stays is not replaced: `config` may point to it. */
+static bool is_text_of(const json_t *document, const char *key, const char *text)
+{
+    return strcmp(json_string_value(json_object_get(document, key)), text) == 0;
 }
 
 rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
 {
-    for (int i = 0; i < N_FIELDS; i++) {
-        const json_t *had = json_object_get(document, fields[i].key);
-        const bool    lr = strcmp(fields[i].key, "lr") == 0;
-        if (lr && strcmp(json_string_value(had), config->lr) == 0) continue; /* perhaps it is its own text */
-        if ((lr || strcmp(fields[i].key, "iterations") == 0) && !put(document, config, i, err)) return RWS_BAD_INPUT;
-    }
+    if (!is_text_of(document, "model", config->model)) RWS_TRY(amend_model(document, config->model, err));
+    if (!is_text_of(document, "lr", config->lr)) RWS_TRY(put_text(document, "lr", config->lr, err));
+    return put_value(document, "iterations", big_count(config->iterations), err);
+}
+
+static rws_status describe_settings(json_t *document, const rws_given *settings, int n, rws_error *err)
+{
+    if (n > MAX_SETTINGS)
+        return rws_fail(err, RWS_BAD_INPUT, "Model and method have %d settings together, and a run can have %d.", n,
+                        MAX_SETTINGS);
+    json_t *object = json_object();
+    RWS_TRY(put_value(document, "settings", object, err)); /* the document has it from now on */
+    /* Where model and method have a setting of the same name, --set reaches the later one; so does this. */
+    for (int i = 0; i < n; i++) RWS_TRY(put_text(object, settings[i].setting->name, settings[i].value, err));
     return RWS_OK;
 }
 
-json_t *rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, rws_error *err)
+static rws_status describe(json_t *document, const rws_config *config, const rws_given *settings, int n_settings,
+                           rws_error *err)
+{
+    char fingerprint[RWS_FINGERPRINT_SIZE];
+    if (!document) return rws_no_memory(err, "config.json");
+    for (int i = 0; i < N_FIELDS; i++) RWS_TRY(put(document, config, i, err));
+    if (rws_model_is_path(config->model)) {
+        RWS_TRY(rws_config_fingerprint(config->model, fingerprint, err));
+        RWS_TRY(put_text(document, FINGERPRINT, fingerprint, err));
+    }
+    return describe_settings(document, settings, n_settings, err);
+}
+
+rws_status rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
+                               rws_error *err)
 {
     rws_config absolute = *config;
-    char      *path = NULL;
-    if (strchr(config->model, '/')) {
-        absolute.model = path = realpath(config->model, NULL);
-        if (!path) {
-            rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be found: %s.", rws_quote(config->model).text,
-                     strerror(errno));
-            return NULL;
-        }
-    }
-    json_t *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION_STRING);
-    for (int i = 0; i < N_FIELDS; i++)
-        if (!put(document, &absolute, i, err)) goto failed;
-    json_t *object = describe_settings(settings, n_settings, err);
-    if (!object) goto failed;
-    if (json_object_set_new(document, "settings", object) != 0) {
-        rws_fail(err, RWS_BAD_INPUT, "\"settings\" cannot be written to config.json: no memory is left.");
-        goto failed;
-    }
+    char      *path;
+    *out = NULL;
+    RWS_TRY(find_model(config->model, &path, err));
+    if (path) absolute.model = path;
+    json_t          *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION_STRING);
+    const rws_status status = describe(document, &absolute, settings, n_settings, err);
     free(path);
-    return document;
-failed:
-    free(path);
-    json_decref(document);
-    return NULL;
+    if (status == RWS_OK) *out = document;
+    else json_decref(document);
+    return status;
+}
+
+rws_status rws_config_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
+{
+    const uint8_t *bytes;
+    size_t         size;
+    uint64_t       hash = UINT64_C(0xcbf29ce484222325);
+    RWS_TRY(rws_file_map(path, &bytes, &size, err));
+    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    rws_file_unmap(bytes, size);
+    snprintf(out, RWS_FINGERPRINT_SIZE, "fnv1a:%016llx", (unsigned long long)hash);
+    return RWS_OK;
+}
+
+const char *rws_config_fingerprint_of(const json_t *document)
+{
+    return json_string_value(json_object_get(document, FINGERPRINT));
+}
+
+/* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
+ * out while its own buffer grows, jansson's json_dumps may leave a key out and go on. */
+static char *dump(const json_t *document, size_t flags)
+{
+    const size_t size = json_dumpb(document, NULL, 0, flags);
+    char        *text = size ? malloc(size + 1) : NULL;
+    if (text && json_dumpb(document, text, size, flags) != size) {
+        free(text);
+        return NULL;
+    }
+    if (text) text[size] = '\0';
+    return text;
+}
+
+char *rws_config_text(const json_t *document)
+{
+    json_t *copy = json_copy((json_t *)document); /* shallow, and not changed by it */
+    if (copy) json_object_del(copy, FINGERPRINT);
+    char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
+    json_decref(copy);
+    return text;
 }
 
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
 {
-    char *text = json_dumps(document, JSON_INDENT(4));
-    if (!text) return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": no memory is left.", rws_quote(path).text);
+    char *text = dump(document, JSON_INDENT(4));
+    if (!text) return rws_no_memory(err, "config.json");
     const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
     const rws_status status = rws_file_write(path, parts, 2, err);
     free(text);
@@ -166,30 +240,39 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* The JSON object in the file, a new reference; NULL with a sentence. */
-static json_t *load(const char *path, rws_error *err)
+/* Without memory jansson complains of the text; only errno tells. */
+static json_t *parse(int fd, json_error_t *why)
+{
+    errno = 0;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+}
+
+/* The JSON object in the file, a new reference. */
+static rws_status load(const char *path, json_t **document, rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
-    json_t          *document = NULL;
+    rws_status       status = RWS_OK;
     json_error_t     why;
     struct stat      about;
+    *document = NULL;
     /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
     const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (fd < 0 && errno == ENOENT) {
-        rws_fail(err, RWS_BAD_INPUT, "\"%s\" is missing: its folder is not that of a run.", file.text);
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is missing: its folder is not that of a run.", file.text);
     } else if (fd < 0 || fstat(fd, &about) != 0) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", file.text, strerror(errno));
+        status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", file.text, strerror(errno));
     } else if (!S_ISREG(about.st_mode)) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", file.text);
-    } else if (!(document = json_loadfd(fd, JSON_REJECT_DUPLICATES, &why))) {
-        rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line, rws_quote(why.text).text);
-    } else if (!json_is_object(document)) {
-        rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it is JSON, but not an object.", file.text);
-        json_decref(document);
-        document = NULL;
+        status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", file.text);
+    } else if (!(*document = parse(fd, &why))) {
+        status = errno == ENOMEM ? rws_no_memory(err, "config.json")
+                                 : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,
+                                            rws_quote(why.text).text);
+    } else if (!json_is_object(*document)) {
+        status =
+            rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it is JSON, but not an object.", file.text);
     }
     if (fd >= 0) close(fd);
-    return document;
+    return status;
 }
 
 static bool read_big_count(const json_t *value, uint64_t *out)
@@ -225,10 +308,14 @@ static bool is_known(const char *key)
     for (int i = 0; i < N_FIELDS; i++) {
         if (strcmp(key, fields[i].key) == 0) return true;
     }
-    return strcmp(key, "format") == 0 || strcmp(key, "version") == 0 || strcmp(key, "settings") == 0;
+    static const char *const others[] = {"format", "version", "settings", FINGERPRINT};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(key, others[i]) == 0) return true;
+    }
+    return false;
 }
 
-/* Settings to "name=value" in config->set; *text owns them. */
+/* Settings as "name=value" in config->set; the caller frees *text, which holds them. */
 static rws_status read_settings(const char *path, json_t *settings, rws_config *config, char **text, rws_error *err)
 {
     const char *name;
@@ -247,7 +334,7 @@ static rws_status read_settings(const char *path, json_t *settings, rws_config *
         size += strlen(name) + json_string_length(value) + 2;
     }
     char *at = *text = malloc(size);
-    if (!at) return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": no memory is left.", rws_quote(path).text);
+    if (!at) return rws_no_memory(err, "the settings of a run");
     json_object_foreach(settings, name, value)
     {
         config->set[config->n_set++] = at;
@@ -283,6 +370,9 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
     if (!json_is_object(settings)) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"settings\" must be an object.", file.text);
     }
+    const json_t *fingerprint = json_object_get(document, FINGERPRINT);
+    if (fingerprint && !json_is_string(fingerprint))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be text.", file.text, FINGERPRINT);
     for (void *at = json_object_iter(document); at; at = json_object_iter_next(document, at)) {
         if (is_known(json_object_iter_key(at))) continue;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is unknown.", file.text,
@@ -294,9 +384,9 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
 rws_status rws_config_read(const char *path, rws_config *config, rws_config_json *out, rws_error *err)
 {
     rws_config      read = {0};
-    rws_config_json json = {.document = load(path, err)};
-    if (!json.document) return RWS_BAD_INPUT;
-    const rws_status status = read_document(path, json.document, &read, &json.set, err);
+    rws_config_json json = {0};
+    rws_status      status = load(path, &json.document, err);
+    if (status == RWS_OK) status = read_document(path, json.document, &read, &json.set, err);
     if (status != RWS_OK) {
         rws_config_release(&json);
         return status;

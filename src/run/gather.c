@@ -19,16 +19,16 @@ static void make_room(rws_gathered *g, int points)
 void rws_gather(const rws_result *const *runs, int n, const char *metric, rws_x x, rws_gathered *out)
 {
     *out = (rws_gathered){0};
-    const rws_series *longest = NULL;
+    const rws_history *longest = NULL;
     for (int i = 0; i < n; i++) {
-        const rws_series *s = rws_result_series(runs[i], metric);
+        const rws_history *s = rws_result_history(runs[i], metric);
         if (s && (!longest || s->n > longest->n)) longest = s;
     }
     if (!longest) return;
     const int points = longest->n;
     double   *values = g_new(double, (size_t)n *points), *times = g_new(double, (size_t)n *points);
     for (int i = 0; i < n; i++) {
-        const rws_series *s = rws_result_series(runs[i], metric);
+        const rws_history *s = rws_result_history(runs[i], metric);
         for (int k = 0; k < points; k++) {
             const bool there = s && k < s->n && s->iterations[k] == longest->iterations[k];
             values[i * points + k] = there ? s->values[k] : NAN;
@@ -106,7 +106,7 @@ rws_status rws_gather_over(const rws_result *const *runs, int n, const char *key
     make_room(out, n);
     const rws_result **some = g_new(const rws_result *, n + 1);
     rws_status         status = RWS_OK;
-    /* value after value, from the least */
+    /* one value of the key after the other, from the smallest */
     for (double last = -INFINITY; status == RWS_OK;) {
         double next = INFINITY;
         int    n_some = 0;

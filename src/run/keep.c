@@ -16,19 +16,14 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     return rws_folder_save(t->folder, t, t->seconds, err);
 }
 
-void rws_config_limits(rws_config *config, const rws_config *changes)
-{
-    config->stack_kb = changes->stack_kb;
-    config->max_operations = changes->max_operations;
-    config->max_paths = changes->max_paths;
-}
-
-/* A run that goes on may have more iterations, and other rates from here on; its folder says so. */
+/* A run that goes on may have more iterations, other rates from here on, and its shared object elsewhere; its folder says
+ * so. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
     const rws_config *c = &t->config;
     rws_schedule      had, has;
-    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0) return RWS_OK;
+    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 && strcmp(c->model, stored->model) == 0)
+        return RWS_OK;
     RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
     RWS_TRY(rws_schedule_parse(c->lr, &has, err));
     if (!rws_schedule_agree(&had, &has, t->iteration))
@@ -50,12 +45,13 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     if (changes->iterations) config.iterations = changes->iterations;
     if (changes->lr) config.lr = changes->lr;
     if (changes->threads) config.threads = changes->threads;
-    rws_config_limits(&config, changes);
+    config.limits = changes->limits;
     RWS_TRY(rws_trainer_new(&config, model, out, err));
     rws_trainer *t = *out;
     t->folder = *folder;
     *folder = NULL;
     if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
+    else RWS_TRY(rws_folder_restart(t->folder, err));
     return amend(t, &stored, path, err);
 }
 

@@ -43,7 +43,7 @@ static rws_status record(loop *l, rws_error *err)
     rws_trainer  *t = l->t;
     rws_snapshots shown = {0};
     rws_status    status = rws_trainer_snapshots_due(t) ? rws_trainer_snapshots(t, &shown, err) : RWS_OK;
-    if (status == RWS_OK) rws_folder_record(t->folder, t, &l->latest, &shown, t->seconds);
+    if (status == RWS_OK) status = rws_folder_record(t->folder, t, &l->latest, &shown, t->seconds, err);
     rws_snapshots_release(&shown);
     return status;
 }

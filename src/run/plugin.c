@@ -1,41 +1,69 @@
-/* plugin.c - where models come from: built in by name, or a shared object by path. */
+#include "run/plugin.h"
+
+#include "base/error.h"
+#include "base/quote.h"
 #include "model/model.h"
 #include "run/trainer.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-static rws_status load(const char *path, const rws_model **model, void **library, rws_error *err)
+static rws_status check(const rws_model *model, const char *path, rws_error *err)
 {
-    *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!*library) return rws_fail(err, RWS_BAD_INPUT, "The model %s cannot be loaded: %s.", path, dlerror());
-    const rws_model *m = dlsym(*library, "rws_user_model");
-    if (!m)
+    const rws_quoted file = rws_quote(path);
+    if (!model)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "%s has no symbol rws_user_model; it should define `const rws_model rws_user_model`.", path);
-    if (m->abi != RWS_ABI)
+                        "\"%s\" has no symbol rws_user_model; it should define `const rws_model rws_user_model`.",
+                        file.text);
+    if (model->abi != RWS_ABI)
         return rws_fail(err, RWS_BAD_INPUT,
-                        "%s was built for version %d of rws.h, and this program has %d; build it again.", path, m->abi,
-                        RWS_ABI);
-    if (!m->name || !m->setup || !m->data || !m->guide || !m->model)
-        return rws_fail(err, RWS_BAD_INPUT, "The model in %s lacks a name, setup, data, guide or model.", path);
-    *model = m;
+                        "\"%s\" was built for version %d of rws.h, and this program has %d; build it again.", file.text,
+                        model->abi, RWS_ABI);
+    if (!model->name || !model->setup || !model->data || !model->guide || !model->model)
+        return rws_fail(err, RWS_BAD_INPUT, "The model in \"%s\" lacks a name, setup, data, guide or model.",
+                        file.text);
     return RWS_OK;
 }
 
-rws_status rws_model_load(const char *name, const rws_model **model, void **library, rws_error *err)
+static rws_status load(const char *path, const rws_model **model, void **library, rws_error *err)
 {
+    void *opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!opened) {
+        const char *why = dlerror();
+        return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be loaded: %s.", rws_quote(path).text,
+                        why ? rws_quote(why).text : "no reason is given");
+    }
+    const rws_model *found = dlsym(opened, "rws_user_model");
+    const rws_status status = check(found, path, err);
+    if (status != RWS_OK) {
+        dlclose(opened);
+        return status;
+    }
+    *model = found;
+    *library = opened;
+    return RWS_OK;
+}
+
+rws_status rws_model_load(const char *name_or_path, const rws_model **model, void **library, rws_error *err)
+{
+    *model = NULL;
     *library = NULL;
-    if (strchr(name, '/')) return load(name, model, library, err);
-    for (int i = 0; rws_models[i]; i++)
-        if (strcmp(rws_models[i]->name, name) == 0) {
-            *model = rws_models[i];
-            return RWS_OK;
-        }
+    if (rws_model_is_path(name_or_path)) return load(name_or_path, model, library, err);
+    for (int i = 0; rws_models[i]; i++) {
+        if (strcmp(rws_models[i]->name, name_or_path) != 0) continue;
+        *model = rws_models[i];
+        return RWS_OK;
+    }
+    const rws_quoted name = rws_quote(name_or_path);
     return rws_fail(err, RWS_BAD_INPUT,
                     "There is no model \"%s\"; `rws list` shows them, and a model of your own is given by "
                     "its path (./%s).",
-                    name, name);
+                    name.text, name.text);
+}
+
+void rws_model_unload(void *library)
+{
+    if (library) dlclose(library);
 }
 
 rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err)

@@ -68,7 +68,7 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
     if (c->n_set > RWS_MAX_ASK_SET)
         return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training.", RWS_MAX_ASK_SET);
     if (c->model) config.model = c->model;
-    rws_config_limits(&config, c);
+    config.limits = c->limits;
     RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
     return rws_folder_look(*folder, *t, &seconds, err);
 }

@@ -1,14 +1,14 @@
-#include "run/results.h"
+#include "rws_train.h"
 
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/json.h"
 #include "run/store.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void *zeroed(rws_results *r, size_t n)
     return p ? memset(p, 0, n) : NULL;
 }
 
-/* A copy; NULL of NULL, and without memory, which is remembered. */
+/* A copy of the text, or NULL for NULL. Without memory NULL, and `starved` is set. */
 static char *keep_text(rws_results *r, const char *text)
 {
     if (!text) return NULL;
@@ -82,14 +82,13 @@ static const char *value_text(rws_results *r, const json_t *value)
  * without keys. False without memory. */
 static bool read_config(rws_results *r, rws_result *run, const char *text)
 {
-    json_error_t    why = {0};
-    json_t         *document = text ? json_loads(text, 0, &why) : NULL;
+    json_error_t    why;
+    bool            starved = false;
+    json_t         *document = text ? rws_json_load(text, strlen(text), 0, &why, &starved) : NULL;
     json_t         *settings = json_object_get(document, "settings");
     const size_t    most = json_object_size(document) + json_object_size(settings);
     rws_result_key *keys = zeroed(r, (most + 1) * sizeof *keys);
     json_t *const   objects[] = {document, settings};
-    /* A parse error always comes with a text; jansson has none for an allocation that failed. */
-    if (text && !document && (!why.text[0] || json_error_code(&why) == json_error_out_of_memory)) return false;
     for (int i = 0; i < 2 && keys; i++) {
         for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
             const char   *key = json_object_iter_key(at);
@@ -101,13 +100,13 @@ static bool read_config(rws_results *r, rws_result *run, const char *text)
     }
     run->keys = keys;
     json_decref(document);
-    if (!keys || r->memory->starved) return false;
+    if (!keys || starved || r->memory->starved) return false;
     const char *iterations = rws_result_get(run, "iterations");
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
     return true;
 }
 
-/* ---- rows. An int is an SQLite result code. */
+/* ---- rows. A function that returns an int returns an SQLite result code. */
 
 static double number_at(sqlite3_stmt *s, int column)
 {
@@ -119,14 +118,14 @@ static const char *text_at(sqlite3_stmt *s, int column)
     return (const char *)sqlite3_column_text(s, column);
 }
 
-/* A statement about one run, whose rows come in order. */
+/* Prepares a statement whose parameter ?1 is the name of a run. */
 static int prepare(sqlite3 *db, const char *sql, const char *run, sqlite3_stmt **s)
 {
     const int code = sqlite3_prepare_v2(db, sql, -1, s, NULL);
     return code ? code : sqlite3_bind_text(*s, 1, run, -1, SQLITE_STATIC);
 }
 
-/* The last step of a statement: SQLITE_DONE is the good end. */
+/* Finalises a statement. `code` is that of its last step, where SQLITE_DONE is success. */
 static int finish(sqlite3_stmt *s, int code)
 {
     sqlite3_finalize(s);
@@ -153,19 +152,19 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
     if (code) return code;
     rws_arena    *a = &r->memory->arena;
     double       *numbers = RWS_TRY_NEW(a, double, 3 * (size_t)n_rows + 1);
-    rws_series   *series = zeroed(r, ((size_t)n_names + 1) * sizeof *series);
+    rws_history  *series = zeroed(r, ((size_t)n_names + 1) * sizeof *series);
     sqlite3_stmt *s = NULL;
     if (!numbers || !series) return SQLITE_NOMEM;
     code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
                    run->name, &s);
     if (code) return finish(s, code);
     for (int row = 0; (code = sqlite3_step(s)) == SQLITE_ROW && row < n_rows; row++) {
-        const char *name = text_at(s, 0) ? text_at(s, 0) : "";
-        rws_series *now = n ? &series[n - 1] : NULL;
+        const char  *name = text_at(s, 0) ? text_at(s, 0) : "";
+        rws_history *now = n ? &series[n - 1] : NULL;
         if (!now || strcmp(now->metric, name) != 0) {
             now = &series[n++];
             *now =
-                (rws_series){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
+                (rws_history){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
             if (!now->metric) return finish(s, SQLITE_NOMEM);
         }
         numbers[row] = (double)sqlite3_column_int64(s, 1);
@@ -173,8 +172,8 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
         numbers[2 * n_rows + row] = number_at(s, 3);
         now->n++;
     }
-    run->series = series;
-    run->n_series = n;
+    run->histories = series;
+    run->n_histories = n;
     return finish(s, code);
 }
 
@@ -216,7 +215,7 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
 
 /* ---- stores */
 
-/* The runs of a store, or one of them. */
+/* Reads the runs of a store, or the run `only` if it is not NULL. */
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
     const int     first = r->n;
@@ -249,8 +248,8 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     return code || !r->memory->starved ? code : SQLITE_NOMEM;
 }
 
-/* One transaction, so that all of it is of the same moment. Read-write, if the file allows it: only then can what a
- * killed writer left behind be rolled back. */
+/* All is read in one transaction, so that it is of the same moment. The file is opened for writing if possible, because
+ * only then can SQLite roll back what a killed writer left behind. */
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
     sqlite3 *db = NULL;
@@ -274,7 +273,7 @@ static bool exists(const char *path)
     return path && stat(path, &about) == 0;
 }
 
-/* The stores of the folders in a folder. */
+/* Reads the stores of the folders in a folder. */
 static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
 {
     struct dirent **list;
@@ -306,7 +305,7 @@ static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
     return status;
 }
 
-/* A run of a sweep, whose measures are in the folder above. */
+/* Reads one run of a sweep, whose store is in the folder above. */
 static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_error *err)
 {
     rws_status status = RWS_BAD_INPUT;
@@ -364,7 +363,7 @@ rws_status rws_results_read(const char *const *paths, int n, rws_results **out, 
     return RWS_OK;
 }
 
-/* ---- finding */
+/* ---- selecting */
 
 const char *rws_result_state(const rws_result *r)
 {
@@ -405,16 +404,16 @@ bool rws_result_same_but_seed(const rws_result *a, const rws_result *b)
     return true;
 }
 
-const rws_series *rws_result_series(const rws_result *r, const char *metric)
+const rws_history *rws_result_history(const rws_result *r, const char *metric)
 {
-    for (int i = 0; i < r->n_series; i++)
-        if (strcmp(r->series[i].metric, metric) == 0) return &r->series[i];
+    for (int i = 0; i < r->n_histories; i++)
+        if (strcmp(r->histories[i].metric, metric) == 0) return &r->histories[i];
     return NULL;
 }
 
 double rws_result_last(const rws_result *r, const char *metric)
 {
-    const rws_series *s = rws_result_series(r, metric);
+    const rws_history *s = rws_result_history(r, metric);
     return s && s->n ? s->values[s->n - 1] : NAN;
 }
 

@@ -15,11 +15,6 @@
 
 typedef struct rws_folder rws_folder;
 
-/* A built-in model by name, or one from a shared object by path; *library is then what dlclose takes, also after a
- * failure, and NULL otherwise. */
-rws_status rws_model_load(const char *name, const rws_model **model, void **library, rws_error *err)
-    __attribute__((warn_unused_result));
-
 const rws_estimator *rws_trainer_estimator(const rws_trainer *t);
 const rws_given     *rws_trainer_settings(const rws_trainer *t, int *n); /* all, with defaults, model's then method's */
 rws_folder          *rws_trainer_folder(const rws_trainer *t);           /* NULL: it is kept nowhere */

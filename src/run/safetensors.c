@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/json.h"
 
 #include <glib.h>
 #include <stdarg.h>
@@ -13,7 +14,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order is taken for the machine's");
 _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
 
-/* The limit of the format's reference reader, so that what we read others read. */
+/* The limit of the format's reference implementation. */
 #define HEADER_MAX ((size_t)100000000)
 #define LENGTH_BYTES sizeof(uint64_t)
 #define METADATA_KEY "__metadata__"
@@ -40,7 +41,7 @@ size_t rws_dtype_size(rws_dtype dtype)
 }
 
 /* Bytes of a tensor, and its elements; false if the bytes do not fit in a size_t. A dimension of 0 makes the tensor
- * empty however large the others are, so zeros are looked for before anything is multiplied. */
+ * empty whatever the other dimensions are, so zeros are looked for before the dimensions are multiplied. */
 static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_elements, size_t *n_bytes)
 {
     size_t n = 1;
@@ -56,12 +57,13 @@ static int measure(rws_dtype dtype, int n_dims, const size_t *shape, size_t *n_e
 
 /* ---- writing ---------------------------------------------------------------------------------------------------- */
 
-/* Where tensor `which` of the caller goes. */
+/* A place in the data, for tensor `which` of the caller. */
 typedef struct {
     size_t which, n_bytes;
 } placement;
 
-/* Largest elements first, the caller's order within a size: with the data at a multiple of 8 each tensor is aligned. */
+/* Sorts tensors by falling size of an element, and keeps the caller's order within a size. As the data begin at a
+ * multiple of 8, each tensor is then aligned. */
 static void place(const rws_tensor_out *tensors, size_t n, placement *places)
 {
     size_t n_placed = 0;
@@ -95,7 +97,7 @@ static json_t *describe_tensor(const rws_tensor_out *t, size_t begin, size_t end
             return NULL;
         }
     }
-    /* "o" takes the reference over, also when the packing fails. */
+    /* "o" takes over the reference to shape, also on failure. */
     return json_pack("{s:s, s:o, s:[I,I]}", "dtype", rws_dtype_name(t->dtype), "shape", shape, "data_offsets",
                      (json_int_t)begin, (json_int_t)end);
 }
@@ -188,11 +190,11 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
 typedef struct {
     rws_tensor_in view;
     size_t        begin, end; /* within the data */
-    void         *copy;       /* where the file had it misaligned for its type; NULL otherwise */
+    void         *copy;       /* aligned copy, if the data in the file are misaligned for their type; else NULL */
 } stored;
 
 struct rws_safetensors {
-    char          *file;    /* the name for sentences */
+    char          *file;    /* its name in sentences */
     json_t        *header;  /* owns the names and the metadata */
     stored        *tensors; /* in the order of the data */
     size_t         n_tensors;
@@ -200,7 +202,7 @@ struct rws_safetensors {
     size_t         map_size;
 };
 
-/* Reads an array of at most `room` integers that are not negative. Returns how many there were, or -1. */
+/* Reads an array of at most `room` integers that are not negative. Returns their number, or -1. */
 static int read_sizes(const json_t *array, size_t *out, int room)
 {
     const size_t n = json_array_size(array);
@@ -226,7 +228,7 @@ __attribute__((format(printf, 4, 5))) static rws_status refuse(const char *file,
                     reason);
 }
 
-/* One entry of the header into *s, with a place within the data_size bytes of data. */
+/* Reads one entry of the header into *s and checks that it lies within the data_size bytes of data. */
 static rws_status read_entry(const char *file, const char *name, const json_t *entry, size_t data_size, stored *s,
                              rws_error *err)
 {
@@ -268,7 +270,7 @@ static rws_status read_entry(const char *file, const char *name, const json_t *e
     return RWS_OK;
 }
 
-/* By place in the data; an empty tensor comes before the one that begins where it stands. */
+/* Orders by place in the data; an empty tensor comes before a tensor that begins at the same place. */
 static int compare_places(const void *a_, const void *b_)
 {
     const stored *a = a_, *b = b_;
@@ -276,7 +278,7 @@ static int compare_places(const void *a_, const void *b_)
     return (a->end > b->end) - (a->end < b->end);
 }
 
-/* The header's text as JSON, and where the data begin behind it. */
+/* Reads the header's JSON, and where the data begin. */
 static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t size, size_t *data_at, rws_error *err)
 {
     const rws_quoted f = rws_quote(st->file);
@@ -299,14 +301,13 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
     *data_at = LENGTH_BYTES + length;
 
     json_error_t json_err;
-    st->header = json_loadb(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err);
+    bool         starved;
+    st->header = rws_json_load(bytes + LENGTH_BYTES, length, JSON_REJECT_DUPLICATES, &json_err, &starved);
+    if (starved) return no_memory(st->file, err);
     if (!st->header && json_error_code(&json_err) == json_error_duplicate_key) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a name twice in its header (%s).", f.text,
                         rws_quote(json_err.text).text);
     }
-    /* A parse error always comes with a text; jansson has none for an allocation that failed. */
-    if (!st->header && (!json_err.text[0] || json_error_code(&json_err) == json_error_out_of_memory))
-        return no_memory(st->file, err);
     if (!json_is_object(st->header)) {
         const char *why = st->header ? "it is an array" : json_err.text;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a safetensors file: its header is not a JSON object (%s).",
@@ -315,7 +316,7 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
     return RWS_OK;
 }
 
-/* `metadata` may be NULL: there is none. */
+/* metadata is NULL if the file has none. */
 static rws_status check_metadata(const rws_safetensors *st, json_t *metadata, rws_error *err)
 {
     const rws_quoted f = rws_quote(st->file);
@@ -331,7 +332,7 @@ static rws_status check_metadata(const rws_safetensors *st, json_t *metadata, rw
     return RWS_OK;
 }
 
-/* Sorted, each tensor must begin where the one before ended: no byte is shared and none is unaccounted for. */
+/* Sorts the tensors by place and checks that each begins where the one before ends, and the last ends with the data. */
 static rws_status check_places(rws_safetensors *st, size_t data_size, rws_error *err)
 {
     const rws_quoted f = rws_quote(st->file);
@@ -354,7 +355,7 @@ static rws_status check_places(rws_safetensors *st, size_t data_size, rws_error 
     return RWS_OK;
 }
 
-/* Points the tensors into the data, or to copies where those are misaligned for their types. */
+/* Points the tensors to their data, or to copies of data that are misaligned for their type. */
 static rws_status point_to_data(rws_safetensors *st, const char *data, rws_error *err)
 {
     for (size_t i = 0; i < st->n_tensors; i++) {

@@ -1,14 +1,14 @@
-/* safetensors.h - named tensors in a file, in the safetensors format that Python opens too.
+/* safetensors.h - named tensors in a file of the safetensors format, which Python can read too.
  *
- * The writer replaces a file in one indivisible act; the reader maps a file and hands out pointers into it, after
- * checking that every tensor lies where it may. Neither knows what the tensors are for, nor converts between types.
+ * The writer replaces a file atomically; the reader maps a file, checks that every tensor lies within the data, and
+ * returns pointers into the map. Neither knows what the tensors are for, nor converts between types.
  *
  *     parameters, optimiser state, counters -> [safetensors] -> checkpoint.safetensors -> [safetensors] -> resume
  *
  * A file is
  *
  *     | N, 8 bytes | header, N bytes of JSON            | data                                             |
- *     |  (uint64)  | {"__metadata__": {string: string}, | tensors one after the other, no holes, no rests, |
+ *     |  (uint64)  | {"__metadata__": {string: string}, | tensors one after the other, without gaps,       |
  *     |            |  "name": {"dtype": "F32",          | row-major; data_offsets count from the start of  |
  *     |            |    "shape": [2, 3],                | the data, [begin, end)                           |
  *     |            |    "data_offsets": [0, 24]}, ...}  |                                                  |
@@ -63,15 +63,15 @@ typedef struct {
 typedef struct rws_safetensors rws_safetensors;
 
 /* Writes the n tensors and the metadata (an object of strings, borrowed; NULL for none) to `path`. The bytes go to
- * `path`.tmp first, which is brought to disk and then renamed, so that at any moment `path` is the old file or the new
- * one, whole. RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the folder
- * refuses, or RWS_NO_MEMORY: `path` is then as it was and `path`.tmp is gone. (One failure comes too late for that: if the folder cannot
- * be brought to disk after the renaming, the sentence says that the new file is in place.) */
+ * `path`.tmp first, which is brought to disk and then renamed, so that at any moment `path` is the whole old file or
+ * the whole new one. RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the
+ * folder refuses, or RWS_NO_MEMORY: `path` is then as it was and `path`.tmp is gone. (Except if the folder cannot be
+ * brought to disk after the renaming: the sentence then says that the new file is in place.) */
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err) __attribute__((warn_unused_result));
 
-/* Maps and checks a file; the caller frees *out with rws_safetensors_close. *out is NULL on failure: RWS_BAD_INPUT with a
- * sentence that names the file, and the tensor if one is at fault, or RWS_NO_MEMORY. The file may be replaced by the
+/* Maps and checks a file; the caller frees *out with rws_safetensors_close. *out is NULL on failure: RWS_BAD_INPUT with
+ * a sentence that names the file, and the tensor if one is at fault, or RWS_NO_MEMORY. The file may be replaced by the
  * writer while it is open, but not cut short by others: touching the lost pages would raise SIGBUS. */
 rws_status rws_safetensors_open(const char *path, rws_safetensors **out, rws_error *err)
     __attribute__((warn_unused_result));

@@ -85,7 +85,7 @@ rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estima
     s->n_given = add(s->given, s->n_given, estimator->settings);
     s->n_given = add(s->given, s->n_given, run);
     for (int i = 0; i < c->n_set; i++) RWS_TRY(give(t, estimator, c->set[i], err));
-    if (t->asking && t->model->asked) RWS_TRY(give(t, estimator, t->model->asked, err));
+    if (t->asking && t->model->ask_setting) RWS_TRY(give(t, estimator, t->model->ask_setting, err));
     for (int i = 0; i < n_ask_set; i++) RWS_TRY(give(t, estimator, ask_set[i], err));
     return RWS_OK;
 }

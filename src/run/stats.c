@@ -15,9 +15,9 @@ double rws_stats_percentile(const double *sorted, int n, double percent)
     int    below = (int)rank;
     int    above = below + 1 < n ? below + 1 : below;
     double a = sorted[below], b = sorted[above], t = rank - below;
-    /* inf - inf would be NaN, where the answer is plain. */
+    /* Without this line inf and inf would give inf - inf = NaN. */
     if (a == b) return a;
-    /* Numpy's form: from the nearer end, so that t = 1 gives b exactly. */
+    /* As in numpy, from the nearer end, so that t = 1 gives b exactly. */
     return t < 0.5 ? a + (b - a) * t : b - (b - a) * (1 - t);
 }
 

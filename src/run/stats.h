@@ -1,9 +1,9 @@
 /* stats.h - the median and the quartiles over repeats, point by point.
  *
- * Every curve of every figure is a median with a band from the 25th to the 75th percentile; this is the one
- * place that computes them. It does not read a store, and it does not decide which runs belong together.
+ * Every curve of every figure is a median with a band from the 25th to the 75th percentile, computed here. This file
+ * does not read a store, and it does not decide which runs belong together.
  *
- *     metrics store -> [stats] -> curve -> chart, terminal
+ *     gather -> [stats] -> curve -> chart, terminal
  */
 #ifndef RWS_RUN_STATS_H
 #define RWS_RUN_STATS_H
@@ -14,8 +14,9 @@ double rws_stats_percentile(const double *sorted, int n, double percent);
 
 /* Median and quartiles per point over n_runs runs of n_points values each, runs[r * n_points + i].
  *
- * A run with a NaN anywhere is dropped whole: a run that broke must not count at the points before it broke. A run that
- * is shorter than the others is therefore passed padded with NaN, and dropped. Infinities are values like any other.
+ * A run with a NaN anywhere is dropped whole, so that a run that failed does not count at the points before its
+ * failure. A run that is shorter than the others is padded with NaN by the caller, and therefore dropped. Infinities
+ * are kept.
  *
  * Returns the number of runs kept; with 0 all three outputs are NaN throughout. Writes n_points values to each of low,
  * median and high, which belong to the caller; low and high may be NULL. */

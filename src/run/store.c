@@ -22,7 +22,7 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
     "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
 
-static int patience = 10000; /* milliseconds */
+static int patience = 10000; /* milliseconds to wait for a locked file */
 
 void rws_store_patience(int milliseconds)
 {
@@ -34,7 +34,8 @@ int rws_store_wait(sqlite3 *db)
     return sqlite3_busy_timeout(db, patience);
 }
 
-/* Below, an int is an SQLite result code, and each step is taken only if all before it went well. */
+/* A function below that returns an int returns an SQLite result code. Each step is taken only if the steps before it
+ * succeeded. */
 
 static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **s)
 {
@@ -73,7 +74,7 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
     }
 }
 
-/* Opens the store and begins to write. IMMEDIATE: who waits for a lock does so here, before having read anything that
+/* Opens the store and begins a transaction that writes. IMMEDIATE waits for the lock here, before anything is read that
  * may be outdated when the wait is over. *db may be set on failure too. */
 static int begin(const char *path, sqlite3 **db)
 {
@@ -102,7 +103,7 @@ static int step(sqlite3_stmt *s)
     return sqlite3_reset(s);
 }
 
-/* NULL and "" stay apart; the text need live only until the statement is finalised. */
+/* NULL is stored as NULL, "" as an empty text. The text must live until the statement is finalised. */
 static void bind_text(sqlite3_stmt *s, int at, const char *text)
 {
     sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
@@ -152,7 +153,7 @@ static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
     return code;
 }
 
-static int add_shown(sqlite3 *db, const char *run, const rws_store_entry *e)
+static int add_snapshots(sqlite3 *db, const char *run, const rws_store_entry *e)
 {
     static const char sql[] =
         "INSERT OR REPLACE INTO snapshots(run, iteration, name, place, label, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
@@ -190,7 +191,7 @@ rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_s
     if (!code) code = add_run(db, run, last->iteration, last->seconds);
     for (int i = 0; i < n && !code; i++) {
         code = add_metrics(db, run->name, &entries[i]);
-        if (!code) code = add_shown(db, run->name, &entries[i]);
+        if (!code) code = add_snapshots(db, run->name, &entries[i]);
     }
     return end(db, path, code, err);
 }

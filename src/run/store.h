@@ -1,17 +1,17 @@
-/* store.h - what runs measure, in an SQLite file, for other programs to read and for several runs to share.
+/* store.h - the metrics of runs in an SQLite file, which other programs can read and several runs can share.
  *
  *     runs(run -> config, host, version, started,        one row for each run: config.json, where and when it began,
- *          iteration, seconds)                           and how far it has got
+ *          iteration, seconds)                           and its last evaluation
  *     metrics(run, iteration, name -> seconds, value)    one row for each number; NULL for a NaN
  *     snapshots(run, iteration, name, place              likewise: lists of numbers, each with a label or NULL
  *               -> label, value)
- *     failures(run -> iteration, sentence)               runs whose numbers broke
+ *     failures(run -> iteration, sentence)               runs that stopped at a NaN or at impossible data
  *
- * `seconds` is wall time spent in training, evaluations left out.
+ * `seconds` is wall time of training without evaluations.
  *
- * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and a file that was
- * moved away is missed at the next evaluation instead of being written to where nobody looks. The journal is SQLite's
- * rollback journal, because its write-ahead log does not work on network folders. results.h reads what this writes.
+ * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and if the file is
+ * moved away, the next evaluation fails or makes a new file instead of writing to the moved one. The journal is
+ * SQLite's rollback journal, because its write-ahead log does not work on network folders. results.h reads a store.
  *
  *     evaluation -> [store] -> metrics.sqlite -> results -> figures, claims, tables
  */
@@ -22,74 +22,74 @@
 
 #include <sqlite3.h>
 
-/* Of the tables above; a file with a higher one was written by a newer program. */
+/* Version of the tables above; a file with a higher number was written by a newer program. */
 #define RWS_STORE_FORMAT 1
 
-/* What the store says of a run. All text is borrowed. */
+/* A run in the store. All text is borrowed. */
 typedef struct {
     const char *name;    /* unique in the store */
     const char *config;  /* JSON */
-    const char *version; /* of the program */
-    const char *started; /* ISO 8601, UTC; of interest only for a run that the store does not know yet */
+    const char *version; /* version of the program */
+    const char *started; /* ISO 8601, UTC; used only if the run is not in the store yet */
 } rws_store_run;
 
-/* An evaluation. All of it is borrowed. */
+/* An evaluation. All memory is borrowed. */
 typedef struct {
     uint64_t           iteration;
     double             seconds;
     int                n;
     const char *const *names;
     const double      *values;
-    int                n_shown; /* of snapshots */
+    int                n_shown; /* numbers of snapshots */
     const rws_shown   *shown;
 } rws_store_entry;
 
-/* A path of NULL, as rws_file_join returns it without memory, is RWS_NO_MEMORY in every function.
- *
- * All functions below: RWS_BAD_INPUT with a sentence that names the file if it is locked by another program for too
- * long, is read-only, is no such store or was written by a newer program; it is then as it was. */
+/* All functions below: RWS_BAD_INPUT with a sentence that names the file if another program keeps it locked for too
+ * long, if it is read-only, is not a store or was written by a newer program; RWS_NO_MEMORY also for a path of NULL, as
+ * rws_file_join returns it without memory. The file is then as it was. */
 
-/* Makes an empty store, unless there is one. */
+/* Makes an empty store, unless the file exists. */
 rws_status rws_store_make(const char *path, rws_error *err) __attribute__((warn_unused_result));
 
-/* Adds n evaluations, over those of the same iterations if there are any; makes the file if need be. The last of them
- * is how far the run has got. */
+/* Adds n evaluations, which replace earlier ones of the same iterations; makes the file if it does not exist. The row
+ * of the run gets the iteration and seconds of the last of them. */
 rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
                          rws_error *err) __attribute__((warn_unused_result));
 
-/* Adds metrics to an evaluation that the store has already, without a word on how far the run has got. */
+/* Adds metrics to an evaluation that the store has already; the row of the run stays as it is. */
 rws_status rws_store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Says that the run's numbers broke, and how. */
+/* Records that the run failed at `iteration`, with the sentence. */
 rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Forgets what the run measured after `iteration`, where it is now, after as many `seconds`; and that it failed.
- * Without a file there is nothing to forget. */
+/* Removes the run's evaluations after `iteration` and its failure, because the run is back at that iteration after so
+ * many `seconds`. Does nothing if the file does not exist. */
 rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Forgets everything about the run. */
+/* Removes all rows of the run. */
 rws_status rws_store_drop(const char *path, const char *run, rws_error *err) __attribute__((warn_unused_result));
 
-/* How far a run has got. */
+/* The progress of a run. */
 typedef struct {
-    bool     known;    /* the store has it */
-    bool     failed;   /* its numbers broke */
+    bool     known;    /* the run is in the store */
+    bool     failed;   /* the run has a row in failures */
     bool     measured; /* it has metrics called final_… of its last evaluation */
     uint64_t iteration;
     double   seconds;
 } rws_store_progress;
 
-/* Without a file no run is known. */
+/* The progress of a run; if the file does not exist, the run is not known. */
 rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The name of the only run in the file, which the caller frees; NULL if there are none or several, or it cannot be told. */
+/* The name of the only run in the file, the caller's to free; NULL if there is no run or more than one, if the file
+ * cannot be read, or without memory. */
 char *rws_store_only_run(const char *path) __attribute__((warn_unused_result));
 
-/* For tests: how long to wait for a file that is locked, instead of 10 s. Not while other threads use a store. */
+/* For tests: sets how long to wait for a locked file, in place of 10 s. Not while other threads use a store. */
 void rws_store_patience(int milliseconds);
 
 /* ---- For results.c. */
@@ -100,6 +100,7 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
 /* SQLITE_OK, or SQLITE_SCHEMA if the file was written by a newer program. *format is 0 for a file without tables. */
 int rws_store_check_format(sqlite3 *db, int *format);
 
-int rws_store_wait(sqlite3 *db); /* as long as patience has it; returns SQLite's code */
+/* Makes the connection wait for locks as long as rws_store_patience says. Returns SQLite's result code. */
+int rws_store_wait(sqlite3 *db);
 
 #endif

@@ -17,18 +17,18 @@ struct rws_sweep_memory {
     rws_arena arena;
 };
 
-/* A line `set`: values of a setting of the model or, with a method, of that method. */
+/* A line `set`: the values of a setting of the model, or of a method. */
 typedef struct {
-    const char *method; /* NULL: of all runs */
+    const char *method; /* NULL: the setting is for all runs */
     const char *name;
     const char *values[MAX_VALUES];
     int         n;
 } setting;
 
 typedef struct {
-    rws_config  base;  /* model and single values */
-    int         line;  /* where it began */
-    unsigned    given; /* bit i: row i of the table was */
+    rws_config  base;  /* the model and the keys with a single value */
+    int         line;  /* of the key `model` */
+    unsigned    given; /* bit i: row i of `keys` was given */
     const char *methods[MAX_VALUES];
     int         particles[MAX_VALUES];
     uint64_t   *seeds;
@@ -60,7 +60,7 @@ static bool is_number(const char *text, double least, double most, double *out)
     return text[0] != '\0' && !*end && *out >= least && *out <= most;
 }
 
-/* Decimal digits alone; the part of text up to end. */
+/* Whether the text up to `end` is a decimal number without a sign. */
 static bool is_count(const char *text, const char *end, uint64_t *out)
 {
     if (text == end || end - text > 20) return false;
@@ -80,7 +80,7 @@ static rws_status read_count(reader *r, const char *key, const char *text, uint6
                       (unsigned long long)least, (unsigned long long)most, rws_quote_short(text).text);
 }
 
-/* ---- lines: each function gets the words behind the key */
+/* ---- lines. Each function takes the words after the key. */
 
 static rws_status read_methods(reader *r, block *b, char **words, int n)
 {
@@ -177,13 +177,13 @@ static rws_status read_final(reader *r, block *b, char **words, int n)
 
 typedef enum { LIST, INT, COUNT, REAL, TEXT } kind;
 
-/* Every key but `model`. */
+/* Every key except `model`. */
 static const struct {
     const char *name;
     kind        kind;
-    size_t      at; /* in rws_config */
+    size_t      at; /* offset in rws_config */
     uint64_t    most;
-    rws_status (*read)(reader *r, block *b, char **words, int n); /* of a list */
+    rws_status (*read)(reader *r, block *b, char **words, int n); /* reads a LIST */
     bool repeated;
 } keys[] = {
     {"methods", LIST, 0, 0, read_methods, false},
@@ -286,7 +286,8 @@ static rws_status scan(reader *r, char *text, size_t length)
 
 /* ---- from blocks to runs */
 
-/* Appends to a name what a folder can be called: other characters become '_', and so does a dot in front. */
+/* Appends text to a name of a folder. A character that a folder's name should not have, and a leading dot, becomes
+ * '_'. */
 static void append(char *name, const char *text)
 {
     size_t n = strlen(name);
@@ -299,7 +300,7 @@ static void append(char *name, const char *text)
     name[n] = '\0';
 }
 
-/* A model's name as part of a run's: a path without folders and ending. */
+/* Appends the name of the model; of a path, only the file's name without .so. */
 static void append_model(char *name, const char *model)
 {
     const char *slash = strrchr(model, '/');
@@ -335,7 +336,8 @@ static bool combine(rws_sweep *s, const block *b, const char *method, uint64_t *
     return true;
 }
 
-/* Of the block's settings and the method's; beyond the most runs there can be it is not counted on. */
+/* The number of combinations of the block's settings and the method's; some number above RWS_SWEEP_MAX_RUNS if there
+ * are more than that. */
 static uint64_t n_combinations(const block *b, const char *method)
 {
     uint64_t n = 1;
@@ -348,7 +350,7 @@ static uint64_t n_combinations(const block *b, const char *method)
 
 static rws_status check_block(reader *r, const block *b, uint64_t *total)
 {
-    static const int needed[] = {0, 1}; /* methods and particles in the table */
+    static const int needed[] = {0, 1}; /* rows of `keys`: methods and particles */
     for (int i = 0; i < 2; i++)
         if (!(b->given >> needed[i] & 1))
             return rws_refuse(r->err, r->name, b->line, "this model has no line with %s.", keys[needed[i]].name);
@@ -392,7 +394,7 @@ static bool add_run(rws_sweep *s, const block *b, const char *method, int partic
     if (!combine(s, b, method, &which, &run->config, name)) return false;
     RWS_CHECK(which == 0);
     snprintf(number, sizeof number, "-k%d-s%llu", particles, (unsigned long long)seed);
-    /* the end tells most runs apart: it must be in the name */
+    /* a name that is too long loses its middle, because the number at the end tells most runs apart */
     if (strlen(name) + strlen(number) >= MAX_NAME) name[MAX_NAME - 1 - strlen(number)] = '\0';
     append(name, number);
     run->name = keep(s, name);
@@ -502,9 +504,9 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     return status;
 }
 
-/* ---- trying them */
+/* ---- checking the runs */
 
-/* Alike but for the seed: both come from the same block, so settings are the same texts in the same order. */
+/* Whether two runs are equal except for the seed. Runs of one block have their settings in the same order. */
 static bool same_kind(const rws_config *a, const rws_config *b)
 {
     bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->particles == b->particles &&
@@ -513,7 +515,7 @@ static bool same_kind(const rws_config *a, const rws_config *b)
     return same;
 }
 
-rws_status rws_sweep_settle(rws_sweep *s, rws_error *err)
+rws_status rws_sweep_check(rws_sweep *s, rws_error *err)
 {
     uint64_t *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
     if (!iterations) return no_memory(err);

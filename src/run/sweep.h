@@ -1,24 +1,24 @@
 /* sweep.h - many runs from a small file: every method with every number of particles and every seed.
  *
- * Reads the file and lists the runs, each with a name of its own. It starts none of them.
+ * Reads the file and lists the runs, each with a name of its own. It does not start them.
  *
  *     file -> [sweep] -> rws_config, a name: a run -> rws train
  *
  * The format, line by line (a file has at most 64 KiB):
  *
  *     # A comment: from a '#' that begins a word to the end of the line.
- *     model      gmm                      begins a block; all that follows is about it
+ *     model      gmm                      begins a block; the lines below belong to it
  *     methods    ws ww dww
  *     particles  2 5 10 20
- *     seeds      1-10                     numbers and ranges; 1 if there is no such line
+ *     seeds      1-10                     numbers and ranges; without this line, 1
  *     set        start far                a setting, for all runs of the block
- *     set        dww.delta 0.05 0.1 0.2   one that belongs to a method, in several values
- *     iterations 100000                   what is not said is as `rws train` has it: also eval-every, eval-data,
- *     lr         1e-3                     eval-particles, batch, shards, optimiser, lr, l2
+ *     set        dww.delta 0.05 0.1 0.2   a setting of one method, with several values
+ *     iterations 100000                   these keys default as in `rws train`: iterations, lr, eval-every,
+ *     lr         1e-3                     eval-data, eval-particles, batch, shards, optimiser, l2
  *     final      5000 1000                after training, measure with 5000 particles on 1000 test data
  *
- * The runs of a block are all combinations. They come ordered by seed, so that a sweep that is cut short has some runs
- * of every kind; and within a seed with many particles first, because those take longest.
+ * The runs of a block are all combinations. They are sorted by seed, so that a sweep that is stopped early has runs of
+ * every kind; and within a seed by falling number of particles, because runs with many particles take longest.
  */
 #ifndef RWS_RUN_SWEEP_H
 #define RWS_RUN_SWEEP_H
@@ -28,9 +28,10 @@
 enum { RWS_SWEEP_MAX_BYTES = 1 << 16, RWS_SWEEP_MAX_RUNS = 20000 };
 
 typedef struct {
-    const char *name;                        /* of its folder: "gmm-start=far-dww-delta=0.1-k2-s1" */
-    rws_config  config;                      /* 0 and NULL where the file says nothing */
-    int         final_particles, final_test; /* 0: nothing more is measured after training; as in training */
+    const char *name;            /* also of its folder: "gmm-start=far-dww-delta=0.1-k2-s1" */
+    rws_config  config;          /* 0 or NULL for a key that is not in the file */
+    int         final_particles; /* of the measurement after training; 0: none */
+    int         final_test;      /* test data of that measurement; 0: as many as in training */
 } rws_sweep_run;
 
 typedef struct {
@@ -49,8 +50,8 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err) __a
 
 void rws_sweep_free(rws_sweep *s); /* NULL is allowed */
 
-/* Tries one run of each kind on its model, so that what does not fit is found before anything starts, and fills in how
- * many iterations they will have. */
-rws_status rws_sweep_settle(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
+/* Sets up the model for one run of each kind, so that wrong settings are found before any run starts, and fills in the
+ * number of iterations of every run. */
+rws_status rws_sweep_check(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

@@ -2,9 +2,9 @@
 #include "run/trainer.h"
 
 #include "run/checkpoint.h"
+#include "run/plugin.h"
 #include "tensor/gemm.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ void rws_trainer_free(rws_trainer *t)
     if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
     rws_folder_close(t->folder);
-    if (t->library) dlclose(t->library);
+    rws_model_unload(t->library);
     free(t);
 }
 
@@ -54,9 +54,10 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     if (!c->iterations) c->iterations = d->iterations ? (uint64_t)d->iterations : 10000;
     if (!c->eval_every) c->eval_every = d->eval_every ? (uint64_t)d->eval_every : (c->iterations + 19) / 20;
     if (!c->threads) c->threads = 1;
-    DEFAULT(stack_kb, RWS_STACK_KB);
-    if (!c->max_operations) c->max_operations = RWS_MAX_OPERATIONS;
-    if (!c->max_paths) c->max_paths = RWS_MAX_PATHS;
+    DEFAULT(limits.stack_bytes, RWS_STACK_BYTES);
+    DEFAULT(limits.max_operations, RWS_MAX_OPERATIONS);
+    DEFAULT(limits.max_paths, RWS_MAX_PATHS);
+    DEFAULT(limits.max_nodes, RWS_MAX_NODES);
 }
 
 rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err)
@@ -96,6 +97,7 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     RWS_TRY(check_range("--particles", c->particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
     RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
+    RWS_TRY(check_range("--eval-data", c->n_test, 1, 1000000, err));
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
     if ((double)c->particles * c->batch > 1e9)
@@ -125,6 +127,14 @@ static rws_status make_metrics(rws_trainer *t, rws_error *err)
     if (!has_evidence) t->metric_names[t->n_metrics++] = "kl";
     t->metric_names[t->n_metrics++] = "ess";
     return RWS_OK;
+}
+
+/* Bit g: group g has parameters. */
+static unsigned groups_of(const rws_params *p)
+{
+    unsigned groups = 0;
+    for (int i = 0; i < p->n; i++) groups |= 1u << p->list[i]->group;
+    return groups;
 }
 
 static bool make_data(rws_trainer *t)
@@ -169,9 +179,7 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
 
 rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
-    const rws_config *c = &t->config;
-    const rws_limits  limits = {(size_t)c->stack_kb << 10, c->max_operations, c->max_paths, 0};
-    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &limits);
+    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
 }
 
 static rws_status make_engines(rws_trainer *t, rws_error *err)
@@ -229,6 +237,7 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(rws_schedule_parse(c->lr, &t->schedule, err));
     RWS_TRY(rws_trainer_make_settings(t, e, ask_set, n_ask_set, err));
     RWS_TRY(set_up(t, e, err));
+    RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     const char *std_ref = rws_setup_given(&t->setup, "std_ref");
     t->std_ref = std_ref && strtod(std_ref, NULL) != 0;
     RWS_TRY(make_vectors(t, err));

@@ -153,9 +153,6 @@ rws_status rws_trainer_new_for_asking(const rws_config *config, const char *cons
 rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
                                      int n_ask_set, rws_error *err);
 
-/* Copies the limits on programs, which are not part of a run's identity. */
-void rws_config_limits(rws_config *config, const rws_config *changes);
-
 /* A built-in model by name, or one from a shared object by path. */
 rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);
 

@@ -188,7 +188,7 @@ rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
     slice_work        j = {.t = t, .groups = groups, .steps = true};
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (!(groups >> g & 1) || p->first[g] == p->first[g + 1]) continue;
-        j.lr[g] = (float)((double)rws_schedule_at(&t->schedule, t->iteration) * t->method.rate[g]);
+        j.lr[g] = (float)((double)rws_schedule_at(&t->schedule, (rws_group)g, t->iteration) * t->method.rate[g]);
         t->steps[g]++;
     }
     run_slices(&j);

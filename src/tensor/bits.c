@@ -1,3 +1,4 @@
+/* bits.c - matrix products with zeros and ones, by tables of sums. */
 #include "tensor/bits.h"
 
 #include "tensor/gemm.h"
@@ -8,17 +9,17 @@
 #include <immintrin.h>
 #endif
 
-#define GROUP 4           /* bits that are looked up together */
-#define SUMS (1 << GROUP) /* entries of a table, */
-#define WIDE 32           /* of so many columns */
-#define NEAR 17           /* tables at a time: what stays in the first cache, about */
-#define FEW 12            /* rows below which tables do not pay */
-#define SHALLOW 20        /* and depth, of a product that is transposed in the end */
-#define ENTRY (WIDE * 4)  /* bytes */
-#define TABLE (SUMS * ENTRY)
+#define GROUP 4              /* bits that are looked up together */
+#define SUMS (1 << GROUP)    /* entries of a table */
+#define WIDE 32              /* columns of a table */
+#define NEAR 17              /* tables that are used together; so many just about fit the first cache */
+#define FEW 12               /* a product with fewer rows is computed without tables */
+#define SHALLOW 20           /* and so is a transposed product that adds up fewer rows */
+#define ENTRY (WIDE * 4)     /* bytes of an entry */
+#define TABLE (SUMS * ENTRY) /* bytes of a table */
 
-/* The bits of a matrix of m rows, as places in tables: byte r * row + g * step is where the entry for group g of row r
- * stands, in units of 8 bytes. */
+/* The bits of a matrix of m rows, four in a byte: byte r * row + g * step tells where in its table the entry for group
+ * g of row r stands, in units of 8 bytes. */
 typedef struct {
     const uint8_t *code;
     size_t         row, step;
@@ -40,10 +41,10 @@ static inline void store(float *x, int left, rws_v8 v)
     else memcpy(x, &v, (size_t)left * sizeof(float));
 }
 
-/* The sums of up to four rows of b, `left` columns of them. */
+/* The table of up to four rows of b: their 16 sums, for at most `left` columns. */
 static void make_table(const coded *a, const float *b, int ldb, int rows, int left, char *table)
 {
-    for (int i = 0; i < rows && i < GROUP; i++) /* the next block reads on where this one ends, in every row */
+    for (int i = 0; i < rows && i < GROUP; i++) /* the next block of columns begins where this one ends */
         for (int j = 0; j < WIDE; j += 16) __builtin_prefetch(b + (size_t)i * (size_t)ldb + WIDE + j, 0, 2);
     for (int v = 0; 8 * v < left && 8 * v < WIDE; v++) {
         rws_v8 pair[2][4]; /* the sums of the first two rows, and of the others */
@@ -61,7 +62,7 @@ static void make_table(const coded *a, const float *b, int ldb, int rows, int le
     }
 }
 
-/* c = from + an entry of each of n tables, for every row; `vectors` is a constant wherever this is inlined. */
+/* c = from + one entry of each of n tables, for every row; `vectors` is a constant wherever this is inlined. */
 static inline __attribute__((always_inline)) void add_entries(const coded *a, int first, int n, const char *tables,
                                                               const float *from, size_t step, float *c, size_t ldc,
                                                               int left, const int vectors)
@@ -106,7 +107,7 @@ static uint8_t code_of(const float *x, int n)
     return (uint8_t)(code * (ENTRY / 8));
 }
 
-/* Groups along the rows of X[m,k]. */
+/* Codes of X[m,k], whose groups of four bits lie along its rows. */
 static coded code_rows(int m, int k, const float *x, float scale, float shift, rws_arena *scratch)
 {
     const int n_groups = (k + GROUP - 1) / GROUP;
@@ -128,7 +129,7 @@ static coded code_rows(int m, int k, const float *x, float scale, float shift, r
 
 typedef uint8_t b8 __attribute__((vector_size(8), aligned(1), may_alias));
 
-/* Groups along the columns of X[k,n]: the bits of its transpose. */
+/* Codes of the transpose of X[k,n]: the groups of four bits lie along the columns of X. */
 static coded code_columns(int n, int k, const float *x, float scale, float shift, rws_arena *scratch)
 {
     const int    n_groups = (k + GROUP - 1) / GROUP;
@@ -153,7 +154,7 @@ static coded code_columns(int n, int k, const float *x, float scale, float shift
     return (coded){code, 1, width, n, k, n_groups, scale, shift};
 }
 
-/* The numbers that bits stand for. */
+/* The numbers that n bits stand for: scale x + shift. */
 static const float *spelled_out(size_t n, const float *x, float scale, float shift, rws_arena *scratch)
 {
     float *y = RWS_NEW(scratch, float, n);

@@ -1,8 +1,8 @@
-/* columns.h - eight rows side by side: column j of them is one vector.
+/* columns.h - eight rows side by side: column j of the eight rows is one vector.
  *
- * What runs along a row (a sum, a maximum) then goes lane by lane: nothing is added up across a vector, and what becomes
- * of a row does not depend on its neighbours. Where fewer than eight rows are left the last one fills up, and is read
- * and written several times.
+ * A sum or maximum along a row is then computed lane by lane: no vector is added up across its lanes, and the result of
+ * a row does not depend on its neighbours. Where fewer than eight rows are left, the last row takes the free lanes, and
+ * is read and written several times.
  */
 #ifndef RWS_TENSOR_COLUMNS_H
 #define RWS_TENSOR_COLUMNS_H
@@ -10,19 +10,20 @@
 #include "tensor/rows.h"
 #include "tensor/tile.h"
 
-/* How many rows make a tile: at least eight, of about RWS_TILE numbers. */
+/* How many rows make a tile of about RWS_TILE numbers: a multiple of eight. */
 static inline size_t rws_columns_tile(size_t dim)
 {
     return dim < RWS_TILE / 8 ? RWS_TILE / (8 * dim) * 8 : 8;
 }
 
-/* Row r + i of rows that end at `end`. */
+/* Row r + i, or the last row before `end`. */
 static inline size_t rws_columns_row(size_t r, size_t i, size_t end)
 {
     return r + i < end ? r + i : end - 1;
 }
 
-/* The place after j of eight columns that lie side by side; the last eight may lie over those before. */
+/* Where the eight columns after those at j begin. The last eight begin at dim - 8, so they may overlap the eight
+ * before. */
 static inline size_t rws_columns_next(size_t j, size_t dim)
 {
     return j + 16 > dim && j + 8 < dim ? dim - 8 : j + 8;
@@ -44,7 +45,7 @@ static inline void rws_columns_load(const rws_view *v, size_t r, size_t end, rws
     }
 }
 
-/* Rows r … r + 7 of a matrix = scale from + shift, each lane by its own. */
+/* Rows r … r + 7 of a matrix = scale from + shift; every row has its own scale and shift. */
 static inline void rws_columns_store(const rws_v8 *from, rws_v8 scale, rws_v8 shift, size_t r, size_t end, size_t dim,
                                      float *matrix)
 {

@@ -1,8 +1,8 @@
-/* dense.c - y = f(x W^T + addends + b): the product that networks are made of, and what it comes to for inputs that are
- * zeros and ones, or one-hot.
+/* dense.c - y = f(x W^T + addends + b): the product that networks are made of, and its forms for an x of zeros and ones
+ * and for a one-hot x.
  *
- * Input 0 is x (its columns meet columns offset … of W), inputs 1 … are addends: shares of the same sum that were
- * computed elsewhere, at the rows where they vary. x may be absent (in[0].data NULL).
+ * Input 0 is x; it is multiplied by the columns of W from `offset` on. Inputs 1 … are addends: parts of the same sum
+ * that were computed elsewhere, at the rows where they vary. x may be absent (in[0].data NULL).
  */
 #include "base/error.h"
 #include "tensor/bits.h"
@@ -13,17 +13,17 @@
 
 #include <string.h>
 
-#define LIGHT 4096 /* weights: a product of so few takes no longer than the steps around it */
-#define ROWS 64    /* that then go through all steps together, while they are in the first cache */
+#define LIGHT 4096 /* a product with at most so many weights takes no longer than the steps around it */
+#define ROWS 64    /* rows that then go through all steps together, while they are in the first cache */
 
-/* The end of the rows from `first` that are worked on together. */
-static size_t part_of(const rws_call *c, size_t first)
+/* The end of the rows from `first` on that go through all steps together. */
+static size_t part_end(const rws_call *c, size_t first)
 {
     const size_t n = (size_t)c->n;
     return (size_t)c->in[0].dim * (size_t)c->dim > LIGHT || n - first < ROWS ? n : first + ROWS;
 }
 
-/* What the product is added to where that is not the bias alone: bias and addends. */
+/* out = bias + addends, to which the product is then added. */
 static void add_up(const rws_call *c, size_t first, size_t end)
 {
     const size_t dim = (size_t)c->dim;
@@ -45,7 +45,7 @@ static void dense_forward(rws_call *c)
     const int    n_x = c->in[0].dim, step = several ? c->dim : 0;
     if (has_x) c->kept = rws_call_input(c, 0, n_x);
     for (size_t first = 0, end; first < n; first = end) {
-        end = part_of(c, first);
+        end = part_end(c, first);
         float       *out = c->out + first * dim;
         const float *from = several ? out : c->b, *x = has_x ? c->kept + first * (size_t)n_x : NULL;
         const int    rows = (int)(end - first);
@@ -62,12 +62,12 @@ static void dense_backward(rws_call *c)
     const size_t dim = (size_t)c->dim, n = (size_t)c->n;
     const int    n_x = c->in[0].dim;
     const bool   linear = c->args.k == RWS_LINEAR;
-    float       *before = linear ? NULL : RWS_NEW(c->arena, float, n *dim); /* the function */
+    float       *before = linear ? NULL : RWS_NEW(c->arena, float, n *dim); /* the gradient before the function */
     const float *dy = linear ? c->gout : before;
     bool         fresh = false;
     float       *gx = c->in[0].data ? rws_call_claim(c, 0, n_x, &fresh) : NULL;
     for (size_t first = 0, end; first < n; first = end) {
-        end = part_of(c, first);
+        end = part_end(c, first);
         const size_t at = first * dim, size = (end - first) * dim;
         float       *to = gx ? gx + first * (size_t)n_x : NULL;
         if (!linear) rws_function_slope((rws_function)c->args.k, size, c->out + at, c->gout + at, before + at);
@@ -106,7 +106,7 @@ static rws_var dense_tangent(rws_tangent *t)
     return rws_tangent_record(t, &rws_op_apply_tangent, (rws_op_args){.k = t->args.k}, (rws_var[]){t->y, a}, 2, t->dim);
 }
 
-/* ---- bits: y = (s x + t) W^T + b where x is zeros and ones; no gradient passes to x */
+/* ---- bits: y = (s x + t) W^T + b, where x is zeros and ones and has no gradient */
 
 static void bits_forward(rws_call *c)
 {
@@ -125,8 +125,8 @@ static void bits_backward(rws_call *c)
                          (rws_product){a->w, a->offset, c->in[0].dim, c->n, c->kept, c->gout, true, a->s, a->t});
 }
 
-/* ---- embed: with k = 0, column `index` (one of t) of W counted from offset, which is what a one-hot input adds to a linear layer;
- * with k = 1, row `index` of W, a table of vectors. */
+/* ---- embed: a look-up by index. With k = 0, column offset + index of W, of t columns: what a one-hot part adds to a
+ * linear layer. With k = 1, row index of W, which is a table of vectors. */
 
 static uint32_t n_words(const rws_call *c)
 {

@@ -1,3 +1,4 @@
+/* gemm.c - matrix products by kernels of our own where these are faster than OpenBLAS. */
 #include "tensor/gemm.h"
 
 #include <cblas.h>
@@ -15,41 +16,43 @@ rws_status rws_gemm_init(rws_error *err)
     return RWS_OK;
 }
 
-/* ---- products. A tile of C stays in registers; A is read by element [i * row + p * step], which makes one kernel of A and
- * its transpose. Where the right side stays in the second cache, or few rows meet it, it is read where it is; else panels
- * of 16 columns of it are copied together first. GFLOP/s of OpenBLAS and of these, weights in the third cache:
+/* ---- Products. A tile of C stays in registers. Element (i, p) of A is read at [i * row + p * step], so that one
+ * kernel serves A and its transpose. B is read in place where it fits the second cache or where few rows are multiplied
+ * by it; otherwise 16 columns of it at a time are copied to a panel first. GFLOP/s of OpenBLAS and of these kernels,
+ * with the weights in the third cache:
  *
  *     rows x columns x depth    6 x 300 x 100   40 x 300 x 100   58 x 256 x 256   120 x 256 x 256   120 x 400 x 256
  *                                 25  69           75  86           68  78           80  85            79  84
  */
 
-#define NEAR (1 << 15) /* numbers on the right side up to which it is read where it is, at any number of rows, */
-#define FEW 12         /* and below so many rows */
-#define FAR (1 << 18)  /* up to so many numbers */
-#define SMALL 64       /* columns and rows of A^T B likewise, at any depth, */
-#define SHALLOW 32     /* or at this depth any number of them */
-#define WIDTH 16       /* of a panel */
-#define DEPTH 512
-#define TALL 240 /* rows of A that stay in the second cache */
+#define NEAR (1 << 15) /* B of at most so many numbers is read in place */
+#define FEW 12         /* with fewer rows of A than these, … */
+#define FAR (1 << 18)  /* … B of at most so many numbers is read in place, too */
+#define SMALL 64       /* A^T B with at most so many rows and columns is computed here, */
+#define SHALLOW 32     /* and A^T B that adds up at most so many products */
+#define WIDTH 16       /* columns of a panel */
+#define DEPTH 512      /* rows of a panel */
+#define TALL 240       /* rows of A that are multiplied by a panel; so many fit the second cache */
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float v4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 typedef struct {
-    const float *a, *b, *from; /* from: what the sum begins with, or NULL */
+    const float *a, *b, *from; /* from: the summand S, or NULL */
     float       *c;
     size_t       row, step, ldb, ldf, ldc;
     int          k;
 } tile;
 
-/* Keeps a vector in a register, where the compiler would rather read it from memory with every use. */
+/* Keeps a vector in a register; the compiler would read it from memory at every use. */
 #ifdef __x86_64__
 #define HOLD(vector) __asm__("" : "+x"(vector))
 #else
 #define HOLD(vector) (void)(vector)
 #endif
 
-/* R rows by `wide` vectors of 8 and `narrow` of 4; constants wherever this is inlined, so everything is unrolled. */
+/* A tile of R rows by `wide` vectors of 8 and `narrow` vectors of 4 (0 or 1). All three are constants wherever this is
+ * inlined, so that every loop but the one over k is unrolled. */
 static inline __attribute__((always_inline)) void multiply(const tile t, const int R, const int wide, const int narrow)
 {
     v8           sum[6][6];
@@ -84,7 +87,7 @@ static inline __attribute__((always_inline)) void multiply(const tile t, const i
     }
 }
 
-/* A single column. */
+/* A tile of R rows and one column. */
 static inline __attribute__((always_inline)) void multiply_one(const tile t, const int R)
 {
     float        sum[6];
@@ -95,8 +98,8 @@ static inline __attribute__((always_inline)) void multiply_one(const tile t, con
     for (int i = 0; i < R; i++) t.c[(size_t)i * t.ldc] = sum[i];
 }
 
-/* All columns of R rows, as many vectors at a time as there are registers for sums that do not wait for each other. Four
- * columns alone would wait, so they go with others. */
+/* All columns of R rows, in tiles that have as many vectors as fit the registers: independent sums hide the latency of
+ * additions. Four columns alone would not hide it, so they share a tile with others. */
 static inline __attribute__((always_inline)) void strip(const tile *all, const int R, int n)
 {
     const int most = R == 1 ? 6 : R == 2 ? 4 : R == 3 ? 3 : 2;
@@ -119,8 +122,9 @@ static inline __attribute__((always_inline)) void strip(const tile *all, const i
     }
 }
 
-/* How many of the rows that are left, of n columns, go together: as many as have room for their sums in registers, and
- * not so many that one or two remain, which would wait for each other's. */
+/* How many of the `left` rows, of n columns each, make the next strip: as many as have room for their sums in
+ * registers, but not so many that a strip of one or two rows remains, whose few sums would not hide the latency of
+ * additions. */
 static int rows_of_strip(int left, int n)
 {
     const int most = n >= 20 && n < 24 ? 4 : 6;
@@ -144,8 +148,8 @@ static void small(int m, int n, tile t)
     }
 }
 
-/* Rows p … p + k - 1 of `width` columns of B, together. The columns after them come into the cache meanwhile: they are a
- * line from every row, which no machine foresees. */
+/* Copies k rows of `width` columns of B to a panel, and meanwhile prefetches the columns after them: they are one cache
+ * line of every row, which no processor prefetches by itself. */
 static void copy_panel(const float *b, size_t ldb, int k, int width, float *panel)
 {
     if (width == WIDTH)
@@ -216,7 +220,7 @@ void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, i
             for (int i = 0; i < m; i++) c[i] += s * v[i];
         }
     } else if (k <= SHALLOW || (n <= SMALL && m <= SMALL)) {
-        /* in pieces of depth, so that what is read again and again stays near */
+        /* 128 products at a time, so that the rows which are read repeatedly stay in the cache */
         for (int p = 0; p < k; p += 128)
             small(m, n,
                   (tile){.a = a + (size_t)p * (size_t)lda,

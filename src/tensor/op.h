@@ -1,12 +1,16 @@
 /* op.h - an operation on rows: what a kernel gets, and what it must fill.
  *
- * A call is one batched execution: n rows, whoever they belong to. The engine decides which rows meet in a call; an op
- * only computes. Forward fills out (n x dim) and may keep numbers in `saved`; backward adds to the gradient of each
- * wanted input. An op knows nothing of programs, groups or levels.
+ * A call is one batched execution of a kernel: n rows, which may belong to different paths. The engine decides which
+ * rows meet in a call; an op only computes. Forward fills `out` (n x dim) and may save numbers in `saved`; backward
+ * adds to the gradient of each wanted input. An op knows nothing of programs, paths or levels.
  *
  *     engine -> call -> [op] -> out, and in reverse: gradient of out -> gradients of the inputs and of the weights
  *
- * Shapes: n rows; in[s] has in[s].dim columns; row i of it is data[i], or data[row[i]] where there is an index.
+ * Shapes: n rows; input s has in[s].dim columns. Row i of an input is row i of its data or, if it has an index, row
+ * row[i].
+ *
+ * The file of an op holds its forward, backward, tangent and explain functions and the const struct; the op is listed
+ * in the table of its room.
  */
 #ifndef RWS_TENSOR_OP_H
 #define RWS_TENSOR_OP_H
@@ -16,28 +20,29 @@
 
 #include <math.h>
 
-#define RWS_OP_INPUTS 12
+#define RWS_OP_INPUTS 12 /* the most inputs that an op has */
 
 typedef struct {
     const float    *data;
-    const uint32_t *row; /* NULL: row i is row i */
+    const uint32_t *row; /* the index; NULL: row i of the input is row i of the data */
     int             dim;
-    bool            same; /* all rows are one row: row 0 of the data */
-    const float    *exp;  /* the exponentials of the data, if they happen to be at hand; else NULL */
+    bool            same; /* every row is row 0 of the data */
+    const float    *exp;  /* the exponentials of the data, if the op that made the data saved them; else NULL */
 } rws_view;
 
+/* The gradient of an input: row i of the call adds to row i of data, or to row row[i]. */
 typedef struct {
     float          *data; /* NULL: this gradient is not wanted */
     const uint32_t *row;
-    bool            fresh; /* nothing has been added yet: the memory holds garbage, and every number will be written */
+    bool            fresh; /* the memory is not initialised: the op writes every number instead of adding to it */
 } rws_sink;
 
-/* What distinguishes two uses of an op apart from their inputs; part of what must be equal for rows to share a call. */
+/* The arguments of an op besides its inputs. Rows share a call only if their arguments are equal. */
 typedef struct {
     const rws_param *w, *b;   /* weight and bias, or NULL */
-    int              offset;  /* first column of the weight that meets the input */
-    int              k;       /* an integer constant: a function, a first column, a number of categories */
-    float            s, t;    /* real constants */
+    int              offset;  /* the first column of the weight that is multiplied by the input */
+    int              k;       /* an integer that the op defines: a function, a first column, a number of rows */
+    float            s, t;    /* numbers that the op defines */
     bool             tangent; /* w and b stand for their directional derivatives */
     bool             stop;    /* gradients end here: the value counts as a constant */
 } rws_op_args;
@@ -53,41 +58,42 @@ typedef struct {
     float               *out;
     const float         *gout;
     float               *saved;  /* n x in[0].dim, if op->saves */
-    const float         *kept;   /* input 0 of a product, gathered by forward for backward's use */
-    const uint32_t      *places; /* what forward picked, by row */
+    const float         *kept;   /* input 0 of a product, gathered by forward for backward */
+    const uint32_t      *places; /* of an op that picks by index: the index of each row */
     rws_op_args          args;
     const float         *w, *wt, *b; /* the weight [out, in], its transpose, the bias */
     float               *gw, *gb;    /* their gradients, NULL if not wanted */
-    rws_arena           *arena;      /* what is taken here lasts until the iteration ends, unless released */
+    rws_arena           *arena;      /* memory that lasts until the pass ends, unless released */
     rws_products        *products;
-    bool                 refused; /* set by forward if it met a row that op->explain has a sentence for */
+    bool                 refused; /* set by forward if op->explain has a sentence for one of the rows */
 } rws_call;
 
 typedef struct rws_tangent rws_tangent; /* tangent.h */
 
 typedef struct rws_op {
     const char *name;
-    bool        saves;     /* keeps n x in[0].dim numbers for backward */
-    bool        saves_exp; /* … which are the exponentials of its output, or its output is its input */
-    bool        constant;  /* no gradient passes */
-    bool        local;     /* computed at the rows where the program is, even if its inputs have more */
-    bool        binary;    /* the output is zeros and ones */
-    bool        forgets;   /* backward does not look at the output */
-    bool        defers;    /* the gradient of its weight is in what it notes in products, all of it */
+    bool        saves; /* forward saves n x in[0].dim numbers for backward */
+    bool saves_exp;    /* the saved numbers are the exponentials of the output; or the output is a copy of input 0 */
+    bool constant;     /* no gradient passes; backward is NULL */
+    bool local;        /* computed for the rows of the path only, even if its inputs have more rows */
+    bool binary;       /* the output is zeros and ones */
+    bool forgets;      /* backward does not read the output */
+    bool defers;       /* backward notes the gradient of the weight in `products` and adds nothing to gw */
     void (*forward)(rws_call *c);
     void (*backward)(rws_call *c);
     /* Says what is wrong with the inputs of a row: an index out of range, a negative standard deviation. Returns RWS_OK
-     * if nothing is, else a status and a sentence. `site` is the last site that the program visited when it recorded the
-     * op, as text; of an op that a distribution recorded, its site; NULL: none yet. NULL: any input will do. */
+     * if they are right, else a status and a sentence. `site` is the last site that the path had visited when it
+     * recorded the op, as text (for an op of a distribution, the site that is being visited), or NULL if there was
+     * none. explain NULL: any input is right. */
     rws_status (*explain)(const rws_call *c, size_t row, const char *site, rws_error *err);
-    /* The directional derivative of the output from those of the inputs (tangent.h); NULL: there is none. */
+    /* The directional derivative of the output from those of the inputs (tangent.h). NULL: the op has none. */
     rws_var (*tangent)(rws_tangent *t);
-    /* The log-density of bits whose logits this op makes, straight from its inputs: takes the bits, then those. NULL: it
-     * has none, and the logits are made first. */
-    const struct rws_op *bits;
+    /* The op that computes the log-density of bits, given the bits and then the inputs of this op, where this op would
+     * compute their logits. NULL: the logits are computed first. */
+    const struct rws_op *bits_density;
 } rws_op;
 
-/* Row r of an input where it is, for ops that need not gather; and of a gradient. */
+/* Row r of an input, read in place, and row r of a gradient. */
 static inline size_t rws_view_index(const rws_view *v, size_t r)
 {
     return v->row ? v->row[r] : r;
@@ -103,32 +109,32 @@ static inline float *rws_sink_row(const rws_sink *g, size_t r, size_t dim)
     return g->data + (g->row ? g->row[r] : r) * dim;
 }
 
-/* Number j of row r of an input; a single number stands for all. */
+/* Number j of row r of an input. An input of one column has the same number for every j. */
 static inline float rws_view_at(const rws_view *v, size_t r, size_t j)
 {
     return rws_view_row(v, r)[v->dim == 1 ? 0 : j];
 }
 
-/* The gradient of row r of input s, after rws_call_clear; NULL if it is not wanted. */
+/* Row r of the gradient of input s, to be added to after rws_call_clear; NULL if it is not wanted. */
 static inline float *rws_call_sink_row(const rws_call *c, int s, size_t r)
 {
     return c->gin[s].data ? rws_sink_row(&c->gin[s], r, (size_t)c->in[s].dim) : NULL;
 }
 
-/* Input s as n x dim contiguous numbers, rows gathered and a single column repeated as needed. */
+/* Input s as n x dim contiguous numbers: rows are gathered and a single column is repeated as needed. */
 const float *rws_call_input(rws_call *c, int s, int dim);
 
-/* Where to add the gradient of input s, n x dim; give it to rws_call_close when done. NULL if it is not wanted. With
- * rws_call_claim, *fresh tells that it is to be written instead, which saves clearing it first. */
+/* Where to add the gradient of input s, n x dim; to be given to rws_call_close when done. NULL if it is not wanted.
+ * From rws_call_claim, *fresh tells that the gradient is to be written instead of added to, which saves clearing it. */
 float *rws_call_open(rws_call *c, int s, int dim);
 float *rws_call_claim(rws_call *c, int s, int dim, bool *fresh);
-void   rws_call_clear(rws_call *c, int s); /* for ops that add to gin themselves */
+void   rws_call_clear(rws_call *c, int s); /* zeros a fresh gradient, for ops that add to gin themselves */
 void   rws_call_close(rws_call *c, int s, int dim, float *gradient);
 
 /* Whether all numbers of input s, in all rows of the call, are above 0; false if one is NaN. */
 bool rws_call_positive(const rws_call *c, int s);
 
-/* A number for a sentence: NaN has no sign there. */
+/* A number as sentences show it: NaN without a sign. */
 static inline double rws_plain(float x)
 {
     return isnan(x) ? (double)NAN : (double)x;
@@ -138,7 +144,7 @@ static inline double rws_plain(float x)
 rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
                                 rws_error *err);
 
-/* x as an index among n, which is n itself if x is none: only whole numbers from 0 to n - 1 are. */
+/* x as an index: a whole number from 0 to n - 1. Returns n if x is anything else. */
 static inline uint32_t rws_index(float x, uint32_t n)
 {
     const float   within = x >= 0 && x < 0x1p31f ? x : 0.5f;
@@ -146,11 +152,12 @@ static inline uint32_t rws_index(float x, uint32_t n)
     return (float)i == within && (uint32_t)i < n ? (uint32_t)i : n;
 }
 
-/* For explain: a sentence if input s of this row, which has one number, is not an index among n. */
+/* For explain: a sentence if input s of this row, a single number, is not an index from 0 to n - 1. */
 rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
                              rws_error *err);
 
-/* y = f(x); and g times f's first or second derivative, which all of these functions have as functions of y. */
+/* y = f(x); g times the first derivative of f; and g times the derivative of that by y. All of these functions have
+ * derivatives that are functions of y. */
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);

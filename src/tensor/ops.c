@@ -6,19 +6,11 @@
 
 #include <string.h>
 
-#define EACH(n, expression)                                  \
-    do {                                                     \
-        _Pragma("omp simd") for (size_t i = 0; i < (n); i++) \
-        {                                                    \
-            expression;                                      \
-        }                                                    \
-    } while (0)
-
-/* g = or += an expression, as a claimed gradient wants it. */
-#define GIVE(fresh, n, g, expression)              \
-    do {                                           \
-        if (fresh) EACH(n, (g)[i] = (expression)); \
-        else EACH(n, (g)[i] += (expression));      \
+/* g = expression if the gradient is fresh (rws_call_claim), else g += expression. */
+#define GIVE(fresh, n, g, expression)                  \
+    do {                                               \
+        if (fresh) RWS_EACH(n, (g)[i] = (expression)); \
+        else RWS_EACH(n, (g)[i] += (expression));      \
     } while (0)
 
 static size_t size(const rws_call *c)
@@ -32,7 +24,7 @@ static void affine_forward(rws_call *c)
 {
     const float *x = rws_call_input(c, 0, c->dim);
     const float  s = c->args.s, t = c->args.t;
-    EACH(size(c), c->out[i] = s * x[i] + t);
+    RWS_EACH(size(c), c->out[i] = s * x[i] + t);
 }
 
 static void affine_backward(rws_call *c)
@@ -44,7 +36,7 @@ static void affine_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, g);
 }
 
-/* ---- detach: the value without its history */
+/* ---- detach: a copy that no gradient passes */
 
 static void detach_forward(rws_call *c)
 {
@@ -56,7 +48,7 @@ static void detach_forward(rws_call *c)
 static void add_forward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
-    EACH(size(c), c->out[i] = a[i] + b[i]);
+    RWS_EACH(size(c), c->out[i] = a[i] + b[i]);
 }
 
 static void add_backward(rws_call *c)
@@ -72,7 +64,7 @@ static void add_backward(rws_call *c)
 static void sub_forward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
-    EACH(size(c), c->out[i] = a[i] - b[i]);
+    RWS_EACH(size(c), c->out[i] = a[i] - b[i]);
 }
 
 static void sub_backward(rws_call *c)
@@ -89,13 +81,14 @@ static void sub_backward(rws_call *c)
 static void mul_forward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim;
-    if ((c->in[0].row || c->in[1].row) && c->in[0].dim == c->dim && c->in[1].dim == c->dim) { /* not gathered */
+    if ((c->in[0].row || c->in[1].row) && c->in[0].dim == c->dim &&
+        c->in[1].dim == c->dim) { /* rows are read where they are */
         for (size_t r = 0; r < (size_t)c->n; r++)
             row_give_product(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), dim, 1, true, c->out + r * dim);
         return;
     }
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
-    EACH(size(c), c->out[i] = a[i] * b[i]);
+    RWS_EACH(size(c), c->out[i] = a[i] * b[i]);
 }
 
 static void mul_backward(rws_call *c)
@@ -119,16 +112,16 @@ static rws_var mul_tangent(rws_tangent *t) /* a db + b da */
 static void div_forward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
-    EACH(size(c), c->out[i] = a[i] / b[i]);
+    RWS_EACH(size(c), c->out[i] = a[i] / b[i]);
 }
 
 static void div_backward(rws_call *c)
 {
     const float *b = rws_call_input(c, 1, c->dim);
     float       *ga = rws_call_open(c, 0, c->dim), *gb = rws_call_open(c, 1, c->dim);
-    if (ga) EACH(size(c), ga[i] += c->gout[i] / b[i]);
+    if (ga) RWS_EACH(size(c), ga[i] += c->gout[i] / b[i]);
     rws_call_close(c, 0, c->dim, ga);
-    if (gb) EACH(size(c), gb[i] -= c->gout[i] * c->out[i] / b[i]);
+    if (gb) RWS_EACH(size(c), gb[i] -= c->gout[i] * c->out[i] / b[i]);
     rws_call_close(c, 1, c->dim, gb);
 }
 
@@ -139,7 +132,7 @@ static rws_var div_tangent(rws_tangent *t) /* (da - y db) / b */
     return rws_tangent_record(t, &rws_op_div, (rws_op_args){0}, (rws_var[]){top, t->in[1]}, 2, t->dim);
 }
 
-/* ---- apply: y = f(x); and its tangent f'(y) dx, whose own gradient needs f'' */
+/* ---- apply: y = f(x); and apply_tangent: f'(y) dx, the gradient of which needs f'' */
 
 static void apply_forward(rws_call *c)
 {
@@ -153,7 +146,7 @@ static void apply_backward(rws_call *c)
     if (!g) return;
     float *by_x = fresh ? g : RWS_NEW(c->arena, float, size(c));
     rws_function_slope((rws_function)c->args.k, size(c), c->out, c->gout, by_x);
-    if (!fresh) EACH(size(c), g[i] += by_x[i]);
+    if (!fresh) RWS_EACH(size(c), g[i] += by_x[i]);
     rws_call_close(c, 0, c->dim, g);
 }
 
@@ -191,7 +184,7 @@ static void apply_tangent_backward(rws_call *c)
     rws_call_close(c, 1, c->dim, gdx);
 }
 
-/* ---- dot: the sum of a b, which is never there as a vector */
+/* ---- dot: the sum of a b, without a vector of the products */
 
 static void dot_forward(rws_call *c)
 {
@@ -222,7 +215,7 @@ static rws_var dot_tangent(rws_tangent *t) /* sum of a db + b da */
     return rws_tangent_add(t, a_db, b_da);
 }
 
-/* ---- exp_dot: inputs a, b and perhaps c; the sum of e^a b c. Keeps e^a b. */
+/* ---- exp_dot: the sum of e^a b, or of e^a b c if there is a third input. Saves e^a b. */
 
 static void exp_dot_forward(rws_call *c)
 {
@@ -232,7 +225,7 @@ static void exp_dot_forward(rws_call *c)
         e = c->in[0].exp;
     } else {
         const float *a = rws_call_input(c, 0, (int)dim);
-        EACH(n * dim, c->saved[i] = rws_exp(a[i]));
+        RWS_EACH(n * dim, c->saved[i] = rws_exp(a[i]));
     }
     for (size_t r = 0; r < n; r++) {
         float *kept = c->saved + r * dim;
@@ -247,10 +240,10 @@ static void exp_dot_backward(rws_call *c)
     float       *e = NULL;
     bool         fresh[3];
     for (int s = 0; s < c->n_in; s++) fresh[s] = rws_sink_take(&c->gin[s]);
-    if (c->gin[1].data) { /* only then e^a itself is needed again */
+    if (c->gin[1].data) { /* only this gradient needs e^a */
         const float *a = rws_call_input(c, 0, (int)dim);
         e = RWS_NEW(c->arena, float, n *dim);
-        EACH(n * dim, e[i] = rws_exp(a[i]));
+        RWS_EACH(n * dim, e[i] = rws_exp(a[i]));
     }
     for (size_t r = 0; r < n; r++) {
         const float *kept = c->saved + r * dim, *by = c->n_in > 2 ? rws_view_row(&c->in[2], r) : NULL, g = c->gout[r];
@@ -279,7 +272,7 @@ static rws_var exp_dot_tangent(rws_tangent *t) /* sum of e^a b da + e^a db */
     return rws_tangent_add(t, by_a, by_b);
 }
 
-/* ---- here: the same rows, or those of them that are left */
+/* ---- here: a copy of the rows that the program still has */
 
 static void here_forward(rws_call *c)
 {
@@ -295,16 +288,16 @@ static void here_backward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *restrict g = c->gout + r * dim;
         float *restrict to = rws_sink_row(&c->gin[0], r, dim);
-        EACH(dim, to[i] += g[i]);
+        RWS_EACH(dim, to[i] += g[i]);
     }
 }
 
-/* ---- clip to s … t; no gradient outside */
+/* ---- clip: x, but not below s and not above t; outside of these no gradient passes */
 
 static void clip_forward(rws_call *c)
 {
     const float *x = rws_call_input(c, 0, c->dim), low = c->args.s, high = c->args.t;
-    EACH(size(c), float y = x[i] < low ? low : x[i]; c->out[i] = y > high ? high : y);
+    RWS_EACH(size(c), float y = x[i] < low ? low : x[i]; c->out[i] = y > high ? high : y);
 }
 
 static void clip_backward(rws_call *c)
@@ -316,12 +309,12 @@ static void clip_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, g);
 }
 
-/* ---- comparisons and other things without a gradient */
+/* ---- ops without a gradient: greater, argmax, onehot */
 
 static void greater_forward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
-    EACH(size(c), c->out[i] = a[i] > b[i] ? 1 : 0);
+    RWS_EACH(size(c), c->out[i] = a[i] > b[i] ? 1 : 0);
 }
 
 static void argmax_forward(rws_call *c)
@@ -424,7 +417,7 @@ static void sum_backward(rws_call *c)
     rws_call_close(c, 0, (int)dim, g);
 }
 
-/* ---- pick: a[index]; neither is gathered. Forward leaves the indices for backward. */
+/* ---- pick: a[index]. Rows of a are not gathered. Forward leaves the indices for backward. */
 
 static void pick_forward(rws_call *c)
 {

@@ -1,3 +1,4 @@
+/* params.c - the flat vector of parameters and its transposed copies. */
 #include "tensor/params.h"
 
 #include "base/error.h"
@@ -91,7 +92,7 @@ bool rws_params_pack(rws_params *p)
     return true;
 }
 
-/* Eight rows of eight numbers; `cols` and `rows` are the steps from row to row in w and in t. */
+/* Transposes eight rows of eight numbers; `cols` and `rows` are the distances of rows in w and in t. */
 static inline void transpose_tile(const float *w, size_t cols, float *t, size_t rows)
 {
     rws_v8 a[8];

@@ -9,13 +9,13 @@
 
 #include "rws.h"
 
-/* Larger weights have no transposed copy: a product with them is large enough for the other way round to be as fast. */
+/* Weights of more numbers than this have no transposed copy: products with them are as fast without one. */
 #define RWS_TRANSPOSED_MOST ((size_t)1 << 18)
 
 struct rws_param {
     char      name[96];
     rws_group group;
-    int       number; /* in the order of declaration */
+    int       number; /* its place in the order of declaration */
     int       rows, cols;
     size_t    offset;        /* in the flat vectors, after rws_params_pack */
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
@@ -35,17 +35,18 @@ typedef struct {
 /* A zeroed rws_params is a valid empty one. */
 void rws_params_release(rws_params *p);
 
-/* A new zeroed parameter; the returned handle lives as long as the rws_params. NULL if the
- * name is taken, or without memory. */
+/* A new zeroed parameter, which lives as long as the rws_params. Returns NULL if the name is taken, or without memory. */
 rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
 
-/* Lays all parameters out in the flat vector; none can be added afterwards. False without memory: nothing has changed. */
+/* Lays out all parameters in the flat vector; no parameter can be added afterwards. Returns false without memory: then
+ * nothing has changed. */
 bool rws_params_pack(rws_params *p);
 
-/* Writes the transposed copies of a flat vector laid out like value (value itself, or a tangent). */
+/* Writes the transposed copies of the weights of some groups (bit g: group g), from a flat vector that is laid out like
+ * value: value itself, or a direction. */
 void rws_params_transpose(const rws_params *p, unsigned groups, const float *from, float *to);
 
-/* Of one of them, rows first … end - 1. */
+/* The same for rows first … end - 1 of one parameter. */
 void rws_param_transpose(const rws_param *p, int first, int end, const float *from, float *to);
 
 static inline size_t rws_param_size(const rws_param *p)

@@ -1,3 +1,4 @@
+/* products.c - noted products of rows, joined and added up. */
 #include "tensor/products.h"
 
 #include "base/error.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THICK 48 /* rows from which a product of its own is as fast as a shared one */
+#define THICK 48 /* a product of at least so many rows gains nothing from being joined with others */
 
 void rws_products_add(rws_products *p, rws_product product)
 {
@@ -26,7 +27,7 @@ static inline __attribute__((always_inline)) void sum_columns(const float *x, co
                                                               const bool ones, float *to)
 {
     size_t j = 0;
-    for (; j + 8 <= dim; j += 8) { /* eight at a time, in four sums that do not wait for each other */
+    for (; j + 8 <= dim; j += 8) { /* eight columns at a time, in four independent sums */
         rws_v8 sum[4] = {{0}};
         size_t r = 0;
         for (; r + 4 <= n; r += 4)
@@ -66,7 +67,7 @@ static bool same_block(const rws_product *a, const rws_product *b)
            a->shift == b->shift;
 }
 
-/* Rows first … end - 1 of its weight. */
+/* gradient += rows first … end - 1 of the product, which are rows of its weight. */
 static void multiply(const rws_product *p, int first, int end, float *gradient, rws_arena *scratch)
 {
     const int    n_y = p->w->rows, n = end - first, cols = p->w->cols;
@@ -82,7 +83,7 @@ static bool is_thin(const rws_product *p)
     return p->n < THICK;
 }
 
-/* The thin products of a block, which begins at `first`, one below the other. */
+/* One product of the stacked rows of all thin products in the chain that begins at `first`. */
 static rws_product joined(const rws_product *list, int first, rws_arena *arena)
 {
     rws_product  all = list[first];
@@ -101,7 +102,8 @@ static rws_product joined(const rws_product *list, int first, rws_arena *arena)
     return all;
 }
 
-/* Chains the products of a block together, as they were noted, and lists the chains' beginnings. There are few blocks. */
+/* Chains products of the same columns of a weight, in the order in which they were noted. Lists the beginnings of the
+ * chains, of which there are few, and returns how many there are. */
 static int chain(rws_product *list, int n, rws_arena *arena, int **beginnings)
 {
     int *first = RWS_NEW(arena, int, n), *last = RWS_NEW(arena, int, n), n_blocks = 0;

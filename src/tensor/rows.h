@@ -1,7 +1,7 @@
 /* rows.h - loops over one short row of floats.
  *
- * Rows here have a few to a few dozen numbers, so a loop must not have much of a preamble: eight at a time, then four,
- * then one. Longer mathematics (an exponential) is better done over many rows at once, see rws_tile.
+ * Rows here have a few to a few dozen numbers, so the loops need a short preamble: eight numbers at a time, then four,
+ * then one. Expensive functions (an exponential) are faster over many rows at once; see rws_tile.
  */
 #ifndef RWS_TENSOR_ROWS_H
 #define RWS_TENSOR_ROWS_H
@@ -17,7 +17,8 @@ typedef int32_t rws_i4 __attribute__((vector_size(16), may_alias));
 #define RWS_GET8(p) (*(const rws_v8 *)(p))
 #define RWS_GET4(p) (*(const rws_v4 *)(p))
 
-/* For all j < n: eight at a time, then four, then one; the compiler sees that there are at most three of the last. */
+/* For all j < n: eight at a time, then four, then one. The last loop is written so that the compiler sees that it has
+ * at most three steps. */
 #define RWS_ROW(n, statement8, statement4, statement1)           \
     do {                                                         \
         size_t j = 0;                                            \
@@ -29,20 +30,30 @@ typedef int32_t rws_i4 __attribute__((vector_size(16), may_alias));
         for (size_t left = (n)&3; left; left--, j++) statement1; \
     } while (0)
 
-#define RWS_TILE 1024 /* numbers */
+/* A vectorised loop over i < n. */
+#define RWS_EACH(n, statement)                               \
+    do {                                                     \
+        _Pragma("omp simd") for (size_t i = 0; i < (n); i++) \
+        {                                                    \
+            statement;                                       \
+        }                                                    \
+    } while (0)
 
-/* How many rows of dim numbers make a tile: what is computed of it stays in the first cache. */
+#define RWS_TILE 1024 /* numbers of a tile: a tile and what is computed from it fit the first cache */
+
+/* How many rows of dim numbers make a tile. */
 static inline size_t rws_tile(size_t dim)
 {
     return dim < RWS_TILE ? RWS_TILE / dim : 1;
 }
 
+/* Row r of the exponentials of an input, which must be known. */
 static inline const float *rws_exp_row(const rws_view *v, size_t r)
 {
     return v->exp + rws_view_index(v, r) * (size_t)v->dim;
 }
 
-/* Whether the gradient is to be written instead of added to; from now on it is not. */
+/* Whether the gradient is to be written instead of added to. From now on it is to be added to. */
 static inline bool rws_sink_take(rws_sink *g)
 {
     const bool fresh = g->fresh;
@@ -50,6 +61,7 @@ static inline bool rws_sink_take(rws_sink *g)
     return fresh;
 }
 
+/* The sum of all numbers of s and t. */
 static inline float row_fold(rws_v8 s, rws_v4 t)
 {
     t += __builtin_shufflevector(s, s, 0, 1, 2, 3) + __builtin_shufflevector(s, s, 4, 5, 6, 7);
@@ -103,7 +115,7 @@ static inline void row_combine(const float *x, const float *y, size_t n, float s
             RWS_AT4(out + j) = RWS_GET4(x + j) + RWS_GET4(y + j) * scale, out[j] = x[j] + y[j] * scale);
 }
 
-/* Gradients: to = or += … */
+/* ---- Gradients. Each of these writes an expression to `to` if that is fresh, and adds it otherwise. */
 #define RWS_GIVE_ROW(n, to, fresh, value8, value4, value1)                                                     \
     do {                                                                                                       \
         if (fresh) RWS_ROW(n, RWS_AT8((to) + j) = (value8), RWS_AT4((to) + j) = (value4), (to)[j] = (value1)); \

@@ -1,5 +1,5 @@
-/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op keeps the softmax, which
- * backward (and a draw) needs. */
+/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op saves the softmax, which
+ * backward needs, and a draw. */
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "tensor/softmax.h"
@@ -9,15 +9,7 @@
 
 extern const rws_op rws_op_log_softmax_tangent, rws_op_softmax_dot; /* used by the rules of this file */
 
-#define EACH(from, to, expression)                                 \
-    do {                                                           \
-        _Pragma("omp simd") for (size_t i = (from); i < (to); i++) \
-        {                                                          \
-            expression;                                            \
-        }                                                          \
-    } while (0)
-
-/* Lane i is the number of row r + i. */
+/* A number of each of eight rows: lane i is that of row r + i. */
 static rws_v8 of_rows(const float *x, size_t r, size_t end)
 {
     rws_v8 lanes;
@@ -48,7 +40,7 @@ static rws_v8 largest(const rws_v8 *x, size_t dim)
     return rws_larger8(top[0], top[1]);
 }
 
-/* x = e^(x - top), whose sum is returned; shifted = x - top, unless NULL. */
+/* x = e^(x - top), and shifted = x - top unless it is NULL. Returns the sum of the exponentials. */
 static rws_v8 exponentiate(rws_v8 *x, size_t dim, rws_v8 top, rws_v8 *shifted)
 {
     rws_v8 total = {0};
@@ -61,7 +53,8 @@ static rws_v8 exponentiate(rws_v8 *x, size_t dim, rws_v8 top, rws_v8 *shifted)
     return total;
 }
 
-/* A stage at a time for all rows, so that what waits for a sum or a maximum of one row hides behind the others. */
+/* Every stage is done for all rows before the next begins, so that the latency of one row's sum or maximum is hidden by
+ * the other rows. */
 void rws_softmax(const rws_exponents *e, size_t first, size_t end, size_t dim, rws_softmax_rows to, rws_v8 *scratch)
 {
     const size_t n = (end - first + 7) / 8; /* groups of eight rows */
@@ -100,7 +93,8 @@ static rws_status log_softmax_explain(const rws_call *c, size_t row, const char 
     return c->args.k ? rws_explain_positive(c, row, 1, "temperature", site, err) : RWS_OK;
 }
 
-/* By y = x / t: g - p sum g =: h, whose sum is 0. By t: -sum h y / t, where y may as well be the output. */
+/* The gradient by y = x / t is h = g - p sum g, whose sum is 0. The gradient by t is -sum h y / t; as the sum of h is
+ * 0, y may be replaced by the output, which differs from y by a constant. */
 static void log_softmax_backward(rws_call *c)
 {
     const size_t dim = (size_t)c->dim;
@@ -124,7 +118,7 @@ static rws_var log_softmax_rule(rws_tangent *t) /* (dx - sum p dx) / t; the temp
     return rws_tangent_record(t, &rws_op_log_softmax_tangent, (rws_op_args){0}, in, t->n_in + 2, t->dim);
 }
 
-/* ---- log_softmax_pick: inputs x and an index; the component of log softmax(x) that it names, without the others */
+/* ---- log_softmax_pick: the component of log softmax(x) that an index names; the other components are not computed */
 
 static void log_softmax_pick_forward(rws_call *c)
 {
@@ -158,9 +152,9 @@ static void log_softmax_pick_backward(rws_call *c)
     }
 }
 
-/* ---- Derivatives along d, given p, which is the softmax of the inputs after them (a, or a + b): softmax_dot, of a
- * log-sum-exp, is sum p d; log_softmax_tangent is (d - sum p d) / t, where t, the last input, does not move. By a the former
- * has the derivative p (d - sum p d). */
+/* ---- Derivatives along d. Inputs are p, d, then a, or a and b; p is the softmax of a, or of a + b, and is not
+ * differentiated itself. softmax_dot is sum p d, the derivative of a log-sum-exp; its gradient by a is p (d - sum p d).
+ * log_softmax_tangent is (d - sum p d) / t, the derivative of a log-softmax; t, the last input, does not move. */
 
 static void log_softmax_tangent_forward(rws_call *c)
 {
@@ -211,7 +205,7 @@ static void softmax_dot_backward(rws_call *c)
     }
 }
 
-/* ---- log_sum_exp: of a, or of a + b, which is never there as a vector */
+/* ---- log_sum_exp of a, or of a + b, without a vector of the sums */
 
 static void log_sum_exp_rows(rws_call *c, size_t first, size_t end, size_t dim, rws_v8 *scratch)
 {
@@ -220,14 +214,15 @@ static void log_sum_exp_rows(rws_call *c, size_t first, size_t end, size_t dim, 
     rws_softmax(&e, first, end, dim, (rws_softmax_rows){c->saved, NULL, top, log_total}, scratch);
     for (size_t r = first; r < end; r++) {
         c->out[r] = top[r - first] + log_total[r - first];
-        if (top[r - first] == -INFINITY) { /* all impossible */
+        if (top[r - first] == -INFINITY) { /* all exponents are -inf */
             c->out[r] = -INFINITY;
             memset(c->saved + r * dim, 0, dim * sizeof(float));
         }
     }
 }
 
-/* Where e^a and e^b are known their products are summed up; a row whose sum is about to be lost is done from a and b. */
+/* If e^a and e^b are known, the sum of their products is the answer. A row where that sum is too small for a float is
+ * computed from a and b. */
 static void multiply_exponentials(rws_call *c, size_t dim)
 {
     const size_t n = (size_t)c->n;
@@ -239,7 +234,7 @@ static void multiply_exponentials(rws_call *c, size_t dim)
         total[r] = row_dot(ea, eb, dim);
         row_give_product(ea, eb, dim, 1 / total[r], true, p);
     }
-    EACH(0, n, c->out[i] = rws_log_total(total[i]));
+    RWS_EACH(n, c->out[i] = rws_log_total(total[i]));
     rws_v8 *scratch = rws_softmax_scratch(c->arena, dim);
     for (size_t r = 0; r < n; r++)
         if (!(total[r] > least)) log_sum_exp_rows(c, r, r + 1, dim, scratch);

@@ -1,9 +1,9 @@
 /* tangent.h - directional derivatives: the rule of an op, and what a rule may do.
  *
  * A direction in parameter space moves some parameters, and with them the values that are computed from these. The rule
- * of an op is about one value y = f(a, b, …) that moves: from the derivatives da, db, … of its inputs along the direction
- * it makes dy, by recording ordinary ops on values that exist already (y, a, b, da, db, …). Reverse mode through what was
- * recorded then gives second derivatives: forward over reverse.
+ * of an op is about one value y = f(a, b, …) that moves: from the derivatives da, db, … of its inputs along the
+ * direction it makes dy, by recording ordinary ops on values that exist already (y, a, b, da, db, …). Reverse mode
+ * through what was recorded then gives second derivatives: forward over reverse.
  *
  *     engine: da, db, … -> [rule] -> rws_tangent_record -> engine: dy, one more node on the tape
  *

@@ -1,4 +1,4 @@
-/* tile.h - eight rows of eight numbers, in registers. */
+/* tile.h - the transpose of eight rows of eight numbers, in registers. */
 #ifndef RWS_TENSOR_TILE_H
 #define RWS_TENSOR_TILE_H
 
@@ -7,7 +7,7 @@
 static inline __attribute__((always_inline)) void rws_tile_transpose(rws_v8 a[8])
 {
     rws_v8 b[8];
-    for (int i = 0; i < 8; i += 2) { /* pairs of numbers, of quarters, of halves */
+    for (int i = 0; i < 8; i += 2) { /* swaps single numbers, then pairs, then halves of a vector */
         b[i] = __builtin_shufflevector(a[i], a[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
         b[i + 1] = __builtin_shufflevector(a[i], a[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
     }

@@ -1,15 +1,16 @@
-/* picture.c - glimpses on a background, as logits of pixels, and the log-density of bits under them.
+/* picture.c - glimpses on a background, as logits of pixels, and the log-density of bits with these logits.
  *
  *     y = sum of the glimpses as placed, a = sum of their covers, m = sigmoid(20 a - 10)
  *     logit = clip(y + m front - (1 - m) back, -88, 16)
  *
  * Most of a canvas is background, where the logit is the same for all particles. So the log-density is that of the
- * background, which is one product with the datum, corrected where glimpses lie; and the logits themselves are made only
- * if somebody asks for them (rws_op.bits).
+ * background, which is one dot product with the datum, corrected where glimpses lie. The logits themselves are computed
+ * only if something else needs them (rws_op.bits_density).
  *
- * Inputs of the picture: front, back, then a glimpse and its where for each; of the log-density the same after the
- * datum. k is the number of rows of a glimpse, offset that of the canvas. Lines of the canvas are worked on in buffers
- * of whole vectors; the points beyond its right border have zeros for all inputs and add nothing.
+ * The inputs of `picture` are front, back, and then a glimpse and its `where` for each glimpse; `picture_bits` has the
+ * datum before these. k is the number of rows of a glimpse, offset the number of rows of the canvas. Lines of the
+ * canvas are computed in buffers of whole vectors; the points beyond the right border have zeros for all inputs and add
+ * nothing.
  */
 #include "base/error.h"
 #include "base/vecmath.h"
@@ -21,10 +22,10 @@
 
 #define LOWEST -88.0f
 #define HIGHEST 16.0f
-#define SLOPE 20.0f /* of the mask, in the cover */
+#define SLOPE 20.0f /* the mask is sigmoid(SLOPE cover - SHIFT) */
 #define SHIFT 10.0f
 
-#define MOST ((RWS_OP_INPUTS - 3) / 2) /* glimpses */
+#define MOST ((RWS_OP_INPUTS - 3) / 2) /* the most glimpses */
 
 extern const rws_op rws_op_picture; /* below */
 
@@ -52,22 +53,22 @@ rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wher
         path, rws_record(path, &rws_op_picture, (rws_op_args){.k = rows, .offset = out_rows}, in, 2 + 2 * n, size));
 }
 
-/* ---- one picture after the other, line by line */
+/* ---- pictures are made one after the other, line by line */
 
 typedef struct {
     rws_call  *c;
-    int        at;                    /* input `front` */
-    int        n, rows, cols, stride; /* glimpses; the canvas */
+    int        at;                    /* the number of input `front` */
+    int        n, rows, cols, stride; /* glimpses; rows and columns of the canvas, and whole vectors of columns */
     rws_window window[MOST];
-    float     *inner[MOST];             /* the mask along a line that a window covers whole */
-    size_t     front_row, back_row;     /* what the background was made of; SIZE_MAX: nothing yet */
+    float     *inner[MOST];             /* the mask along a line where one window alone has cover_y = 1 */
+    size_t     front_row, back_row;     /* the rows that the background was made of; SIZE_MAX: it was not made yet */
     float     *both, *back;             /* rows x stride: front + back, and back */
-    float     *logit, *soft, *chance;   /* of the background: clipped, its softplus and its sigmoid */
-    float     *open;                    /* 1 where it was not clipped */
-    double     total;                   /* of soft */
-    float      mask;                    /* where nothing lies */
-    float     *y, *a, *m, *raw, *l, *e; /* a line: sums, mask, logit before and after clipping, exp(-|l|) */
-    float     *x, *by, *by_a;           /* a line of data; of gradients of the logits and of the cover */
+    float     *logit, *soft, *chance;   /* the clipped logits of the background, their softplus and their sigmoid */
+    float     *open;                    /* 1 where the background was not clipped, else 0 */
+    double     total;                   /* the sum of soft */
+    float      mask;                    /* the mask where no glimpse lies */
+    float     *y, *a, *m, *raw, *l, *e; /* a line: y, a and m above, logits before and after clipping, exp(-|l|) */
+    float     *x, *by, *by_a;           /* a line: data, gradients of the logits, gradients of the cover */
 } picture;
 
 static inline float mask_at(float cover)
@@ -137,7 +138,7 @@ static void begin(picture *p, size_t r)
     }
 }
 
-/* Line i from *first to *end, which is where glimpses lie; false if there are none. */
+/* Computes line i from *first to *end, the interval where glimpses lie. False if no glimpse lies on the line. */
 static bool make_line(picture *p, int i, int *first, int *end)
 {
     const rws_window *only = NULL;
@@ -171,8 +172,8 @@ static bool make_line(picture *p, int i, int *first, int *end)
     return true;
 }
 
-/* Gradients of line i, given those of its logits in p->by: those of the background between first and end, and those of
- * the windows. */
+/* Backward for the glimpses on line i, between first and end. p->by is the gradient of the clipped logits; it becomes
+ * that of the logits before clipping. */
 static void back_line(picture *p, int i, int first, int end, size_t r)
 {
     const rws_call *c = p->c;
@@ -187,7 +188,7 @@ static void back_line(picture *p, int i, int first, int end, size_t r)
             rws_window_back(&p->window[t], i, p->by, p->by_a, rws_call_sink_row(c, p->at + 3 + 2 * t, r));
 }
 
-/* Those of front and back along line i; p->m is the mask of all of it. */
+/* Adds the gradients of front and back along line i, from p->by and the mask p->m of the whole line. */
 static void back_background(const picture *p, int i, float *by_front, float *by_back)
 {
     const size_t at = (size_t)i * (size_t)p->cols;
@@ -205,7 +206,8 @@ static void back_end(picture *p, size_t r)
     }
 }
 
-/* By the logits of the background, of which line i has p->by between `from` and `to`. */
+/* Where the background was clipped, between `from` and `to` on line i, no gradient passes; the mask is that of no
+ * glimpse. */
 static void clip_background(picture *p, int i, int from, int to)
 {
     const float *restrict open = p->open + (size_t)i * (size_t)p->stride;
@@ -254,11 +256,12 @@ static void picture_backward(rws_call *c)
     rws_arena_release(c->arena, mark);
 }
 
-/* ---- the log-density of bits: sum of x l - softplus(l) */
+/* ---- the log-density of bits: the sum of x l - softplus(l) */
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* The products of 1 + e in eight lanes, whose logarithms add up to the softplus; each factor is at most 2. */
+/* Products of 1 + e in eight lanes, whose logarithms are sums of log(1 + e). A factor is at most 2, so a float holds
+ * the product of 120 factors. */
 typedef struct {
     v8     lanes;
     int    n;
@@ -284,7 +287,7 @@ static void product_add(product *q, const float *e, int n)
     q->n += n / RWS_LANES;
 }
 
-/* x . logit of the background */
+/* The sum of x l over the background. */
 static double background_dot(const picture *p, const float *x)
 {
     double total = 0;
@@ -329,7 +332,7 @@ static void picture_bits_forward(rws_call *c)
     rws_arena_release(c->arena, mark);
 }
 
-/* By the datum: g times the logits. */
+/* The gradient of the datum is g times the logits. */
 static void back_datum(picture *p, int i, int first, int end, float g, float *by_x)
 {
     const float *logit = p->logit + (size_t)i * (size_t)p->stride;
@@ -367,7 +370,8 @@ static void picture_bits_backward(rws_call *c)
     rws_arena_release(c->arena, mark);
 }
 
-/* Local: who has one more glimpse has another picture, so nobody but the rows here needs this one. */
+/* Both ops are local: particles with another number of glimpses have another picture, so only the rows of this path
+ * need this one. */
 const rws_op rws_op_picture_bits = {.name = "picture_bits",
                                     .forgets = true,
                                     .local = true,
@@ -376,6 +380,6 @@ const rws_op rws_op_picture_bits = {.name = "picture_bits",
 const rws_op rws_op_picture = {.name = "picture",
                                .forgets = true,
                                .local = true,
-                               .bits = &rws_op_picture_bits,
+                               .bits_density = &rws_op_picture_bits,
                                .forward = picture_forward,
                                .backward = picture_backward};

@@ -4,8 +4,8 @@
 
 #include "rws.h"
 
-/* The logits of the pixels of n glimpses on a background. With y the sum of the glimpses as rws_place writes them, a the
- * sum of their covers (rws_cover) and m = sigmoid(20 a - 10), the logits are y + m front - (1 - m) back, clipped to
+/* The logits of the pixels of n glimpses on a background. With y the sum of the glimpses as rws_place writes them, a
+ * the sum of their covers (rws_cover) and m = sigmoid(20 a - 10), the logits are y + m front - (1 - m) back, clipped to
  * [-88, 16]. Where they become the logits of an observed rws_bernoulli they are not computed: most of a picture is
  * background, which is scored once per datum. */
 rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wheres, int n, int rows, int cols,

@@ -1,8 +1,8 @@
 /* spatial.c - the spatial transformer: reading a window of a picture, and placing a glimpse on a canvas.
  *
- * Gradients flow to the picture and to where, which is (scale x, scale y, shift x, shift y). Ops: k is the number of
- * rows of the source, offset that of the output; inputs are the source and where. A source that several particles share
- * (the image of a datum) is read where it is.
+ * Gradients pass to the picture and to `where`, which is (scale x, scale y, shift x, shift y). The inputs of the ops
+ * are the source and `where`; k is the number of rows of the source, offset the number of rows of the output. A source
+ * that several particles share (the image of a datum) is read in place.
  */
 #include "base/error.h"
 #include "engine/engine.h"
@@ -54,12 +54,13 @@ rws_var rws_cover(rws_path *path, int rows, int cols, rws_var where, int out_row
                                   &where, 1, out_rows * out_cols));
 }
 
-/* ---- attend: rows of the image are mixed first, as far as the window is wide, then columns are picked from the mix */
+/* ---- attend: two rows of the image are mixed first, as far as the window is wide, then the mix is resampled along
+ * x */
 
 typedef struct {
     rws_resampler x, y;
-    float        *mix, *change; /* a row at Y between two zeros, and its derivative by Y */
-    float        *line;         /* of the output */
+    float        *mix, *change; /* the image at Y, a line between two zeros, and its derivative by Y */
+    float        *line;         /* a line of the output */
 } reader;
 
 static reader reader_new(const rws_call *c)
@@ -80,7 +81,7 @@ static void reader_lay(reader *a, const float *where)
     rws_resampler_lay(&a->y, where[1], where[3]);
 }
 
-/* The columns that are looked at. X may run in either direction. */
+/* The columns of the image that the window reads. X may rise or fall. */
 static void reader_span(const reader *a, int *first, int *end)
 {
     const int32_t left = a->x.at[a->x.begin], right = a->x.at[a->x.stop - 1];
@@ -95,7 +96,7 @@ static const float *row_of(const reader *a, const float *image, int row)
     return row >= 0 && row < a->y.n_source ? image + (size_t)row * (size_t)a->x.n_source : NULL;
 }
 
-/* mix = the image at Y_i; change = its derivative by Y, if wanted */
+/* mix = the image at Y_i; if `moves`, change = its derivative by Y */
 static void reader_mix(const reader *a, const float *image, int i, bool moves)
 {
     const float *lower = row_of(a, image, a->y.at[i] - 1), *upper = row_of(a, image, a->y.at[i]);
@@ -184,7 +185,7 @@ static void attend_backward(rws_call *c)
     rws_arena_release(c->arena, mark);
 }
 
-/* ---- place, and cover: the same of a glimpse of ones, of which only where is an input */
+/* ---- place, and cover: the same for a glimpse of ones, whose only input is `where` */
 
 static rws_window window_new(const rws_call *c, int cols)
 {

@@ -1,3 +1,4 @@
+/* window.c - resampling along an axis, and glimpses on a canvas. */
 #include "vision/window.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-/* ---- an axis */
+/* ---- along an axis */
 
 void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n)
 {
@@ -39,7 +40,7 @@ void rws_resampler_lay(rws_resampler *a, float p, float q)
         n_below += (x <= -1) & (j < n);
         n_in += in;
     }
-    /* X never turns back, so what the source reaches is one interval */
+    /* X rises or falls with j, so the outputs that the source reaches are one interval */
     a->begin = n_in == 0 ? 0 : p >= 0 ? n_below : n - n_below - n_in;
     a->stop = a->begin + n_in;
     a->first = a->begin / RWS_LANES * RWS_LANES;
@@ -58,7 +59,8 @@ static void pick_any(const rws_resampler *a, const float *source, int first, int
 }
 
 #ifdef __AVX2__
-/* Eight numbers of those at `source`, at most 16 apart: shuffling registers is faster than gathering from memory. */
+/* Eight of the 16 numbers at `source`, by shuffles of registers, which are faster than a gather. `near`: all are among
+ * the first 8. */
 static inline __m256 pick_near(const float *source, __m256i at, bool near)
 {
     const __m256 one = _mm256_permutevar8x32_ps(_mm256_loadu_ps(source), at);
@@ -119,7 +121,7 @@ void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int ou
     w->padded = RWS_NEW0(arena, float, (size_t)cols + 2 + RWS_ROOM);
 }
 
-/* low where the lower neighbour is there, and high where the upper one is; with both it is exactly 1. */
+/* The cover is the sum of the weights of those neighbours that the source has; with both neighbours it is exactly 1. */
 static void lay_cover(const rws_resampler *a, float *cover, float *slope)
 {
     const int n = a->n_source;
@@ -189,7 +191,7 @@ void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a,
     w->y.by[i] += slope;
 }
 
-/* canvas point u shows glimpse point p u + q with p = 1 / scale, q = -shift / scale */
+/* From the gradients of p = 1 / scale and q = -shift / scale to those of scale and shift. */
 static void back_where(const rws_resampler *a, float scale, float shift, float *by_scale, float *by_shift)
 {
     float by_p, by_q;
@@ -211,7 +213,7 @@ void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where)
             for (int j = x->begin; j < x->stop; j++) x->by[j] += by[j] * (from[x->at[j] + 1] - from[x->at[j]]);
         }
         if (by_glimpse) {
-            float *to = w->padded; /* with room for what falls on either side */
+            float *to = w->padded; /* with room for the gradients of the zeros on either side */
             memset(to, 0, (cols + 2) * sizeof *to);
             for (int j = x->begin; j < x->stop; j++) {
                 to[x->at[j]] += x->low[j] * by[j];

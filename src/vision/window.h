@@ -1,11 +1,12 @@
-/* window.h - a picture stretched over a part of another, by bilinear interpolation with a border of zeros.
+/* window.h - a picture that is scaled and shifted onto a part of another, by bilinear interpolation with a border of
+ * zeros.
  *
  * Along each axis, point j of the output (u_j = -1 + 2 j / (n - 1)) lies in the source at
  *
  *     X_j = (p u_j + q + 1) (n_source - 1) / 2,         its value is  low_j S[floor X_j] + high_j S[floor X_j + 1]
  *
- * where what the source does not have counts as zero. The value of a pixel is that in both directions, so pictures are
- * resampled along one axis after the other, and only the part that the source reaches is touched:
+ * where points outside of the source count as zero. Bilinear interpolation is this along both axes, so pictures are
+ * resampled along one axis after the other. Only the part of the output that the source reaches is computed:
  *
  *     source           columns              canvas
  *     +--------+       +-------------+      +-------------------------+
@@ -13,7 +14,7 @@
  *     |        |   x   |             |   y  |       +-----------+     |
  *     +--------+       +-------------+      |       |           |     |
  *
- * Intervals are rounded outwards to whole vectors of RWS_LANES; weights there are zero. Used by the ops of this room.
+ * Intervals are rounded outwards to whole vectors of RWS_LANES numbers; the weights of the additional points are zero.
  */
 #ifndef RWS_VISION_WINDOW_H
 #define RWS_VISION_WINDOW_H
@@ -31,25 +32,26 @@ static inline int rws_lanes_up(int n)
     return (n + RWS_LANES - 1) / RWS_LANES * RWS_LANES;
 }
 
+/* Resampling along one axis. The arrays have a number for each output point, up to a whole vector. */
 typedef struct {
     int      n_source, n;
-    int      begin, stop; /* outputs that the source reaches: -1 < X < n_source */
-    int      first, end;  /* the same in whole vectors */
+    int      begin, stop; /* the outputs that the source reaches, -1 < X < n_source, are begin … stop - 1 */
+    int      first, end;  /* the same interval in whole vectors */
     int32_t *at;          /* 1 + floor X: a place in a source with a zero before and after it */
     float   *low, *high;
-    int32_t *from, *reach; /* per vector: the least of its `at`, and how much larger the largest is */
-    float   *by;           /* gradient of X, between begin and stop */
+    int32_t *from, *reach; /* per vector: the smallest of its `at`, and the largest minus the smallest */
+    float   *by;           /* the gradient of X, between begin and stop */
 } rws_resampler;
 
 void rws_resampler_init(rws_resampler *a, rws_arena *arena, int n_source, int n);
-void rws_resampler_lay(rws_resampler *a, float p, float q); /* |p| > 0 or n_source anywhere; clears `by` */
+void rws_resampler_lay(rws_resampler *a, float p, float q); /* computes all but `by` for p and q, and clears `by` */
 
-/* to = the resampled line, from `first` to `end`. The source lies between two zeros, with room for RWS_ROOM more numbers
- * behind, which do not count. */
+/* to = the resampled line, from `first` to `end`. The source stands between two zeros and is followed by RWS_ROOM more
+ * numbers, which are read but do not count. */
 #define RWS_ROOM 16
 void rws_resampler_apply(const rws_resampler *a, const float *source, float *to);
 
-/* What the gradient of X is by p and by q. */
+/* The gradients of p and q that follow from the gradient of X. */
 void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q);
 
 /* A glimpse on a canvas. `where` is (scale x, scale y, shift x, shift y): canvas point u shows glimpse point
@@ -57,30 +59,33 @@ void rws_resampler_slopes(const rws_resampler *a, float *by_p, float *by_q);
 typedef struct {
     rws_resampler x, y;
     float         where[4];
-    int           stride;  /* of columns */
-    float        *columns; /* (rows + 2) x stride: the glimpse, and a row of zeros at either end, resampled along x */
-    float        *by_columns;                  /* its gradient */
-    float        *cover_x;                     /* of a glimpse of ones, which is the product of two lines */
-    float        *cover_y, *slope_x, *slope_y; /* and their derivatives by X and Y */
-    float        *padded;                      /* a row of the glimpse between zeros */
+    int           stride;            /* of columns */
+    float        *columns;           /* (rows + 2) x stride: the glimpse resampled along x, between two rows of zeros */
+    float        *by_columns;        /* the gradient of columns */
+    float        *cover_x, *cover_y; /* a placed glimpse of ones is the product of these two lines, its cover */
+    float        *slope_x, *slope_y; /* the derivatives of cover_x by X and of cover_y by Y */
+    float        *padded;            /* a row of the glimpse between zeros */
     const float  *glimpse;
 } rws_window;
 
 void rws_window_init(rws_window *w, rws_arena *arena, int rows, int cols, int out_rows, int out_cols);
 
-/* Lays the glimpse (NULL: only its cover is wanted). Both must last until the window is laid anew. */
+/* Places the glimpse at `where`. With glimpse NULL only the cover is computed. The glimpse must last until the window
+ * is laid again. */
 void rws_window_lay(rws_window *w, const float *where, const float *glimpse);
 
+/* Whether the glimpse reaches row i of the canvas. */
 static inline bool rws_window_has(const rws_window *w, int i)
 {
     return i >= w->y.begin && i < w->y.stop;
 }
 
-/* y[j] += row i of what is placed, a[j] += of its cover, from first to end of the x axis; either may be NULL. */
+/* y[j] += row i of the placed glimpse and a[j] += row i of its cover, from x.first to x.end. y and a may be NULL. */
 void rws_window_add(const rws_window *w, int i, float *y, float *a);
 
-/* Backward: from the gradients of row i of what was placed and of its cover (either may be NULL) to those of the columns
- * and, if `moves`, of the axes; then from those to the gradients of the glimpse and of where, which are added to. */
+/* Backward. rws_window_back takes the gradients of row i of the placed glimpse and of its cover (each may be NULL) to
+ * the gradients of the columns and, if `moves`, of X and Y. rws_window_back_end then adds the gradients that follow
+ * from these to the gradients of the glimpse and of `where` (each may be NULL). */
 void rws_window_back(rws_window *w, int i, const float *by_y, const float *by_a, bool moves);
 void rws_window_back_end(rws_window *w, float *by_glimpse, float *by_where);
 

@@ -1,6 +1,6 @@
 /* grammar.c - libFuzzer harness for grammar files: whatever the bytes, they are refused with a sentence that names the
- * grammar, or what grammar.h promises holds: every production can be looked at, names are found again, and a tree that is
- * drawn can be written down and yields its sentence. */
+ * grammar, or the guarantees of grammar.h hold: every production can be read, names are found again, and a tree that is
+ * drawn can be printed and yields its sentence. */
 #include "base/rng.h"
 #include "data/tree.h"
 

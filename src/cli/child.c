@@ -1,4 +1,4 @@
-#include "cli/jobs.h"
+#include "cli/child.h"
 
 #include "base/error.h"
 
@@ -13,14 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 1024 };
+enum { MOST_CHILDREN = 1024 };
 
 /* In the child, between fork and exec: nothing but system calls. */
 static _Noreturn void become(char *const *argv, pid_t parent, int out, int err)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(127); /* it died in between */
+    if (getppid() != parent) _exit(127); /* the parent died before prctl */
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0) dup2(null, STDIN_FILENO);
     dup2(out, STDOUT_FILENO);
@@ -29,10 +29,10 @@ static _Noreturn void become(char *const *argv, pid_t parent, int out, int err)
     _exit(127);
 }
 
-rws_status rws_job_start(char *const *argv, rws_job *job, rws_error *err)
+rws_status rws_child_start(char *const *argv, rws_child *child, rws_error *err)
 {
     int out[2], errors[2];
-    *job = (rws_job){.out = -1, .err = -1};
+    *child = (rws_child){.out = -1, .err = -1};
     if (pipe2(out, O_CLOEXEC) != 0)
         return rws_fail(err, RWS_BAD_INPUT, "A run cannot be started: %s.", strerror(errno));
     if (pipe2(errors, O_CLOEXEC) != 0) {
@@ -42,26 +42,27 @@ rws_status rws_job_start(char *const *argv, rws_job *job, rws_error *err)
         return RWS_BAD_INPUT;
     }
     const pid_t parent = getpid();
-    job->pid = fork();
-    if (job->pid == 0) become(argv, parent, out[1], errors[1]);
+    child->pid = fork();
+    if (child->pid == 0) become(argv, parent, out[1], errors[1]);
     const int why = errno;
     close(out[1]);
     close(errors[1]);
-    if (job->pid > 0) {
-        setpgid(job->pid, job->pid); /* here too: whoever comes first */
-        job->out = out[0];
-        job->err = errors[0];
+    if (child->pid > 0) {
+        setpgid(child->pid, child->pid); /* in both processes: either may come first */
+        child->out = out[0];
+        child->err = errors[0];
         return RWS_OK;
     }
     close(out[0]);
     close(errors[0]);
-    job->pid = 0;
+    child->pid = 0;
     return rws_fail(err, RWS_BAD_INPUT, "A run cannot be started: %s.", strerror(why));
 }
 
-/* Takes over the lines that are complete; of one that has no end in sight the beginning is dropped. */
+/* Appends bytes to the buffer and hands out every line that is complete. The beginning of a line that does not fit the
+ * buffer is dropped. */
 static void take(char *buffer, size_t room, size_t *length, const char *bytes, size_t n,
-                 void (*line)(void *context, int job, const char *text), void *context, int job)
+                 void (*line)(void *context, int child, const char *text), void *context, int child)
 {
     for (size_t i = 0; i < n; i++) {
         if (bytes[i] != '\n') {
@@ -71,20 +72,21 @@ static void take(char *buffer, size_t room, size_t *length, const char *bytes, s
         }
         buffer[*length] = '\0';
         *length = 0;
-        line(context, job, buffer);
+        line(context, child, buffer);
     }
 }
 
-static void take_complaint(void *context, int job, const char *text)
+static void take_complaint(void *context, int child, const char *text)
 {
-    (void)job;
-    rws_job *j = context;
+    (void)child;
+    rws_child *j = context;
     if (strncmp(text, "rws: ", 5) == 0) text += 5;
     snprintf(j->complaint, sizeof j->complaint, "%s", text);
 }
 
-/* Reads what is there; closes the pipe at its end. */
-static void drain(rws_job *j, int index, int *fd, void (*line)(void *context, int job, const char *text), void *context)
+/* Reads what the pipe holds; closes it at its end. */
+static void drain(rws_child *j, int index, int *fd, void (*line)(void *context, int child, const char *text),
+                  void *context)
 {
     char          bytes[4096];
     const ssize_t n = TEMP_FAILURE_RETRY(read(*fd, bytes, sizeof bytes));
@@ -98,35 +100,35 @@ static void drain(rws_job *j, int index, int *fd, void (*line)(void *context, in
     }
 }
 
-int rws_jobs_read(rws_job *jobs, int n, int milliseconds, void (*line)(void *context, int job, const char *text),
-                  void *context)
+int rws_children_read(rws_child *children, int n, int milliseconds,
+                      void (*line)(void *context, int child, const char *text), void *context)
 {
-    struct pollfd polls[2 * MOST_JOBS];
-    RWS_CHECK(n <= MOST_JOBS);
+    struct pollfd polls[2 * MOST_CHILDREN];
+    RWS_CHECK(n <= MOST_CHILDREN);
     for (int i = 0; i < n; i++) {
-        polls[2 * i] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].out : -1, .events = POLLIN};
-        polls[2 * i + 1] = (struct pollfd){.fd = jobs[i].pid ? jobs[i].err : -1, .events = POLLIN};
+        polls[2 * i] = (struct pollfd){.fd = children[i].pid ? children[i].out : -1, .events = POLLIN};
+        polls[2 * i + 1] = (struct pollfd){.fd = children[i].pid ? children[i].err : -1, .events = POLLIN};
     }
     if (poll(polls, (nfds_t)(2 * n), milliseconds) > 0) {
         for (int i = 0; i < n; i++) {
-            if (polls[2 * i].revents) drain(&jobs[i], i, &jobs[i].out, line, context);
-            if (polls[2 * i + 1].revents) drain(&jobs[i], i, &jobs[i].err, line, context);
+            if (polls[2 * i].revents) drain(&children[i], i, &children[i].out, line, context);
+            if (polls[2 * i + 1].revents) drain(&children[i], i, &children[i].err, line, context);
         }
     }
     for (int i = 0; i < n; i++)
-        if (jobs[i].pid && jobs[i].out < 0 && jobs[i].err < 0) return i;
+        if (children[i].pid && children[i].out < 0 && children[i].err < 0) return i;
     return -1;
 }
 
-int rws_job_end(rws_job *job)
+int rws_child_end(rws_child *child)
 {
     int status = 0;
-    if (TEMP_FAILURE_RETRY(waitpid(job->pid, &status, 0)) != job->pid) status = 0;
-    job->pid = 0;
+    if (TEMP_FAILURE_RETRY(waitpid(child->pid, &status, 0)) != child->pid) status = 0;
+    child->pid = 0;
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-void rws_job_stop(const rws_job *job)
+void rws_child_stop(const rws_child *child)
 {
-    if (job->pid) kill(job->pid, SIGTERM);
+    if (child->pid) kill(child->pid, SIGTERM);
 }

@@ -1,0 +1,339 @@
+/* test_trainer.c - the public trainer, used as a program of somebody else would use it: through rws_train.h alone. */
+#include "files.h"
+
+#include "rws_train.h"
+
+#include <string.h>
+
+extern const rws_model rws_user_model; /* toy.c */
+
+static void refused(rws_status status, const rws_error *err, const char *words)
+{
+    assert_int_equal(status, RWS_BAD_INPUT);
+    assert_sentence(err, words);
+}
+
+static rws_trainer *toy(rws_config c, const rws_model *model)
+{
+    rws_trainer *t;
+    rws_error    err = {""};
+    c.seed = 7;
+    must(rws_trainer_new(&c, model ? model : &rws_user_model, &t, &err), &err);
+    return t;
+}
+
+static void step(rws_trainer *t, int n)
+{
+    rws_error err = {""};
+    for (int i = 0; i < n; i++) must(rws_trainer_step(t, &err), &err);
+}
+
+/* Two trainers have the same parameters, to the bit. */
+static void assert_same(rws_trainer *a, rws_trainer *b)
+{
+    rws_param_view x, y;
+    assert_int_equal(rws_trainer_iteration(a), rws_trainer_iteration(b));
+    assert_int_equal(rws_trainer_n_params(a), rws_trainer_n_params(b));
+    for (int i = 0; rws_trainer_param(a, i, &x) && rws_trainer_param(b, i, &y); i++)
+        assert_memory_equal(x.values, y.values, (size_t)(x.rows * x.cols) * sizeof(float));
+}
+
+/* ---- configuration */
+
+static void defaults_can_be_read(void **state)
+{
+    (void)state;
+    rws_config c = {.model = "gmm"};
+    rws_error  err = {""};
+    must(rws_config_fill(&c, NULL, &err), &err);
+    assert_string_equal(c.method, "ww");
+    assert_string_equal(c.optimiser, "adam");
+    assert_true(c.batch == 100 && c.threads == 1 && c.eval_particles == c.particles);
+    assert_true(c.limits.stack_bytes == RWS_STACK_BYTES && c.limits.max_paths == RWS_MAX_PATHS);
+    c = (rws_config){.particles = 3};
+    must(rws_config_fill(&c, &rws_user_model, &err), &err);
+    assert_true(c.particles == 3 && c.eval_particles == 3 && c.batch == 6);
+    c = (rws_config){.model = "nothing"};
+    refused(rws_config_fill(&c, NULL, &err), &err, "nothing");
+}
+
+static void texts_are_copied(void **state)
+{
+    (void)state;
+    char         method[] = "ws", set[] = "components=4", model[] = "gmm";
+    rws_trainer *t;
+    rws_error    err = {""};
+    must(rws_trainer_new(&(rws_config){.model = model, .method = method, .set = {set}, .n_set = 1}, NULL, &t, &err),
+         &err);
+    memset(method, 'x', 2), memset(set, 'x', 4), memset(model, 'x', 3);
+    const rws_config *c = rws_trainer_config(t);
+    assert_string_equal(c->method, "ws");
+    assert_string_equal(c->model, "gmm");
+    assert_string_equal(c->set[0], "components=4");
+    assert_string_equal(rws_trainer_model(t)->name, "gmm");
+    rws_trainer_free(t);
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    rws_trainer *t;
+    rws_error    err = {""};
+    struct {
+        rws_config  config;
+        const char *words;
+    } wrong[] = {
+        {{0}, "no model"},
+        {{.model = "nothing"}, "no model \"nothing\""},
+        {{.model = "./nothing.so"}, "./nothing.so"},
+        {{.model = "gmm", .method = "guess"}, "no method \"guess\""},
+        {{.model = "gmm", .optimiser = "guess"}, "no optimiser \"guess\""},
+        {{.model = "gmm", .lr = "fast"}, "fast"},
+        {{.model = "gmm", .particles = -1}, "particles"},
+        {{.model = "gmm", .method = "vimco", .particles = 1}, "at least 2 particles"},
+        {{.model = "gmm", .n_test = -1}, "--eval-data"},
+        {{.model = "gmm", .n_set = 65}, "at most 64 settings"},
+        {{.model = "gmm", .set = {"colour=red"}, .n_set = 1}, "colour"},
+        {{.model = "gmm", .set = {"components=1"}, .n_set = 1}, "components"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        refused(rws_trainer_new(&wrong[i].config, NULL, &t, &err), &err, wrong[i].words);
+        assert_null(t);
+        assert_int_equal(rws_trainer_new(&wrong[i].config, NULL, &t, NULL), RWS_BAD_INPUT); /* err may be NULL */
+    }
+    rws_metric many[RWS_MAX_METRICS + 1];
+    memset(many, 0, sizeof many);
+    for (int i = 0; i < RWS_MAX_METRICS; i++) many[i] = (rws_metric){.name = "metric", .help = "too many"};
+    rws_model model = rws_user_model;
+    model.metrics = many;
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "more than 60 metrics");
+}
+
+static void tables_can_be_walked(void **state)
+{
+    (void)state;
+    rws_method_info    method;
+    rws_optimiser_info optimiser;
+    int                n = 0;
+    while (rws_model_at(n)) n++;
+    assert_true(n == 4 && !rws_model_at(-1) && !rws_model_at(n + 1));
+    for (n = 0; rws_method_at(n, &method); n++) assert_true(method.name && method.help && method.min_particles >= 1);
+    assert_int_equal(n, 12);
+    for (n = 0; rws_optimiser_at(n, &optimiser); n++) assert_true(optimiser.name && optimiser.help);
+    assert_true(n > 0);
+}
+
+/* ---- parameters */
+
+static void parameters_are_views(void **state)
+{
+    (void)state;
+    rws_trainer   *a = toy((rws_config){0}, NULL), *b = toy((rws_config){0}, NULL);
+    rws_param_view v, w;
+    size_t         size = 0;
+    for (int i = 0; rws_trainer_param(a, i, &v); i++) size += (size_t)(v.rows * v.cols);
+    assert_int_equal(size, rws_trainer_size(a));
+    assert_false(rws_trainer_param(a, -1, &v));
+    assert_false(rws_trainer_find(a, "theta", &v));
+    assert_true(rws_trainer_find(a, "phi.cell.weight_ih", &v) && v.group == RWS_PHI && v.rows == 24 && v.cols == 7);
+
+    /* numbers that are written count, also where the library keeps a transposed copy of them */
+    rws_measures before, after, again;
+    rws_error    err = {""};
+    must(rws_trainer_evaluate(a, &before, &err), &err);
+    for (int i = 0; i < v.rows * v.cols; i++) v.values[i] += 0.5f;
+    rws_trainer_changed(a);
+    must(rws_trainer_evaluate(a, &after, &err), &err);
+    for (int i = 0; rws_trainer_param(a, i, &v) && rws_trainer_param(b, i, &w); i++)
+        memcpy(w.values, v.values, (size_t)(v.rows * v.cols) * sizeof(float));
+    rws_trainer_changed(b);
+    must(rws_trainer_evaluate(b, &again, &err), &err);
+    assert_true(rws_measures_get(&before, "log_evidence") != rws_measures_get(&after, "log_evidence"));
+    assert_true(rws_measures_get(&after, "log_evidence") == rws_measures_get(&again, "log_evidence"));
+    assert_true(isnan(rws_measures_get(&after, "no such metric")));
+    rws_trainer_free(a);
+    rws_trainer_free(b);
+}
+
+static void a_gradient_changes_nothing(void **state)
+{
+    (void)state;
+    rws_trainer *a = toy((rws_config){0}, NULL), *b = toy((rws_config){0}, NULL);
+    const size_t n = rws_trainer_size(a);
+    float       *g = calloc(n, sizeof *g), *h = calloc(n, sizeof *h);
+    rws_error    err = {""};
+    must(rws_trainer_gradient(a, RWS_TRAIN, 0, g, n, &err), &err);
+    must(rws_trainer_gradient(a, RWS_TRAIN, 0, h, n, &err), &err);
+    assert_memory_equal(g, h, n * sizeof *g);
+    must(rws_trainer_gradient(a, RWS_TEST, 1, h, n, &err), &err);
+    assert_memory_not_equal(g, h, n * sizeof *g);
+    refused(rws_trainer_gradient(a, RWS_TRAIN, 0, g, n + 1, &err), &err, "numbers");
+    step(a, 2);
+    step(b, 2);
+    assert_same(a, b);
+    free(g), free(h);
+    rws_trainer_free(a);
+    rws_trainer_free(b);
+}
+
+/* ---- failures */
+
+static bool broken; /* the data of the next batch are */
+
+static rws_status sometimes_broken(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                                   float *const *fields, rws_error *err)
+{
+    const rws_status status = rws_user_model.data(state, split, first, n, random, fields, err);
+    if (broken && split == RWS_TRAIN) fields[0][2 * 4] = NAN;
+    return status;
+}
+
+static void a_step_that_failed_leaves_no_trace(void **state)
+{
+    (void)state;
+    rws_model model = rws_user_model;
+    model.data = sometimes_broken;
+    rws_trainer *a = toy((rws_config){0}, &model), *b = toy((rws_config){0}, NULL);
+    rws_error    err = {""};
+    step(a, 2);
+    step(b, 2);
+    broken = true;
+    refused(rws_trainer_step(a, &err), &err, "field \"x\" of datum 4");
+    assert_int_equal(rws_trainer_iteration(a), 2);
+    broken = false;
+    step(a, 2);
+    step(b, 2);
+    assert_same(a, b);
+    rws_trainer_free(a);
+    rws_trainer_free(b);
+}
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+
+static void the_callers_arithmetic_is_left_alone(void **state)
+{
+    (void)state;
+    const unsigned before = _mm_getcsr();
+    rws_trainer   *t = toy((rws_config){.threads = 2}, NULL);
+    rws_measures   m;
+    rws_error      err = {""};
+    step(t, 1);
+    must(rws_trainer_evaluate(t, &m, &err), &err);
+    assert_int_equal(_mm_getcsr() & 0x8040, before & 0x8040); /* the flags of exceptions that happened may differ */
+    rws_trainer_free(t);
+}
+#endif
+
+/* ---- folders */
+
+static void a_run_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    rws_trainer *whole = toy((rws_config){.iterations = 12}, NULL), *t = toy((rws_config){.iterations = 6}, NULL);
+    rws_error    err = {""};
+    refused(rws_trainer_save(t, &err), &err, "no folder");
+    must(rws_trainer_keep(t, in_folder("run"), &err), &err);
+    refused(rws_trainer_keep(t, in_folder("another"), &err), &err, "has a folder already");
+    must(rws_trainer_train(t, NULL, &err), &err);
+    rws_trainer *busy = NULL;
+    refused(rws_trainer_resume(in_folder("run"), NULL, &rws_user_model, &busy, &err), &err, "run");
+    assert_null(busy);
+    rws_trainer_free(t);
+
+    must(rws_trainer_resume(in_folder("run"), &(rws_config){.iterations = 12, .threads = 2}, &rws_user_model, &t, &err),
+         &err);
+    assert_int_equal(rws_trainer_iteration(t), 6);
+    assert_true(rws_trainer_seconds(t) > 0);
+    must(rws_trainer_train(t, NULL, &err), &err);
+    step(whole, 12);
+    assert_same(t, whole);
+    rws_trainer_free(t);
+    refused(rws_trainer_resume(in_folder("nowhere"), NULL, NULL, &t, &err), &err, "nowhere");
+
+    /* and can be asked, by a posterior that looks only */
+    rws_posterior *p;
+    rws_answers   *a, *b;
+    must(rws_posterior_open(in_folder("run"), NULL, &rws_user_model, &p, &err), &err);
+    assert_int_equal(rws_posterior_iteration(p), 12);
+    const rws_question q = {.test = 1, .n_particles = 40, .seed = 5};
+    must(rws_posterior_ask(p, &q, &a, &err), &err);
+    must(rws_trainer_ask(whole, &q, &b, &err), &err);
+    assert_true(a->log_evidence == b->log_evidence && a->ess == b->ess);
+    rws_answers_free(a);
+    rws_answers_free(b);
+    rws_posterior_free(p);
+    rws_trainer_free(whole);
+}
+
+typedef struct {
+    int        n_evaluated, n_final;
+    uint64_t   stop_at;
+    rws_status answer;
+    uint64_t   last;
+} seen;
+
+static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
+{
+    seen *s = context;
+    assert_int_equal(m->iteration, rws_trainer_iteration(t));
+    s->n_evaluated += !final;
+    s->n_final += final;
+    s->last = m->iteration;
+    return s->answer == RWS_OK ? RWS_OK : rws_fail(err, s->answer, "The caller has seen enough.");
+}
+
+static bool stop(void *context)
+{
+    const seen *s = context;
+    return s->last >= s->stop_at;
+}
+
+static void training_tells_and_obeys(void **state)
+{
+    (void)state;
+    seen            s = {.stop_at = UINT64_MAX};
+    const rws_watch watch = {.context = &s, .stop = stop, .evaluated = evaluated};
+    rws_error       err = {""};
+    rws_trainer    *t = toy((rws_config){.iterations = 20, .eval_every = 5}, NULL);
+    must(rws_trainer_train(t, &watch, &err), &err);
+    assert_true(s.n_evaluated == 5 && s.n_final == 1 && s.last == 20); /* 1, 5, 10, 15, 20 */
+    assert_int_equal(rws_trainer_train(t, &watch, &err), RWS_OK);      /* it is finished, and only measured */
+    assert_true(s.n_evaluated == 5 && s.n_final == 2);
+    rws_trainer_free(t);
+
+    s = (seen){.stop_at = 1};
+    t = toy((rws_config){.iterations = 10000000, .eval_every = 5}, NULL);
+    must(rws_trainer_keep(t, in_folder("stopped"), &err), &err);
+    assert_int_equal(rws_trainer_train(t, &watch, &err), RWS_STOPPED);
+    const uint64_t done = rws_trainer_iteration(t);
+    rws_trainer_free(t);
+    must(rws_trainer_resume(in_folder("stopped"), NULL, &rws_user_model, &t, &err), &err);
+    assert_int_equal(rws_trainer_iteration(t), done);
+    rws_trainer_free(t);
+
+    s = (seen){.stop_at = UINT64_MAX, .answer = RWS_BAD_INPUT};
+    t = toy((rws_config){.iterations = 20}, NULL);
+    refused(rws_trainer_train(t, &watch, &err), &err, "seen enough");
+    assert_int_equal(rws_trainer_iteration(t), 1);
+    rws_trainer_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_can_be_read),
+        cmocka_unit_test(texts_are_copied),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(tables_can_be_walked),
+        cmocka_unit_test(parameters_are_views),
+        cmocka_unit_test(a_gradient_changes_nothing),
+        cmocka_unit_test(a_step_that_failed_leaves_no_trace),
+#ifdef __SSE__
+        cmocka_unit_test(the_callers_arithmetic_is_left_alone),
+#endif
+        cmocka_unit_test_setup_teardown(a_run_goes_on_where_it_was, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(training_tells_and_obeys, folder_make, folder_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
