@@ -9,12 +9,12 @@
 
 #define ALIGN 64
 #define SMALLEST_BLOCK ((size_t)1 << 18)
-#define PATIENCE 1000 /* resets after which blocks that nobody has needed go back to the system */
+#define PATIENCE 1000 /* resets after which blocks that were not needed go back to the system */
 
 struct rws_arena_block {
     rws_arena_block *next;
     size_t           bytes;     /* of data */
-    uint64_t         needed_at; /* how many resets there had been */
+    uint64_t         needed_at; /* n_resets when it was last needed */
     char             pad[ALIGN - sizeof(rws_arena_block *) - sizeof(size_t) - sizeof(uint64_t)];
     char             data[];
 };
@@ -33,7 +33,7 @@ void rws_arena_free(rws_arena *a)
     *a = (rws_arena){0};
 }
 
-/* Blocks are needed one after the other, so those that nobody needs are the last ones; and the largest. */
+/* Blocks are used one after the other, so that the unused ones are the last ones of the list, and the largest. */
 static void shrink(rws_arena *a)
 {
     for (rws_arena_block *b = a->first; b; b = b->next)
@@ -50,8 +50,8 @@ void rws_arena_reset(rws_arena *a)
     if (++a->n_resets % PATIENCE == 0) shrink(a);
 }
 
-/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. False if
- * the system has no memory; the arena is then as it was. */
+/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. False
+ * if the system has no memory; the arena is then as it was. */
 static bool grow(rws_arena *a, size_t bytes)
 {
     rws_arena_block *next = a->current ? a->current->next : a->first;

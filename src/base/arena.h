@@ -17,8 +17,8 @@ typedef struct {
     size_t           used;     /* in the current block */
     uint64_t         n_blocks; /* ever asked of the system */
     uint64_t         n_resets;
-    /* Called when the system has no memory, unless NULL. It may leave by longjmp or by another fiber; if it returns, the
-     * request is answered with NULL. The arena is as it was before the request. */
+    /* Called when the system has no memory, unless NULL. It may leave by longjmp or by another fiber; if it returns,
+     * the request is answered with NULL. The arena is as it was before the request. */
     void (*no_memory)(void *context);
     void *context;
 } rws_arena;
