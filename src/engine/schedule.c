@@ -2,9 +2,10 @@
  *
  * A split, where the value of v is 0 for rows a b and 1 for rows c d e:
  *
- * path 1    …  x  y  branch(v) ->      path 1    …  x  y  0  …        goes on where it is, with rows a b rows a b c d e
- * path 2    …  x  y  1           starts again with rows c d e; its library calls \_replayed_/         return x, y and 1
- * from the log, then it is new */
+ *     path 1   …  x  y  branch(v) ->      path 1   …  x  y  0  …       goes on where it is, with rows a b
+ *              rows a b c d e             path 2   …  x  y  1          starts again with rows c d e; its library calls
+ *                                                  \_replayed_/        return x, y and 1 from the log, then it is new
+ */
 #include "engine/internal.h"
 #include "tensor/gemm.h"
 
