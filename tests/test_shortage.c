@@ -5,7 +5,7 @@
 #include "base/fiber.h"
 #include "engine/setup.h"
 #include "estimator/estimator.h"
-#include "wrapped.h"
+#include "shortage.h"
 #include "support.h"
 
 #include <stdlib.h>
@@ -25,21 +25,35 @@ static void note(void *context)
 static void an_arena_without_memory(void **unused)
 {
     (void)unused;
-    int       n_noted = 0;
-    rws_arena a = {.no_memory = note, .context = &n_noted};
-    requests_fail(0, true);
+    int           n_noted = 0;
+    volatile bool failing;
+    rws_arena     a = {.no_memory = note, .context = &n_noted};
+    shortage_set(0, true);
     assert_null(rws_arena_alloc(&a, 100));
     assert_null(rws_arena_zero(&a, 100));
     assert_null(rws_arena_try(&a, 100));
-    requests_fail(-1, false);
+    shortage_set(-1, false);
     assert_int_equal(n_noted, 2);
     char *p = rws_arena_zero(&a, 100);
     assert_non_null(p);
-    requests_fail(0, true);
+    shortage_set(0, true);
     assert_null(rws_arena_alloc(&a, (size_t)1 << 30)); /* the blocks that are there stay as they were */
     char *q = rws_arena_alloc(&a, 100);
-    requests_fail(-1, false);
+    shortage_set(-1, false);
     assert_true(q == p + 128);
+    jmp_buf leave;
+    a.no_memory = rws_arena_jump;
+    a.context = &leave;
+    failing = true;
+    if (setjmp(leave) == 0) {
+        shortage_set(0, true);
+        rws_arena_zero(&a, (size_t)1 << 30);
+        failing = false;
+    }
+    shortage_set(-1, false);
+    assert_true(failing);
+    a.no_memory = note;
+    a.context = &n_noted;
     assert_null(rws_arena_alloc(&a, SIZE_MAX));
     assert_null(rws_arena_alloc(&a, SIZE_MAX - 10));
     rws_arena_free(&a);
@@ -49,9 +63,9 @@ static void a_fiber_without_memory(void **unused)
 {
     (void)unused;
     for (long n = 0;; n++) {
-        requests_fail(n, false);
+        shortage_set(n, false);
         rws_fiber *f = rws_fiber_new(1 << 16);
-        requests_fail(-1, false);
+        shortage_set(-1, false);
         if (f) {
             assert_true(n >= 3); /* the structure, its stack, its guard */
             rws_fiber_free(f);
@@ -140,11 +154,11 @@ static long fail_each(bool scalar, bool deferred, bool from_then_on)
     long n = 0;
     for (bool all = false; !all; n++) {
         memset(err.text, 0, sizeof err.text);
-        requests_fail(n, from_then_on);
+        shortage_set(n, from_then_on);
         e = rws_engine_new(&w.setup.params, w.setup.fields, w.setup.n_fields, NULL);
         const rws_status status = e ? work(&w, e, scalar, deferred, gradient, &sum, &err) : RWS_NO_MEMORY;
-        all = requests_made() <= n;
-        requests_fail(-1, false);
+        all = shortage_count() <= n;
+        shortage_set(-1, false);
         if (status != RWS_OK) assert_int_equal(status, RWS_NO_MEMORY);
         if (status != RWS_OK && e) assert_non_null(strstr(err.text, "memory"));
         if (status == RWS_OK) assert_memory_equal(gradient, right, bytes);
@@ -174,10 +188,10 @@ static void setups_without_memory(void **unused)
         for (long n = 0;; n++) {
             world     w;
             rws_error err = {""};
-            requests_fail(n, from_then_on);
+            shortage_set(n, from_then_on);
             const rws_status status = world_new(&w, &err);
-            const bool       all = requests_made() <= n;
-            requests_fail(-1, false);
+            const bool       all = shortage_count() <= n;
+            shortage_set(-1, false);
             rws_setup_release(&w.setup);
             if (all) {
                 assert_int_equal(status, RWS_OK);

@@ -17,8 +17,8 @@ typedef struct {
     size_t           used;     /* in the current block */
     uint64_t         n_blocks; /* ever asked of the system */
     uint64_t         n_resets;
-    /* Called when the system has no memory, unless NULL. It may leave by longjmp or by another fiber; if it returns, the
-     * request is answered with NULL. The arena is as it was before the request. */
+    /* Called when the system has no memory, unless NULL. It may leave by longjmp or by another fiber; if it returns,
+     * the request is answered with NULL. The arena is as it was before the request. */
     void (*no_memory)(void *context);
     void *context;
 } rws_arena;
@@ -37,6 +37,7 @@ void          *rws_arena_try(rws_arena *a, size_t bytes);   /* not zeroed; NULL 
 void          *rws_arena_zero(rws_arena *a, size_t bytes);
 rws_arena_mark rws_arena_at(const rws_arena *a);
 void           rws_arena_release(rws_arena *a, rws_arena_mark mark);
+void           rws_arena_jump(void *context); /* a no_memory that leaves by longjmp; context points to a jmp_buf */
 size_t         rws_arena_bytes(const rws_arena *a); /* held from the system */
 
 #define RWS_NEW(arena, type, n) ((type *)rws_arena_alloc((arena), sizeof(type) * (size_t)(n)))

@@ -82,7 +82,7 @@ bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value)
 static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
 {
     const origin    o = rws_scores_origin(e, row);
-    const rws_path *path = e->paths[e->enders[o.leaf]];
+    const rws_path *path = e->paths[e->ends[o.end].path];
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
         each(context, e->sites[t->site].name, (int)t->visit, e->nodes[t->var].dim, rws_value_at(e, o, t->var));
@@ -99,7 +99,7 @@ rws_status rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, v
 static void read_field(rws_engine *e, int row, int field, const float **value)
 {
     const origin   o = rws_scores_origin(e, row);
-    const uint32_t id = e->paths[e->enders[o.leaf]]->field[field];
+    const uint32_t id = e->paths[e->ends[o.end].path]->field[field];
     if (!id) return;
     if (e->nodes[id].state != DONE) rws_engine_execute(e, &id, 1);
     *value = rws_value_at(e, o, id);

@@ -1,10 +1,10 @@
-/* schedule.c - groups of particles on fibers: who runs, who waits, and how a group splits.
+/* schedule.c - paths on fibers: which of them run, which wait, and how a path splits.
  *
  * A split, where the value of v is 0 for rows a b and 1 for rows c d e:
  *
- *     group 1   …  x  y  branch(v) ->      group 1   …  x  y  0  …        goes on where it is, with rows a b
- *               rows a b c d e             group 2   …  x  y  1           starts again with rows c d e; its calls return
- *                                                    \_replayed_/         x, y and 1 from the log, then it is new
+ *     path 1   …  x  y  branch(v) ->      path 1   …  x  y  0  …       goes on where it is, with rows a b
+ *              rows a b c d e             path 2   …  x  y  1          starts again with rows c d e; its library calls
+ *                                                  \_replayed_/        return x, y and 1 from the log, then it is new
  */
 #include "engine/internal.h"
 #include "tensor/gemm.h"
@@ -59,7 +59,7 @@ static rws_path *path_new(rws_engine *e)
     if (e->n_paths >= e->limits.max_paths) too_many_paths(e);
     if (e->n_paths == e->n_made) path_make(e);
     rws_path *path = e->paths[e->n_paths++];
-    if (++e->stamp == 0) e->stamp = 1; /* 0 is of no path */
+    if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
     path->stamp = e->stamp;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
     path->fields_seen = path->operations = 0;
@@ -82,7 +82,7 @@ static void path_begin(rws_engine *e, uint32_t index)
 }
 
 /* On a path the fiber yields, never to be resumed, and the scheduler finds the status; elsewhere the function that the
- * engine was entered by goes on behind its setjmp. Neither frame owns memory that is not the engine's. */
+ * engine was entered by goes on behind its setjmp. Frames that are left own no memory: all of it is the engine's. */
 static _Noreturn void leave(rws_engine *e)
 {
     if (e->running)
@@ -143,7 +143,7 @@ void rws_await(rws_path *path, const rws_var *v, int n)
     rws_path_need(path, v, n);
 }
 
-/* A part of a group: the rows listed, as a level below the group's own. */
+/* A new level below `from` that has the n listed rows of it. */
 static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
 {
     uint32_t *up = RWS_NEW(&e->arena, uint32_t, n), *count = RWS_NEW(&e->arena, uint32_t, n);
@@ -189,8 +189,8 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->n_reports = from->n_reports;
 }
 
-/* Every particle of the group has this value at a site from now on. */
-static void know(rws_path *path, rws_var v, uint32_t value)
+/* Notes at the site that drew v that every particle of the path has this value. */
+static void note_known(rws_path *path, rws_var v, uint32_t value)
 {
     for (uint32_t i = path->n_trace; i-- > 0;)
         if (path->trace[i].var == v.id) {
@@ -199,8 +199,9 @@ static void know(rws_path *path, rws_var v, uint32_t value)
         }
 }
 
-/* Splits the group by part[i] in 0 … n_parts - 1, of each of its rows; none is empty. A part's calls return answer[part]
- * from here on; if it is what v has there, `known` tells so. This group goes on with part 0. */
+/* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
+ * returns answer[p] to part p. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
+ * on as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
     rws_engine    *e = path->e;
@@ -219,11 +220,11 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
         copy_path(child, path);
         child->level = to;
         child->log[child->n_log++] = answer[p];
-        if (known.id) know(child, known, answer[p]);
+        if (known.id) note_known(child, known, answer[p]);
         path_begin(e, e->n_paths - 1);
     }
     path->level = self;
-    if (known.id) know(path, known, answer[0]);
+    if (known.id) note_known(path, known, answer[0]);
     return rws_returns(path, (rws_var){answer[0]});
 }
 
@@ -305,7 +306,7 @@ static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step
     return v;
 }
 
-/* One group for everybody: a row per datum, standing for its K particles. In sleep one row stands for all. */
+/* One path for all particles, with a row per datum that stands for its K particles; in sleep one row stands for all. */
 static void begin_together(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
@@ -324,7 +325,7 @@ static void begin_together(rws_engine *e)
     path_begin(e, 0);
 }
 
-/* Scalar mode: a group for each particle, with a level and data of its own. */
+/* Scalar mode: a path for each particle, with a level and data of its own. */
 static void begin_apart(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
@@ -343,7 +344,7 @@ static void begin_apart(rws_engine *e)
         }
 }
 
-/* Every visit of the drawing side must have met one of the other's. */
+/* Every visit of the drawing side must have been scored by the other side. */
 static void check_trace(rws_path *path)
 {
     rws_engine *e = path->e;
@@ -378,8 +379,7 @@ static void run_all(rws_engine *e)
             if (e->status != RWS_OK) return;
             if (rws_fiber_done(path->fiber)) {
                 check_trace(path);
-                *RWS_PUSH(e, e->leaves, e->n_leaves, e->leaf_capacity) = path->level;
-                *RWS_PUSH(e, e->enders, e->n_enders, e->ender_capacity) = index;
+                *RWS_PUSH(e, e->ends, e->n_ends, e->end_capacity) = (path_end){path->level, index};
             } else {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
@@ -400,16 +400,16 @@ static void run_all(rws_engine *e)
     }
 }
 
-/* Frees all slots of the table of nodes, which may be large from some earlier pass, without touching them. */
+/* Frees all slots of the table of nodes without touching them: it may be large from an earlier pass. */
 static void forget_shared(rws_engine *e)
 {
     e->n_shared = 0;
     if (++e->pass_number) return;
-    e->pass_number = 1; /* after 255 passes slots of old ones would look new */
+    e->pass_number = 1; /* after 255 passes, slots of the first would look like slots of this one */
     if (e->shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
 }
 
-/* Data are finite numbers. A sum of numbers times zero is zero just then. */
+/* Data must be finite: the sum of x * 0 is zero exactly if every x is finite. */
 static void check_data(rws_engine *e)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
@@ -433,7 +433,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     rws_fiber_thread();
     rws_arena_reset(&e->arena);
     e->pass = *pass;
-    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_leaves = e->n_enders = e->n_waiting = 0;
+    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = 0;
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
@@ -442,7 +442,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     forget_shared(e);
     check_data(e);
     rws_level_new(e, NONE, 1);
-    rws_node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
+    rws_node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
     rws_given_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);

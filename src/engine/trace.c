@@ -1,4 +1,4 @@
-/* trace.c - sites: what one side drew and the other must visit, and the log-densities that gather on the way. */
+/* trace.c - sites: what one side drew and the other must visit, and the log-densities of both. */
 #include "engine/internal.h"
 
 #include <stdarg.h>
@@ -85,7 +85,7 @@ static uint32_t site_number(rws_path *path, const char *name)
     return e->n_sites - 1;
 }
 
-/* A path learns of sites as it visits them. */
+/* The entry of a site on a path, which grows its table as it visits sites. */
 static visited *visited_at(rws_path *path, uint32_t number)
 {
     while (path->n_sites <= number)
@@ -93,7 +93,7 @@ static visited *visited_at(rws_path *path, uint32_t number)
     return &path->sites[number];
 }
 
-/* Which visit of the site the next one will be. */
+/* The number of the next visit of a site. */
 static uint32_t next_visit(const rws_path *path, const visited *v)
 {
     return v->last == NONE ? 0 : path->trace[v->last].visit + 1;
@@ -193,7 +193,7 @@ void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
     v->last = at;
 }
 
-/* In sleep only the guide's densities have a use. */
+/* A sleep pass needs the guide's densities only. */
 bool rws_site_scored(const rws_path *path)
 {
     return path->e->pass.mode == RWS_WAKE || path->side == RWS_SIDE_GUIDE;
@@ -212,7 +212,7 @@ void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
     e->levels[path->level].terms = e->n_terms - 1;
 }
 
-/* A leaf that holds what the kernel says of each row's datum. Rows of one datum stand together, mostly. */
+/* A leaf node that holds the kernel's log-density of each row's datum. Rows of one datum mostly follow each other. */
 static rws_var compare(rws_path *path, const node *data, const float *made, rws_kernel *kernel, const void *context)
 {
     rws_engine    *e = path->e;

@@ -1,5 +1,5 @@
-/* wrapped.c - the linker puts these in the place of malloc and its kin: -Wl,--wrap=malloc,… */
-#include "wrapped.h"
+/* shortage.c - the linker puts these in the place of malloc and its kin: -Wl,--wrap=malloc,… */
+#include "shortage.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -10,14 +10,14 @@
 static atomic_long n_requests, fails_at = -1;
 static atomic_bool and_later;
 
-void requests_fail(long n, int from_then_on)
+void shortage_set(long n, int from_then_on)
 {
     fails_at = n;
     and_later = from_then_on;
     n_requests = 0;
 }
 
-long requests_made(void)
+long shortage_count(void)
 {
     return n_requests;
 }
