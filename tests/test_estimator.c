@@ -766,10 +766,11 @@ static void test_refusals(void **state)
                 expect_refusal(&c, &rws_model_gmm, s->name);
             }
     }
-    const bool relaxing[] = {rws_estimator_rebar.refuses, rws_estimator_relax.refuses, rws_estimator_concrete.refuses};
+    const bool relaxing[] = {rws_estimator_find("rebar")->refuses, rws_estimator_find("relax")->refuses,
+                             rws_estimator_find("concrete")->refuses};
     for (int i = 0; i < COUNT(relaxing); i++) assert_true(relaxing[i]);
-    assert_int_equal(rws_estimator_vimco.min_particles, 2);
-    assert_int_equal(rws_estimator_rloo.min_particles, 2);
+    assert_int_equal(rws_estimator_find("vimco")->min_particles, 2);
+    assert_int_equal(rws_estimator_find("rloo")->min_particles, 2);
 
     rws_config c = config_for("concrete", "concrete_prior=firm", 4, 3, 4);
     expect_refusal(&c, &rws_model_gmm, "concrete_prior");

@@ -118,7 +118,7 @@ static void tables_can_be_walked(void **state)
     while (rws_model_at(n)) n++;
     assert_true(n == 4 && !rws_model_at(-1) && !rws_model_at(n + 1));
     for (n = 0; rws_method_at(n, &method); n++) assert_true(method.name && method.help && method.min_particles >= 1);
-    assert_int_equal(n, 12);
+    assert_true(n >= 12);
     for (n = 0; rws_optimiser_at(n, &optimiser); n++) assert_true(optimiser.name && optimiser.help);
     assert_true(n > 0);
 }
