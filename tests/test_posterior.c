@@ -356,7 +356,7 @@ static void exact_answers_are_right_beside_numbers(void **state)
 
 /* ---- many threads */
 
-enum { N_QUESTIONS = 200 };
+enum { N_QUESTIONS = 1000 };
 
 typedef struct {
     rws_posterior *p;
@@ -369,7 +369,7 @@ static void *ask_many(void *context)
     asker *k = context;
     k->fine = true;
     for (int i = 0; i < N_QUESTIONS && k->fine; i++) {
-        const float        x = 0.02f * (float)i, *fields[] = {&x};
+        const float        x = 0.005f * (float)i, *fields[] = {&x};
         const rws_question q = {.fields = fields, .n_particles = 50, .seed = (uint64_t)i};
         rws_answers       *a;
         k->fine = rws_posterior_ask(k->p, &q, &a, NULL) == RWS_OK;
