@@ -42,8 +42,7 @@ static void texts_of_all_kinds_are_read(void **state)
         "a,b,c\n1,2,3\n4,5,6",
         "a,b,c\r\n1,2,3\r\n4,5,6\r\n",
         "a,b,c\r1,2,3\r4,5,6\r",
-        "\xef\xbb\xbf"
-        "a,b,c\n1,2,3\n4,5,6\n",
+        "\357\273\277a,b,c\n1,2,3\n4,5,6\n", /* a byte order mark */
         "a;b;c\n1;2;3\n4;5;6\n",
         "a\tb\tc\n1\t2\t3\n4\t5\t6\n",
         "# a comment, of no consequence; \"\n\n  \n a , b,c  \n1 ,  2,3\n  # another\n\n4,5,\t6 \n\n",

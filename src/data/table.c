@@ -31,9 +31,9 @@ static int n_held_out(int n, double share)
 static rws_status hold_out(rws_table *t, const rws_table_options *o, rws_error *err)
 {
     const double share = o->test_share == 0 ? 0.1 : o->test_share;
-    const int    n = t->sheet[RWS_TRAIN].n_rows, n_test = n_held_out(n, share);
     if (!(share > 0 && share <= 1))
         return rws_fail(err, RWS_BAD_INPUT, "The share of test rows must be between 0 and 1, not %g.", share);
+    const int n = t->sheet[RWS_TRAIN].n_rows, n_test = n_held_out(n, share);
     t->n[RWS_TRAIN] = t->n[RWS_TEST] = n;
     if (n_test == 0 || n_test == n) return RWS_OK;
     t->n[RWS_TRAIN] = n - n_test;

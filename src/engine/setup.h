@@ -39,14 +39,14 @@ struct rws_setup {
 
 void rws_setup_release(rws_setup *s);
 
-/* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
-bool rws_setup_keep(rws_setup *s, void *thing, void (*release)(void *thing));
-
 /* rws_setup_param with a start that scales with n_in instead of the columns (biases scale with their weight's). */
 rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
                                   int n_in);
 
 /* The value of a setting by name, or NULL. */
 const char *rws_setup_given(const rws_setup *s, const char *name);
+
+/* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
+bool rws_setup_keep(rws_setup *s, void *thing, void (*release)(void *thing));
 
 #endif
