@@ -209,6 +209,75 @@ void     rws_random_normals(rws_random *g, size_t n, float *out);
 
 typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
 
+/* A table of numbers from a file: each row is a datum, and fields are made of columns. Three calls are all that a model
+ * needs to learn from a file that its user names by `--data FILE`:
+ *
+ *     w->table = rws_setup_table(s, NULL, NULL);                            in setup; the model has a setting "data"
+ *     n_in = rws_setup_table_field(s, w->table, "x", "height,weight");      in setup, in the place of rws_setup_field
+ *     return rws_table_fill(w->table, split, first, n, random, fields, err);      all that rws_model.data does
+ *
+ * A file is one of these; its contents decide which, whatever its name:
+ *   - text (CSV): one row on each line, with or without a header line, separated by commas, semicolons or tabs;
+ *   - NPY (numpy.save): an array of one or two dimensions, of float32, float64, integers or booleans;
+ *   - safetensors: a tensor of one or two dimensions.
+ * Columns that no field uses may hold anything. A cell of a field that is not a finite number fails the setup with a
+ * sentence that names file, line and column. Columns count from 1. */
+typedef struct rws_table rws_table; /* lives as long as the model */
+
+/* The order in which training rows come. Each order is the same whenever the run is repeated. */
+typedef enum {
+    RWS_ROWS_SHUFFLED, /* every row once in each epoch, in a new random order each time */
+    RWS_ROWS_IN_ORDER, /* as in the file, again and again */
+    RWS_ROWS_DRAWN,    /* each datum is a row drawn at random, with replacement */
+} rws_rows;
+
+/* Whether the first line of a text has the names of the columns. */
+typedef enum {
+    RWS_HEADER_GUESSED, /* yes, if none of its cells is a number */
+    RWS_HEADER_GIVEN,
+    RWS_HEADER_NONE,
+} rws_header;
+
+/* How a table is read and used. All zeros is the default. */
+typedef struct {
+    const char *test;         /* setting that names a file of test rows; NULL or an empty value: rows are held out */
+    double      test_share;   /* share of the rows held out for tests; 0: a tenth; 1: all rows serve both purposes */
+    bool        test_last;    /* the last rows are held out, instead of rows evenly spread over the file */
+    rws_rows    order;        /* of training rows; test rows come in the order of the file */
+    rws_header  header;       /* of a text */
+    bool        skip_missing; /* leaves out a row of a text that has an empty cell, NA, N/A, NaN, null or ? */
+    const char *tensor;       /* name of the tensor in a safetensors file; NULL: the only one */
+} rws_table_options;
+
+/* Reads the file that a text setting of the model names (NULL: "data"); its path becomes absolute as by rws_setup_path.
+ * `options` may be NULL. A failure (no file, lines of different length, no memory, …) fails the setup with a sentence;
+ * the table that is then returned has no rows and no columns and can be passed to all functions below. If there are too
+ * few rows to hold out one, all rows serve both purposes. */
+rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_options *options);
+
+/* Declares a field, or a label, that is made of columns of a table, and returns how many columns these are: the dim of
+ * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
+ * "first:last"); NULL means all columns. */
+int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
+int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
+
+/* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
+ * as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
+rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, int n, rws_random *random,
+                          float *const *fields, rws_error *err);
+
+/* The number of rows for training or for tests, and of columns. */
+int rws_table_rows(const rws_table *t, rws_split split);
+int rws_table_columns(const rws_table *t);
+
+/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. */
+const float *rws_table_row(const rws_table *t, rws_split split, int i);
+
+/* The number of the column (from 1) that has this name; 0: none has, or several have. And the name of column 1 … columns;
+ * NULL: it has none. Names live as long as the table. */
+int         rws_table_column(const rws_table *t, const char *name);
+const char *rws_table_name(const rws_table *t, int column);
+
 /* ---------------------------------------------------------------------------------------------------------- programs */
 
 /* A path: one execution of a program, for all particles that made the same choices so far. It is good until the program

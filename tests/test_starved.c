@@ -11,6 +11,8 @@
 #include "data/idx.h"
 #include "data/parse.h"
 #include "data/sentences.h"
+#include "data/table.h"
+#include "engine/setup.h"
 #include "rws_train.h"
 #include "run/safetensors.h"
 #include "run/store.h"
@@ -234,6 +236,49 @@ static void paths(void **state)
     starve(use_paths);
 }
 
+/* Tables in a setup, from text with a file of test rows, from NPY, and from safetensors. */
+static rws_status use_tables(rws_error *err)
+{
+    static const rws_setting settings[] = {{"data", "", 0, 0, "", false}, {"test_data", "", 0, 0, "", false}};
+    static const char *const files[][2] = {
+        {"table.csv", "table.csv"}, {"table.csv", ""}, {"table.npy", ""}, {"table.safetensors", ""}};
+    for (int i = 0; i < COUNT(files); i++) {
+        char train[100], test[100] = "";
+        strcpy(train, in_folder(files[i][0]));
+        if (*files[i][1]) strcpy(test, in_folder(files[i][1]));
+        rws_given  given[2] = {{&settings[0], train}, {&settings[1], test}};
+        rws_setup  s = {.given = given, .n_given = 2, .seed = 1};
+        rws_random random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
+        float      x[8];
+        long       kept = left; /* the memory of a setup itself aborts where there is none */
+        left = LONG_MAX;
+        rws_setup_alloc(&s, 1);
+        left = kept;
+        rws_table *t = rws_setup_table(&s, NULL, &(rws_table_options){.test = "test_data"});
+        if (rws_setup_table_field(&s, t, "x", "1:2") == 2)
+            if (rws_table_fill(t, RWS_TEST, 0, 4, &random, (float *[]){x}, &s.error) != RWS_OK) s.status = RWS_BROKEN;
+        const rws_status status = s.status;
+        *err = s.error;
+        rws_setup_release(&s);
+        if (status != RWS_OK) return status;
+    }
+    return RWS_OK;
+}
+
+static void tables(void **state)
+{
+    (void)state;
+    static const char    text[] = "a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n4,5\n6,7\n8,9\n1,2\n3,4\n";
+    static const char    npy[] = "\x93NUMPY\1\0\x39\0{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3)}ABCDEF";
+    const float          x[6] = {1, 2, 3, 4, 5, 6};
+    const rws_tensor_out tensor = {"x", RWS_DTYPE_F32, 2, {2, 3}, x};
+    rws_error            err;
+    spill("table.csv", text, strlen(text));
+    spill("table.npy", npy, 10 + 57 + 6);
+    must(rws_safetensors_write(in_folder("table.safetensors"), &tensor, 1, NULL, &err), &err);
+    starve(use_tables);
+}
+
 /* ---- runs */
 
 static rws_status use_tensors(rws_error *err)
@@ -305,7 +350,7 @@ static void sweeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grammars), cmocka_unit_test(images), cmocka_unit_test(paths),
+        cmocka_unit_test(grammars), cmocka_unit_test(images), cmocka_unit_test(paths),  cmocka_unit_test(tables),
         cmocka_unit_test(tensors),  cmocka_unit_test(stores), cmocka_unit_test(sweeps),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -3,7 +3,7 @@
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "run/gather.h"
 
 #include <inttypes.h>
@@ -120,37 +120,37 @@ static void print_table(const group *groups, int n, const rws_results *r, const 
     const char *keys[MOST_KEYS];
     int         n_keys = rws_select_differing(r, keys, MOST_KEYS);
     if (o->compare && n_keys && strcmp(keys[n_keys - 1], "seed") == 0) n_keys--;
-    rws_table *t = rws_table_new();
-    if (!o->compare) rws_table_column(t, "run", 0);
-    for (int k = 0; k < n_keys; k++) rws_table_column(t, keys[k], strcmp(keys[k], "method") != 0);
-    rws_table_column(t, o->compare ? "runs" : "state", o->compare);
-    if (!o->compare) rws_table_column(t, "iteration", 1);
-    if (!o->compare) rws_table_column(t, "seconds", 1);
+    rws_listing *t = rws_listing_new();
+    if (!o->compare) rws_listing_column(t, "run", 0);
+    for (int k = 0; k < n_keys; k++) rws_listing_column(t, keys[k], strcmp(keys[k], "method") != 0);
+    rws_listing_column(t, o->compare ? "runs" : "state", o->compare);
+    if (!o->compare) rws_listing_column(t, "iteration", 1);
+    if (!o->compare) rws_listing_column(t, "seconds", 1);
     for (int m = 0; m < o->n_metrics; m++) {
-        rws_table_column(t, o->metrics[m], 1);
-        if (o->compare) rws_table_column(t, "quartiles", 0);
+        rws_listing_column(t, o->metrics[m], 1);
+        if (o->compare) rws_listing_column(t, "quartiles", 0);
     }
     for (int i = 0; i < n; i++) {
         const group      *g = &groups[i];
         const rws_result *first = g->runs[0];
-        if (!o->compare) rws_table_cell(t, "%s", first->name);
+        if (!o->compare) rws_listing_cell(t, "%s", first->name);
         for (int k = 0; k < n_keys; k++) {
             const char *value = rws_result_get(first, keys[k]);
-            rws_table_cell(t, "%s", value ? value : "");
+            rws_listing_cell(t, "%s", value ? value : "");
         }
-        if (o->compare) rws_table_cell(t, "%d", g->n);
+        if (o->compare) rws_listing_cell(t, "%d", g->n);
         else {
-            rws_table_cell(t, "%s", rws_result_state(first));
-            rws_table_cell(t, "%" PRIu64, first->iteration);
-            rws_table_cell(t, "%.1f", first->seconds);
+            rws_listing_cell(t, "%s", rws_result_state(first));
+            rws_listing_cell(t, "%" PRIu64, first->iteration);
+            rws_listing_cell(t, "%.1f", first->seconds);
         }
         for (int m = 0; m < o->n_metrics; m++) {
-            rws_table_number(t, g->last[m].median);
-            if (o->compare && isnan(g->last[m].median)) rws_table_cell(t, "%s", "");
-            else if (o->compare) rws_table_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
+            rws_listing_number(t, g->last[m].median);
+            if (o->compare && isnan(g->last[m].median)) rws_listing_cell(t, "%s", "");
+            else if (o->compare) rws_listing_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
         }
     }
-    rws_table_print(t);
+    rws_listing_print(t);
     for (int i = 0; i < r->n && !o->compare; i++)
         if (r->runs[i].failure) printf("%s: %s\n", r->runs[i].name, r->runs[i].failure);
 }

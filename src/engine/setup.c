@@ -10,8 +10,19 @@
 
 void rws_setup_release(rws_setup *s)
 {
+    for (const rws_kept *k = s->kept; k; k = k->next) k->release(k->thing);
+    s->kept = NULL;
     rws_params_release(&s->params);
     rws_arena_free(&s->memory);
+}
+
+bool rws_setup_keep(rws_setup *s, void *thing, void (*release)(void *thing))
+{
+    rws_kept *k = RWS_TRY_NEW(&s->memory, rws_kept, 1);
+    if (!k) return false;
+    *k = (rws_kept){s->kept, thing, release};
+    s->kept = k;
+    return true;
 }
 
 /* The first failure counts; the model goes on declaring, and the run never starts. */

@@ -14,9 +14,17 @@ typedef struct {
     const char        *value;
 } rws_given;
 
+/* Something that is not in the arena and ends with the setup: a table. */
+typedef struct rws_kept {
+    struct rws_kept *next;
+    void            *thing;
+    void (*release)(void *thing);
+} rws_kept;
+
 struct rws_setup {
     rws_params  params;
     rws_arena   memory;
+    rws_kept   *kept; /* in the arena; the latest first */
     rws_field   fields[RWS_FIELDS];
     int         n_fields;
     rws_given  *given;
@@ -38,5 +46,8 @@ rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *nam
 
 /* The value of a setting by name, or NULL. */
 const char *rws_setup_given(const rws_setup *s, const char *name);
+
+/* Takes over `thing`, which release(thing) gives back when the setup ends. False without memory: it stays the caller's. */
+bool rws_setup_keep(rws_setup *s, void *thing, void (*release)(void *thing));
 
 #endif

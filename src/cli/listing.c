@@ -1,4 +1,4 @@
-#include "cli/table.h"
+#include "cli/listing.h"
 
 #include "base/error.h"
 #include "cli/report.h"
@@ -10,20 +10,20 @@
 
 enum { MOST_COLUMNS = 64 };
 
-struct rws_table {
+struct rws_listing {
     int    n_columns, n_cells, capacity;
     int    right[MOST_COLUMNS];
     char **cells; /* headings first, row by row */
 };
 
-rws_table *rws_table_new(void)
+rws_listing *rws_listing_new(void)
 {
-    rws_table *t = calloc(1, sizeof *t);
+    rws_listing *t = calloc(1, sizeof *t);
     rws_need_memory(t != NULL, "a table");
     return t;
 }
 
-static void add(rws_table *t, const char *format, va_list args)
+static void add(rws_listing *t, const char *format, va_list args)
 {
     if (t->n_cells == t->capacity) {
         t->capacity = 2 * t->capacity + 64;
@@ -33,7 +33,7 @@ static void add(rws_table *t, const char *format, va_list args)
     rws_need_memory(vasprintf(&t->cells[t->n_cells++], format, args) >= 0, "a table");
 }
 
-void rws_table_cell(rws_table *t, const char *format, ...)
+void rws_listing_cell(rws_listing *t, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -41,17 +41,17 @@ void rws_table_cell(rws_table *t, const char *format, ...)
     va_end(args);
 }
 
-void rws_table_column(rws_table *t, const char *heading, int right)
+void rws_listing_column(rws_listing *t, const char *heading, int right)
 {
     RWS_CHECK(t->n_columns == t->n_cells && t->n_columns < MOST_COLUMNS);
     t->right[t->n_columns++] = right;
-    rws_table_cell(t, "%s", heading);
+    rws_listing_cell(t, "%s", heading);
 }
 
-void rws_table_number(rws_table *t, double value)
+void rws_listing_number(rws_listing *t, double value)
 {
-    if (isnan(value)) rws_table_cell(t, "%s", "-");
-    else rws_table_cell(t, "%.4g", value);
+    if (isnan(value)) rws_listing_cell(t, "%s", "-");
+    else rws_listing_cell(t, "%.4g", value);
 }
 
 /* Characters, of which UTF-8 has some that are several bytes. */
@@ -62,7 +62,7 @@ static int width_of(const char *text)
     return n;
 }
 
-void rws_table_print(rws_table *t)
+void rws_listing_print(rws_listing *t)
 {
     int width[MOST_COLUMNS] = {0};
     for (int i = 0; i < t->n_cells; i++) {

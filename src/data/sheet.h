@@ -1,0 +1,75 @@
+/* sheet.h - the numbers of one file: rows x columns of floats, read from text (CSV) or from an array.
+ *
+ * A reader accepts columns that are not numbers, because a file often has some that nobody learns from. The first cell of
+ * each column that is not a finite number is remembered as the column's flaw; it is up to the caller to refuse a column
+ * that has one. A file whose shape is wrong (lines of different length, an array of three dimensions) is refused.
+ *
+ *     file -> [csv, npy, safetensors -> sheet] -> table -> fields of a batch
+ *
+ * Text (csv.c):
+ *   - cells are separated by tabs, else by semicolons, else by commas: the first that the first line has outside of
+ *     quotation marks;
+ *   - a cell may stand in quotation marks, and may then have separators, ends of lines and doubled quotation marks in it;
+ *   - lines end with LF, CR LF or CR; blank lines and lines that begin with # are ignored, and so is a byte order mark;
+ *   - blanks around a cell are ignored; a number is decimal, with a point: -1.5e-3.
+ *
+ * Arrays (npy.c): NPY files of version 1 to 3, of one or two dimensions, in C order, little-endian.
+ */
+#ifndef RWS_DATA_SHEET_H
+#define RWS_DATA_SHEET_H
+
+#include "rws.h"
+
+/* What is wrong with a cell. */
+typedef enum { RWS_CELL_FINE, RWS_CELL_EMPTY, RWS_CELL_TEXT, RWS_CELL_NOT_FINITE, RWS_CELL_TOO_LARGE } rws_cell_flaw;
+
+enum { RWS_CELL_SHOWN = 31 }; /* bytes of a cell that a sentence shows */
+
+/* The first cell of a column that is not a finite number. */
+typedef struct {
+    rws_cell_flaw what; /* RWS_CELL_FINE: the column has numbers only */
+    int           line; /* of a text, from 1; of an array, the row, from 0 */
+    char          text[RWS_CELL_SHOWN + 1];
+} rws_flaw;
+
+/* A zeroed one is valid and empty. */
+typedef struct {
+    int       n_rows, n_columns;
+    float    *values; /* n_rows x n_columns; NaN where a cell is not a finite number */
+    char    **names;  /* of the columns, in one block; NULL: the file has none */
+    rws_flaw *flaws;  /* of the columns */
+    bool      array;  /* the file has elements instead of lines */
+} rws_sheet;
+
+void rws_sheet_release(rws_sheet *s);
+
+/* Reads `size` bytes of text; `name` stands for the file in sentences. *out is empty on failure: RWS_BAD_INPUT with a
+ * sentence that names file and line, or RWS_NO_MEMORY. */
+rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
+                         rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
+
+/* Reads the bytes of an NPY file, likewise. */
+rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, rws_sheet *out, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Whether the bytes begin like an NPY file. */
+bool rws_npy_is(const uint8_t *bytes, size_t size);
+
+/* The elements of an array: floats (f), signed (i) or unsigned (u) integers of `size` bytes each, little-endian. */
+typedef struct {
+    char   kind;
+    size_t size;
+} rws_element;
+
+/* Whether there is such an element: f4, f8, i1 … i8, u1 … u8. */
+bool rws_element_is_known(rws_element e);
+
+/* Makes a sheet of n_rows x n_columns elements, which need not be aligned. Fails like rws_csv_parse. */
+rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
+                                rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
+
+/* RWS_BAD_INPUT with a sentence about the flaw of a column (from 0), if the column has one. */
+rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
+    __attribute__((warn_unused_result));
+
+#endif

@@ -1,0 +1,52 @@
+/* table.h - rows of a file, or of two files, for training and for tests, and the fields that are made of their columns.
+ *
+ * The structure behind the public rws_table functions. It does not read files (sheet.h does) and knows nothing of the
+ * setup that declares the fields.
+ *
+ *     sheets -> [table] -> fields of a batch
+ *
+ * Without a file of test rows, rows of the only file are held out:
+ *
+ *     row              0 1 2 3 4 5 6 7 8 9 | 10 …
+ *     a share of 0.3         t     t     t |         evenly spread: row r, if floor((r + 1) share) > floor(r share)
+ *     the same, last               t  t  t           the last floor(n share) rows
+ */
+#ifndef RWS_DATA_TABLE_H
+#define RWS_DATA_TABLE_H
+
+#include "data/sheet.h"
+
+/* A field of the model that is made of columns. */
+typedef struct {
+    int  at;      /* place among the fields of the model */
+    int  dim;     /* number of columns */
+    int *columns; /* from 0 */
+} rws_table_field;
+
+struct rws_table {
+    rws_sheet       sheet[2]; /* by rws_split; that for tests is empty if test rows come from the other */
+    char           *path[2];  /* for sentences; NULL if there is no such sheet */
+    int             n[2];     /* rows by rws_split */
+    int            *list[2];  /* their numbers within the sheet; NULL: all, in order */
+    rws_rows        order;
+    uint64_t        seed; /* of the shuffles */
+    rws_table_field fields[RWS_FIELDS];
+    int             n_fields;
+};
+
+/* Makes a table of sheets, and takes them over, also on failure: *out is then NULL. sheet[RWS_TEST] is empty, and
+ * path[RWS_TEST] NULL, if rows are to be held out. RWS_BAD_INPUT if the columns of the two differ or an option is out of
+ * range, or RWS_NO_MEMORY. */
+rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rws_table_options *options, uint64_t seed,
+                         rws_table **out, rws_error *err) __attribute__((warn_unused_result));
+void       rws_table_free(rws_table *t); /* NULL is allowed */
+
+/* Makes a field of the model, which has place `at`, of a list of columns as rws_setup_table_field takes it. RWS_BAD_INPUT
+ * with a sentence if there is no such column or one is not all finite numbers. */
+rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* The row (0 … n - 1) that comes in this place of an epoch; every row comes once. */
+uint32_t rws_table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t place);
+
+#endif

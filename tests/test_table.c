@@ -1,0 +1,822 @@
+/* test_table.c - tables are read from text, NPY and safetensors, whatever is strange about them is accepted or refused with
+ * its place, rows are split and come in the declared order, and a model learns from a file that a setting names. */
+#include "files.h"
+#include "trained.h"
+
+#include "base/rng.h"
+#include "data/table.h"
+#include "run/safetensors.h"
+#include "run/trainer.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- text */
+
+static rws_status parse_bytes(const char *text, size_t length, rws_header header, bool skip_missing, rws_sheet *out,
+                              rws_error *err)
+{
+    /* a copy of exactly this size, so that a sanitizer sees a read behind the end */
+    uint8_t *copy = malloc(length ? length : 1);
+    assert_non_null(copy);
+    memcpy(copy, text, length);
+    const rws_status status = rws_csv_parse(copy, length, "d.csv", header, skip_missing, out, err);
+    free(copy);
+    return status;
+}
+
+static void parse(const char *text, rws_sheet *out)
+{
+    rws_error err = {""};
+    must(parse_bytes(text, strlen(text), RWS_HEADER_GUESSED, false, out, &err), &err);
+    for (int i = 0; i < out->n_columns; i++) must(rws_sheet_check_column(out, i, "d.csv", &err), &err);
+}
+
+static void texts_of_all_kinds_are_read(void **state)
+{
+    (void)state;
+    static const char *const same[] = {
+        "a,b,c\n1,2,3\n4,5,6\n",
+        "a,b,c\n1,2,3\n4,5,6",
+        "a,b,c\r\n1,2,3\r\n4,5,6\r\n",
+        "a,b,c\r1,2,3\r4,5,6\r",
+        "\357\273\277a,b,c\n1,2,3\n4,5,6\n", /* a byte order mark */
+        "a;b;c\n1;2;3\n4;5;6\n",
+        "a\tb\tc\n1\t2\t3\n4\t5\t6\n",
+        "# a comment, of no consequence; \"\n\n  \n a , b,c  \n1 ,  2,3\n  # another\n\n4,5,\t6 \n\n",
+        "\"a\",\"b\",\"c\"\n\"1\",2, \"3\" \n4,5,6\n",
+        "a,b,c\n1e0,20e-1,+3\n4.,.5e1,0.0006e4\n",
+        "a,b,c\n1.0000000000000000000000000,2,0000000000000000000000000003\n400000000000000000000e-20,5,6\n",
+    };
+    for (int i = 0; i < COUNT(same); i++) {
+        rws_sheet s;
+        parse(same[i], &s);
+        assert_int_equal(s.n_rows, 2);
+        assert_int_equal(s.n_columns, 3);
+        for (int k = 0; k < 6; k++) assert_true(s.values[k] == (float)(k + 1));
+        assert_string_equal(s.names[0], "a");
+        assert_string_equal(s.names[2], "c");
+        rws_sheet_release(&s);
+    }
+}
+
+static void headers_are_guessed_or_given(void **state)
+{
+    (void)state;
+    rws_sheet s;
+    rws_error err = {""};
+    parse("1,2\n3,4\n", &s);
+    assert_true(s.n_rows == 2 && !s.names);
+    rws_sheet_release(&s);
+    /* years are numbers, and names of columns */
+    must(parse_bytes("id,2019\n3,4\n", 12, RWS_HEADER_GIVEN, false, &s, &err), &err);
+    assert_int_equal(s.n_rows, 1);
+    assert_string_equal(s.names[1], "2019");
+    rws_sheet_release(&s);
+    must(parse_bytes("x,y\n3,4\n", 8, RWS_HEADER_NONE, false, &s, &err), &err);
+    assert_true(s.n_rows == 2 && !s.names && isnan(s.values[0]));
+    assert_refused(rws_sheet_check_column(&s, 0, "d.csv", &err), RWS_BAD_INPUT, &err, "line 1, column 1:", "\"x\"");
+    rws_sheet_release(&s);
+    /* separators, doubled quotation marks and ends of lines in a name; the line is counted */
+    parse("\"a,\"\"b\"\"\n\",\"\"\n1,2\n", &s);
+    assert_string_equal(s.names[0], "a,\"b\"\n");
+    assert_string_equal(s.names[1], "");
+    assert_int_equal(s.n_rows, 1);
+    rws_sheet_release(&s);
+}
+
+/* Against what the C library makes of the text. */
+static void numbers_are_exact(void **state)
+{
+    (void)state;
+    static const char *const list[] = {
+        "0",
+        "-0",
+        "0.1",
+        "-123456.789",
+        "3.4028234e38",
+        "-3.4028235e38",
+        "1e-45",
+        "1e-400",
+        "9007199254740993",
+        "1e22",
+        "123456789e-30",
+        "0.3333333333333333333333333333333333333333",
+        "16777217",
+        "4.35e-10",
+        "1E5",
+        "1e+5",
+        "18446744073709551616",
+        "0.000000000000000000000000001",
+        "7.038531e-26",
+    };
+    for (int i = 0; i < COUNT(list); i++) {
+        rws_sheet s;
+        parse(list[i], &s);
+        const float want = (float)strtod(list[i], NULL);
+        if (memcmp(s.values, &want, sizeof want) != 0) fail_msg("%s is read as %.9g", list[i], (double)s.values[0]);
+        rws_sheet_release(&s);
+    }
+    rws_random random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
+    for (int i = 0; i < 20000; i++) {
+        char         text[64];
+        const double x = rws_random_normal(&random) * pow(10, 20 * rws_random_normal(&random) / 3);
+        rws_sheet    s;
+        snprintf(text, sizeof text, i % 3 == 0 ? "%.17g" : i % 3 == 1 ? "%.9e" : "%.4f", x);
+        const float want = (float)strtod(text, NULL);
+        if (!isfinite(want)) continue;
+        parse(text, &s);
+        if (memcmp(s.values, &want, sizeof want) != 0) fail_msg("%s is read as %.9g", text, (double)s.values[0]);
+        rws_sheet_release(&s);
+    }
+}
+
+static void flaws_have_a_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int         column;
+        const char *sentence;
+    } list[] = {
+        {"name,age\nann,3\nbob,abc\n", 1, "\"d.csv\", line 3, column 2 (\"age\"): \"abc\" is not a number."},
+        {"1,2\n3,\n", 1, "\"d.csv\", line 2, column 2: the cell is empty."},
+        {"1,2\n,4\n", 0, "\"d.csv\", line 2, column 1: the cell is empty."},
+        {"1,2\n\"\",4\n", 0, "\"d.csv\", line 2, column 1: the cell is empty."},
+        {"1\nnan\n", 0, "\"d.csv\", line 2, column 1: \"nan\" is not a finite number."},
+        {"1\n-Inf\ninf", 0, "\"d.csv\", line 2, column 1: \"-Inf\" is not a finite number."},
+        {"1\n1e39\n", 0, "\"d.csv\", line 2, column 1: \"1e39\" is too large; numbers go up to 3.4e38."},
+        {"1\n1e99999999999\n", 0,
+         "\"d.csv\", line 2, column 1: \"1e99999999999\" is too large; numbers go up to 3.4e38."},
+        {"1\n0x10\n", 0, "\"d.csv\", line 2, column 1: \"0x10\" is not a number."},
+        {"1\n1.2.3\n", 0, "\"d.csv\", line 2, column 1: \"1.2.3\" is not a number."},
+        {"1\n1e\n", 0, "\"d.csv\", line 2, column 1: \"1e\" is not a number."},
+        {"1\n1e+\n", 0, "\"d.csv\", line 2, column 1: \"1e+\" is not a number."},
+        {"1\n.\n", 0, "\"d.csv\", line 2, column 1: \".\" is not a number."},
+        {"1\n-\n", 0, "\"d.csv\", line 2, column 1: \"-\" is not a number."},
+        {"1\n1 2\n", 0, "\"d.csv\", line 2, column 1: \"1 2\" is not a number."},
+        {"1\n1\1\n", 0, "\"d.csv\", line 2, column 1: \"1?\" is not a number."},
+        {"1;2\n1,5;2\n", 0, "\"d.csv\", line 2, column 1: \"1,5\" is not a number."},
+        {"1\n\n#\n\"\na\"\n", 0, "\"d.csv\", line 4, column 1: \"?a\" is not a number."},
+        {"1\nabcdefghijklmnopqrstuvwxyz0123456789\n", 0,
+         "\"d.csv\", line 2, column 1: \"...ijklmnopqrstuvwxyz0123456789\" is not a number."},
+    };
+    for (int i = 0; i < COUNT(list); i++) {
+        rws_sheet s;
+        rws_error err = {""};
+        must(parse_bytes(list[i].text, strlen(list[i].text), RWS_HEADER_GUESSED, false, &s, &err), &err);
+        assert_int_equal(rws_sheet_check_column(&s, list[i].column, "d.csv", &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, list[i].sentence);
+        rws_sheet_release(&s);
+    }
+}
+
+static void bad_texts_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *sentence;
+        size_t      length; /* 0: of the text */
+    } list[] = {
+        {"", "\"d.csv\" has no rows.", 0},
+        {"\n \r\n\t\n# x\n", "\"d.csv\" has no rows.", 0},
+        {"a,b\n", "\"d.csv\" has no rows.", 0},
+        {"\xef\xbb\xbf", "\"d.csv\" has no rows.", 0},
+        {"1,2\n3\n", "\"d.csv\", line 2: it has 1 column, and line 1 has 2.", 0},
+        {"\n1,2,3\n\n3,4\n", "\"d.csv\", line 4: it has 2 columns, and line 2 has 3.", 0},
+        {"1,2\n3,4,\n", "\"d.csv\", line 2: it has more than the 2 columns of line 1.", 0},
+        {"1,2\n3,\"4\n5,6\n", "\"d.csv\", line 2: column 2 has no closing quotation mark.", 0},
+        {"\"", "\"d.csv\", line 1: column 1 has no closing quotation mark.", 0},
+        {"1,2\n\"3\"4,5\n", "\"d.csv\", line 2: column 1 has text behind its closing quotation mark.", 0},
+        {"\xff\xfe\x31\0", "\"d.csv\" is UTF-16 text; save it as UTF-8.", 4},
+        {"\x1f\x8b\x08", "\"d.csv\" is compressed by gzip; unpack it first.", 0},
+        {"PK\3\4", "\"d.csv\" is a ZIP archive (a spreadsheet, or NPZ); save it as CSV, or by numpy.save.", 0},
+    };
+    for (int i = 0; i < COUNT(list); i++) {
+        rws_sheet    s;
+        rws_error    err = {""};
+        const size_t length = list[i].length ? list[i].length : strlen(list[i].text);
+        assert_int_equal(parse_bytes(list[i].text, length, RWS_HEADER_GUESSED, false, &s, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, list[i].sentence);
+        assert_true(!s.values && !s.names && !s.flaws);
+    }
+}
+
+static void rows_with_missing_cells_can_be_left_out(void **state)
+{
+    (void)state;
+    static const char text[] = "a,b\n1,2\n3,\nNA,4\n5,6\nnan,7\n?,8\nnull,9\nN/A,1\n\"\",1\n7,8\n";
+    rws_sheet         s;
+    rws_error         err = {""};
+    must(parse_bytes(text, strlen(text), RWS_HEADER_GUESSED, true, &s, &err), &err);
+    assert_int_equal(s.n_rows, 3);
+    assert_true(s.values[0] == 1 && s.values[3] == 6 && s.values[5] == 8);
+    must(rws_sheet_check_column(&s, 0, "d.csv", &err), &err);
+    rws_sheet_release(&s);
+    assert_refused(parse_bytes("1,\n,2\n", 6, RWS_HEADER_GUESSED, true, &s, &err), RWS_BAD_INPUT, &err, "d.csv",
+                   "no rows");
+}
+
+/* Time grows with the size and not with its square: 16 MB of each kind in seconds, also with a sanitizer. */
+static void large_texts_take_linear_time(void **state)
+{
+    (void)state;
+    const size_t size = 16 << 20;
+    char        *text = malloc(size);
+    rws_sheet    s;
+    rws_error    err = {""};
+    assert_non_null(text);
+    const char *const pieces[] = {"1.5\n", "1,2,3,4,5,6,7\n", "\n", "1,", "\"", "\"1\"\n", "#", ",", "\r"};
+    for (int i = 0; i < COUNT(pieces); i++) {
+        const size_t length = strlen(pieces[i]);
+        for (size_t at = 0; at < size; at++) text[at] = pieces[i][at % length];
+        const rws_status status = rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_GUESSED, false, &s, &err);
+        if (i == 0) assert_int_equal(s.n_rows, size / 4);
+        if (i == 3) assert_true(status == RWS_OK && s.n_columns == (int)(size / 2) + 1 && s.n_rows == 1);
+        rws_sheet_release(&s);
+    }
+    /* a line of many columns, then many lines of one */
+    memset(text, ',', size / 2);
+    for (size_t at = size / 2; at < size; at++) text[at] = "\n1"[at % 2];
+    assert_int_equal(rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_NONE, false, &s, &err), RWS_BAD_INPUT);
+    free(text);
+}
+
+/* ---- arrays */
+
+/* An NPY file of version 1 with this header. */
+static rws_status npy(const char *descr_etc, const void *data, size_t size, rws_sheet *out, rws_error *err)
+{
+    const size_t length = strlen(descr_etc);
+    uint8_t     *file = malloc(10 + length + size);
+    assert_non_null(file);
+    memcpy(file, "\x93NUMPY\1\0", 8);
+    file[8] = (uint8_t)length;
+    file[9] = (uint8_t)(length >> 8);
+    memcpy(file + 10, descr_etc, length);
+    if (size) memcpy(file + 10 + length, data, size);
+    const rws_status status = rws_npy_parse(file, 10 + length + size, "x.npy", out, err);
+    free(file);
+    return status;
+}
+
+static void arrays_of_all_types_are_read(void **state)
+{
+    (void)state;
+    static const float    f4[] = {1, -2, 3.5f, 4, 5, 6};
+    static const double   f8[] = {1, -2, 3.5, 4, 5, 6};
+    static const int8_t   i1[] = {1, -2, 3, 4, 5, 6};
+    static const int16_t  i2[] = {1, -2, 3, 4, 5, 6};
+    static const int32_t  i4[] = {1, -2, 3, 4, 5, 6};
+    static const int64_t  i8[] = {1, -2, 3, 4, 5, 6};
+    static const uint8_t  u1[] = {1, 2, 3, 4, 5, 6};
+    static const uint16_t u2[] = {1, 2, 3, 4, 5, 6};
+    static const uint32_t u4[] = {1, 2, 3, 4, 5, 6};
+    static const uint64_t u8[] = {1, 2, 3, 4, 5, UINT64_MAX};
+    static const struct {
+        const char *type;
+        const void *data;
+        size_t      size;
+    } list[] = {
+        {"<f4", f4, sizeof f4}, {"<f8", f8, sizeof f8}, {"|i1", i1, sizeof i1}, {"<i2", i2, sizeof i2},
+        {"<i4", i4, sizeof i4}, {"<i8", i8, sizeof i8}, {"|u1", u1, sizeof u1}, {"<u2", u2, sizeof u2},
+        {"<u4", u4, sizeof u4}, {"<u8", u8, sizeof u8}, {"|b1", u1, sizeof u1},
+    };
+    for (int i = 0; i < COUNT(list); i++) {
+        char      header[100];
+        rws_sheet s;
+        rws_error err = {""};
+        for (int dims = 1; dims <= 2; dims++) {
+            snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }  \n", list[i].type,
+                     dims == 1 ? "(6,)" : "(2, 3)");
+            must(npy(header, list[i].data, list[i].size, &s, &err), &err);
+            assert_int_equal(s.n_rows, dims == 1 ? 6 : 2);
+            assert_int_equal(s.n_columns, dims == 1 ? 1 : 3);
+            const bool negative = list[i].type[1] == 'f' || list[i].type[1] == 'i';
+            assert_true(s.values[1] == (negative ? -2 : 2));
+            assert_true(s.values[2] == (list[i].type[1] == 'f' ? 3.5f : 3));
+            assert_true(s.values[5] == (strcmp(list[i].type, "<u8") == 0 ? 0x1p64f : 6));
+            for (int k = 0; k < s.n_columns; k++) must(rws_sheet_check_column(&s, k, "x.npy", &err), &err);
+            rws_sheet_release(&s);
+        }
+    }
+}
+
+static void bad_arrays_are_refused(void **state)
+{
+    (void)state;
+    static const float x[] = {1, 2, 3, NAN, INFINITY, 6};
+    static const struct {
+        const char *header, *sentence;
+        size_t      size;
+    } list[] = {
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (6,)}", "big-endian", 24},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", "Fortran order", 24},
+        {"{'descr': '<f2', 'fortran_order': False, 'shape': (12,)}", "type \"<f2\"", 24},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}", "type \"<c8\"", 24},
+        {"{'descr': '<U2', 'fortran_order': False, 'shape': (3,)}", "type \"<U2\"", 24},
+        {"{'descr': '|O', 'fortran_order': False, 'shape': (3,)}", "type \"|O\"", 24},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,)}", "cannot be understood", 24},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "0 dimensions", 4},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2, 3)}", "3 dimensions", 24},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", "20 bytes of data", 20},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2)}", "24 bytes of data", 24},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (0, 3)}", "no numbers", 0},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}", "0 bytes of data", 0},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "cannot be understood", 0},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (-6,)}", "cannot be understood", 24},
+        {"{'descr': '<f4', 'fortran_order': False}", "cannot be understood", 24},
+        {"{'descr': '<f4' 'fortran_order': False, 'shape': (6,)}", "cannot be understood", 24},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (6,)} x", "cannot be understood", 24},
+        {"{'descr': '<f4', 'fortran_order': 0, 'shape': (6,)}", "cannot be understood", 24},
+        {"", "cannot be understood", 24},
+    };
+    rws_sheet s;
+    rws_error err = {""};
+    for (int i = 0; i < COUNT(list); i++) {
+        const rws_status status = npy(list[i].header, x, list[i].size, &s, &err);
+        assert_refused(status, RWS_BAD_INPUT, &err, "\"x.npy\"", list[i].sentence);
+        assert_true(!s.values && !s.flaws);
+    }
+    must(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}", x, 24, &s, &err), &err);
+    must(rws_sheet_check_column(&s, 2, "x.npy", &err), &err);
+    assert_int_equal(rws_sheet_check_column(&s, 0, "x.npy", &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "\"x.npy\", element [1, 0]: \"nan\" is not a finite number.");
+    rws_sheet_release(&s);
+
+    /* cut anywhere within the header, and of versions that do not exist */
+    const uint8_t bytes[] = "\x93NUMPY\1\0\x0a\0{'descr': ";
+    for (size_t n = 0; n < sizeof bytes - 1; n++) {
+        uint8_t *copy = malloc(n ? n : 1);
+        assert_non_null(copy);
+        memcpy(copy, bytes, n);
+        assert_refused(rws_npy_parse(copy, n, "x.npy", &s, &err), RWS_BAD_INPUT, &err, "\"x.npy\"", "");
+        free(copy);
+    }
+    assert_refused(rws_npy_parse((const uint8_t *)"\x93NUMPY\7\0\0\0\0\0", 12, "x.npy", &s, &err), RWS_BAD_INPUT, &err,
+                   "version 7", "");
+    assert_false(rws_npy_is((const uint8_t *)"1,2\n3,4\n", 8));
+}
+
+/* ---- tables in a setup */
+
+static const rws_setting table_settings[] = {
+    {"data", "", 0, 0, "a file", false}, {"test_data", "", 0, 0, "another", false}, {0}};
+
+/* A setup by hand, as the trainer makes it. */
+typedef struct {
+    rws_setup s;
+    rws_given given[2];
+} world;
+
+static void world_init(world *w, const char *train, const char *test)
+{
+    memset(w, 0, sizeof *w);
+    w->given[0] = (rws_given){&table_settings[0], train};
+    w->given[1] = (rws_given){&table_settings[1], test};
+    w->s.given = w->given;
+    w->s.n_given = 2;
+    w->s.model = "mine";
+    w->s.seed = 1;
+}
+
+/* A text with `n` rows: i, 10 i, a word. */
+static const char *numbered(const char *name, int n)
+{
+    char *text = malloc((size_t)n * 40 + 40);
+    int   length = sprintf(text, "i,ten,word\n");
+    assert_non_null(text);
+    for (int i = 0; i < n; i++) length += sprintf(text + length, "%d,%d,w%d\n", i, 10 * i, i);
+    spill(name, text, (size_t)length);
+    free(text);
+    return in_folder(name);
+}
+
+static void rows_are_split(void **state)
+{
+    (void)state;
+    static const struct {
+        int    n;
+        double share;
+        bool   last;
+        int    n_test, first_test, second_test; /* the numbers of the first two test rows */
+    } list[] = {
+        {100, 0, false, 10, 9, 19},    {100, 0.2, false, 20, 4, 9}, {100, 0.2, true, 20, 80, 81},
+        {100, 0.29, true, 29, 71, 72}, {100, 0.5, false, 50, 1, 3}, {10, 0.3, false, 3, 3, 6},
+        {100, 1, false, 100, 0, 1},    {9, 0, false, 9, 0, 1},      {100, 0.999, false, 99, 1, 2},
+        {3, 0.01, true, 3, 0, 1},
+    };
+    for (int i = 0; i < COUNT(list); i++) {
+        world                   w;
+        const rws_table_options o = {.test_share = list[i].share, .test_last = list[i].last};
+        world_init(&w, numbered("split.csv", list[i].n), "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        must(w.s.status, &w.s.error);
+        assert_int_equal(rws_table_rows(t, RWS_TEST), list[i].n_test);
+        const bool both = list[i].n_test == list[i].n;
+        assert_int_equal(rws_table_rows(t, RWS_TRAIN), both ? list[i].n : list[i].n - list[i].n_test);
+        assert_true(rws_table_row(t, RWS_TEST, 0)[0] == (float)list[i].first_test);
+        assert_true(rws_table_row(t, RWS_TEST, 1)[0] == (float)list[i].second_test);
+        /* each row is in one of the two */
+        bool seen[100] = {false};
+        for (int split = 0; split < (both ? 1 : 2); split++)
+            for (int k = 0; k < rws_table_rows(t, (rws_split)split); k++) {
+                const int row = (int)rws_table_row(t, (rws_split)split, k)[0];
+                assert_false(seen[row]);
+                seen[row] = true;
+            }
+        for (int k = 0; k < list[i].n; k++) assert_true(seen[k]);
+        assert_null(rws_table_row(t, RWS_TEST, list[i].n_test));
+        assert_null(rws_table_row(t, RWS_TEST, -1));
+        rws_setup_release(&w.s);
+    }
+    const double wrong[] = {-0.1, 1.1, NAN};
+    for (int i = 0; i < COUNT(wrong); i++) {
+        world                   w;
+        const rws_table_options o = {.test_share = wrong[i]};
+        world_init(&w, numbered("split.csv", 20), "");
+        assert_int_equal(rws_table_rows(rws_setup_table(&w.s, NULL, &o), RWS_TRAIN), 0);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "share", "between 0 and 1");
+        rws_setup_release(&w.s);
+    }
+}
+
+static void test_rows_come_from_another_file(void **state)
+{
+    (void)state;
+    world                   w;
+    const rws_table_options o = {.test = "test_data"};
+    char                    train[PATH_MAX];
+    strcpy(train, numbered("train.csv", 20));
+    world_init(&w, train, numbered("test.csv", 3));
+    rws_table *t = rws_setup_table(&w.s, "data", &o);
+    must(w.s.status, &w.s.error);
+    assert_int_equal(rws_table_rows(t, RWS_TRAIN), 20);
+    assert_int_equal(rws_table_rows(t, RWS_TEST), 3);
+    rws_setup_release(&w.s);
+
+    world_init(&w, train, ""); /* no test file: rows are held out */
+    t = rws_setup_table(&w.s, "data", &o);
+    assert_int_equal(rws_table_rows(t, RWS_TEST), 2);
+    rws_setup_release(&w.s);
+
+    spill("other.csv", "i,ten\n1,2\n", 10);
+    world_init(&w, train, in_folder("other.csv"));
+    rws_setup_table(&w.s, "data", &o);
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "3 columns", "2");
+    rws_setup_release(&w.s);
+
+    spill("other.csv", "i,nine,word\n1,2,3\n", 18);
+    world_init(&w, train, in_folder("other.csv"));
+    rws_setup_table(&w.s, "data", &o);
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "Column 2", "\"nine\"");
+    rws_setup_release(&w.s);
+
+    spill("other.csv", "i,ten,word\n1,2,3\n1,x,3\n", 23); /* flaws of test rows count too */
+    world_init(&w, train, in_folder("other.csv"));
+    t = rws_setup_table(&w.s, "data", &o);
+    must(w.s.status, &w.s.error);
+    rws_setup_table_field(&w.s, t, "x", "ten");
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "other.csv\", line 3, column 2 (\"ten\")", "\"x\" is not");
+    rws_setup_release(&w.s);
+}
+
+static void columns_become_fields(void **state)
+{
+    (void)state;
+    static const char text[] = "a,b:c,2,d,d,e f\n1,2,3,4,5,6\n7,8,9,10,11,12\n";
+    static const struct {
+        const char *columns;
+        int         n;
+        float       row[6];
+    } good[] = {
+        {NULL, 6, {1, 2, 3, 4, 5, 6}},
+        {"a", 1, {1}},
+        {"b:c", 1, {2}},
+        {"2", 1, {3}}, /* its name */
+        {"5,4", 2, {5, 4}},
+        {"a:2", 3, {1, 2, 3}},
+        {"4:6", 3, {4, 5, 6}},
+        {" e f , a", 2, {6, 1}},
+        {"a:b:c,a", 3, {1, 2, 1}},
+        {"b:c:6", 5, {2, 3, 4, 5, 6}},
+    };
+    const rws_table_options o = {.header = RWS_HEADER_GIVEN}; /* a name looks like a number */
+    spill("c.csv", text, strlen(text));
+    for (int i = 0; i < COUNT(good); i++) {
+        world w;
+        float x[6], label[1];
+        world_init(&w, in_folder("c.csv"), "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        rws_setup_field(&w.s, "another", 2);
+        assert_int_equal(rws_setup_table_field(&w.s, t, "x", good[i].columns), good[i].n);
+        assert_int_equal(rws_setup_table_label(&w.s, t, "label", "a"), 1);
+        must(w.s.status, &w.s.error);
+        assert_true(w.s.n_fields == 3 && w.s.fields[1].dim == good[i].n && w.s.fields[2].label);
+        assert_int_equal(rws_table_columns(t), 6);
+        assert_int_equal(rws_table_column(t, "2"), 3);
+        assert_int_equal(rws_table_column(t, "d"), 0);
+        assert_int_equal(rws_table_column(t, "x"), 0);
+        assert_string_equal(rws_table_name(t, 6), "e f");
+        assert_true(!rws_table_name(t, 0) && !rws_table_name(t, 7));
+        must(rws_table_fill(t, RWS_TEST, 2, 1, NULL, (float *[]){NULL, x, label}, &w.s.error), &w.s.error);
+        assert_memory_equal(x, good[i].row, (size_t)good[i].n * sizeof *x);
+        assert_true(label[0] == 1);
+        rws_setup_release(&w.s);
+    }
+    static const struct {
+        const char *columns, *sentence;
+    } bad[] = {
+        {"z", "has no column \"z\"; it has 6 columns: \"a\", \"b:c\", \"2\", \"d\", \"d\", \"e f\"."},
+        {"d", "has several columns \"d\"; name the column by its number."},
+        {"0", "has no column \"0\""},
+        {"7", "has no column \"7\""},
+        {"99999999999999999999999", "has no column \"999"},
+        {"5:4", "has no column \"5:4\""},
+        {"a,", "has no column \"\""},
+        {"", "has no column \"\""},
+        {"a:", "has no column \"a:\""},
+        {"A", "has no column \"A\""},
+    };
+    for (int i = 0; i < COUNT(bad); i++) {
+        world w;
+        world_init(&w, in_folder("c.csv"), "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        assert_int_equal(rws_setup_table_field(&w.s, t, "x", bad[i].columns), 1);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "c.csv\"", bad[i].sentence);
+        rws_setup_release(&w.s);
+    }
+}
+
+/* The numbers of the rows that data first … first + n - 1 are. */
+static void rows_of(const rws_table *t, rws_split split, uint64_t first, int n, uint64_t iteration, int *rows)
+{
+    float      x[400];
+    rws_error  err = {""};
+    rws_random random = rws_random_new(rws_key_for(1, iteration, RWS_KEY_DATA, 0), 0);
+    must(rws_table_fill(t, split, first, n, &random, (float *[]){x}, &err), &err);
+    for (int i = 0; i < n; i++) rows[i] = (int)x[i];
+}
+
+static void rows_come_in_their_order(void **state)
+{
+    (void)state;
+    int         rows[400], again[400];
+    const char *path = numbered("order.csv", 100);
+    for (rws_rows order = RWS_ROWS_SHUFFLED; order <= RWS_ROWS_DRAWN; order++) {
+        world                   w;
+        const rws_table_options o = {.order = order, .test_share = 0.1, .test_last = true};
+        world_init(&w, path, "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        rws_setup_table_field(&w.s, t, "x", "i");
+        must(w.s.status, &w.s.error);
+        rows_of(t, RWS_TEST, 5, 20, 0, rows);
+        for (int i = 0; i < 20; i++) assert_int_equal(rows[i], 90 + (5 + i) % 10);
+        rows_of(t, RWS_TRAIN, 0, 360, 7, rows);
+        rows_of(t, RWS_TRAIN, 0, 360, 7, again);
+        assert_memory_equal(rows, again, sizeof rows[0] * 360);
+        int counts[4][90] = {{0}}, in_place = 0, like_last = 0;
+        for (int i = 0; i < 360; i++) {
+            assert_in_range(rows[i], 0, 89);
+            counts[i / 90][rows[i]]++;
+            in_place += rows[i] == i % 90;
+            like_last += i >= 90 && rows[i] == rows[i - 90];
+        }
+        if (order == RWS_ROWS_IN_ORDER) assert_int_equal(in_place, 360);
+        else assert_true(in_place < 30 && like_last < 30);
+        for (int e = 0; e < 4 && order != RWS_ROWS_DRAWN; e++)
+            for (int k = 0; k < 90; k++) assert_int_equal(counts[e][k], 1);
+        if (order == RWS_ROWS_SHUFFLED) { /* batches do not matter, nor does the iteration's stream */
+            rows_of(t, RWS_TRAIN, 123, 100, 8, again);
+            assert_memory_equal(again, rows + 123, 100 * sizeof *rows);
+        }
+        rws_setup_release(&w.s);
+    }
+}
+
+/* Every place of every epoch has every row with the same probability: the tail of Pearson's statistic. */
+static double look_at_shuffle(void *context, int round, int wide)
+{
+    const uint32_t n = *(const uint32_t *)context;
+    double         seen[64] = {0}, expected[64], p = 1;
+    const int      n_epochs = 4000 * wide;
+    for (uint32_t place = 0; place < n; place++) {
+        for (uint32_t k = 0; k < n; k++) seen[k] = 0, expected[k] = n_epochs / (double)n;
+        for (int epoch = 0; epoch < n_epochs; epoch++)
+            seen[rws_table_shuffle((uint64_t)round + 1, (uint64_t)epoch, n, place)]++;
+        p = fmin(p, n * counts_tail(seen, expected, (int)n));
+    }
+    return p;
+}
+
+static void shuffles_are_permutations(void **state)
+{
+    (void)state;
+    for (uint32_t n = 1; n <= 3000; n += 1 + n / 3) {
+        bool *seen = calloc(n, 1);
+        for (uint32_t i = 0; i < n; i++) {
+            const uint32_t row = rws_table_shuffle(3, n, n, i);
+            assert_true(row < n && !seen[row]);
+            seen[row] = true;
+        }
+        free(seen);
+    }
+    assert_true(rws_table_shuffle(1, 1, INT_MAX, INT_MAX - 1) < INT_MAX);
+    const uint32_t sizes[] = {2, 3, 7, 16, 50};
+    for (int i = 0; i < COUNT(sizes); i++) stays_likely("a shuffle", look_at_shuffle, (void *)&sizes[i]);
+}
+
+static void files_of_all_formats_are_told_apart(void **state)
+{
+    (void)state;
+    const float          x[6] = {1, 2, 3, 4, 5, 6};
+    const double         y[2] = {7, 8};
+    const rws_tensor_out tensors[] = {
+        {"x", RWS_DTYPE_F32, 2, {2, 3}, x}, {"y", RWS_DTYPE_F64, 1, {2}, y}, {"cube", RWS_DTYPE_F32, 3, {1, 2, 3}, x}};
+    world     w;
+    rws_error err = {""};
+    must(rws_safetensors_write(in_folder("three.safetensors"), tensors, 3, NULL, &err), &err);
+    must(rws_safetensors_write(in_folder("one"), tensors, 1, NULL, &err), &err);
+    char npy_file[200];
+    int  length = sprintf(npy_file, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }");
+    memmove(npy_file + 10, npy_file, (size_t)length);
+    memcpy(npy_file, "\x93NUMPY\1\0", 8);
+    npy_file[8] = (char)length, npy_file[9] = 0;
+    memcpy(npy_file + 10 + length, x, sizeof x);
+    spill("array", npy_file, 10 + (size_t)length + sizeof x);
+    spill("text.npy", "1,2,3\n4,5,6\n", 12);
+    spill("cut.safetensors", "1,2,3\n4,5,6\n", 12);
+
+    static const struct {
+        const char *file, *tensor;
+    } good[] = {{"one", NULL}, {"three.safetensors", "x"}, {"array", NULL}, {"text.npy", NULL}};
+    for (int i = 0; i < COUNT(good); i++) {
+        const rws_table_options o = {.tensor = good[i].tensor};
+        world_init(&w, in_folder(good[i].file), "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        must(w.s.status, &w.s.error);
+        assert_int_equal(rws_table_rows(t, RWS_TRAIN), 2);
+        assert_memory_equal(rws_table_row(t, RWS_TRAIN, 1), x + 3, 3 * sizeof *x);
+        assert_true(!rws_table_name(t, 1) && rws_table_column(t, "x") == 0);
+        rws_setup_release(&w.s);
+    }
+    static const struct {
+        const char *file, *tensor, *sentence;
+    } bad[] = {
+        {"three.safetensors", NULL, "has 3 tensors, and the model does not say which it wants."},
+        {"three.safetensors", "z", "has no tensor \"z\"."},
+        {"three.safetensors", "cube", "has a tensor \"cube\" of 3 dimensions; tensors of 1 or 2 are read."},
+        {"cut.safetensors", NULL, "safetensors"},
+        {"missing", NULL, "missing"},
+        {".", NULL, ""},
+    };
+    for (int i = 0; i < COUNT(bad); i++) {
+        const rws_table_options o = {.tensor = bad[i].tensor};
+        world_init(&w, in_folder(bad[i].file), "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].file, bad[i].sentence);
+        /* the table that a failure returns can be used everywhere */
+        assert_int_equal(rws_setup_table_field(&w.s, t, "x", "1"), 1);
+        assert_int_equal(rws_table_rows(t, RWS_TRAIN) + rws_table_columns(t) + rws_table_column(t, "x"), 0);
+        assert_true(!rws_table_row(t, RWS_TRAIN, 0) && !rws_table_name(t, 1));
+        assert_refused(rws_table_fill(t, RWS_TRAIN, 0, 1, NULL, NULL, &err), RWS_BAD_INPUT, &err, "no rows", "");
+        rws_setup_release(&w.s);
+    }
+}
+
+static void mistakes_of_a_model_fail_its_setup(void **state)
+{
+    (void)state;
+    world w;
+    world_init(&w, "", "");
+    rws_setup_table(&w.s, NULL, NULL);
+    assert_int_equal(w.s.status, RWS_BAD_INPUT);
+    assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: --data FILE.");
+    rws_setup_release(&w.s);
+    world_init(&w, "", "");
+    rws_setup_table(&w.s, "test_data", NULL);
+    assert_string_equal(w.s.error.text, "Model mine needs a file to learn from: --set test_data=FILE.");
+    rws_setup_release(&w.s);
+    world_init(&w, "", "");
+    rws_setup_table(&w.s, "file", NULL);
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"file\"", "not in its table");
+    rws_setup_release(&w.s);
+    world_init(&w, "", "");
+    assert_int_equal(rws_setup_table_field(&w.s, NULL, "x", NULL), 1);
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"x\"", "without a table");
+    rws_setup_release(&w.s);
+    /* a name that is taken; more fields than there may be */
+    world_init(&w, numbered("many.csv", 20), "");
+    rws_table *t = rws_setup_table(&w.s, NULL, NULL);
+    for (int i = 0; i < RWS_FIELDS; i++) {
+        char name[10];
+        snprintf(name, sizeof name, "f%d", i);
+        rws_setup_table_field(&w.s, t, name, "i:ten");
+    }
+    must(w.s.status, &w.s.error);
+    rws_setup_table_field(&w.s, t, "more", "i");
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"more\"", "one too many");
+    rws_setup_release(&w.s);
+    world_init(&w, in_folder("many.csv"), "");
+    t = rws_setup_table(&w.s, NULL, NULL);
+    rws_setup_table_field(&w.s, t, "x", "i");
+    rws_setup_table_field(&w.s, t, "x", "i");
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "\"x\"", "twice");
+    rws_setup_release(&w.s);
+}
+
+/* ---- a model that learns */
+
+typedef struct {
+    rws_table *table;
+    rws_param *mean;
+} gauss;
+
+static rws_status gauss_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)err;
+    gauss *g = *state = rws_setup_alloc(s, sizeof *g);
+    g->table = rws_setup_table(s, NULL, &(rws_table_options){.test = "test_data"});
+    const int dim = rws_setup_table_field(s, g->table, "x", "i,ten");
+    g->mean = rws_setup_param(s, RWS_THETA, "theta.mean", 1, dim, RWS_ZERO);
+    return RWS_OK;
+}
+
+static rws_status gauss_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                             float *const *fields, rws_error *err)
+{
+    return rws_table_fill(((const gauss *)state)->table, split, first, n, random, fields, err);
+}
+
+static void gauss_model(rws_path *path, const void *state)
+{
+    const gauss *g = state;
+    rws_flip(path, "coin", rws_constant(path, 0));
+    rws_normal(path, "x", rws_parameter(path, g->mean), rws_constant(path, 10));
+}
+
+static void gauss_guide(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "coin", rws_constant(path, 0));
+}
+
+static const rws_model gauss_model_struct = {.abi = RWS_ABI,
+                                             .name = "gauss",
+                                             .settings = table_settings,
+                                             .setup = gauss_setup,
+                                             .data = gauss_data,
+                                             .guide = gauss_guide,
+                                             .model = gauss_model};
+
+/* Its mean becomes that of the training rows, and the path is absolute in the configuration. */
+static void a_model_learns_from_a_file(void **state)
+{
+    (void)state;
+    char       here[PATH_MAX];
+    rws_config c = {
+        .batch = 9, .particles = 2, .set = {"data=./learn.csv"}, .n_set = 1, .lr = "0.5", .iterations = 300};
+    rws_error err = {""};
+    numbered("learn.csv", 9); /* all rows serve both purposes */
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(folder), 0);
+    rws_trainer *t = trainer_for(&c, &gauss_model_struct);
+    assert_int_equal(chdir(here), 0);
+    steps(t, 300);
+    const rws_param *mean = param_of(&t->setup.params, "theta.mean");
+    assert_near(mean->value[0], 4, 0.5);
+    assert_near(mean->value[1], 40, 0.5);
+    assert_string_equal(rws_setup_given(&t->setup, "data"), in_folder("learn.csv"));
+    rws_trainer_free(t);
+
+    c.set[0] = "data=/nowhere/x.csv";
+    assert_refused(rws_trainer_new(&c, &gauss_model_struct, &t, &err), RWS_BAD_INPUT, &err, "/nowhere/x.csv", "");
+    c.n_set = 0;
+    assert_refused(rws_trainer_new(&c, &gauss_model_struct, &t, &err), RWS_BAD_INPUT, &err, "gauss", "--data FILE");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_of_all_kinds_are_read),
+        cmocka_unit_test(headers_are_guessed_or_given),
+        cmocka_unit_test(numbers_are_exact),
+        cmocka_unit_test(flaws_have_a_place),
+        cmocka_unit_test(bad_texts_are_refused),
+        cmocka_unit_test(rows_with_missing_cells_can_be_left_out),
+        cmocka_unit_test(large_texts_take_linear_time),
+        cmocka_unit_test(arrays_of_all_types_are_read),
+        cmocka_unit_test(bad_arrays_are_refused),
+        cmocka_unit_test(rows_are_split),
+        cmocka_unit_test(test_rows_come_from_another_file),
+        cmocka_unit_test(columns_become_fields),
+        cmocka_unit_test(rows_come_in_their_order),
+        cmocka_unit_test(shuffles_are_permutations),
+        cmocka_unit_test(files_of_all_formats_are_told_apart),
+        cmocka_unit_test(mistakes_of_a_model_fail_its_setup),
+        cmocka_unit_test(a_model_learns_from_a_file),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

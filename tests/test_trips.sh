@@ -1,0 +1,46 @@
+#!/bin/sh
+# test_trips.sh PROGRAM MODEL.so TABLE.csv - the example that learns from a table: near the truth, from any folder, after an
+# interruption, and with a sentence for tables that it cannot read.
+set -u
+rws=$(realpath "${1:?usage: test_trips.sh PROGRAM MODEL.so TABLE.csv}")
+model=$(realpath "$2") table=$(realpath "$3")
+. "$(dirname "$0")/tap.sh"
+
+# The maximum of the exact likelihood, by EM over the three ways to make a trip: 12.321 minutes, log p(x) -4.4171.
+gives 0 "trips.so learns" train "$model" --data "$table" --json
+tail -n 1 out | awk -F '[:,]' '{ for (i = 1; i < NF; i++) {
+    if ($i == "\"delay\"") delay = $(i + 1)
+    if ($i == "\"log_evidence\"") evidence = $(i + 1) } }
+    END { exit !(delay > 12.22 && delay < 12.42 && evidence > -4.43 && evidence < -4.40) }'
+report $? "as much as exact EM does"
+
+# ---- a run
+
+cp "$table" here.csv
+gives 0 "a relative path" train "$model" --data here.csv -n 20 --out run
+grep -qF "\"$work/here.csv\"" run/config.json
+report $? "is absolute in the run's configuration"
+gives 0 "without an interruption" train "$model" --data "$table" -n 40 --out whole
+mkdir elsewhere
+(cd elsewhere && "$rws" train --out ../run --resume -n 40 >../out 2>../err)
+report $? "it goes on from another folder"
+same_checkpoint "with the same rows" run whole
+gives 0 "it can be asked" infer run "6 27" --choices
+gives 0 "about test rows too" infer run --test 0-2
+
+# ---- what is wrong with a table
+
+refuses 'needs a file to learn from: --data FILE' train "$model"
+refuses 'nowhere.csv' train "$model" --data nowhere.csv
+printf 'km,minutes\n1,2\n3,soon\n' >wrong.csv
+refuses 'wrong.csv", line 3, column 2 ("minutes"): "soon" is not a number.' train "$model" --data wrong.csv
+printf 'km;minutes\n1;2\n3\n' >wrong.csv
+refuses 'wrong.csv", line 3: it has 1 column, and line 1 has 2.' train "$model" --data wrong.csv
+printf 'miles,minutes\n1,2\n' >wrong.csv
+refuses 'wrong.csv" has no column "km"; it has 2 columns: "miles", "minutes".' train "$model" --data wrong.csv
+printf '1,2\n' >wrong.csv
+refuses 'wrong.csv" has no column "km"; it has 2 columns.' train "$model" --data wrong.csv
+: >wrong.csv
+refuses 'wrong.csv" has no rows.' train "$model" --data wrong.csv
+refuses '' train "$model" --data elsewhere
+finish
