@@ -145,11 +145,18 @@ void rws_setup_field(rws_setup *s, const char *name, int dim);
  * label may be NaN. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
 
+/* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
+ * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
+ * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
+ * most * dim numbers: the length, then the items; what is behind the last item is not looked at, but must be finite. */
+void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
+
 /* A field as it was declared. */
 typedef struct {
     const char *name;
     int         dim;
-    bool        label; /* programs do not see it */
+    bool        label;      /* programs do not see it */
+    int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
 
 /* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */
@@ -307,6 +314,11 @@ void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noretur
 /* A field of the datum. For the guide: the model must not look at the data. */
 rws_var rws_observed(rws_path *path, const char *field);
 
+/* The length of a series of the datum, for rws_branch, and its item number t, the first being 0. An item that some datum
+ * of this path does not have stops the pass, so that a guide branches on the length before it reads. For the guide. */
+rws_var rws_length(rws_path *path, const char *series);
+rws_var rws_item(rws_path *path, const char *series, int t);
+
 /* Numbers known in C, the same for all particles. They are copied; dim is at least 1. */
 rws_var rws_constant(rws_path *path, float value);
 rws_var rws_constants(rws_path *path, const float *values, int dim);
@@ -368,6 +380,12 @@ void rws_report_text(rws_path *path, const char *name, const char *text);
  * (infer, sample), so that large ones, like pictures, are worth making. */
 bool rws_reports(const rws_path *path);
 bool rws_reports_all(const rws_path *path);
+
+/* Multiplies the model's joint density by exp(log_weight), a vector of one, which gradients follow: a soft constraint, or
+ * a likelihood that the program has summed up itself. The name stands for it in sentences. Such a model cannot be
+ * sampled: a pass in which it dreams (ws, wws, rws sample) is refused, unless `in_prior` says that the weight only
+ * normalises the prior and may be left out there. For the model. */
+void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior);
 
 /* A choice as an int, which C code can branch on. */
 static inline int rws_choose(rws_path *path, const char *site, rws_var logits)

@@ -85,6 +85,7 @@ static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *
     const rws_path *path = e->paths[e->ends[o.end].path];
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
+        if (e->sites[t->site].field >= 0) continue; /* an item of a series */
         each(context, e->sites[t->site].name, (int)t->visit, e->nodes[t->var].dim, rws_value_at(e, o, t->var));
     }
 }
@@ -98,8 +99,10 @@ rws_status rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, v
 
 static void read_field(rws_engine *e, int row, int field, const float **value)
 {
-    const origin   o = rws_scores_origin(e, row);
-    const uint32_t id = e->paths[e->ends[o.end].path]->field[field];
+    const origin    o = rws_scores_origin(e, row);
+    const rws_path *path = e->paths[e->ends[o.end].path];
+    const uint32_t  id = path->field[field];
+    if (!id && e->fields[field].most) *value = rws_series_dream(e, path, o, field);
     if (!id) return;
     if (e->nodes[id].state != DONE) rws_engine_execute(e, &id, 1);
     *value = rws_value_at(e, o, id);

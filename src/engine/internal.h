@@ -314,6 +314,21 @@ const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of
 void rws_given_begin(rws_engine *e);
 void rws_given_end(rws_engine *e);
 
+/* series.c */
+bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);
+void rws_series_put(rws_path *path, const char *family, int size, rws_var value);
+void rws_series_expect_choice(rws_path *path, int field, int n);
+void rws_series_check_data(rws_engine *e, int field);
+void rws_series_check_end(rws_path *path, int field);
+uint32_t     rws_series_visits(const rws_path *path, int field);
+const float *rws_series_dream(rws_engine *e, const rws_path *path, origin o, int field);
+
+/* record.c: the number of a field that the guide may read */
+int rws_guide_field(rws_path *path, const char *field, const char *function);
+
+/* trace.c: adds an entry at the site that is being visited */
+void rws_trace_add(rws_path *path, const char *family, int size, rws_var value);
+
 /* trace.c */
 bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);

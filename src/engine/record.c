@@ -332,24 +332,33 @@ rws_var rws_parameter(rws_path *path, const rws_param *p)
     return rws_returns(path, root_leaf(path, (rws_op_args){.w = p}, (int)rws_param_size(p), NULL));
 }
 
-rws_var rws_observed(rws_path *path, const char *field)
+int rws_guide_field(rws_path *path, const char *field, const char *function)
 {
-    rws_var v;
-    if (rws_replayed(path, &v)) return v;
-    rws_engine *e = path->e;
-    if (!field) rws_path_mistake(path, "rws_observed was given no name of a field (NULL).");
+    const rws_engine *e = path->e;
+    if (!field) rws_path_mistake(path, "%s was given no name of a field (NULL).", function);
     if (path->side == RWS_SIDE_MODEL)
         rws_path_fail(path, RWS_BAD_INPUT, "The model looks at the data (field \"%s\"); only a guide may.", field);
     for (int i = 0; i < e->n_fields; i++) {
         if (strcmp(e->fields[i].name, field) != 0) continue;
         if (e->fields[i].label)
             rws_path_fail(path, RWS_BAD_INPUT, "The guide looks at \"%s\", which is a label: only metrics may.", field);
-        if (path->field[i] == 0)
-            rws_path_fail(path, RWS_BAD_INPUT,
-                          "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
-        return rws_returns(path, path_var(path, path->field[i]));
+        return i;
     }
     rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\".", field);
+}
+
+rws_var rws_observed(rws_path *path, const char *field)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    const int i = rws_guide_field(path, field, "rws_observed");
+    if (path->e->fields[i].most && path->side != RWS_SIDE_NONE)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The guide reads \"%s\" as a whole, but it is a series; rws_length and rws_item read it.", field);
+    if (path->field[i] == 0)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The guide reads the field \"%s\", but the model never visited a site of that name.", field);
+    return rws_returns(path, path_var(path, path->field[i]));
 }
 
 void *rws_alloc(rws_path *path, size_t bytes)

@@ -350,14 +350,15 @@ static void check_trace(rws_path *path)
     rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (!(path->fields_seen >> f & 1) && !e->fields[f].label) {
+        if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
+        else if (!(path->fields_seen >> f & 1) && !e->fields[f].label) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);
             return;
         }
-    if (path->n_scored == path->n_trace) return;
+    if (e->status != RWS_OK || path->n_scored == path->n_trace) return;
     for (uint32_t s = 0; s < path->n_sites; s++) {
-        if (path->sites[s].next == NONE) continue;
+        if (path->sites[s].next == NONE || e->sites[s].field >= 0) continue;
         char               text[160];
         const trace_entry *t = &path->trace[path->sites[s].next];
         const char        *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
@@ -414,6 +415,7 @@ static void check_data(rws_engine *e)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
         if (e->fields[f].label) continue;
+        if (e->fields[f].most) rws_series_check_data(e, f);
         const size_t dim = (size_t)e->fields[f].dim, n = (size_t)e->pass.n_data * dim;
         const float *x = e->pass.fields[f];
         float        zero = 0;

@@ -111,7 +111,19 @@ static void declare_field(rws_setup *s, const char *name, int dim, bool label)
     if (dim < 1) declare_failed(s, "The %s \"%s\" has %d numbers; it must have at least one.", what, name, dim);
     else if (s->n_fields == RWS_FIELDS)
         declare_failed(s, "The %s \"%s\" is one too many: there may be %d fields and labels.", what, name, RWS_FIELDS);
-    else s->fields[s->n_fields++] = (rws_field){copy(s, name), dim, label};
+    else s->fields[s->n_fields++] = (rws_field){.name = copy(s, name), .dim = dim, .label = label};
+}
+
+void rws_setup_series(rws_setup *s, const char *name, int dim, int most)
+{
+    const int n = s->n_fields;
+    if (dim < 1 || most < 1 || (int64_t)dim * most >= INT32_MAX) {
+        declare_failed(s, "The series \"%s\" has %d items of %d numbers; it must have at least one of one.", name, most,
+                       dim);
+        return;
+    }
+    declare_field(s, name, 1 + dim * most, false);
+    if (s->n_fields > n) s->fields[n].item = dim, s->fields[n].most = most;
 }
 
 void rws_setup_field(rws_setup *s, const char *name, int dim)

@@ -134,6 +134,13 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
                       name ? name : "NULL");
     path->site = site_number(path, name);
     const int field = e->sites[path->site].field;
+    if (field >= 0 && e->fields[field].most) {
+        if (path->side == RWS_SIDE_GUIDE)
+            rws_path_fail(path, RWS_BAD_INPUT,
+                          "The guide visits site \"%s\", which is data; it reads them with rws_item.", name);
+        path->site_visit = next_visit(path, visited_at(path, path->site));
+        return rws_series_find(path, field, family, size, dim, path->site_visit, value);
+    }
     if (field >= 0) {
         find_field(path, field, name, dim);
         *value = path_var(path, path->field[field]);
@@ -167,7 +174,12 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
 void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n)
 {
     rws_engine *e = path->e;
-    if (e->sites[path->site].field < 0 || e->pass.mode == RWS_SLEEP) return;
+    const int   field = e->sites[path->site].field;
+    if (field < 0 || e->pass.mode == RWS_SLEEP) return;
+    if (e->fields[field].most) {
+        rws_series_expect_choice(path, field, n);
+        return;
+    }
     const node *data = &e->nodes[value.id];
     for (uint32_t i = 0; i < e->levels[data->level].n_rows; i++)
         if (!(data->value[i] >= 0 && data->value[i] < (float)n && data->value[i] == (float)(int)data->value[i]))
@@ -175,22 +187,25 @@ void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int
                           (double)data->value[i], site, n - 1);
 }
 
-void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
+void rws_trace_add(rws_path *path, const char *family, int size, rws_var value)
 {
-    rws_engine *e = path->e;
-    const int   field = e->sites[path->site].field;
-    if (field >= 0) {
-        path->field[field] = value.id;
-        return;
-    }
+    rws_engine  *e = path->e;
     trace_entry *t = RWS_PUSH(e, path->trace, path->n_trace, path->trace_capacity);
     *t = (trace_entry){
         .family = family, .var = value.id, .next = NONE, .site = path->site, .visit = path->site_visit, .size = size};
     const uint32_t at = path->n_trace - 1;
     visited       *v = visited_at(path, path->site);
     if (v->last != NONE) path->trace[v->last].next = at;
-    if (v->next == NONE) v->next = at;
+    if (v->next == NONE && !rws_site_is_field(path)) v->next = at;
     v->last = at;
+}
+
+void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
+{
+    const int field = path->e->sites[path->site].field;
+    if (field < 0) rws_trace_add(path, family, size, value);
+    else if (path->e->fields[field].most) rws_series_put(path, family, size, value);
+    else path->field[field] = value.id;
 }
 
 /* A sleep pass needs the guide's densities only. */
@@ -210,6 +225,25 @@ void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
                 .kind = kind,
                 .visit = path->site_visit};
     e->levels[path->level].terms = e->n_terms - 1;
+}
+
+void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return;
+    if (path->side != RWS_SIDE_MODEL) rws_path_mistake(path, "rws_factor was called outside of the model.");
+    if (rws_dim_for(path, log_weight, "rws_factor") != 1)
+        rws_path_mistake(path, "rws_factor takes one log-weight, not %d.", rws_dim(path, log_weight));
+    path->site = site_number(path, name);
+    path->site_visit = 0;
+    if (path->e->pass.mode == RWS_WAKE) rws_site_term(path, RWS_TERM_P, log_weight);
+    else if (!in_prior)
+        rws_path_fail(
+            path, RWS_BAD_INPUT,
+            "The model has the factor \"%s\", so that it cannot be sampled from; use a method without a sleep "
+            "phase, such as ww.",
+            name);
+    rws_returns(path, (rws_var){0});
 }
 
 /* A leaf node that holds the kernel's log-density of each row's datum. Rows of one datum mostly follow each other. */
@@ -236,6 +270,9 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
     const int field = field_number(e, site);
     if (field < 0)
         rws_path_fail(path, RWS_BAD_INPUT, "The data have no field \"%s\", which the model simulates.", site);
+    if (e->fields[field].most)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The model simulates \"%s\", which is a series; a kernel takes a whole field.", site);
     const int dim = e->fields[field].dim;
     if (rws_site_find(path, site, "simulated", dim, dim, &value))
         rws_site_term(path, RWS_TERM_P, compare(path, &e->nodes[value.id], made, kernel, context));

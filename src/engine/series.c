@@ -1,0 +1,173 @@
+/* series.c - observations one after the other: visit t of an observed site is item t of the datum.
+ *
+ *     field "x", a series of up to N items of d numbers      a row of the data: | n | item 0 | item 1 | … | unused |
+ *
+ *     wake     visit t of the site scores item t, for every datum that the path stands for; each must have one
+ *     sleep    visit t draws item t; the number of visits is the length of the dream
+ *
+ * Every visit has an entry in the trace of its path, which counts as scored from the beginning. A path that has ended
+ * must have visited the site as often as each of its data has items.
+ */
+#include "engine/internal.h"
+
+#include <string.h>
+
+static const node *row_node(const rws_path *path, int field)
+{
+    return &path->e->nodes[path->field[field]];
+}
+
+/* The length of the datum behind row i of the path's level. */
+static int length_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
+{
+    const node *n = row_node(path, field);
+    return (int)n->value[(map ? map[i] : i) * (size_t)n->dim];
+}
+
+uint32_t rws_series_visits(const rws_path *path, int field)
+{
+    for (uint32_t s = 0; s < path->n_sites; s++)
+        if (path->e->sites[s].field == field && path->sites[s].last != NONE)
+            return path->trace[path->sites[s].last].visit + 1;
+    return 0;
+}
+
+/* Which datum of the whole batch a row of the path's level belongs to, for sentences. */
+static unsigned long long datum_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
+{
+    const node  *n = row_node(path, field);
+    const size_t row = map ? map[i] : i;
+    const float *first = path->e->pass.fields[field];
+    return path->e->pass.first_datum + (unsigned long long)((n->value + row * (size_t)n->dim - first) / n->dim);
+}
+
+/* Item t as a value, for which every datum of the path must have one. */
+static rws_var item(rws_path *path, int field, uint32_t t)
+{
+    rws_engine     *e = path->e;
+    const rws_field f = e->fields[field];
+    const uint32_t *map = rws_level_map(e, path->level, row_node(path, field)->level);
+    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
+        if (t >= (uint32_t)length_at(path, field, map, i))
+            rws_path_fail(path, RWS_BAD_INPUT,
+                          "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
+                          path->side == RWS_SIDE_MODEL ? "model" : "guide", t, f.name, datum_at(path, field, map, i),
+                          length_at(path, field, map, i));
+    const rws_var row = path_var(path, path->field[field]);
+    return rws_record(path, &rws_op_slice, (rws_op_args){.k = 1 + (int)t * f.item}, &row, 1, f.item);
+}
+
+void rws_series_put(rws_path *path, const char *family, int size, rws_var value)
+{
+    rws_trace_add(path, family, size, value);
+    path->n_scored++;
+}
+
+bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value)
+{
+    const rws_field f = path->e->fields[field];
+    if (dim != f.item)
+        rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but an item of the data has %d.",
+                      f.name, dim, f.item);
+    if (visit >= (uint32_t)f.most)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The model makes more than %d items of \"%s\", which is the most there may be.", f.most, f.name);
+    if (path->e->pass.mode == RWS_SLEEP) return false;
+    *value = item(path, field, visit);
+    rws_series_put(path, family, size, *value);
+    return true;
+}
+
+void rws_series_expect_choice(rws_path *path, int field, int n)
+{
+    const node  *data = row_node(path, field);
+    const size_t at = 1 + path->site_visit * (size_t)path->e->fields[field].item;
+    for (uint32_t i = 0; i < path->e->levels[data->level].n_rows; i++) {
+        const float *row = data->value + i * (size_t)data->dim, x = row[at];
+        if ((uint32_t)row[0] > path->site_visit && !(x >= 0 && x < (float)n && x == (float)(int)x))
+            rws_path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.",
+                          path->site_visit, path->e->fields[field].name, (double)x, n - 1);
+    }
+}
+
+void rws_series_check_end(rws_path *path, int field)
+{
+    rws_engine    *e = path->e;
+    const uint32_t visits = rws_series_visits(path, field);
+    if (e->pass.mode == RWS_SLEEP) return;
+    const uint32_t *map = rws_level_map(e, path->level, row_node(path, field)->level);
+    for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
+        if (visits != (uint32_t)length_at(path, field, map, i)) {
+            e->status = rws_fail(
+                &e->error, RWS_BAD_INPUT, "The model visits site \"%s\" %u times, but datum %llu has %d items there.",
+                e->fields[field].name, visits, datum_at(path, field, map, i), length_at(path, field, map, i));
+            return;
+        }
+}
+
+void rws_series_check_data(rws_engine *e, int field)
+{
+    const rws_field f = e->fields[field];
+    for (int d = 0; d < e->pass.n_data; d++) {
+        const float n = e->pass.fields[field][(size_t)d * (size_t)f.dim];
+        if (!(n >= 0 && n <= (float)f.most && n == (float)(int)n))
+            rws_engine_fail(
+                e, RWS_BAD_INPUT,
+                "The series \"%s\" of datum %llu has a length of %g; it must be a whole number from 0 to %d.", f.name,
+                (unsigned long long)e->pass.first_datum + (unsigned)d, (double)n, f.most);
+    }
+}
+
+/* A dream as a row of data: its length, its items, zeros. */
+const float *rws_series_dream(rws_engine *e, const rws_path *path, origin o, int field)
+{
+    const rws_field f = e->fields[field];
+    float          *row = RWS_NEW0(&e->arena, float, f.dim);
+    for (uint32_t i = 0; i < path->n_trace; i++) {
+        const trace_entry *t = &path->trace[i];
+        if (e->sites[t->site].field != field) continue;
+        if (e->nodes[t->var].state != DONE) rws_engine_execute(e, &t->var, 1);
+        memcpy(row + 1 + t->visit * (size_t)f.item, rws_value_at(e, o, t->var), (size_t)f.item * sizeof(float));
+        row[0] = (float)(t->visit + 1);
+    }
+    return row;
+}
+
+/* ---- for guides */
+
+static int series_of(rws_path *path, const char *name, const char *function)
+{
+    const int field = rws_guide_field(path, name, function);
+    if (!path->e->fields[field].most)
+        rws_path_fail(path, RWS_BAD_INPUT, "%s reads \"%s\", which is not a series; rws_observed reads it.", function,
+                      name);
+    return field;
+}
+
+rws_var rws_length(rws_path *path, const char *name)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    const int field = series_of(path, name, "rws_length");
+    if (path->e->pass.mode == RWS_SLEEP)
+        return rws_returns(path, rws_constant(path, (float)rws_series_visits(path, field)));
+    const rws_var row = path_var(path, path->field[field]);
+    return rws_returns(path, rws_record(path, &rws_op_slice, (rws_op_args){.k = 0}, &row, 1, 1));
+}
+
+rws_var rws_item(rws_path *path, const char *name, int t)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    const int field = series_of(path, name, "rws_item");
+    if (t < 0) rws_path_mistake(path, "rws_item was asked for item %d of \"%s\".", t, name);
+    if (path->e->pass.mode != RWS_SLEEP) return rws_returns(path, item(path, field, (uint32_t)t));
+    const uint32_t visits = rws_series_visits(path, field);
+    if ((uint32_t)t >= visits)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
+                      visits);
+    for (uint32_t i = 0;; i++)
+        if (path->e->sites[path->trace[i].site].field == field && path->trace[i].visit == (uint32_t)t)
+            return rws_returns(path, path_var(path, path->trace[i].var));
+}
