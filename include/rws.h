@@ -345,9 +345,9 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  * like a field of the data is observed: it belongs to the model alone, which visits it once.
  *
  * Gradients. Values of the continuous families (normal, uniform, gumbel, concrete) are reparameterised by reinforce,
- * rloo, nvil, vimco, rebar, relax and concrete: the gradient of the bound passes through the value to the parameters
- * that it was drawn with, and only discrete choices have score-function terms. Under wake-sleep and its kin a drawn
- * value counts as a constant. */
+ * rloo, nvil, vimco and concrete: the gradient of the bound passes through the value to the parameters
+ * that it was drawn with, and only discrete choices have score-function terms. Under the other methods (ws,
+ * ww, wws, dww) a drawn value counts as a constant. */
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
@@ -369,10 +369,10 @@ typedef struct {
 } rws_choice;
 
 /* Reports on the particles of this path, for metrics, for questions and for samples: a value, or a text that all of
- * them share, which is copied. A name may be reported many times. While nothing is asked, as in training, it costs
+ * them share. Name and text are copied. A name may be reported many times. While nothing is asked, as in training, it costs
  * nothing. Some names are drawn as pictures: "tree", a text in brackets; "picture", the greys of a square from 0
  * (black) to 1; beside it "seen", the picture that it stands for, with a box in it for every "where" (as rws_attend
- * takes it). The name must be a constant. */
+ * takes it). */
 void rws_report(rws_path *path, const char *name, rws_var v);
 void rws_report_text(rws_path *path, const char *name, const char *text);
 

@@ -1,4 +1,4 @@
-/* test_engine.c - however particles are grouped, counted, merged, sharded or interrupted, the answers are the same. */
+/* test_engine.c - however particles share rows, are counted, merged, sharded or interrupted, the numbers are the same. */
 #include "base/error.h"
 #include "model/model.h"
 #include "trained.h"
@@ -342,15 +342,15 @@ static void long_paths(void **unused)
     rws_engine_free(e);
 }
 
-/* ---- those who are left: a value of all particles, and what is made of it for the few that say yes */
+/* ---- rws_here: a value of all particles, and what is made of it for the few that drew yes */
 
-static bool for_those_left;
+static bool with_here;
 
 static rws_var draw_and_flip(rws_path *path, rws_var logit)
 {
     const rws_var v = rws_normal(path, "v", zero(path), rws_constant(path, 1));
     if (!rws_flip(path, "some", logit)) return rws_constant(path, -1);
-    return rws_affine(path, for_those_left ? rws_here(path, v) : v, 2, 1);
+    return rws_affine(path, with_here ? rws_here(path, v) : v, 2, 1);
 }
 
 static void few_guide(rws_path *path, const void *state)
@@ -367,7 +367,7 @@ static void few_model(rws_path *path, const void *state)
     x_only(path, state);
 }
 
-static void here_is_for_those_left(void **unused)
+static void here_computes_fewer_rows(void **unused)
 {
     (void)unused;
     const rws_params params = {0};
@@ -382,7 +382,7 @@ static void here_is_for_those_left(void **unused)
         rws_error      err = {""};
         const rws_pass pass = {
             .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 1000, .fields = fields};
-        for_those_left = here;
+        with_here = here;
         if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
         memcpy(log_q[here], rws_engine_scores(e)->log_q, sizeof log_q[here]);
         rows[here] = rws_engine_take_stats(e).rows;
@@ -403,7 +403,7 @@ int main(void)
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(misfits_are_named),
         cmocka_unit_test(long_paths),
-        cmocka_unit_test(here_is_for_those_left),
+        cmocka_unit_test(here_computes_fewer_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

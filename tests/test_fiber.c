@@ -61,7 +61,7 @@ static void generate(void *arg)
     }
 }
 
-/* What generate() leaves when nobody interrupts it: the twin that tells the truth. */
+/* What generate() leaves when it is not interrupted: the reference. */
 static generator generated(int n, int seed)
 {
     generator twin = {.n = n, .seed = seed};

@@ -415,7 +415,8 @@ static void recurses_alone(rws_path *path, const void *state)
 
 static void large_array(rws_path *path, const void *state)
 {
-    volatile float array[1 << 20]; /* 4 MB */
+    float memory[1 << 20];          /* 4 MB */
+    float *volatile array = memory; /* so that compilers do not do without it */
     flips_a(path, state);
     array[0] = 1;
     array[(1 << 20) - 1] = 2;

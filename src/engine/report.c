@@ -13,7 +13,12 @@ bool rws_reports_all(const rws_path *path)
     return path->e->pass.reports && path->e->pass.asked;
 }
 
-static void tell(rws_path *path, report what)
+static const char *copy(rws_path *path, const char *text)
+{
+    return strcpy(RWS_NEW(&path->e->arena, char, strlen(text) + 1), text);
+}
+
+static void add_report(rws_path *path, report what)
 {
     *RWS_PUSH(path->e, path->reports, path->n_reports, path->report_capacity) = what;
     rws_returns(path, (rws_var){0});
@@ -25,7 +30,7 @@ void rws_report(rws_path *path, const char *name, rws_var v)
     if (!path->e->pass.reports || rws_replayed(path, &none)) return;
     if (!name) rws_path_mistake(path, "rws_report was given no name (NULL).");
     rws_path_expect(path, v, "rws_report");
-    tell(path, (report){.name = name, .node = v.id});
+    add_report(path, (report){.name = copy(path, name), .node = v.id});
 }
 
 void rws_report_text(rws_path *path, const char *name, const char *text)
@@ -33,8 +38,7 @@ void rws_report_text(rws_path *path, const char *name, const char *text)
     rws_var none;
     if (!path->e->pass.reports || rws_replayed(path, &none)) return;
     if (!name || !text) rws_path_mistake(path, "rws_report_text was given no %s (NULL).", name ? "text" : "name");
-    char *copy = RWS_NEW(&path->e->arena, char, strlen(text) + 1);
-    tell(path, (report){.name = name, .text = strcpy(copy, text)});
+    add_report(path, (report){.name = copy(path, name), .text = copy(path, text)});
 }
 
 static void read_reports(rws_engine *e, int i, rws_reporter *each, void *context)
