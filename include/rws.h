@@ -5,22 +5,44 @@
  * for all data and all K particles at once and trains them by any estimator of "Revisiting Reweighted Wake-Sleep for
  * Models with Stochastic Control Flow".
  *
- *     static void model(rws_path *path, const void *net) {
- *         if (rws_flip(r, "burglary", rws_parameter(r, n->prior))) …          an int: C code may branch on it
- *         rws_normal(r, "noise", mean, sd);                                   "noise" is observed: data when learning
+ *     typedef struct { rws_param *prior; } net;
+ *
+ *     static void model(rws_path *path, const void *state)
+ *     {
+ *         const net *n = state;
+ *         rws_var    mean = rws_constant(path, 0);
+ *         if (rws_flip(path, "burglary", rws_parameter(path, n->prior))) // an int: C code may branch on it
+ *             mean = rws_constant(path, 2);
+ *         rws_normal(path, "noise", mean, rws_constant(path, 1)); // "noise" is a field of the data: it is observed
  *     }
  *
- * How it runs. All particles whose C execution is the same so far are one call of your function; an rws_var is a matrix
- * with a row for each of them. Where your code asks for an int (rws_branch, rws_choose, rws_flip) and the particles
- * differ, the call splits: one part goes on, the others call your function again, and every library call up to that
- * point returns what it returned before. Therefore
+ * How it runs. All particles that made the same choices so far are one path: one execution of your function, in which
+ * an rws_var is a matrix with a row for each distinct particle. Where your code asks for an int (rws_branch,
+ * rws_choose, rws_flip) and the particles differ, the path splits: one part goes on, and for each other part your
+ * function is called again, where every library call up to that point returns what it returned before. Therefore
  *   - a program is a function of its choices: no static state, no clock, no rand(), no file;
- *   - memory it needs comes from rws_alloc, which lasts as long as the run, or from the stack;
- *   - whatever a program should do once per datum or once per choice, it simply does there: particles that have made
- *     the same choices share a row, and work on the datum alone is done once per datum.
+ *   - the memory of a program comes from rws_alloc, which lasts as long as the pass, or from the stack. A path may be
+ *     abandoned at any library call: a program must not hold other memory, locks or files across one;
+ *   - a program does what is to be done once per datum or once per choice just there: particles that made the same
+ *     choices share a row, and work on the datum alone is done once per datum.
  *
- * This header is all that models use. It is in the order data flows: settings and parameters (once), data (every
- * iteration), programs (for every particle), metrics (every evaluation), and last the struct that ties them together.
+ * Mistakes. A declaration that cannot be made fails the setup, and a mistake in a program (a value of another path,
+ * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the sentence reach the
+ * caller of rws_train.h. The sentence names the program, the site and the visit, or the field and the datum. The
+ * library never prints, exits or aborts for a user's mistake.
+ *
+ * Threads. The setup runs on one thread. Programs run on several threads at once with the same state, which they must
+ * not write to. A path belongs to the thread that executes it. The functions of this header take their path, setup or
+ * stream as an argument and share nothing else.
+ *
+ * Signals. A program runs on a stack of its own, of RWS_STACK_BYTES. To turn an overflow into a sentence, the library
+ * installs a handler for SIGSEGV when the first pass begins, and gives each thread that runs passes an alternate signal
+ * stack unless the thread has one. Faults that are no such overflow go to the handler that was there before. A program
+ * that overflows while it holds a lock of the C library (inside malloc, say) leaves it locked.
+ *
+ * This header is all that models use. It is in the order in which data flow: settings and parameters (once), data
+ * (every iteration), programs (for every particle), metrics (every evaluation), and last the struct that ties them
+ * together.
  */
 #ifndef RWS_H
 #define RWS_H
@@ -48,12 +70,12 @@ const char *rws_version(void);
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
-/* How a call ended. Everything but RWS_OK comes with a sentence in an rws_error. */
+/* How a function ended. Every status but RWS_OK comes with a sentence in an rws_error. */
 typedef enum {
     RWS_OK = 0,
     RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle impossible */
-    RWS_BAD_INPUT = 2, /* the user's: a file, an option, a model that does not fit its guide */
-    RWS_STOPPED = 3,   /* a polite stop: Ctrl-C, after the checkpoint was written */
+    RWS_BAD_INPUT = 2, /* a mistake of the user: a file, an option, a model that does not fit its guide */
+    RWS_STOPPED = 3,   /* stopped on request (Ctrl-C), after the checkpoint was written */
     RWS_NO_MEMORY = 4, /* the system has no memory, or no threads, for what was asked */
 } rws_status;
 
@@ -95,25 +117,32 @@ typedef struct {
     bool        whole;    /* the number must be an integer */
 } rws_setting;
 
-typedef struct rws_setup rws_setup; /* lives during rws_model.setup only */
+/* The declarations of a model. It is good during rws_model.setup only; what it hands out lives as long as the model. A
+ * declaration that fails is remembered: rws_model.setup may go on, and its caller gets the first failure as status and
+ * sentence, whatever setup returns. */
+typedef struct rws_setup rws_setup;
 
-/* The value of a setting of this model. One that is not in its table is 0 or an empty text, and fails the setup. */
+/* The value of a setting of this model. A setting that is not in the model's table is 0 or an empty text, and fails the
+ * setup. */
 double      rws_setup_number(rws_setup *s, const char *name);
 int         rws_setup_int(rws_setup *s, const char *name);
-const char *rws_setup_text(rws_setup *s, const char *name); /* lives as long as the model */
+const char *rws_setup_text(rws_setup *s, const char *name);
 
-/* The same for a setting that is the path of a file: an absolute path from now on, if there is such a file, so that the
- * run can go on from another folder. */
+/* The same for a setting that is the path of a file. If there is such a file the setting becomes its absolute path, so
+ * that the run can go on from another folder. */
 const char *rws_setup_path(rws_setup *s, const char *name);
 
-/* Memory that lives as long as the model; zeroed. For the state that setup leaves in *state. */
+/* Zeroed memory that lives as long as the model: for the state that setup leaves in *state. NULL without memory, which
+ * fails the setup with RWS_NO_MEMORY. */
 void *rws_setup_alloc(rws_setup *s, size_t bytes);
 
-/* Declares a field of a datum: `dim` floats under a name. The model visits a site of that name; the guide reads it with
- * rws_observed. */
+/* Declares a field of a datum: `dim` floats under a name, which is copied. The model visits a site of that name once;
+ * the guide reads the field with rws_observed. Fails without a name, for a name that is taken, for dim < 1, and for
+ * more than RWS_FIELDS. Data must be finite numbers: a NaN or an infinity stops the pass and names field and datum. */
 void rws_setup_field(rws_setup *s, const char *name, int dim);
 
-/* The same for what programs do not get to see and metrics compare with: the true number of objects in a picture. */
+/* The same for numbers that programs do not see and metrics compare with: the true number of objects in a picture. A
+ * label may be NaN. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
 
 /* A field as it was declared. */
@@ -123,8 +152,14 @@ typedef struct {
     bool        label; /* programs do not see it */
 } rws_field;
 
-/* Who owns a parameter: the generative model (theta) or the guide (phi). */
-typedef enum { RWS_THETA, RWS_PHI, RWS_CONTROL, RWS_BASELINE, RWS_GROUPS } rws_group;
+/* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */
+typedef enum {
+    RWS_THETA,    /* the generative model */
+    RWS_PHI,      /* the guide */
+    RWS_CONTROL,  /* the control variate of rebar and relax, declared by the estimator */
+    RWS_BASELINE, /* the baseline network of nvil, declared by the estimator */
+    RWS_GROUPS,   /* how many there are */
+} rws_group;
 
 /* How a parameter starts. The uniform and the truncated normal scale with the inputs of a layer (its columns). */
 typedef enum {
@@ -136,16 +171,21 @@ typedef enum {
 typedef struct rws_param rws_param; /* a matrix of numbers to learn */
 typedef struct rws_layer rws_layer; /* a function with parameters */
 
-/* A parameter matrix under a full name ("theta", "phi.mlp.0.weight"): in the checkpoint it has this name and layout. */
+/* Declares a parameter, a matrix, under a full name of at most RWS_PARAM_NAME bytes ("theta", "phi.mlp.0.weight"): in
+ * the checkpoint it has this name and layout. Fails for a name that is taken and for an empty matrix. Never NULL: a
+ * declaration that failed returns a parameter that no run will use. */
 rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init);
 
-/* The numbers, row by row: writable during setup (to start from values of your own) and in em, readable in metrics. */
+/* The numbers of a parameter, row by row: writable during setup (to start from values of your own) and in em, readable
+ * in metrics. NULL for a parameter whose declaration failed without memory. */
 float *rws_param_values(const rws_param *p);
 
+/* Functions of one number, for rws_apply and between layers. */
 typedef enum { RWS_LINEAR, RWS_TANH, RWS_RELU, RWS_ELU, RWS_SIGMOID, RWS_SOFTPLUS, RWS_EXP, RWS_LOG } rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
- * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n). */
+ * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n).
+ * Never NULL: a declaration that failed returns a layer that no run will use. */
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init);
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes);
@@ -153,76 +193,90 @@ rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
 
-/* The bias of a linear layer, to start from values of your own. */
+/* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
 
 /* ------------------------------------------------------------------------------------------------------------- data */
 
-typedef struct rws_random rws_random; /* a stream of random numbers, the same whenever the run is repeated */
+/* A stream of random numbers, the same whenever the run is repeated. One thread uses it at a time. */
+typedef struct rws_random rws_random;
 
-double   rws_random_uniform(rws_random *g);           /* in (0, 1) */
-double   rws_random_normal(rws_random *g);            /* N(0, 1) */
-uint32_t rws_random_below(rws_random *g, uint32_t n); /* in 0 … n-1 */
-void     rws_random_uniforms(rws_random *g, size_t n, float *out);
+double   rws_random_uniform(rws_random *g);                        /* in (0, 1) */
+double   rws_random_normal(rws_random *g);                         /* N(0, 1) */
+uint32_t rws_random_below(rws_random *g, uint32_t n);              /* in 0 … n - 1 */
+void     rws_random_uniforms(rws_random *g, size_t n, float *out); /* n numbers */
 void     rws_random_normals(rws_random *g, size_t n, float *out);
 
 typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
 
-/* ----------------------------------------------------------------------------------------------------------- programs */
+/* ---------------------------------------------------------------------------------------------------------- programs */
 
-typedef struct rws_path rws_path; /* one call of a program, on behalf of all particles that got here */
+/* A path: one execution of a program, for all particles that made the same choices so far. It is good until the program
+ * returns. */
+typedef struct rws_path rws_path;
 
-/* A value: a vector of `rws_dim` floats for each particle. It belongs to the call of the program that made it: one that
- * was kept in static memory is refused. Both members are the library's own; all zeros is no value. */
+/* A value: a vector of `rws_dim` floats for each particle of a path. It belongs to the path that made it: a value that
+ * was kept in static memory, in the state, or from another path is refused. Both members are the library's own; all
+ * zeros is no value. */
 typedef struct {
     uint32_t id, stamp;
 } rws_var;
 
+/* The length of the vector. */
 int rws_dim(const rws_path *path, rws_var v);
 
-/* Memory for the program's own structures; lasts as long as this run of it. */
+/* Zeroed memory for the program's own structures; lasts until the pass ends. Never NULL: without memory the pass
+ * stops. */
 void *rws_alloc(rws_path *path, size_t bytes);
 
-/* How many iterations of training came before this one; of an evaluation, before it. */
+/* How many iterations of training came before this pass. */
 uint64_t rws_iteration(const rws_path *path);
 
-/* Gives up: the model cannot go on. The sentence reaches the user; does not return. */
+/* Stops the pass with RWS_BAD_INPUT and this sentence, because the program cannot go on. Does not return. */
 void rws_give_up(rws_path *path, const char *format, ...) __attribute__((noreturn, format(printf, 2, 3)));
 
-/* The datum's field. */
+/* A field of the datum. For the guide: the model must not look at the data. */
 rws_var rws_observed(rws_path *path, const char *field);
 
-/* Numbers known in C, the same for all particles. */
+/* Numbers known in C, the same for all particles. They are copied; dim is at least 1. */
 rws_var rws_constant(rws_path *path, float value);
 rws_var rws_constants(rws_path *path, const float *values, int dim);
 
 /* A parameter matrix as one vector of rows * cols numbers. */
 rws_var rws_parameter(rws_path *path, const rws_param *p);
 
-/* The integer that v (a vector of one) holds, for C code to look at. The call splits where particles differ. */
+/* The integer that v (a vector of one) holds, as an int for C code. The path splits where particles differ. A number
+ * that is not an integer, or beyond 1e9, stops the pass. */
 int rws_branch(rws_path *path, rws_var v);
 
-/* All numbers of v, likewise: a sentence, say. They last as long as the run. */
+/* All numbers of v for C code, a sentence for example. The path splits where particles differ. They last until the pass
+ * ends. */
 const float *rws_look(rws_path *path, rws_var v);
 
-/* Computes these values now, all of them together. Never needed; but a program that is about to branch on several values
- * which do not depend on each other waits once and not once for each, and their networks run in the same calls. */
+/* Computes these n values now, all together. A program never needs it; but one that is about to branch on several
+ * values which do not depend on each other waits once instead of once for each, and their networks run in the same
+ * calls. */
 void rws_await(rws_path *path, const rws_var *v, int n);
 
-/* Sites: random choices and random values, addressed by name and, in loops and recursion, by how many visits the name
- * has had. The guide draws at a site and the model scores the same value there (or the other way round in the sleep
- * phase); both must visit the same sites, with the same distribution family and size, in any order. A site named like a
- * field of the data is the observation: it belongs to the model alone. */
+/* Sites: random choices and random values, addressed by name and, in loops and recursion, by the number of the visit.
+ * The name is copied. The guide draws at a site and the model scores the same value there (the other way round in the
+ * sleep phase); both must visit the same sites, with the same distribution family and size, in any order. A site named
+ * like a field of the data is observed: it belongs to the model alone, which visits it once.
+ *
+ * Gradients. Values of the continuous families (normal, uniform, gumbel, concrete) are reparameterised by reinforce,
+ * rloo, nvil, vimco, rebar, relax and concrete: the gradient of the bound passes through the value to the parameters
+ * that it was drawn with, and only discrete choices have score-function terms. Under wake-sleep and its kin a drawn
+ * value counts as a constant. */
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
 rws_var rws_uniform(rws_path *path, const char *site, rws_var low, rws_var high);
 rws_var rws_gumbel(rws_path *path, const char *site, rws_var location); /* scale 1 */
 rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
-                     rws_var temperature); /* log of a simplex point */
+                     rws_var temperature); /* the log of a point on the simplex */
 
-/* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
- * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
+/* An observation that C code makes from its choices: a sentence from a tree, for example. `made` has as many numbers as
+ * the field. Its log-density is kernel(datum, made, dim, context); in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context);
 
@@ -233,18 +287,20 @@ typedef struct {
     const float *value;      /* dim numbers; a choice is its index */
 } rws_choice;
 
-/* Tells of this particle, for metrics and for `rws infer` and `rws sample`: a value, or a text that every particle of
- * this call shares. A name may be told of again and again. Costs nothing while training. Some names are drawn: "tree", a
- * text in brackets; "picture", the greys of a square from 0 (black) to 1; beside it "seen", the picture it stands for, and
- * in that a box for every "where" (as rws_attend has it). */
+/* Reports on the particles of this path, for metrics, for questions and for samples: a value, or a text that all of
+ * them share, which is copied. A name may be reported many times. While nothing is asked, as in training, it costs
+ * nothing. Some names are drawn as pictures: "tree", a text in brackets; "picture", the greys of a square from 0
+ * (black) to 1; beside it "seen", the picture that it stands for, with a box in it for every "where" (as rws_attend
+ * takes it). The name must be a constant. */
 void rws_report(rws_path *path, const char *name, rws_var v);
 void rws_report_text(rws_path *path, const char *name, const char *text);
-/* Whether anybody listens, so that a program may spare itself the text; and whether a person does (infer, sample), which
- * is the time for what is large, like pictures. */
+
+/* Whether reports are wanted, so that a program can save the work of making a text; and whether they are for a person
+ * (infer, sample), so that large ones, like pictures, are worth making. */
 bool rws_reports(const rws_path *path);
 bool rws_reports_all(const rws_path *path);
 
-/* A choice that C code branches on. */
+/* A choice as an int, which C code can branch on. */
 static inline int rws_choose(rws_path *path, const char *site, rws_var logits)
 {
     return rws_branch(path, rws_categorical(path, site, logits));
@@ -255,39 +311,40 @@ static inline int rws_flip(rws_path *path, const char *site, rws_var logit)
     return rws_branch(path, rws_bernoulli(path, site, logit));
 }
 
-/* Arithmetic, component by component. Where one side is a vector of one it is used for every component. */
+/* Arithmetic, component by component. Two vectors have the same length, or one of them is a vector of one, which is
+ * then used for every component. */
 rws_var rws_add(rws_path *path, rws_var a, rws_var b);
 rws_var rws_sub(rws_path *path, rws_var a, rws_var b);
 rws_var rws_mul(rws_path *path, rws_var a, rws_var b);
 rws_var rws_div(rws_path *path, rws_var a, rws_var b);
 rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift); /* scale * a + shift */
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a);
-rws_var rws_clip(rws_path *path, rws_var a, float low, float high); /* no gradient outside */
+rws_var rws_clip(rws_path *path, rws_var a, float low, float high); /* no gradient outside of low … high */
 rws_var rws_greater(rws_path *path, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
 
 /* Shape. */
-rws_var rws_concat(rws_path *path, const rws_var *parts, int n);
-rws_var rws_slice(rws_path *path, rws_var a, int first, int n);
-rws_var rws_sum(rws_path *path, rws_var a); /* over the components */
+rws_var rws_concat(rws_path *path, const rws_var *parts, int n); /* n parts, one behind the other */
+rws_var rws_slice(rws_path *path, rws_var a, int first, int n);  /* n components, from number `first` */
+rws_var rws_sum(rws_path *path, rws_var a);                      /* over the components */
 rws_var rws_log_softmax(rws_path *path, rws_var a);
 rws_var rws_log_sum_exp(rws_path *path, rws_var a);
 rws_var rws_argmax(rws_path *path, rws_var a);              /* an index; no gradient */
-rws_var rws_pick(rws_path *path, rws_var a, rws_var index); /* the component of a that index names */
-rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* costs a look-up where it enters a layer */
+rws_var rws_pick(rws_path *path, rws_var a, rws_var index); /* the component of a with this number */
+rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* a vector of n; costs a look-up where it enters a layer */
 
-/* Log-densities of values at hand, outside of any site. */
+/* Log-densities of given values, outside of any site. */
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
-/* The same value. What is made of it is computed for the particles of this call alone, and not for all that v was computed
- * for: before a large network, where many have left since. */
+/* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
+ * was computed for. Worth it before a large network, if many particles have taken other paths since. */
 rws_var rws_here(rws_path *path, rws_var v);
 
-/* The value without its history: gradients stop here. */
+/* The same value as a constant: gradients stop here. */
 rws_var rws_detach(rws_path *path, rws_var a);
 
-/* Layers. A layer over several inputs is fed them as parts: what depends on the datum alone then meets its share of the
- * weights once per datum, not once per particle. */
+/* Layers. A layer over several inputs takes them as parts: the product of a part that depends on the datum alone is
+ * then computed once per datum, not once per particle. */
 rws_var rws_linear(rws_path *path, const rws_layer *l, rws_var x);
 rws_var rws_linear_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
 rws_var rws_mlp(rws_path *path, const rws_layer *l, rws_var x);
@@ -312,8 +369,9 @@ typedef struct rws_eval rws_eval; /* one evaluation of a run; lives during the f
 int          rws_eval_size(const rws_eval *e);
 const float *rws_eval_field(const rws_eval *e, const char *field);
 
-/* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x dim,
- * to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN, RWS_NO_MEMORY. */
+/* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x
+ * dim, to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN,
+ * RWS_NO_MEMORY. */
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
                             const float *const *fields, float *out, rws_error *err);
 
@@ -348,8 +406,8 @@ typedef struct {
     double (*guide)(const rws_particle *p, const void *state);
 } rws_metric;
 
-/* A list of labelled numbers that no curve can show: a distribution, the trees that a guide likes best. It is measured at
- * the first, the middle and the last evaluation of a run that has a folder, and kept in its store. */
+/* A list of labelled numbers that no curve can show: a distribution, the trees that a guide likes best. It is measured
+ * at the first, the middle and the last evaluation of a run that has a folder, and kept in its store. */
 typedef struct {
     const char *name;
     const char *help;
@@ -391,11 +449,12 @@ typedef struct {
 /* Takes one line of an exact posterior: particles that report `text` under `name` have this probability. */
 typedef void rws_teller(void *context, const char *name, const char *text, double probability);
 
-/* A model. `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs; a program of
- * your own passes its model to rws_trainer_new (rws_train.h).
+/* A model. `const rws_model rws_user_model = {…};` in a shared object is all that `rws train ./it.so` needs; a program
+ * of your own passes its model to rws_trainer_new (rws_train.h).
  *
  * Functions that get `const void *state` may be called by several threads at once. A function that fails writes a
- * sentence with rws_fail; members may be NULL where that is said. */
+ * sentence with rws_fail; members may be NULL where that is said.
+ */
 typedef struct rws_model {
     int                abi; /* RWS_ABI */
     const char        *name, *help;
@@ -405,8 +464,8 @@ typedef struct rws_model {
     rws_defaults        defaults;
 
     /* Declares fields, parameters and layers, and leaves the constant state of the programs in *state, which may stay
-     * NULL. `random` is for parameters that start from values of the model's own. It is called once for each trainer and
-     * each posterior, so that state belongs into *state and not into static variables. */
+     * NULL. `random` is for parameters that start from values of the model's own. It is called once for each trainer
+     * and each posterior, so that state belongs into *state and not into static variables. */
     rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
 
     /* Gives back what setup took by other means than rws_setup_alloc. Called if *state is not NULL, also after a setup
@@ -414,17 +473,17 @@ typedef struct rws_model {
     void (*release)(void *state);
 
     /* Fills the declared fields of data first … first + n - 1; fields[i] is n x dim, in the order of declaration.
-     * Training data may be drawn fresh from `random`, which is another stream in every iteration; for test data it is the
-     * same stream in every run. */
+     * Training data may be drawn fresh from `random`, which is another stream in every iteration; for test data it is
+     * the same stream in every run. */
     rws_status (*data)(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err);
 
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 
-    /* For rebar, relax and concrete, which apply to a model with a single categorical site that never branches on it: log
-     * p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs rws_setup_relaxed. May be
-     * NULL. */
+    /* For rebar, relax and concrete, which apply to a model with a single categorical site that never branches on it:
+     * log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs rws_setup_relaxed. May
+     * be NULL. */
     rws_var (*relaxed)(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
 
     /* For method em: one exact step of expectation and maximisation over all training data, which overwrites theta

@@ -485,7 +485,8 @@ static void products_add_up_whatever_their_thickness(void **state)
     };
     enum { N = sizeof list / sizeof *list, MOST = 300 * 17 };
     rws_params   params = {0};
-    rws_products products = {0};
+    rws_arena    listed = {0};
+    rws_products products = {.arena = &listed};
     rws_arena    scratch = {0};
     die          d = {61};
     rws_params_add(&params, RWS_THETA, "before", 1, 3);
@@ -530,7 +531,7 @@ static void products_add_up_whatever_their_thickness(void **state)
         for (int i = 0; i < N; i++) free(x[i]), free(dy[i]);
         rws_arena_reset(&scratch);
     }
-    free(gradient), free(want), free(products.list);
+    free(gradient), free(want), rws_arena_free(&listed);
     rws_arena_free(&scratch);
     rws_params_release(&params);
 }

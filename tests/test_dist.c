@@ -980,7 +980,7 @@ static double look_at_gradients(bench *b, int round, int wide, double (*expected
         rws_scores *s = bench_draw(b, 1000 * (uint64_t)(round + 1) + i, 1, EACH);
         for (int r = 0; r < s->n; r++) weigh(s, r, (double)s->count[r] / EACH);
         memset(gradient, 0, n * sizeof *gradient);
-        rws_engine_backward(b->engine, 1u << RWS_PHI, gradient);
+        rws_engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL);
         for (size_t j = 0; j < n; j++) mean[j * batches + i] = (double)gradient[j];
     }
     for (size_t j = 0; j < n; j++) {
@@ -1056,7 +1056,7 @@ static void gradient_of(bench *b, void (*weigh)(rws_scores *s, int row, double b
     rws_scores *s = bench_draw(b, 60, 1, 500);
     for (int r = 0; r < s->n; r++) weigh(s, r, (double)s->count[r] / 500);
     memset(gradient, 0, b->params.size * sizeof *gradient);
-    rws_engine_backward(b->engine, 1u << RWS_PHI, gradient);
+    rws_engine_backward(b->engine, 1u << RWS_PHI, gradient, NULL);
 }
 
 static void weigh_r(rws_scores *s, int row, double by)

@@ -583,7 +583,7 @@ static void check_numbers(net *n, bool scalar)
     for (unsigned groups = 1; groups < 4; groups++) {
         const unsigned mask = (groups & 1) << RWS_THETA | (groups >> 1 & 1) << RWS_PHI;
         float         *gradient = calloc(n->setup.params.size, sizeof *gradient);
-        rws_engine_backward(n->engine, mask, gradient);
+        rws_engine_backward(n->engine, mask, gradient, NULL);
         check_gradient(n, s, gradient, mask);
         free(gradient);
     }
@@ -636,7 +636,7 @@ static void check_tangent(net *n, unsigned groups)
     }
     assert_int_equal(net_pass(n, RWS_WAKE, false, &err), RWS_OK);
     rws_scores *s = rws_engine_scores(n->engine);
-    rws_engine_backward(n->engine, 1u << RWS_PHI, gradient);
+    rws_engine_backward(n->engine, 1u << RWS_PHI, gradient, NULL);
     const rws_status status = rws_engine_tangent(n->engine, 0, SLOT, groups, direction, &err);
     if (n->subject->once) {
         assert_int_equal(status, RWS_BAD_INPUT);
@@ -652,7 +652,7 @@ static void check_tangent(net *n, unsigned groups)
                 s->coef_out[SLOT][row] = die_between(&d, -1, 1);
             }
         memset(gradient, 0, p->size * sizeof *gradient);
-        rws_engine_backward(n->engine, 1u << RWS_THETA | 1u << RWS_PHI, gradient);
+        rws_engine_backward(n->engine, 1u << RWS_THETA | 1u << RWS_PHI, gradient, NULL);
         for (size_t i = 0; i < p->size; i++) {
             double want = 0, scale = 1;
             for (int datum = 0; datum < DATA; datum++)
@@ -828,7 +828,7 @@ static rws_status index_pass(index_case *c, bool scalar, rws_error *err)
         rws_scores *s = rws_engine_scores(e);
         float      *gradient = calloc(c->setup.params.size + 1, sizeof *gradient);
         for (int i = 0; i < s->n; i++) s->coef_out[0][i] = 1;
-        rws_engine_backward(e, 1u << RWS_PHI, gradient);
+        rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL);
         for (size_t i = 0; i < c->setup.params.size; i++) assert_true(isfinite(gradient[i]));
         free(gradient);
     }

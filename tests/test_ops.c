@@ -216,6 +216,7 @@ static void make_softmax(trial *t)
 static void trial_init(trial *t, const rws_op *op, const shape *shape, int k, int n, int indexed, die *d)
 {
     *t = (trial){.op = op, .subject = subject_of(op->name), .shape = shape, .k = k, .n = n, .indexed = indexed};
+    t->products.arena = &t->arena;
     while (t->n_in < RWS_OP_INPUTS && shape->in[t->n_in].kind != NONE) t->n_in++;
     t->call = (rws_call){.op = op,
                          .n = n,
@@ -239,7 +240,6 @@ static void trial_release(trial *t)
     for (int i = 0; i < t->n_taken; i++) free(t->taken[i]);
     rws_params_release(&t->params);
     rws_arena_free(&t->arena);
-    free(t->products.list);
 }
 
 static void twin_row(const trial *t, int i, double *out)

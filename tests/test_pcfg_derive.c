@@ -437,7 +437,7 @@ static void the_gradient_of_theta_counts_rules(void **unused)
         }
         rws_sequence_release(&tree);
     }
-    rws_engine_backward(w->engine, groups, gradient);
+    rws_engine_backward(w->engine, groups, gradient, NULL);
     for (int a = 0; a < w->g->n_nonterminals; a++) {
         const rws_param *p = param_of(&w->setup.params, "theta.%s", w->g->nonterminals[a]);
         for (int i = 0; i < p->cols; i++)
@@ -463,7 +463,7 @@ static void the_gradient_of_theta_approaches_the_exact_one(void **unused)
         rws_scores *s = pass(w, x, (how){.B = 1, .K = PER_PASS, .draw = 500 + p, .groups = groups});
         rws_weigh(s, 1.0 / PASSES, &tally);
         assert_int_equal(tally.impossible, 0);
-        rws_engine_backward(w->engine, groups, gradient);
+        rws_engine_backward(w->engine, groups, gradient, NULL);
     }
     log_theta(w, log_p);
     const int n = rws_grammar_tokens(w->g, sentence_text, tokens, 8);

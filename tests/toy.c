@@ -11,16 +11,18 @@ typedef struct {
 
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
-    (void)err;
     toy *t = rws_setup_alloc(s, sizeof *t);
+    if (!t) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the toy.");
     rws_setup_field(s, "x", 2);
     rws_setup_field(s, "kind", 1);
     t->split = rws_setup_param(s, RWS_THETA, "theta.split", 1, DEEPEST, RWS_ZERO);
     t->colour = rws_setup_param(s, RWS_THETA, "theta.colour", 1, 3, RWS_ZERO);
     t->shift = rws_setup_param(s, RWS_THETA, "theta.shift", 3, 2, RWS_ZERO);
     t->kind = rws_setup_param(s, RWS_THETA, "theta.kind", 1, 2, RWS_ZERO);
-    for (int i = 0; i < 6; i++) rws_param_values(t->shift)[i] = (float)rws_random_normal(random);
-    for (int i = 0; i < DEEPEST; i++) rws_param_values(t->split)[i] = 0.5f - 0.4f * (float)i;
+    float *shift = rws_param_values(t->shift), *split = rws_param_values(t->split);
+    if (!shift || !split) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the toy's parameters.");
+    for (int i = 0; i < 6; i++) shift[i] = (float)rws_random_normal(random);
+    for (int i = 0; i < DEEPEST; i++) split[i] = 0.5f - 0.4f * (float)i;
     t->embed = rws_setup_embedding(s, RWS_PHI, "phi.embed", 2, 3);
     t->cell = rws_setup_gru(s, RWS_PHI, "phi.cell", 2 + 3 + 2, 8);
     t->split_net = rws_setup_mlp(s, RWS_PHI, "phi.split", RWS_RELU, RWS_UNIFORM, (int[]){8, 6, 1}, 3);

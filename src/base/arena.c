@@ -2,18 +2,19 @@
 
 #include "base/error.h"
 
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define ALIGN 64
 #define SMALLEST_BLOCK ((size_t)1 << 18)
-#define PATIENCE 1000 /* resets after which blocks that nobody has needed go back to the system */
+#define PATIENCE 1000 /* resets after which blocks that were not needed go back to the system */
 
 struct rws_arena_block {
     rws_arena_block *next;
     size_t           bytes;     /* of data */
-    uint64_t         needed_at; /* how many resets there had been */
+    uint64_t         needed_at; /* n_resets when it was last needed */
     char             pad[ALIGN - sizeof(rws_arena_block *) - sizeof(size_t) - sizeof(uint64_t)];
     char             data[];
 };
@@ -32,7 +33,7 @@ void rws_arena_free(rws_arena *a)
     *a = (rws_arena){0};
 }
 
-/* Blocks are needed one after the other, so those that nobody needs are the last ones; and the largest. */
+/* Blocks are used one after the other, so that the unused ones are the last ones of the list, and the largest. */
 static void shrink(rws_arena *a)
 {
     for (rws_arena_block *b = a->first; b; b = b->next)
@@ -49,8 +50,8 @@ void rws_arena_reset(rws_arena *a)
     if (++a->n_resets % PATIENCE == 0) shrink(a);
 }
 
-/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. False if
- * the system has no memory; the arena is then as it was. */
+/* Moves on to a block with room for `bytes`: the next one if it is large enough, else a new one in front of it. False
+ * if the system has no memory; the arena is then as it was. */
 static bool grow(rws_arena *a, size_t bytes)
 {
     rws_arena_block *next = a->current ? a->current->next : a->first;
@@ -74,6 +75,7 @@ static bool grow(rws_arena *a, size_t bytes)
 
 static inline void *take(rws_arena *a, size_t bytes)
 {
+    if (bytes > SIZE_MAX / 4) return NULL; /* sizes below cannot wrap around */
     bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if ((!a->current || a->used + bytes > a->current->bytes) && !grow(a, bytes)) return NULL;
     void *p = a->current->data + a->used;
@@ -84,7 +86,10 @@ static inline void *take(rws_arena *a, size_t bytes)
 void *rws_arena_alloc(rws_arena *a, size_t bytes)
 {
     void *p = take(a, bytes);
-    RWS_CHECK(p && "memory for the arena");
+    if (__builtin_expect(!p, 0)) {
+        RWS_CHECK(a->no_memory && "memory for the arena");
+        a->no_memory(a->context);
+    }
     return p;
 }
 
@@ -95,7 +100,13 @@ void *rws_arena_try(rws_arena *a, size_t bytes)
 
 void *rws_arena_zero(rws_arena *a, size_t bytes)
 {
-    return memset(rws_arena_alloc(a, bytes), 0, bytes);
+    void *p = rws_arena_alloc(a, bytes);
+    return p ? memset(p, 0, bytes) : NULL;
+}
+
+void rws_arena_jump(void *context)
+{
+    longjmp(*(jmp_buf *)context, 1);
 }
 
 rws_arena_mark rws_arena_at(const rws_arena *a)

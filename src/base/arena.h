@@ -17,6 +17,10 @@ typedef struct {
     size_t           used;     /* in the current block */
     uint64_t         n_blocks; /* ever asked of the system */
     uint64_t         n_resets;
+    /* Called when the system has no memory, unless NULL. It may leave by longjmp or by another fiber; if it returns,
+     * the request is answered with NULL. The arena is as it was before the request. */
+    void (*no_memory)(void *context);
+    void *context;
 } rws_arena;
 
 /* A place in an arena: everything handed out after it is given back by rws_arena_release. */
@@ -28,11 +32,12 @@ typedef struct {
 /* A zeroed rws_arena is a valid empty one. */
 void           rws_arena_free(rws_arena *a);
 void           rws_arena_reset(rws_arena *a);
-void          *rws_arena_alloc(rws_arena *a, size_t bytes); /* not zeroed; never NULL: out of memory aborts */
+void          *rws_arena_alloc(rws_arena *a, size_t bytes); /* not zeroed; without memory: no_memory, or abort */
 void          *rws_arena_try(rws_arena *a, size_t bytes);   /* not zeroed; NULL without memory */
 void          *rws_arena_zero(rws_arena *a, size_t bytes);
 rws_arena_mark rws_arena_at(const rws_arena *a);
 void           rws_arena_release(rws_arena *a, rws_arena_mark mark);
+void           rws_arena_jump(void *context); /* a no_memory that leaves by longjmp; context points to a jmp_buf */
 size_t         rws_arena_bytes(const rws_arena *a); /* held from the system */
 
 #define RWS_NEW(arena, type, n) ((type *)rws_arena_alloc((arena), sizeof(type) * (size_t)(n)))

@@ -10,7 +10,7 @@
 
 #include <stdarg.h>
 
-/* Our bug: the invariant is stated in the condition. Aborts with file and line. */
+/* A check for our own bugs: the condition states the invariant. Aborts with file and line. */
 #define RWS_CHECK(condition) (__builtin_expect(!!(condition), 1) ? (void)0 : rws_bug(__FILE__, __LINE__, #condition))
 
 _Noreturn void rws_bug(const char *file, int line, const char *condition);

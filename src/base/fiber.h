@@ -1,6 +1,6 @@
 /* fiber.h - a function call that can be put aside half-way and taken up again.
  *
- * The engine gives each path group a fiber: the group runs until it needs a value, yields to the scheduler, and is
+ * The engine gives each path a fiber: the path runs until it needs a value, yields to the scheduler, and is
  * resumed where it stood once the value is there. A fiber is a stack and a saved stack pointer; it does not schedule,
  * has no queue, and knows nothing of what runs on it.
  *
@@ -14,7 +14,7 @@
  *
  * Threads: a fiber may be resumed by another thread than before, never by two at once; handing it over needs the same
  * synchronisation as handing over any memory. Code on a fiber must not keep the address of a thread-local (errno is
- * one) across a yield, for it may wake up on another thread.
+ * one) across a yield, because another thread may resume it.
  *
  * Floating-point control (rounding, flush-to-zero: MXCSR and the x87 control word, FPCR) is not part of a fiber: it
  * runs with that of the thread that resumes it, and must leave it as it found it.
@@ -37,14 +37,13 @@ rws_fiber *rws_fiber_new(size_t stack_bytes);
  * arg of rws_fiber_start, is called on the empty stack. It must not return: it yields for good. NULL, which a new fiber
  * has, leaves the fault to the handler that was there before. Needs rws_fiber_thread on the thread that resumes it.
  *
- * Overflows are seen by a handler of SIGSEGV, on a stack for signals; other faults go to the handler that was there when
- * it was installed. A function that was interrupted while it held a lock (malloc, printf) holds it forever.
- */
+ * Overflows are seen by a handler of SIGSEGV, on a stack for signals; other faults go to the handler that was there
+ * when it was installed. A function that was interrupted while it held a lock (malloc, printf) holds it forever. */
 void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
 
 /* Prepares the calling thread for rws_fiber_on_overflow: installs the handler unless it is the first to be called
- * already, and gives the thread a stack for signals unless it has one; the thread's exit frees it. Costs a system call. Without memory for
- * such a stack, an overflow on this thread ends the process. */
+ * already, and gives the thread a stack for signals unless it has one; the thread's exit frees it. Costs a system call.
+ * Without memory for such a stack, an overflow on this thread ends the process. */
 void rws_fiber_thread(void);
 
 /* The lowest address of its stack: how much is left is the distance from the stack pointer. */

@@ -23,7 +23,7 @@ rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint
     return (rws_key){{(uint32_t)k, (uint32_t)(k >> 32)}};
 }
 
-/* Random123's own, one block at a time: the reference, and what runs where there is no AVX2. */
+/* Philox as Random123 has it, one block at a time: the reference, and the code for processors without AVX2. */
 static void one_block(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, uint32_t *out)
 {
     philox4x32_ctr_t counter = {{c0, c1, c2, c3}};
@@ -33,8 +33,8 @@ static void one_block(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32
 }
 
 #ifdef __AVX2__
-/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors at a time, so that
- * the multiplications of one hide behind the other's; more do not fit the registers. */
+/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors at a time, so
+ * that the multiplications of one hide behind the other's; more do not fit the registers. */
 typedef struct {
     __m256i word[4];
 } four;
@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void lane_blocks(rws_key key, four 
         for (int j = 0; j < n; j++) {
             __m256i *w = x[j].word, p0 = _mm256_mul_epu32(w[0], m0), p1 = _mm256_mul_epu32(w[2], m1);
             w[0] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p1, 32), w[1]), v0);
-            w[1] = p1; /* its high half is never looked at */
+            w[1] = p1; /* its high half is never read */
             w[2] = _mm256_xor_si256(_mm256_xor_si256(_mm256_srli_epi64(p0, 32), w[3]), v1);
             w[3] = p0;
         }

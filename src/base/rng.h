@@ -1,9 +1,8 @@
-/* rng.h - random numbers by counter: a draw is a function of who asks, never of when.
+/* rng.h - random numbers by counter: a draw is a function of its key and counter, never of when it is made.
  *
  * Philox4x32-10 (Random123) turns a key and a 128-bit counter into 128 random bits. The key holds seed, iteration and
- * purpose; the counter holds the datum, the particle and the draw's place on the particle's path. So neither grouping
- * nor threads nor a resume can change a draw.
- */
+ * purpose; the counter holds the datum, the particle and the draw's place on the particle's path. Therefore neither
+ * shared rows nor threads nor a resume can change a draw. */
 #ifndef RWS_BASE_RNG_H
 #define RWS_BASE_RNG_H
 
@@ -13,7 +12,7 @@ typedef struct {
     uint32_t word[2];
 } rws_key;
 
-/* What a key is for, so that two uses in one iteration never share a number. */
+/* The purpose of a key: two uses in one iteration never share a number. */
 typedef enum { RWS_KEY_DATA, RWS_KEY_WAKE, RWS_KEY_SLEEP, RWS_KEY_INIT, RWS_KEY_TEST, RWS_KEY_METRIC } rws_purpose;
 
 rws_key rws_key_for(uint64_t seed, uint64_t iteration, rws_purpose purpose, uint32_t phase);

@@ -1,10 +1,9 @@
 /* vecmath.h - mathematics that vectorises, in loops marked `#pragma omp simd`.
  *
- * exp, log and tanh of floats are written out here, so that they are part of the loops that use them: a call of a vector
- * library costs nearly as much as the function. They are right to three units in the last place; infinities and NaNs keep
- * their meaning, except in rws_log; what is too small for a normal float is zero. The rest is glibc's libmvec: declaring a
- * function `simd` lets gcc use its vector form without -ffast-math.
- */
+ * exp, log and tanh of floats are written out here, so that they are part of the loops that use them: a call of a
+ * vector library costs nearly as much as the function. They are right to three units in the last place; infinities and
+ * NaNs keep their meaning, except in rws_log; what is too small for a normal float is zero. The rest is glibc's
+ * libmvec: declaring a function `simd` lets gcc use its vector form without -ffast-math. */
 #ifndef RWS_BASE_VECMATH_H
 #define RWS_BASE_VECMATH_H
 
@@ -74,8 +73,8 @@ static inline float rws_expm1(float x)
     return power * rest + (power - 1);
 }
 
-/* Of a positive normal number x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 + f^3 p(f), p
- * minimax. Anything else gives nonsense: zeros and infinities are for logf. */
+/* The logarithm of a positive normal number x = 2^n (1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2 / 2 +
+ * f^3 p(f), p minimax. Other numbers give nonsense: use logf for zeros and infinities. */
 static inline float rws_log(float x)
 {
     const int32_t half = 0x3f3504f3; /* sqrt(1/2) */
@@ -88,7 +87,7 @@ static inline float rws_log(float x)
     return n * 0x1.62e4p-1f + (f + (f * f * (f * p - 0.5f) + n * 0x1.7f7d1cp-20f));
 }
 
-/* Of a sum of exponentials, which is a positive normal number or a NaN, and that stays one. */
+/* The logarithm of a sum of exponentials, which is a positive normal number or a NaN; the logarithm of NaN is NaN. */
 static inline float rws_log_total(float x)
 {
     return rws_log(x) + (x - x);

@@ -1,7 +1,7 @@
 /* backward.c - the tape in reverse: from a coefficient per row to the gradient of every parameter.
  *
  * A term of log p or log q at a level counts as much as all the rows below it together. So coefficients are added up
- * along the levels, from the leaves to the root, and each term is seeded once where it lives.
+ * along the levels, from the ends of paths to the root, and each term is seeded once where it lives.
  */
 #include "engine/internal.h"
 #include "tensor/gemm.h"
@@ -9,10 +9,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A row of the table is left out if its coefficients are so small that leaving out all such rows of its datum changes the
- * sum of absolute coefficients by less than the share `negligible`; a row of a level is, if all rows below it are. Few
- * particles carry weight, so this is most of the work. It does not pay for programs that compute next to nothing. */
-#define WORTHWHILE 4000 /* floating point operations of the forward pass, per row of the table */
+/* A row of the table is left out if its coefficients are so small that leaving out all such rows of its datum changes
+ * the sum of absolute coefficients by less than the share `negligible`; a row of a level is left out if all rows below
+ * it are. Few particles carry weight, so that this saves most of the work. It does not pay for programs that compute
+ * next to nothing. */
+#define WORTHWHILE \
+    4000 /* floating-point operations of the forward pass per row of the table, below which no row is left out */
 
 static void mark(const rws_scores *s, double negligible, const double *coef, int d, uint8_t *alive)
 {
@@ -23,7 +25,7 @@ static void mark(const rws_scores *s, double negligible, const double *coef, int
     for (uint32_t i = first; i < end; i++) alive[i] |= fabs(coef[i]) > least;
 }
 
-/* By row of the table; NULL if none is left out. */
+/* For each row of the table, whether backward works on it; NULL if no row is left out. */
 static const uint8_t *alive_rows(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
@@ -36,7 +38,7 @@ static const uint8_t *alive_rows(rws_engine *e)
     return memchr(alive, 0, (size_t)s->n) ? alive : NULL;
 }
 
-/* The rows of every level that backward works on, and where a node's begin in its call. */
+/* Finds the rows of every level that backward works on, and where the rows of a node begin in its call. */
 static void find_live(rws_engine *e)
 {
     for (uint32_t i = 0; i < e->n_levels; i++) {
@@ -50,9 +52,9 @@ static void find_live(rws_engine *e)
         uint8_t **alive = RWS_NEW(&e->arena, uint8_t *, e->n_levels);
         for (uint32_t i = 0; i < e->n_levels; i++) alive[i] = RWS_NEW0(&e->arena, uint8_t, e->levels[i].n_rows);
         uint32_t at = 0;
-        for (uint32_t i = 0; i < e->n_leaves; i++)
-            for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
-                alive[e->leaves[i]][row] = table[rws_scores_place(e, at++)];
+        for (uint32_t i = 0; i < e->n_ends; i++)
+            for (uint32_t row = 0; row < e->levels[e->ends[i].level].n_rows; row++)
+                alive[e->ends[i].level][row] = table[rws_scores_place(e, at++)];
         for (uint32_t i = e->n_levels; i-- > 0;) {
             level    *l = &e->levels[i];
             uint32_t *live = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -104,7 +106,7 @@ float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient)
     return c->gradient + (size_t)n->first_live * (size_t)n->dim;
 }
 
-/* gradient of node += coefficient of the rows below it, which are those of level `at` */
+/* gradient of a node += coefficients of the rows of level `at`, which is at or below the node's level */
 static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, unsigned groups, float *gradient)
 {
     const node *n = &e->nodes[id];
@@ -123,7 +125,7 @@ static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, un
         for (uint32_t i = 0; i < from->n_rows; i++) g[i] += (float)coef[i];
 }
 
-/* The part of a table of coefficients that belongs to a leaf whose rows begin at `at`. */
+/* The part of a table of coefficients that belongs to an end whose rows begin at `at`. */
 static double *leaf_coef(rws_engine *e, double *table, uint32_t at, uint32_t n)
 {
     if (!e->place) return table + at;
@@ -139,16 +141,17 @@ static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (int k = 0; k < N_COEF; k++) e->levels[l].coef[k] = NULL;
     uint32_t at = 0;
-    for (uint32_t i = 0; i < e->n_leaves; i++) {
-        level *l = &e->levels[e->leaves[i]];
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        level *l = &e->levels[e->ends[i].level];
         for (int k = 0; k < N_COEF; k++)
-            if (l->total[k]) l->coef[k] = leaf_coef(e, tables[k], at, l->n_rows); /* else no terms on the way here */
+            if (l->total[k])
+                l->coef[k] = leaf_coef(e, tables[k], at, l->n_rows); /* else no level above has terms of this kind */
         for (int slot = 0; slot < RWS_OUTPUTS; slot++) {
             if (!s->coef_out[slot]) continue;
             const double *coef = leaf_coef(e, s->coef_out[slot], at, l->n_rows);
-            for (uint32_t up = e->leaves[i]; up != NONE; up = e->levels[up].parent)
+            for (uint32_t up = e->ends[i].level; up != NONE; up = e->levels[up].parent)
                 if (e->levels[up].outputs[slot] != NONE) {
-                    seed(e, e->levels[up].outputs[slot], e->leaves[i], coef, groups, gradient);
+                    seed(e, e->levels[up].outputs[slot], e->ends[i].level, coef, groups, gradient);
                     break;
                 }
         }
@@ -176,7 +179,7 @@ static bool wanted(const rws_engine *e, const call *c, int s, unsigned groups)
     return false;
 }
 
-/* Rows that were gathered from several nodes give their gradients back to them. */
+/* Adds the gradients of rows that were gathered from several nodes to the gradients of these nodes. */
 static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const float *from, float *gradient)
 {
     const size_t dim = (size_t)c->c.in[s].dim;
@@ -234,7 +237,7 @@ static void *gather(rws_engine *e, const void *from, const uint32_t *rows, uint3
     return to;
 }
 
-/* The call as it would be with the live rows alone. Returns which these are; NULL: all. */
+/* Makes *k the call with its live rows alone. Returns the list of live rows; NULL: all rows are live. */
 static const uint32_t *narrow(rws_engine *e, const call *c, rws_call *k)
 {
     *k = c->c;
@@ -296,7 +299,7 @@ static void walk_back(rws_engine *e, unsigned groups, float *gradient)
     }
 }
 
-void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
+static void backward(rws_engine *e, unsigned groups, float *gradient)
 {
     const uint64_t flops = rws_gemm_flops;
     walk_back(e, groups, gradient);
@@ -304,13 +307,26 @@ void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient)
     e->stats.flops += rws_gemm_flops - flops;
 }
 
-const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, float *gradient, bool *touched)
+rws_status rws_engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err)
+{
+    RWS_ENTER(e, backward(e, groups, gradient));
+    return rws_engine_status(e, err);
+}
+
+static void backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched)
 {
     const uint64_t flops = rws_gemm_flops;
     e->touched = touched;
     walk_back(e, groups, gradient);
-    e->touched = NULL;
     rws_products_join(&e->products, &e->arena);
     e->stats.flops += rws_gemm_flops - flops;
-    return &e->products;
+}
+
+rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
+                                        const rws_products **products, rws_error *err)
+{
+    RWS_ENTER(e, backward_deferred(e, groups, gradient, touched));
+    e->touched = NULL;
+    *products = e->status == RWS_OK ? &e->products : NULL;
+    return rws_engine_status(e, err);
 }

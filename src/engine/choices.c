@@ -79,24 +79,37 @@ bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value)
 
 /* ---- listed */
 
-void rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
+static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
 {
-    RWS_CHECK(e->pass.choices && row >= 0 && row < e->scores.n);
     const origin    o = rws_scores_origin(e, row);
-    const rws_path *path = e->paths[e->enders[o.leaf]];
+    const rws_path *path = e->paths[e->ends[o.end].path];
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
         each(context, e->sites[t->site].name, (int)t->visit, e->nodes[t->var].dim, rws_value_at(e, o, t->var));
     }
 }
 
+rws_status rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
+{
+    RWS_CHECK(e->pass.choices && row >= 0 && row < e->scores.n);
+    RWS_ENTER(e, read_choices(e, row, each, context));
+    return e->status;
+}
+
+static void read_field(rws_engine *e, int row, int field, const float **value)
+{
+    const origin   o = rws_scores_origin(e, row);
+    const uint32_t id = e->paths[e->ends[o.end].path]->field[field];
+    if (!id) return;
+    if (e->nodes[id].state != DONE) rws_engine_execute(e, &id, 1);
+    *value = rws_value_at(e, o, id);
+}
+
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim)
 {
+    const float *value = NULL;
     RWS_CHECK(row >= 0 && row < e->scores.n && field >= 0 && field < e->n_fields);
-    const origin   o = rws_scores_origin(e, row);
-    const uint32_t id = e->paths[e->enders[o.leaf]]->field[field];
     if (dim) *dim = e->fields[field].dim;
-    if (!id) return NULL;
-    if (e->nodes[id].state != DONE) rws_engine_execute(e, &id, 1);
-    return rws_value_at(e, o, id);
+    RWS_ENTER(e, read_field(e, row, field, &value));
+    return e->status == RWS_OK ? value : NULL;
 }

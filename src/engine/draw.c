@@ -1,14 +1,13 @@
-/* draw.c - random draws: every particle has its own counter, whatever rows it shares with others.
+/* draw.c - random draws: every particle has its own counter, so that its draws do not depend on the row it shares.
  *
  * A categorical draw turns a particle's random bits into u in 0 … 2^30 - 1 and counts the thresholds that u reaches:
  *
  *     threshold[c] = 2^30 * P(category <= c)          0 .. |--c0--|c1|---c2---| .. 2^30
  *
  * so a category of probability zero is never drawn, and one below 2^-30 counts as zero. The upper 16 bits of u decide
- * nearly always, so whole vectors of particles are compared by them; the rest is looked at only where they are equal to
- * a threshold's. Particles with equal outcomes share a row. Which ones they are is worked out when somebody needs to
- * know (level_who).
- */
+ * nearly always, so whole vectors of particles are compared by them; the other bits are looked at only where the upper
+ * ones equal those of a threshold. Particles with equal outcomes share a row. The particles of a row are listed when
+ * the list is needed (rws_level_particles). */
 #include "base/vecmath.h"
 #include "engine/outcomes.h"
 #include "engine/words.h"
@@ -18,7 +17,7 @@
 #define BITS 30
 #define LOW 14 /* bits below the first 16 */
 
-#define PART 2048 /* particles compared between two looks at those that are not decided */
+#define PART 2048 /* particles that are compared before the undecided ones among them are looked at */
 #define LANES 16  /* thresholds compared at once; rows of them are padded to a multiple */
 
 typedef float    v4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -33,8 +32,8 @@ static int padded(int C)
 
 typedef int16_t h4 __attribute__((vector_size(8), aligned(2), may_alias));
 
-/* The upper halves of thresholds, less 2^15 so that they compare as signed numbers. Whatever is not below 2^30 is never
- * reached, and is told from the highest half by the rest of its bits. */
+/* The upper halves of thresholds, less 2^15 so that they compare as signed numbers. A threshold of 2^30 is never
+ * reached; its half is the highest one, and its other bits tell it from thresholds below. */
 static h4 upper_halves(u4 t)
 {
     const u4 upper = t >> LOW, most = (u4){0} + 65535, fits = (u4)(upper < most);
@@ -64,7 +63,7 @@ static bool make_row(const float *p, int C, int32_t *t, int16_t *upper)
     if (c > vectors) *(h4 *)(upper + vectors) = upper_halves(*(const u4 *)(t + vectors));
     for (; c < padded(C); c++) t[c] = 1 << BITS, upper[c] = INT16_MAX;
     if (sum < (uint32_t)(0.99 * (1 << BITS)) || sum > (uint32_t)(1.01 * (1 << BITS))) return false;
-    /* what is left over by rounding belongs to the last category that can happen at all */
+    /* the rest that rounding leaves belongs to the last category of nonzero probability */
     for (c = C - 1; c >= 0; c--) {
         t[c] = 1 << BITS, upper[c] = INT16_MAX;
         if (p[c] > 0) break;
@@ -72,7 +71,7 @@ static bool make_row(const float *p, int C, int32_t *t, int16_t *upper)
     return true;
 }
 
-/* A row of thresholds and what many particles were when compared with the upper halves of it. */
+/* A row of thresholds, and the results of comparing particles with its upper halves. */
 typedef struct {
     const int32_t *full;
     const h16     *upper;
@@ -86,14 +85,14 @@ static comparison compare_new(rws_engine *e, int C)
     return (comparison){.n = n, .reached = RWS_NEW(&e->arena, h16, n), .equal = RWS_NEW(&e->arena, h16, n)};
 }
 
-/* With the thresholds of row i of a level. */
+/* Sets the thresholds to those of row i of a level. */
 static void compare_with(comparison *m, const thresholds *t, uint32_t i)
 {
     m->full = t->full + (size_t)i * (size_t)(LANES * m->n);
     m->upper = (const h16 *)t->upper + (size_t)i * (size_t)m->n;
 }
 
-typedef int16_t loose16 __attribute__((vector_size(32), aligned(2), may_alias)); /* anywhere in memory */
+typedef int16_t loose16 __attribute__((vector_size(32), aligned(2), may_alias)); /* at any address */
 
 static bool lanes_any(h16 x)
 {
@@ -102,8 +101,8 @@ static bool lanes_any(h16 x)
     return (four[0] | four[1] | four[2] | four[3]) != 0;
 }
 
-/* The sum of lanes that are not negative and below 2^16 together: a multiplication adds the four of a word up in its upper
- * end. */
+/* The sum of all lanes, if none is negative and the sum is below 2^16: a multiplication adds the four lanes of a word
+ * up in its upper end. */
 static uint32_t lanes_sum(h16 x)
 {
     uint64_t four[4];
@@ -119,7 +118,8 @@ static void compare_many(comparison *m, const half16 *half, uint32_t n)
     for (int c = 0; c < LANES * m->n; c++) {
         h16        above = {0}, at = {0};
         const bool never = m->full[c] >= 1 << BITS;
-        if (c && upper[c] == upper[c - 1] && never == (m->full[c - 1] >= 1 << BITS)) { /* as the one before */
+        if (c && upper[c] == upper[c - 1] &&
+            never == (m->full[c - 1] >= 1 << BITS)) { /* the same threshold as the one before */
             reached[c] = reached[c - 1];
             equal[c] = equal[c - 1];
             continue;
@@ -136,7 +136,8 @@ static void compare_many(comparison *m, const half16 *half, uint32_t n)
     }
 }
 
-/* Few particles, the first or after others: one at a time, a threshold in each lane. True if one is just at a threshold. */
+/* Few particles: one at a time, a threshold in each lane. `first`: no particles were compared before. True if the upper
+ * half of a particle equals that of a threshold. */
 static bool compare_few(comparison *m, const half16 *half, uint32_t n, bool first)
 {
     h16 any = {0};
@@ -155,8 +156,8 @@ static bool compare_few(comparison *m, const half16 *half, uint32_t n, bool firs
     return lanes_any(any);
 }
 
-/* reached = particles above each threshold by their upper half; equal is not 0 where one is just at it, and then the
- * answer is true. */
+/* reached = number of particles whose upper half is above that of each threshold; equal is not 0 where the upper half
+ * of a particle equals that of the threshold. True if one does. */
 static bool compare(comparison *m, const half16 *half, uint32_t n)
 {
     const uint32_t many = n >= 8 * LANES ? n / LANES * LANES : 0;
@@ -169,7 +170,7 @@ static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t
     return (int32_t)(((uint32_t)(half + 32768) << LOW) | rws_words_rest(s, i, k));
 }
 
-/* Decides the particles whose upper half is just a threshold's. */
+/* Decides the particles whose upper half equals that of a threshold, by all their bits. */
 static void compare_rest(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from, uint32_t n)
 {
     for (int c = 0; c < LANES * m->n; c++) {
@@ -207,7 +208,7 @@ static uint32_t category_of(comparison *m, const word_source *s, const half16 *h
     return lanes_sum(sum);
 }
 
-/* The categories of particles from … from + n - 1 of row i, in as many places as LANES. */
+/* The categories of particles from … from + n - 1 of row i, n <= LANES. */
 static void categories_of(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from,
                           uint32_t n, int16_t out[LANES])
 {
@@ -225,7 +226,7 @@ static void categories_of(comparison *m, const word_source *s, const half16 *hal
         for (uint32_t k = 0; k < n; k++) out[k] = (int16_t)category_of(m, s, half + k, i, from + k);
 }
 
-/* A subset of the parent's rows has the parent's particles in them. */
+/* Lists the particles of a level that is a subset of its parent's rows: they are the parent's. */
 static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
     const uint32_t *particles = rws_level_particles(e, e->levels[to].parent);
@@ -264,7 +265,7 @@ const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
     comparison m = compare_new(e, d->n_categories);
     for (uint32_t i = 0; i < p->n_rows; i++) {
         const uint32_t end = i + 1 < p->n_rows ? d->child[i + 1] : l->n_rows;
-        if (end - d->child[i] == 1) { /* all of them */
+        if (end - d->child[i] == 1) { /* all particles of the row have one outcome */
             for (uint32_t k = 0; k < p->count[i]; k++) ids[fill[d->child[i]]++] = particle_at(p, i, k);
             continue;
         }
@@ -285,7 +286,7 @@ const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
     return l->particles = ids;
 }
 
-/* Rows of probabilities as thresholds, a row for each row of the group's level. */
+/* Rows of probabilities as thresholds, a row for each row of the path's level. */
 static thresholds make_thresholds(rws_path *path, const node *n)
 {
     rws_engine    *e = path->e;
@@ -345,8 +346,7 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     rws_arena_release(&e->arena, mark);
     float *value = RWS_NEW(&e->arena, float, n_rows);
     for (uint32_t i = 0; i < n_rows; i++) value[i] = (float)o.category[i];
-    if (l->single)
-        return path_var(path, rws_node_leaf(e, from, 1, value)); /* nothing was shared: one more number per row */
+    if (l->single) return path_var(path, rws_node_leaf(e, from, 1, value)); /* every row was one particle already */
 
     draw_record *d = RWS_NEW(&e->arena, draw_record, 1);
     *d = (draw_record){from, ordinal, C, threshold, child, o.category};
@@ -359,8 +359,9 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     return path_var(path, rws_node_leaf(e, to, 1, value));
 }
 
-/* One number for each particle: neighbours share a block, a word each; or two words for two normals, a cosine and a sine.
- * A block is drawn once for all if most particles of the pass are here, else for each row. */
+/* One number for each particle. Four neighbours share a block of four words: a word is a uniform, and two words are two
+ * normals (a cosine and a sine). If most particles of the pass are here each block is drawn once, else once for each
+ * row. */
 static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, float *value)
 {
     const uint32_t n = l->n_rows, K = (uint32_t)e->pass.n_particles, lane = e->pass.first_particle % 4;
@@ -386,7 +387,8 @@ static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noi
 
 #define NOISE_CHUNK 64 /* particles */
 
-/* A vector for each particle: it has blocks of its own, numbered from 1 so that they are never those above. */
+/* A vector for each particle, from blocks of its own; they are numbered from 1, so that none is a block of
+ * noise_alone. */
 static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, uint32_t dim, float *value)
 {
     uint32_t k[NOISE_CHUNK], datum[NOISE_CHUNK], words[4 * NOISE_CHUNK];

@@ -1,4 +1,4 @@
-/* engine.c - the engine's life. */
+/* engine.c - makes and frees engines. */
 #include "engine/internal.h"
 
 #include "tensor/gemm.h"
@@ -20,11 +20,16 @@ rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, in
 {
     RWS_CHECK(n_fields <= RWS_FIELDS);
     rws_engine *e = calloc(1, sizeof *e);
-    RWS_CHECK(e && "memory for the engine");
+    if (!e) return NULL;
+    e->arena.no_memory = rws_engine_no_memory;
+    e->arena.context = e;
     e->params = params;
     e->n_fields = n_fields;
     e->fields = malloc((size_t)n_fields * sizeof *fields + 1);
-    RWS_CHECK(e->fields && "memory for the engine");
+    if (!e->fields) {
+        free(e);
+        return NULL;
+    }
     if (n_fields) memcpy(e->fields, fields, (size_t)n_fields * sizeof *fields);
     e->limits = limits ? *limits : (rws_limits){0};
     rws_limits *l = &e->limits;
@@ -49,9 +54,8 @@ void rws_engine_free(rws_engine *e)
         free(e->paths[i]);
     }
     for (uint32_t i = 0; i < e->n_sites; i++) free((char *)e->sites[i].name);
-    void *arrays[] = {e->levels, e->terms,         e->nodes,  e->calls,   e->order,     e->pending,
-                      e->shared, e->paths,         e->ready,  e->waiting, e->leaves,    e->enders,
-                      e->words,  e->products.list, e->fields, e->sites,   e->site_table};
+    void *arrays[] = {e->levels, e->terms,   e->nodes, e->calls, e->order,  e->pending, e->shared,    e->paths,
+                      e->ready,  e->waiting, e->ends,  e->words, e->fields, e->sites,   e->site_table};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws_arena_free(&e->arena);
     free(e);

@@ -1,10 +1,10 @@
 /* engine.h - runs programs written for one particle for all of them at once, and differentiates what was run.
  *
  * A pass is one execution of a program for a range of data and particles. Forward leaves a table of rows with their
- * log-densities; whoever called writes a coefficient next to each, and backward adds the gradient of the weighted sum to
- * a flat vector. The engine knows neither models nor estimators, and does not own the parameters.
+ * log-densities; the caller writes a coefficient next to each row, and backward adds the gradient of the weighted sum
+ * to a flat vector. The engine knows neither models nor estimators, and does not own the parameters.
  *
- *     data, parameters -> [engine: forward] -> rws_scores -> estimator -> coefficients -> [engine: backward] -> gradient
+ *     data, parameters -> [forward] -> rws_scores -> estimator -> coefficients -> [backward] -> gradient
  *
  * One engine belongs to one thread at a time; it keeps its memory from pass to pass.
  */
@@ -16,7 +16,7 @@
 
 typedef struct rws_engine rws_engine;
 
-/* Which program a site is visited by. */
+/* The program that visits a site. */
 typedef enum { RWS_SIDE_NONE, RWS_SIDE_GUIDE, RWS_SIDE_MODEL } rws_side;
 
 typedef enum {
@@ -43,21 +43,22 @@ typedef struct {
     double         delta;       /* RWS_DEFENSIVE */
     bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
     double         temperature; /* RWS_RELAXED */
-    rws_relaxation relaxation;  /* what takes the place of densities there */
+    rws_relaxation relaxation;  /* what takes the place of densities in such a pass */
     bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
-    bool           reports;     /* what programs tell of their particles is wanted */
-    bool           asked;       /* and a person is to read it */
+    bool           reports;     /* reports of programs are wanted */
+    bool           asked;       /* … for a person to read: rws_reports_all */
     bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
-    double         negligible;  /* share of every datum's coefficients that backward may leave out; see backward.c */
+    double         negligible;  /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
     unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
     rws_key        key;
     uint64_t       iteration;                   /* of training, for programs that change with it */
     uint32_t       first_datum, first_particle; /* global indices, for the random numbers */
     int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
     const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
-    /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead of
-     * drawing one; both sides score it like any other. Only in a plain or defensive pass. The lists must last as long as
-     * the pass. A choice that no particle came by is RWS_BAD_INPUT, and so is a value that does not fit its site. */
+    /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead
+     * of drawing one; both sides score it like any other. Only in a plain or defensive pass. The list must last as long
+     * as the pass. A listed site and visit that no path reaches is RWS_BAD_INPUT, and so is a value that does not fit
+     * its site. */
     const rws_choice *given;
     int               n_given;
     bool              given_all; /* a latent site that is not listed is RWS_BAD_INPUT */
@@ -73,21 +74,22 @@ typedef struct {
     const double   *log_q; /* of the latents under the guide */
     const double   *log_d; /* of the latents under what they were drawn from: log_q unless defensive */
     const double   *out[RWS_OUTPUTS];
-    /* To be filled before backward, zero at first: what each row's gradient counts, all its particles together. */
+    /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
+     * together. */
     double *coef_p;
     double *coef_q; /* log q of choices, and of all sites in a pass that is not pathwise */
     double *coef_r; /* log q of continuous values in a pathwise pass */
     double *coef_out[RWS_OUTPUTS];
-    double *l, *w, *L; /* for weighing: a number per row, per row and per datum */
-    double *work[2];   /* and two more per row */
+    double *l, *w, *L; /* scratch for weighing: a number per row, per row, per datum */
+    double *work[2];   /* scratch: two numbers per row */
 } rws_scores;
 
 typedef struct {
     uint64_t rows, particles, calls, flops;
 } rws_engine_stats;
 
-/* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is no
- * memory. */
+/* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
+ * no memory. */
 rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
 void        rws_engine_free(rws_engine *e);
 
@@ -99,12 +101,14 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
 rws_scores *rws_engine_scores(rws_engine *e);
 
 /* gradient (flat, laid out like the parameters) += sum over rows of coef_p grad log p + coef_q grad log q + …, for the
- * groups in the mask, which must be among those of the pass. */
-void rws_engine_backward(rws_engine *e, unsigned groups, float *gradient);
+ * groups in the mask, which must be among those of the pass. RWS_NO_MEMORY leaves a part of it in the gradient. */
+rws_status rws_engine_backward(rws_engine *e, unsigned groups, float *gradient, rws_error *err);
 
-/* The same but for the products that gradients of weights are sums of: these are handed out, and last until the next
- * pass. touched[i] becomes true of every parameter, by its number, that something was added to. */
-const rws_products *rws_engine_backward_most(rws_engine *e, unsigned groups, float *gradient, bool *touched);
+/* The same without the products of rows that the gradients of weights are sums of: these are handed out in *products,
+ * and last until the next pass. touched[i] becomes true for every parameter, by its number, that something was added
+ * to. */
+rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *gradient, bool *touched,
+                                        const rws_products **products, rws_error *err);
 
 /* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
  * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
@@ -114,22 +118,22 @@ rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, 
 /* After RWS_COMPUTE: the value of a program's result (rws_path_output 0), n_data x dim. */
 const float *rws_engine_result(rws_engine *e, int *dim);
 
-/* What row i of the table has reported under a name, the given time (the first is 0): a value, or a text. NULL if it has
- * not. Lives until the next pass. */
+/* Report number `time` (the first is 0) of row i of the table under a name: a value, or a text. NULL if there is none,
+ * or no memory. Lives until the next pass. */
 const float *rws_engine_report(rws_engine *e, int i, const char *name, int time, int *dim);
 const char  *rws_engine_report_text(rws_engine *e, int i, const char *name, int time);
 
-/* Calls `each` for everything that row i has reported, in order. */
+/* Calls `each` for every report of row i, in order. RWS_OK or RWS_NO_MEMORY. */
 typedef void rws_reporter(void *context, const char *name, int dim, const float *value, const char *text);
-void         rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
+rws_status   rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
 
 /* Calls `each` for the value of every latent site of row i of the table, in the order in which the drawing side visited
- * them. Needs rws_pass.choices. The values live until the next pass. */
+ * them. Needs rws_pass.choices. The values live until the next pass. RWS_OK or RWS_NO_MEMORY. */
 typedef void rws_choice_reader(void *context, const char *site, int visit, int dim, const float *value);
-void         rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
+rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
 
 /* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
- * model made. NULL: no program made it (a label, in a sleep pass). Lives until the next pass. */
+ * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
 
 rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
@@ -138,7 +142,7 @@ uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 
 const rws_pass *rws_path_pass(const rws_path *path);
-void            rws_path_side(rws_path *path, rws_side side); /* which side the following calls belong to */
+void            rws_path_side(rws_path *path, rws_side side); /* the side that the following library calls belong to */
 void            rws_path_output(rws_path *path, int slot, rws_var v);
 
 /* Parameters of these groups count as constants in what is recorded from here on. */
@@ -164,16 +168,16 @@ rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws
 /* The op and inputs behind a value; NULL for one that was not computed. */
 const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args);
 
-/* Whether the value v is computed at fewer rows, further up, than another; or than those where the program is now. */
+/* Whether the value v is computed at a level above that of another value; or above the level of the path. */
 bool rws_var_is_shared(const rws_path *path, rws_var v, rws_var than);
 bool rws_var_is_above(const rws_path *path, rws_var v);
 
-/* Whether v is computed for each row where the program is now, and for nobody else. */
+/* Whether v is computed at the level of the path. */
 bool rws_var_is_here(const rws_path *path, rws_var v);
 
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
- * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number of
- * categories, say), `dim` the length of the value. */
+ * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number
+ * of categories, say), `dim` the length of the value. */
 bool rws_site_find(rws_path *path, const char *site, const char *family, int size, int dim, rws_var *value);
 void rws_site_put(rws_path *path, const char *family, int size, rws_var value);
 
@@ -181,19 +185,19 @@ void rws_site_put(rws_path *path, const char *family, int size, rws_var value);
  * draw. Stops with a sentence if it has not `dim` numbers, or is not in 0 … n_values - 1 where n_values is not 0. */
 bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value);
 
-/* A program that scores the data by other means than their site says so. */
+/* A program calls this if it has scored the data by other means than visiting their sites. */
 void rws_path_fields_scored(rws_path *path);
 
-/* Stops with a sentence if the data hold anything but 0 … n - 1 at this site. Other sites are not looked at. */
+/* Stops with a sentence if the site is observed and the data hold anything but 0 … n - 1 there. */
 void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n);
 
 typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_D, RWS_TERMS } rws_term;
 
-/* Whether the current side's log-density is wanted at all in this pass; and adds one to every particle here. */
+/* Whether this pass needs the log-density of the current side; and adds a log-density to every particle of the path. */
 bool rws_site_scored(const rws_path *path);
 void rws_site_term(rws_path *path, rws_term kind, rws_var log_density);
 
-/* Values kept by one part of a pass for another: a categorical site that draws by Gumbels leaves these. */
+/* Values that one part of a pass keeps for another: a categorical site that draws by Gumbels notes these. */
 enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
@@ -206,8 +210,8 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
 rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
 
-/* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers as
- * they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
+/* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers
+ * as they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
 typedef struct {
     uint32_t particle, datum, ordinal;
     rws_key  key;
@@ -216,7 +220,7 @@ typedef struct {
 
 rws_var rws_draw_counters(rws_path *path);
 
-/* Words 0 … n - 1 of a particle that has more than one; n is a multiple of 16. */
+/* Words 0 … n - 1 of a particle, for a draw of a vector; n is a multiple of 16. */
 static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)
 {
     rws_rng_row(c->key, n / 4, c->particle, c->datum, c->ordinal, 1, out);

@@ -1,25 +1,26 @@
-/* execute.c - merging: nodes that are alike, of all groups, become one call.
+/* execute.c - merging: nodes of all paths with equal call keys become one call.
  *
- *     group 1   … linear(A) - tanh - linear(B) ?           wave 1   linear(A): rows of 1, 2, 3   one product
- *     group 2   … linear(A) - tanh - linear(C) ?    ->     wave 2   tanh
- *     group 3   … linear(A) - tanh - linear(B) ?           wave 3   linear(B): 1, 3;  linear(C): 2
+ *     path 1    … linear(A) - tanh - linear(B) ?           wave 1   linear(A): rows of 1, 2, 3   one product
+ *     path 2    … linear(A) - tanh - linear(C) ?    ->     wave 2   tanh
+ *     path 3    … linear(A) - tanh - linear(B) ?           wave 3   linear(B): 1, 3;  linear(C): 2
  *
  * Only what leads to a wanted value is computed; the rest (most log-densities) waits for the end of the pass, where it
- * meets the same work of all other groups.
+ * meets the same work of all other paths.
  */
 #include "engine/internal.h"
 
 #include <string.h>
 
-#define FEW 24    /* nodes that are sorted one by one */
-#define ALONE 128 /* rows from which a node has a call to itself: gathering its inputs would cost more than the call */
+#define FEW 24 /* at most so many nodes are sorted by insertion */
+#define ALONE \
+    128 /* a node with so many rows has a call to itself: gathering its inputs would cost more than the call */
 
 static uint32_t n_rows(const rws_engine *e, const node *n)
 {
     return e->levels[n->level].n_rows;
 }
 
-/* Of a node's value, if its op has kept them. */
+/* exp(value) of a node, if its op saved it; else NULL. */
 static const float *exponentials(const rws_engine *e, uint32_t id)
 {
     const node *n = &e->nodes[id];
@@ -48,7 +49,8 @@ static void resolve(rws_engine *e, call *c, int s)
     }
     if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
         v->data = e->nodes[source].value;
-        if (c->n_nodes == 1 || e->nodes[source].op->saves) v->exp = exponentials(e, source); /* contiguous likewise */
+        if (c->n_nodes == 1 || e->nodes[source].op->saves)
+            v->exp = exponentials(e, source); /* then what was saved is contiguous too */
     } else if (one_source) {
         v->data = e->nodes[source].value;
         v->exp = exponentials(e, source);
@@ -124,7 +126,7 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     if (k->refused && e->status == RWS_OK) rws_call_explain(e, e->n_calls - 1);
 }
 
-/* All nodes that the wanted ones still need, and for each its wave: one more than the latest of its inputs'. */
+/* Lists in e->pending all nodes that must be executed before the wanted ones are there. */
 static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     e->n_pending = 0;
@@ -154,7 +156,7 @@ static void sort_few(uint32_t *ids, uint32_t n)
         }
 }
 
-/* By way of a bit for each node that there is. */
+/* Bitmap sort, with a bit for each node of the pass. */
 static void sort_many(rws_engine *e, uint32_t *ids, uint32_t n)
 {
     const rws_arena_mark mark = rws_arena_at(&e->arena);
@@ -166,25 +168,26 @@ static void sort_many(rws_engine *e, uint32_t *ids, uint32_t n)
     rws_arena_release(&e->arena, mark);
 }
 
-/* Pending nodes of one wave that are alike. */
+/* Pending nodes of one wave with equal call keys. */
 typedef struct {
-    uint64_t alike;
+    uint64_t call_key;
     uint32_t wave, first, last; /* places in pending */
 } bunch;
 
 static bunch *find_bunch(bunch *bunches, uint32_t *n, uint32_t *table, uint32_t mask, const node *m)
 {
-    for (uint32_t at = ((uint32_t)m->alike ^ m->wave * 0x9e3779b9u) & mask;; at = (at + 1) & mask) {
+    for (uint32_t at = ((uint32_t)m->call_key ^ m->wave * 0x9e3779b9u) & mask;; at = (at + 1) & mask) {
         if (!table[at]) {
             table[at] = ++*n;
-            bunches[*n - 1] = (bunch){m->alike, m->wave, NONE, NONE};
+            bunches[*n - 1] = (bunch){m->call_key, m->wave, NONE, NONE};
         }
         bunch *b = &bunches[table[at] - 1];
-        if (b->alike == m->alike && b->wave == m->wave) return b;
+        if (b->call_key == m->call_key && b->wave == m->wave) return b;
     }
 }
 
-/* Puts pending nodes in order: wave after wave, those that are alike next to each other, bunches as they first appear. */
+/* Orders pending nodes by wave, and those of equal call keys next to each other; bunches of a wave stay in the order of
+ * their first nodes. */
 static void bring_together(rws_engine *e)
 {
     rws_arena_mark mark = rws_arena_at(&e->arena);
@@ -217,7 +220,7 @@ void rws_engine_execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
 {
     collect(e, wanted, n);
     if (e->n_pending == 0) return;
-    /* by number: inputs have smaller ones than what is made of them */
+    /* by number: a node has a larger number than its inputs */
     if (e->n_pending <= FEW) sort_few(e->pending, e->n_pending);
     else sort_many(e, e->pending, e->n_pending);
     for (uint32_t i = 0; i < e->n_pending; i++) {
@@ -236,7 +239,7 @@ void rws_engine_execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
         const node *head = &e->nodes[e->order[base + i]];
         for (m = 1; i + m < n_pending && !e->pass.scalar && n_rows(e, head) < ALONE; m++) {
             const node *next = &e->nodes[e->order[base + i + m]];
-            if (next->wave != head->wave || next->alike != head->alike || n_rows(e, next) >= ALONE) break;
+            if (next->wave != head->wave || next->call_key != head->call_key || n_rows(e, next) >= ALONE) break;
         }
         execute_call(e, base + i, m);
     }

@@ -63,8 +63,8 @@ static bool explain_node(rws_engine *e, uint32_t id)
         for (int s = 0; s < RWS_OUTPUTS; s++)
             if (e->levels[l].outputs[s] != NONE && made[e->levels[l].outputs[s]] && explain_rows(e, id, l)) return true;
     }
-    for (uint32_t i = 0; i < e->n_enders; i++) {
-        const rws_path *path = e->paths[e->enders[i]];
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const rws_path *path = e->paths[e->ends[i].path];
         for (uint32_t k = 0; k < path->n_reports; k++)
             if (made[path->reports[k].node] && explain_rows(e, id, path->level)) return true;
         for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++)

@@ -1,6 +1,7 @@
 /* internal.h - the engine's own structures; included by the files of this room only.
  *
- * Levels. A level is a set of rows; every value lives at one. Levels form a tree, and a program's path is a chain in it:
+ * Levels. A level is a set of rows; every value lives at one. Levels form a tree, and a program's path is a chain in
+ * it:
  *
  *     root   1 row: what depends on parameters alone          log softmax(theta)
  *      |
@@ -8,18 +9,18 @@
  *      |     draw z: each row splits by outcome
  *     drawn  a row per (datum, outcome), with a count         log N(x; mu_z)
  *      |\    branch: rows part by value, one level each
- *     a  b   subsets of the rows above; two groups go on
+ *     a  b   subsets of the rows above; two paths go on
  *
  * `up` leads from a row to its row at the parent. A value computed at an ancestor is read through the composition of
  * `up`s; its gradient is added the same way.
  *
- * Groups. A group is one call of the program on its own fiber (struct rws_path): its level, its trace, and the log of
- * everything the library has returned to it, for replay.
+ * Paths. A path is one execution of the program on its own fiber (struct rws_path): its level, its trace, and the log
+ * of everything the library has returned to it, for replay.
  *
- * Nodes and calls. A node is an operation that a group recorded; a call is the batched execution of nodes that are
- * alike. Nodes wait until a value they lead to is needed; then all groups' waiting nodes of one kind meet in a call.
- * Calls in the order of execution are the tape.
- */
+ * Nodes and calls. A node is an operation that a path recorded; a call is the batched execution of nodes with equal
+ * call keys. Nodes wait until a value that is made of them is needed; then the waiting nodes of all paths with equal
+ * keys meet in a call. Calls in the order of execution are the tape. A leaf node has no op: its value is there from the
+ * beginning. */
 #ifndef RWS_ENGINE_INTERNAL_H
 #define RWS_ENGINE_INTERNAL_H
 
@@ -42,13 +43,13 @@ enum { ROOT = 0 }; /* the first level */
      &(array)[(n)++])
 void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item);
 
-/* What a level's rows draw from, as integers: see draw.c. */
+/* The distributions that the rows of a level draw from, as integers: see draw.c. */
 typedef struct {
     const int32_t *full;
     const int16_t *upper;
 } thresholds;
 
-/* A draw by index, kept so that the particles of its rows can be listed later if anybody asks. */
+/* A draw of an index, kept so that the particles of its rows can be listed later: rws_level_particles. */
 typedef struct {
     uint32_t        parent, ordinal;
     int             n_categories;
@@ -62,17 +63,17 @@ typedef struct {
     const uint32_t *up;
     const uint32_t *count;           /* particles per row; NULL where a row stands for none (the root of a wake pass) */
     const uint32_t *particles;       /* particle ids, row after row, ascending within a row; NULL: not listed (yet) */
-    const uint32_t *particles_start; /* n_rows; where who is not NULL */
-    uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and who is not needed */
-    const draw_record *draw;   /* how to list them, else */
+    const uint32_t *particles_start; /* n_rows places in `particles`, where that is not NULL */
+    uint32_t        stride; /* not 0: row i is particles i * stride … i * stride + count - 1, and no list is needed */
+    const draw_record *draw;   /* not NULL: how to list the particles */
     bool               single; /* every row is one particle */
-    uint32_t           terms;  /* first of a list of log-density terms that its particles have gained here */
+    uint32_t           terms;  /* the first of the log-density terms that its particles gained here; NONE: no terms */
     uint32_t           outputs[RWS_OUTPUTS];
     double            *total[RWS_TERMS]; /* sums of terms from the root down to here; NULL: zero */
     double            *coef[N_COEF];
-    uint32_t           n_live;          /* rows that backward works on: all, or those listed in live */
-    const uint32_t    *live, *position; /* position: from a row to its place among them */
-    uint32_t           map_to;          /* the last composed map, which is usually asked for again */
+    uint32_t           n_live;          /* rows that backward works on: all rows, or those listed in `live` */
+    const uint32_t    *live, *position; /* position: from a row to its place in `live` */
+    uint32_t           map_to;          /* the ancestor of the last composed map, which is usually asked for again */
     const uint32_t    *map;
 } level;
 
@@ -103,21 +104,21 @@ typedef struct {
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
-    const rws_op    *op;    /* NULL: a leaf (data, noise, a drawn index, a constant, a parameter) */
-    uint64_t         alike; /* nodes that agree in this may share a call */
+    const rws_op    *op;       /* NULL: a leaf node (data, noise, a drawn index, a constant, a parameter) */
+    uint64_t         call_key; /* nodes with equal keys may share a call */
     uint32_t         in[RWS_OP_INPUTS];
-    uint8_t          n_in, state, depends; /* depends: bit per parameter group */
+    uint8_t          n_in, state, depends; /* depends: bit per parameter group that the value depends on */
     uint32_t         level, wave, call;
-    uint32_t         first_live; /* of its rows, among those of the call that backward works on */
+    uint32_t         first_live; /* place of its first live row among the live rows of the call */
     int              dim;
     uint32_t         tangent;
     uint16_t         site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
     float           *value, *saved;
-    const rws_param *param; /* of a leaf */
+    const rws_param *param; /* the parameter that a leaf node is; else NULL */
     rws_op_args      args;
 } node;
 
-/* A slot of the table of nodes; one of an earlier pass is free. Small, for the table is as large as a cache. */
+/* A slot of the table of nodes; a slot of an earlier pass is free. Small, because the table is as large as a cache. */
 typedef struct {
     uint32_t node, tag : 24, pass : 8; /* tag: the upper bits of the node's hash */
 } known_node;
@@ -125,16 +126,16 @@ typedef struct {
 typedef struct {
     rws_call c;
     uint32_t first, n_nodes;        /* in engine.order */
-    uint32_t source[RWS_OP_INPUTS]; /* the node whose memory the view is; NONE: rows of several, gathered */
+    uint32_t source[RWS_OP_INPUTS]; /* the node whose memory the view reads; NONE: rows of several nodes, gathered */
     uint32_t n_live;                /* rows that backward works on */
-    float   *gradient;              /* of those; NULL until something flows */
+    float   *gradient;              /* of the live rows; NULL until something is added */
     uint8_t  depends;
 } call;
 
 typedef struct {
     const char *family;
     uint32_t    var, next; /* next visit of the same site */
-    uint32_t    known;     /* once branched on, a constant that every particle here has drawn; else 0 */
+    uint32_t    known;     /* after a branch, the constant node that every particle of the path has drawn; else 0 */
     uint32_t    site, visit;
     int         size;
 } trace_entry;
@@ -144,12 +145,17 @@ typedef struct {
     uint32_t last, next;
 } visited;
 
-/* Where a row of the table comes from: a leaf, counted as in engine.leaves, and a row of its level. */
+/* A path that has ended, by its number, and its level then. */
 typedef struct {
-    uint32_t leaf, row;
+    uint32_t level, path;
+} path_end;
+
+/* Where a row of the table comes from: a place in engine.ends, and a row of the level there. */
+typedef struct {
+    uint32_t end, row;
 } origin;
 
-/* What a group has told of its particles: a node, or a text. */
+/* A report of a path on its particles: a node, or a text. */
 typedef struct {
     const char *name, *text;
     uint32_t    node;
@@ -160,7 +166,7 @@ struct rws_path {
     rws_fiber     *fiber;
     uint32_t       level, base; /* base: where the data are */
     uint32_t      *log, n_log, log_capacity, cursor;
-    int            depth;      /* of library calls within library calls */
+    int            depth;      /* number of library functions that are being executed, one within the other */
     const char    *function;   /* the library function that the program called last */
     uint32_t       stamp;      /* of the values that belong to this path */
     uint64_t       operations; /* library calls so far, those that were replayed included */
@@ -190,7 +196,7 @@ struct rws_engine {
     rws_pass          pass;
     rws_path         *running; /* on its fiber; NULL: none */
     jmp_buf           leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
-    bool              entered; /* … which is set */
+    bool              entered; /* `leave` is set */
     uint32_t          stamp;   /* of the path that began last */
     rws_arena         arena;
     rws_status        status;
@@ -206,22 +212,22 @@ struct rws_engine {
     uint32_t    n_calls, call_capacity;
     uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
-    uint32_t   *pending; /* scratch of flush */
+    uint32_t   *pending; /* scratch of rws_engine_execute */
     uint32_t    n_pending, pending_capacity;
-    known_node *shared; /* hash table of nodes that may be asked for again */
+    known_node *shared; /* hash table of the nodes that another path may record again */
     uint32_t    n_shared, shared_capacity;
-    uint8_t     pass_number; /* of the last 255 passes */
+    uint8_t     pass_number; /* 1 … 255, in turn */
 
-    op_hash op_hashes[N_OP_HASHES]; /* of the ops' names, seen so far */
+    op_hash op_hashes[N_OP_HASHES]; /* hashes of the names of ops, by address of the op */
 
-    rws_path **paths; /* all groups ever made; the first n_paths are of this pass */
+    rws_path **paths; /* all paths ever made; the first n_paths are of this pass */
     uint32_t   n_paths, path_capacity, n_made;
-    uint32_t  *ready; /* groups that can go on, first in first out */
+    uint32_t  *ready; /* paths that can go on, first in first out */
     uint32_t   n_ready, ready_capacity, ready_at;
     uint32_t  *waiting, n_waiting, waiting_capacity;
-    uint32_t  *leaves, n_leaves, leaf_capacity;  /* levels where groups ended */
-    uint32_t  *enders, n_enders, ender_capacity; /* those groups */
-    uint32_t  *zeros, n_zeros;                   /* the way to the root, from any level with so many rows */
+    path_end  *ends;
+    uint32_t   n_ends, end_capacity;
+    uint32_t  *zeros, n_zeros; /* the map to the root from any level with up to n_zeros rows */
 
     site     *sites;
     uint32_t  n_sites, site_capacity;
@@ -229,11 +235,11 @@ struct rws_engine {
 
     struct word_source *words; /* scratch of draws */
 
-    rws_scores       scores;
-    uint32_t        *place;      /* from the rows of all leaves, one leaf after the other, to their places in scores */
-    origin          *origins;    /* per row of the table; NULL: not asked for yet */
-    bool            *given_used; /* by place in pass.given: some path took it */
-    int              given_next; /* where the search for the next one begins */
+    rws_scores scores;
+    uint32_t *place; /* from the rows of all ends, one end after the other, to their places in scores; NULL: in order */
+    origin   *origins;    /* per row of the table; NULL: not asked for yet */
+    bool     *given_used; /* by place in pass.given: some path took it */
+    int       given_next; /* place in pass.given where the next search begins */
     rws_products     products;
     bool            *touched; /* by number of the parameter: something was added to its gradient; or NULL */
     const float     *tangent, *tangent_transposed;
@@ -245,7 +251,7 @@ struct rws_engine {
 /* level.c */
 uint32_t        rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t ancestor); /* NULL: the same level */
-const uint32_t *rws_level_particles(rws_engine *e, uint32_t l); /* particle ids, row after row from who_start */
+const uint32_t *rws_level_particles(rws_engine *e, uint32_t l); /* lists them if needed; NULL where stride is not 0 */
 uint32_t        rws_level_expand(rws_engine *e, uint32_t l);    /* a level below with one particle per row */
 
 /* record.c */
@@ -253,7 +259,8 @@ uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
 uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
                      uint32_t at, unsigned frozen);
 uint32_t rws_node_constant(rws_path *path, float value);
-float   *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient); /* allocates the call's on first use */
+float   *rws_node_gradient(rws_engine *e, uint32_t id,
+                           float *gradient); /* allocates the gradient of the call on first use */
 
 /* execute.c */
 void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
@@ -261,13 +268,35 @@ void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
 
 /* explain.c */
 void rws_call_explain(rws_engine *e,
-                      uint32_t    call); /* of a call that refused rows: fails the pass if one is in demand */
+                      uint32_t    call); /* after a call refused rows: fails the pass if a refused row is in demand */
 bool rws_node_explain(rws_engine *e, uint32_t id,
                       uint32_t row); /* fails the pass if the op has a sentence for the row */
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
 _Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+_Noreturn void rws_engine_no_memory(void *engine); /* RWS_NO_MEMORY; what the engine's arena does without memory */
+
+/* Executes a statement from which rws_engine_fail comes back here. Every public function that may fail, or allocate,
+ * enters the engine so. Calls of such functions within one another leave by the outermost. */
+#define RWS_ENTER(e, statement)                 \
+    do {                                        \
+        if ((e)->entered) {                     \
+            statement;                          \
+            break;                              \
+        }                                       \
+        (e)->entered = true;                    \
+        if (setjmp((e)->leave) == 0) statement; \
+        (e)->entered = false;                   \
+    } while (0)
+
+/* How the last statement ended. */
+static inline rws_status rws_engine_status(const rws_engine *e, rws_error *err)
+{
+    if (e->status != RWS_OK && err) *err = e->error;
+    return e->status;
+}
+
 _Noreturn void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void rws_path_overflows(rws_path *path);                     /* record.c */
@@ -275,7 +304,7 @@ void           rws_path_need(rws_path *path, const rws_var *v, int n); /* return
 
 /* scores.c */
 void     rws_scores_make(rws_engine *e);
-uint32_t rws_scores_place(const rws_engine *e, uint32_t at); /* of a row, counted over all leaves, in the table */
+uint32_t rws_scores_place(const rws_engine *e, uint32_t at); /* place in the table of a row, counted over all ends */
 void     rws_scores_output(rws_engine *e, int slot);
 
 origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
@@ -290,7 +319,7 @@ bool        rws_site_is_field(const rws_path *path); /* the site that is being v
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
 const char *rws_path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
 
-/* A value of this path: how the engine turns a node into what a program is handed. */
+/* The rws_var of a node, as a program of this path gets it. */
 static inline rws_var path_var(const rws_path *path, uint32_t id)
 {
     return (rws_var){id, path->stamp};

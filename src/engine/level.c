@@ -1,4 +1,4 @@
-/* level.c - sets of rows: how they refine, who stands in them, and the way up. */
+/* level.c - sets of rows: how they are refined, and the maps from their rows to rows of ancestors. */
 #include "engine/internal.h"
 
 uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
@@ -9,7 +9,7 @@ uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
     return e->n_levels - 1;
 }
 
-/* There is one row at the root. */
+/* The root has one row, so every row is mapped to row 0. */
 static const uint32_t *map_to_root(rws_engine *e, uint32_t n)
 {
     if (n > e->n_zeros) {

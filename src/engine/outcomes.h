@@ -1,9 +1,8 @@
 /* outcomes.h - from how many particles reach each threshold to the rows of the drawn level; a part of draw.c.
  *
  * A row has outcome c if reached[c] > reached[c + 1], where reached[0] counts all of its particles. Outcomes are marked
- * as bits, a block of rows at a time, and then listed in one loop over all bits of the block: a loop over those of a row
- * would end after a number of turns that nobody can predict.
- */
+ * as bits, a block of rows at a time, and then listed in one loop over all bits of the block: the number of turns of a
+ * loop over the bits of one row could not be predicted by the processor. */
 #ifndef RWS_ENGINE_OUTCOMES_H
 #define RWS_ENGINE_OUTCOMES_H
 
@@ -15,7 +14,7 @@
 
 #define BLOCK 32 /* rows */
 
-/* Up to 64 categories of a row, not all of them without particles. */
+/* Up to 64 neighbouring categories of a row, at least one of which has particles. */
 typedef struct {
     uint64_t        present; /* bit c: category first + c is an outcome */
     const uint32_t *reached;
@@ -59,7 +58,7 @@ static inline uint32_t eight_present(const uint32_t *reached)
 #endif
 }
 
-/* How many outcomes a row has; `reached` is its place in the block, filled in. */
+/* Marks the outcomes of a row and returns their number; `reached` is filled in, in its place in the block. */
 static uint32_t outcomes_note(outcomes *o, uint32_t row, const uint32_t *reached)
 {
     uint32_t n = 0;
@@ -73,12 +72,12 @@ static uint32_t outcomes_note(outcomes *o, uint32_t row, const uint32_t *reached
     return n;
 }
 
-/* Lists what was noted, so that there are `end` in all. */
+/* Lists the outcomes that were marked; then `end` are listed in all. */
 static void outcomes_list(outcomes *o, uint32_t end)
 {
     const span *s = o->spans;
     uint64_t    left = s->present;
-    o->spans[o->n_spans] = *s; /* what is looked at after the last */
+    o->spans[o->n_spans] = *s; /* the loop reads one span behind the last */
     for (uint32_t i = o->n; i < end; i++) {
         const uint32_t c = (uint32_t)__builtin_ctzll(left);
         o->up[i] = s->row;

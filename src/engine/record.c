@@ -1,4 +1,4 @@
-/* record.c - what a group asks for becomes nodes; nothing is computed yet. */
+/* record.c - what a program asks for becomes nodes; nothing is computed yet. */
 #include "engine/internal.h"
 
 #include <stdlib.h>
@@ -6,9 +6,10 @@
 
 void *rws_grow(rws_engine *e, void *array, uint32_t *capacity, size_t item)
 {
-    *capacity = *capacity ? 2 * *capacity : 64;
-    array = realloc(array, *capacity * item);
-    RWS_CHECK(array && "memory for the engine");
+    const uint32_t more = *capacity ? 2 * *capacity : 64;
+    array = *capacity < UINT32_MAX / 2 ? realloc(array, more * item) : NULL;
+    if (!array) rws_engine_no_memory(e);
+    *capacity = more;
     e->n_allocations++;
     return array;
 }
@@ -33,7 +34,7 @@ _Noreturn void rws_path_overflows(rws_path *path)
                      path->e->limits.stack_bytes >> 10);
 }
 
-/* What every library call of a program begins with. */
+/* Every library call of a program begins with this. */
 static inline void enter(rws_path *path, const char *function)
 {
     path->function = function;
@@ -130,7 +131,8 @@ static uint64_t hash_floats(float a, float b)
     return (uint64_t)u << 32 | v;
 }
 
-/* Hashes must be the same in every process, because calls are executed in their order: names, not addresses. */
+/* Calls are executed in the order of hashes, which must therefore be the same in every process: they are made of names,
+ * not of addresses. */
 uint64_t rws_hash_name(uint64_t h, const char *name)
 {
     for (; *name; name++) h = (h ^ (uint64_t)(unsigned char)*name) * 0x100000001b3u;
@@ -146,7 +148,7 @@ static uint64_t hash_op(rws_engine *e, const rws_op *op)
 
 static uint64_t hash_inputs(const node *n)
 {
-    uint64_t h = n->alike;
+    uint64_t h = n->call_key;
     for (int i = 0; i < n->n_in; i++) h = hash(h, n->in[i]);
     return h;
 }
@@ -154,10 +156,11 @@ static uint64_t hash_inputs(const node *n)
 static void grow_shared(rws_engine *e)
 {
     const known_node *old = e->shared;
-    const uint32_t    old_capacity = e->shared_capacity;
-    e->shared_capacity = old_capacity ? 2 * old_capacity : 256;
-    e->shared = calloc(e->shared_capacity, sizeof *e->shared);
-    RWS_CHECK(e->shared && "memory for the table of nodes");
+    const uint32_t    old_capacity = e->shared_capacity, capacity = old_capacity ? 2 * old_capacity : 256;
+    known_node       *table = calloc(capacity, sizeof *table);
+    if (!table) rws_engine_no_memory(e);
+    e->shared = table;
+    e->shared_capacity = capacity;
     e->n_allocations++;
     for (uint32_t i = 0; i < old_capacity; i++) {
         if (old[i].pass != e->pass_number) continue;
@@ -168,9 +171,9 @@ static void grow_shared(rws_engine *e)
     free((void *)old);
 }
 
-/* A node at a level that other groups see as well may already have been recorded by one of them; and a product is worth
- * a look in any case: children of one parent ask for the same one. Returns the node that is like the draft, or the draft
- * if there is none. */
+/* Commits the draft, unless an equal node was recorded before: then returns that. A node at a level above the path's
+ * own may have been recorded by another path below that level; a product may have been recorded by another child of the
+ * same parent. */
 static uint32_t shared_node(rws_engine *e)
 {
     if (4 * e->n_shared >= 3 * e->shared_capacity) grow_shared(e);
@@ -186,7 +189,7 @@ static uint32_t shared_node(rws_engine *e)
         }
         if (slot->tag != tag) continue;
         const node *m = &e->nodes[slot->node];
-        if (m->alike == n->alike && m->n_in == n->n_in && memcmp(m->in, n->in, n->n_in * sizeof *n->in) == 0)
+        if (m->call_key == n->call_key && m->n_in == n->n_in && memcmp(m->in, n->in, n->n_in * sizeof *n->in) == 0)
             return slot->node;
     }
 }
@@ -215,7 +218,7 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
     n->args = args;
     n->n_in = (uint8_t)n_in;
     n->depends = (uint8_t)(op->constant || args.stop ? 0 : depends & e->pass.groups);
-    n->alike = h;
+    n->call_key = h;
     return (n->level != at || args.w) && !e->pass.scalar ? shared_node(e) : e->n_nodes++;
 }
 
@@ -274,17 +277,17 @@ bool rws_var_is_here(const rws_path *path, rws_var v)
     return path->level != ROOT && path->e->nodes[v.id].level == path->level;
 }
 
-/* ---- leaves */
+/* ---- leaf nodes */
 
-/* A leaf at the root that every group may find again: its identity stands in args. */
+/* A leaf node at the root that every path may find again: its identity stands in args. */
 static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const float *value)
 {
     rws_engine    *e = path->e;
     const uint32_t before = e->n_nodes;
     node          *n = node_draft(e, ROOT, dim, DONE);
     n->args = identity;
-    n->alike = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
-                    (uint64_t)dim + ((uint64_t)path->frozen << 32));
+    n->call_key = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
+                       (uint64_t)dim + ((uint64_t)path->frozen << 32));
     n->param = identity.w;
     const uint32_t id = shared_node(e);
     if (id < before) return path_var(path, id);

@@ -1,4 +1,4 @@
-/* report.c - what programs tell of their particles, and finding it again by row of the table. */
+/* report.c - reports of programs on their particles, read again by row of the table. */
 #include "engine/internal.h"
 
 #include <string.h>
@@ -37,16 +37,22 @@ void rws_report_text(rws_path *path, const char *name, const char *text)
     tell(path, (report){.name = name, .text = strcpy(copy, text)});
 }
 
-void rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+static void read_reports(rws_engine *e, int i, rws_reporter *each, void *context)
 {
-    RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
     const origin    o = rws_scores_origin(e, i);
-    const rws_path *path = e->paths[e->enders[o.leaf]];
+    const rws_path *path = e->paths[e->ends[o.end].path];
     for (uint32_t k = 0; k < path->n_reports; k++) {
         const report *p = &path->reports[k];
         if (p->node) each(context, p->name, e->nodes[p->node].dim, rws_value_at(e, o, p->node), NULL);
         else each(context, p->name, 0, NULL, p->text);
     }
+}
+
+rws_status rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+{
+    RWS_CHECK(e->pass.reports && i >= 0 && i < e->scores.n);
+    RWS_ENTER(e, read_reports(e, i, each, context));
+    return e->status;
 }
 
 typedef struct {

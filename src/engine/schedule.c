@@ -1,10 +1,10 @@
-/* schedule.c - groups of particles on fibers: who runs, who waits, and how a group splits.
+/* schedule.c - paths on fibers: which of them run, which wait, and how a path splits.
  *
  * A split, where the value of v is 0 for rows a b and 1 for rows c d e:
  *
- *     group 1   …  x  y  branch(v) ->      group 1   …  x  y  0  …        goes on where it is, with rows a b
- *               rows a b c d e             group 2   …  x  y  1           starts again with rows c d e; its calls return
- *                                                    \_replayed_/         x, y and 1 from the log, then it is new
+ *     path 1   …  x  y  branch(v) ->      path 1   …  x  y  0  …       goes on where it is, with rows a b
+ *              rows a b c d e             path 2   …  x  y  1          starts again with rows c d e; its library calls
+ *                                                  \_replayed_/        return x, y and 1 from the log, then it is new
  */
 #include "engine/internal.h"
 #include "tensor/gemm.h"
@@ -28,17 +28,22 @@ static void path_overflow(void *arg)
 /* A path that has never been used, at the end of the list. */
 static void path_make(rws_engine *e)
 {
+    if (e->n_made == e->path_capacity) e->paths = rws_grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
     rws_path *path = calloc(1, sizeof *path + (size_t)e->n_fields * sizeof *path->field);
-    RWS_CHECK(path && "memory for a path");
+    if (!path) rws_engine_no_memory(e);
     path->e = e;
     path->fiber = rws_fiber_new(e->limits.stack_bytes);
-    RWS_CHECK(path->fiber && "memory for a fiber's stack");
+    if (!path->fiber) {
+        free(path);
+        rws_engine_fail(e, RWS_NO_MEMORY,
+                        "The system has no memory, or no mappings (vm.max_map_count), for the stacks of more than %u "
+                        "paths.",
+                        e->n_made);
+    }
     rws_fiber_on_overflow(path->fiber, path_overflow);
     path->stack_end = rws_fiber_end(path->fiber);
     e->n_allocations += 2;
-    uint32_t n = e->n_made;
-    *RWS_PUSH(e, e->paths, n, e->path_capacity) = path;
-    e->n_made = n;
+    e->paths[e->n_made++] = path;
 }
 
 static _Noreturn void too_many_paths(rws_engine *e)
@@ -54,7 +59,7 @@ static rws_path *path_new(rws_engine *e)
     if (e->n_paths >= e->limits.max_paths) too_many_paths(e);
     if (e->n_paths == e->n_made) path_make(e);
     rws_path *path = e->paths[e->n_paths++];
-    if (++e->stamp == 0) e->stamp = 1; /* 0 is of no path */
+    if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
     path->stamp = e->stamp;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
     path->fields_seen = path->operations = 0;
@@ -77,7 +82,7 @@ static void path_begin(rws_engine *e, uint32_t index)
 }
 
 /* On a path the fiber yields, never to be resumed, and the scheduler finds the status; elsewhere the function that the
- * engine was entered by goes on behind its setjmp. Neither frame owns memory that is not the engine's. */
+ * engine was entered by goes on behind its setjmp. Frames that are left own no memory: all of it is the engine's. */
 static _Noreturn void leave(rws_engine *e)
 {
     if (e->running)
@@ -93,6 +98,13 @@ void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
     if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
     va_end(args);
     leave(e);
+}
+
+void rws_engine_no_memory(void *engine)
+{
+    rws_engine *e = engine;
+    rws_engine_fail(e, RWS_NO_MEMORY, "There is no memory for a pass with %u paths and %u operations (%zu MB so far).",
+                    e->n_paths, e->n_nodes, rws_arena_bytes(&e->arena) >> 20);
 }
 
 void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
@@ -131,7 +143,7 @@ void rws_await(rws_path *path, const rws_var *v, int n)
     rws_path_need(path, v, n);
 }
 
-/* A part of a group: the rows listed, as a level below the group's own. */
+/* A new level below `from` that has the n listed rows of it. */
 static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint32_t n)
 {
     uint32_t *up = RWS_NEW(&e->arena, uint32_t, n), *count = RWS_NEW(&e->arena, uint32_t, n);
@@ -177,8 +189,8 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->n_reports = from->n_reports;
 }
 
-/* Every particle of the group has this value at a site from now on. */
-static void know(rws_path *path, rws_var v, uint32_t value)
+/* Notes at the site that drew v that every particle of the path has this value. */
+static void note_known(rws_path *path, rws_var v, uint32_t value)
 {
     for (uint32_t i = path->n_trace; i-- > 0;)
         if (path->trace[i].var == v.id) {
@@ -187,8 +199,9 @@ static void know(rws_path *path, rws_var v, uint32_t value)
         }
 }
 
-/* Splits the group by part[i] in 0 … n_parts - 1, of each of its rows; none is empty. A part's calls return answer[part]
- * from here on; if it is what v has there, `known` tells so. This group goes on with part 0. */
+/* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
+ * returns answer[p] to part p. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
+ * on as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
     rws_engine    *e = path->e;
@@ -207,11 +220,11 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
         copy_path(child, path);
         child->level = to;
         child->log[child->n_log++] = answer[p];
-        if (known.id) know(child, known, answer[p]);
+        if (known.id) note_known(child, known, answer[p]);
         path_begin(e, e->n_paths - 1);
     }
     path->level = self;
-    if (known.id) know(path, known, answer[0]);
+    if (known.id) note_known(path, known, answer[0]);
     return rws_returns(path, (rws_var){answer[0]});
 }
 
@@ -293,7 +306,7 @@ static uint32_t *filled(rws_engine *e, uint32_t n, uint32_t value, uint32_t step
     return v;
 }
 
-/* One group for everybody: a row per datum, standing for its K particles. In sleep one row stands for all. */
+/* One path for all particles, with a row per datum that stands for its K particles; in sleep one row stands for all. */
 static void begin_together(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
@@ -312,7 +325,7 @@ static void begin_together(rws_engine *e)
     path_begin(e, 0);
 }
 
-/* Scalar mode: a group for each particle, with a level and data of its own. */
+/* Scalar mode: a path for each particle, with a level and data of its own. */
 static void begin_apart(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
@@ -331,7 +344,7 @@ static void begin_apart(rws_engine *e)
         }
 }
 
-/* Every visit of the drawing side must have met one of the other's. */
+/* Every visit of the drawing side must have been scored by the other side. */
 static void check_trace(rws_path *path)
 {
     rws_engine *e = path->e;
@@ -366,8 +379,7 @@ static void run_all(rws_engine *e)
             if (e->status != RWS_OK) return;
             if (rws_fiber_done(path->fiber)) {
                 check_trace(path);
-                *RWS_PUSH(e, e->leaves, e->n_leaves, e->leaf_capacity) = path->level;
-                *RWS_PUSH(e, e->enders, e->n_enders, e->ender_capacity) = index;
+                *RWS_PUSH(e, e->ends, e->n_ends, e->end_capacity) = (path_end){path->level, index};
             } else {
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
@@ -388,16 +400,16 @@ static void run_all(rws_engine *e)
     }
 }
 
-/* Frees all slots of the table of nodes, which may be large from some earlier pass, without touching them. */
+/* Frees all slots of the table of nodes without touching them: it may be large from an earlier pass. */
 static void forget_shared(rws_engine *e)
 {
     e->n_shared = 0;
     if (++e->pass_number) return;
-    e->pass_number = 1; /* after 255 passes slots of old ones would look new */
+    e->pass_number = 1; /* after 255 passes, slots of the first would look like slots of this one */
     if (e->shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
 }
 
-/* Data are finite numbers. A sum of numbers times zero is zero just then. */
+/* Data must be finite: the sum of x * 0 is zero exactly if every x is finite. */
 static void check_data(rws_engine *e)
 {
     for (int f = 0; f < e->n_fields && e->pass.mode != RWS_SLEEP; f++) {
@@ -421,15 +433,16 @@ static void begin(rws_engine *e, const rws_pass *pass)
     rws_fiber_thread();
     rws_arena_reset(&e->arena);
     e->pass = *pass;
-    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_leaves = e->n_enders = e->n_waiting = 0;
+    e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = 0;
-    e->products.n = 0;
+    e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
+    e->touched = NULL;
     e->n_nodes = 0;
     forget_shared(e);
     check_data(e);
     rws_level_new(e, NONE, 1);
-    rws_node_leaf(e, ROOT, 1, NULL); /* node 0 is "absent" */
+    rws_node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
     rws_given_begin(e);
     if (pass->scalar) begin_apart(e);
     else begin_together(e);
@@ -451,9 +464,6 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
 {
     e->status = RWS_OK;
     e->running = NULL;
-    e->entered = true;
-    if (setjmp(e->leave) == 0) forward(e, pass);
-    e->entered = false;
-    if (e->status != RWS_OK && err) *err = e->error;
-    return e->status;
+    RWS_ENTER(e, forward(e, pass));
+    return rws_engine_status(e, err);
 }

@@ -1,33 +1,33 @@
-/* scores.c - from the terms that gathered along every path to one table of rows, ordered by datum. */
+/* scores.c - adds up the log-density terms of every path and makes one table of rows, ordered by datum. */
 #include "engine/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-static uint32_t output_of(const rws_engine *e, uint32_t leaf, int slot)
+static uint32_t output_of(const rws_engine *e, uint32_t at, int slot)
 {
-    for (uint32_t l = leaf; l != NONE; l = e->levels[l].parent)
+    for (uint32_t l = at; l != NONE; l = e->levels[l].parent)
         if (e->levels[l].outputs[slot] != NONE) return e->levels[l].outputs[slot];
     return NONE;
 }
 
-/* Everything the table needs that no branch has asked for yet. */
+/* Executes what the table needs and no branch has needed yet. */
 static void execute_rest(rws_engine *e)
 {
-    uint32_t most = e->n_terms + RWS_OUTPUTS * e->n_leaves, n = 0;
-    for (uint32_t i = 0; i < e->n_enders; i++) {
-        const rws_path *path = e->paths[e->enders[i]];
+    uint32_t most = e->n_terms + RWS_OUTPUTS * e->n_ends, n = 0;
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const rws_path *path = e->paths[e->ends[i].path];
         most += path->n_reports + (e->pass.choices ? path->n_trace + (uint32_t)e->n_fields : 0);
     }
     uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, most);
     for (uint32_t i = 0; i < e->n_terms; i++) wanted[n++] = e->terms[i].node;
-    for (uint32_t i = 0; i < e->n_leaves; i++)
+    for (uint32_t i = 0; i < e->n_ends; i++)
         for (int s = 0; s < RWS_OUTPUTS; s++) {
-            const uint32_t id = output_of(e, e->leaves[i], s);
+            const uint32_t id = output_of(e, e->ends[i].level, s);
             if (id != NONE) wanted[n++] = id;
         }
-    for (uint32_t i = 0; i < e->n_enders; i++) {
-        const rws_path *path = e->paths[e->enders[i]];
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const rws_path *path = e->paths[e->ends[i].path];
         for (uint32_t k = 0; k < path->n_reports; k++)
             if (path->reports[k].node) wanted[n++] = path->reports[k].node;
         if (!e->pass.choices) continue;
@@ -38,7 +38,7 @@ static void execute_rest(rws_engine *e)
     rws_engine_execute(e, wanted, n);
 }
 
-/* total = the values of n rows, or with what is there added. */
+/* total = the values of n rows, or += if it is not fresh. */
 static void add_values(const float *value, const uint32_t *map, uint32_t n, bool fresh, double *total)
 {
     if (fresh && map)
@@ -72,24 +72,24 @@ static void add_up(rws_engine *e)
     }
 }
 
-/* Which datum a row of a leaf belongs to. */
-static uint32_t datum_of(rws_engine *e, uint32_t leaf, const uint32_t *to_base, uint32_t row)
+/* Which datum a row of the level of an end belongs to. */
+static uint32_t datum_of(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
 {
     if (e->pass.mode == RWS_SLEEP) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
-    rws_level_particles(e, leaf);
-    const level *l = &e->levels[leaf];
+    rws_level_particles(e, at);
+    const level *l = &e->levels[at];
     return (l->stride ? row * l->stride : l->particles[l->particles_start[row]]) / (uint32_t)e->pass.n_particles;
 }
 
-/* place[] leads from the rows of all leaves, one leaf after the other, to the table; NULL if that is the order already
- * (a program without branches keeps its data in order). */
+/* Makes e->place, which leads from the rows of all ends, one end after the other, to the table; NULL if that is the
+ * order already (a program without branches keeps its data in order). */
 static void order_by_datum(rws_engine *e, rws_scores *s)
 {
-    if (e->n_leaves == 1 && !e->pass.scalar) { /* levels refine in order */
+    if (e->n_ends == 1 && !e->pass.scalar) { /* rows of a level are in the order of their parents */
         const uint32_t  n = (uint32_t)s->n;
         uint32_t       *start = RWS_NEW(&e->arena, uint32_t, s->B + 1);
-        const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : rws_level_map(e, e->leaves[0], 1);
+        const uint32_t *to_base = e->pass.mode == RWS_SLEEP ? NULL : rws_level_map(e, e->ends[0].level, 1);
         for (int d = 0; d <= s->B; d++) start[d] = e->pass.mode == RWS_SLEEP && d ? n : (uint32_t)d;
         for (uint32_t row = 0; to_base && row < n; row++) start[to_base[row] + 1] = row + 1;
         s->start = start;
@@ -100,11 +100,11 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
     const uint32_t B = (uint32_t)s->B, n = (uint32_t)s->n;
     uint32_t      *start = RWS_NEW0(&e->arena, uint32_t, B + 1), *datum = RWS_NEW(&e->arena, uint32_t, n), at = 0;
     bool           in_order = true;
-    for (uint32_t i = 0; i < e->n_leaves; i++) {
-        const uint32_t  leaf = e->leaves[i];
-        const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : rws_level_map(e, leaf, 1);
-        for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++, at++) {
-            datum[at] = datum_of(e, leaf, to_base, row);
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const uint32_t  last = e->ends[i].level;
+        const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
+            datum[at] = datum_of(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
             start[datum[at] + 1]++;
         }
@@ -129,8 +129,8 @@ origin rws_scores_origin(rws_engine *e, int row)
     if (!e->origins) {
         e->origins = RWS_NEW(&e->arena, origin, e->scores.n);
         uint32_t at = 0;
-        for (uint32_t l = 0; l < e->n_leaves; l++)
-            for (uint32_t i = 0; i < e->levels[e->leaves[l]].n_rows; i++)
+        for (uint32_t l = 0; l < e->n_ends; l++)
+            for (uint32_t i = 0; i < e->levels[e->ends[l].level].n_rows; i++)
                 e->origins[rws_scores_place(e, at++)] = (origin){l, i};
     }
     return e->origins[row];
@@ -139,20 +139,20 @@ origin rws_scores_origin(rws_engine *e, int row)
 const float *rws_value_at(rws_engine *e, origin o, uint32_t id)
 {
     const node     *n = &e->nodes[id];
-    const uint32_t *map = rws_level_map(e, e->leaves[o.leaf], n->level);
+    const uint32_t *map = rws_level_map(e, e->ends[o.end].level, n->level);
     return n->value + (map ? map[o.row] : o.row) * (size_t)n->dim;
 }
 
-/* The sums of one kind of term, or of two. */
+/* For each row of the table, the sum of its terms of one kind, or of two kinds. */
 static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_term second)
 {
-    const level *only = &e->levels[e->leaves[0]];
-    if (e->n_leaves == 1 && !e->place && only->total[first] && (second == first || !only->total[second]))
+    const level *only = &e->levels[e->ends[0].level];
+    if (e->n_ends == 1 && !e->place && only->total[first] && (second == first || !only->total[second]))
         return only->total[first];
     double  *out = RWS_NEW0(&e->arena, double, n);
     uint32_t at = 0;
-    for (uint32_t i = 0; i < e->n_leaves; i++) {
-        const level *l = &e->levels[e->leaves[i]];
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const level *l = &e->levels[e->ends[i].level];
         for (uint32_t row = 0; row < l->n_rows; row++, at++) {
             double *o = &out[rws_scores_place(e, at)];
             if (l->total[first]) *o += l->total[first][row];
@@ -164,11 +164,11 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
 
 static const uint32_t *gather_counts(rws_engine *e, int n)
 {
-    if (e->n_leaves == 1 && !e->place) return e->levels[e->leaves[0]].count;
+    if (e->n_ends == 1 && !e->place) return e->levels[e->ends[0].level].count;
     uint32_t *count = RWS_NEW(&e->arena, uint32_t, n), at = 0;
-    for (uint32_t i = 0; i < e->n_leaves; i++)
-        for (uint32_t row = 0; row < e->levels[e->leaves[i]].n_rows; row++)
-            count[rws_scores_place(e, at++)] = e->levels[e->leaves[i]].count[row];
+    for (uint32_t i = 0; i < e->n_ends; i++)
+        for (uint32_t row = 0; row < e->levels[e->ends[i].level].n_rows; row++)
+            count[rws_scores_place(e, at++)] = e->levels[e->ends[i].level].count[row];
     return count;
 }
 
@@ -176,15 +176,15 @@ static const double *gather_output(rws_engine *e, int n, int slot)
 {
     double  *out = NULL;
     uint32_t at = 0;
-    for (uint32_t i = 0; i < e->n_leaves; i++) {
-        const level   *l = &e->levels[e->leaves[i]];
-        const uint32_t id = output_of(e, e->leaves[i], slot);
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const level   *l = &e->levels[e->ends[i].level];
+        const uint32_t id = output_of(e, e->ends[i].level, slot);
         if (id == NONE || e->nodes[id].dim != 1) {
             at += l->n_rows;
             continue;
         }
         if (!out) out = RWS_NEW0(&e->arena, double, n);
-        const uint32_t *map = rws_level_map(e, e->leaves[i], e->nodes[id].level);
+        const uint32_t *map = rws_level_map(e, e->ends[i].level, e->nodes[id].level);
         if (!e->place) add_values(e->nodes[id].value, map, l->n_rows, true, out + at);
         for (uint32_t row = 0; row < l->n_rows && e->place; row++)
             out[e->place[at + row]] = (double)e->nodes[id].value[map ? map[row] : row];
@@ -193,11 +193,11 @@ static const double *gather_output(rws_engine *e, int n, int slot)
     return out;
 }
 
-/* A NaN is never data: say where it came from. */
+/* -inf is data; a NaN is not, and the sentence says where it came from. */
 static void check_numbers(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
-    double            zero = 0; /* stays so unless something is not finite */
+    double            zero = 0; /* NaN if a number is not finite */
 #pragma omp simd reduction(+ : zero)
     for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
     if (zero == 0) return;
@@ -233,7 +233,7 @@ void rws_scores_make(rws_engine *e)
     add_up(e);
     rws_scores *s = &e->scores;
     *s = (rws_scores){.B = e->pass.n_data, .K = e->pass.n_particles};
-    for (uint32_t i = 0; i < e->n_leaves; i++) s->n += (int)e->levels[e->leaves[i]].n_rows;
+    for (uint32_t i = 0; i < e->n_ends; i++) s->n += (int)e->levels[e->ends[i].level].n_rows;
     order_by_datum(e, s);
     e->origins = NULL;
     s->count = gather_counts(e, s->n);
@@ -268,24 +268,31 @@ rws_scores *rws_engine_scores(rws_engine *e)
     return &e->scores;
 }
 
-const float *rws_engine_result(rws_engine *e, int *dim)
+static void read_result(rws_engine *e, int *dim, float **result)
 {
     float *out = NULL;
     size_t d = 0;
-    for (uint32_t i = 0; i < e->n_leaves; i++) {
-        const uint32_t leaf = e->leaves[i], id = output_of(e, leaf, 0);
-        if (id == NONE) return NULL;
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const uint32_t last = e->ends[i].level, id = output_of(e, last, 0);
+        if (id == NONE) return;
         const node *n = &e->nodes[id];
         if (!out) {
             d = (size_t)n->dim;
             out = RWS_NEW0(&e->arena, float, (size_t)e->pass.n_data *d);
         }
         RWS_CHECK((size_t)n->dim == d);
-        const uint32_t *map = rws_level_map(e, leaf, n->level),
-                       *to_base = e->pass.scalar ? NULL : rws_level_map(e, leaf, 1);
-        for (uint32_t row = 0; row < e->levels[leaf].n_rows; row++)
-            memcpy(out + datum_of(e, leaf, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
+        const uint32_t *map = rws_level_map(e, last, n->level),
+                       *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        for (uint32_t row = 0; row < e->levels[last].n_rows; row++)
+            memcpy(out + datum_of(e, last, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
     }
     *dim = (int)d;
-    return out;
+    *result = out;
+}
+
+const float *rws_engine_result(rws_engine *e, int *dim)
+{
+    float *result = NULL;
+    RWS_ENTER(e, read_result(e, dim, &result));
+    return e->status == RWS_OK ? result : NULL;
 }

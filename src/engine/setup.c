@@ -54,14 +54,24 @@ int rws_setup_int(rws_setup *s, const char *name)
     return (int)lrint(rws_setup_number(s, name));
 }
 
+static void no_memory(void *setup)
+{
+    rws_setup *s = setup;
+    if (s->status == RWS_OK) s->status = rws_no_memory(&s->error, "what the model declares");
+}
+
 void *rws_setup_alloc(rws_setup *s, size_t bytes)
 {
+    s->memory.no_memory = no_memory;
+    s->memory.context = s;
     return rws_arena_zero(&s->memory, bytes);
 }
 
+/* Without memory it is an empty text: the run never starts. */
 static const char *copy(rws_setup *s, const char *text)
 {
-    return strcpy(rws_setup_alloc(s, strlen(text) + 1), text);
+    char *memory = rws_setup_alloc(s, strlen(text) + 1);
+    return memory ? strcpy(memory, text) : "";
 }
 
 const char *rws_setup_path(rws_setup *s, const char *name)
@@ -129,26 +139,44 @@ static void start(rws_setup *s, rws_param *p, rws_init init, int n_in)
     }
 }
 
+/* What a declaration that failed returns: a parameter of no run, with as many numbers as were asked for if that is
+ * possible. */
+static rws_param *no_param(rws_setup *s, int rows, int cols)
+{
+    static _Thread_local rws_param nothing;
+    rws_param                     *p = rows > 0 && cols > 0 ? rws_setup_alloc(s, sizeof *p) : NULL;
+    if (!p) {
+        nothing = (rws_param){.rows = 1, .cols = 1};
+        return &nothing;
+    }
+    p->value = rws_setup_alloc(s, (size_t)rows * (size_t)cols * sizeof *p->value);
+    p->rows = rows;
+    p->cols = cols;
+    return p;
+}
+
+static bool is_declared(const rws_setup *s, const char *name)
+{
+    for (int i = 0; i < s->params.n; i++)
+        if (strcmp(s->params.list[i]->name, name) == 0) return true;
+    return false;
+}
+
 rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
                                   int n_in)
 {
-    static rws_param nothing; /* what a failed declaration returns; the run never starts */
-    if (!name || !*name || strlen(name) > RWS_PARAM_NAME) {
+    if (!name || !*name || strlen(name) > RWS_PARAM_NAME)
         declare_failed(s, "The parameter \"%.100s\" needs a name of 1 to %d bytes.", name ? name : "", RWS_PARAM_NAME);
-        return &nothing;
-    }
-    if (rows < 1 || cols < 1 || (size_t)rows * (size_t)cols > INT32_MAX) {
+    else if (rows < 1 || cols < 1 || (size_t)rows * (size_t)cols > INT32_MAX)
         declare_failed(s, "The parameter \"%s\" cannot have %d x %d numbers.", name, rows, cols);
-        return &nothing;
-    }
-    if ((int)group < 0 || group >= RWS_GROUPS) {
+    else if ((int)group < 0 || group >= RWS_GROUPS)
         declare_failed(s, "The parameter \"%s\" belongs to no group (%d).", name, (int)group);
-        return &nothing;
-    }
+    else if (is_declared(s, name)) declare_failed(s, "Two parameters have the name \"%s\".", name);
+    if (s->status != RWS_OK) return no_param(s, rows, cols);
     rws_param *p = rws_params_add(&s->params, group, name, rows, cols);
     if (!p) {
-        declare_failed(s, "Two parameters have the name \"%s\".", name);
-        return &nothing;
+        no_memory(s);
+        return no_param(s, 0, 0);
     }
     start(s, p, init, n_in);
     return p;

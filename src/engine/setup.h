@@ -31,7 +31,8 @@ struct rws_setup {
 
 void rws_setup_release(rws_setup *s);
 
-/* rws_setup_param with a start that scales with n_in instead of the columns (biases scale with their weight's). */
+/* rws_setup_param with a start that scales with n_in instead of the number of columns: a bias starts at the scale of
+ * its weight. */
 rws_param *rws_setup_param_scaled(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init,
                                   int n_in);
 

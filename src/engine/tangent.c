@@ -74,12 +74,12 @@ static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id)
     return e->nodes[id].tangent;
 }
 
-rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)
+static void differentiate(rws_engine *e, int from, int to, unsigned groups, const float *direction)
 {
     if (e->tangent != direction) {
+        float *transposed = RWS_NEW(&e->arena, float, e->params->transposed_size + 16);
         for (uint32_t i = 0; i < e->n_nodes; i++) e->nodes[i].tangent = NONE;
         e->tangent = direction;
-        float *transposed = RWS_NEW(&e->arena, float, e->params->transposed_size + 16);
         rws_params_transpose(e->params, groups, direction, transposed);
         e->tangent_transposed = transposed;
     }
@@ -90,6 +90,10 @@ rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, 
         e->levels[l].outputs[to] = d;
     }
     if (e->status == RWS_OK) rws_scores_output(e, to);
-    if (e->status != RWS_OK && err) *err = e->error;
-    return e->status;
+}
+
+rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)
+{
+    RWS_ENTER(e, differentiate(e, from, to, groups, direction));
+    return rws_engine_status(e, err);
 }

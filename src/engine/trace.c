@@ -1,4 +1,4 @@
-/* trace.c - sites: what one side drew and the other must visit, and the log-densities that gather on the way. */
+/* trace.c - sites: what one side drew and the other must visit, and the log-densities of both. */
 #include "engine/internal.h"
 
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static void grow_site_table(rws_engine *e)
 {
     const uint32_t size = e->site_table_size ? 2 * e->site_table_size : 64;
     uint32_t      *table = calloc(size, sizeof *table);
-    RWS_CHECK(table && "memory for sites");
+    if (!table) rws_engine_no_memory(e);
     e->n_allocations++;
     for (uint32_t i = 0; i < e->n_sites; i++) {
         uint32_t at = (uint32_t)e->sites[i].hash & (size - 1);
@@ -76,14 +76,16 @@ static uint32_t site_number(rws_path *path, const char *name)
         rws_path_mistake(path,
                          "there are %u different names of sites; loops and recursion may use one name many times.",
                          e->n_sites);
-    site *s = RWS_PUSH(e, e->sites, e->n_sites, e->site_capacity);
-    *s = (site){strdup(name), hash, field_number(e, name)};
+    if (e->n_sites == e->site_capacity) e->sites = rws_grow(e, e->sites, &e->site_capacity, sizeof *e->sites);
+    const char *copy = strdup(name);
+    if (!copy) rws_engine_no_memory(e);
     e->n_allocations++;
-    e->site_table[at] = e->n_sites;
+    e->sites[e->n_sites] = (site){copy, hash, field_number(e, name)};
+    e->site_table[at] = ++e->n_sites;
     return e->n_sites - 1;
 }
 
-/* A path learns of sites as it visits them. */
+/* The entry of a site on a path, which grows its table as it visits sites. */
 static visited *visited_at(rws_path *path, uint32_t number)
 {
     while (path->n_sites <= number)
@@ -91,7 +93,7 @@ static visited *visited_at(rws_path *path, uint32_t number)
     return &path->sites[number];
 }
 
-/* Which visit of the site the next one will be. */
+/* The number of the next visit of a site. */
 static uint32_t next_visit(const rws_path *path, const visited *v)
 {
     return v->last == NONE ? 0 : path->trace[v->last].visit + 1;
@@ -191,7 +193,7 @@ void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
     v->last = at;
 }
 
-/* In sleep only the guide's densities have a use. */
+/* A sleep pass needs the guide's densities only. */
 bool rws_site_scored(const rws_path *path)
 {
     return path->e->pass.mode == RWS_WAKE || path->side == RWS_SIDE_GUIDE;
@@ -210,7 +212,7 @@ void rws_site_term(rws_path *path, rws_term kind, rws_var log_density)
     e->levels[path->level].terms = e->n_terms - 1;
 }
 
-/* A leaf that holds what the kernel says of each row's datum. Rows of one datum stand together, mostly. */
+/* A leaf node that holds the kernel's log-density of each row's datum. Rows of one datum mostly follow each other. */
 static rws_var compare(rws_path *path, const node *data, const float *made, rws_kernel *kernel, const void *context)
 {
     rws_engine    *e = path->e;

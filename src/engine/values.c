@@ -10,7 +10,7 @@ static rws_var binary(rws_path *path, const rws_op *op, const char *name, rws_va
     return rws_returns(path, rws_record(path, op, (rws_op_args){0}, (rws_var[]){a, b}, 2, n > m ? n : m));
 }
 
-/* dim: 0 for that of a */
+/* dim: the length of the result; 0: that of a */
 static rws_var unary(rws_path *path, const rws_op *op, const char *name, rws_op_args args, rws_var a, int dim)
 {
     rws_var v;
@@ -61,8 +61,8 @@ rws_var rws_clip(rws_path *path, rws_var a, float low, float high)
     return unary(path, &rws_op_clip, __func__, (rws_op_args){.s = low, .t = high}, a, 0);
 }
 
-/* What is made of one or two vectors that are themselves only made for it is one op, and those need never be computed:
- * sums of products and of products with an exponential, log-sum-exps of sums, log-softmaxes of quotients. */
+/* Some pairs of operations are recorded as one op, so that the vector between the two need never be computed: sums of
+ * products and of products with an exponential, log-sum-exps of sums, log-softmaxes of quotients. */
 static bool made_of_two(rws_path *path, rws_var a, const rws_op *op, rws_var *in)
 {
     return rws_dim(path, a) > 0 && rws_var_op(path, a, in, NULL) == op && rws_dim(path, in[0]) == rws_dim(path, in[1]);

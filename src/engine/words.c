@@ -8,7 +8,7 @@ word_source *rws_words_new(rws_engine *e, uint32_t from, uint32_t ordinal)
     rws_level_particles(e, from);
     if (!e->words) {
         e->words = malloc(sizeof *e->words);
-        RWS_CHECK(e->words && "memory for random words");
+        if (!e->words) rws_engine_no_memory(e);
         e->n_allocations++;
     }
     word_source *s = e->words;
@@ -24,13 +24,13 @@ uint32_t rws_words_rest(const word_source *s, uint32_t i, uint32_t particle)
     return block[0] & 0x3fff;
 }
 
-/* Rows of neighbours: their blocks are whole, so the halves need no sorting. */
+/* Rows of neighbouring particles, whose blocks are whole: their halves are in order already. */
 static const half16 *neighbours(word_source *s, const level *l, uint32_t i, uint32_t from, uint32_t n)
 {
     uint32_t k, d;
     particle_counter(s->e, i * l->stride, &k, &d);
     const uint32_t lane = k % 8, each = (lane + l->stride + 7) / 8;
-    if (8 * each > WORDS_CHUNK / 2) { /* a long row is by itself */
+    if (8 * each > WORDS_CHUNK / 2) { /* a long row is drawn by itself */
         const uint32_t first = (k + from) / 8, n_blocks = (k + from + n + 7) / 8 - first;
         for (uint32_t b = 0; b < n_blocks; b++) s->k[b] = first + b, s->datum[b] = d;
         rws_rng_blocks(s->e->pass.key, n_blocks, s->k, s->datum, s->ordinal, 0, s->block);

@@ -1,8 +1,8 @@
 /* words.h - the random bits of particles, drawn for many at a time; included by the files of this room only.
  *
- * A draw of a choice needs 16 bits of its particle, and 14 more if those do not decide. The first are halves of words:
- * counter (particle / 8, datum, ordinal, 0) holds those of eight neighbours; the rest is at (particle, datum, ordinal, 2^30).
- */
+ * A draw of a choice needs 16 bits of its particle, and 14 more if those do not decide. The 16 bits are half a word:
+ * counter (particle / 8, datum, ordinal, 0) holds the halves of eight neighbours. The 14 bits are at counter (particle,
+ * datum, ordinal, 2^30). */
 #ifndef RWS_ENGINE_WORDS_H
 #define RWS_ENGINE_WORDS_H
 
@@ -22,7 +22,8 @@ typedef struct word_source {
     uint32_t    k[WORDS_CHUNK], datum[WORDS_CHUNK], block[4 * WORDS_CHUNK];
 } word_source;
 
-/* Of the particles of a level, at their draw number `ordinal`. There is one of these: it is good until the next. */
+/* A source for the particles of a level, at their draw number `ordinal`. An engine has one: it is good until the next
+ * is made. */
 word_source *rws_words_new(rws_engine *e, uint32_t level, uint32_t ordinal);
 
 /* 16 bits, as a signed number, of each of particles from … from + n - 1 of row i; n is at most WORDS_CHUNK. */

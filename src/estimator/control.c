@@ -114,6 +114,5 @@ rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, co
         scale_total += counts * (moved * c_tilde[d] - dc + dc_tilde) / how.scale;
     }
     if (by_scale) *by_scale += scale_total;
-    rws_engine_backward(e, RWS_BIT(RWS_CONTROL), gradient);
-    return RWS_OK;
+    return rws_engine_backward(e, RWS_BIT(RWS_CONTROL), gradient, err);
 }

@@ -1,12 +1,21 @@
 /* layer.c - what all layers have in common. */
 #include "nn/layer.h"
 
+#include "base/error.h"
+
 #include <string.h>
 
 void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, const char *name, int n_in, int n_out)
 {
-    rws_layer *l = rws_setup_alloc(s, bytes);
-    *l = (rws_layer){kind, strcpy(rws_setup_alloc(s, strlen(name) + 1), name), n_in, n_out};
+    if (!name && s->status == RWS_OK)
+        s->status = rws_fail(&s->error, RWS_BAD_INPUT, "A layer of kind %s is declared without a name.", kind->name);
+    if (!name) name = "";
+    static _Thread_local _Alignas(16) char nothing[256]; /* what a declaration without memory returns; no run begins */
+    rws_layer                             *l = rws_setup_alloc(s, bytes);
+    char                                  *copy = rws_setup_alloc(s, strlen(name) + 1);
+    RWS_CHECK(bytes <= sizeof nothing);
+    if (!l) l = memset(nothing, 0, sizeof nothing);
+    *l = (rws_layer){kind, copy ? strcpy(copy, name) : "", n_in, n_out};
     return l;
 }
 

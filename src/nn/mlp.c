@@ -30,7 +30,7 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
     l->hidden = hidden;
     l->n_linear = n_sizes - 1;
     l->linear = rws_setup_alloc(s, (size_t)l->n_linear * sizeof *l->linear);
-    for (int i = 0; i < l->n_linear; i++) {
+    for (int i = 0; i < l->n_linear && l->linear; i++) {
         char part[140];
         snprintf(part, sizeof part, "%s.%d", name, 2 * i);
         l->linear[i] = rws_linear_new(s, group, part, "weight", "bias", sizes[i], sizes[i + 1], init, sizes[i]);

@@ -44,13 +44,11 @@ static void touch_all(const rws_trainer *t, rws_shard *s)
 
 rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last)
 {
-    if (last && may_defer(w)) {
-        s->products = rws_engine_backward_most(engine, w->phase->gradients, s->gradient, s->touched);
-        return RWS_OK;
-    }
+    if (last && may_defer(w))
+        return rws_engine_backward_deferred(engine, w->phase->gradients, s->gradient, s->touched, &s->products,
+                                            &s->error);
     touch_all(w->t, s);
-    rws_engine_backward(engine, w->phase->gradients, s->gradient);
-    return RWS_OK;
+    return rws_engine_backward(engine, w->phase->gradients, s->gradient, &s->error);
 }
 
 static rws_shard *shard_begin(const rws_phase_work *w, int i)

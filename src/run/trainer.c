@@ -166,7 +166,7 @@ static bool make_shards(rws_trainer *t)
 static rws_status make_vectors(rws_trainer *t, rws_error *err)
 {
     rws_params *p = &t->setup.params;
-    rws_params_pack(p);
+    if (!rws_params_pack(p)) return rws_no_memory(err, "the parameters");
     bool memory = (t->direction = vector(p->size)) != NULL;
     for (int i = 0; i < t->optimiser->n_slots; i++) memory &= (t->slot[i] = vector(p->size)) != NULL;
     if (!memory || !make_data(t) || !make_shards(t))

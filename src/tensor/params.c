@@ -11,8 +11,7 @@
 static float *vector_new(size_t n)
 {
     float *v = aligned_alloc(64, (n * sizeof(float) + 64) / 64 * 64 + 64);
-    RWS_CHECK(v && "memory for parameters");
-    memset(v, 0, n * sizeof(float));
+    if (v) memset(v, 0, n * sizeof(float));
     return v;
 }
 
@@ -34,24 +33,32 @@ rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int 
     for (int i = 0; i < p->n; i++)
         if (strcmp(p->list[i]->name, name) == 0) return NULL;
     if (p->n == p->capacity) {
-        p->capacity = p->capacity ? 2 * p->capacity : 16;
-        p->list = realloc(p->list, (size_t)p->capacity * sizeof *p->list);
-        RWS_CHECK(p->list);
+        const int   capacity = p->capacity ? 2 * p->capacity : 16;
+        rws_param **list = realloc(p->list, (size_t)capacity * sizeof *list);
+        if (!list) return NULL;
+        p->list = list;
+        p->capacity = capacity;
     }
     rws_param *param = calloc(1, sizeof *param);
-    RWS_CHECK(param && strlen(name) < sizeof param->name);
+    if (!param) return NULL;
+    RWS_CHECK(strlen(name) < sizeof param->name);
     strcpy(param->name, name);
     param->group = group;
     param->number = p->n;
     param->rows = rows;
     param->cols = cols;
     param->value = vector_new(rws_param_size(param));
+    if (!param->value) {
+        free(param);
+        return NULL;
+    }
     return p->list[p->n++] = param;
 }
 
-void rws_params_pack(rws_params *p)
+bool rws_params_pack(rws_params *p)
 {
     RWS_CHECK(!p->value);
+    p->size = p->transposed_size = 0;
     for (int g = 0; g < RWS_GROUPS; g++) {
         p->first[g] = p->size;
         for (int i = 0; i < p->n; i++) {
@@ -66,8 +73,15 @@ void rws_params_pack(rws_params *p)
         }
     }
     p->first[RWS_GROUPS] = p->size;
-    p->value = vector_new(p->size);
+    float *value = vector_new(p->size);
     p->transposed = vector_new(p->transposed_size);
+    if (!value || !p->transposed) {
+        free(value);
+        free(p->transposed);
+        p->transposed = NULL;
+        return false;
+    }
+    p->value = value;
     for (int i = 0; i < p->n; i++) {
         rws_param *param = p->list[i];
         memcpy(p->value + param->offset, param->value, rws_param_size(param) * sizeof(float));
@@ -75,6 +89,7 @@ void rws_params_pack(rws_params *p)
         param->value = p->value + param->offset;
     }
     rws_params_transpose(p, ~0u, p->value, p->transposed);
+    return true;
 }
 
 /* Transposes eight rows of eight numbers; `cols` and `rows` are the distances of rows in w and in t. */

@@ -35,11 +35,12 @@ typedef struct {
 /* A zeroed rws_params is a valid empty one. */
 void rws_params_release(rws_params *p);
 
-/* A new zeroed parameter, which lives as long as the rws_params. Returns NULL if the name is taken. */
+/* A new zeroed parameter, which lives as long as the rws_params. Returns NULL if the name is taken, or without memory. */
 rws_param *rws_params_add(rws_params *p, rws_group group, const char *name, int rows, int cols);
 
-/* Lays out all parameters in the flat vector; no parameter can be added afterwards. */
-void rws_params_pack(rws_params *p);
+/* Lays out all parameters in the flat vector; no parameter can be added afterwards. Returns false without memory: then
+ * nothing has changed. */
+bool rws_params_pack(rws_params *p);
 
 /* Writes the transposed copies of the weights of some groups (bit g: group g), from a flat vector that is laid out like
  * value: value itself, or a direction. */

@@ -14,9 +14,11 @@
 void rws_products_add(rws_products *p, rws_product product)
 {
     if (p->n == p->capacity) {
-        p->capacity = p->capacity ? 2 * p->capacity : 64;
-        p->list = realloc(p->list, (size_t)p->capacity * sizeof *p->list);
-        RWS_CHECK(p->list);
+        const int    capacity = p->capacity ? 2 * p->capacity : 64;
+        rws_product *list = RWS_NEW(p->arena, rws_product, capacity);
+        if (p->n) memcpy(list, p->list, (size_t)p->n * sizeof *list);
+        p->list = list;
+        p->capacity = capacity;
     }
     p->list[p->n++] = product;
 }

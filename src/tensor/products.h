@@ -21,8 +21,9 @@ typedef struct {
 } rws_product;
 
 struct rws_products {
-    rws_product *list;
+    rws_product *list; /* in the arena */
     int          n, capacity;
+    rws_arena   *arena; /* of the owner, who forgets the list when it is reset */
 };
 
 typedef struct rws_products rws_products;
