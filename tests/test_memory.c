@@ -148,8 +148,8 @@ int main(int argc, char **argv)
     threads.name = "threads";
     const asking   zeros = {&toy, NULL}, sentence = {&grammar, "astronomers saw stars"};
     const scenario all[] = {
-        {"toy", train, &toy, 0},      {"gmm", train, &gmm, 0},     {"threads", train, &threads, 0},
-        {"pcfg", train, &grammar, 0}, {"ask-toy", ask, &zeros, 0}, {"ask-pcfg", ask, &sentence, 0},
+        {"toy", train, &toy, 0},       {"gmm", train, &gmm, 0},     {"threads", train, &threads, 0},
+        {"pcfg", train, &grammar, 37}, {"ask-toy", ask, &zeros, 0}, {"ask-pcfg", ask, &sentence, 0},
     };
     int n_bad = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
