@@ -165,7 +165,7 @@ void save(rws_folder *f, rws_trainer *t, double seconds)
 {
     rws_error err = {""};
     must(rws_folder_save(f, t, seconds, &err), &err);
-    assert_false(is_there("run/checkpoint.safetensors.tmp"));
+    assert_int_equal(n_temporaries("run"), 0);
 }
 
 void refuses_load(rws_folder *f, rws_trainer *t, const char *a, const char *b)

@@ -37,7 +37,7 @@ static void config_comes_back(void **state)
         t->config.scalar = i % 2;
         t->config.l2 = (double)i / 3;
         rws_folder_close(create(t));
-        assert_false(is_there("run/config.json.tmp"));
+        assert_int_equal(n_temporaries("run"), 0);
 
         rws_error   err = {""};
         rws_config  read;

@@ -135,6 +135,7 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
                         rws_quote(f->path).text);
     }
     f->lock = fd;
+    rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
     return RWS_OK;
 }
 

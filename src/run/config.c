@@ -233,7 +233,7 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
     char *text = dump(document, JSON_INDENT(4));
     if (!text) return rws_no_memory(err, "config.json");
     const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
-    const rws_status status = rws_file_write(path, parts, 2, err);
+    const rws_status status = rws_file_replace(path, parts, 2, err);
     free(text);
     return status;
 }

@@ -55,8 +55,7 @@ const char *rws_config_fingerprint_of(const json_t *document);
  * does not make another kind of run. The caller frees it; NULL without memory. */
 char *rws_config_text(const json_t *document) __attribute__((warn_unused_result));
 
-/* Writes the document to `path`, through `path`.tmp, which is brought to disk and renamed: the file is there whole or
- * not at all. After a failure `path`.tmp is gone. */
+/* Writes the document to `path`, through a temporary file (base/file.h): the file is there whole or not at all. */
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
     __attribute__((warn_unused_result));
 

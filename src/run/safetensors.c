@@ -177,7 +177,7 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
         parts[0] = (rws_piece){&announced, LENGTH_BYTES};
         parts[1] = (rws_piece){header, header_length};
         for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
-        status = rws_file_write(path, parts, (int)n + 2, err);
+        status = rws_file_replace(path, parts, (int)n + 2, err);
     }
     free(header);
     free(parts);

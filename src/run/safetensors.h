@@ -63,10 +63,10 @@ typedef struct {
 typedef struct rws_safetensors rws_safetensors;
 
 /* Writes the n tensors and the metadata (an object of strings, borrowed; NULL for none) to `path`. The bytes go to
- * `path`.tmp first, which is brought to disk and then renamed, so that at any moment `path` is the whole old file or
- * the whole new one. RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the
- * folder refuses, or RWS_NO_MEMORY: `path` is then as it was and `path`.tmp is gone. (Except if the folder cannot be
- * brought to disk after the renaming: the sentence then says that the new file is in place.) */
+ * a temporary file first (base/file.h), so that at any moment `path` is the whole old file or the whole new one.
+ * RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the folder refuses, or
+ * RWS_NO_MEMORY: `path` is then as it was. (Except if the folder cannot be brought to disk after the renaming: the
+ * sentence then says that the new file is in place.) */
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err) __attribute__((warn_unused_result));
 
