@@ -79,4 +79,25 @@ mkdir full
 )
 check "nor by a full disk" [ -z "$(ls -A full)" ]
 
+# ---- damaged checkpoints
+
+broken() { rm -rf broken && cp -r mine broken; }
+flip() { # file byte: flips a bit of that byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1" | tr -d ' ')
+    printf "$(printf '\\%03o' $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
+}
+size=$(wc -c <mine/checkpoint.safetensors)
+for at in $((size - 1)) $((size - 50)) $((size / 2)) 100; do
+    broken && flip broken/checkpoint.safetensors $at
+    refuses 'checkpoint.safetensors' train gmm --out broken --resume --iterations 40
+    refuses 'checkpoint.safetensors' eval broken
+done
+run train gmm --out mine --resume --iterations 40
+broken && flip broken/checkpoint.safetensors $((size - 1))
+refuses 'rename checkpoint.previous.safetensors' train gmm --out broken --resume --iterations 60
+mv broken/checkpoint.previous.safetensors broken/checkpoint.safetensors
+gives 0 "the checkpoint before it goes on" train gmm --out broken --resume --iterations 60
+gives 0 "as does the newest" train gmm --out mine --resume --iterations 60
+same_checkpoint "to the same bits" broken mine
+
 finish

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
+#define MOST_ITERATIONS UINT64_C(1000000000000000) /* as on the command line */
+#define MOST_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
 
 /* An evaluation that waits to be flushed. */
 typedef struct {
@@ -29,7 +31,7 @@ typedef struct {
 struct rws_folder {
     char           *path; /* as typed, without slashes at the end */
     char           *name; /* of the run in the store */
-    char           *config_path, *checkpoint_path, *store_path;
+    char           *config_path, *checkpoint_path, *previous_path, *store_path;
     bool            shared; /* the store is the sweep's */
     int             lock;   /* -1: none */
     rws_config_json config;
@@ -53,7 +55,7 @@ void rws_folder_close(rws_folder *f)
     forget_kept(f);
     free(f->kept);
     if (f->lock >= 0) close(f->lock);
-    char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->store_path};
+    char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->previous_path, f->store_path};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     rws_config_release(&f->config);
     free(f);
@@ -67,6 +69,7 @@ static void set_paths(rws_folder *f, const char *path)
     if (!f->path) return;
     f->config_path = rws_file_join(f->path, "config.json");
     f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
+    f->previous_path = rws_file_join(f->path, "checkpoint.previous.safetensors");
     f->store_path = rws_file_join(f->path, "metrics.sqlite");
 }
 
@@ -76,7 +79,7 @@ static rws_status folder_new(const char *path, rws_folder **out, rws_error *err)
     rws_folder *f = calloc(1, sizeof *f);
     if (f) f->lock = -1;
     if (f) set_paths(f, path);
-    if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->store_path) {
+    if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->previous_path || !f->store_path) {
         rws_folder_close(f);
         return rws_no_memory(err, "the folder of a run");
     }
@@ -185,7 +188,7 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
 
 static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
 {
-    if (exists(f->checkpoint_path)) return holds_run(f, err);
+    if (exists(f->checkpoint_path) || exists(f->previous_path)) return holds_run(f, err);
     int              n;
     const rws_given *settings = rws_trainer_settings(t, &n);
     RWS_TRY(rws_config_describe(rws_trainer_config(t), settings, n, &f->config.document, err));
@@ -237,7 +240,7 @@ rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *
 
 bool rws_folder_has_checkpoint(const rws_folder *f)
 {
-    return exists(f->checkpoint_path) || errno != ENOENT;
+    return exists(f->checkpoint_path) || errno != ENOENT || exists(f->previous_path);
 }
 
 rws_status rws_folder_restart(rws_folder *f, rws_error *err)
@@ -306,17 +309,48 @@ static bool all_finite(const float *x, size_t n)
     return true;
 }
 
+static bool has_nan(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(x[i])) return true;
+    }
+    return false;
+}
+
+static bool is_slot(const char *tensor)
+{
+    return strncmp(tensor, "optimiser.", 10) == 0 && strcmp(tensor, "optimiser.steps") != 0;
+}
+
 static size_t n_elements(const rws_tensor_out *t)
 {
     return t->n_dims == 1 ? t->shape[0] : t->shape[0] * t->shape[1];
 }
 
-static rws_status save(const char *path, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
+/* Gives the checkpoint that is about to be replaced a second name. On a file system without hard links, and if anything
+ * else prevents it, only the newest one is kept. */
+static void keep_previous(const rws_folder *f)
+{
+    char *link_path = rws_file_join(f->path, ".rws-0000000000000000.tmp"); /* cleaned up like other temporary files */
+    if (!link_path) return;
+    unlink(link_path);
+    if (linkat(AT_FDCWD, f->checkpoint_path, AT_FDCWD, link_path, AT_SYMLINK_FOLLOW) == 0 &&
+        rename(link_path, f->previous_path) != 0)
+        unlink(link_path);
+    free(link_path);
+}
+
+static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
                        rws_error *err)
 {
+    const char *path = f->checkpoint_path;
     /* A checkpoint with a NaN could not be loaded; it must not replace one that can. */
-    for (size_t i = 0; i < all->n_params; i++) {
-        if (all_finite(all->tensors[i].data, n_elements(&all->tensors[i]))) continue;
+    for (size_t i = 0; i < all->n; i++) {
+        const rws_tensor_out *e = &all->tensors[i];
+        if (i >= all->n_params && is_slot(e->name) && has_nan(e->data, n_elements(e)))
+            return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: a number of \"%s\" has become NaN.",
+                            rws_quote(path).text, e->name);
+        if (i >= all->n_params || all_finite(e->data, n_elements(e))) continue;
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
                         rws_quote(path).text, rws_quote(all->tensors[i].name).text);
     }
@@ -330,6 +364,7 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
         return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.",
                         rws_quote(path).text);
     }
+    keep_previous(f);
     const rws_status status = rws_safetensors_write(path, all->tensors, all->n, metadata, err);
     json_decref(metadata);
     return status;
@@ -342,7 +377,7 @@ rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_er
     const rws_trainer_state s = rws_trainer_state_of(t);
     inventory               all;
     if (!take_inventory(&s, &seconds, &all)) return rws_no_memory(err, "the list of tensors of a checkpoint");
-    const rws_status status = save(f->checkpoint_path, t, &all, s.optimiser, err);
+    const rws_status status = save(f, t, &all, s.optimiser, err);
     free(all.tensors);
     return status;
 }
@@ -370,6 +405,20 @@ static bool is_listed(const inventory *all, const char *name)
     return false;
 }
 
+/* A group of parameters is stepped once in a phase at most. */
+static rws_status check_steps(const rws_safetensors *st, const char *file, rws_error *err)
+{
+    const uint64_t  iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
+    const uint64_t *steps = rws_safetensors_find(st, "optimiser.steps")->data;
+    for (int g = 0; g < RWS_GROUPS; g++) {
+        if (steps[g] <= MOST_PHASES * iteration) continue;
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\": the tensor \"optimiser.steps\" counts %llu steps, which %llu iterations cannot make.",
+                        file, (unsigned long long)steps[g], (unsigned long long)iteration);
+    }
+    return RWS_OK;
+}
+
 /* The file's tensors into found, in the order of the inventory; whatever could be wrong with them is refused here. */
 static rws_status check(const rws_safetensors *st, const char *path, rws_trainer *t, const rws_optimiser *optimiser,
                         const inventory *all, const rws_tensor_in **found, rws_error *err)
@@ -386,7 +435,9 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN or an infinite number in it.",
                             file.text, rws_quote(e->name).text);
         }
-        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > INT64_MAX) {
+        if (i >= all->n_params && is_slot(e->name) && has_nan(found[i]->data, found[i]->n_elements))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN in it.", file.text, e->name);
+        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > MOST_ITERATIONS) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"iteration\" has a number beyond all training.",
                             file.text);
         }
@@ -397,13 +448,14 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
                             seconds);
         }
     }
+    RWS_TRY(check_steps(st, file.text, err));
     for (size_t i = 0; i < rws_safetensors_count(st); i++) {
         const char *name = rws_safetensors_at(st, i)->name;
         if (is_listed(all, name)) continue;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
                         rws_quote(name).text);
     }
-    return RWS_OK;
+    return rws_safetensors_verify(st, err);
 }
 
 /* The inventory says where the trainer has its numbers; it lists them as const for the writer's sake. */
@@ -414,6 +466,16 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
     }
 }
 
+/* Appends to the sentence of a checkpoint that is refused that there is the one before it. */
+static void offer_previous(const rws_folder *f, rws_error *err)
+{
+    const size_t n = err ? strlen(err->text) : 0;
+    if (err && exists(f->previous_path))
+        snprintf(err->text + n, sizeof err->text - n,
+                 " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
+                 "to go on from there.");
+}
+
 static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *seconds, rws_error *err)
 {
     const rws_trainer_state s = rws_trainer_state_of(t);
@@ -422,12 +484,15 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     inventory               all;
     const rws_tensor_in   **found = NULL;
     rws_safetensors        *st;
-    RWS_TRY(rws_safetensors_open(f->checkpoint_path, &st, err));
+    const rws_status        opened = rws_safetensors_open(f->checkpoint_path, &st, err);
+    if (opened == RWS_BAD_INPUT) offer_previous(f, err);
+    RWS_TRY(opened);
     if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
     if (!found) {
         status = rws_no_memory(err, "the list of tensors of a checkpoint");
     } else {
         status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
+        if (status == RWS_BAD_INPUT) offer_previous(f, err);
     }
     /* The store comes first, because it can refuse; the rest cannot fail. */
     if (status == RWS_OK && forget) {

@@ -2,6 +2,7 @@
  *
  *     config.json              the configuration, all defaults filled in (config.h)
  *     checkpoint.safetensors   parameters by name, optimiser state, counters; replaced atomically (safetensors.h)
+ *     checkpoint.previous.safetensors    the checkpoint before that one
  *     metrics.sqlite           every evaluation (store.h)
  *
  * The runs of a sweep share a store: where the folder above has a metrics.sqlite and is not itself a run's, measures go
@@ -18,6 +19,9 @@
  *     iteration           U64 [1]
  *     method.memory       F64 [RWS_METHOD_MEMORY]
  *     seconds             F64 [1]
+ *
+ * and in its metadata a checksum of each of them and of the header (safetensors.h): a file with a bit flipped is refused,
+ * and the sentence tells of the checkpoint before it.
  *
  * A parameter is [rows, cols], and [cols] if it is one row that is not a layer's weight: as PyTorch's state_dict has
  * weights, biases and vectors.
@@ -69,7 +73,8 @@ rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool 
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite, RWS_BAD_INPUT if the file cannot be
+/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the
+ * optimiser's state has a NaN, RWS_BAD_INPUT if the file cannot be
  * written: the old checkpoint then stays. */
 rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
     __attribute__((warn_unused_result));
