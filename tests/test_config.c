@@ -301,7 +301,7 @@ static void config_is_amended(void **state)
     t->config.model = path;
     rws_folder_close(create(t));
     must(rws_folder_open(run_path, &read, &f, &err), &err);
-    read.iterations = HUGE_SEED;
+    read.iterations = UINT64_C(1000000000000000);
     must(rws_folder_amend(f, &read, &err), &err);
     assert_string_equal(read.model, path);
     assert_string_equal(read.lr, t->config.lr);
@@ -313,7 +313,7 @@ static void config_is_amended(void **state)
     must(rws_folder_amend(f, &other, &err), &err);
     rws_folder_close(f);
     must(rws_folder_open(run_path, &read, &f, &err), &err);
-    assert_true(read.iterations == HUGE_SEED);
+    assert_true(read.iterations == UINT64_C(1000000000000000));
     assert_string_equal(read.lr, "1");
     assert_string_equal(read.model, in_folder("yours.so"));
     other = read;

@@ -100,4 +100,78 @@ gives 0 "the checkpoint before it goes on" train gmm --out broken --resume --ite
 gives 0 "as does the newest" train gmm --out mine --resume --iterations 60
 same_checkpoint "to the same bits" broken mine
 
+# ---- edited configurations
+
+edit() { # sed command: a copy of the run with another config.json
+    broken && sed -i "$1" broken/config.json
+}
+for field in '"n_test": -1' '"n_test": 0' '"particles": 0' '"particles": -5' '"batch": 2000000' '"shards": 0' '"threads": 100000' \
+    '"eval_every": 0' '"iterations": 0' '"iterations": "18446744073709551615"' '"eval_particles": -1' '"l2": -1' '"l2": 1e300' \
+    '"seed": -1' '"method": 5' '"lr": []' '"scalar": "yes"'; do
+    key=${field%%:*}
+    edit "s/^    $key: .*/    $field,/"
+    refuses "$key" train gmm --out broken --resume
+    refuses "$key" eval broken
+done
+for field in '"seed": 7' '"particles": 3' '"batch": 50' '"shards": 2' '"n_test": 50' '"l2": 0.5'; do
+    key=${field%%:*}
+    edit "s/^    $key: .*/    $field,/"
+    refuses "$key" train gmm --out broken --resume --iterations 80
+    refuses "$key" eval broken
+done
+edit 's/"theta_mult": "[^"]*"/"theta_mult": "6"/'
+grep -q '"theta_mult": "6"' broken/config.json && refuses '"theta_mult"' train gmm --out broken --resume --iterations 80
+edit 's/^    "threads": .*/    "threads": 2,/'
+gives 0 "what may change may be edited" train gmm --out broken --resume --iterations 80
+edit '1s/$/ /' && head -c 2000000 /dev/zero | tr '\0' ' ' >>broken/config.json
+refuses 'bytes' eval broken
+
+# ---- stores
+
+broken && rm broken/metrics.sqlite
+gives 0 "a run without its measures goes on" train gmm --out broken --resume --iterations 80
+check "and says so" grep -q 'metrics.sqlite" is missing' err
+run train gmm --method ww -k 2 -n 20 --seed 9 --out ninth
+broken && cp ninth/metrics.sqlite broken/metrics.sqlite
+refuses '"seed" differs' train gmm --out broken --resume --iterations 80
+broken && rm broken/metrics.sqlite && mkfifo broken/metrics.sqlite
+(timeout 10 "$rws" train gmm --out broken --resume --iterations 80 >out 2>err)
+check "a pipe in the place of the store is refused" [ $? = 2 ]
+timeout 10 "$rws" runs broken >out 2>err
+check "also by those who read it" [ $? = 2 ]
+broken && rm broken/checkpoint.safetensors && mkfifo broken/checkpoint.safetensors
+timeout 10 "$rws" train gmm --out broken --resume --iterations 80 >out 2>err
+check "and a pipe in the place of the checkpoint" [ $? = 2 ]
+
+# A run that is extended has its new length and rates.
+cp -r mine longer
+run train gmm --out longer --resume --iterations 100 --lr 1e-3,60:1e-4
+run export longer --format json
+check "an extended run is reported by its new length" grep -q '"iterations":100' out
+check "and its new rates" grep -q '1e-3,60:1e-4' out
+
+# A run that is killed while its store has a journal, and then moved, stays one run.
+if command -v sqlite3 >/dev/null; then
+    cp -r mine killed
+    mkfifo hold
+    sqlite3 killed/metrics.sqlite <hold >/dev/null 2>&1 &
+    holder=$!
+    exec 7>hold
+    echo 'PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE; UPDATE metrics SET value = value + 1;
+        CREATE TABLE t(x); INSERT INTO t SELECT randomblob(4000) FROM metrics, metrics LIMIT 100;' >&7
+    for i in $(seq 50); do
+        [ -s killed/metrics.sqlite-journal ] && break
+        sleep 0.1
+    done
+    sleep 0.3
+    kill -KILL $holder
+    wait $holder 2>/dev/null
+    exec 7>&-
+    check "a journal is left" [ -s killed/metrics.sqlite-journal ]
+    mv killed moved
+    gives 0 "the run goes on" train gmm --out moved --resume --iterations 80
+    check "as one run" [ "$(sqlite3 moved/metrics.sqlite 'SELECT count(*) FROM runs')" = 1 ]
+    check "under its name" [ "$(sqlite3 moved/metrics.sqlite 'SELECT DISTINCT run FROM metrics')" = mine ]
+fi
+
 finish

@@ -168,7 +168,10 @@ static rws_status begin_again(session *s, rws_error *err)
     const rws_options *o = &s->options;
     rws_config         changes;
     RWS_TRY(check_resume(o, &changes, err));
-    return rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err);
+    RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
+    const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
+    if (remarks[0]) rws_note("%s", remarks);
+    return RWS_OK;
 }
 
 static rws_status finished(session *s, rws_error *err)

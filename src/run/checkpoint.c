@@ -39,6 +39,8 @@ struct rws_folder {
     const char     *metrics[RWS_METRICS]; /* names; the trainer's */
     pending        *kept;
     int             n_kept, kept_capacity;
+    bool            has_measures;  /* the store knows the run */
+    char            remarks[1024]; /* sentences */
 };
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
@@ -210,13 +212,44 @@ rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder 
     return status;
 }
 
-/* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. */
-static void keep_name(rws_folder *f)
+/* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. The store must
+ * be this run's: the configuration that it has must be the folder's, but for what may change. */
+static rws_status keep_name(rws_folder *f, rws_error *err)
 {
-    char *name = f->shared ? NULL : rws_store_only_run(f->store_path);
-    if (!name) return;
-    free(f->name);
-    f->name = name;
+    char      *name, *config;
+    char       key[RWS_KEY_SIZE] = "";
+    rws_status status = rws_store_identify(f->store_path, f->name, &name, &config, err);
+    if (status == RWS_OK && f->shared && name && strcmp(name, f->name) != 0) { /* the sweep's only run is another one */
+        free(name);
+        free(config);
+        name = config = NULL;
+    }
+    if (status == RWS_OK && config) status = rws_config_compare(f->config.document, config, key, err);
+    f->has_measures = name != NULL;
+    if (status == RWS_OK && key[0])
+        status = rws_fail(err, RWS_BAD_INPUT,
+                          "\"%s\" holds the measures of another run than \"%.100s\": their \"%.60s\" differs.",
+                          rws_quote_short(f->store_path).text, rws_quote_short(f->config_path).text, key);
+    if (status == RWS_OK && name && !f->shared) {
+        free(f->name);
+        f->name = name;
+        name = NULL;
+    }
+    free(name);
+    free(config);
+    return status;
+}
+
+/* Says in *f what a user who goes on with the run should know. */
+static void remark(rws_folder *f, const char *sentence)
+{
+    const size_t n = strlen(f->remarks);
+    snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
+}
+
+const char *rws_folder_remarks(const rws_folder *f)
+{
+    return f->remarks;
 }
 
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
@@ -226,7 +259,8 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
     if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
-    if (status == RWS_OK) keep_name(f);
+    rws_error unread; /* a run can be looked at without its store; one that goes on needs it, see rws_folder_load */
+    if (status == RWS_OK) (void)!keep_name(f, &unread);
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;
@@ -235,7 +269,12 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
 {
     RWS_TRY(rws_config_amend(f->config.document, config, err));
-    return rws_config_write(f->config_path, f->config.document, err);
+    RWS_TRY(rws_config_write(f->config_path, f->config.document, err));
+    char            *text = rws_config_text(f->config.document);
+    const rws_status status =
+        text ? rws_store_configure(f->store_path, f->name, text, err) : rws_no_memory(err, "config.json");
+    free(text);
+    return status;
 }
 
 bool rws_folder_has_checkpoint(const rws_folder *f)
@@ -245,6 +284,7 @@ bool rws_folder_has_checkpoint(const rws_folder *f)
 
 rws_status rws_folder_restart(rws_folder *f, rws_error *err)
 {
+    RWS_TRY(keep_name(f, err));
     return rws_store_forget(f->store_path, f->name, 0, 0, err);
 }
 
@@ -354,9 +394,13 @@ static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
                         rws_quote(path).text, rws_quote(all->tensors[i].name).text);
     }
-    json_t *metadata =
-        json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name,
-                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION_STRING);
+    char   *identity = rws_config_identity(f->config.document);
+    json_t *metadata = identity
+                           ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model",
+                                       rws_trainer_model(t)->name, "method", rws_trainer_config(t)->method, "optimiser",
+                                       optimiser->name, "version", RWS_VERSION_STRING, "identity", identity)
+                           : NULL;
+    free(identity);
     if (!metadata) {
         json_t *name = json_string(rws_trainer_model(t)->name);
         json_decref(name);
@@ -403,6 +447,19 @@ static bool is_listed(const inventory *all, const char *name)
         if (strcmp(all->tensors[i].name, name) == 0) return true;
     }
     return false;
+}
+
+/* The configuration must be the one that the checkpoint was trained with; a checkpoint of an older version does not say. */
+static rws_status check_identity(const rws_folder *f, const rws_safetensors *st, rws_error *err)
+{
+    const char *identity = rws_safetensors_metadata(st, "identity");
+    char        key[RWS_KEY_SIZE];
+    if (!identity) return RWS_OK;
+    RWS_TRY(rws_config_compare(f->config.document, identity, key, err));
+    if (!key[0]) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" has another \"%.60s\" than the run was trained with: undo the change, or begin a new run.",
+                    rws_quote(f->config_path).text, key);
 }
 
 /* A group of parameters is stepped once in a phase at most. */
@@ -476,6 +533,14 @@ static void offer_previous(const rws_folder *f, rws_error *err)
                  "to go on from there.");
 }
 
+static void remark_measures(rws_folder *f)
+{
+    char sentence[RWS_QUOTED_MAX + 128];
+    snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
+             rws_quote(f->store_path).text, exists(f->store_path) ? "does not know the run" : "is missing");
+    remark(f, sentence);
+}
+
 static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *seconds, rws_error *err)
 {
     const rws_trainer_state s = rws_trainer_state_of(t);
@@ -493,13 +558,17 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     } else {
         status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
         if (status == RWS_BAD_INPUT) offer_previous(f, err);
+        if (status == RWS_OK) status = check_identity(f, st, err);
     }
     /* The store comes first, because it can refuse; the rest cannot fail. */
     if (status == RWS_OK && forget) {
         const rws_tensor_in *iteration = rws_safetensors_find(st, "iteration");
         const rws_tensor_in *time_spent = rws_safetensors_find(st, "seconds");
-        status = rws_store_forget(f->store_path, f->name, *(const uint64_t *)iteration->data,
-                                  *(const double *)time_spent->data, err);
+        status = keep_name(f, err);
+        if (status == RWS_OK && !f->has_measures && *(const uint64_t *)iteration->data > 0) remark_measures(f);
+        if (status == RWS_OK)
+            status = rws_store_forget(f->store_path, f->name, *(const uint64_t *)iteration->data,
+                                      *(const double *)time_spent->data, err);
     }
     if (status == RWS_OK) {
         overwrite(&all, found);
