@@ -174,4 +174,45 @@ if command -v sqlite3 >/dev/null; then
     check "under its name" [ "$(sqlite3 moved/metrics.sqlite 'SELECT DISTINCT run FROM metrics')" = mine ]
 fi
 
+# ---- stopping: an evaluation that takes minutes ends at once, and is taken when the run goes on
+
+"$rws" train gmm --method ww -k 2 -n 40 --eval-every 20 --eval-particles 2000000 --eval-data 1000 --out slow >out 2>err &
+pid=$!
+sleep 1.5
+began=$(date +%s%N)
+kill -INT $pid
+wait $pid
+status=$?
+took=$((($(date +%s%N) - began) / 1000000))
+check "Ctrl-C is heard during an evaluation" [ $status = 130 ]
+check "within a second" [ $took -lt 1000 ]
+check "and tells how to go on" grep -q -- '--resume' err
+run train gmm --method ww -k 2 -n 40 --eval-every 10 --eval-particles 20000 --out unhurried
+for i in $(seq 12); do
+    "$rws" train gmm --method ww -k 2 -n 40 --eval-every 10 --eval-particles 20000 --out hurried \
+        $([ -e hurried/config.json ] && echo --resume) >out 2>err &
+    pid=$!
+    sleep 0.$((i % 4 + 1))
+    kill -INT $pid
+    wait $pid
+    [ $? = 130 ] || break
+done
+[ -e hurried/checkpoint.safetensors ] && run train gmm --out hurried --resume
+same_checkpoint "a run that was stopped in evaluations has the bits of one that was not" hurried unhurried
+for name in hurried unhurried; do
+    "$rws" export $name | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) drop[i] = $i == "run" || $i == "seconds" }
+        { for (i = 1; i <= NF; i++) if (!drop[i]) printf "%s,", $i; print "" }' >$name.csv
+done
+check "and its measures" cmp -s hurried.csv unhurried.csv
+
+# ---- two sweeps in one folder
+
+printf 'model gmm\nmethods ww ws\nparticles 2\nseeds 1-6\niterations 200\neval-every 20\nfinal 50\n' >twice.sweep
+for i in 1 2 3; do "$rws" sweep twice.sweep --jobs 2 >sweep$i.out 2>sweep$i.err & eval "sweep$i=$!"; done
+wait $sweep1; one=$?
+wait $sweep2; two=$?
+wait $sweep3; three=$?
+check "three sweeps in one folder all end well" [ $one$two$three = 000 ]
+check "without failures" [ "$(cat sweep?.out | grep -c '^failed')" = 0 ]
+
 finish

@@ -129,12 +129,21 @@ static rws_status train(session *s, rws_error *err)
 
 /* ---- beginning */
 
+static void note_remarks(const session *s)
+{
+    const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
+    if (remarks[0]) rws_note("%s", remarks);
+}
+
 static rws_status begin(session *s, rws_error *err)
 {
     rws_options *o = &s->options;
     rws_options_fill(o);
     RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
-    return o->out ? rws_trainer_keep(s->trainer, o->out, err) : RWS_OK;
+    if (!o->out) return RWS_OK;
+    RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
+    note_remarks(s);
+    return RWS_OK;
 }
 
 /* Appends a second sentence. */
@@ -169,8 +178,7 @@ static rws_status begin_again(session *s, rws_error *err)
     rws_config         changes;
     RWS_TRY(check_resume(o, &changes, err));
     RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
-    const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
-    if (remarks[0]) rws_note("%s", remarks);
+    note_remarks(s);
     return RWS_OK;
 }
 

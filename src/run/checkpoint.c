@@ -130,17 +130,32 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
+/* Says in *f what a user who goes on with the run should know. */
+static void remark(rws_folder *f, const char *sentence)
+{
+    const size_t n = strlen(f->remarks);
+    snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
+}
+
 rws_status rws_folder_lock(rws_folder *f, rws_error *err)
 {
     if (f->lock >= 0) return RWS_OK;
-    const int fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const int  fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const bool locked = fd >= 0 && TEMP_FAILURE_RETRY(flock(fd, LOCK_EX | LOCK_NB)) == 0;
+    if (fd >= 0 && !locked && errno == EWOULDBLOCK) {
         close(fd);
         return rws_fail(err, RWS_BAD_INPUT, "The run in \"%s\" is being trained by another process.",
                         rws_quote(f->path).text);
     }
     f->lock = fd;
-    rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
+    if (locked) rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
+    else {
+        char sentence[RWS_QUOTED_MAX + 256];
+        snprintf(sentence, sizeof sentence,
+                 "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
+                 rws_quote(f->path).text, strerror(errno));
+        remark(f, sentence);
+    }
     return RWS_OK;
 }
 
@@ -238,13 +253,6 @@ static rws_status keep_name(rws_folder *f, rws_error *err)
     free(name);
     free(config);
     return status;
-}
-
-/* Says in *f what a user who goes on with the run should know. */
-static void remark(rws_folder *f, const char *sentence)
-{
-    const size_t n = strlen(f->remarks);
-    snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
 }
 
 const char *rws_folder_remarks(const rws_folder *f)
@@ -613,6 +621,14 @@ rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_meas
         f->n_kept--;
         return rws_no_memory(err, "a snapshot");
     }
+    return RWS_OK;
+}
+
+rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
+{
+    rws_store_progress progress;
+    RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    *missing = progress.iteration < iteration;
     return RWS_OK;
 }
 

@@ -50,7 +50,8 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
 void rws_folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 
 /* To be called before a run goes on: no other process can train it until the folder is closed or this process ends.
- * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked. */
+ * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked, and
+ * rws_folder_remarks says so. */
 rws_status rws_folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether some process is training the run in that folder. */
@@ -94,6 +95,10 @@ rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_e
 /* Keeps an evaluation, with its snapshots if there are any (they may be NULL), for the next flush. */
 rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
                              double seconds, rws_error *err) __attribute__((warn_unused_result));
+
+/* Whether the store lacks the evaluation of that iteration, the run's latest: training was stopped while it measured. */
+rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* Adds the evaluations that were kept to the store, in one transaction. On failure they are still kept. */
 rws_status rws_folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
