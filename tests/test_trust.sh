@@ -215,4 +215,54 @@ wait $sweep3; three=$?
 check "three sweeps in one folder all end well" [ $one$two$three = 000 ]
 check "without failures" [ "$(cat sweep?.out | grep -c '^failed')" = 0 ]
 
+# ---- text of users in sentences
+
+long=$(printf '%0600d' 0 | tr 0 x)
+sentence() { # name command…: the complaint is one whole sentence without control characters
+    name=$1
+    shift
+    run "$@"
+    [ $? = 2 ] && [ "$(wc -l <err)" -eq 1 ] && grep -q '^rws: .*\.$' err && ! LC_ALL=C grep -q "$(printf '[\001-\011\013-\037\177]')" err &&
+        [ "$(wc -c <err)" -lt 520 ]
+    report $? "a whole sentence: $name"
+}
+escape=$(printf 'a\033[31mred\nrws: All is well.')
+for text in "$long" "$escape"; do
+    sentence "command" "$text"
+    sentence "option" train gmm "--$text"
+    sentence "number" train gmm -k "$text"
+    sentence "real" train gmm --l2 "$text"
+    sentence "model" train "$text"
+    sentence "method" train gmm --method "$text"
+    sentence "setting" train gmm --set "$text"
+    sentence "value of a setting" train gmm --set "start=$text"
+    sentence "optimiser" train gmm --optimiser "$text"
+    sentence "rate" train gmm --lr "$text"
+    sentence "folder" eval "$text"
+    sentence "too much" eval mine "$text"
+    sentence "data" data "$text"
+    sentence "list" list "$text"
+    sentence "experiment" reproduce "$text"
+    sentence "metric" plot mine --metric "$text" --out x.png
+    sentence "where" runs mine --where "$text=1"
+    sentence "sweep" sweep "$text"
+    sentence "contradiction" train gmm --out mine --resume --set "$text=1"
+    sentence "datum" infer mine "$text"
+    sentence "minus" infer mine "-1$text"
+done
+printf '1\0002\n' >zero
+refuses "zero byte" infer mine --file zero
+run infer mine - <zero
+check "also on stdin" [ $? = 2 ]
+name="it's a \"run\" \$HOME"
+"$rws" train gmm --method ww -k 2 -n 100000000 --out "$name" >out 2>err &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+hint=$(sed -n 's/.*go on with: rws //p' err)
+sed -i 's/^    "iterations": .*/    "iterations": 2,/' "$name/config.json"
+eval "\"\$rws\" $hint" >out 2>err
+check "the hint can be pasted" [ $? = 0 ]
+
 finish

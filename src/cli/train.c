@@ -122,9 +122,14 @@ static rws_status train(session *s, rws_error *err)
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)
         return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; without --out nothing is kept.", done);
-    return rws_fail(err, RWS_STOPPED,
-                    "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out '%s' --resume", done,
-                    rws_trainer_config(s->trainer)->model, s->options.out);
+    char       model[200], out[200];
+    const bool fits = rws_shell_word(rws_trainer_config(s->trainer)->model, model, sizeof model) &&
+                      rws_shell_word(s->options.out, out, sizeof out);
+    if (!fits)
+        return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; the same --out with --resume goes on.",
+                        done);
+    return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out %s --resume",
+                    done, model, out);
 }
 
 /* ---- beginning */
