@@ -265,4 +265,28 @@ sed -i 's/^    "iterations": .*/    "iterations": 2,/' "$name/config.json"
 eval "\"\$rws\" $hint" >out 2>err
 check "the hint can be pasted" [ $? = 0 ]
 
+# ---- other machines: a checkpoint that says it was written elsewhere
+
+cat >elsewhere.py <<'EOF'
+import json, struct, sys
+path = sys.argv[1]
+bytes_ = open(path, "rb").read()
+length = struct.unpack("<Q", bytes_[:8])[0]
+header = json.loads(bytes_[8 : 8 + length])
+header["__metadata__"] = {k: v for k, v in header["__metadata__"].items() if "crc32" not in k}
+header["__metadata__"].update({"build": "cc-1", "cpu": "abacus"})
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes_[8 + length :])
+EOF
+if command -v python3 >/dev/null; then
+    broken && python3 elsewhere.py broken/checkpoint.safetensors
+    gives 0 "a checkpoint from elsewhere, without checksums, goes on" train gmm --out broken --resume --iterations 80
+    check "and the build is said" grep -q 'another build (cc-1)' err
+    check "and the processor" grep -q 'another processor (abacus)' err
+    broken
+    gives 0 "a checkpoint from here" train gmm --out broken --resume --iterations 80
+    check "goes on without a word" [ ! -s err ]
+fi
+
 finish

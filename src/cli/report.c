@@ -28,7 +28,7 @@ bool rws_shell_word(const char *word, char *out, size_t room)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+=:,@%-";
     size_t            n = 0;
-    if (word[0] && word[0] != '-' && !word[strspn(word, plain)]) return snprintf(out, room, "%s", word) < (int)room;
+    if (word[0] && !word[strspn(word, plain)]) return snprintf(out, room, "%s", word) < (int)room;
     if (room < 3) return false;
     out[n++] = '\'';
     for (; *word && n + 6 < room; word++) {

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "run/config.h"
+#include "run/machine.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 
@@ -402,12 +403,15 @@ static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
                         rws_quote(path).text, rws_quote(all->tensors[i].name).text);
     }
+    char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE];
+    rws_machine_build(build);
+    rws_machine_cpu(cpu);
     char   *identity = rws_config_identity(f->config.document);
-    json_t *metadata = identity
-                           ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model",
-                                       rws_trainer_model(t)->name, "method", rws_trainer_config(t)->method, "optimiser",
-                                       optimiser->name, "version", RWS_VERSION_STRING, "identity", identity)
-                           : NULL;
+    json_t *metadata = identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT,
+                                            "model", rws_trainer_model(t)->name, "method",
+                                            rws_trainer_config(t)->method, "optimiser", optimiser->name, "version",
+                                            RWS_VERSION_STRING, "build", build, "cpu", cpu, "identity", identity)
+                                : NULL;
     free(identity);
     if (!metadata) {
         json_t *name = json_string(rws_trainer_model(t)->name);
@@ -541,6 +545,29 @@ static void offer_previous(const rws_folder *f, rws_error *err)
                  "to go on from there.");
 }
 
+/* Says if the checkpoint was written elsewhere: the bits may then be others from here on. */
+static void remark_machine(rws_folder *f, const rws_safetensors *st)
+{
+    char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], sentence[512];
+    rws_machine_build(build);
+    rws_machine_cpu(cpu);
+    const struct {
+        const char *key, *what, *here;
+    } parts[] = {
+        {"version", "version", RWS_VERSION_STRING},
+        {"build", "build", build},
+        {"cpu", "processor", cpu},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *had = rws_safetensors_metadata(st, parts[i].key);
+        if (!had || strcmp(had, parts[i].here) == 0) continue;
+        snprintf(sentence, sizeof sentence,
+                 "The checkpoint was written by another %s (%s) than this one (%s): the bits may differ from here on.",
+                 parts[i].what, rws_quote_short(had).text, parts[i].here);
+        remark(f, sentence);
+    }
+}
+
 static void remark_measures(rws_folder *f)
 {
     char sentence[RWS_QUOTED_MAX + 128];
@@ -579,6 +606,7 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
                                       *(const double *)time_spent->data, err);
     }
     if (status == RWS_OK) {
+        if (forget) remark_machine(f, st);
         overwrite(&all, found);
         rws_trainer_changed(t);
         *seconds = spent;

@@ -23,6 +23,9 @@
  * and in its metadata a checksum of each of them and of the header (safetensors.h): a file with a bit flipped is refused,
  * and the sentence tells of the checkpoint before it.
  *
+ * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that
+ * makes the run what it is ("identity", see rws_config_identity).
+ *
  * A parameter is [rows, cols], and [cols] if it is one row that is not a layer's weight: as PyTorch's state_dict has
  * weights, biases and vectors.
  */
