@@ -1,6 +1,7 @@
 #include "files.h"
 
 #include <ftw.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +49,16 @@ bool is_there(const char *name)
 {
     struct stat about;
     return lstat(in_folder(name), &about) == 0;
+}
+
+int n_temporaries(const char *name)
+{
+    glob_t found;
+    char   pattern[PATH_MAX + 64];
+    snprintf(pattern, sizeof pattern, "%s/.rws-????????????????.tmp", in_folder(name));
+    const int n = glob(pattern, 0, NULL, &found) == 0 ? (int)found.gl_pathc : 0;
+    globfree(&found);
+    return n;
 }
 
 char *slurp(const char *name, size_t *size)

@@ -24,6 +24,9 @@ const char *in_folder(const char *name);
 
 bool is_there(const char *name);
 
+/* The number of temporary files (base/file.h) in a folder. */
+int n_temporaries(const char *name);
+
 /* The bytes of the file, followed by a zero byte; the caller frees them. */
 char *slurp(const char *name, size_t *size);
 void  spill(const char *name, const void *bytes, size_t size);

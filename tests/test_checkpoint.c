@@ -30,10 +30,17 @@ static void create_makes_parents(void **state)
 
     assert_int_equal(mkdir(in_folder("empty"), 0777), 0);
     strcpy(run_path, in_folder("empty"));
-    spill("empty/config.json.tmp", "left by a kill", 14);
+    spill("empty/.rws-0123456789abcdef.tmp", "left by a kill", 14);
+    spill("empty/.rws-0123456789abcdef0.tmp", "a user's", 8);
+    spill("empty/config.json.tmp", "a user's", 8);
     rws_folder_close(create(t));
     assert_true(is_there("empty/config.json"));
-    assert_false(is_there("empty/config.json.tmp"));
+    assert_int_equal(n_temporaries("empty"), 0);
+    size_t size;
+    char  *bytes = slurp("empty/config.json.tmp", &size);
+    assert_string_equal(bytes, "a user's");
+    free(bytes);
+    assert_true(is_there("empty/.rws-0123456789abcdef0.tmp"));
     trainer_free(t);
 }
 
@@ -141,7 +148,6 @@ static void checkpoint_comes_back(void **state)
             rws_folder *f = create(a);
             assert_false(rws_folder_has_checkpoint(f));
             save(f, b, 1); /* to be replaced */
-            spill("run/checkpoint.safetensors.tmp", "left by a kill", 14);
             save(f, a, 1.0 / 3.0);
             assert_true(rws_folder_has_checkpoint(f));
             rws_folder_close(f);
@@ -160,6 +166,7 @@ static void checkpoint_comes_back(void **state)
             trainer_free(a);
             trainer_free(b);
             unlink(in_folder("run/checkpoint.safetensors"));
+            unlink(in_folder("run/checkpoint.previous.safetensors"));
             unlink(in_folder("run/config.json"));
         }
     }
@@ -287,7 +294,9 @@ static void load_refuses_what_does_not_fit(void **state)
     (void)state;
     static const float    zeros[16] = {0}, with_nan[5] = {0, 0, NAN}, with_inf[5] = {0, 0, 0, 0, -INFINITY};
     static const double   negative = -1, nan_seconds = NAN, doubles[5] = {0};
-    static const uint64_t late = (uint64_t)INT64_MAX + 1;
+    static const uint64_t late = (uint64_t)INT64_MAX + 1, forever = UINT64_C(1000000000000001);
+    static const uint64_t many[RWS_GROUPS] = {1, UINT64_MAX};
+    float                 slot_nan[256] = {[2] = NAN};
     const struct {
         edit        edit;
         const char *word;
@@ -316,6 +325,11 @@ static void load_refuses_what_does_not_fit(void **state)
         {{.change = "optimiser.mean", .to = {"optimiser.mean", RWS_DTYPE_F32, 1, {16}, zeros}}, "\"optimiser.mean\""},
         {{.change = "iteration", .to = {"iteration", RWS_DTYPE_U64, 1, {1}, &late}}, "\"iteration\""},
         {{.change = "iteration", .to = {"iteration", RWS_DTYPE_I64, 1, {1}, &late}}, "\"iteration\""},
+        {{.change = "iteration", .to = {"iteration", RWS_DTYPE_U64, 1, {1}, &forever}}, "\"iteration\""},
+        {{.change = "optimiser.steps", .to = {"optimiser.steps", RWS_DTYPE_U64, 1, {RWS_GROUPS}, many}},
+         "counts 18446744073709551615 steps"},
+        {{.change = "optimiser.square", .to = {"optimiser.square", RWS_DTYPE_F32, 1, {25}, slot_nan}},
+         "\"optimiser.square\" has a NaN"},
         {{.change = "seconds", .to = {"seconds", RWS_DTYPE_F64, 1, {1}, &negative}}, "\"seconds\""},
         {{.change = "seconds", .to = {"seconds", RWS_DTYPE_F64, 1, {1}, &nan_seconds}}, "\"seconds\""},
     };
@@ -359,18 +373,13 @@ static void load_refuses_damage(void **state)
         spill("run/checkpoint.safetensors", noise, n);
         refuses_load(f, t, "run/checkpoint.safetensors", "run");
     }
-    /* A header with any byte changed is refused, unless the byte has no meaning (a space, the version). */
-    uint64_t header;
-    memcpy(&header, bytes, sizeof header);
-    for (size_t k = 0; k < 8 + header; k++) {
-        rws_error  err = {""};
-        double     seconds = -1;
+    /* A file with any bit of any byte flipped is refused. */
+    for (size_t k = 0; k < size; k++) {
         const char good = bytes[k];
-        bytes[k] = (char)(good ^ (1 << random_bits(&seed) % 7));
+        bytes[k] = (char)(good ^ (1 << random_bits(&seed) % 8));
         spill("run/checkpoint.safetensors", bytes, size);
         bytes[k] = good;
-        if (rws_folder_look(f, t, &seconds, &err) == RWS_OK) fill(t, 9);
-        else refuses_load(f, t, "run/checkpoint.safetensors", "run");
+        refuses_load(f, t, "run/checkpoint.safetensors", "run");
     }
     unlink(in_folder("run/checkpoint.safetensors"));
     assert_int_equal(mkdir(in_folder("run/checkpoint.safetensors"), 0777), 0);
@@ -378,6 +387,32 @@ static void load_refuses_damage(void **state)
     free(bytes);
     rws_folder_close(f);
     trainer_free(t);
+}
+
+/* The checkpoint before a damaged one is there, and is told of. */
+static void previous_is_kept(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4), *first = trainer_new(&two_slots, 4);
+    rws_folder  *f = create_saved(t);
+    assert_false(is_there("run/checkpoint.previous.safetensors"));
+    fill(first, 8); /* as create_saved filled t */
+    fill(t, 9);
+    save(f, t, 6);
+    spill("run/checkpoint.safetensors", "rubbish", 7);
+    refuses_load(f, t, "too short", "checkpoint.previous.safetensors");
+    unlink(in_folder("run/checkpoint.safetensors"));
+    assert_true(rws_folder_has_checkpoint(f)); /* nothing is begun anew over the one that is left */
+    refuses_load(f, t, "No such file", "checkpoint.previous.safetensors");
+    assert_int_equal(rename(in_folder("run/checkpoint.previous.safetensors"), in_folder("run/checkpoint.safetensors")),
+                     0);
+    rws_error err = {""};
+    double    seconds;
+    must(rws_folder_load(f, t, &seconds, &err), &err);
+    assert_true(same_state(t, first));
+    rws_folder_close(f);
+    trainer_free(t);
+    trainer_free(first);
 }
 
 static void save_keeps_the_last_good_one(void **state)
@@ -411,15 +446,10 @@ static void save_keeps_the_last_good_one(void **state)
     signal(SIGXFSZ, handler);
     assert_refused(full, RWS_BAD_INPUT, &err, "run/checkpoint.safetensors", "too large");
     assert_refused(other_full, RWS_BAD_INPUT, &other_err, "other/config.json", "too large");
-    assert_false(is_there("run/checkpoint.safetensors.tmp"));
-    assert_false(is_there("other/config.json.tmp"));
+    assert_int_equal(n_temporaries("run"), 0);
+    assert_int_equal(n_temporaries("other"), 0);
     assert_false(is_there("other/config.json"));
     rws_folder_close(create(t)); /* and then there is room again */
-
-    assert_int_equal(mkdir(in_folder("third"), 0777), 0);
-    assert_int_equal(mkdir(in_folder("third/config.json.tmp"), 0777), 0);
-    strcpy(run_path, in_folder("third"));
-    create_refused(t, "third/config.json.tmp", "directory");
 
     char *bytes_now = slurp("run/checkpoint.safetensors", &now);
     assert_int_equal(size, now);
@@ -516,12 +546,19 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, run_setup, folder_remove)
     const struct CMUnitTest tests[] = {
-        TEST(create_makes_parents),          TEST(create_takes_nothing_over),
-        TEST(create_replaces_a_run_in_vain), TEST(one_process_trains_a_run),
-        TEST(checkpoint_comes_back),         TEST(checkpoint_has_known_tensors),
-        TEST(load_refuses_another_run),      TEST(load_refuses_what_does_not_fit),
-        TEST(load_refuses_damage),           TEST(save_keeps_the_last_good_one),
-        TEST(save_refuses_a_taken_name),     TEST(a_kill_leaves_a_folder_that_resumes),
+        TEST(create_makes_parents),
+        TEST(create_takes_nothing_over),
+        TEST(create_replaces_a_run_in_vain),
+        TEST(one_process_trains_a_run),
+        TEST(checkpoint_comes_back),
+        TEST(checkpoint_has_known_tensors),
+        TEST(load_refuses_another_run),
+        TEST(load_refuses_what_does_not_fit),
+        TEST(load_refuses_damage),
+        TEST(previous_is_kept),
+        TEST(save_keeps_the_last_good_one),
+        TEST(save_refuses_a_taken_name),
+        TEST(a_kill_leaves_a_folder_that_resumes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,8 +61,8 @@ refuses '--out' bench gmm --out here
 refuses 'Which run' eval
 refuses 'missing' eval missing
 refuses 'write `rws infer RUN -- -3.2`' infer missing -3.2
-refuses 'write `rws infer RUN -- -.5 1`' infer missing '-.5 1' --top 3
-refuses 'write `rws infer RUN -- - ears`' infer missing '- ears'
+refuses "write \`rws infer RUN -- '-.5 1'\`" infer missing '-.5 1' --top 3
+refuses "write \`rws infer RUN -- '- ears'\`" infer missing '- ears'
 refuses 'no option -z' infer missing -z
 refuses 'no option -3' train gmm -3
 refuses 'missing' train gmm --out missing --resume

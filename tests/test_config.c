@@ -37,7 +37,7 @@ static void config_comes_back(void **state)
         t->config.scalar = i % 2;
         t->config.l2 = (double)i / 3;
         rws_folder_close(create(t));
-        assert_false(is_there("run/config.json.tmp"));
+        assert_int_equal(n_temporaries("run"), 0);
 
         rws_error   err = {""};
         rws_config  read;
@@ -301,7 +301,7 @@ static void config_is_amended(void **state)
     t->config.model = path;
     rws_folder_close(create(t));
     must(rws_folder_open(run_path, &read, &f, &err), &err);
-    read.iterations = HUGE_SEED;
+    read.iterations = UINT64_C(1000000000000000);
     must(rws_folder_amend(f, &read, &err), &err);
     assert_string_equal(read.model, path);
     assert_string_equal(read.lr, t->config.lr);
@@ -313,7 +313,7 @@ static void config_is_amended(void **state)
     must(rws_folder_amend(f, &other, &err), &err);
     rws_folder_close(f);
     must(rws_folder_open(run_path, &read, &f, &err), &err);
-    assert_true(read.iterations == HUGE_SEED);
+    assert_true(read.iterations == UINT64_C(1000000000000000));
     assert_string_equal(read.lr, "1");
     assert_string_equal(read.model, in_folder("yours.so"));
     other = read;

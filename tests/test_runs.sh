@@ -95,8 +95,8 @@ tail -n 1 out | grep -q '12 of them before'
 report $? "is still finished"
 sed -i 's/^iterations.*/iterations 300/' small.sweep
 gives 0 "more iterations" sweep small.sweep
-run runs small --where iterations=200 --json
-[ "$(grep -c '"iteration":300' out)" = 11 ]
+run runs small --where iterations=300 --json
+[ "$(grep -c '"iteration":300' out)" = 12 ]
 report $? "extend what is there"
 run runs small/gmm-ww-k2-s1 --json
 grep -q '"iteration":300,"iterations":300' out

@@ -208,7 +208,7 @@ static void what_is_not_a_store_is_refused(void **state)
     assert_string_equal(ask("SELECT count(*) FROM sqlite_master WHERE name = 'runs'"), "0"); /* rolled back */
     unlink(in_folder("run/metrics.sqlite"));
     assert_int_equal(mkdir(in_folder("run/metrics.sqlite"), 0777), 0);
-    assert_refused(record(f, t, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "open");
+    assert_refused(record(f, t, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "is not an SQLite file");
 }
 
 static void evaluations_wait_for_a_flush(void **state)

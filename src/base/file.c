@@ -3,12 +3,15 @@
 #include "base/error.h"
 #include "base/quote.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -116,6 +119,11 @@ static bool write_all(int fd, const void *data, size_t n_bytes)
     return true;
 }
 
+static rws_status cannot_write(const char *path, int why, rws_error *err)
+{
+    return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", rws_quote(path).text, strerror(why));
+}
+
 /* The folder that holds path, opened for fsync; -1 with errno. */
 static int open_folder(const char *path)
 {
@@ -129,12 +137,14 @@ static int open_folder(const char *path)
     return fd;
 }
 
-/* Fills the temporary file and brings it to disk: that must be done before the name points at it. False with errno. */
-static bool fill(int fd, const rws_piece *pieces, int n)
+/* Writes the pieces and brings them to disk; closes fd. False with errno. A pipe or a device has no fsync and says so
+ * with EINVAL or ENOTSUP, which is not a failure if `direct`. */
+static bool fill(int fd, const rws_piece *pieces, int n, bool direct)
 {
     bool written = true;
     for (int i = 0; i < n && written; i++) written = write_all(fd, pieces[i].bytes, pieces[i].size);
-    written = written && TEMP_FAILURE_RETRY(fsync(fd)) == 0;
+    if (written && TEMP_FAILURE_RETRY(fsync(fd)) != 0)
+        written = direct && (errno == EINVAL || errno == ENOTSUP || errno == EROFS);
     const int why = errno;
     /* A close may report what the writes did not, but an interrupted one is done. */
     if (close(fd) != 0 && errno != EINTR && written) return false;
@@ -142,45 +152,157 @@ static bool fill(int fd, const rws_piece *pieces, int n)
     return written;
 }
 
-/* Fills the temporary file and puts it in the place of `path`; brings the folder to disk then. */
-static rws_status replace(const char *path, const char *temporary, int folder, const rws_piece *pieces, int n,
+/* ".rws-0123456789abcdef.tmp" */
+typedef struct {
+    char text[32];
+} temporary_name;
+
+enum { RANDOM_DIGITS = 16, NAME_TRIES = 100 };
+
+/* Makes a file that did not exist before, of a name that cannot be guessed; links are not followed. -1 with errno. */
+static int make_temporary(int folder, temporary_name *name)
+{
+    for (int i = 0; i < NAME_TRIES; i++) {
+        uint64_t random;
+        if (TEMP_FAILURE_RETRY(getrandom(&random, sizeof random, 0)) != sizeof random) return -1;
+        snprintf(name->text, sizeof name->text, ".rws-%016llx.tmp", (unsigned long long)random);
+        const int fd =
+            TEMP_FAILURE_RETRY(openat(folder, name->text, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1;
+}
+
+static bool is_temporary(const char *name)
+{
+    return strncmp(name, ".rws-", 5) == 0 && strspn(name + 5, "0123456789abcdef") == RANDOM_DIGITS &&
+           strcmp(name + 5 + RANDOM_DIGITS, ".tmp") == 0;
+}
+
+void rws_file_clean_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+    if (!folder) return;
+    for (const struct dirent *e; (e = readdir(folder));) {
+        struct stat is;
+        if (is_temporary(e->d_name) && fstatat(dirfd(folder), e->d_name, &is, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(is.st_mode))
+            unlinkat(dirfd(folder), e->d_name, 0);
+    }
+    closedir(folder);
+}
+
+/* Fills a temporary file and puts it in the place of `path`, which is not a link; brings the folder to disk then. `was`
+ * is the regular file that is there, whose mode and owner the new file gets; NULL: there is none. */
+static rws_status replace(const char *path, int folder, const struct stat *was, const rws_piece *pieces, int n,
                           rws_error *err)
 {
-    const rws_quoted file = rws_quote(path);
-    const int        fd = TEMP_FAILURE_RETRY(open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    if (fd < 0)
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", rws_quote(temporary).text, strerror(errno));
-    if (!fill(fd, pieces, n) || rename(temporary, path) != 0) {
-        rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": %s.", file.text, strerror(errno));
-        unlink(temporary);
-        return RWS_BAD_INPUT;
+    const char    *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    temporary_name temporary;
+    const int      fd = make_temporary(folder, &temporary);
+    if (fd < 0) return cannot_write(path, errno, err);
+    if (was) {
+        /* Only root can keep a foreign owner; the mode comes second, because a change of owner clears bits of it. */
+        if ((was->st_uid != geteuid() || was->st_gid != getegid()) && fchown(fd, was->st_uid, was->st_gid) != 0)
+            errno = 0;
+        (void)!fchmod(fd, was->st_mode & 07777);
+    }
+    if (!fill(fd, pieces, n, false) || renameat(folder, temporary.text, folder, name) != 0) {
+        const int why = errno;
+        unlinkat(folder, temporary.text, 0);
+        return cannot_write(path, why, err);
     }
     /* Some file systems have no fsync for folders, and say so with EINVAL. */
     if (TEMP_FAILURE_RETRY(fsync(folder)) != 0 && errno != EINVAL)
         return rws_fail(
             err, RWS_BAD_INPUT,
             "\"%s\" is written, but might not survive a power cut: its folder cannot be brought to disk (%s).",
-            file.text, strerror(errno));
+            rws_quote(path).text, strerror(errno));
     return RWS_OK;
+}
+
+/* The place that a path leads to: the target of a link, and of the link that this target is, also if it does not exist
+ * yet. The caller frees it; NULL with errno. */
+static char *follow(const char *path)
+{
+    enum { MOST_LINKS = 40 };
+    char  target[PATH_MAX];
+    char *at = strdup(path);
+    int   n = 0;
+    for (; at && n <= MOST_LINKS; n++) {
+        const ssize_t length = readlink(at, target, sizeof target - 1);
+        if (length < 0) return at; /* not a link */
+        target[length] = '\0';
+        const char *slash = target[0] == '/' ? NULL : strrchr(at, '/');
+        char       *next;
+        if (asprintf(&next, "%.*s%s", slash ? (int)(slash - at + 1) : 0, at, target) < 0) next = NULL;
+        free(at);
+        at = next;
+    }
+    free(at);
+    errno = n > MOST_LINKS ? ELOOP : ENOMEM;
+    return NULL;
+}
+
+static rws_status replace_file(const char *path, const struct stat *was, const rws_piece *pieces, int n, rws_error *err)
+{
+    /* A file that may not be written is not replaced either. */
+    if (was && faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0) return cannot_write(path, errno, err);
+    char *real = follow(path);
+    if (!real && errno == ENOMEM) return no_path(err);
+    if (!real) return cannot_write(path, errno, err);
+    const int  folder = open_folder(real);
+    const int  why = errno;
+    rws_status status;
+    if (folder < 0 && why == ENOMEM) status = no_path(err);
+    else if (folder < 0)
+        status = rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its folder cannot be opened (%s).",
+                          rws_quote(path).text, strerror(why));
+    else status = replace(real, folder, was, pieces, n, err);
+    if (folder >= 0) close(folder);
+    free(real);
+    return status;
+}
+
+/* The descriptor, 1 or 2, that is open on the file already, so that `--out /dev/stdout` and `--out x >x` do not take
+ * the file away from the shell; -1: neither. */
+static int standard_stream(const struct stat *is)
+{
+    for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
+        struct stat open;
+        if (fstat(fd, &open) == 0 && open.st_dev == is->st_dev && open.st_ino == is->st_ino) return fd;
+    }
+    return -1;
+}
+
+/* Writes to what is there: a device, a pipe, a stream of the program. */
+static rws_status write_directly(const char *path, int stream, const rws_piece *pieces, int n, rws_error *err)
+{
+    const int fd = stream >= 0 ? fcntl(stream, F_DUPFD_CLOEXEC, 3)
+                               : TEMP_FAILURE_RETRY(open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    if (fd < 0 || !fill(fd, pieces, n, true)) return cannot_write(path, errno, err);
+    return RWS_OK;
+}
+
+rws_status rws_file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
+{
+    struct stat is;
+    if (!path) return no_path(err);
+    const bool exists = stat(path, &is) == 0;
+    if (exists && !S_ISREG(is.st_mode))
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": it is not a regular file.", rws_quote(path).text);
+    return replace_file(path, exists ? &is : NULL, pieces, n, err);
 }
 
 rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
 {
+    struct stat is;
     if (!path) return no_path(err);
-    char      *temporary = NULL;
-    const int  folder = open_folder(path);
-    rws_status status;
-    if (folder < 0 && errno == ENOMEM) return no_path(err);
-    if (folder < 0)
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": its folder cannot be opened (%s).",
-                        rws_quote(path).text, strerror(errno));
-    if (asprintf(&temporary, "%s.tmp", path) < 0) {
-        temporary = NULL;
-        status = no_path(err);
-    } else status = replace(path, temporary, folder, pieces, n, err);
-    close(folder);
-    free(temporary);
-    return status;
+    if (stat(path, &is) != 0) return replace_file(path, NULL, pieces, n, err);
+    if (S_ISDIR(is.st_mode)) return cannot_write(path, EISDIR, err);
+    const int stream = standard_stream(&is);
+    if (stream >= 0 || !S_ISREG(is.st_mode)) return write_directly(path, stream, pieces, n, err);
+    return replace_file(path, &is, pieces, n, err);
 }
 
 rws_status rws_file_write_text(const char *path, const char *text, rws_error *err)

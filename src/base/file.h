@@ -1,7 +1,8 @@
 /* file.h - whole files, read at once and written at once.
  *
  * Writing is atomic: at any moment, also after a power cut, a path holds its old bytes or its new ones. This file knows
- * nothing of what is in the files.
+ * nothing of what is in the files. A temporary file has a name that cannot be guessed and is made exclusively, so that no
+ * file of others is taken for it.
  *
  *     disk -> [file] -> idx, canvas -> model
  *     config, checkpoint, export -> [file] -> disk
@@ -27,12 +28,22 @@ typedef struct {
     size_t      size;
 } rws_piece;
 
-/* Replaces `path` by the pieces, one after the other, through `path`.tmp. After a failure `path` is as it was, unless
- * the sentence says that it is written, and `path`.tmp is gone. */
+/* Writes the pieces, one after the other, to `path`. A new or regular file is replaced atomically, through a temporary
+ * file beside it; links are followed, and mode and owner are kept. A device, a pipe and a file that is the program's
+ * stdout or stderr are written to directly, and never replaced. After a failure a regular `path` is as it was, unless the
+ * sentence says that it is written, and the temporary file is gone. */
 rws_status rws_file_write(const char *path, const rws_piece *pieces, int n, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The same for a text. */
+/* The same for a file of the program's own: anything but a new or regular file is refused. */
+rws_status rws_file_replace(const char *path, const rws_piece *pieces, int n, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Removes temporary files (.rws-<16 hexadecimal digits>.tmp) that killed writers left in a folder. The caller makes sure
+ * that no process is writing there. */
+void rws_file_clean_folder(const char *path);
+
+/* rws_file_write for a text. */
 rws_status rws_file_write_text(const char *path, const char *text, rws_error *err) __attribute__((warn_unused_result));
 
 /* Makes a folder and the folders above it, as far as they do not exist. */

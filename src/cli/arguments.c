@@ -1,6 +1,8 @@
 #include "cli/arguments.h"
 
 #include "base/error.h"
+#include "base/quote.h"
+#include "cli/report.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -73,8 +75,10 @@ static bool refused_datum(const struct argp_state *state, const char *text)
     char        *end = NULL;
     strtod(text, &end);
     if (text[0] != '-' || (end == text && text[1] != ' ') || !arguments || !strstr(arguments, "...")) return false;
-    rws_fail(p->err, RWS_BAD_INPUT, "\"%.60s\" begins with a minus; write `%s %.*s -- %.60s`.", text, p->name,
-             (int)strcspn(arguments, " "), arguments, text);
+    char word[128];
+    if (!rws_shell_word(text, word, sizeof word)) strcpy(word, "...");
+    rws_fail(p->err, RWS_BAD_INPUT, "\"%s\" begins with a minus; write `%s %.*s -- %s`.", rws_quote_short(text).text,
+             p->name, (int)strcspn(arguments, " "), arguments, word);
     return true;
 }
 
@@ -109,9 +113,11 @@ static void refused(const struct argp_state *state)
         const int                 count = find_long(state->root_argp, text + 2, n, &option);
         const int                 length = (int)n + 2;
         if (count == 0)
-            rws_fail(p->err, RWS_BAD_INPUT, "There is no option %.*s; see %s --help.", length, text, p->name);
+            rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s; see %s --help.",
+                     rws_quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (count > 1)
-            rws_fail(p->err, RWS_BAD_INPUT, "Option %.*s could be several; see %s --help.", length, text, p->name);
+            rws_fail(p->err, RWS_BAD_INPUT, "Option %s could be several; see %s --help.",
+                     rws_quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (option->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
         else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
         return;
@@ -165,7 +171,8 @@ error_t rws_arguments_fail(const struct argp_state *state, const char *format, .
 error_t rws_arguments_extra(const struct argp_state *state, const char *argument)
 {
     const parse *p = parse_of(state);
-    return rws_arguments_fail(state, "\"%s\" is one argument too many; see %s --help.", argument, p->name);
+    return rws_arguments_fail(state, "\"%s\" is one argument too many; see %s --help.", rws_quote_short(argument).text,
+                              p->name);
 }
 
 error_t rws_arguments_count(const struct argp_state *state, const char *option, const char *text, uint64_t min,
@@ -177,7 +184,7 @@ error_t rws_arguments_count(const struct argp_state *state, const char *option, 
     /* strtoull takes "-1" and " 1" for numbers. */
     if (!isdigit((unsigned char)text[0]) || *end || errno || value < min || value > max)
         return rws_arguments_fail(state, "%s is a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\".", option,
-                                  min, max, text);
+                                  min, max, rws_quote_short(text).text);
     *out = value;
     return 0;
 }
@@ -188,7 +195,8 @@ error_t rws_arguments_real(const struct argp_state *state, const char *option, c
     char        *end = NULL;
     const double value = strtod(text, &end);
     if (end == text || isspace((unsigned char)text[0]) || *end || !isfinite(value) || value < min || value > max)
-        return rws_arguments_fail(state, "%s is a number from %g to %g, not \"%s\".", option, min, max, text);
+        return rws_arguments_fail(state, "%s is a number from %g to %g, not \"%s\".", option, min, max,
+                                  rws_quote_short(text).text);
     *out = value;
     return 0;
 }

@@ -19,8 +19,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256 };
+enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256, MOST_REFUSALS = 3 };
 
+#define TRAINED_ELSEWHERE "is being trained by another process" /* in the sentence of rws_folder_lock */
+#define REFUSED 0.2   /* seconds until a run that was refused is tried again */
 #define ELSEWHERE 2.0 /* seconds until a run that another program trains is looked at again */
 
 typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
@@ -32,7 +34,7 @@ typedef struct {
     uint64_t             iteration;  /* the last one that is known of */
     uint64_t             began_at;   /* the iteration at which our child began, */
     double               began;      /* and the time */
-    bool                 refused;    /* a child has ended with RWS_BAD_INPUT once */
+    int                  refused;    /* how often a child has ended with RWS_BAD_INPUT */
     double               not_before; /* time of the next look at a run that another program trains */
     char                 last[1024]; /* line that the child printed */
     char                *failure;    /* a sentence; NULL: none */
@@ -356,10 +358,13 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
         report_end(s, e);
     } else if (rws_interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
-    } else if (status == RWS_BAD_INPUT && !e->refused) {
-        /* Another program may have begun or finished the run first; if so, the next look at it shows that. */
-        e->refused = true;
+    } else if (status == RWS_BAD_INPUT && strstr(s->children[child].complaint, TRAINED_ELSEWHERE)) {
         e->stage = WAITING;
+        e->not_before = rws_clock_now() + ELSEWHERE;
+    } else if (status == RWS_BAD_INPUT && ++e->refused < MOST_REFUSALS) {
+        /* Another program may have begun or finished the run first; if so, the next look at it shows that. */
+        e->stage = WAITING;
+        e->not_before = rws_clock_now() + REFUSED;
     } else {
         note_failure(s, e, status, s->children[child].complaint);
     }
@@ -448,6 +453,7 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
         rws_signals_catch();
         rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
         status = work(&s, err);
+        rws_signals_release();
     }
     if (status == RWS_OK && rws_interrupted())
         status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command goes on.",

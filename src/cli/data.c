@@ -1,6 +1,7 @@
 /* data.c - rws data: downloads or makes the data sets that models learn from. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/rng.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -314,7 +315,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
     RWS_TRY(rws_arguments_parse(&argp, "rws data", argc, argv, ARGP_IN_ORDER, &o, err));
     for (const rws_command *s = sets; s->name; s++)
         if (strcmp(s->name, argv[o.at]) == 0) return s->run(argc - o.at, argv + o.at, err);
-    return rws_fail(err, RWS_BAD_INPUT, "There is no data \"%s\"; see rws data --help.", argv[o.at]);
+    return rws_fail(err, RWS_BAD_INPUT, "There is no data \"%s\"; see rws data --help.",
+                    rws_quote_short(argv[o.at]).text);
 }
 
 const rws_command rws_command_data = {"data", "download or make the data that models learn from", run};

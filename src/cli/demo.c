@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -293,7 +294,8 @@ static rws_status make_folder(const char *path, rws_error *err)
 {
     RWS_TRY(rws_file_make_folder(path, err));
     if (access(path, W_OK) != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be written to: %s.", path, strerror(errno));
+        return rws_fail(err, RWS_BAD_INPUT, "The folder \"%s\" cannot be written to: %s.", rws_quote_short(path).text,
+                        strerror(errno));
     return RWS_OK;
 }
 

@@ -1,6 +1,7 @@
 /* export.c - rws export: metrics or snapshots from stores as CSV with a heading, or as JSON, one object per line. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
@@ -196,7 +197,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
     case KEY_FORMAT:
         if (strcmp(arg, "csv") != 0 && strcmp(arg, "json") != 0)
-            return rws_arguments_fail(state, "--format is csv or json, not \"%s\".", arg);
+            return rws_arguments_fail(state, "--format is csv or json, not \"%s\".", rws_quote_short(arg).text);
         o->format_given = true;
         o->json = strcmp(arg, "json") == 0;
         return 0;

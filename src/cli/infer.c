@@ -1,6 +1,7 @@
 /* infer.c - rws infer: the answers of a trained guide to data that the user names, with their probabilities. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/datum.h"
@@ -304,13 +305,22 @@ static rws_status answer_line(infer_options *o, char *line, rws_error *err)
     return line[strspn(line, " \t")] ? answer(o, line, 0, err) : RWS_OK;
 }
 
+/* A question of `length` bytes: text behind a zero byte would be left out without a word. */
+static rws_status answer_bytes(infer_options *o, char *line, size_t length, rws_error *err)
+{
+    if (strlen(line) == length) return answer_line(o, line, err);
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is followed by a zero byte, which no question has.",
+                    rws_quote_short(line).text);
+}
+
 static rws_status answer_stream(infer_options *o, rws_error *err)
 {
     char      *line = NULL;
     size_t     size = 0;
     rws_status status = RWS_OK;
-    while (status == RWS_OK && getline(&line, &size, stdin) >= 0) {
-        status = answer_line(o, line, err);
+    ssize_t    length;
+    while (status == RWS_OK && (length = getline(&line, &size, stdin)) >= 0) {
+        status = answer_bytes(o, line, (size_t)length, err);
         fflush(stdout); /* before the next line is typed */
     }
     free(line);
@@ -328,7 +338,7 @@ static rws_status answer_file(infer_options *o, rws_error *err)
         char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
         *stop = '\0';
-        status = answer_line(o, at, err);
+        status = answer_bytes(o, at, (size_t)(stop - at), err);
         at = stop + 1;
     }
     free(bytes);

@@ -1,6 +1,7 @@
 /* list.c - rws list: models, methods, optimisers and their settings, read from the tables that define them, or from the
  * shared object of a user's model. */
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -141,7 +142,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             if (strcmp(kinds[i].name, arg) == 0) o->what = kinds[i].what;
         if (o->what) return 0;
         if (!rws_model_is_path(arg))
-            return rws_arguments_fail(state, "rws lists models, methods, optimisers and settings, not \"%s\".", arg);
+            return rws_arguments_fail(state, "rws lists models, methods, optimisers and settings, not \"%s\".",
+                                      rws_quote_short(arg).text);
         o->what = SETTINGS;
         o->model = arg;
         return 0;

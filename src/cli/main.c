@@ -1,4 +1,5 @@
 /* main.c - rws COMMAND: finds the command, prints the sentence of its error, and returns the exit status. */
+#include "base/quote.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
@@ -74,7 +75,9 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
     const rws_status status = rws_arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
     if (status != RWS_OK) return status;
     const rws_command *command = find(argv[o.at]);
-    if (!command) return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.", argv[o.at]);
+    if (!command)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.",
+                        rws_quote_short(argv[o.at]).text);
     return command->run(argc - o.at, argv + o.at, err);
 }
 
@@ -96,6 +99,8 @@ int main(int argc, char **argv)
     rws_status status = dispatch(argc, argv, &err);
     if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
+    /* A sentence that is too long for its room ends in dots. */
+    if (strlen(err.text) == sizeof err.text - 1) memcpy(err.text + sizeof err.text - 5, "....", 4);
     if (status != RWS_OK) rws_note("%s", err.text);
     return exit_status(status);
 }

@@ -1,6 +1,7 @@
 #include "cli/options.h"
 
 #include "base/error.h"
+#include "base/quote.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -147,7 +148,7 @@ static error_t parse_set(char *text, rws_config *c, const struct argp_state *sta
 {
     const int most = sizeof c->set / sizeof *c->set;
     if (text[0] == '=' || !strchr(text, '='))
-        return rws_arguments_fail(state, "--set takes name=value, not \"%s\".", text);
+        return rws_arguments_fail(state, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
     if (c->n_set == most) return rws_arguments_fail(state, "--set can be given %d times at most.", most);
     c->set[c->n_set++] = text;
     return 0;
@@ -253,20 +254,23 @@ static rws_status compare(const field *f, const rws_config *given, const rws_con
     if (f->kind == TEXT) {
         const char *a = read_text(f, given), *b = read_text(f, run);
         if (strcmp(a, b) == 0) return RWS_OK;
-        return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name, a, folder, b);
+        return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name,
+                        rws_quote_short(a).text, rws_quote_short(folder).text, rws_quote_short(b).text);
     }
     if (f->kind == REAL) {
         const double a = *(const double *)((const char *)given + f->place);
         const double b = *(const double *)((const char *)run + f->place);
         if (a == b) return RWS_OK;
-        return rws_fail(err, RWS_BAD_INPUT, "--%s %g contradicts the run in %s, which has %g.", f->name, a, folder, b);
+        return rws_fail(err, RWS_BAD_INPUT, "--%s %g contradicts the run in %s, which has %g.", f->name, a,
+                        rws_quote_short(folder).text, b);
     }
     const uint64_t a = read_count(f, given), b = read_count(f, run);
     if (a == b) return RWS_OK;
     if (f->kind == FLAG)
-        return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", f->name, folder);
+        return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", f->name,
+                        rws_quote_short(folder).text);
     return rws_fail(err, RWS_BAD_INPUT, "--%s %" PRIu64 " contradicts the run in %s, which has %" PRIu64 ".", f->name,
-                    a, folder, b);
+                    a, rws_quote_short(folder).text, b);
 }
 
 /* A number, or a path, may be written in several ways. */
@@ -288,10 +292,11 @@ static rws_status compare_set(const char *text, const rws_config *run, const cha
     for (int i = 0; i < run->n_set; i++) {
         if (strncmp(run->set[i], text, n) != 0) continue;
         if (same_value(text + n, run->set[i] + n)) return RWS_OK;
-        return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has %s.", text, folder,
-                        run->set[i]);
+        return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has %s.",
+                        rws_quote_short(text).text, rws_quote_short(folder).text, rws_quote_short(run->set[i]).text);
     }
-    return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has no such setting.", text, folder);
+    return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has no such setting.",
+                    rws_quote_short(text).text, rws_quote_short(folder).text);
 }
 
 rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
@@ -299,8 +304,8 @@ rws_status rws_options_resume(const rws_options *o, const rws_config *run, const
 {
     const char *model = o->config.model;
     if (model && !(strchr(model, '/') ? same_value(model, run->model) : strcmp(model, run->model) == 0))
-        return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.", model, folder,
-                        run->model);
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.",
+                        rws_quote_short(model).text, rws_quote_short(folder).text, rws_quote_short(run->model).text);
     for (int i = 0; i < N_FIELDS; i++)
         if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
     for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));

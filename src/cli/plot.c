@@ -4,6 +4,7 @@
  * the other keys in which runs differ make different curves. All numbers are read from stores.
  */
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/select.h"
 #include "figure/chart.h"
@@ -154,7 +155,7 @@ static rws_status find_panels(plot *p, rws_error *err)
     bool differs = false;
     for (int i = 0; i < p->n_keys; i++) differs = differs || strcmp(p->keys[i], wanted) == 0;
     if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
-        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", wanted);
+        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", rws_quote_short(wanted).text);
     if (!differs) return RWS_OK;
     p->panel_key = wanted;
     p->n_panels = 0;
@@ -358,7 +359,8 @@ static rws_status check_metrics(const plot_options *o, const rws_results *r, rws
     for (int m = 0; m < o->n_metrics; m++) {
         bool found = false;
         for (int i = 0; i < r->n && !found; i++) found = rws_result_history(&r->runs[i], o->metrics[m]) != NULL;
-        if (!found) return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", o->metrics[m]);
+        if (!found)
+            return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", rws_quote_short(o->metrics[m]).text);
     }
     return RWS_OK;
 }

@@ -11,12 +11,33 @@
 
 void rws_note(const char *format, ...)
 {
+    char    text[2048];
     va_list args;
     va_start(args, format);
-    fputs("rws: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        const bool c1 = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey too */
+        if (*at < 0x20 || *at == 0x7f || c1) *at = '?';
+        if (c1) at[1] = '?';
+    }
+    fprintf(stderr, "rws: %s\n", text);
+}
+
+bool rws_shell_word(const char *word, char *out, size_t room)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+=:,@%-";
+    size_t            n = 0;
+    if (word[0] && !word[strspn(word, plain)]) return snprintf(out, room, "%s", word) < (int)room;
+    if (room < 3) return false;
+    out[n++] = '\'';
+    for (; *word && n + 6 < room; word++) {
+        if (*word == '\'') n += (size_t)sprintf(out + n, "'\\''");
+        else out[n++] = *word;
+    }
+    out[n++] = '\'';
+    out[n] = '\0';
+    return !*word;
 }
 
 void rws_need_memory(bool there, const char *what)

@@ -16,6 +16,9 @@
 /* Prints "rws: " and a sentence on stderr. */
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* `word` as a shell takes it for one word, in quotes where it needs them. False: there is not room enough. */
+bool rws_shell_word(const char *word, char *out, size_t room);
+
 /* Ends the program with a sentence and exit status 1 if `there` is false: for code that prints and has no status to
  * return. `what` completes "There is no memory for". */
 void rws_need_memory(bool there, const char *what);

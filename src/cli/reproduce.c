@@ -1,6 +1,7 @@
 /* reproduce.c - rws reproduce: trains the runs of the paper's experiments, draws its figures and checks its claims. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/arguments.h"
 #include "cli/campaign.h"
 #include "base/clock.h"
@@ -176,7 +177,9 @@ static error_t want(const char *name, reproduce_options *o, const struct argp_st
         for (int k = 0; k < o->n_wanted; k++) known = known || o->wanted[k] == rws_experiments[i];
         if (!known && o->n_wanted < MOST_EXPERIMENTS) o->wanted[o->n_wanted++] = rws_experiments[i];
     }
-    return found ? 0 : rws_arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.", name);
+    return found ? 0
+                 : rws_arguments_fail(state, "There is no experiment \"%s\"; see rws reproduce --help.",
+                                      rws_quote_short(name).text);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -1,5 +1,6 @@
 /* sample.c - rws sample: draws from the model that a run has learned. */
 #include "base/error.h"
+#include "base/quote.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
@@ -85,7 +86,9 @@ static rws_status report(const sample_options *o, const rws_sample *s, bool last
     const char *text = o->only ? text_of(s, o->only) : NULL;
     if (o->asked.json) report_json(&o->asked, s);
     else if (text) puts(text);
-    else if (o->only) return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model reports no such text.", o->only);
+    else if (o->only)
+        return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model reports no such text.",
+                        rws_quote_short(o->only).text);
     else report_text(o, s, last);
     return RWS_OK;
 }

@@ -122,19 +122,33 @@ static rws_status train(session *s, rws_error *err)
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)
         return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; without --out nothing is kept.", done);
-    return rws_fail(err, RWS_STOPPED,
-                    "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out '%s' --resume", done,
-                    rws_trainer_config(s->trainer)->model, s->options.out);
+    char       model[200], out[200];
+    const bool fits = rws_shell_word(rws_trainer_config(s->trainer)->model, model, sizeof model) &&
+                      rws_shell_word(s->options.out, out, sizeof out);
+    if (!fits)
+        return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; the same --out with --resume goes on.",
+                        done);
+    return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out %s --resume",
+                    done, model, out);
 }
 
 /* ---- beginning */
+
+static void note_remarks(const session *s)
+{
+    const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
+    if (remarks[0]) rws_note("%s", remarks);
+}
 
 static rws_status begin(session *s, rws_error *err)
 {
     rws_options *o = &s->options;
     rws_options_fill(o);
     RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
-    return o->out ? rws_trainer_keep(s->trainer, o->out, err) : RWS_OK;
+    if (!o->out) return RWS_OK;
+    RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
+    note_remarks(s);
+    return RWS_OK;
 }
 
 /* Appends a second sentence. */
@@ -168,7 +182,9 @@ static rws_status begin_again(session *s, rws_error *err)
     const rws_options *o = &s->options;
     rws_config         changes;
     RWS_TRY(check_resume(o, &changes, err));
-    return rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err);
+    RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
+    note_remarks(s);
+    return RWS_OK;
 }
 
 static rws_status finished(session *s, rws_error *err)

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "run/config.h"
+#include "run/machine.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
+#define MOST_ITERATIONS UINT64_C(1000000000000000) /* as on the command line */
+#define MOST_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
 
 /* An evaluation that waits to be flushed. */
 typedef struct {
@@ -29,7 +32,7 @@ typedef struct {
 struct rws_folder {
     char           *path; /* as typed, without slashes at the end */
     char           *name; /* of the run in the store */
-    char           *config_path, *checkpoint_path, *store_path;
+    char           *config_path, *checkpoint_path, *previous_path, *store_path;
     bool            shared; /* the store is the sweep's */
     int             lock;   /* -1: none */
     rws_config_json config;
@@ -37,6 +40,8 @@ struct rws_folder {
     const char     *metrics[RWS_METRICS]; /* names; the trainer's */
     pending        *kept;
     int             n_kept, kept_capacity;
+    bool            has_measures;  /* the store knows the run */
+    char            remarks[1024]; /* sentences */
 };
 
 /* ---- the folder ------------------------------------------------------------------------------------------------- */
@@ -53,7 +58,7 @@ void rws_folder_close(rws_folder *f)
     forget_kept(f);
     free(f->kept);
     if (f->lock >= 0) close(f->lock);
-    char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->store_path};
+    char *const texts[] = {f->path, f->name, f->config_path, f->checkpoint_path, f->previous_path, f->store_path};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
     rws_config_release(&f->config);
     free(f);
@@ -67,6 +72,7 @@ static void set_paths(rws_folder *f, const char *path)
     if (!f->path) return;
     f->config_path = rws_file_join(f->path, "config.json");
     f->checkpoint_path = rws_file_join(f->path, "checkpoint.safetensors");
+    f->previous_path = rws_file_join(f->path, "checkpoint.previous.safetensors");
     f->store_path = rws_file_join(f->path, "metrics.sqlite");
 }
 
@@ -76,7 +82,7 @@ static rws_status folder_new(const char *path, rws_folder **out, rws_error *err)
     rws_folder *f = calloc(1, sizeof *f);
     if (f) f->lock = -1;
     if (f) set_paths(f, path);
-    if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->store_path) {
+    if (!f || !f->path || !f->config_path || !f->checkpoint_path || !f->previous_path || !f->store_path) {
         rws_folder_close(f);
         return rws_no_memory(err, "the folder of a run");
     }
@@ -125,16 +131,32 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
+/* Says in *f what a user who goes on with the run should know. */
+static void remark(rws_folder *f, const char *sentence)
+{
+    const size_t n = strlen(f->remarks);
+    snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
+}
+
 rws_status rws_folder_lock(rws_folder *f, rws_error *err)
 {
     if (f->lock >= 0) return RWS_OK;
-    const int fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const int  fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const bool locked = fd >= 0 && TEMP_FAILURE_RETRY(flock(fd, LOCK_EX | LOCK_NB)) == 0;
+    if (fd >= 0 && !locked && errno == EWOULDBLOCK) {
         close(fd);
         return rws_fail(err, RWS_BAD_INPUT, "The run in \"%s\" is being trained by another process.",
                         rws_quote(f->path).text);
     }
     f->lock = fd;
+    if (locked) rws_file_clean_folder(f->path); /* the lock says that no process is writing there */
+    else {
+        char sentence[RWS_QUOTED_MAX + 256];
+        snprintf(sentence, sizeof sentence,
+                 "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
+                 rws_quote(f->path).text, strerror(errno));
+        remark(f, sentence);
+    }
     return RWS_OK;
 }
 
@@ -184,7 +206,7 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
 
 static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
 {
-    if (exists(f->checkpoint_path)) return holds_run(f, err);
+    if (exists(f->checkpoint_path) || exists(f->previous_path)) return holds_run(f, err);
     int              n;
     const rws_given *settings = rws_trainer_settings(t, &n);
     RWS_TRY(rws_config_describe(rws_trainer_config(t), settings, n, &f->config.document, err));
@@ -206,13 +228,37 @@ rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder 
     return status;
 }
 
-/* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. */
-static void keep_name(rws_folder *f)
+/* A run whose folder was renamed keeps its old name in its store; under two names it would be two runs. The store must
+ * be this run's: the configuration that it has must be the folder's, but for what may change. */
+static rws_status keep_name(rws_folder *f, rws_error *err)
 {
-    char *name = f->shared ? NULL : rws_store_only_run(f->store_path);
-    if (!name) return;
-    free(f->name);
-    f->name = name;
+    char      *name, *config;
+    char       key[RWS_KEY_SIZE] = "";
+    rws_status status = rws_store_identify(f->store_path, f->name, &name, &config, err);
+    if (status == RWS_OK && f->shared && name && strcmp(name, f->name) != 0) { /* the sweep's only run is another one */
+        free(name);
+        free(config);
+        name = config = NULL;
+    }
+    if (status == RWS_OK && config) status = rws_config_compare(f->config.document, config, key, err);
+    f->has_measures = name != NULL;
+    if (status == RWS_OK && key[0])
+        status = rws_fail(err, RWS_BAD_INPUT,
+                          "\"%s\" holds the measures of another run than \"%.100s\": their \"%.60s\" differs.",
+                          rws_quote_short(f->store_path).text, rws_quote_short(f->config_path).text, key);
+    if (status == RWS_OK && name && !f->shared) {
+        free(f->name);
+        f->name = name;
+        name = NULL;
+    }
+    free(name);
+    free(config);
+    return status;
+}
+
+const char *rws_folder_remarks(const rws_folder *f)
+{
+    return f->remarks;
 }
 
 rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **out, rws_error *err)
@@ -222,7 +268,8 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
     if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
-    if (status == RWS_OK) keep_name(f);
+    rws_error unread; /* a run can be looked at without its store; one that goes on needs it, see rws_folder_load */
+    if (status == RWS_OK) (void)!keep_name(f, &unread);
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;
@@ -231,16 +278,22 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
 {
     RWS_TRY(rws_config_amend(f->config.document, config, err));
-    return rws_config_write(f->config_path, f->config.document, err);
+    RWS_TRY(rws_config_write(f->config_path, f->config.document, err));
+    char            *text = rws_config_text(f->config.document);
+    const rws_status status =
+        text ? rws_store_configure(f->store_path, f->name, text, err) : rws_no_memory(err, "config.json");
+    free(text);
+    return status;
 }
 
 bool rws_folder_has_checkpoint(const rws_folder *f)
 {
-    return exists(f->checkpoint_path) || errno != ENOENT;
+    return exists(f->checkpoint_path) || errno != ENOENT || exists(f->previous_path);
 }
 
 rws_status rws_folder_restart(rws_folder *f, rws_error *err)
 {
+    RWS_TRY(keep_name(f, err));
     return rws_store_forget(f->store_path, f->name, 0, 0, err);
 }
 
@@ -305,23 +358,61 @@ static bool all_finite(const float *x, size_t n)
     return true;
 }
 
+static bool has_nan(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (isnan(x[i])) return true;
+    }
+    return false;
+}
+
+static bool is_slot(const char *tensor)
+{
+    return strncmp(tensor, "optimiser.", 10) == 0 && strcmp(tensor, "optimiser.steps") != 0;
+}
+
 static size_t n_elements(const rws_tensor_out *t)
 {
     return t->n_dims == 1 ? t->shape[0] : t->shape[0] * t->shape[1];
 }
 
-static rws_status save(const char *path, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
+/* Gives the checkpoint that is about to be replaced a second name. On a file system without hard links, and if anything
+ * else prevents it, only the newest one is kept. */
+static void keep_previous(const rws_folder *f)
+{
+    char *link_path = rws_file_join(f->path, ".rws-0000000000000000.tmp"); /* cleaned up like other temporary files */
+    if (!link_path) return;
+    unlink(link_path);
+    if (linkat(AT_FDCWD, f->checkpoint_path, AT_FDCWD, link_path, AT_SYMLINK_FOLLOW) == 0 &&
+        rename(link_path, f->previous_path) != 0)
+        unlink(link_path);
+    free(link_path);
+}
+
+static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
                        rws_error *err)
 {
+    const char *path = f->checkpoint_path;
     /* A checkpoint with a NaN could not be loaded; it must not replace one that can. */
-    for (size_t i = 0; i < all->n_params; i++) {
-        if (all_finite(all->tensors[i].data, n_elements(&all->tensors[i]))) continue;
+    for (size_t i = 0; i < all->n; i++) {
+        const rws_tensor_out *e = &all->tensors[i];
+        if (i >= all->n_params && is_slot(e->name) && has_nan(e->data, n_elements(e)))
+            return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: a number of \"%s\" has become NaN.",
+                            rws_quote(path).text, e->name);
+        if (i >= all->n_params || all_finite(e->data, n_elements(e))) continue;
         return rws_fail(err, RWS_BROKEN, "\"%s\" is not replaced: the parameter \"%s\" has become NaN or infinite.",
                         rws_quote(path).text, rws_quote(all->tensors[i].name).text);
     }
-    json_t *metadata =
-        json_pack("{s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name,
-                  "method", rws_trainer_config(t)->method, "optimiser", optimiser->name, "version", RWS_VERSION_STRING);
+    char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE];
+    rws_machine_build(build);
+    rws_machine_cpu(cpu);
+    char   *identity = rws_config_identity(f->config.document);
+    json_t *metadata = identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT,
+                                            "model", rws_trainer_model(t)->name, "method",
+                                            rws_trainer_config(t)->method, "optimiser", optimiser->name, "version",
+                                            RWS_VERSION_STRING, "build", build, "cpu", cpu, "identity", identity)
+                                : NULL;
+    free(identity);
     if (!metadata) {
         json_t *name = json_string(rws_trainer_model(t)->name);
         json_decref(name);
@@ -329,6 +420,7 @@ static rws_status save(const char *path, rws_trainer *t, const inventory *all, c
         return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.",
                         rws_quote(path).text);
     }
+    keep_previous(f);
     const rws_status status = rws_safetensors_write(path, all->tensors, all->n, metadata, err);
     json_decref(metadata);
     return status;
@@ -341,7 +433,7 @@ rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_er
     const rws_trainer_state s = rws_trainer_state_of(t);
     inventory               all;
     if (!take_inventory(&s, &seconds, &all)) return rws_no_memory(err, "the list of tensors of a checkpoint");
-    const rws_status status = save(f->checkpoint_path, t, &all, s.optimiser, err);
+    const rws_status status = save(f, t, &all, s.optimiser, err);
     free(all.tensors);
     return status;
 }
@@ -369,6 +461,33 @@ static bool is_listed(const inventory *all, const char *name)
     return false;
 }
 
+/* The configuration must be the one that the checkpoint was trained with; a checkpoint of an older version does not say. */
+static rws_status check_identity(const rws_folder *f, const rws_safetensors *st, rws_error *err)
+{
+    const char *identity = rws_safetensors_metadata(st, "identity");
+    char        key[RWS_KEY_SIZE];
+    if (!identity) return RWS_OK;
+    RWS_TRY(rws_config_compare(f->config.document, identity, key, err));
+    if (!key[0]) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" has another \"%.60s\" than the run was trained with: undo the change, or begin a new run.",
+                    rws_quote(f->config_path).text, key);
+}
+
+/* A group of parameters is stepped once in a phase at most. */
+static rws_status check_steps(const rws_safetensors *st, const char *file, rws_error *err)
+{
+    const uint64_t  iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
+    const uint64_t *steps = rws_safetensors_find(st, "optimiser.steps")->data;
+    for (int g = 0; g < RWS_GROUPS; g++) {
+        if (steps[g] <= MOST_PHASES * iteration) continue;
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\": the tensor \"optimiser.steps\" counts %llu steps, which %llu iterations cannot make.",
+                        file, (unsigned long long)steps[g], (unsigned long long)iteration);
+    }
+    return RWS_OK;
+}
+
 /* The file's tensors into found, in the order of the inventory; whatever could be wrong with them is refused here. */
 static rws_status check(const rws_safetensors *st, const char *path, rws_trainer *t, const rws_optimiser *optimiser,
                         const inventory *all, const rws_tensor_in **found, rws_error *err)
@@ -385,7 +504,9 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN or an infinite number in it.",
                             file.text, rws_quote(e->name).text);
         }
-        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > INT64_MAX) {
+        if (i >= all->n_params && is_slot(e->name) && has_nan(found[i]->data, found[i]->n_elements))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN in it.", file.text, e->name);
+        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > MOST_ITERATIONS) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"iteration\" has a number beyond all training.",
                             file.text);
         }
@@ -396,13 +517,14 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
                             seconds);
         }
     }
+    RWS_TRY(check_steps(st, file.text, err));
     for (size_t i = 0; i < rws_safetensors_count(st); i++) {
         const char *name = rws_safetensors_at(st, i)->name;
         if (is_listed(all, name)) continue;
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
                         rws_quote(name).text);
     }
-    return RWS_OK;
+    return rws_safetensors_verify(st, err);
 }
 
 /* The inventory says where the trainer has its numbers; it lists them as const for the writer's sake. */
@@ -413,6 +535,47 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
     }
 }
 
+/* Appends to the sentence of a checkpoint that is refused that there is the one before it. */
+static void offer_previous(const rws_folder *f, rws_error *err)
+{
+    const size_t n = err ? strlen(err->text) : 0;
+    if (err && exists(f->previous_path))
+        snprintf(err->text + n, sizeof err->text - n,
+                 " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
+                 "to go on from there.");
+}
+
+/* Says if the checkpoint was written elsewhere: the bits may then be others from here on. */
+static void remark_machine(rws_folder *f, const rws_safetensors *st)
+{
+    char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE], sentence[512];
+    rws_machine_build(build);
+    rws_machine_cpu(cpu);
+    const struct {
+        const char *key, *what, *here;
+    } parts[] = {
+        {"version", "version", RWS_VERSION_STRING},
+        {"build", "build", build},
+        {"cpu", "processor", cpu},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const char *had = rws_safetensors_metadata(st, parts[i].key);
+        if (!had || strcmp(had, parts[i].here) == 0) continue;
+        snprintf(sentence, sizeof sentence,
+                 "The checkpoint was written by another %s (%s) than this one (%s): the bits may differ from here on.",
+                 parts[i].what, rws_quote_short(had).text, parts[i].here);
+        remark(f, sentence);
+    }
+}
+
+static void remark_measures(rws_folder *f)
+{
+    char sentence[RWS_QUOTED_MAX + 128];
+    snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
+             rws_quote(f->store_path).text, exists(f->store_path) ? "does not know the run" : "is missing");
+    remark(f, sentence);
+}
+
 static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *seconds, rws_error *err)
 {
     const rws_trainer_state s = rws_trainer_state_of(t);
@@ -421,21 +584,29 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     inventory               all;
     const rws_tensor_in   **found = NULL;
     rws_safetensors        *st;
-    RWS_TRY(rws_safetensors_open(f->checkpoint_path, &st, err));
+    const rws_status        opened = rws_safetensors_open(f->checkpoint_path, &st, err);
+    if (opened == RWS_BAD_INPUT) offer_previous(f, err);
+    RWS_TRY(opened);
     if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
     if (!found) {
         status = rws_no_memory(err, "the list of tensors of a checkpoint");
     } else {
         status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
+        if (status == RWS_BAD_INPUT) offer_previous(f, err);
+        if (status == RWS_OK) status = check_identity(f, st, err);
     }
     /* The store comes first, because it can refuse; the rest cannot fail. */
     if (status == RWS_OK && forget) {
         const rws_tensor_in *iteration = rws_safetensors_find(st, "iteration");
         const rws_tensor_in *time_spent = rws_safetensors_find(st, "seconds");
-        status = rws_store_forget(f->store_path, f->name, *(const uint64_t *)iteration->data,
-                                  *(const double *)time_spent->data, err);
+        status = keep_name(f, err);
+        if (status == RWS_OK && !f->has_measures && *(const uint64_t *)iteration->data > 0) remark_measures(f);
+        if (status == RWS_OK)
+            status = rws_store_forget(f->store_path, f->name, *(const uint64_t *)iteration->data,
+                                      *(const double *)time_spent->data, err);
     }
     if (status == RWS_OK) {
+        if (forget) remark_machine(f, st);
         overwrite(&all, found);
         rws_trainer_changed(t);
         *seconds = spent;
@@ -478,6 +649,14 @@ rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_meas
         f->n_kept--;
         return rws_no_memory(err, "a snapshot");
     }
+    return RWS_OK;
+}
+
+rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
+{
+    rws_store_progress progress;
+    RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
+    *missing = progress.iteration < iteration;
     return RWS_OK;
 }
 

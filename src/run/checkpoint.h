@@ -2,6 +2,7 @@
  *
  *     config.json              the configuration, all defaults filled in (config.h)
  *     checkpoint.safetensors   parameters by name, optimiser state, counters; replaced atomically (safetensors.h)
+ *     checkpoint.previous.safetensors    the checkpoint before that one
  *     metrics.sqlite           every evaluation (store.h)
  *
  * The runs of a sweep share a store: where the folder above has a metrics.sqlite and is not itself a run's, measures go
@@ -18,6 +19,12 @@
  *     iteration           U64 [1]
  *     method.memory       F64 [RWS_METHOD_MEMORY]
  *     seconds             F64 [1]
+ *
+ * and in its metadata a checksum of each of them and of the header (safetensors.h): a file with a bit flipped is refused,
+ * and the sentence tells of the checkpoint before it.
+ *
+ * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that
+ * makes the run what it is ("identity", see rws_config_identity).
  *
  * A parameter is [rows, cols], and [cols] if it is one row that is not a layer's weight: as PyTorch's state_dict has
  * weights, biases and vectors.
@@ -46,7 +53,8 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
 void rws_folder_close(rws_folder *f); /* NULL is allowed; evaluations that were not flushed are lost */
 
 /* To be called before a run goes on: no other process can train it until the folder is closed or this process ends.
- * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked. */
+ * RWS_BAD_INPUT if another process trains it. On a file system without locks nothing is locked, and
+ * rws_folder_remarks says so. */
 rws_status rws_folder_lock(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether some process is training the run in that folder. */
@@ -65,11 +73,15 @@ rws_status rws_folder_restart(rws_folder *f, rws_error *err) __attribute__((warn
 rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool *changed, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Writes the iterations, the rates and the path of the model into config.json. */
+/* What a user who goes on with the run should know, after rws_folder_load: whole sentences, "" for nothing. */
+const char *rws_folder_remarks(const rws_folder *f);
+
+/* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it. */
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite, RWS_BAD_INPUT if the file cannot be
+/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the
+ * optimiser's state has a NaN, RWS_BAD_INPUT if the file cannot be
  * written: the old checkpoint then stays. */
 rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
     __attribute__((warn_unused_result));
@@ -86,6 +98,10 @@ rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_e
 /* Keeps an evaluation, with its snapshots if there are any (they may be NULL), for the next flush. */
 rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
                              double seconds, rws_error *err) __attribute__((warn_unused_result));
+
+/* Whether the store lacks the evaluation of that iteration, the run's latest: training was stopped while it measured. */
+rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* Adds the evaluations that were kept to the store, in one transaction. On failure they are still kept. */
 rws_status rws_folder_flush(rws_folder *f, rws_error *err) __attribute__((warn_unused_result));

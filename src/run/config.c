@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/json.h"
 #include "run/plugin.h"
 
 #include <errno.h>
@@ -24,29 +25,33 @@ static const char *const must_be[] = {
     [NUMBER] = "a number",
 };
 
+#define MOST_ITERATIONS UINT64_C(1000000000000000)
+
 /* Writer and reader both walk this table, so that every field that is written is read. */
 static const struct {
     const char *key;
     kind        kind;
     size_t      at;
+    uint64_t    least, most; /* as on the command line; 0 and 0: any */
 } fields[] = {
     {"model", TEXT, offsetof(rws_config, model)},
     {"method", TEXT, offsetof(rws_config, method)},
-    {"particles", COUNT, offsetof(rws_config, particles)},
-    {"batch", COUNT, offsetof(rws_config, batch)},
-    {"shards", COUNT, offsetof(rws_config, shards)},
-    {"n_test", COUNT, offsetof(rws_config, n_test)},
-    {"eval_particles", COUNT, offsetof(rws_config, eval_particles)},
-    {"iterations", BIG_COUNT, offsetof(rws_config, iterations)},
-    {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every)},
+    {"particles", COUNT, offsetof(rws_config, particles), 1, RWS_MAX_PARTICLES},
+    {"batch", COUNT, offsetof(rws_config, batch), 1, 1000000},
+    {"shards", COUNT, offsetof(rws_config, shards), 1, 1024},
+    {"n_test", COUNT, offsetof(rws_config, n_test), 1, 1000000},
+    {"eval_particles", COUNT, offsetof(rws_config, eval_particles), 1, RWS_MAX_PARTICLES},
+    {"iterations", BIG_COUNT, offsetof(rws_config, iterations), 1, MOST_ITERATIONS},
+    {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every), 1, MOST_ITERATIONS},
     {"seed", BIG_COUNT, offsetof(rws_config, seed)},
-    {"threads", COUNT, offsetof(rws_config, threads)},
+    {"threads", COUNT, offsetof(rws_config, threads), 1, 1024},
     {"scalar", FLAG, offsetof(rws_config, scalar)},
     {"optimiser", TEXT, offsetof(rws_config, optimiser)},
     {"lr", TEXT, offsetof(rws_config, lr)},
-    {"l2", NUMBER, offsetof(rws_config, l2)},
+    {"l2", NUMBER, offsetof(rws_config, l2), 0, 1000000},
 };
 
+#define MOST_BYTES (1 << 20)            /* of config.json */
 #define FINGERPRINT "model_fingerprint" /* the only key that may be missing */
 
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
@@ -228,12 +233,67 @@ char *rws_config_text(const json_t *document)
     return text;
 }
 
+/* Keys that may change while a run goes on. */
+static bool may_change(const char *key)
+{
+    static const char *const keys[] = {"format",     "version", "model",   FINGERPRINT,
+                                       "iterations", "lr",      "threads", "scalar"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+char *rws_config_identity(const json_t *document)
+{
+    json_t *copy = json_copy((json_t *)document); /* shallow */
+    if (!copy) return NULL;
+    const char *key;
+    json_t     *value;
+    void       *next;
+    json_object_foreach_safe(copy, next, key, value)
+    {
+        if (may_change(key)) json_object_del(copy, key);
+    }
+    char *text = dump(copy, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(copy);
+    return text;
+}
+
+/* A key whose value is not the same in both objects, as the text of neither need be; NULL if there is none. */
+static const char *first_difference(json_t *a, json_t *b)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        json_t *from = turn ? b : a, *to = turn ? a : b;
+        for (void *at = json_object_iter(from); at; at = json_object_iter_next(from, at)) {
+            const char *key = json_object_iter_key(at);
+            json_t     *one = json_object_iter_value(at), *two = json_object_get(to, key);
+            if (may_change(key) || (two && json_equal(one, two))) continue;
+            if (json_is_object(one) && json_is_object(two)) return first_difference(one, two);
+            return key;
+        }
+    }
+    return NULL;
+}
+
+rws_status rws_config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
+{
+    json_error_t why;
+    bool         starved;
+    key[0] = '\0';
+    json_t *other = rws_json_load(text, strlen(text), 0, &why, &starved);
+    if (starved) return rws_no_memory(err, "config.json");
+    const char *differs = json_is_object(other) ? first_difference((json_t *)document, other) : "format";
+    if (differs) snprintf(key, RWS_KEY_SIZE, "%s", rws_quote_short(differs).text);
+    json_decref(other);
+    return RWS_OK;
+}
+
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
 {
     char *text = dump(document, JSON_INDENT(4));
     if (!text) return rws_no_memory(err, "config.json");
     const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
-    const rws_status status = rws_file_write(path, parts, 2, err);
+    const rws_status status = rws_file_replace(path, parts, 2, err);
     free(text);
     return status;
 }
@@ -263,6 +323,9 @@ static rws_status load(const char *path, json_t **document, rws_error *err)
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", file.text, strerror(errno));
     } else if (!S_ISREG(about.st_mode)) {
         status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", file.text);
+    } else if (about.st_size > MOST_BYTES) {
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it has more than %d bytes.", file.text,
+                          MOST_BYTES);
     } else if (!(*document = parse(fd, &why))) {
         status = errno == ENOMEM ? rws_no_memory(err, "config.json")
                                  : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,
@@ -301,6 +364,19 @@ static bool read_value(const json_t *value, kind kind, void *out)
     }
     RWS_CHECK(!"a kind of value");
     return false;
+}
+
+/* Whether the number that was read lies within the limits of its field. */
+static bool is_in_range(int field, const void *value)
+{
+    const uint64_t least = fields[field].least, most = fields[field].most;
+    if (!most) return true;
+    switch (fields[field].kind) {
+    case COUNT: return *(const int *)value >= (int)least && *(const int *)value <= (int)most;
+    case BIG_COUNT: return *(const uint64_t *)value >= least && *(const uint64_t *)value <= most;
+    case NUMBER: return *(const double *)value >= (double)least && *(const double *)value <= (double)most;
+    default: return true;
+    }
 }
 
 static bool is_known(const char *key)
@@ -359,6 +435,9 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file.text, fields[i].key,
                             must_be[fields[i].kind]);
         }
+        if (!is_in_range(i, (const char *)config + fields[i].at))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be between %llu and %llu.", file.text,
+                            fields[i].key, (unsigned long long)fields[i].least, (unsigned long long)fields[i].most);
     }
     const json_t *version = json_object_get(document, "version");
     json_t       *settings = json_object_get(document, "settings");

@@ -20,6 +20,7 @@
 #include <jansson.h>
 
 #define RWS_CONFIG_FORMAT 1
+#define RWS_KEY_SIZE 168        /* bytes of a quoted key, with its end */
 #define RWS_FINGERPRINT_SIZE 32 /* bytes of the text, with its end */
 
 /* A configuration as JSON. A zeroed one is empty. */
@@ -55,8 +56,16 @@ const char *rws_config_fingerprint_of(const json_t *document);
  * does not make another kind of run. The caller frees it; NULL without memory. */
 char *rws_config_text(const json_t *document) __attribute__((warn_unused_result));
 
-/* Writes the document to `path`, through `path`.tmp, which is brought to disk and renamed: the file is there whole or
- * not at all. After a failure `path`.tmp is gone. */
+/* The part of the document that makes the run what it is, in one line: all but the iterations, the rates, the threads,
+ * the model's path and the version, which may change while it goes on. The caller frees it; NULL without memory. */
+char *rws_config_identity(const json_t *document) __attribute__((warn_unused_result));
+
+/* Compares that part with the text of another document. *key becomes the name of a key, or of a setting, that differs,
+ * and "" if there is none. */
+rws_status rws_config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Writes the document to `path`, through a temporary file (base/file.h): the file is there whole or not at all. */
 rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
     __attribute__((warn_unused_result));
 

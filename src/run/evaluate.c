@@ -103,7 +103,8 @@ static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
     double           *sum = calloc(2 * n, sizeof *sum), total = 0;
     rws_status        status = gradient && sum ? RWS_OK : rws_no_memory(err, "gradients");
     for (uint64_t i = 0; i < GRADIENTS && status == RWS_OK; i++) {
-        status = rws_trainer_gradient(t, RWS_TEST, i, gradient, p->size, err);
+        status = rws_trainer_go_on(t, 0, err);
+        if (status == RWS_OK) status = rws_trainer_gradient(t, RWS_TEST, i, gradient, p->size, err);
         for (size_t k = 0; k < n && status == RWS_OK; k++) {
             const double g = (double)gradient[first + k];
             sum[2 * k] += g;
@@ -138,6 +139,7 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
     RWS_TRY(rws_trainer_bound(t, &b, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
+        RWS_TRY(rws_trainer_go_on(t, 0, err));
         if (i < t->n_model_metrics && !t->model->metrics[i].measure) out->value[i] = b.metric[i];
         else if (i < t->n_model_metrics) RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out->value[i], err));
         else if (strcmp(name, "grad_std") == 0) RWS_TRY(grad_std(t, &out->value[i], err));
@@ -188,6 +190,7 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
 {
     for (const rws_snapshot *s = t->model->snapshots; s && s->name; s++) {
         rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
+        RWS_TRY(rws_trainer_go_on(t, 0, err));
         RWS_TRY(s->measure(&e, t->state, err));
         if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }

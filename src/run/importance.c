@@ -110,9 +110,10 @@ static void add_datum(const rws_trainer *t, const datum *d, portion *p)
     p->n++;
 }
 
-static rws_status measure_data(const bound_job *j, rws_engine *engine, int first, int n, datum *data, portion *p)
+static rws_status measure_data(const bound_job *j, int worker, int first, int n, datum *data, portion *p)
 {
     rws_trainer      *t = j->t;
+    rws_engine       *engine = t->engines[worker];
     const rws_config *c = &t->config;
     const rws_key     key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1);
     const float      *fields[t->setup.n_fields];
@@ -124,6 +125,7 @@ static rws_status measure_data(const bound_job *j, rws_engine *engine, int first
         pass.reports = j->reports;
         pass.first_datum = (uint32_t)first;
         pass.first_particle = (uint32_t)k;
+        RWS_TRY(rws_trainer_go_on(t, worker, &p->error));
         RWS_TRY(rws_engine_forward(engine, &pass, &p->error));
         for (int d = 0; d < n; d++) add_rows(t, engine, d, first + d, &data[d]);
     }
@@ -141,7 +143,7 @@ static void measure_portion(void *context, int i, int worker)
     if (!data) p->status = rws_no_memory(&p->error, "an evaluation");
     for (int first = (int)(n_test * i / j->n_portions); first < end && p->status == RWS_OK; first += j->at_once) {
         const int n = end - first < j->at_once ? end - first : j->at_once;
-        p->status = measure_data(j, j->t->engines[worker], first, n, data, p);
+        p->status = measure_data(j, worker, first, n, data, p);
     }
     free(data);
 }
@@ -153,6 +155,7 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
     const int most = rws_trainer_at_once(t, AT_ONCE);
     for (int k = 0; k < K; k += most) {
         const rws_pass pass = rws_trainer_question(t, fields, t->config.seed, k, K - k < most ? K : k + most);
+        RWS_TRY(rws_trainer_go_on(t, 0, err));
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         const rws_scores *s = rws_engine_scores(t->engines[0]);
         for (int i = 0; i < s->n; i++) {

@@ -5,7 +5,8 @@
  *                        record: into the store, at the latest with the next checkpoint
  *
  * An evaluation is recorded before the checkpoint of its iteration is saved: on resuming, what was measured after the
- * last checkpoint is forgotten and measured again.
+ * last checkpoint is forgotten and measured again. An evaluation that is stopped is not recorded; the checkpoint of its
+ * iteration is saved all the same, and training that goes on from there begins with the evaluation.
  */
 #include "run/trainer.h"
 
@@ -29,6 +30,14 @@ typedef struct {
     uint64_t         saved;      /* iteration of the last checkpoint */
     rws_measures     latest;
 } loop;
+
+rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err)
+{
+    const rws_watch *w = t->watch;
+    if (worker == 0 && w && w->stop && w->stop(w->context)) __atomic_store_n(&t->stopping, true, __ATOMIC_RELAXED);
+    if (!__atomic_load_n(&t->stopping, __ATOMIC_RELAXED)) return RWS_OK;
+    return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
+}
 
 static rws_status save(loop *l, rws_error *err)
 {
@@ -68,19 +77,28 @@ static rws_status evaluate(loop *l, bool last, rws_error *err)
     return rws_folder_flush(folder, err);
 }
 
+static bool is_due(const rws_config *c, uint64_t done)
+{
+    return done == 1 || done % c->eval_every == 0 || done == c->iterations;
+}
+
 static rws_status iterate(loop *l, rws_error *err)
 {
     rws_trainer      *t = l->t;
     const rws_config *c = &t->config;
     const rws_watch  *w = l->watch;
     rws_pace          pace = rws_pace_start();
+    bool              missing = false;
+    if (t->folder && t->iteration > 0 && is_due(c, t->iteration))
+        RWS_TRY(rws_folder_lacks(t->folder, t->iteration, &missing, err));
+    if (missing) RWS_TRY(evaluate(l, false, err));
     while (t->iteration < c->iterations) {
         const bool due = rws_pace_due(&pace);
         if (due && w->stop && w->stop(w->context)) return RWS_STOPPED;
         RWS_TRY(rws_trainer_step(t, err));
         const uint64_t done = t->iteration;
         const bool     last = done == c->iterations;
-        if (done == 1 || done % c->eval_every == 0 || last) RWS_TRY(evaluate(l, last, err));
+        if (is_due(c, done)) RWS_TRY(evaluate(l, last, err));
         else if (due && t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every))
             RWS_TRY(save(l, err));
         if (due && w->progress) w->progress(w->context, t);
@@ -91,7 +109,9 @@ static rws_status iterate(loop *l, rws_error *err)
 static rws_status stopped(loop *l, rws_error *err)
 {
     const uint64_t done = l->t->iteration;
-    if (l->t->folder && (l->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
+    /* A run whose last evaluation was stopped is not finished: it goes on from the checkpoint before. */
+    const bool finished = done == l->t->config.iterations;
+    if (l->t->folder && !finished && (l->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
 
@@ -134,5 +154,10 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
         l.saved = t->iteration;
         l.saved_at = rws_clock_now();
     }
-    return run(&l, err ? err : &unread);
+    t->watch = l.watch;
+    t->stopping = false;
+    const rws_status status = run(&l, err ? err : &unread);
+    t->watch = NULL;
+    t->stopping = false;
+    return status;
 }

@@ -253,8 +253,7 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
     sqlite3 *db = NULL;
-    int      format = 0, code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL);
-    if (!code) code = rws_store_wait(db);
+    int      format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
     if (!code) code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format == 0) {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the file's byte order is taken for the machine's");
 _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
@@ -18,6 +19,11 @@ _Static_assert(sizeof(size_t) == 8, "file offsets are counted in size_t");
 #define HEADER_MAX ((size_t)100000000)
 #define LENGTH_BYTES sizeof(uint64_t)
 #define METADATA_KEY "__metadata__"
+#define HEADER_CHECKSUM "header_crc32" /* keys of the metadata: the checksum of the header, */
+#define TENSOR_CHECKSUM "crc32."       /* and, followed by a tensor's name, of its data */
+#define CHECKSUM_OPENS "\"" HEADER_CHECKSUM "\":\""
+
+enum { CHECKSUM_DIGITS = 8 };
 
 static const struct {
     const char *name;
@@ -38,6 +44,39 @@ size_t rws_dtype_size(rws_dtype dtype)
 {
     RWS_CHECK((unsigned)dtype < RWS_DTYPE_COUNT);
     return dtypes[dtype].size;
+}
+
+typedef struct {
+    char text[CHECKSUM_DIGITS + 1];
+} checksum;
+
+static checksum print_checksum(uLong crc)
+{
+    checksum out;
+    snprintf(out.text, sizeof out.text, "%08lx", crc & 0xffffffffu);
+    return out;
+}
+
+static checksum checksum_of(const void *bytes, size_t size)
+{
+    return print_checksum(size ? crc32_z(crc32_z(0, NULL, 0), bytes, size) : crc32_z(0, NULL, 0));
+}
+
+/* Where the digits of its own checksum stand in a header; NULL if it has none. */
+static const char *find_digits(const char *header, size_t length)
+{
+    const size_t opening = strlen(CHECKSUM_OPENS);
+    const char  *at = memmem(header, length, CHECKSUM_OPENS, opening);
+    return at && at + opening + CHECKSUM_DIGITS <= header + length ? at + opening : NULL;
+}
+
+/* The checksum of a header, in which the digits at `digits` count as zeros. */
+static checksum checksum_of_header(const char *header, size_t length, const char *digits)
+{
+    const size_t before = (size_t)(digits - header), after = before + CHECKSUM_DIGITS;
+    uLong        crc = crc32_z(crc32_z(0, NULL, 0), (const Bytef *)header, before);
+    crc = crc32_z(crc, (const Bytef *)"00000000", CHECKSUM_DIGITS);
+    return print_checksum(crc32_z(crc, (const Bytef *)header + after, length - after));
 }
 
 /* Bytes of a tensor, and its elements; false if the bytes do not fit in a size_t. A dimension of 0 makes the tensor
@@ -144,18 +183,48 @@ static rws_status print_header(const char *path, const json_t *header, char **ou
     return RWS_OK;
 }
 
+/* A copy of the metadata with the checksums of the tensors, and zeros for the checksum of the header; NULL without
+ * memory. */
+static json_t *add_checksums(json_t *metadata, const rws_tensor_out *tensors, size_t n, const placement *places)
+{
+    json_t *out = json_copy(metadata);
+    bool    complete = out && json_object_set_new(out, HEADER_CHECKSUM, json_string("00000000")) == 0;
+    for (size_t i = 0; i < n && complete; i++) {
+        const rws_tensor_out *t = &tensors[places[i].which];
+        char                 *key;
+        if (asprintf(&key, TENSOR_CHECKSUM "%s", t->name) < 0) key = NULL;
+        const checksum sum = checksum_of(t->data, places[i].n_bytes);
+        complete = key && json_object_set_new_nocheck(out, key, json_string(sum.text)) == 0;
+        free(key);
+    }
+    if (complete) return out;
+    json_decref(out);
+    return NULL;
+}
+
+/* Adds the metadata, with checksums, to the header. */
+static rws_status describe_metadata(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
+                                    json_t *metadata, json_t *header, rws_error *err)
+{
+    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at))
+        RWS_CHECK(json_is_string(json_object_iter_value(at)));
+    if (!metadata) return RWS_OK;
+    json_t *checked = add_checksums(metadata, tensors, n, places);
+    return checked && json_object_set_new(header, METADATA_KEY, checked) == 0 ? RWS_OK : no_memory(path, err);
+}
+
 /* The header of a file with these tensors and metadata (NULL for none), as print_header returns it. */
 static rws_status describe(const char *path, const rws_tensor_out *tensors, size_t n, const placement *places,
                            json_t *metadata, char **out, size_t *length, rws_error *err)
 {
-    json_t *header = json_object();
-    for (void *at = json_object_iter(metadata); at; at = json_object_iter_next(metadata, at))
-        RWS_CHECK(json_is_string(json_object_iter_value(at)));
-    rws_status status = RWS_OK;
-    if (!header || (metadata && json_object_set(header, METADATA_KEY, metadata) != 0)) status = no_memory(path, err);
+    json_t    *header = json_object();
+    rws_status status =
+        header ? describe_metadata(path, tensors, n, places, metadata, header, err) : no_memory(path, err);
     if (status == RWS_OK) status = describe_tensors(path, tensors, n, places, header, err);
     if (status == RWS_OK) status = print_header(path, header, out, length, err);
     json_decref(header);
+    const char *digits = status == RWS_OK && metadata ? find_digits(*out, *length) : NULL;
+    if (digits) memcpy(*out + (digits - *out), checksum_of_header(*out, *length, digits).text, CHECKSUM_DIGITS);
     return status;
 }
 
@@ -164,7 +233,7 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
 {
     RWS_CHECK(!metadata || json_is_object(metadata));
     char      *header = NULL;
-    size_t     header_length;
+    size_t     header_length = 0;
     placement *places = malloc((n ? n : 1) * sizeof *places);
     rws_piece *parts = malloc((n + 2) * sizeof *parts);
     rws_status status = path && places && parts ? RWS_OK : rws_no_memory(err, "a file of tensors");
@@ -177,7 +246,7 @@ rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors
         parts[0] = (rws_piece){&announced, LENGTH_BYTES};
         parts[1] = (rws_piece){header, header_length};
         for (size_t i = 0; i < n; i++) parts[i + 2] = (rws_piece){tensors[places[i].which].data, places[i].n_bytes};
-        status = rws_file_write(path, parts, (int)n + 2, err);
+        status = rws_file_replace(path, parts, (int)n + 2, err);
     }
     free(header);
     free(parts);
@@ -198,6 +267,8 @@ struct rws_safetensors {
     json_t        *header;  /* owns the names and the metadata */
     stored        *tensors; /* in the order of the data */
     size_t         n_tensors;
+    const char    *header_text; /* the caller's bytes, or the map's */
+    size_t         header_length;
     const uint8_t *map; /* NULL when the caller owns the bytes */
     size_t         map_size;
 };
@@ -299,6 +370,8 @@ static rws_status parse_header(rws_safetensors *st, const char *bytes, size_t si
                         (unsigned long long)length, HEADER_MAX);
     }
     *data_at = LENGTH_BYTES + length;
+    st->header_text = bytes + LENGTH_BYTES;
+    st->header_length = length;
 
     json_error_t json_err;
     bool         starved;
@@ -484,4 +557,40 @@ rws_status rws_safetensors_expect(const rws_safetensors *st, const char *name, r
 const char *rws_safetensors_metadata(const rws_safetensors *st, const char *key)
 {
     return json_string_value(json_object_get(json_object_get(st->header, METADATA_KEY), key));
+}
+
+static rws_status is_damaged(const rws_safetensors *st, const char *part, rws_error *err)
+{
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is damaged: %s has other bytes than were written.",
+                    rws_quote(st->file).text, part);
+}
+
+static bool has_checksums(const json_t *metadata)
+{
+    for (void *at = json_object_iter((json_t *)metadata); at; at = json_object_iter_next((json_t *)metadata, at)) {
+        const char *key = json_object_iter_key(at);
+        if (strncmp(key, TENSOR_CHECKSUM, strlen(TENSOR_CHECKSUM)) == 0) return true;
+    }
+    return json_object_get(metadata, HEADER_CHECKSUM) != NULL;
+}
+
+rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err)
+{
+    const json_t *metadata = json_object_get(st->header, METADATA_KEY);
+    if (!has_checksums(metadata)) return RWS_OK;
+    const char *digits = find_digits(st->header_text, st->header_length);
+    if (!digits || memcmp(digits, checksum_of_header(st->header_text, st->header_length, digits).text, CHECKSUM_DIGITS))
+        return is_damaged(st, "its header", err);
+    for (size_t i = 0; i < st->n_tensors; i++) {
+        const stored *s = &st->tensors[i];
+        char         *key;
+        if (asprintf(&key, TENSOR_CHECKSUM "%s", s->view.name) < 0) return no_memory(st->file, err);
+        const char *said = json_string_value(json_object_get(metadata, key));
+        free(key);
+        if (said && strcmp(said, checksum_of(s->view.data, s->end - s->begin).text) == 0) continue;
+        char part[RWS_QUOTED_MAX + 32];
+        snprintf(part, sizeof part, "the tensor \"%s\"", rws_quote_short(s->view.name).text);
+        return is_damaged(st, part, err);
+    }
+    return RWS_OK;
 }

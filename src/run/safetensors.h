@@ -15,6 +15,9 @@
  *
  * with every number little-endian. The writer pads the header with spaces, so that the data begins at a multiple of 8,
  * and puts types in order of falling size, so that every tensor is aligned for its type.
+ *
+ * To metadata the writer adds CRC-32 checksums, as 8 hexadecimal digits: "crc32.<name>" of the data of each tensor, and
+ * "header_crc32" of the header, with zeros in the place of its own digits.
  */
 #ifndef RWS_RUN_SAFETENSORS_H
 #define RWS_RUN_SAFETENSORS_H
@@ -63,10 +66,10 @@ typedef struct {
 typedef struct rws_safetensors rws_safetensors;
 
 /* Writes the n tensors and the metadata (an object of strings, borrowed; NULL for none) to `path`. The bytes go to
- * `path`.tmp first, which is brought to disk and then renamed, so that at any moment `path` is the whole old file or
- * the whole new one. RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the
- * folder refuses, or RWS_NO_MEMORY: `path` is then as it was and `path`.tmp is gone. (Except if the folder cannot be
- * brought to disk after the renaming: the sentence then says that the new file is in place.) */
+ * a temporary file first (base/file.h), so that at any moment `path` is the whole old file or the whole new one.
+ * RWS_BAD_INPUT with a sentence if a name is taken twice or is not UTF-8, or if the disk or the folder refuses, or
+ * RWS_NO_MEMORY: `path` is then as it was. (Except if the folder cannot be brought to disk after the renaming: the
+ * sentence then says that the new file is in place.) */
 rws_status rws_safetensors_write(const char *path, const rws_tensor_out *tensors, size_t n, json_t *metadata,
                                  rws_error *err) __attribute__((warn_unused_result));
 
@@ -97,6 +100,10 @@ const rws_tensor_in *rws_safetensors_find(const rws_safetensors *st, const char 
 rws_status rws_safetensors_expect(const rws_safetensors *st, const char *name, rws_dtype dtype, int n_dims,
                                   const size_t *shape, const rws_tensor_in **out, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* Compares the checksums with the bytes. RWS_BAD_INPUT with a sentence that names the file and the header or the tensor
+ * that is damaged. A file without any checksum passes. */
+rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err) __attribute__((warn_unused_result));
 
 /* The string under that key of the metadata, owned by st; NULL if there is none. */
 const char *rws_safetensors_metadata(const rws_safetensors *st, const char *key);

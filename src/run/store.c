@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,13 +75,22 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
     }
 }
 
+int rws_store_open(const char *path, int flags, sqlite3 **db)
+{
+    struct stat is;
+    *db = NULL;
+    if (!path) return SQLITE_NOMEM;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
+    const int code = sqlite3_open_v2(path, db, flags, NULL);
+    return code ? code : rws_store_wait(*db);
+}
+
 /* Opens the store and begins a transaction that writes. IMMEDIATE waits for the lock here, before anything is read that
  * may be outdated when the wait is over. *db may be set on failure too. */
 static int begin(const char *path, sqlite3 **db)
 {
     int format = 0;
-    int code = path ? sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) : SQLITE_NOMEM;
-    if (!code) code = rws_store_wait(*db);
+    int code = rws_store_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, db);
     if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE;", NULL, NULL, NULL);
     if (!code) code = rws_store_check_format(*db, &format);
     if (!code && format < RWS_STORE_FORMAT) code = sqlite3_exec(*db, schema, NULL, NULL, NULL);
@@ -119,11 +129,12 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
 {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
-    static const char sql[] = "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
-                              " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
-                              " SET iteration = excluded.iteration, seconds = excluded.seconds";
-    sqlite3_stmt     *s;
-    int               code = prepare(db, sql, &s);
+    static const char sql[] =
+        "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
+        " SET iteration = excluded.iteration, seconds = excluded.seconds, config = excluded.config";
+    sqlite3_stmt *s;
+    int           code = prepare(db, sql, &s);
     if (code) return code;
     const char *const texts[] = {run->name, run->config, host, run->version, run->started};
     for (int i = 0; i < 5; i++) bind_text(s, i + 1, texts[i]);
@@ -277,8 +288,7 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    int           format = 0, code = path ? sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) : SQLITE_NOMEM;
-    if (!code) code = rws_store_wait(db);
+    int           format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format > 0) code = prepare(db, sql, &s);
     if (!code && s) {
@@ -296,16 +306,49 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     return status;
 }
 
-char *rws_store_only_run(const char *path)
+/* A copy of a column's text, NULL for a NULL; *code becomes SQLITE_NOMEM without memory. */
+static char *copy_text(sqlite3_stmt *s, int column, int *code)
 {
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    char       *copy = text ? strdup(text) : NULL;
+    if (text && !copy) *code = SQLITE_NOMEM;
+    return copy;
+}
+
+rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
+{
+    static const char sql[] = "SELECT run, config FROM runs WHERE run = ?1 OR (SELECT count(*) FROM runs) = 1";
+    *name = *config = NULL;
+    if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    char         *name = NULL;
-    if (path && sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
-        prepare(db, "SELECT run FROM runs WHERE (SELECT count(*) FROM runs) = 1", &s) == SQLITE_OK &&
-        sqlite3_step(s) == SQLITE_ROW && sqlite3_column_text(s, 0))
-        name = strdup((const char *)sqlite3_column_text(s, 0));
-    sqlite3_finalize(s);
+    /* For writing if possible: only then can SQLite roll back what a killed writer left behind. */
+    int format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
+    if (!code) code = rws_store_check_format(db, &format);
+    if (!code && format > 0) code = prepare(db, sql, &s);
+    if (!code && s) {
+        bind_text(s, 1, run);
+        if (sqlite3_step(s) == SQLITE_ROW) {
+            *name = copy_text(s, 0, &code);
+            *config = copy_text(s, 1, &code);
+        }
+        const int ended = sqlite3_finalize(s);
+        if (!code) code = ended;
+    }
+    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
     sqlite3_close(db);
-    return name;
+    if (status == RWS_OK) return RWS_OK;
+    free(*name);
+    free(*config);
+    *name = *config = NULL;
+    return status;
+}
+
+rws_status rws_store_configure(const char *path, const char *run, const char *config, rws_error *err)
+{
+    if (is_missing(path)) return RWS_OK;
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = apply(db, "UPDATE runs SET config = ?4 WHERE run = ?1", run, 0, 0, config);
+    return end(db, path, code, err);
 }

@@ -85,9 +85,14 @@ typedef struct {
 rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The name of the only run in the file, the caller's to free; NULL if there is no run or more than one, if the file
- * cannot be read, or without memory. */
-char *rws_store_only_run(const char *path) __attribute__((warn_unused_result));
+/* The run of that name, or the only run in the file, whatever its name: *name and *config (the text of its
+ * configuration), the caller's to free. Both are NULL if there is no such run or no file. */
+rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Replaces the text of the run's configuration. Does nothing if the file does not exist. */
+rws_status rws_store_configure(const char *path, const char *run, const char *config, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* For tests: sets how long to wait for a locked file, in place of 10 s. Not while other threads use a store. */
 void rws_store_patience(int milliseconds);
@@ -99,6 +104,9 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
 
 /* SQLITE_OK, or SQLITE_SCHEMA if the file was written by a newer program. *format is 0 for a file without tables. */
 int rws_store_check_format(sqlite3 *db, int *format);
+
+/* Opens a regular file that waits for locks; *db may be set on failure too. Returns SQLite's result code. */
+int rws_store_open(const char *path, int flags, sqlite3 **db);
 
 /* Makes the connection wait for locks as long as rws_store_patience says. Returns SQLite's result code. */
 int rws_store_wait(sqlite3 *db);

@@ -1,6 +1,7 @@
 /* trainer.c - from a configuration to a trainer that is ready for its first step. */
 #include "run/trainer.h"
 
+#include "base/quote.h"
 #include "run/checkpoint.h"
 #include "run/plugin.h"
 #include "tensor/gemm.h"
@@ -226,11 +227,14 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     fill_defaults(c, &t->model->defaults);
     RWS_TRY(copy_texts(t, err));
     const rws_estimator *e = rws_estimator_find(c->method);
-    if (!e) return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; `rws list` shows them.", c->method);
+    if (!e)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; `rws list` shows them.",
+                        rws_quote_short(c->method).text);
     RWS_TRY(check_config(c, e, err));
     t->optimiser = rws_optimiser_find(c->optimiser);
     if (!t->optimiser)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; `rws list` shows them.", c->optimiser);
+        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; `rws list` shows them.",
+                        rws_quote_short(c->optimiser).text);
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;
     RWS_TRY(rws_optim_config_check(&t->optim, err));

@@ -59,7 +59,9 @@ struct rws_trainer {
     bool                 std_ref;
     const char          *metric_names[RWS_MAX_METRICS];
     int                  n_metrics, n_model_metrics;
-    rws_folder          *folder; /* where the run is kept; NULL: nowhere */
+    rws_folder          *folder;   /* where the run is kept; NULL: nowhere */
+    const rws_watch     *watch;    /* while rws_trainer_train runs; else NULL */
+    bool                 stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
 };
 
 /* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
@@ -124,6 +126,12 @@ rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
 
 /* The same, and steps the parameters of the groups along the sum, which then begins anew. */
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
+
+/* ---- loop.c */
+
+/* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
+ * trains, calls the user's function; the others see what it said. */
+rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err);
 
 /* ---- importance.c */
 
