@@ -142,7 +142,27 @@ rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int 
 /* The numbers, row by row: writable during setup (to start from values of your own) and in em, readable in metrics. */
 float *rws_param_values(const rws_param *p);
 
-typedef enum { RWS_LINEAR, RWS_TANH, RWS_RELU, RWS_ELU, RWS_SIGMOID, RWS_SOFTPLUS, RWS_EXP, RWS_LOG } rws_function;
+/* Functions of one number, for rws_apply. A layer takes those up to RWS_LOG. */
+typedef enum {
+    RWS_LINEAR,
+    RWS_TANH,
+    RWS_RELU,
+    RWS_ELU,
+    RWS_SIGMOID,
+    RWS_SOFTPLUS,
+    RWS_EXP,
+    RWS_LOG,
+    RWS_SQRT,
+    RWS_SQUARE,
+    RWS_SIN,
+    RWS_COS,
+    RWS_ABS, /* the gradient at 0 is 0 */
+    RWS_LOG_SIGMOID,
+    RWS_LOG1P, /* log(1 + x), accurate near 0 */
+    RWS_EXPM1, /* e^x - 1, accurate near 0 */
+    RWS_LGAMMA,
+    RWS_DIGAMMA, /* the derivative of RWS_LGAMMA */
+} rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
  * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n). */
@@ -264,16 +284,25 @@ rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift); /* scal
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a);
 rws_var rws_clip(rws_path *path, rws_var a, float low, float high); /* no gradient outside */
 rws_var rws_greater(rws_path *path, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
+rws_var rws_min(rws_path *path, rws_var a, rws_var b);              /* equal numbers: the gradient is that of a */
+rws_var rws_max(rws_path *path, rws_var a, rws_var b);
+rws_var rws_power(rws_path *path, rws_var a, rws_var b);           /* a^b */
+rws_var rws_sum_many(rws_path *path, const rws_var *parts, int n); /* the sum of n values, component by component */
 
 /* Shape. */
 rws_var rws_concat(rws_path *path, const rws_var *parts, int n);
 rws_var rws_slice(rws_path *path, rws_var a, int first, int n);
-rws_var rws_sum(rws_path *path, rws_var a); /* over the components */
+rws_var rws_sum(rws_path *path, rws_var a);            /* over the components */
+rws_var rws_dot(rws_path *path, rws_var a, rws_var b); /* the sum of a * b; both have the same length */
+rws_var rws_cumulative_sum(rws_path *path, rws_var a); /* component j is the sum of components 0 … j */
 rws_var rws_log_softmax(rws_path *path, rws_var a);
 rws_var rws_log_sum_exp(rws_path *path, rws_var a);
 rws_var rws_argmax(rws_path *path, rws_var a);              /* an index; no gradient */
 rws_var rws_pick(rws_path *path, rws_var a, rws_var index); /* the component of a that index names */
 rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* costs a look-up where it enters a layer */
+rws_var rws_row(rws_path *path, rws_var a, int n,
+                rws_var index); /* components n * index … n * index + n - 1 of a: a row
+                                                                     of a matrix (rws_parameter) with n columns */
 
 /* Log-densities of values at hand, outside of any site. */
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);

@@ -18,6 +18,25 @@ static int widest(const row *r)
     return n;
 }
 
+/* The derivative of log Gamma: the sum of 1 / k - 1 / (k + x - 1) over k = 1, 2, … and minus Euler's constant. The rest of
+ * the sum after N terms is (x - 1) / N (1 - x / (2 N)) with an error below 1e-9. */
+static double slope_of_lgamma(double x)
+{
+    enum { N = 4000 };
+    double total = -0.57721566490153286 + (x - 1) / N * (1 - x / (2.0 * N));
+    for (int k = N; k > 0; k--) total += 1.0 / k - 1 / (k + x - 1);
+    return total;
+}
+
+/* The sum of 1 / (k + x)^2 over k = 0, 1, … */
+static double bend_of_lgamma(double x)
+{
+    enum { N = 4000 };
+    double total = 1 / (N + x - 0.5);
+    for (int k = N - 1; k >= 0; k--) total += 1 / ((k + x) * (k + x));
+    return total;
+}
+
 double function(int f, double x)
 {
     switch ((rws_function)f) {
@@ -29,6 +48,16 @@ double function(int f, double x)
     case RWS_SOFTPLUS: return log(1 + exp(x));
     case RWS_EXP: return exp(x);
     case RWS_LOG: return log(x);
+    case RWS_SQRT: return sqrt(x);
+    case RWS_SQUARE: return pow(x, 2);
+    case RWS_SIN: return sin(x);
+    case RWS_COS: return cos(x);
+    case RWS_ABS: return x < 0 ? -x : x;
+    case RWS_LOG_SIGMOID: return log(1 / (1 + exp(-x)));
+    case RWS_LOG1P: return log(1 + x);
+    case RWS_EXPM1: return exp(x) - 1;
+    case RWS_LGAMMA: return lgamma(x);
+    case RWS_DIGAMMA: return slope_of_lgamma(x);
     }
     fail_msg("no twin for function %d", f);
     return 0;
@@ -46,6 +75,7 @@ static double slope(int f, double y)
     case RWS_SOFTPLUS: return 1 / (1 + 1 / (exp(y) - 1));
     case RWS_EXP: return exp(log(y));
     case RWS_LOG: return 1 / exp(y);
+    default: break; /* the others have slopes of x */
     }
     fail_msg("no twin for function %d", f);
     return 0;
@@ -87,6 +117,61 @@ static void apply(const row *r)
 static void apply_tangent(const row *r)
 {
     EACH(slope(r->k, at(r, 0, j)) * at(r, 1, j));
+}
+
+static double map_slope(int f, double x)
+{
+    switch ((rws_function)f) {
+    case RWS_SQRT: return 1 / (2 * sqrt(x));
+    case RWS_SQUARE: return 2 * x;
+    case RWS_SIN: return cos(x);
+    case RWS_COS: return -sin(x);
+    case RWS_ABS: return x < 0 ? -1 : 1;
+    case RWS_LOG_SIGMOID: return 1 / (1 + exp(x));
+    case RWS_LOG1P: return 1 / (1 + x);
+    case RWS_EXPM1: return exp(x);
+    case RWS_LGAMMA: return slope_of_lgamma(x);
+    case RWS_DIGAMMA: return bend_of_lgamma(x);
+    default: fail_msg("no twin for function %d", f); return 0;
+    }
+}
+
+static void map_tangent(const row *r)
+{
+    EACH(map_slope(r->k, at(r, 0, j)) * at(r, 1, j));
+}
+
+static void smaller(const row *r)
+{
+    EACH(fmin(at(r, 0, j), at(r, 1, j)));
+}
+
+static void larger(const row *r)
+{
+    EACH(fmax(at(r, 0, j), at(r, 1, j)));
+}
+
+static void power(const row *r)
+{
+    EACH(exp(at(r, 1, j) * log(at(r, 0, j))));
+}
+
+static void cumulative(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) r->out[j] = r->in[0][j] + (j ? r->out[j - 1] : 0);
+}
+
+static void total(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        r->out[j] = 0;
+        for (int s = 0; s < r->n_in; s++) r->out[j] += at(r, s, j);
+    }
+}
+
+static void matrix_row(const row *r)
+{
+    EACH(r->in[0][(int)r->in[1][0] * r->dim + j]);
 }
 
 static void greater(const row *r)
@@ -498,6 +583,41 @@ const subject subjects[] = {
       {5, TWO(FOR_Y, 5, REAL, 5), .each_function = true},
       {5, TWO(FOR_Y, 5, REAL, 1), .each_function = true},
       {33, TWO(FOR_Y, 33, REAL, 33), .each_function = true}}},
+    {"map", apply, {{1, ONE(FOR_X), .each_map = true}, {5, {{FOR_X, 5}}, .each_map = true}}},
+    {"map_tangent",
+     map_tangent,
+     {{1, TWO(FOR_X, 1, REAL, 1), .each_map = true},
+      {5, TWO(FOR_X, 5, REAL, 5), .each_map = true},
+      {5, TWO(FOR_X, 5, REAL, 1), .each_map = true}}},
+    {"min",
+     smaller,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"max",
+     larger,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"power",
+     power,
+     {{1, TWO(POSITIVE, 1, REAL, 1)},
+      {5, TWO(POSITIVE, 5, REAL, 5)},
+      {5, TWO(POSITIVE, 1, REAL, 5)},
+      {33, TWO(POSITIVE, 33, REAL, 1)}}},
+    {"cumulative", cumulative, {{1, ONE(REAL)}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}}},
+    {"total",
+     total,
+     {{1, ONE(REAL)},
+      {5, THREE(REAL, 5, REAL, 1, REAL, 5)},
+      {33, {{REAL, 33}, {REAL, 33}, {REAL, 33}, {REAL, 1}, {REAL, 33}, {REAL, 33}, {REAL, 33}, {REAL, 33}}}}},
+    {"row",
+     matrix_row,
+     {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1},
+      {5, TWO(REAL, 20, INDEX, 1), .n_index = 4},
+      {33, TWO(REAL, 66, INDEX, 1), .n_index = 2}}},
     {"here", here, {{1, ONE(REAL)}, {33, {{REAL, 33}}}}},
     {"clip", clip, {{5, {{REAL, 5}}, .s = -1, .t = 1.25f}, {33, {{REAL, 33}}, .s = -0.5f, .t = 9}}},
     {"greater", greater, {{1, TWO(REAL, 1, REAL, 1)}, {5, TWO(REAL, 5, REAL, 1)}, {33, TWO(REAL, 1, REAL, 33)}}},

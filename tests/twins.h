@@ -43,7 +43,8 @@ typedef struct {
     int   rows, cols, offset; /* of the weight, if there is one */
     bool  bias;
     int   n_index;
-    bool  each_function; /* k is every rws_function in turn */
+    bool  each_function; /* k is every rws_function up to RWS_LOG in turn */
+    bool  each_map;      /* k is every rws_function after RWS_LOG in turn */
     int   source_cols;   /* of a picture that is read or placed; it has k rows */
 } shape;
 

@@ -14,8 +14,8 @@ void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
     case RWS_SOFTPLUS: RWS_EACH(n, float a = fabsf(x[i]); y[i] = (x[i] > 0 ? x[i] : 0) + log1pf(rws_exp(-a))); return;
     case RWS_EXP: RWS_EACH(n, y[i] = rws_exp(x[i])); return;
     case RWS_LOG: RWS_EACH(n, y[i] = logf(x[i])); return;
+    default: RWS_CHECK(!"a known function");
     }
-    RWS_CHECK(!"a known function");
 }
 
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out)
@@ -29,8 +29,8 @@ void rws_function_slope(rws_function f, size_t n, const float *y, const float *g
     case RWS_SOFTPLUS: RWS_EACH(n, out[i] = -g[i] * rws_expm1(-y[i])); return;
     case RWS_EXP: RWS_EACH(n, out[i] = g[i] * y[i]); return;
     case RWS_LOG: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
+    default: RWS_CHECK(!"a known function");
     }
-    RWS_CHECK(!"a known function");
 }
 
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out)
@@ -44,6 +44,6 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
     case RWS_SOFTPLUS: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
     case RWS_EXP: RWS_EACH(n, out[i] = g[i]); return;
     case RWS_LOG: RWS_EACH(n, out[i] = -g[i] * rws_exp(-y[i])); return;
+    default: RWS_CHECK(!"a known function");
     }
-    RWS_CHECK(!"a known function");
 }
