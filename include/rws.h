@@ -241,6 +241,16 @@ rws_var rws_gumbel(rws_path *path, const char *site, rws_var location); /* scale
 rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
                      rws_var temperature); /* log of a simplex point */
 
+/* Independent components, each parameter with as many numbers as the value or with one. A value outside of the support is
+ * impossible (log-density -inf). */
+rws_var rws_exponential(rws_path *path, const char *site, rws_var rate);
+rws_var rws_log_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* of the logarithm */
+rws_var rws_laplace(rws_path *path, const char *site, rws_var location, rws_var scale);
+rws_var rws_half_normal(rws_path *path, const char *site, rws_var scale);
+rws_var rws_gumbel_scale(rws_path *path, const char *site, rws_var location, rws_var scale);
+rws_var rws_truncated_normal(rws_path *path, const char *site, rws_var mean, rws_var sd, rws_var low,
+                             rws_var high); /* low and high may be infinite */
+
 /* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
  * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);

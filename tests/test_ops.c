@@ -21,7 +21,7 @@
 
 /* ---- the ops of all rooms */
 
-#define MOST_OPS 120
+#define MOST_OPS 200
 
 static const rws_op *ops[MOST_OPS];
 static int           n_ops;

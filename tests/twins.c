@@ -522,6 +522,104 @@ static void concrete_density(const row *r)
     r->out[0] = log(front / pow(total, C));
 }
 
+#define SUM_EACH(expression) \
+    r->out[0] = 0;           \
+    for (int j = 0; j < widest(r); j++) r->out[0] += (expression)
+
+static void exponential_draw(const row *r)
+{
+    EACH(-log(at(r, 1, j)) / at(r, 0, j));
+}
+
+static void exponential_density(const row *r)
+{
+    SUM_EACH(log(at(r, 1, j) * exp(-at(r, 1, j) * at(r, 0, j))));
+}
+
+static void log_normal_draw(const row *r)
+{
+    EACH(exp(at(r, 0, j) + at(r, 1, j) * at(r, 2, j)));
+}
+
+static double normal_at(double x, double mean, double sd)
+{
+    return exp(-pow((x - mean) / sd, 2) / 2) / (sd * sqrt(2 * M_PI));
+}
+
+static void log_normal_density(const row *r)
+{
+    SUM_EACH(log(normal_at(log(at(r, 0, j)), at(r, 1, j), at(r, 2, j)) / at(r, 0, j)));
+}
+
+static void laplace_draw(const row *r)
+{
+    EACH(at(r, 0, j) + at(r, 1, j) * (at(r, 2, j) < 0.5 ? log(2 * at(r, 2, j)) : -log(2 - 2 * at(r, 2, j))));
+}
+
+static void laplace_density(const row *r)
+{
+    SUM_EACH(log(exp(-fabs(at(r, 0, j) - at(r, 1, j)) / at(r, 2, j)) / (2 * at(r, 2, j))));
+}
+
+static void half_normal_draw(const row *r)
+{
+    EACH(at(r, 0, j) * fabs(at(r, 1, j)));
+}
+
+static void half_normal_density(const row *r)
+{
+    SUM_EACH(log(2 * normal_at(at(r, 0, j), 0, at(r, 1, j))));
+}
+
+static void gumbel_scale_draw(const row *r)
+{
+    EACH(at(r, 0, j) - at(r, 1, j) * log(-log(at(r, 2, j))));
+}
+
+static void gumbel_scale_density(const row *r)
+{
+    SUM_EACH(-(at(r, 0, j) - at(r, 1, j)) / at(r, 2, j) - exp(-(at(r, 0, j) - at(r, 1, j)) / at(r, 2, j)) -
+             log(at(r, 2, j)));
+}
+
+static double normal_below(double z)
+{
+    return 0.5 * erfc(-z / sqrt(2));
+}
+
+/* The root of an increasing function of x and up to four numbers, by bisection. */
+static double root(double (*f)(double x, const double *p), const double *p, double low, double high)
+{
+    for (int i = 0; i < 80; i++) {
+        const double middle = (low + high) / 2;
+        if (f(middle, p) < 0) low = middle;
+        else high = middle;
+    }
+    return (low + high) / 2;
+}
+
+static double truncated_gap(double x, const double *p) /* mean, sd, low, high, u */
+{
+    const double low = normal_below((p[2] - p[0]) / p[1]), high = normal_below((p[3] - p[0]) / p[1]);
+    return (normal_below((x - p[0]) / p[1]) - low) / (high - low) - p[4];
+}
+
+static void truncated_normal_draw(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        double p[5];
+        for (int s = 0; s < 5; s++) p[s] = at(r, s, j);
+        r->out[j] = root(truncated_gap, p, p[2], p[3]);
+    }
+}
+
+static void truncated_normal_density(const row *r)
+{
+    SUM_EACH(log(normal_at(at(r, 0, j), at(r, 1, j), at(r, 2, j)) /
+                 (normal_below((at(r, 4, j) - at(r, 1, j)) / at(r, 2, j)) -
+                  normal_below((at(r, 3, j) - at(r, 1, j)) / at(r, 2, j)))));
+}
+
 #define ONE(a)   \
     {            \
         {        \
@@ -788,6 +886,56 @@ const subject subjects[] = {
      {{1, THREE(LOG_PROB, 2, LOG_PROB, 2, POSITIVE, 1)},
       {1, THREE(LOG_PROB, 5, LOG_PROB, 5, POSITIVE, 1)},
       {1, THREE(LOG_PROB, 17, LOG_PROB, 17, POSITIVE, 1)}}},
+    {"exponential_draw",
+     exponential_draw,
+     {{1, TWO(POSITIVE, 1, NOISE, 1)}, {5, TWO(POSITIVE, 5, NOISE, 5)}, {5, TWO(POSITIVE, 1, NOISE, 5)}}},
+    {"exponential_density",
+     exponential_density,
+     {{1, TWO(POSITIVE, 1, POSITIVE, 1)}, {1, TWO(POSITIVE, 5, POSITIVE, 5)}, {1, TWO(POSITIVE, 5, POSITIVE, 1)}}},
+    {"log_normal_draw",
+     log_normal_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)}}},
+    {"log_normal_density",
+     log_normal_density,
+     {{1, THREE(POSITIVE, 1, REAL, 1, POSITIVE, 1)},
+      {1, THREE(POSITIVE, 5, REAL, 5, POSITIVE, 5)},
+      {1, THREE(POSITIVE, 5, REAL, 1, POSITIVE, 1)}}},
+    {"laplace_draw",
+     laplace_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)}}},
+    {"laplace_density",
+     laplace_density,
+     {{1, THREE(LOW, 1, POSITIVE, 1, POSITIVE, 1)},
+      {1, THREE(POSITIVE, 5, LOW, 5, POSITIVE, 5)},
+      {1, THREE(LOW, 5, POSITIVE, 1, POSITIVE, 1)}}},
+    {"half_normal_draw",
+     half_normal_draw,
+     {{1, TWO(POSITIVE, 1, NOISE, 1)}, {5, TWO(POSITIVE, 5, NOISE, 5)}, {5, TWO(POSITIVE, 1, NOISE, 5)}}},
+    {"half_normal_density",
+     half_normal_density,
+     {{1, TWO(POSITIVE, 1, POSITIVE, 1)}, {1, TWO(POSITIVE, 5, POSITIVE, 5)}, {1, TWO(POSITIVE, 5, POSITIVE, 1)}}},
+    {"gumbel_scale_draw",
+     gumbel_scale_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)}}},
+    {"gumbel_scale_density",
+     gumbel_scale_density,
+     {{1, THREE(REAL, 1, REAL, 1, POSITIVE, 1)},
+      {1, THREE(REAL, 5, REAL, 5, POSITIVE, 5)},
+      {1, THREE(REAL, 5, REAL, 1, POSITIVE, 1)}}},
+    {"truncated_normal_draw",
+     truncated_normal_draw,
+     {{1, {{REAL, 1}, {POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}, {NOISE, 1}}},
+      {5, {{REAL, 5}, {POSITIVE, 1}, {LOW, 5}, {POSITIVE, 1}, {NOISE, 5}}}}},
+    {"truncated_normal_density",
+     truncated_normal_density,
+     {{1, {{INNER, 1}, {REAL, 1}, {POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}}},
+      {1, {{INNER, 5}, {REAL, 5}, {POSITIVE, 1}, {LOW, 5}, {POSITIVE, 1}}}}},
 };
 const int n_subjects = COUNT(subjects);
 
