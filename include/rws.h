@@ -250,6 +250,10 @@ rws_var rws_half_normal(rws_path *path, const char *site, rws_var scale);
 rws_var rws_gumbel_scale(rws_path *path, const char *site, rws_var location, rws_var scale);
 rws_var rws_truncated_normal(rws_path *path, const char *site, rws_var mean, rws_var sd, rws_var low,
                              rws_var high); /* low and high may be infinite */
+rws_var rws_gamma(rws_path *path, const char *site, rws_var shape, rws_var rate);
+rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_var scale); /* 1 over a Gamma */
+rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
+rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
 /* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
  * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */

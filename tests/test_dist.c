@@ -391,6 +391,29 @@ static double truncated_normal_term(double x, const double *p)
     return -z * z / 2 - top - log(mass * p[1]);
 }
 
+static double gamma_term(double x, const double *p)
+{
+    return x <= 0 ? -INF : p[0] * log(p[1]) + (p[0] - 1) * log(x) - p[1] * x - lgamma(p[0]);
+}
+
+static double inverse_gamma_term(double x, const double *p)
+{
+    return x <= 0 ? -INF : gamma_term(1 / x, p) - 2 * log(x);
+}
+
+static double beta_term(double x, const double *p)
+{
+    if (x <= 0 || x >= 1) return -INF;
+    return lgamma(p[0] + p[1]) - lgamma(p[0]) - lgamma(p[1]) + (p[0] - 1) * log(x) + (p[1] - 1) * log1p(-x);
+}
+
+static double student_t_term(double x, const double *p)
+{
+    const double z = (x - p[1]) / p[2];
+    return lgamma((p[0] + 1) / 2) - lgamma(p[0] / 2) - log(sqrt(M_PI * p[0]) * p[2]) -
+           (p[0] + 1) / 2 * log1p(z * z / p[0]);
+}
+
 static rws_var sum_of_squares(rws_path *path, rws_var v)
 {
     return rws_sum(path, rws_mul(path, v, v));
@@ -469,6 +492,16 @@ static const struct subject {
                   {1, 2, {0}, {1, 0.5}, 1, 1, {6}, {INF}},
                   {1, 1, {-40}, {1}, 1, 1, {0}, {1}},
                   {1, 1, {30}, {0.5}, 1, 1, {-1}, {0}}}},
+    {"gamma", .term = gamma_term, .support = ABOVE_ZERO,
+     .settings = {{1, 1, {0.7}, {2}}, {2, 1, {0.3, 5}, {0.1}}, {3, 1, {1, 30, 2000}, {10}}}},
+    {"inverse gamma", .term = inverse_gamma_term, .support = ABOVE_ZERO,
+     .settings = {{1, 1, {0.7}, {2}}, {2, 1, {0.5, 5}, {0.1}}, {1, 2, {30}, {10, 100}}}},
+    {"beta", .term = beta_term, .support = UNIT,
+     .settings = {{1, 1, {0.7}, {2}}, {2, 2, {0.5, 5}, {0.5, 1}}, {1, 2, {30}, {100, 3}}}},
+    {"student t", .term = student_t_term, .support = LINE, .centre = 2,
+     .settings = {{1, 1, {1}, {0.5}, 1, 0, {0.7}},
+                  {2, 1, {3, 0.8}, {-3}, 1, 0, {2}},
+                  {1, 2, {40}, {0, 1}, 2, 0, {1, 0.5}}}},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -1119,6 +1152,13 @@ static void bad_parameters_are_named(void **state)
          {0, 1, 1, 0},
          {0, 1, 0, 1},
          "The bounds at site %s are 1 and 0; the first must be below the second."},
+        {"gamma", {0, 1}, {1, 1}, "The shape at site %s is 0; it must be above 0."},
+        {"gamma", {1, NAN}, {1, 1}, "The rate at site %s is nan; it must be above 0."},
+        {"inverse gamma", {1, -1}, {1, 1}, "The scale at site %s is -1; it must be above 0."},
+        {"beta", {0, 1}, {1, 1}, "The first shape at site %s is 0; it must be above 0."},
+        {"beta", {1, -3}, {1, 1}, "The second shape at site %s is -3; it must be above 0."},
+        {"student t", {0, 0, 1}, {1, 0, 1}, "The number of degrees of freedom at site %s is 0; it must be above 0."},
+        {"student t", {1, 0, 0}, {1, 0, 1}, "The scale at site %s is 0; it must be above 0."},
     };
     for (int i = 0; i < COUNT(list); i++)
         for (int visits = 1; visits < 3; visits++) {

@@ -109,6 +109,7 @@ static double make(const trial *t, kind kind, die *d)
     case NOISE: return die_between(d, 0.05, 0.95);
     case COUNTER: return (double)float_of((uint32_t)die_below(d, 1 << 20));
     case INDEX: return die_below(d, t->shape->n_index);
+    case INSIDE: return die_between(d, 0.05, 0.95);
     case STEEP: return die_between(d, -30, 30);
     default: return die_between(d, -2, 2);
     }

@@ -620,6 +620,89 @@ static void truncated_normal_density(const row *r)
                   normal_below((at(r, 3, j) - at(r, 1, j)) / at(r, 2, j)))));
 }
 
+/* x^a e^-x / Gamma(a + 1) (1 + x / (a + 1) + …), for every x that the twins meet */
+static double gamma_below(double a, double x)
+{
+    double term = 1, sum = 1;
+    for (int n = 1; n < 400; n++) sum += term *= x / (a + n);
+    return exp(a * log(x) - x - lgamma(a + 1)) * sum;
+}
+
+static double gamma_gap(double log_x, const double *p) /* shape, u */
+{
+    return gamma_below(p[0], exp(log_x)) - p[1];
+}
+
+static double gamma_quantile(double shape, double u)
+{
+    return exp(root(gamma_gap, (double[]){shape, u}, -60, 4));
+}
+
+static void gamma_draw(const row *r)
+{
+    EACH(gamma_quantile(at(r, 0, j), at(r, 2, j)) / at(r, 1, j));
+}
+
+static double gamma_at(double x, double a, double rate)
+{
+    return pow(rate, a) * pow(x, a - 1) * exp(-rate * x) / tgamma(a);
+}
+
+static void gamma_density(const row *r)
+{
+    SUM_EACH(log(gamma_at(at(r, 0, j), at(r, 1, j), at(r, 2, j))));
+}
+
+static void inverse_gamma_draw(const row *r)
+{
+    EACH(at(r, 1, j) / gamma_quantile(at(r, 0, j), at(r, 2, j)));
+}
+
+static void inverse_gamma_density(const row *r)
+{
+    SUM_EACH(log(gamma_at(1 / at(r, 0, j), at(r, 1, j), at(r, 2, j)) / pow(at(r, 0, j), 2)));
+}
+
+/* The series of the incomplete Beta function, for x up to 1/2. */
+static double beta_series(double a, double b, double x)
+{
+    double term = 1, sum = 1 / a;
+    for (int n = 1; n < 80; n++) {
+        term *= (n - b) / n * x;
+        sum += term / (a + n);
+    }
+    return pow(x, a) * sum * exp(lgamma(a + b) - lgamma(a) - lgamma(b));
+}
+
+static double beta_gap(double t, const double *p) /* a, b, u */
+{
+    const double x = 1 / (1 + exp(-t)), y = 1 / (1 + exp(t));
+    return (x < 0.5 ? beta_series(p[0], p[1], x) : 1 - beta_series(p[1], p[0], y)) - p[2];
+}
+
+static void beta_draw(const row *r)
+{
+    EACH(1 / (1 + exp(-root(beta_gap, (double[]){at(r, 0, j), at(r, 1, j), at(r, 2, j)}, -40, 40))));
+}
+
+static void beta_density(const row *r)
+{
+    SUM_EACH(log(pow(at(r, 0, j), at(r, 1, j) - 1) * pow(1 - at(r, 0, j), at(r, 2, j) - 1) *
+                 tgamma(at(r, 1, j) + at(r, 2, j)) / (tgamma(at(r, 1, j)) * tgamma(at(r, 2, j)))));
+}
+
+static void student_t_draw(const row *r)
+{
+    EACH(at(r, 1, j) +
+         at(r, 2, j) * at(r, 4, j) * sqrt(at(r, 0, j) / 2 / gamma_quantile(at(r, 0, j) / 2, at(r, 3, j))));
+}
+
+static void student_t_density(const row *r)
+{
+    SUM_EACH(log(tgamma((at(r, 1, j) + 1) / 2) / tgamma(at(r, 1, j) / 2) / sqrt(M_PI * at(r, 1, j)) / at(r, 3, j) *
+                 pow(1 + pow((at(r, 0, j) - at(r, 2, j)) / at(r, 3, j), 2) / at(r, 1, j), -(at(r, 1, j) + 1) / 2)));
+}
+
 #define ONE(a)   \
     {            \
         {        \
@@ -936,6 +1019,32 @@ const subject subjects[] = {
      truncated_normal_density,
      {{1, {{INNER, 1}, {REAL, 1}, {POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}}},
       {1, {{INNER, 5}, {REAL, 5}, {POSITIVE, 1}, {LOW, 5}, {POSITIVE, 1}}}}},
+    {"gamma_draw",
+     gamma_draw,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(POSITIVE, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"gamma_density",
+     gamma_density,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, POSITIVE, 1)}, {1, THREE(POSITIVE, 5, POSITIVE, 5, POSITIVE, 1)}}},
+    {"inverse_gamma_draw",
+     inverse_gamma_draw,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(POSITIVE, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"inverse_gamma_density",
+     inverse_gamma_density,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, POSITIVE, 1)}, {1, THREE(POSITIVE, 5, POSITIVE, 5, POSITIVE, 1)}}},
+    {"beta_draw",
+     beta_draw,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(POSITIVE, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"beta_density",
+     beta_density,
+     {{1, THREE(INSIDE, 1, POSITIVE, 1, POSITIVE, 1)}, {1, THREE(INSIDE, 5, POSITIVE, 5, POSITIVE, 1)}}},
+    {"student_t_draw",
+     student_t_draw,
+     {{1, {{POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}, {NOISE, 1}, {NOISE, 1}}},
+      {3, {{POSITIVE, 3}, {REAL, 1}, {POSITIVE, 1}, {NOISE, 3}, {NOISE, 3}}}}},
+    {"student_t_density",
+     student_t_density,
+     {{1, {{REAL, 1}, {POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}}},
+      {1, {{REAL, 5}, {POSITIVE, 1}, {REAL, 5}, {POSITIVE, 5}}}}},
 };
 const int n_subjects = COUNT(subjects);
 

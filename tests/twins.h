@@ -30,6 +30,7 @@ typedef enum {
     SOFTMAX,  /* the softmax of input 2, or of the sum of inputs 2 and 3 if they are equally long; has no gradient */
     WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
     STEEP,    /* -30 … 30 */
+    INSIDE,   /* 0.05 … 0.95 */
 } kind;
 
 typedef struct {
