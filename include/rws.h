@@ -255,6 +255,13 @@ rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_v
 rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
+/* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
+ * whole number is refused with a sentence. */
+rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
+rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
+rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);
+rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit); /* mean: shape e^logit */
+
 /* An observation that C code makes from its choices: a sentence from a tree. `made` has as many numbers as the field. Its
  * log-density is what `kernel` says of the datum and what was made; in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);

@@ -16,7 +16,7 @@
 
 #define WIDEST 40 /* numbers in a parameter */
 #define VALUES 5  /* numbers of a value that are handed out; the output after these is for a choice */
-#define OUTCOMES 40
+#define OUTCOMES 160
 #define USUAL 20000 /* draws of a statistical test, unless it is widened */
 #define EULER 0.57721566490153286
 #define INF ((double)INFINITY)
@@ -414,6 +414,38 @@ static double student_t_term(double x, const double *p)
            (p[0] + 1) / 2 * log1p(z * z / p[0]);
 }
 
+static double poisson_twin(const setting *s, const double *x)
+{
+    return x[0] < 0 ? -INF : x[0] * log(s->a[0]) - s->a[0] - lgamma(x[0] + 1);
+}
+
+static double geometric_twin(const setting *s, const double *x)
+{
+    return x[0] < 0 ? -INF : log(sigmoid(s->a[0])) + x[0] * log(sigmoid(-s->a[0]));
+}
+
+static double binomial_twin(const setting *s, const double *x)
+{
+    const double n = s->a[0], k = x[0];
+    if (k < 0 || k > n) return -INF;
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(sigmoid(s->b[0])) +
+           (n - k) * log(sigmoid(-s->b[0]));
+}
+
+static double negative_binomial_twin(const setting *s, const double *x)
+{
+    const double r = s->a[0], k = x[0];
+    if (k < 0) return -INF;
+    return lgamma(k + r) - lgamma(k + 1) - lgamma(r) + k * log(sigmoid(s->b[0])) + r * log(sigmoid(-s->b[0]));
+}
+
+/* Numbers that are expected less than once in 10^20 draws are left out. */
+static int count_outcomes(const setting *s)
+{
+    (void)s;
+    return OUTCOMES;
+}
+
 static rws_var sum_of_squares(rws_path *path, rws_var v)
 {
     return rws_sum(path, rws_mul(path, v, v));
@@ -502,6 +534,14 @@ static const struct subject {
      .settings = {{1, 1, {1}, {0.5}, 1, 0, {0.7}},
                   {2, 1, {3, 0.8}, {-3}, 1, 0, {2}},
                   {1, 2, {40}, {0, 1}, 2, 0, {1, 0.5}}}},
+    {"poisson", poisson_twin, count_outcomes, number_outcome,
+     .settings = {{1, 0, {3.5}, {0}}, {1, 0, {60}, {0}}, {1, 0, {1e-3}, {0}}}},
+    {"geometric", geometric_twin, count_outcomes, number_outcome,
+     .settings = {{1, 0, {0.5}, {0}}, {1, 0, {-0.9}, {0}}, {1, 0, {20}, {0}}}},
+    {"binomial", binomial_twin, count_outcomes, number_outcome,
+     .settings = {{1, 1, {10}, {0.3}}, {1, 1, {150}, {-1}}, {1, 1, {1}, {2}}, {1, 1, {0}, {0}}}},
+    {"negative binomial", negative_binomial_twin, count_outcomes, number_outcome,
+     .settings = {{1, 1, {2.5}, {-0.3}}, {1, 1, {0.4}, {-1}}, {1, 1, {50}, {-1}}}},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -1159,6 +1199,10 @@ static void bad_parameters_are_named(void **state)
         {"beta", {1, -3}, {1, 1}, "The second shape at site %s is -3; it must be above 0."},
         {"student t", {0, 0, 1}, {1, 0, 1}, "The number of degrees of freedom at site %s is 0; it must be above 0."},
         {"student t", {1, 0, 0}, {1, 0, 1}, "The scale at site %s is 0; it must be above 0."},
+        {"poisson", {0}, {1}, "The rate at site %s is 0; it must be above 0."},
+        {"binomial", {1.5, 0}, {2, 0}, "The number of trials at site %s is 1.5; it must be a whole number."},
+        {"binomial", {-1, 0}, {2, 0}, "The number of trials at site %s is -1; it must not be negative."},
+        {"negative binomial", {-1, 0}, {2, 0}, "The shape at site %s is -1; it must be above 0."},
     };
     for (int i = 0; i < COUNT(list); i++)
         for (int visits = 1; visits < 3; visits++) {
@@ -1457,7 +1501,7 @@ static double look_at_defended(void *context, int round, int wide)
 static void check_defended(bench *b, int which)
 {
     b->pass.proposal = RWS_DEFENSIVE;
-    if (b->family->continuous) { /* drawn as in a plain pass */
+    if (!b->family->choices && !b->family->binary) { /* drawn as in a plain pass */
         const rws_scores *s = bench_draw(b, 70, 1, 100);
         for (int i = 0; i < s->n; i++) assert_true(s->log_d[i] == s->log_q[i]);
         return;

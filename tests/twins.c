@@ -703,6 +703,63 @@ static void student_t_density(const row *r)
                  pow(1 + pow((at(r, 0, j) - at(r, 2, j)) / at(r, 3, j), 2) / at(r, 1, j), -(at(r, 1, j) + 1) / 2)));
 }
 
+static double log_share(double logit)
+{
+    return log(1 / (1 + exp(-logit)));
+}
+
+static void poisson_density(const row *r)
+{
+    SUM_EACH(log(pow(at(r, 1, j), at(r, 0, j)) * exp(-at(r, 1, j)) / tgamma(at(r, 0, j) + 1)));
+}
+
+static void geometric_density(const row *r)
+{
+    SUM_EACH(log_share(at(r, 1, j)) + at(r, 0, j) * log_share(-at(r, 1, j)));
+}
+
+static double log_binomial(double x, double n, double logit)
+{
+    return log(tgamma(n + 1) / (tgamma(x + 1) * tgamma(n - x + 1))) + x * log_share(logit) +
+           (n - x) * log_share(-logit);
+}
+
+static void binomial_density(const row *r)
+{
+    SUM_EACH(at(r, 0, j) > at(r, 1, j) ? -(double)INFINITY : log_binomial(at(r, 0, j), at(r, 1, j), at(r, 2, j)));
+}
+
+static double log_negative(double x, double shape, double logit)
+{
+    return log(tgamma(x + shape) / (tgamma(x + 1) * tgamma(shape))) + x * log_share(logit) + shape * log_share(-logit);
+}
+
+static void negative_binomial_density(const row *r)
+{
+    SUM_EACH(log_negative(at(r, 0, j), at(r, 1, j), at(r, 2, j)));
+}
+
+/* Ops of draws, for a geometric distribution: all numbers from 0 on, the mode 0 last. */
+static void count_reach(const row *r)
+{
+    r->out[0] = floor(2 - 22 / log_share(-r->in[0][0])) + 1;
+}
+
+static void count_table(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        const int number = (j + 1) % r->dim;
+        r->out[j] = number >= floor(2 - 22 / log_share(-r->in[0][0])) + 1
+                        ? -(double)INFINITY
+                        : log_share(r->in[0][0]) + number * log_share(-r->in[0][0]);
+    }
+}
+
+static void count_value(const row *r)
+{
+    r->out[0] = ((int)r->in[0][0] + 1) % r->offset;
+}
+
 #define ONE(a)   \
     {            \
         {        \
@@ -1045,6 +1102,22 @@ const subject subjects[] = {
      student_t_density,
      {{1, {{REAL, 1}, {POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}}},
       {1, {{REAL, 5}, {POSITIVE, 1}, {REAL, 5}, {POSITIVE, 5}}}}},
+    {"count_reach", count_reach, {{1, ONE(REAL), .k = 1}}},
+    {"count_table", count_table, {{60, ONE(REAL), .k = 1}}},
+    {"count_value", count_value, {{1, TWO(INDEX, 1, REAL, 1), .k = 1, .n_index = 48, .offset = 48}}},
+    {"poisson_density",
+     poisson_density,
+     {{1, TWO(INDEX, 1, POSITIVE, 1), .n_index = 6}, {1, TWO(INDEX, 5, POSITIVE, 5), .n_index = 6}}},
+    {"geometric_density",
+     geometric_density,
+     {{1, TWO(INDEX, 1, REAL, 1), .n_index = 6}, {1, TWO(INDEX, 5, REAL, 1), .n_index = 6}}},
+    {"binomial_density", /* values of a FLAG, so that no number of trials is too small for them */
+     binomial_density,
+     {{1, THREE(FLAG, 1, ONES, 1, REAL, 1)}, {1, THREE(FLAG, 5, ONES, 5, REAL, 1)}}},
+    {"negative_binomial_density",
+     negative_binomial_density,
+     {{1, THREE(INDEX, 1, POSITIVE, 1, REAL, 1), .n_index = 6},
+      {1, THREE(INDEX, 5, POSITIVE, 5, REAL, 1), .n_index = 6}}},
 };
 const int n_subjects = COUNT(subjects);
 

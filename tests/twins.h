@@ -31,6 +31,7 @@ typedef enum {
     WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
     STEEP,    /* -30 … 30 */
     INSIDE,   /* 0.05 … 0.95 */
+    ONES,     /* 1, 2 or 3; has no gradient */
 } kind;
 
 typedef struct {
