@@ -760,6 +760,7 @@ static void every_twin_has_a_family(void **state)
         if (!subject_of(rws_families[n]->name))
             fail_msg("the family %s has no twin in this test", rws_families[n]->name);
         assert_true(rws_families[n]->continuous == is_continuous(subject_of(rws_families[n]->name)));
+        assert_true(rws_families[n]->help && rws_families[n]->help[0]);
         for (int i = 0; i < n; i++) assert_string_not_equal(rws_families[i]->name, rws_families[n]->name);
     }
     assert_int_equal(n, N_SUBJECTS);
@@ -955,6 +956,8 @@ static double look_at_draws(void *context, int round, int wide)
     b->pass.mode = d->layout->mode;
     b->noisy = d->layout->noisy;
     const rws_scores *s = bench_draw(b, 10 + (uint64_t)round, n / K, K);
+    if (b->subject->outcome == number_outcome && K == n && !b->noisy && b->pass.mode == RWS_WAKE)
+        assert_true(s->n <= b->subject->outcomes(b->setting)); /* equal draws share a row */
     if (!b->noisy) /* both sides score the drawn value, with the same result */
         for (int i = 0; i < s->n; i += 1 + s->n / 200) {
             double x[VALUES];

@@ -18,6 +18,7 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 
 const rws_family rws_uniform_family = {
     .name = "uniform",
+    .help = "a number between low and high",
     .continuous = true,
     .n_params = 2,
     .draw = draw,

@@ -3,6 +3,27 @@
 #include "base/error.h"
 #include "tensor/rows.h"
 
+const rws_function_info rws_functions[] = {
+    [RWS_LINEAR] = {"linear", "x"},
+    [RWS_TANH] = {"tanh", "the hyperbolic tangent"},
+    [RWS_RELU] = {"relu", "max(x, 0)"},
+    [RWS_ELU] = {"elu", "x above 0, e^x - 1 below"},
+    [RWS_SIGMOID] = {"sigmoid", "1 / (1 + e^-x)"},
+    [RWS_SOFTPLUS] = {"softplus", "log(1 + e^x)"},
+    [RWS_EXP] = {"exp", "e^x"},
+    [RWS_LOG] = {"log", "the natural logarithm"},
+    [RWS_SQRT] = {"sqrt", "the square root"},
+    [RWS_SQUARE] = {"square", "x^2"},
+    [RWS_SIN] = {"sin", "the sine"},
+    [RWS_COS] = {"cos", "the cosine"},
+    [RWS_ABS] = {"abs", "|x|"},
+    [RWS_LOG_SIGMOID] = {"log_sigmoid", "-log(1 + e^-x)"},
+    [RWS_LOG1P] = {"log1p", "log(1 + x)"},
+    [RWS_EXPM1] = {"expm1", "e^x - 1"},
+    [RWS_LGAMMA] = {"lgamma", "log |Gamma(x)|"},
+    [RWS_DIGAMMA] = {"digamma", "the derivative of lgamma"},
+};
+
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
 {
     switch (f) {

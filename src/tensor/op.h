@@ -156,8 +156,14 @@ static inline uint32_t rws_index(float x, uint32_t n)
 rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
                              rws_error *err);
 
-/* y = f(x); g times the first derivative of f; and g times the derivative of that by y, for the functions up to RWS_LOG:
+/* The functions that rws_apply knows. Then: y = f(x); g times the first derivative of f; and g times the derivative of that by y, for the functions up to RWS_LOG:
  * their derivatives are functions of y. The functions after RWS_LOG belong to the op map. */
+typedef struct {
+    const char *name; /* as in RWS_NAME, in small letters */
+    const char *help; /* one line for `rws list` */
+} rws_function_info;
+extern const rws_function_info rws_functions[RWS_DIGAMMA + 1]; /* by number of the function */
+
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
