@@ -1097,6 +1097,8 @@ static void what_is_no_distribution_is_said_so(void **state)
         {"concrete", {2, 1, {0, NAN}, {1}}},
         {"concrete", {2, 1, {0, 0}, {-1}}},
         {"exponential", {1, 0, {NAN}, {0}}},
+        {"geometric", {1, 0, {NAN}, {0}}},
+        {"binomial", {1, 1, {3}, {NAN}}},
         {"log-normal", {1, 1, {NAN}, {1}}},
         {"laplace", {1, 1, {NAN}, {1}}},
         {"half-normal", {1, 0, {-1}, {0}}},

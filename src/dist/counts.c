@@ -109,8 +109,8 @@ static window window_of(int kind, const double *p)
         tail = 12 - 25 / log_sigmoid(p[1]);
         mode = p[0] > 1 ? floor((p[0] - 1) * exp(p[1])) : 0;
     }
-    return (window){fmax(0, floor(mean - 8 * sd - 12)) + 0 * mean, mode,
-                    fmin(most, floor(mean + 8 * sd + tail)) + 0 * mean};
+    if (isnan(mean + sd) || isnan(tail)) return (window){NAN, NAN, NAN};
+    return (window){fmax(0, floor(mean - 8 * sd - 12)), mode, fmin(most, floor(mean + 8 * sd + tail))};
 }
 
 static void parameters_at(const rws_call *c, size_t row, int first, double *p)
@@ -221,9 +221,9 @@ static rws_var draw_number(rws_path *path, int kind, const rws_var *p, int n)
 {
     rws_var     in[3];
     const float reach = rws_var_most(path, rws_record(path, &rws_op_count_reach, (rws_op_args){.k = kind}, p, n, 1));
-    if (!(reach <= MOST_NUMBERS))
+    if (reach > MOST_NUMBERS)
         rws_give_up(path, "A draw would choose among %g numbers, which is more than %d.", (double)reach, MOST_NUMBERS);
-    const int W = (int)reach < 16 ? 16 : ((int)reach + 15) / 16 * 16;
+    const int W = reach > 16 ? ((int)reach + 15) / 16 * 16 : 16; /* 16 for a NaN, which the draw then refuses */
     in[0] = rws_draw_index(path, rws_record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));
     for (int i = 0; i < n; i++) in[i + 1] = p[i];
     return rws_record(path, &rws_op_count_value, (rws_op_args){.k = kind, .offset = W}, in, n + 1, 1);
