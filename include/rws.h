@@ -187,8 +187,27 @@ rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int 
  * in metrics. NULL for a parameter whose declaration failed without memory. */
 float *rws_param_values(const rws_param *p);
 
-/* Functions of one number, for rws_apply and between layers. */
-typedef enum { RWS_LINEAR, RWS_TANH, RWS_RELU, RWS_ELU, RWS_SIGMOID, RWS_SOFTPLUS, RWS_EXP, RWS_LOG } rws_function;
+/* Functions of one number, for rws_apply; those up to RWS_LOG also between layers. */
+typedef enum {
+    RWS_LINEAR,
+    RWS_TANH,
+    RWS_RELU,
+    RWS_ELU,
+    RWS_SIGMOID,
+    RWS_SOFTPLUS,
+    RWS_EXP,
+    RWS_LOG,
+    RWS_SQRT,
+    RWS_SQUARE,
+    RWS_SIN,
+    RWS_COS,
+    RWS_ABS, /* the gradient at 0 is 0 */
+    RWS_LOG_SIGMOID,
+    RWS_LOG1P, /* log(1 + x), accurate near 0 */
+    RWS_EXPM1, /* e^x - 1, accurate near 0 */
+    RWS_LGAMMA,
+    RWS_DIGAMMA, /* the derivative of RWS_LGAMMA */
+} rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
  * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n).
@@ -356,6 +375,27 @@ rws_var rws_gumbel(rws_path *path, const char *site, rws_var location); /* scale
 rws_var rws_concrete(rws_path *path, const char *site, rws_var logits,
                      rws_var temperature); /* the log of a point on the simplex */
 
+/* Independent components, each parameter with as many numbers as the value or with one. A value outside of the support is
+ * impossible (log-density -inf). */
+rws_var rws_exponential(rws_path *path, const char *site, rws_var rate);
+rws_var rws_log_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* of the logarithm */
+rws_var rws_laplace(rws_path *path, const char *site, rws_var location, rws_var scale);
+rws_var rws_half_normal(rws_path *path, const char *site, rws_var scale);
+rws_var rws_gumbel_scale(rws_path *path, const char *site, rws_var location, rws_var scale);
+rws_var rws_truncated_normal(rws_path *path, const char *site, rws_var mean, rws_var sd, rws_var low,
+                             rws_var high); /* low and high may be infinite */
+rws_var rws_gamma(rws_path *path, const char *site, rws_var shape, rws_var rate);
+rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_var scale); /* 1 over a Gamma */
+rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
+rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
+
+/* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
+ * whole number is refused with a sentence. */
+rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
+rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
+rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);
+rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit); /* mean: shape e^logit */
+
 /* An observation that C code makes from its choices: a sentence from a tree, for example. `made` has as many numbers as
  * the field. Its log-density is kernel(datum, made, dim, context); in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
@@ -408,16 +448,25 @@ rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift); /* scal
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a);
 rws_var rws_clip(rws_path *path, rws_var a, float low, float high); /* no gradient outside of low … high */
 rws_var rws_greater(rws_path *path, rws_var a, rws_var b);          /* 1 where a > b, else 0; no gradient */
+rws_var rws_min(rws_path *path, rws_var a, rws_var b);              /* equal numbers: the gradient is that of a */
+rws_var rws_max(rws_path *path, rws_var a, rws_var b);
+rws_var rws_power(rws_path *path, rws_var a, rws_var b);           /* a^b */
+rws_var rws_sum_many(rws_path *path, const rws_var *parts, int n); /* the sum of n values, component by component */
 
 /* Shape. */
 rws_var rws_concat(rws_path *path, const rws_var *parts, int n); /* n parts, one behind the other */
 rws_var rws_slice(rws_path *path, rws_var a, int first, int n);  /* n components, from number `first` */
 rws_var rws_sum(rws_path *path, rws_var a);                      /* over the components */
+rws_var rws_dot(rws_path *path, rws_var a, rws_var b);           /* the sum of a * b; both have the same length */
+rws_var rws_cumulative_sum(rws_path *path, rws_var a);           /* component j is the sum of components 0 … j */
 rws_var rws_log_softmax(rws_path *path, rws_var a);
 rws_var rws_log_sum_exp(rws_path *path, rws_var a);
 rws_var rws_argmax(rws_path *path, rws_var a);              /* an index; no gradient */
 rws_var rws_pick(rws_path *path, rws_var a, rws_var index); /* the component of a with this number */
 rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* a vector of n; costs a look-up where it enters a layer */
+
+/* Row number `index` of a matrix with n columns that is given as one vector (rws_parameter). */
+rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 
 /* Log-densities of given values, outside of any site. */
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);

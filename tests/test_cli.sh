@@ -132,10 +132,10 @@ rm -r cache bin canvases thesis
 
 # ---- lists
 
-for what in models methods optimisers 'settings gmm'; do
+for what in models methods optimisers distributions layers functions 'settings gmm'; do
     gives 0 "rws list $what" list $what
     gives 0 "rws list $what --json" list $what --json
-    matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z]+",.*\}$' out
+    matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z0-9_ -]+",.*\}$' out
 done
 gives 0 "the settings of a shared object" list settings "$toy" --json
 matches "an object" '^\{"kind":"model","name":"toy",.*"metrics":\[.*\],.*"settings":\[.*\]\}$' out

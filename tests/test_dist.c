@@ -16,7 +16,7 @@
 
 #define WIDEST 40 /* numbers in a parameter */
 #define VALUES 5  /* numbers of a value that are handed out; the output after these is for a choice */
-#define OUTCOMES 40
+#define OUTCOMES 160
 #define USUAL 20000 /* draws of a statistical test, unless it is widened */
 #define EULER 0.57721566490153286
 #define INF ((double)INFINITY)
@@ -27,7 +27,21 @@
 typedef struct {
     int    n_a, n_b;
     double a[WIDEST], b[WIDEST];
+    int    n_c, n_d;
+    double c[WIDEST], d[WIDEST];
 } setting;
+
+enum { PARAMETERS = 4 };
+
+static int numbers_in(const setting *s, int k)
+{
+    return k == 0 ? s->n_a : k == 1 ? s->n_b : k == 2 ? s->n_c : s->n_d;
+}
+
+static const double *numbers_of(const setting *s, int k)
+{
+    return k == 0 ? s->a : k == 1 ? s->b : k == 2 ? s->c : s->d;
+}
 
 static double part(const double *v, int n, int j)
 {
@@ -36,7 +50,9 @@ static double part(const double *v, int n, int j)
 
 static int longer(const setting *s)
 {
-    return s->n_a > s->n_b ? s->n_a : s->n_b;
+    int n = 1;
+    for (int k = 0; k < PARAMETERS; k++) n = numbers_in(s, k) > n ? numbers_in(s, k) : n;
+    return n;
 }
 
 static double sigmoid(double x)
@@ -218,6 +234,218 @@ static double concrete_mean(const setting *s)
     return total;
 }
 
+/* ---- twins by quadrature: families of independent components, of which only the log-density of one number is written
+ * down. Distribution function and means are integrals of it. */
+
+typedef double term(double x, const double *p);
+
+typedef enum {
+    NOT_ALONE,  /* the family has twins of its own */
+    LINE,       /* all numbers */
+    ABOVE_ZERO, /* numbers above 0 */
+    UNIT,       /* numbers between 0 and 1 */
+    BOUNDED,    /* numbers between parameters c and d; d may be infinite */
+    CIRCLE,     /* angles from -pi to pi */
+} support;
+
+enum { CELLS = 12000 };
+
+/* A substitution x(t) with t in (first, last), cut into cells, and the integral of the density up to each cell. */
+typedef struct {
+    term   *term;
+    support support;
+    double  p[PARAMETERS], centre, first, last, below[CELLS + 1];
+} integral;
+
+static double x_of(const integral *q, double t, double *dx)
+{
+    switch (q->support) {
+    case LINE: *dx = cosh(t); return q->centre + sinh(t);
+    case ABOVE_ZERO: *dx = exp(t); return exp(t);
+    case UNIT: *dx = 1 / (2 + 2 * cosh(t)); return sigmoid(t);
+    case BOUNDED:
+        if (isinf(q->p[3])) {
+            *dx = exp(t);
+            return q->p[2] + exp(t);
+        }
+        *dx = q->p[3] - q->p[2];
+        return q->p[2] + t * *dx;
+    default: *dx = 1; return t;
+    }
+}
+
+static double t_of(const integral *q, double x)
+{
+    switch (q->support) {
+    case LINE: return asinh(x - q->centre);
+    case ABOVE_ZERO: return log(x);
+    case UNIT: return log(x) - log1p(-x);
+    case BOUNDED: return isinf(q->p[3]) ? log(x - q->p[2]) : (x - q->p[2]) / (q->p[3] - q->p[2]);
+    default: return x;
+    }
+}
+
+/* The integral of density times f over t in (from, to), by Gauss' rule of three points. f NULL: 1. */
+static double piece(const integral *q, double from, double to, double (*f)(double))
+{
+    static const double at[] = {-0.77459666924148338, 0, 0.77459666924148338},
+                        weight[] = {5 / 18.0, 8 / 18.0, 5 / 18.0};
+    double total = 0;
+    for (int i = 0; i < 3; i++) {
+        double       dx;
+        const double x = x_of(q, (from + to) / 2 + at[i] * (to - from) / 2, &dx), log_p = q->term(x, q->p);
+        if (log_p > -700 && isfinite(dx)) total += weight[i] * (to - from) * exp(log_p) * dx * (f ? f(x) : 1);
+    }
+    return total;
+}
+
+static double edge_of(const integral *q, int cell)
+{
+    return q->first + (q->last - q->first) * cell / CELLS;
+}
+
+static void integral_init(integral *q, const double *p)
+{
+    static const double ends[][2] = {
+        [LINE] = {-40, 40}, [ABOVE_ZERO] = {-90, 60}, [UNIT] = {-60, 36}, [BOUNDED] = {0, 1}, [CIRCLE] = {-M_PI, M_PI}};
+    memcpy(q->p, p, sizeof q->p);
+    q->first = q->support == BOUNDED && isinf(p[3]) ? -60 : ends[q->support][0];
+    q->last = q->support == BOUNDED && isinf(p[3]) ? 20 : ends[q->support][1];
+    q->below[0] = 0;
+    for (int i = 0; i < CELLS; i++) q->below[i + 1] = q->below[i] + piece(q, edge_of(q, i), edge_of(q, i + 1), NULL);
+}
+
+/* Integrals that were computed before are kept. */
+static const integral *integral_of(term *f, support support, double centre, const double *p)
+{
+    enum { KEPT = 16 };
+    static integral kept[KEPT];
+    static int      next;
+    for (int i = 0; i < KEPT; i++)
+        if (kept[i].term == f && memcmp(kept[i].p, p, sizeof kept[i].p) == 0) return &kept[i];
+    integral *q = &kept[next++ % KEPT];
+    q->term = f, q->support = support, q->centre = centre;
+    integral_init(q, p);
+    return q;
+}
+
+static double share_below(const integral *q, double x)
+{
+    const double t = t_of(q, x), cells = (t - q->first) / (q->last - q->first) * CELLS;
+    if (!(cells > 0)) return 0;
+    if (cells >= CELLS) return q->below[CELLS];
+    return q->below[(int)cells] + piece(q, edge_of(q, (int)cells), t, NULL);
+}
+
+static rws_var sum_of_sigmoids(rws_path *path, rws_var v)
+{
+    return rws_sum(path, rws_apply(path, RWS_SIGMOID, v));
+}
+
+static double exponential_term(double x, const double *p)
+{
+    return x < 0 ? -INF : log(p[0] * exp(-p[0] * x));
+}
+
+static double log_normal_term(double x, const double *p)
+{
+    return x <= 0 ? -INF : -pow((log(x) - p[0]) / p[1], 2) / 2 - log(p[1] * x * sqrt(2 * M_PI));
+}
+
+static double laplace_term(double x, const double *p)
+{
+    return -fabs(x - p[0]) / p[1] - log(2 * p[1]);
+}
+
+static double half_normal_term(double x, const double *p)
+{
+    return x < 0 ? -INF : log(2 / (p[0] * sqrt(2 * M_PI))) - x * x / (2 * p[0] * p[0]);
+}
+
+static double gumbel_scale_term(double x, const double *p)
+{
+    const double z = (x - p[0]) / p[1];
+    return -log(p[1]) - z - exp(-z);
+}
+
+/* The mass of the interval as an integral of the density relative to that at the bound that is nearest to the mean. */
+static double truncated_normal_term(double x, const double *p)
+{
+    enum { N = 2000 };
+    static double known[PARAMETERS], top, mass;
+    if (x < p[2] || x > p[3]) return -INF;
+    if (memcmp(known, p, sizeof known) != 0) {
+        memcpy(known, p, sizeof known);
+        const double low = (p[2] - p[0]) / p[1], high = fmin((p[3] - p[0]) / p[1], fmax(low, 0) + 40),
+                     h = (high - low) / N;
+        const double at = low > 0 ? low : high < 0 ? high : 0;
+        top = -at * at / 2;
+        mass = 0;
+        for (int i = 0; i < N; i++)
+            for (int k = -1; k <= 1; k++) { /* Gauss */
+                const double z = low + (i + 0.5 + k * 0.5 * 0.77459666924148338) * h;
+                mass += h * (k ? 5 : 8) / 18 * exp(-z * z / 2 - top);
+            }
+    }
+    const double z = (x - p[0]) / p[1];
+    return -z * z / 2 - top - log(mass * p[1]);
+}
+
+static double gamma_term(double x, const double *p)
+{
+    return x <= 0 ? -INF : p[0] * log(p[1]) + (p[0] - 1) * log(x) - p[1] * x - lgamma(p[0]);
+}
+
+static double inverse_gamma_term(double x, const double *p)
+{
+    return x <= 0 ? -INF : gamma_term(1 / x, p) - 2 * log(x);
+}
+
+static double beta_term(double x, const double *p)
+{
+    if (x <= 0 || x >= 1) return -INF;
+    return lgamma(p[0] + p[1]) - lgamma(p[0]) - lgamma(p[1]) + (p[0] - 1) * log(x) + (p[1] - 1) * log1p(-x);
+}
+
+static double student_t_term(double x, const double *p)
+{
+    const double z = (x - p[1]) / p[2];
+    return lgamma((p[0] + 1) / 2) - lgamma(p[0] / 2) - log(sqrt(M_PI * p[0]) * p[2]) -
+           (p[0] + 1) / 2 * log1p(z * z / p[0]);
+}
+
+static double poisson_twin(const setting *s, const double *x)
+{
+    return x[0] < 0 ? -INF : x[0] * log(s->a[0]) - s->a[0] - lgamma(x[0] + 1);
+}
+
+static double geometric_twin(const setting *s, const double *x)
+{
+    return x[0] < 0 ? -INF : log(sigmoid(s->a[0])) + x[0] * log(sigmoid(-s->a[0]));
+}
+
+static double binomial_twin(const setting *s, const double *x)
+{
+    const double n = s->a[0], k = x[0];
+    if (k < 0 || k > n) return -INF;
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) + k * log(sigmoid(s->b[0])) +
+           (n - k) * log(sigmoid(-s->b[0]));
+}
+
+static double negative_binomial_twin(const setting *s, const double *x)
+{
+    const double r = s->a[0], k = x[0];
+    if (k < 0) return -INF;
+    return lgamma(k + r) - lgamma(k + 1) - lgamma(r) + k * log(sigmoid(s->b[0])) + r * log(sigmoid(-s->b[0]));
+}
+
+/* Numbers that are expected less than once in 10^20 draws are left out. */
+static int count_outcomes(const setting *s)
+{
+    (void)s;
+    return OUTCOMES;
+}
+
 static rws_var sum_of_squares(rws_path *path, rws_var v)
 {
     return rws_sum(path, rws_mul(path, v, v));
@@ -243,7 +471,10 @@ static const struct subject {
     rws_var (*f)(rws_path *path, rws_var v);
     double (*order)(
         const setting
-            *s); /* E log q, if the derivative of log q of a draw by the parameters is the same for all draws */
+            *s);  /* E log q, if the derivative of log q of a draw by the parameters is the same for all draws */
+    term   *term; /* independent components: the log-density of one, from which all of the above is computed */
+    support support;
+    int     centre; /* parameter centre - 1 is where the density has a kink; 0: there is none */
     setting settings[MAX_SETTINGS];
 } subjects[] = {
     {"categorical", categorical_density, categorical_outcomes, number_outcome,
@@ -277,6 +508,40 @@ static const struct subject {
      .order = gumbel_order, .settings = {{1, 0, {0}, {0}}, {3, 0, {1, -2, 5}, {0}}}},
     {"concrete", concrete_density, .uniforms = concrete_uniforms, .mean = concrete_mean, .f = first_share,
      .settings = {{2, 1, {0.5, -0.5}, {0.7}}, {2, 1, {-1, 1}, {2}}, {3, 1, {0.3, 0, -1}, {0.7}}}},
+    {"exponential", .term = exponential_term, .support = ABOVE_ZERO,
+     .settings = {{1, 0, {0.7}, {0}}, {3, 0, {1e-3, 1, 50}, {0}}}},
+    {"log-normal", .term = log_normal_term, .support = ABOVE_ZERO,
+     .settings = {{1, 1, {0.5}, {0.7}}, {2, 2, {-3, 4}, {2, 0.1}}, {1, 3, {0}, {1, 0.5, 3}}}},
+    {"laplace", .term = laplace_term, .support = LINE, .centre = 1,
+     .settings = {{1, 1, {0.5}, {0.7}}, {2, 1, {-3, 4}, {0.1}}, {1, 3, {0}, {1, 0.5, 30}}}},
+    {"half-normal", .term = half_normal_term, .support = ABOVE_ZERO,
+     .settings = {{1, 0, {0.7}, {0}}, {3, 0, {1e-3, 1, 50}, {0}}}},
+    {"gumbel with a scale", .term = gumbel_scale_term, .support = LINE, .centre = 1,
+     .settings = {{1, 1, {0.5}, {0.7}}, {2, 1, {-3, 4}, {0.3}}, {1, 3, {0}, {1, 0.5, 5}}}},
+    {"truncated normal", .term = truncated_normal_term, .support = BOUNDED,
+     .settings = {{1, 1, {0.5}, {0.7}, 1, 1, {-0.2}, {2}},
+                  {2, 1, {0, 1}, {1}, 2, 2, {1, 0.5}, {1.5, 0.75}},
+                  {1, 2, {0}, {1, 0.5}, 1, 1, {6}, {INF}},
+                  {1, 1, {-40}, {1}, 1, 1, {0}, {1}},
+                  {1, 1, {30}, {0.5}, 1, 1, {-1}, {0}}}},
+    {"gamma", .term = gamma_term, .support = ABOVE_ZERO,
+     .settings = {{1, 1, {0.7}, {2}}, {2, 1, {0.3, 5}, {0.1}}, {3, 1, {1, 30, 2000}, {10}}}},
+    {"inverse gamma", .term = inverse_gamma_term, .support = ABOVE_ZERO,
+     .settings = {{1, 1, {0.7}, {2}}, {2, 1, {0.5, 5}, {0.1}}, {1, 2, {30}, {10, 100}}}},
+    {"beta", .term = beta_term, .support = UNIT,
+     .settings = {{1, 1, {0.7}, {2}}, {2, 2, {0.5, 5}, {0.5, 1}}, {1, 2, {30}, {100, 3}}}},
+    {"student t", .term = student_t_term, .support = LINE, .centre = 2,
+     .settings = {{1, 1, {1}, {0.5}, 1, 0, {0.7}},
+                  {2, 1, {3, 0.8}, {-3}, 1, 0, {2}},
+                  {1, 2, {40}, {0, 1}, 2, 0, {1, 0.5}}}},
+    {"poisson", poisson_twin, count_outcomes, number_outcome,
+     .settings = {{1, 0, {3.5}, {0}}, {1, 0, {60}, {0}}, {1, 0, {1e-3}, {0}}}},
+    {"geometric", geometric_twin, count_outcomes, number_outcome,
+     .settings = {{1, 0, {0.5}, {0}}, {1, 0, {-0.9}, {0}}, {1, 0, {20}, {0}}}},
+    {"binomial", binomial_twin, count_outcomes, number_outcome,
+     .settings = {{1, 1, {10}, {0.3}}, {1, 1, {150}, {-1}}, {1, 1, {1}, {2}}, {1, 1, {0}, {0}}}},
+    {"negative binomial", negative_binomial_twin, count_outcomes, number_outcome,
+     .settings = {{1, 1, {2.5}, {-0.3}}, {1, 1, {0.4}, {-1}}, {1, 1, {50}, {-1}}}},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 
@@ -295,6 +560,53 @@ static const rws_family *family_of(const char *name)
     return NULL;
 }
 
+/* The parameters of component j of a setting. */
+static void parameters_of(const setting *s, int j, double *p)
+{
+    for (int k = 0; k < PARAMETERS; k++) p[k] = numbers_in(s, k) ? part(numbers_of(s, k), numbers_in(s, k), j) : 0;
+}
+
+static const integral *component(const struct subject *b, const setting *s, int j)
+{
+    double p[PARAMETERS];
+    parameters_of(s, j, p);
+    return integral_of(b->term, b->support, b->centre ? p[b->centre - 1] : 0, p);
+}
+
+static double density_of(const struct subject *b, const setting *s, const double *x)
+{
+    double total = 0, p[PARAMETERS];
+    if (!b->term) return b->density(s, x);
+    for (int j = 0; j < longer(s); j++) {
+        parameters_of(s, j, p);
+        total += b->term(x[j], p);
+    }
+    return total;
+}
+
+static int uniforms_of(const struct subject *b, const setting *s, const double *x, double *u)
+{
+    if (!b->term) return b->uniforms(s, x, u);
+    for (int j = 0; j < longer(s); j++) u[j] = share_below(component(b, s, j), x[j]);
+    return longer(s);
+}
+
+static double mean_of(const struct subject *b, const setting *s)
+{
+    double total = 0;
+    if (!b->term) return b->mean(s);
+    for (int j = 0; j < longer(s); j++) {
+        const integral *q = component(b, s, j);
+        for (int i = 0; i < CELLS; i++) total += piece(q, edge_of(q, i), edge_of(q, i + 1), sigmoid);
+    }
+    return total;
+}
+
+static bool is_continuous(const struct subject *b)
+{
+    return b->uniforms || b->term;
+}
+
 /* ---- a bench: one family, one setting, an engine to draw with */
 
 typedef enum { OUT_VALUE, OUT_MEAN, OUT_G, OUT_G_TILDE } hand_out;
@@ -304,7 +616,7 @@ typedef struct {
     const struct subject *subject;
     const setting        *setting;
     rws_params            params;
-    rws_param            *a, *b;
+    rws_param            *p[PARAMETERS];
     rws_field             fields[1];
     const float          *field[1];
     bool                  observed, noisy; /* the value is data; a normal is drawn before it */
@@ -316,7 +628,9 @@ typedef struct {
 static rws_var visit(rws_path *path, const bench *b)
 {
     if (b->noisy) rws_normal(path, "noise", rws_constant(path, 0), rws_constant(path, 1));
-    const rws_var p[] = {rws_parameter(path, b->a), b->b ? rws_parameter(path, b->b) : (rws_var){0}};
+    rws_var p[PARAMETERS] = {{0}};
+    for (int k = 0; k < PARAMETERS; k++)
+        if (b->p[k]) p[k] = rws_parameter(path, b->p[k]);
     return rws_site_visit(path, "v", b->family, p);
 }
 
@@ -335,7 +649,7 @@ static void program(rws_path *path, void *context)
     visit(path, b);
     rws_path_side(path, RWS_SIDE_NONE);
     if (b->hand_out == OUT_MEAN) {
-        rws_path_output(path, 0, b->subject->f(path, v));
+        rws_path_output(path, 0, (b->subject->term ? sum_of_sigmoids : b->subject->f)(path, v));
         return;
     }
     const bool    noted = b->hand_out == OUT_G || b->hand_out == OUT_G_TILDE;
@@ -356,8 +670,8 @@ static rws_param *bench_param(bench *b, const char *name, const double *values, 
 static void bench_init(bench *b, const rws_family *family, const setting *s)
 {
     *b = (bench){.family = family, .subject = subject_of(family->name), .setting = s};
-    b->a = bench_param(b, "a", s->a, s->n_a);
-    b->b = bench_param(b, "b", s->b, s->n_b);
+    for (int k = 0; k < PARAMETERS; k++)
+        b->p[k] = bench_param(b, (char[]){(char)('a' + k), 0}, numbers_of(s, k), numbers_in(s, k));
     rws_params_pack(&b->params);
     b->engine = rws_engine_new(&b->params, b->fields, 0, NULL);
     b->pass = (rws_pass){.program = program,
@@ -411,7 +725,7 @@ static double probability(const bench *b, int outcome)
 {
     double x[WIDEST];
     b->subject->outcome(b->setting, outcome, x);
-    return exp(b->subject->density(b->setting, x));
+    return exp(density_of(b->subject, b->setting, x));
 }
 
 /* Every family with every setting: what most tests walk over. */
@@ -445,7 +759,8 @@ static void every_twin_has_a_family(void **state)
     for (; rws_families[n]; n++) {
         if (!subject_of(rws_families[n]->name))
             fail_msg("the family %s has no twin in this test", rws_families[n]->name);
-        assert_true(rws_families[n]->continuous == !!subject_of(rws_families[n]->name)->uniforms);
+        assert_true(rws_families[n]->continuous == is_continuous(subject_of(rws_families[n]->name)));
+        assert_true(rws_families[n]->help && rws_families[n]->help[0]);
         for (int i = 0; i < n; i++) assert_string_not_equal(rws_families[i]->name, rws_families[n]->name);
     }
     assert_int_equal(n, N_SUBJECTS);
@@ -455,10 +770,23 @@ static void every_twin_has_a_family(void **state)
 
 enum { POINTS = 64 };
 
+/* Component j of a point made of the numbers x, which are between -2 and 5 and whose exponentials add up to `total`.
+ * inside: the point is within bounds that the family has. */
+static double point_of(const bench *b, const double *x, int j, double total, bool inside)
+{
+    double p[PARAMETERS];
+    parameters_of(b->setting, j, p);
+    if (b->subject->density == concrete_density) return x[j] - log(total);
+    if (b->subject->density == uniform_density && inside) return p[0] + (x[j] + 2) / 7 * (p[1] - p[0]);
+    if (b->subject->support == BOUNDED && inside) return p[2] + (x[j] + 2) / 7 * (fmin(p[3], p[2] + 2) - p[2]);
+    if (b->subject->support == UNIT && inside) return (x[j] + 2) / 7;
+    return x[j];
+}
+
 /* Values across the line (or the simplex), most of them possible. */
 static int points_of(const bench *b, float *to)
 {
-    const int dim = b->subject->uniforms ? longer(b->setting) : 0;
+    const int dim = is_continuous(b->subject) ? longer(b->setting) : 0;
     double    x[WIDEST] = {0};
     die       d = {3};
     if (b->subject->outcomes) {
@@ -474,14 +802,7 @@ static int points_of(const bench *b, float *to)
         double total = 0;
         for (int j = 0; j < dim; j++) x[j] = die_between(&d, -2, 5);
         for (int j = 0; j < dim; j++) total += exp(x[j]);
-        for (int j = 0; j < dim; j++)
-            to[i * dim + j] =
-                (float)(b->subject->density == concrete_density ? x[j] - log(total)
-                        : b->subject->density == uniform_density && i % 2
-                            ? part(b->setting->a, b->setting->n_a, j) + (x[j] + 2) / 7 *
-                                                                            (part(b->setting->b, b->setting->n_b, j) -
-                                                                             part(b->setting->a, b->setting->n_a, j))
-                            : x[j]);
+        for (int j = 0; j < dim; j++) to[i * dim + j] = (float)point_of(b, x, j, total, i % 2);
     }
     return POINTS;
 }
@@ -503,7 +824,7 @@ static void check_density(bench *b, int which)
     for (int i = 0; i < n; i++) {
         double x[WIDEST];
         for (int j = 0; j < dim; j++) x[j] = (double)points[i * dim + j];
-        const double want = b->subject->density(b->setting, x);
+        const double want = density_of(b->subject, b->setting, x);
         if (!as_dense(s->log_p[i], want)) fail_msg("%s is %g, not %g", named(b, which, "a density"), s->log_p[i], want);
         n_possible += isfinite(want);
     }
@@ -609,14 +930,14 @@ static double look_at_values(const bench *b, const rws_scores *s, int n)
     assert_int_equal(s->n, n);
     for (int i = 0; i < n; i++) {
         value_of(s, i, x);
-        m = b->subject->uniforms(b->setting, x, at);
+        m = uniforms_of(b->subject, b->setting, x, at);
         for (int j = 0; j < m; j++) u[j * n + i] = at[j] - 0.5;
     }
     for (int j = 0; j < m; j++) {
         const double *mine = u + j * n;
         for (int lag = 1; lag <= LAGS; lag++, looks++)
             p = fmin(p, independence_tail(mine, mine + lag, (size_t)(n - lag), 1 / 12.0, 1 / 12.0));
-        for (int k = 0; k < j && b->subject->apart; k++, looks++)
+        for (int k = 0; k < j && (b->subject->apart || b->subject->term); k++, looks++)
             p = fmin(p, independence_tail(mine, u + k * n, (size_t)n, 1 / 12.0, 1 / 12.0));
     }
     for (int j = 0; j < m; j++, looks++) {
@@ -635,11 +956,13 @@ static double look_at_draws(void *context, int round, int wide)
     b->pass.mode = d->layout->mode;
     b->noisy = d->layout->noisy;
     const rws_scores *s = bench_draw(b, 10 + (uint64_t)round, n / K, K);
+    if (b->subject->outcome == number_outcome && K == n && !b->noisy && b->pass.mode == RWS_WAKE)
+        assert_true(s->n <= b->subject->outcomes(b->setting)); /* equal draws share a row */
     if (!b->noisy) /* both sides score the drawn value, with the same result */
         for (int i = 0; i < s->n; i += 1 + s->n / 200) {
             double x[VALUES];
             value_of(s, i, x);
-            const double want = b->subject->density(b->setting, x);
+            const double want = density_of(b->subject, b->setting, x);
             if (!as_dense(s->log_q[i], want))
                 fail_msg("%s drew %g, whose density is %g, not %g", b->family->name, x[0], s->log_q[i], want);
             assert_true(b->pass.mode == RWS_SLEEP ? s->log_p[i] == 0 : s->log_p[i] == s->log_q[i]);
@@ -773,6 +1096,14 @@ static void what_is_no_distribution_is_said_so(void **state)
         {"gumbel", {1, 0, {NAN}, {0}}},
         {"concrete", {2, 1, {0, NAN}, {1}}},
         {"concrete", {2, 1, {0, 0}, {-1}}},
+        {"exponential", {1, 0, {NAN}, {0}}},
+        {"geometric", {1, 0, {NAN}, {0}}},
+        {"binomial", {1, 1, {3}, {NAN}}},
+        {"log-normal", {1, 1, {NAN}, {1}}},
+        {"laplace", {1, 1, {NAN}, {1}}},
+        {"half-normal", {1, 0, {-1}, {0}}},
+        {"gumbel with a scale", {1, 1, {NAN}, {1}}},
+        {"truncated normal", {1, 1, {NAN}, {1}, 1, 1, {0}, {1}}},
     };
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
         rws_error err = {{0}};
@@ -786,7 +1117,7 @@ static void what_is_no_distribution_is_said_so(void **state)
 /* Parameters that a family does not allow. One side has these, the other has good ones. */
 typedef struct {
     const char *family;
-    float       bad[2], good[2];
+    float       bad[PARAMETERS], good[PARAMETERS];
     const char *sentence;
 } bad_parameters;
 
@@ -802,7 +1133,8 @@ static void visit_bad(rws_path *path, const bad_case *c, bool bad)
         const float  *p = bad && i + 1 == c->visits ? c->what->bad : c->what->good;
         const rws_var logits[] = {rws_constant(path, p[0]), rws_constant(path, 0)};
         const bool    concrete = strcmp(c->what->family, "concrete") == 0;
-        const rws_var in[] = {concrete ? rws_concat(path, logits, 2) : logits[0], rws_constant(path, p[1])};
+        const rws_var in[] = {concrete ? rws_concat(path, logits, 2) : logits[0], rws_constant(path, p[1]),
+                              rws_constant(path, p[2]), rws_constant(path, p[3])};
         rws_site_visit(path, "v", family_of(c->what->family), in);
     }
 }
@@ -855,6 +1187,27 @@ static void bad_parameters_are_named(void **state)
         {"concrete", {0, 0}, {0, 1}, "The temperature at site %s is 0; it must be above 0."},
         {"concrete", {0, -2}, {0, 1}, "The temperature at site %s is -2; it must be above 0."},
         {"concrete", {0, NAN}, {0, 1}, "The temperature at site %s is nan; it must be above 0."},
+        {"exponential", {0}, {1}, "The rate at site %s is 0; it must be above 0."},
+        {"log-normal", {0, -1}, {0, 1}, "The standard deviation at site %s is -1; it must be above 0."},
+        {"laplace", {0, NAN}, {0, 1}, "The scale at site %s is nan; it must be above 0."},
+        {"half-normal", {-2}, {1}, "The scale at site %s is -2; it must be above 0."},
+        {"gumbel with a scale", {0, 0}, {0, 1}, "The scale at site %s is 0; it must be above 0."},
+        {"truncated normal", {0, 0, 0, 1}, {0, 1, 0, 1}, "The standard deviation at site %s is 0; it must be above 0."},
+        {"truncated normal",
+         {0, 1, 1, 0},
+         {0, 1, 0, 1},
+         "The bounds at site %s are 1 and 0; the first must be below the second."},
+        {"gamma", {0, 1}, {1, 1}, "The shape at site %s is 0; it must be above 0."},
+        {"gamma", {1, NAN}, {1, 1}, "The rate at site %s is nan; it must be above 0."},
+        {"inverse gamma", {1, -1}, {1, 1}, "The scale at site %s is -1; it must be above 0."},
+        {"beta", {0, 1}, {1, 1}, "The first shape at site %s is 0; it must be above 0."},
+        {"beta", {1, -3}, {1, 1}, "The second shape at site %s is -3; it must be above 0."},
+        {"student t", {0, 0, 1}, {1, 0, 1}, "The number of degrees of freedom at site %s is 0; it must be above 0."},
+        {"student t", {1, 0, 0}, {1, 0, 1}, "The scale at site %s is 0; it must be above 0."},
+        {"poisson", {0}, {1}, "The rate at site %s is 0; it must be above 0."},
+        {"binomial", {1.5, 0}, {2, 0}, "The number of trials at site %s is 1.5; it must be a whole number."},
+        {"binomial", {-1, 0}, {2, 0}, "The number of trials at site %s is -1; it must not be negative."},
+        {"negative binomial", {-1, 0}, {2, 0}, "The shape at site %s is -1; it must be above 0."},
     };
     for (int i = 0; i < COUNT(list); i++)
         for (int visits = 1; visits < 3; visits++) {
@@ -955,6 +1308,18 @@ static void the_impossible_never_happens(void **state)
 
 static double expected_score(const bench *b, size_t i)
 {
+    if (b->subject->support == BOUNDED) { /* a bound that moves by 1 moves the mass by the density at the bound */
+        const setting *s = b->setting;
+        double         total = 0, p[PARAMETERS];
+        int            k = 0;
+        for (; i >= (size_t)numbers_in(s, k); k++) i -= (size_t)numbers_in(s, k);
+        for (int j = 0; k >= 2 && j < longer(s); j++) {
+            parameters_of(s, j, p);
+            if ((numbers_in(s, k) == 1 || (size_t)j == i) && isfinite(p[k]))
+                total += (k == 2 ? 1 : -1) * exp(b->subject->term(p[k], p));
+        }
+        return total;
+    }
     if (b->subject->density != uniform_density) return 0;
     /* the density changes by 1 / (high - low) everywhere, and the moving ends of the interval compensate for it */
     const bool   high = i >= (size_t)b->setting->n_a;
@@ -1030,20 +1395,31 @@ static void scores_have_their_mean(void **state)
 
 /* ---- gradients through a draw */
 
-/* The derivative of a function of the setting by parameter i (those of a first), by central differences. */
+/* The settings with parameter i (those of a first) moved up and down by h. */
+static void move(const bench *b, size_t i, double h, setting *up, setting *down)
+{
+    int k = 0;
+    *up = *down = *b->setting;
+    for (; i >= (size_t)numbers_in(up, k); k++) i -= (size_t)numbers_in(up, k);
+    ((double *)numbers_of(up, k))[i] += h;
+    ((double *)numbers_of(down, k))[i] -= h;
+}
+
+/* The derivative of a function of the setting by parameter i, by central differences. */
 static double derivative(const bench *b, double (*f)(const setting *s), size_t i)
 {
     const double h = 1e-4;
-    setting      up = *b->setting, down = *b->setting;
-    const size_t n_a = (size_t)up.n_a;
-    if (i < n_a) up.a[i] += h, down.a[i] -= h;
-    else up.b[i - n_a] += h, down.b[i - n_a] -= h;
+    setting      up, down;
+    move(b, i, h, &up, &down);
     return (f(&up) - f(&down)) / (2 * h);
 }
 
 static double expected_slope(const bench *b, size_t i)
 {
-    return derivative(b, b->subject->mean, i);
+    const double h = 1e-4;
+    setting      up, down;
+    move(b, i, h, &up, &down);
+    return (mean_of(b->subject, &up) - mean_of(b->subject, &down)) / (2 * h);
 }
 
 static double look_at_slopes(void *context, int round, int wide)
@@ -1066,14 +1442,14 @@ static void weigh_r(rws_scores *s, int row, double by)
 
 static void check_paths(bench *b, int which)
 {
-    float gradient[2 * WIDEST];
+    float gradient[PARAMETERS * WIDEST];
     if (!b->family->continuous) return;
-    assert_non_null(b->subject->f);
+    assert_true(b->subject->term || b->subject->f);
     b->hand_out = OUT_MEAN;
     gradient_of(b, weigh_out, gradient); /* a value that counts as a constant has no gradient */
     for (size_t i = 0; i < b->params.size; i++) assert_true(gradient[i] == 0);
     b->pass.pathwise = true;
-    if (!isnan(b->subject->mean(b->setting)))
+    if (!isnan(mean_of(b->subject, b->setting)))
         stays_likely(named(b, which, "gradients through a draw"), look_at_slopes, b);
 
     /* log q of a reparameterised value has a gradient by coef_r only */
@@ -1121,7 +1497,7 @@ static double look_at_defended(void *context, int round, int wide)
         const int o = outcome_of(b, x);
         seen[o] += s->count[i];
         assert_true(as_dense(s->log_d[i], log(defended(b, o))));
-        assert_true(as_dense(s->log_q[i], b->subject->density(b->setting, x)));
+        assert_true(as_dense(s->log_q[i], density_of(b->subject, b->setting, x)));
         assert_true(s->log_p[i] == s->log_q[i]);
     }
     return counts_tail(seen, expected, n_outcomes);
@@ -1130,7 +1506,7 @@ static double look_at_defended(void *context, int round, int wide)
 static void check_defended(bench *b, int which)
 {
     b->pass.proposal = RWS_DEFENSIVE;
-    if (b->family->continuous) { /* drawn as in a plain pass */
+    if (!b->family->choices && !b->family->binary) { /* drawn as in a plain pass */
         const rws_scores *s = bench_draw(b, 70, 1, 100);
         for (int i = 0; i < s->n; i++) assert_true(s->log_d[i] == s->log_q[i]);
         return;

@@ -21,7 +21,7 @@
 
 /* ---- the ops of all rooms */
 
-#define MOST_OPS 120
+#define MOST_OPS 200
 
 static const rws_op *ops[MOST_OPS];
 static int           n_ops;
@@ -89,7 +89,9 @@ static float *take_floats(trial *t, die *d, size_t n)
 static double domain(int f, die *d)
 {
     const double x = die_between(d, 0.2, 2) * (die_below(d, 2) ? 1 : -1); /* away from the kinks at 0 */
-    return f == RWS_LOG ? fabs(x) : x;
+    return f == RWS_LOG || f == RWS_SQRT || f == RWS_LGAMMA || f == RWS_DIGAMMA ? fabs(x)
+           : f == RWS_LOG1P                                                     ? x / 2.5
+                                                                                : x;
 }
 
 static double make(const trial *t, kind kind, die *d)
@@ -107,6 +109,8 @@ static double make(const trial *t, kind kind, die *d)
     case NOISE: return die_between(d, 0.05, 0.95);
     case COUNTER: return (double)float_of((uint32_t)die_below(d, 1 << 20));
     case INDEX: return die_below(d, t->shape->n_index);
+    case ONES: return 1 + die_below(d, 3);
+    case INSIDE: return die_between(d, 0.05, 0.95);
     case STEEP: return die_between(d, -30, 30);
     default: return die_between(d, -2, 2);
     }
@@ -134,7 +138,8 @@ static void make_where(const trial *t, float *w, die *d)
 
 static bool has_gradient(kind kind)
 {
-    return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX;
+    return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX &&
+           kind != ONES;
 }
 
 static bool kinked(int f)
@@ -400,7 +405,13 @@ static void op_equals_its_twin(void **state)
     for (const shape *s = subject->shapes; s < subject->shapes + MAX_SHAPES && s->dim; s++, n_shapes++)
         for (int n = 0; n < 3; n++)
             for (int i = 0; i < 4; i++)
-                for (int k = s->each_function ? 0 : s->k; k <= (s->each_function ? RWS_LOG : s->k); k++)
+                for (int k = s->each_function ? 0
+                             : s->each_map    ? RWS_LOG + 1
+                                              : s->k;
+                     k <= (s->each_function ? RWS_LOG
+                           : s->each_map    ? RWS_DIGAMMA
+                                            : s->k);
+                     k++)
                     check_trial(op, s, k, n_rows[n], indexed[i], &d);
     assert_true(n_shapes > 0);
 }
@@ -568,6 +579,27 @@ static void functions_at_the_ends(void **state)
     float       logs[3];
     run_extreme(&rws_op_apply, (rws_op_args){.k = RWS_LOG}, 1, &(rws_view){.data = ends, .dim = 3}, 3, logs, NULL);
     expect("the logarithm", logs, (double[]){-inf, 0, inf}, 3);
+
+    const struct {
+        rws_function f;
+        float        x[3];
+        double       y[3];
+    } known[] = {
+        {RWS_SQRT, {0, 1e-38f, INFINITY}, {0, 1e-19, inf}},
+        {RWS_SQUARE, {-INFINITY, 1e30f, 0}, {inf, inf, 0}},
+        {RWS_ABS, {-INFINITY, -0.f, 1e30f}, {inf, 0, 1e30}},
+        {RWS_LOG_SIGMOID, {-INFINITY, -1e4f, 1e4f}, {-inf, -1e4, 0}},
+        {RWS_LOG1P, {-1, 1e-20f, INFINITY}, {-inf, 1e-20, inf}},
+        {RWS_EXPM1, {-INFINITY, 1e-20f, 88}, {-1, 1e-20, 1.6516362549940018e38}},
+        {RWS_LGAMMA, {1e-30f, 1e6f, -0.5f}, {69.07755278982137, 12815504.569147882, 1.2655121234846454}},
+        {RWS_DIGAMMA, {1e-3f, 1e6f, -0.5f}, {-1000.5755719318103, 13.815510057964191, 0.03648997397857652}},
+    };
+    for (int i = 0; i < COUNT(known); i++) {
+        float y[3];
+        run_extreme(op_named("map"), (rws_op_args){.k = (int)known[i].f}, 1, &(rws_view){.data = known[i].x, .dim = 3},
+                    3, y, NULL);
+        expect("a map", y, known[i].y, 3);
+    }
 }
 
 static void densities_at_the_ends(void **state)

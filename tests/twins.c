@@ -18,6 +18,25 @@ static int widest(const row *r)
     return n;
 }
 
+/* The derivative of log Gamma: the sum of 1 / k - 1 / (k + x - 1) over k = 1, 2, … and minus Euler's constant. The rest of
+ * the sum after N terms is (x - 1) / N (1 - x / (2 N)) with an error below 1e-9. */
+static double slope_of_lgamma(double x)
+{
+    enum { N = 4000 };
+    double total = -0.57721566490153286 + (x - 1) / N * (1 - x / (2.0 * N));
+    for (int k = N; k > 0; k--) total += 1.0 / k - 1 / (k + x - 1);
+    return total;
+}
+
+/* The sum of 1 / (k + x)^2 over k = 0, 1, … */
+static double bend_of_lgamma(double x)
+{
+    enum { N = 4000 };
+    double total = 1 / (N + x - 0.5);
+    for (int k = N - 1; k >= 0; k--) total += 1 / ((k + x) * (k + x));
+    return total;
+}
+
 double function(int f, double x)
 {
     switch ((rws_function)f) {
@@ -29,6 +48,16 @@ double function(int f, double x)
     case RWS_SOFTPLUS: return log(1 + exp(x));
     case RWS_EXP: return exp(x);
     case RWS_LOG: return log(x);
+    case RWS_SQRT: return sqrt(x);
+    case RWS_SQUARE: return pow(x, 2);
+    case RWS_SIN: return sin(x);
+    case RWS_COS: return cos(x);
+    case RWS_ABS: return x < 0 ? -x : x;
+    case RWS_LOG_SIGMOID: return log(1 / (1 + exp(-x)));
+    case RWS_LOG1P: return log(1 + x);
+    case RWS_EXPM1: return exp(x) - 1;
+    case RWS_LGAMMA: return lgamma(x);
+    case RWS_DIGAMMA: return slope_of_lgamma(x);
     }
     fail_msg("no twin for function %d", f);
     return 0;
@@ -46,6 +75,7 @@ static double slope(int f, double y)
     case RWS_SOFTPLUS: return 1 / (1 + 1 / (exp(y) - 1));
     case RWS_EXP: return exp(log(y));
     case RWS_LOG: return 1 / exp(y);
+    default: break; /* the others have slopes of x */
     }
     fail_msg("no twin for function %d", f);
     return 0;
@@ -87,6 +117,61 @@ static void apply(const row *r)
 static void apply_tangent(const row *r)
 {
     EACH(slope(r->k, at(r, 0, j)) * at(r, 1, j));
+}
+
+static double map_slope(int f, double x)
+{
+    switch ((rws_function)f) {
+    case RWS_SQRT: return 1 / (2 * sqrt(x));
+    case RWS_SQUARE: return 2 * x;
+    case RWS_SIN: return cos(x);
+    case RWS_COS: return -sin(x);
+    case RWS_ABS: return x < 0 ? -1 : 1;
+    case RWS_LOG_SIGMOID: return 1 / (1 + exp(x));
+    case RWS_LOG1P: return 1 / (1 + x);
+    case RWS_EXPM1: return exp(x);
+    case RWS_LGAMMA: return slope_of_lgamma(x);
+    case RWS_DIGAMMA: return bend_of_lgamma(x);
+    default: fail_msg("no twin for function %d", f); return 0;
+    }
+}
+
+static void map_tangent(const row *r)
+{
+    EACH(map_slope(r->k, at(r, 0, j)) * at(r, 1, j));
+}
+
+static void smaller(const row *r)
+{
+    EACH(fmin(at(r, 0, j), at(r, 1, j)));
+}
+
+static void larger(const row *r)
+{
+    EACH(fmax(at(r, 0, j), at(r, 1, j)));
+}
+
+static void power(const row *r)
+{
+    EACH(exp(at(r, 1, j) * log(at(r, 0, j))));
+}
+
+static void cumulative(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) r->out[j] = r->in[0][j] + (j ? r->out[j - 1] : 0);
+}
+
+static void total(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        r->out[j] = 0;
+        for (int s = 0; s < r->n_in; s++) r->out[j] += at(r, s, j);
+    }
+}
+
+static void matrix_row(const row *r)
+{
+    EACH(r->in[0][(int)r->in[1][0] * r->dim + j]);
 }
 
 static void greater(const row *r)
@@ -437,6 +522,244 @@ static void concrete_density(const row *r)
     r->out[0] = log(front / pow(total, C));
 }
 
+#define SUM_EACH(expression) \
+    r->out[0] = 0;           \
+    for (int j = 0; j < widest(r); j++) r->out[0] += (expression)
+
+static void exponential_draw(const row *r)
+{
+    EACH(-log(at(r, 1, j)) / at(r, 0, j));
+}
+
+static void exponential_density(const row *r)
+{
+    SUM_EACH(log(at(r, 1, j) * exp(-at(r, 1, j) * at(r, 0, j))));
+}
+
+static void log_normal_draw(const row *r)
+{
+    EACH(exp(at(r, 0, j) + at(r, 1, j) * at(r, 2, j)));
+}
+
+static double normal_at(double x, double mean, double sd)
+{
+    return exp(-pow((x - mean) / sd, 2) / 2) / (sd * sqrt(2 * M_PI));
+}
+
+static void log_normal_density(const row *r)
+{
+    SUM_EACH(log(normal_at(log(at(r, 0, j)), at(r, 1, j), at(r, 2, j)) / at(r, 0, j)));
+}
+
+static void laplace_draw(const row *r)
+{
+    EACH(at(r, 0, j) + at(r, 1, j) * (at(r, 2, j) < 0.5 ? log(2 * at(r, 2, j)) : -log(2 - 2 * at(r, 2, j))));
+}
+
+static void laplace_density(const row *r)
+{
+    SUM_EACH(log(exp(-fabs(at(r, 0, j) - at(r, 1, j)) / at(r, 2, j)) / (2 * at(r, 2, j))));
+}
+
+static void half_normal_draw(const row *r)
+{
+    EACH(at(r, 0, j) * fabs(at(r, 1, j)));
+}
+
+static void half_normal_density(const row *r)
+{
+    SUM_EACH(log(2 * normal_at(at(r, 0, j), 0, at(r, 1, j))));
+}
+
+static void gumbel_scale_draw(const row *r)
+{
+    EACH(at(r, 0, j) - at(r, 1, j) * log(-log(at(r, 2, j))));
+}
+
+static void gumbel_scale_density(const row *r)
+{
+    SUM_EACH(-(at(r, 0, j) - at(r, 1, j)) / at(r, 2, j) - exp(-(at(r, 0, j) - at(r, 1, j)) / at(r, 2, j)) -
+             log(at(r, 2, j)));
+}
+
+static double normal_below(double z)
+{
+    return 0.5 * erfc(-z / sqrt(2));
+}
+
+/* The root of an increasing function of x and up to four numbers, by bisection. */
+static double root(double (*f)(double x, const double *p), const double *p, double low, double high)
+{
+    for (int i = 0; i < 80; i++) {
+        const double middle = (low + high) / 2;
+        if (f(middle, p) < 0) low = middle;
+        else high = middle;
+    }
+    return (low + high) / 2;
+}
+
+static double truncated_gap(double x, const double *p) /* mean, sd, low, high, u */
+{
+    const double low = normal_below((p[2] - p[0]) / p[1]), high = normal_below((p[3] - p[0]) / p[1]);
+    return (normal_below((x - p[0]) / p[1]) - low) / (high - low) - p[4];
+}
+
+static void truncated_normal_draw(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        double p[5];
+        for (int s = 0; s < 5; s++) p[s] = at(r, s, j);
+        r->out[j] = root(truncated_gap, p, p[2], p[3]);
+    }
+}
+
+static void truncated_normal_density(const row *r)
+{
+    SUM_EACH(log(normal_at(at(r, 0, j), at(r, 1, j), at(r, 2, j)) /
+                 (normal_below((at(r, 4, j) - at(r, 1, j)) / at(r, 2, j)) -
+                  normal_below((at(r, 3, j) - at(r, 1, j)) / at(r, 2, j)))));
+}
+
+/* x^a e^-x / Gamma(a + 1) (1 + x / (a + 1) + …), for every x that the twins meet */
+static double gamma_below(double a, double x)
+{
+    double term = 1, sum = 1;
+    for (int n = 1; n < 400; n++) sum += term *= x / (a + n);
+    return exp(a * log(x) - x - lgamma(a + 1)) * sum;
+}
+
+static double gamma_gap(double log_x, const double *p) /* shape, u */
+{
+    return gamma_below(p[0], exp(log_x)) - p[1];
+}
+
+static double gamma_quantile(double shape, double u)
+{
+    return exp(root(gamma_gap, (double[]){shape, u}, -60, 4));
+}
+
+static void gamma_draw(const row *r)
+{
+    EACH(gamma_quantile(at(r, 0, j), at(r, 2, j)) / at(r, 1, j));
+}
+
+static double gamma_at(double x, double a, double rate)
+{
+    return pow(rate, a) * pow(x, a - 1) * exp(-rate * x) / tgamma(a);
+}
+
+static void gamma_density(const row *r)
+{
+    SUM_EACH(log(gamma_at(at(r, 0, j), at(r, 1, j), at(r, 2, j))));
+}
+
+static void inverse_gamma_draw(const row *r)
+{
+    EACH(at(r, 1, j) / gamma_quantile(at(r, 0, j), at(r, 2, j)));
+}
+
+static void inverse_gamma_density(const row *r)
+{
+    SUM_EACH(log(gamma_at(1 / at(r, 0, j), at(r, 1, j), at(r, 2, j)) / pow(at(r, 0, j), 2)));
+}
+
+/* The series of the incomplete Beta function, for x up to 1/2. */
+static double beta_series(double a, double b, double x)
+{
+    double term = 1, sum = 1 / a;
+    for (int n = 1; n < 80; n++) {
+        term *= (n - b) / n * x;
+        sum += term / (a + n);
+    }
+    return pow(x, a) * sum * exp(lgamma(a + b) - lgamma(a) - lgamma(b));
+}
+
+static double beta_gap(double t, const double *p) /* a, b, u */
+{
+    const double x = 1 / (1 + exp(-t)), y = 1 / (1 + exp(t));
+    return (x < 0.5 ? beta_series(p[0], p[1], x) : 1 - beta_series(p[1], p[0], y)) - p[2];
+}
+
+static void beta_draw(const row *r)
+{
+    EACH(1 / (1 + exp(-root(beta_gap, (double[]){at(r, 0, j), at(r, 1, j), at(r, 2, j)}, -40, 40))));
+}
+
+static void beta_density(const row *r)
+{
+    SUM_EACH(log(pow(at(r, 0, j), at(r, 1, j) - 1) * pow(1 - at(r, 0, j), at(r, 2, j) - 1) *
+                 tgamma(at(r, 1, j) + at(r, 2, j)) / (tgamma(at(r, 1, j)) * tgamma(at(r, 2, j)))));
+}
+
+static void student_t_draw(const row *r)
+{
+    EACH(at(r, 1, j) +
+         at(r, 2, j) * at(r, 4, j) * sqrt(at(r, 0, j) / 2 / gamma_quantile(at(r, 0, j) / 2, at(r, 3, j))));
+}
+
+static void student_t_density(const row *r)
+{
+    SUM_EACH(log(tgamma((at(r, 1, j) + 1) / 2) / tgamma(at(r, 1, j) / 2) / sqrt(M_PI * at(r, 1, j)) / at(r, 3, j) *
+                 pow(1 + pow((at(r, 0, j) - at(r, 2, j)) / at(r, 3, j), 2) / at(r, 1, j), -(at(r, 1, j) + 1) / 2)));
+}
+
+static double log_share(double logit)
+{
+    return log(1 / (1 + exp(-logit)));
+}
+
+static void poisson_density(const row *r)
+{
+    SUM_EACH(log(pow(at(r, 1, j), at(r, 0, j)) * exp(-at(r, 1, j)) / tgamma(at(r, 0, j) + 1)));
+}
+
+static void geometric_density(const row *r)
+{
+    SUM_EACH(log_share(at(r, 1, j)) + at(r, 0, j) * log_share(-at(r, 1, j)));
+}
+
+static double log_binomial(double x, double n, double logit)
+{
+    return log(tgamma(n + 1) / (tgamma(x + 1) * tgamma(n - x + 1))) + x * log_share(logit) +
+           (n - x) * log_share(-logit);
+}
+
+static void binomial_density(const row *r)
+{
+    SUM_EACH(at(r, 0, j) > at(r, 1, j) ? -(double)INFINITY : log_binomial(at(r, 0, j), at(r, 1, j), at(r, 2, j)));
+}
+
+static double log_negative(double x, double shape, double logit)
+{
+    return log(tgamma(x + shape) / (tgamma(x + 1) * tgamma(shape))) + x * log_share(logit) + shape * log_share(-logit);
+}
+
+static void negative_binomial_density(const row *r)
+{
+    SUM_EACH(log_negative(at(r, 0, j), at(r, 1, j), at(r, 2, j)));
+}
+
+/* Ops of draws, for a geometric distribution: all numbers from 0 on, the mode 0 last. */
+static void count_reach(const row *r)
+{
+    r->out[0] = floor(2 - 22 / log_share(-r->in[0][0])) + 1;
+}
+
+static void count_table(const row *r)
+{
+    for (int j = 0; j < r->dim; j++) {
+        const int number = (j + 1) % r->dim;
+        r->out[j] = number >= floor(2 - 22 / log_share(-r->in[0][0])) + 1
+                        ? -(double)INFINITY
+                        : log_share(r->in[0][0]) + number * log_share(-r->in[0][0]);
+    }
+}
+
+static void count_value(const row *r)
+{
+    r->out[0] = ((int)r->in[0][0] + 1) % r->offset;
+}
+
 #define ONE(a)   \
     {            \
         {        \
@@ -498,6 +821,41 @@ const subject subjects[] = {
       {5, TWO(FOR_Y, 5, REAL, 5), .each_function = true},
       {5, TWO(FOR_Y, 5, REAL, 1), .each_function = true},
       {33, TWO(FOR_Y, 33, REAL, 33), .each_function = true}}},
+    {"map", apply, {{1, ONE(FOR_X), .each_map = true}, {5, {{FOR_X, 5}}, .each_map = true}}},
+    {"map_tangent",
+     map_tangent,
+     {{1, TWO(FOR_X, 1, REAL, 1), .each_map = true},
+      {5, TWO(FOR_X, 5, REAL, 5), .each_map = true},
+      {5, TWO(FOR_X, 5, REAL, 1), .each_map = true}}},
+    {"min",
+     smaller,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"max",
+     larger,
+     {{1, TWO(REAL, 1, REAL, 1)},
+      {5, TWO(REAL, 5, REAL, 5)},
+      {5, TWO(REAL, 1, REAL, 5)},
+      {33, TWO(REAL, 33, REAL, 1)}}},
+    {"power",
+     power,
+     {{1, TWO(POSITIVE, 1, REAL, 1)},
+      {5, TWO(POSITIVE, 5, REAL, 5)},
+      {5, TWO(POSITIVE, 1, REAL, 5)},
+      {33, TWO(POSITIVE, 33, REAL, 1)}}},
+    {"cumulative", cumulative, {{1, ONE(REAL)}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}}},
+    {"total",
+     total,
+     {{1, ONE(REAL)},
+      {5, THREE(REAL, 5, REAL, 1, REAL, 5)},
+      {33, {{REAL, 33}, {REAL, 33}, {REAL, 33}, {REAL, 1}, {REAL, 33}, {REAL, 33}, {REAL, 33}, {REAL, 33}}}}},
+    {"row",
+     matrix_row,
+     {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1},
+      {5, TWO(REAL, 20, INDEX, 1), .n_index = 4},
+      {33, TWO(REAL, 66, INDEX, 1), .n_index = 2}}},
     {"here", here, {{1, ONE(REAL)}, {33, {{REAL, 33}}}}},
     {"clip", clip, {{5, {{REAL, 5}}, .s = -1, .t = 1.25f}, {33, {{REAL, 33}}, .s = -0.5f, .t = 9}}},
     {"greater", greater, {{1, TWO(REAL, 1, REAL, 1)}, {5, TWO(REAL, 5, REAL, 1)}, {33, TWO(REAL, 1, REAL, 33)}}},
@@ -668,6 +1026,98 @@ const subject subjects[] = {
      {{1, THREE(LOG_PROB, 2, LOG_PROB, 2, POSITIVE, 1)},
       {1, THREE(LOG_PROB, 5, LOG_PROB, 5, POSITIVE, 1)},
       {1, THREE(LOG_PROB, 17, LOG_PROB, 17, POSITIVE, 1)}}},
+    {"exponential_draw",
+     exponential_draw,
+     {{1, TWO(POSITIVE, 1, NOISE, 1)}, {5, TWO(POSITIVE, 5, NOISE, 5)}, {5, TWO(POSITIVE, 1, NOISE, 5)}}},
+    {"exponential_density",
+     exponential_density,
+     {{1, TWO(POSITIVE, 1, POSITIVE, 1)}, {1, TWO(POSITIVE, 5, POSITIVE, 5)}, {1, TWO(POSITIVE, 5, POSITIVE, 1)}}},
+    {"log_normal_draw",
+     log_normal_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)}}},
+    {"log_normal_density",
+     log_normal_density,
+     {{1, THREE(POSITIVE, 1, REAL, 1, POSITIVE, 1)},
+      {1, THREE(POSITIVE, 5, REAL, 5, POSITIVE, 5)},
+      {1, THREE(POSITIVE, 5, REAL, 1, POSITIVE, 1)}}},
+    {"laplace_draw",
+     laplace_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)}}},
+    {"laplace_density",
+     laplace_density,
+     {{1, THREE(LOW, 1, POSITIVE, 1, POSITIVE, 1)},
+      {1, THREE(POSITIVE, 5, LOW, 5, POSITIVE, 5)},
+      {1, THREE(LOW, 5, POSITIVE, 1, POSITIVE, 1)}}},
+    {"half_normal_draw",
+     half_normal_draw,
+     {{1, TWO(POSITIVE, 1, NOISE, 1)}, {5, TWO(POSITIVE, 5, NOISE, 5)}, {5, TWO(POSITIVE, 1, NOISE, 5)}}},
+    {"half_normal_density",
+     half_normal_density,
+     {{1, TWO(POSITIVE, 1, POSITIVE, 1)}, {1, TWO(POSITIVE, 5, POSITIVE, 5)}, {1, TWO(POSITIVE, 5, POSITIVE, 1)}}},
+    {"gumbel_scale_draw",
+     gumbel_scale_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {5, THREE(REAL, 5, POSITIVE, 5, NOISE, 5)},
+      {5, THREE(REAL, 1, POSITIVE, 5, NOISE, 5)}}},
+    {"gumbel_scale_density",
+     gumbel_scale_density,
+     {{1, THREE(REAL, 1, REAL, 1, POSITIVE, 1)},
+      {1, THREE(REAL, 5, REAL, 5, POSITIVE, 5)},
+      {1, THREE(REAL, 5, REAL, 1, POSITIVE, 1)}}},
+    {"truncated_normal_draw",
+     truncated_normal_draw,
+     {{1, {{REAL, 1}, {POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}, {NOISE, 1}}},
+      {5, {{REAL, 5}, {POSITIVE, 1}, {LOW, 5}, {POSITIVE, 1}, {NOISE, 5}}}}},
+    {"truncated_normal_density",
+     truncated_normal_density,
+     {{1, {{INNER, 1}, {REAL, 1}, {POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}}},
+      {1, {{INNER, 5}, {REAL, 5}, {POSITIVE, 1}, {LOW, 5}, {POSITIVE, 1}}}}},
+    {"gamma_draw",
+     gamma_draw,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(POSITIVE, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"gamma_density",
+     gamma_density,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, POSITIVE, 1)}, {1, THREE(POSITIVE, 5, POSITIVE, 5, POSITIVE, 1)}}},
+    {"inverse_gamma_draw",
+     inverse_gamma_draw,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(POSITIVE, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"inverse_gamma_density",
+     inverse_gamma_density,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, POSITIVE, 1)}, {1, THREE(POSITIVE, 5, POSITIVE, 5, POSITIVE, 1)}}},
+    {"beta_draw",
+     beta_draw,
+     {{1, THREE(POSITIVE, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(POSITIVE, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"beta_density",
+     beta_density,
+     {{1, THREE(INSIDE, 1, POSITIVE, 1, POSITIVE, 1)}, {1, THREE(INSIDE, 5, POSITIVE, 5, POSITIVE, 1)}}},
+    {"student_t_draw",
+     student_t_draw,
+     {{1, {{POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}, {NOISE, 1}, {NOISE, 1}}},
+      {3, {{POSITIVE, 3}, {REAL, 1}, {POSITIVE, 1}, {NOISE, 3}, {NOISE, 3}}}}},
+    {"student_t_density",
+     student_t_density,
+     {{1, {{REAL, 1}, {POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}}},
+      {1, {{REAL, 5}, {POSITIVE, 1}, {REAL, 5}, {POSITIVE, 5}}}}},
+    {"count_reach", count_reach, {{1, ONE(REAL), .k = 1}}},
+    {"count_table", count_table, {{60, ONE(REAL), .k = 1}}},
+    {"count_value", count_value, {{1, TWO(INDEX, 1, REAL, 1), .k = 1, .n_index = 48, .offset = 48}}},
+    {"poisson_density",
+     poisson_density,
+     {{1, TWO(INDEX, 1, POSITIVE, 1), .n_index = 6}, {1, TWO(INDEX, 5, POSITIVE, 5), .n_index = 6}}},
+    {"geometric_density",
+     geometric_density,
+     {{1, TWO(INDEX, 1, REAL, 1), .n_index = 6}, {1, TWO(INDEX, 5, REAL, 1), .n_index = 6}}},
+    {"binomial_density", /* values of a FLAG, so that no number of trials is too small for them */
+     binomial_density,
+     {{1, THREE(FLAG, 1, ONES, 1, REAL, 1)}, {1, THREE(FLAG, 5, ONES, 5, REAL, 1)}}},
+    {"negative_binomial_density",
+     negative_binomial_density,
+     {{1, THREE(INDEX, 1, POSITIVE, 1, REAL, 1), .n_index = 6},
+      {1, THREE(INDEX, 5, POSITIVE, 5, REAL, 1), .n_index = 6}}},
 };
 const int n_subjects = COUNT(subjects);
 

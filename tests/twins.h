@@ -30,6 +30,8 @@ typedef enum {
     SOFTMAX,  /* the softmax of input 2, or of the sum of inputs 2 and 3 if they are equally long; has no gradient */
     WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
     STEEP,    /* -30 … 30 */
+    INSIDE,   /* 0.05 … 0.95 */
+    ONES,     /* 1, 2 or 3; has no gradient */
 } kind;
 
 typedef struct {
@@ -43,7 +45,8 @@ typedef struct {
     int   rows, cols, offset; /* of the weight, if there is one */
     bool  bias;
     int   n_index;
-    bool  each_function; /* k is every rws_function in turn */
+    bool  each_function; /* k is every rws_function up to RWS_LOG in turn */
+    bool  each_map;      /* k is every rws_function after RWS_LOG in turn */
     int   source_cols;   /* of a picture that is read or placed; it has k rows */
 } shape;
 

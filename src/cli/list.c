@@ -1,16 +1,28 @@
-/* list.c - rws list: models, methods, optimisers and their settings, read from the tables that define them, or from the
- * shared object of a user's model. */
+/* list.c - rws list: models, methods, optimisers and their settings, distributions, layers and functions, read from the
+ * tables that define them, or from the shared object of a user's model. */
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
+#include "dist/dist.h"
+#include "nn/layer.h"
 #include "run/plugin.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MODELS = 1, METHODS = 2, OPTIMISERS = 4, SETTINGS = 8, KEY_JSON = 0x2000 };
+enum {
+    MODELS = 1,
+    METHODS = 2,
+    OPTIMISERS = 4,
+    SETTINGS = 8,
+    DISTRIBUTIONS = 16,
+    LAYERS = 32,
+    FUNCTIONS = 64,
+    ALL = MODELS | METHODS | OPTIMISERS | DISTRIBUTIONS | LAYERS | FUNCTIONS,
+    KEY_JSON = 0x2000
+};
 
 typedef struct {
     unsigned    what;  /* 0: everything but settings */
@@ -107,6 +119,26 @@ static rws_status list_settings(const list_options *o, rws_error *err)
     return RWS_OK;
 }
 
+/* One line, or one object, for an entry that has a name and a help text. */
+static void entry(const char *kind, const char *name, const char *help, int width, bool json)
+{
+    if (json) rws_report_json(json_entry(kind, name, help));
+    else printf("  %-*s %s\n", width, name, text_or_empty(help));
+}
+
+static void list_vocabulary(unsigned what, bool json)
+{
+    if (what & DISTRIBUTIONS && !json) puts("Distributions:");
+    for (int i = 0; what & DISTRIBUTIONS && rws_families[i]; i++)
+        entry("distribution", rws_families[i]->name, rws_families[i]->help, 19, json);
+    if (what & LAYERS && !json) puts("Layers:");
+    for (int i = 0; what & LAYERS && rws_layer_kinds[i]; i++)
+        entry("layer", rws_layer_kinds[i]->name, rws_layer_kinds[i]->help, 12, json);
+    if (what & FUNCTIONS && !json) puts("Functions, for rws_apply:");
+    for (int i = 0; what & FUNCTIONS && i <= RWS_DIGAMMA; i++)
+        entry("function", rws_functions[i].name, rws_functions[i].help, 12, json);
+}
+
 static void list_tables(unsigned what, bool json)
 {
     const rws_model   *model;
@@ -117,10 +149,9 @@ static void list_tables(unsigned what, bool json)
     if (what & METHODS && !json) puts("Methods, with their settings (default, range):");
     for (int i = 0; what & METHODS && rws_method_at(i, &method); i++) (json ? json_method : print_method)(&method);
     if (what & OPTIMISERS && !json) puts("Optimisers:");
-    for (int i = 0; what & OPTIMISERS && rws_optimiser_at(i, &optimiser); i++) {
-        if (json) rws_report_json(json_entry("optimiser", optimiser.name, optimiser.help));
-        else printf("  %-12s %s\n", optimiser.name, optimiser.help);
-    }
+    for (int i = 0; what & OPTIMISERS && rws_optimiser_at(i, &optimiser); i++)
+        entry("optimiser", optimiser.name, optimiser.help, 12, json);
+    list_vocabulary(what, json);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -128,7 +159,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     static const struct {
         const char *name;
         unsigned    what;
-    } kinds[] = {{"models", MODELS}, {"methods", METHODS}, {"optimisers", OPTIMISERS}, {"settings", SETTINGS}};
+    } kinds[] = {{"models", MODELS},
+                 {"methods", METHODS},
+                 {"optimisers", OPTIMISERS},
+                 {"settings", SETTINGS},
+                 {"distributions", DISTRIBUTIONS},
+                 {"layers", LAYERS},
+                 {"functions", FUNCTIONS}};
     list_options *o = state->input;
     switch (key) {
     case KEY_JSON: o->json = true; return 0;
@@ -142,8 +179,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             if (strcmp(kinds[i].name, arg) == 0) o->what = kinds[i].what;
         if (o->what) return 0;
         if (!rws_model_is_path(arg))
-            return rws_arguments_fail(state, "rws lists models, methods, optimisers and settings, not \"%s\".",
-                                      rws_quote_short(arg).text);
+            return rws_arguments_fail(
+                state,
+                "rws lists models, methods, optimisers, distributions, layers, functions and settings, not \"%s\".",
+                rws_quote_short(arg).text);
         o->what = SETTINGS;
         o->model = arg;
         return 0;
@@ -156,8 +195,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = (const struct argp_option[]){{"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0}, {0}},
     .parser = parse,
-    .args_doc = "[models|methods|optimisers|settings MODEL]",
-    .doc = "Lists models, methods, optimisers and their settings. With `settings`, MODEL is a name or the path of a "
+    .args_doc = "[models|methods|optimisers|distributions|layers|functions|settings MODEL]",
+    .doc = "Lists models, methods, optimisers and their settings, distributions, layers and functions. With "
+           "`settings`, MODEL is a name or the path of a "
            "shared object; a path alone will do.",
 };
 
@@ -166,8 +206,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
     list_options o = {0};
     RWS_TRY(rws_arguments_parse(&argp, "rws list", argc, argv, 0, &o, err));
     if (o.what == SETTINGS) return list_settings(&o, err);
-    list_tables(o.what ? o.what : MODELS | METHODS | OPTIMISERS, o.json);
+    list_tables(o.what ? o.what : ALL, o.json);
     return RWS_OK;
 }
 
-const rws_command rws_command_list = {"list", "show models, methods, optimisers and their settings", run};
+const rws_command rws_command_list = {"list", "show models, methods, distributions and settings", run};

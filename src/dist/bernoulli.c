@@ -48,6 +48,7 @@ static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_mix
 
 const rws_family rws_bernoulli_family = {
     .name = "bernoulli",
+    .help = "yes or no, by a logit",
     .n_params = 1,
     .prepare = prepare,
     .length = one,
@@ -95,6 +96,7 @@ static rws_var vector_draw_defensive(rws_path *path, const rws_var *p, rws_var *
 
 const rws_family rws_bernoulli_vector_family = {
     .name = "bernoulli vector",
+    .help = "zeros and ones, by a vector of logits",
     .binary = true,
     .n_params = 1,
     .draw = vector_draw,

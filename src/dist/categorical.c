@@ -99,6 +99,7 @@ static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_den
 
 const rws_family rws_categorical_family = {
     .name = "categorical",
+    .help = "one of C, by logits",
     .n_params = 1,
     .prepare = prepare,
     .length = one,

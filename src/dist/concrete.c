@@ -31,6 +31,7 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 
 const rws_family rws_concrete_family = {
     .name = "concrete",
+    .help = "the log of a point on the simplex, by logits and temperature",
     .continuous = true,
     .n_params = 2,
     .prepare = prepare,

@@ -14,6 +14,7 @@
 /* In what follows p is the family's parameters, n_params of them, after `prepare`. */
 typedef struct {
     const char *name;
+    const char *help;       /* one line for `rws list` */
     bool        continuous; /* reparameterised in a pathwise pass */
     bool        binary;     /* a value is a vector of zeros and ones */
     int         n_params;   /* less than RWS_OP_INPUTS */
@@ -43,6 +44,9 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
 
 /* The length of the longest of n parameters. */
 int rws_dist_longest(rws_path *path, const rws_var *p, int n);
+
+/* For explain: a sentence if input `low` of this row, the lower bound, is not below the input after it, the upper bound. */
+rws_status rws_explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err);
 
 /* The ops that several distributions use. */
 extern const rws_op rws_op_defend, rws_op_gumbel_draw;

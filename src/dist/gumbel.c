@@ -20,6 +20,7 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 
 const rws_family rws_gumbel_family = {
     .name = "gumbel",
+    .help = "the largest of many numbers, by location; the scale is 1",
     .continuous = true,
     .n_params = 1,
     .draw = draw,

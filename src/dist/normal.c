@@ -19,6 +19,7 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 
 const rws_family rws_normal_family = {
     .name = "normal",
+    .help = "a number, by mean and standard deviation",
     .continuous = true,
     .n_params = 2,
     .draw = draw,

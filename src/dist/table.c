@@ -4,13 +4,25 @@
 /* clang-format off */
 #define FAMILIES(FAMILY)                                                                  \
     FAMILY(categorical) FAMILY(bernoulli) FAMILY(bernoulli_vector) FAMILY(normal)         \
-    FAMILY(uniform) FAMILY(gumbel) FAMILY(concrete)
+    FAMILY(uniform) FAMILY(gumbel) FAMILY(concrete)                                       \
+    FAMILY(exponential) FAMILY(log_normal) FAMILY(laplace) FAMILY(half_normal)            \
+    FAMILY(gumbel_scale) FAMILY(truncated_normal) FAMILY(gamma) FAMILY(inverse_gamma)     \
+    FAMILY(beta) FAMILY(student_t)                                                        \
+    FAMILY(poisson) FAMILY(geometric) FAMILY(binomial) FAMILY(negative_binomial)
 
 #define OPS(OP)                                                                           \
     OP(defend) OP(defend_at) OP(conditional_gumbel)                                       \
     OP(log_sigmoids) OP(bernoulli_draw) OP(bernoulli_density) OP(bernoulli_defended)      \
     OP(normal_draw) OP(normal_density) OP(uniform_draw) OP(uniform_density)               \
-    OP(gumbel_draw) OP(gumbel_density) OP(concrete_density)
+    OP(gumbel_draw) OP(gumbel_density) OP(concrete_density)                               \
+    OP(exponential_draw) OP(exponential_density) OP(log_normal_draw)                      \
+    OP(log_normal_density) OP(laplace_draw) OP(laplace_density) OP(half_normal_draw)      \
+    OP(half_normal_density) OP(gumbel_scale_draw) OP(gumbel_scale_density)                \
+    OP(truncated_normal_draw) OP(truncated_normal_density)                                \
+    OP(gamma_draw) OP(gamma_density) OP(inverse_gamma_draw) OP(inverse_gamma_density)     \
+    OP(beta_draw) OP(beta_density) OP(student_t_draw) OP(student_t_density)               \
+    OP(count_reach) OP(count_table) OP(count_value) OP(poisson_density)                   \
+    OP(geometric_density) OP(binomial_density) OP(negative_binomial_density)
 
 #define DECLARE(name) extern const rws_family rws_##name##_family;
 #define POINTER(name) &rws_##name##_family,

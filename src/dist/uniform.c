@@ -18,6 +18,7 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 
 const rws_family rws_uniform_family = {
     .name = "uniform",
+    .help = "a number between low and high",
     .continuous = true,
     .n_params = 2,
     .draw = draw,
@@ -40,8 +41,7 @@ static void uniform_draw_forward(rws_call *c)
     c->refused = outside;
 }
 
-/* Input `low` is the lower bound, the input after it the upper bound. */
-static rws_status explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err)
+rws_status rws_explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err)
 {
     const rws_view *a = &c->in[low], *b = &c->in[low + 1];
     for (size_t j = 0; j < (size_t)(a->dim > b->dim ? a->dim : b->dim); j++)
@@ -54,7 +54,7 @@ static rws_status explain_bounds(const rws_call *c, size_t row, int low, const c
 
 static rws_status uniform_draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
 {
-    return explain_bounds(c, row, 0, site, err);
+    return rws_explain_bounds(c, row, 0, site, err);
 }
 
 static void uniform_draw_backward(rws_call *c)
@@ -87,7 +87,7 @@ static void uniform_density_forward(rws_call *c)
 
 static rws_status uniform_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
 {
-    return explain_bounds(c, row, 1, site, err);
+    return rws_explain_bounds(c, row, 1, site, err);
 }
 
 static void uniform_density_backward(rws_call *c)

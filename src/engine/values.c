@@ -43,6 +43,21 @@ rws_var rws_greater(rws_path *path, rws_var a, rws_var b)
     return binary(path, &rws_op_greater, __func__, a, b);
 }
 
+rws_var rws_min(rws_path *path, rws_var a, rws_var b)
+{
+    return binary(path, &rws_op_min, __func__, a, b);
+}
+
+rws_var rws_max(rws_path *path, rws_var a, rws_var b)
+{
+    return binary(path, &rws_op_max, __func__, a, b);
+}
+
+rws_var rws_power(rws_path *path, rws_var a, rws_var b)
+{
+    return binary(path, &rws_op_power, __func__, a, b);
+}
+
 rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 {
     return unary(path, &rws_op_affine, __func__, (rws_op_args){.s = scale, .t = shift}, a, 0);
@@ -50,8 +65,8 @@ rws_var rws_affine(rws_path *path, rws_var a, float scale, float shift)
 
 rws_var rws_apply(rws_path *path, rws_function f, rws_var a)
 {
-    if (f < RWS_LINEAR || f > RWS_LOG) rws_path_mistake(path, "rws_apply was given function number %d.", (int)f);
-    return unary(path, &rws_op_apply, __func__, (rws_op_args){.k = (int)f}, a, 0);
+    if (f < RWS_LINEAR || f > RWS_DIGAMMA) rws_path_mistake(path, "rws_apply was given function number %d.", (int)f);
+    return unary(path, f > RWS_LOG ? &rws_op_map : &rws_op_apply, __func__, (rws_op_args){.k = (int)f}, a, 0);
 }
 
 rws_var rws_clip(rws_path *path, rws_var a, float low, float high)
@@ -86,6 +101,20 @@ rws_var rws_sum(rws_path *path, rws_var a)
             return rws_returns(path, rws_record(path, &rws_op_exp_dot, (rws_op_args){0}, factors, 2, 1));
         }
     return rws_returns(path, rws_record(path, &rws_op_dot, (rws_op_args){0}, in, 2, 1));
+}
+
+rws_var rws_dot(rws_path *path, rws_var a, rws_var b)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    if (rws_dim(path, a) != rws_dim(path, b))
+        rws_path_mistake(path, "rws_dot of vectors of %d and %d numbers.", rws_dim(path, a), rws_dim(path, b));
+    return rws_returns(path, rws_record(path, &rws_op_dot, (rws_op_args){0}, (rws_var[]){a, b}, 2, 1));
+}
+
+rws_var rws_cumulative_sum(rws_path *path, rws_var a)
+{
+    return unary(path, &rws_op_cumulative, __func__, (rws_op_args){0}, a, 0);
 }
 
 rws_var rws_log_softmax(rws_path *path, rws_var a)
@@ -172,4 +201,40 @@ rws_var rws_log_sum_exp(rws_path *path, rws_var a)
     if (rws_replayed(path, &v)) return v;
     const bool two = made_of_two(path, a, &rws_op_add, in);
     return rws_returns(path, rws_record(path, &rws_op_log_sum_exp, (rws_op_args){0}, two ? in : &a, two ? 2 : 1, 1));
+}
+
+/* One node adds as many parts as an op has inputs; sums of more are sums of such sums. */
+static rws_var add_up(rws_path *path, const rws_var *parts, int n, int dim)
+{
+    if (n <= RWS_OP_INPUTS) return rws_record(path, &rws_op_total, (rws_op_args){0}, parts, n, dim);
+    const int m = (n + RWS_OP_INPUTS - 1) / RWS_OP_INPUTS;
+    rws_var  *sums = rws_alloc(path, (size_t)m * sizeof *sums);
+    for (int i = 0; i < m; i++) {
+        const int left = n - i * RWS_OP_INPUTS;
+        sums[i] = add_up(path, parts + i * RWS_OP_INPUTS, left < RWS_OP_INPUTS ? left : RWS_OP_INPUTS, dim);
+    }
+    return add_up(path, sums, m, dim);
+}
+
+rws_var rws_sum_many(rws_path *path, const rws_var *parts, int n)
+{
+    rws_var v;
+    int     dim = 1;
+    if (rws_replayed(path, &v)) return v;
+    if (n < 1) rws_path_mistake(path, "rws_sum_many takes at least one value, not %d.", n);
+    for (int i = 0; i < n; i++) dim = rws_dim(path, parts[i]) > dim ? rws_dim(path, parts[i]) : dim;
+    for (int i = 0; i < n; i++)
+        if (rws_dim(path, parts[i]) != dim && rws_dim(path, parts[i]) != 1)
+            rws_path_mistake(path, "rws_sum_many of vectors of %d and %d numbers.", dim, rws_dim(path, parts[i]));
+    return rws_returns(path, add_up(path, parts, n, dim));
+}
+
+rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    if (rws_dim(path, index) != 1) rws_path_mistake(path, "rws_row takes one index, not %d.", rws_dim(path, index));
+    if (n < 1 || rws_dim(path, a) % n)
+        rws_path_mistake(path, "rws_row takes rows of %d numbers from %d.", n, rws_dim(path, a));
+    return rws_returns(path, rws_record(path, &rws_op_row, (rws_op_args){0}, (rws_var[]){a, index}, 2, n));
 }

@@ -8,7 +8,7 @@ typedef struct {
     rws_param *table; /* [n_in, n_out] */
 } embedding;
 
-const rws_layer_kind rws_embedding_kind = {"embedding"};
+const rws_layer_kind rws_embedding_kind = {"embedding", "a table of vectors, looked up by index"};
 
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim)
 {

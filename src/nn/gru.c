@@ -9,7 +9,7 @@
 
 extern const rws_op rws_op_gru; /* below */
 
-const rws_layer_kind rws_gru_kind = {"gru"};
+const rws_layer_kind rws_gru_kind = {"gru", "a recurrent cell with gates, like nn.GRUCell"};
 
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden)
 {

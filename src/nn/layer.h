@@ -10,6 +10,7 @@
 
 typedef struct {
     const char *name; /* the public function that applies such a layer is rws_NAME */
+    const char *help; /* one line for `rws list` */
 } rws_layer_kind;
 
 struct rws_layer {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const rws_layer_kind rws_linear_kind = {"linear"};
+const rws_layer_kind rws_linear_kind = {"linear", "W x + b"};
 
 rws_linear_layer *rws_linear_new(rws_setup *s, rws_group group, const char *name, const char *weight, const char *bias,
                                  int n_in, int n_out, rws_init init, int scale)

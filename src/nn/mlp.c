@@ -12,7 +12,7 @@ typedef struct {
     rws_linear_layer **linear;
 } mlp;
 
-const rws_layer_kind rws_mlp_kind = {"mlp"};
+const rws_layer_kind rws_mlp_kind = {"mlp", "linear layers with a function in between"};
 
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes)

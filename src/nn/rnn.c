@@ -1,7 +1,7 @@
 /* rnn.c - the plain recurrent cell: h' = tanh(W_x x + b_x + W_h h + b_h). */
 #include "nn/cell.h"
 
-const rws_layer_kind rws_rnn_kind = {"rnn"};
+const rws_layer_kind rws_rnn_kind = {"rnn", "a recurrent cell with tanh, like nn.RNNCell"};
 
 rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init)
 {

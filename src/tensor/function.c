@@ -3,6 +3,27 @@
 #include "base/error.h"
 #include "tensor/rows.h"
 
+const rws_function_info rws_functions[] = {
+    [RWS_LINEAR] = {"linear", "x"},
+    [RWS_TANH] = {"tanh", "the hyperbolic tangent"},
+    [RWS_RELU] = {"relu", "max(x, 0)"},
+    [RWS_ELU] = {"elu", "x above 0, e^x - 1 below"},
+    [RWS_SIGMOID] = {"sigmoid", "1 / (1 + e^-x)"},
+    [RWS_SOFTPLUS] = {"softplus", "log(1 + e^x)"},
+    [RWS_EXP] = {"exp", "e^x"},
+    [RWS_LOG] = {"log", "the natural logarithm"},
+    [RWS_SQRT] = {"sqrt", "the square root"},
+    [RWS_SQUARE] = {"square", "x^2"},
+    [RWS_SIN] = {"sin", "the sine"},
+    [RWS_COS] = {"cos", "the cosine"},
+    [RWS_ABS] = {"abs", "|x|"},
+    [RWS_LOG_SIGMOID] = {"log_sigmoid", "-log(1 + e^-x)"},
+    [RWS_LOG1P] = {"log1p", "log(1 + x)"},
+    [RWS_EXPM1] = {"expm1", "e^x - 1"},
+    [RWS_LGAMMA] = {"lgamma", "log |Gamma(x)|"},
+    [RWS_DIGAMMA] = {"digamma", "the derivative of lgamma"},
+};
+
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
 {
     switch (f) {
@@ -14,8 +35,8 @@ void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
     case RWS_SOFTPLUS: RWS_EACH(n, float a = fabsf(x[i]); y[i] = (x[i] > 0 ? x[i] : 0) + log1pf(rws_exp(-a))); return;
     case RWS_EXP: RWS_EACH(n, y[i] = rws_exp(x[i])); return;
     case RWS_LOG: RWS_EACH(n, y[i] = logf(x[i])); return;
+    default: RWS_CHECK(!"a known function");
     }
-    RWS_CHECK(!"a known function");
 }
 
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out)
@@ -29,8 +50,8 @@ void rws_function_slope(rws_function f, size_t n, const float *y, const float *g
     case RWS_SOFTPLUS: RWS_EACH(n, out[i] = -g[i] * rws_expm1(-y[i])); return;
     case RWS_EXP: RWS_EACH(n, out[i] = g[i] * y[i]); return;
     case RWS_LOG: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
+    default: RWS_CHECK(!"a known function");
     }
-    RWS_CHECK(!"a known function");
 }
 
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out)
@@ -44,6 +65,6 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
     case RWS_SOFTPLUS: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
     case RWS_EXP: RWS_EACH(n, out[i] = g[i]); return;
     case RWS_LOG: RWS_EACH(n, out[i] = -g[i] * rws_exp(-y[i])); return;
+    default: RWS_CHECK(!"a known function");
     }
-    RWS_CHECK(!"a known function");
 }

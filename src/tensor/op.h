@@ -156,8 +156,14 @@ static inline uint32_t rws_index(float x, uint32_t n)
 rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
                              rws_error *err);
 
-/* y = f(x); g times the first derivative of f; and g times the derivative of that by y. All of these functions have
- * derivatives that are functions of y. */
+/* The functions that rws_apply knows. Then: y = f(x); g times the first derivative of f; and g times the derivative of that by y, for the functions up to RWS_LOG:
+ * their derivatives are functions of y. The functions after RWS_LOG belong to the op map. */
+typedef struct {
+    const char *name; /* as in RWS_NAME, in small letters */
+    const char *help; /* one line for `rws list` */
+} rws_function_info;
+extern const rws_function_info rws_functions[RWS_DIGAMMA + 1]; /* by number of the function */
+
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);
@@ -166,7 +172,8 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
     rws_op_apply_tangent, rws_op_here, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
     rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_sum_exp, rws_op_argmax, rws_op_pick,
-    rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed;
+    rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed, rws_op_map, rws_op_min, rws_op_max, rws_op_power,
+    rws_op_cumulative, rws_op_total, rws_op_row;
 
 /* The table of a room's ops, from a list LIST(OP) = OP(add) OP(sub) …: an array of pointers that ends with NULL. */
 #define RWS_OP_DECLARE(op) extern const rws_op rws_op_##op;

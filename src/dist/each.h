@@ -1,0 +1,180 @@
+/* each.h - families whose components are independent: their ops and their family from two functions of one component.
+ *
+ *     density(in, slope): the log-density of in[0] under the parameters in[1], in[2], …
+ *     draw(in, slope):    a value from the parameters in[0], in[1], … and one number of noise after these
+ *
+ * Both compute in double and write the derivative by every input but the noise to `slope`. A parameter that is not allowed
+ * gives NaN; an impossible value has the log-density -inf and slopes of 0. Each parameter has as many numbers as the value,
+ * or one.
+ */
+#ifndef RWS_DIST_EACH_H
+#define RWS_DIST_EACH_H
+
+#include "base/error.h"
+#include "dist/dist.h"
+
+#define RWS_EACH_MOST 6 /* inputs of a function */
+
+#define RWS_LOG_ROOT_2_PI 0.91893853320467274178
+
+typedef double rws_each_function(const double *in, double *slope);
+
+static inline double rws_each_impossible(double *slope, int n)
+{
+    for (int i = 0; i < n; i++) slope[i] = 0;
+    return -INFINITY;
+}
+
+/* A value as a float that is above 0. What is too small for a normal float becomes the smallest one. */
+static inline double rws_each_positive(double x)
+{
+    return x < 0x1p-126 ? 0x1p-126 : x > 0x1.fffffep127 ? 0x1.fffffep127 : x;
+}
+
+static inline __attribute__((always_inline)) void rws_each_density_forward(rws_call *c, int n_in, rws_each_function *f)
+{
+    int          dim = 1;
+    const float *x[RWS_EACH_MOST];
+    for (int s = 0; s < n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
+    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        double total = 0;
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
+            double in[RWS_EACH_MOST], slope[RWS_EACH_MOST];
+            for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
+            total += f(in, slope);
+        }
+        c->out[r] = (float)total;
+    }
+}
+
+static inline __attribute__((always_inline)) void rws_each_density_backward(rws_call *c, int n_in, rws_each_function *f)
+{
+    int          dim = 1;
+    const float *x[RWS_EACH_MOST];
+    float       *g[RWS_EACH_MOST];
+    for (int s = 0; s < n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
+    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, dim), g[s] = rws_call_open(c, s, dim);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
+        double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
+        f(in, slope);
+        for (int s = 0; s < n_in; s++)
+            if (g[s]) g[s][i] += (float)((double)c->gout[i / (size_t)dim] * slope[s]);
+    }
+    for (int s = 0; s < n_in; s++) rws_call_close(c, s, dim, g[s]);
+}
+
+static inline __attribute__((always_inline)) void rws_each_draw_forward(rws_call *c, int n_in, rws_each_function *f)
+{
+    const float *x[RWS_EACH_MOST];
+    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, c->dim);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
+        double in[RWS_EACH_MOST], slope[RWS_EACH_MOST];
+        for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
+        c->out[i] = (float)f(in, slope);
+        if (isnan(c->out[i])) c->refused = true;
+    }
+}
+
+static inline __attribute__((always_inline)) void rws_each_draw_backward(rws_call *c, int n_in, rws_each_function *f)
+{
+    const float *x[RWS_EACH_MOST];
+    float       *g[RWS_EACH_MOST];
+    for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, c->dim), g[s] = rws_call_open(c, s, c->dim);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
+        double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
+        f(in, slope);
+        for (int s = 0; s < n_in; s++)
+            if (g[s]) g[s][i] += (float)((double)c->gout[i] * slope[s]);
+    }
+    for (int s = 0; s < n_in; s++) rws_call_close(c, s, c->dim, g[s]);
+}
+
+/* The sentence about the first parameter that must be above 0 and is not; positive[i] is the name of parameter i, or NULL
+ * if it may be any number. The parameters are the inputs from `first` on. */
+static inline rws_status rws_each_explain(const rws_call *c, size_t row, int first, int n, const char *const *positive,
+                                          const char *site, rws_error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (positive[i]) RWS_TRY(rws_explain_positive(c, row, first + i, positive[i], site, err));
+    return RWS_OK;
+}
+
+/* A sentence about the parameters, which are the inputs from `first` on; RWS_OK if they are right. */
+typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, const char *site, rws_error *err);
+
+/* The log-density op of a family with n parameters: rws_op_NAME_density, and the function of the family that records it. */
+#define RWS_EACH_DENSITY(name_, n_, density_, explain_)                                                        \
+    static void name_##_density_forward(rws_call *c)                                                           \
+    {                                                                                                          \
+        rws_each_density_forward(c, (n_) + 1, density_);                                                       \
+    }                                                                                                          \
+    static void name_##_density_backward(rws_call *c)                                                          \
+    {                                                                                                          \
+        rws_each_density_backward(c, (n_) + 1, density_);                                                      \
+    }                                                                                                          \
+    static rws_status name_##_density_explain(const rws_call *c, size_t row, const char *site, rws_error *err) \
+    {                                                                                                          \
+        return explain_(c, row, 1, site, err);                                                                 \
+    }                                                                                                          \
+    const rws_op   rws_op_##name_##_density = {.name = #name_ "_density",                                      \
+                                               .forgets = true,                                                \
+                                               .forward = name_##_density_forward,                             \
+                                               .backward = name_##_density_backward,                           \
+                                               .explain = name_##_density_explain};                            \
+    static rws_var name_##_log_density(rws_path *path, rws_var value, const rws_var *p)                        \
+    {                                                                                                          \
+        rws_var in[RWS_EACH_MOST] = {value};                                                                   \
+        for (int i = 0; i < (n_); i++) in[i + 1] = p[i];                                                       \
+        return rws_record(path, &rws_op_##name_##_density, (rws_op_args){0}, in, (n_) + 1, 1);                 \
+    }
+
+/* The op of a draw: rws_op_NAME_draw, and the function of the family that records it. */
+#define RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                                                   \
+    static void name_##_draw_forward(rws_call *c)                                                           \
+    {                                                                                                       \
+        rws_each_draw_forward(c, (n_) + 1, draw_);                                                          \
+    }                                                                                                       \
+    static void name_##_draw_backward(rws_call *c)                                                          \
+    {                                                                                                       \
+        rws_each_draw_backward(c, (n_) + 1, draw_);                                                         \
+    }                                                                                                       \
+    static rws_status name_##_draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err) \
+    {                                                                                                       \
+        return explain_(c, row, 0, site, err);                                                              \
+    }                                                                                                       \
+    const rws_op   rws_op_##name_##_draw = {.name = #name_ "_draw",                                         \
+                                            .forgets = true,                                                \
+                                            .forward = name_##_draw_forward,                                \
+                                            .backward = name_##_draw_backward,                              \
+                                            .explain = name_##_draw_explain};                               \
+    static rws_var name_##_draw(rws_path *path, const rws_var *p, bool stop)                                \
+    {                                                                                                       \
+        const int dim = rws_dist_longest(path, p, n_);                                                      \
+        rws_var   in[RWS_EACH_MOST];                                                                        \
+        for (int i = 0; i < (n_); i++) in[i] = p[i];                                                        \
+        in[n_] = rws_draw_noise(path, noise_, dim);                                                         \
+        return rws_record(path, &rws_op_##name_##_draw, (rws_op_args){.stop = stop}, in, (n_) + 1, dim);    \
+    }
+
+/* Both ops and the family: rws_NAME_family. */
+#define RWS_EACH_FAMILY(name_, text_, help_, n_, density_, draw_, explain_, noise_) \
+    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                 \
+    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                               \
+    const rws_family rws_##name_##_family = {.name = text_,                         \
+                                             .help = help_,                         \
+                                             .continuous = true,                    \
+                                             .n_params = n_,                        \
+                                             .draw = name_##_draw,                  \
+                                             .log_density = name_##_log_density};
+
+/* The explainer of a family in which a table `positive` names the parameters that must be above 0. */
+#define RWS_EACH_EXPLAIN(positive_)                                                                                   \
+    static rws_status explain(const rws_call *c, size_t row, int first, const char *site, rws_error *err)             \
+    {                                                                                                                 \
+        return rws_each_explain(c, row, first, (int)(sizeof(positive_) / sizeof *(positive_)), positive_, site, err); \
+    }
+
+#endif

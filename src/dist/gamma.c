@@ -1,0 +1,76 @@
+/* gamma.c - independent Gammas by shape and rate, and inverse Gammas by shape and scale.
+ *
+ * A draw is the quantile of a uniform number, so its derivative by the shape is the implicit one,
+ * -(dP/dshape) / density (Figurnov et al. 2018). What is too small for a float becomes the smallest float. */
+#include "dist/each.h"
+#include "tensor/special.h"
+
+static const char *const by_rate[] = {"shape", "rate"}, *const by_scale[] = {"shape", "scale"};
+
+static rws_status explain_rate(const rws_call *c, size_t row, int first, const char *site, rws_error *err)
+{
+    return rws_each_explain(c, row, first, 2, by_rate, site, err);
+}
+
+static rws_status explain_scale(const rws_call *c, size_t row, int first, const char *site, rws_error *err)
+{
+    return rws_each_explain(c, row, first, 2, by_scale, site, err);
+}
+
+static double density(const double *in, double *slope)
+{
+    const double x = in[0], a = in[1], rate = in[2];
+    if (!(a > 0 && rate > 0)) return NAN;
+    if (x <= 0) return rws_each_impossible(slope, 3);
+    slope[0] = (a - 1) / x - rate;
+    slope[1] = log(rate) + log(x) - rws_digamma(a);
+    slope[2] = a / rate - x;
+    return a * log(rate) + (a - 1) * log(x) - rate * x - rws_lgamma(a);
+}
+
+static double draw(const double *in, double *slope)
+{
+    const double a = in[0], rate = in[1];
+    if (!(a > 0 && rate > 0)) return NAN;
+    const double x = rws_gamma_quantile(a, in[2], &slope[0]);
+    slope[0] /= rate;
+    slope[1] = -x / (rate * rate);
+    return rws_each_positive(x / rate);
+}
+
+RWS_EACH_FAMILY(gamma, "gamma", "a number above 0, by shape and rate", 2, density, draw, explain_rate,
+                RWS_NOISE_UNIFORM)
+
+rws_var rws_gamma(rws_path *path, const char *site, rws_var shape, rws_var rate)
+{
+    return rws_site_visit(path, site, &rws_gamma_family, (rws_var[]){shape, rate});
+}
+
+static double inverse_density(const double *in, double *slope)
+{
+    const double x = in[0], a = in[1], scale = in[2];
+    if (!(a > 0 && scale > 0)) return NAN;
+    if (x <= 0) return rws_each_impossible(slope, 3);
+    slope[0] = (scale / x - a - 1) / x;
+    slope[1] = log(scale) - log(x) - rws_digamma(a);
+    slope[2] = a / scale - 1 / x;
+    return a * log(scale) - (a + 1) * log(x) - scale / x - rws_lgamma(a);
+}
+
+static double inverse_draw(const double *in, double *slope)
+{
+    const double a = in[0], scale = in[1];
+    if (!(a > 0 && scale > 0)) return NAN;
+    const double g = rws_each_positive(rws_gamma_quantile(a, in[2], &slope[0]));
+    slope[0] *= -scale / (g * g);
+    slope[1] = 1 / g;
+    return rws_each_positive(scale / g);
+}
+
+RWS_EACH_FAMILY(inverse_gamma, "inverse gamma", "1 over a gamma, by shape and scale", 2, inverse_density, inverse_draw,
+                explain_scale, RWS_NOISE_UNIFORM)
+
+rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_var scale)
+{
+    return rws_site_visit(path, site, &rws_inverse_gamma_family, (rws_var[]){shape, scale});
+}

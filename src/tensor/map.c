@@ -1,0 +1,135 @@
+/* map.c - scalar functions whose derivatives are computed from the argument x; those of function.c need only the value.
+ * Each function has a loop of its own, so that each loop is vectorised where the C library has a vector form.
+ *
+ * map is y = f(x); map_tangent is f'(x) dx, the gradient of which needs f''. */
+#include "base/error.h"
+#include "tensor/rows.h"
+#include "tensor/special.h"
+#include "tensor/tangent.h"
+
+#include <stdlib.h>
+
+extern const rws_op rws_op_map_tangent; /* below */
+
+static size_t size(const rws_call *c)
+{
+    return (size_t)c->n * (size_t)c->dim;
+}
+
+/* sigmoid(x) */
+static inline float share(float x)
+{
+    return 1 / (1 + rws_exp(-x));
+}
+
+static inline float softplus(float x)
+{
+    return (x > 0 ? x : 0) + log1pf(rws_exp(-fabsf(x)));
+}
+
+static void apply(rws_function f, size_t n, const float *x, float *y)
+{
+    switch (f) {
+    case RWS_SQRT: RWS_EACH(n, y[i] = sqrtf(x[i])); return;
+    case RWS_SQUARE: RWS_EACH(n, y[i] = x[i] * x[i]); return;
+    case RWS_SIN: RWS_EACH(n, y[i] = sinf(x[i])); return;
+    case RWS_COS: RWS_EACH(n, y[i] = cosf(x[i])); return;
+    case RWS_ABS: RWS_EACH(n, y[i] = fabsf(x[i])); return;
+    case RWS_LOG_SIGMOID: RWS_EACH(n, y[i] = -softplus(-x[i])); return;
+    case RWS_LOG1P: RWS_EACH(n, y[i] = log1pf(x[i])); return;
+    case RWS_EXPM1: RWS_EACH(n, y[i] = rws_expm1(x[i])); return;
+    case RWS_LGAMMA: RWS_EACH(n, y[i] = (float)rws_lgamma((double)x[i])); return;
+    case RWS_DIGAMMA: RWS_EACH(n, y[i] = (float)rws_digamma((double)x[i])); return;
+    default: RWS_CHECK(!"a known function");
+    }
+}
+
+/* out = g f'(x) */
+static void slope(rws_function f, size_t n, const float *x, const float *g, float *out)
+{
+    switch (f) {
+    case RWS_SQRT: RWS_EACH(n, out[i] = g[i] * 0.5f / sqrtf(x[i])); return;
+    case RWS_SQUARE: RWS_EACH(n, out[i] = g[i] * 2 * x[i]); return;
+    case RWS_SIN: RWS_EACH(n, out[i] = g[i] * cosf(x[i])); return;
+    case RWS_COS: RWS_EACH(n, out[i] = -g[i] * sinf(x[i])); return;
+    case RWS_ABS: RWS_EACH(n, out[i] = x[i] > 0 ? g[i] : x[i] < 0 ? -g[i] : 0); return;
+    case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = g[i] * share(-x[i])); return;
+    case RWS_LOG1P: RWS_EACH(n, out[i] = g[i] / (1 + x[i])); return;
+    case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws_exp(x[i])); return;
+    case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_digamma((double)x[i])); return;
+    case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_trigamma((double)x[i])); return;
+    default: RWS_CHECK(!"a known function");
+    }
+}
+
+/* out = g f''(x) */
+static void bend(rws_function f, size_t n, const float *x, const float *g, float *out)
+{
+    switch (f) {
+    case RWS_SQRT: RWS_EACH(n, out[i] = g[i] * -0.25f / (x[i] * sqrtf(x[i]))); return;
+    case RWS_SQUARE: RWS_EACH(n, out[i] = g[i] * 2); return;
+    case RWS_SIN: RWS_EACH(n, out[i] = -g[i] * sinf(x[i])); return;
+    case RWS_COS: RWS_EACH(n, out[i] = -g[i] * cosf(x[i])); return;
+    case RWS_ABS: RWS_EACH(n, out[i] = 0); return;
+    case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = -g[i] * share(x[i]) * share(-x[i])); return;
+    case RWS_LOG1P: RWS_EACH(n, out[i] = -g[i] / ((1 + x[i]) * (1 + x[i]))); return;
+    case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws_exp(x[i])); return;
+    case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_trigamma((double)x[i])); return;
+    case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_tetragamma((double)x[i])); return;
+    default: RWS_CHECK(!"a known function");
+    }
+}
+
+static void map_forward(rws_call *c)
+{
+    apply((rws_function)c->args.k, size(c), rws_call_input(c, 0, c->dim), c->out);
+}
+
+static void map_backward(rws_call *c)
+{
+    bool   fresh;
+    float *g = rws_call_claim(c, 0, c->dim, &fresh);
+    if (!g) return;
+    float *by_x = fresh ? g : RWS_NEW(c->arena, float, size(c));
+    slope((rws_function)c->args.k, size(c), rws_call_input(c, 0, c->dim), c->gout, by_x);
+    if (!fresh) RWS_EACH(size(c), g[i] += by_x[i]);
+    rws_call_close(c, 0, c->dim, g);
+}
+
+static rws_var map_rule(rws_tangent *t) /* f'(x) dx */
+{
+    return rws_tangent_record(t, &rws_op_map_tangent, (rws_op_args){.k = t->args.k}, (rws_var[]){t->in[0], t->d[0]}, 2,
+                              t->dim);
+}
+
+static void map_tangent_forward(rws_call *c)
+{
+    const float *x = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
+    slope((rws_function)c->args.k, size(c), x, dx, c->out);
+}
+
+static void map_tangent_backward(rws_call *c)
+{
+    const float       *x = rws_call_input(c, 0, c->dim), *dx = rws_call_input(c, 1, c->dim);
+    const rws_function f = (rws_function)c->args.k;
+    float             *gx = rws_call_open(c, 0, c->dim), *gdx = rws_call_open(c, 1, c->dim);
+    float              by[RWS_TILE];
+    for (size_t first = 0; first < size(c); first += RWS_TILE) {
+        const size_t n = size(c) - first < RWS_TILE ? size(c) - first : RWS_TILE;
+        if (gx) {
+            bend(f, n, x + first, c->gout + first, by);
+            RWS_EACH(n, gx[first + i] += by[i] * dx[first + i]);
+        }
+        if (gdx) {
+            slope(f, n, x + first, c->gout + first, by);
+            RWS_EACH(n, gdx[first + i] += by[i]);
+        }
+    }
+    rws_call_close(c, 0, c->dim, gx);
+    rws_call_close(c, 1, c->dim, gdx);
+}
+
+const rws_op rws_op_map = {
+    .name = "map", .forgets = true, .tangent = map_rule, .forward = map_forward, .backward = map_backward};
+const rws_op rws_op_map_tangent = {
+    .name = "map_tangent", .forgets = true, .forward = map_tangent_forward, .backward = map_tangent_backward};

@@ -1,0 +1,40 @@
+/* special.h - special functions in double, accurate to about 1e-13: the derivatives of log Gamma, the incomplete Gamma
+ * and Beta functions with their derivatives by the shapes, and the normal distribution's tails.
+ *
+ * The functions are pure and keep no state.
+ */
+#ifndef RWS_TENSOR_SPECIAL_H
+#define RWS_TENSOR_SPECIAL_H
+
+/* log |Gamma(x)|. Unlike lgamma, it writes no global variable, so threads may share it. */
+double rws_lgamma(double x);
+
+/* The derivatives of order 1, 2 and 3 of log Gamma. NaN at 0 and at the negative whole numbers. */
+double rws_digamma(double x);
+double rws_trigamma(double x);
+double rws_tetragamma(double x);
+
+/* log Q(z), where Q is the probability that a standard normal is above z; accurate in both tails. */
+double rws_log_tail(double z);
+
+/* The z >= 0 with log Q(z) = log_q, for log_q <= log(1/2). */
+double rws_tail_inverse(double log_q);
+
+/* The share of a Gamma distribution of shape a and rate 1 below x and above x, and the derivative of the share below by a.
+ */
+typedef struct {
+    double below, above, by_a;
+} rws_gamma_share;
+rws_gamma_share rws_gamma_below(double a, double x);
+
+/* The x with the share u of that distribution below it, 0 < u < 1; *by_a becomes its derivative by a. */
+double rws_gamma_quantile(double a, double u, double *by_a);
+
+/* The same for a Beta distribution of shapes a and b; y is 1 - x, which near 1 has more digits than x. */
+typedef struct {
+    double below, above, by_a, by_b;
+} rws_beta_share;
+rws_beta_share rws_beta_below(double a, double b, double x, double y);
+double         rws_beta_quantile(double a, double b, double u, double *by_a, double *by_b);
+
+#endif

@@ -1,0 +1,292 @@
+/* test_arithmetic.c - the public arithmetic as a program uses it: values, gradients, directional derivatives and their
+ * gradients, each against a plain function of doubles by central differences; and the sentences about mistakes. */
+#include "engine/engine.h"
+#include "tensor/gemm.h"
+
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { N = 4, SLOT = 4 };
+
+/* A program computes one number from the parameters a and b, N numbers each; the twin gets both as x[0 … 2 N - 1]. */
+typedef struct {
+    const char *name;
+    rws_var (*program)(rws_path *path, rws_var a, rws_var b);
+    double (*twin)(const double *x);
+} subject;
+
+/* The sum of w_j v_j with different weights w_j, so that no two components are exchanged unnoticed. */
+static rws_var weighted(rws_path *path, rws_var v)
+{
+    const float w[N] = {0.7f, -1.3f, 0.4f, 1.9f};
+    return rws_dot(path, v, rws_constants(path, w, N));
+}
+
+static const double weight[N] = {(double)0.7f, (double)-1.3f, (double)0.4f, (double)1.9f};
+
+#define SUM(expression)                                            \
+    double total = 0;                                              \
+    for (int j = 0; j < N; j++) total += weight[j] * (expression); \
+    return total
+
+#define FUNCTION(name, f, argument, expression)                         \
+    static rws_var name##_program(rws_path *path, rws_var a, rws_var b) \
+    {                                                                   \
+        (void)b;                                                        \
+        return weighted(path, rws_apply(path, f, argument));            \
+    }                                                                   \
+    static double name##_twin(const double *x)                          \
+    {                                                                   \
+        SUM(expression);                                                \
+    }
+
+FUNCTION(root, RWS_SQRT, rws_affine(path, a, 1, 3), sqrt(x[j] + 3))
+FUNCTION(square, RWS_SQUARE, a, x[j] * x[j])
+FUNCTION(sine, RWS_SIN, a, sin(x[j]))
+FUNCTION(cosine, RWS_COS, a, cos(x[j]))
+FUNCTION(magnitude, RWS_ABS, a, fabs(x[j]))
+FUNCTION(log_sigmoid, RWS_LOG_SIGMOID, a, -log1p(exp(-x[j])))
+FUNCTION(log_plus, RWS_LOG1P, rws_affine(path, a, 0.3f, 0), log1p((double)0.3f * x[j]))
+FUNCTION(exp_minus, RWS_EXPM1, a, expm1(x[j]))
+FUNCTION(log_gamma, RWS_LGAMMA, rws_affine(path, a, 1, 3), lgamma(x[j] + 3))
+
+/* log Gamma at 3 + x, 4 + x, … differ by logarithms; so the digamma function is checked by its recurrence. */
+static rws_var digamma_program(rws_path *path, rws_var a, rws_var b)
+{
+    (void)b;
+    const rws_var up = rws_apply(path, RWS_DIGAMMA, rws_affine(path, a, 1, 4)),
+                  at = rws_apply(path, RWS_DIGAMMA, rws_affine(path, a, 1, 3));
+    return weighted(path, rws_sub(path, up, at));
+}
+
+static double digamma_twin(const double *x)
+{
+    SUM(1 / (x[j] + 3));
+}
+
+static rws_var min_program(rws_path *path, rws_var a, rws_var b)
+{
+    return weighted(path, rws_min(path, a, b));
+}
+
+static double min_twin(const double *x)
+{
+    SUM(fmin(x[j], x[N + j]));
+}
+
+static rws_var max_program(rws_path *path, rws_var a, rws_var b)
+{
+    return weighted(path, rws_mul(path, rws_max(path, a, b), rws_max(path, rws_constant(path, 0.3f), a)));
+}
+
+static double max_twin(const double *x)
+{
+    SUM(fmax(x[j], x[N + j]) * fmax((double)0.3f, x[j]));
+}
+
+static rws_var power_program(rws_path *path, rws_var a, rws_var b)
+{
+    return weighted(path, rws_power(path, rws_affine(path, a, 1, 3), b));
+}
+
+static double power_twin(const double *x)
+{
+    SUM(pow(x[j] + 3, x[N + j]));
+}
+
+static rws_var dot_program(rws_path *path, rws_var a, rws_var b)
+{
+    return rws_dot(path, a, b);
+}
+
+static double dot_twin(const double *x)
+{
+    double total = 0;
+    for (int j = 0; j < N; j++) total += x[j] * x[N + j];
+    return total;
+}
+
+static rws_var running_program(rws_path *path, rws_var a, rws_var b)
+{
+    return weighted(path, rws_cumulative_sum(path, rws_mul(path, a, b)));
+}
+
+static double running_twin(const double *x)
+{
+    double sum = 0;
+    SUM(sum += x[j] * x[N + j]);
+}
+
+/* 30 values: more than one op adds. One of them is a single number. */
+static rws_var many_program(rws_path *path, rws_var a, rws_var b)
+{
+    rws_var parts[30];
+    for (int i = 0; i < 29; i++) parts[i] = rws_mul(path, rws_affine(path, a, (float)i, 0), b);
+    parts[29] = rws_dot(path, a, a);
+    return weighted(path, rws_sum_many(path, parts, 30));
+}
+
+static double many_twin(const double *x)
+{
+    double square = 0;
+    for (int j = 0; j < N; j++) square += x[j] * x[j];
+    SUM(28 * 29 / 2 * x[j] * x[N + j] + square);
+}
+
+static rws_var row_program(rws_path *path, rws_var a, rws_var b)
+{
+    const rws_var matrix = rws_mul(path, a, b), at = rws_row(path, matrix, 2, rws_constant(path, 1));
+    return rws_sum(path, rws_mul(path, at, at));
+}
+
+static double row_twin(const double *x)
+{
+    return pow(x[2] * x[N + 2], 2) + pow(x[3] * x[N + 3], 2);
+}
+
+#define SUBJECT(name)                      \
+    {                                      \
+#name, name##_program, name##_twin \
+    }
+static const subject subjects[] = {
+    SUBJECT(root),        SUBJECT(square),   SUBJECT(sine),      SUBJECT(cosine),    SUBJECT(magnitude),
+    SUBJECT(log_sigmoid), SUBJECT(log_plus), SUBJECT(exp_minus), SUBJECT(log_gamma), SUBJECT(digamma),
+    SUBJECT(min),         SUBJECT(max),      SUBJECT(power),     SUBJECT(dot),       SUBJECT(running),
+    SUBJECT(many),        SUBJECT(row),
+};
+
+typedef struct {
+    const subject *subject;
+    rws_params     params;
+    rws_param     *a, *b;
+    rws_engine    *engine;
+} bench;
+
+static void program(rws_path *path, void *context)
+{
+    const bench *b = context;
+    rws_path_output(path, 0, b->subject->program(path, rws_parameter(path, b->a), rws_parameter(path, b->b)));
+}
+
+/* The derivative of the twin along a direction. */
+static double along(const bench *b, const double *x, const double *direction)
+{
+    const double h = 1e-5;
+    double       up[2 * N], down[2 * N];
+    for (int i = 0; i < 2 * N; i++) up[i] = x[i] + h * direction[i], down[i] = x[i] - h * direction[i];
+    return (b->subject->twin(up) - b->subject->twin(down)) / (2 * h);
+}
+
+static void value_gradient_and_tangent(void **state)
+{
+    bench     b = {.subject = *state};
+    die       d = {31};
+    rws_error err;
+    double    x[2 * N], direction[2 * N], unit[2 * N];
+    float     gradient[2 * N] = {0}, moves[2 * N];
+    b.a = rws_params_add(&b.params, RWS_PHI, "a", 1, N);
+    b.b = rws_params_add(&b.params, RWS_PHI, "b", 1, N);
+    for (int i = 0; i < 2 * N; i++) {
+        float *to = i < N ? &b.a->value[i] : &b.b->value[i - N];
+        *to = (float)((i % 2 ? 1 : -1) * die_between(&d, 0.5, 1.5)); /* away from 0, where |x| has no slope */
+        x[i] = (double)*to;
+        moves[i] = (float)die_between(&d, -1, 1);
+        direction[i] = (double)moves[i];
+    }
+    rws_params_pack(&b.params);
+    b.engine = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    const rws_pass pass = {
+        .program = program, .context = &b, .mode = RWS_WAKE, .groups = 1u << RWS_PHI, .n_data = 1, .n_particles = 1};
+    if (rws_engine_forward(b.engine, &pass, &err) != RWS_OK) fail_msg("%s: %s", b.subject->name, err.text);
+    rws_scores *s = rws_engine_scores(b.engine);
+    assert_near(s->out[0][0], b.subject->twin(x), 1e-5 * (1 + fabs(b.subject->twin(x))));
+    s->coef_out[0][0] = 1;
+    rws_engine_backward(b.engine, 1u << RWS_PHI, gradient);
+    for (int i = 0; i < 2 * N; i++) {
+        memset(unit, 0, sizeof unit);
+        unit[i] = 1;
+        assert_near((double)gradient[i], along(&b, x, unit), 2e-5 * (1 + fabs(along(&b, x, unit))));
+    }
+    if (rws_engine_tangent(b.engine, 0, SLOT, 1u << RWS_PHI, moves, &err) != RWS_OK)
+        fail_msg("%s: %s", b.subject->name, err.text);
+    assert_near(s->out[SLOT][0], along(&b, x, direction), 2e-5 * (1 + fabs(along(&b, x, direction))));
+    s->coef_out[0][0] = 0;
+    s->coef_out[SLOT][0] = 1;
+    memset(gradient, 0, sizeof gradient);
+    rws_engine_backward(b.engine, 1u << RWS_PHI, gradient);
+    for (int i = 0; i < 2 * N; i++) {
+        const double h = 1e-4, was = x[i];
+        double       end[2];
+        for (int k = 0; k < 2; k++) {
+            x[i] = was + (k ? -h : h);
+            end[k] = along(&b, x, direction);
+        }
+        x[i] = was;
+        const double want = (end[0] - end[1]) / (2 * h);
+        if (!near((double)gradient[i], want, 1e-4 * (1 + fabs(want))))
+            fail_msg("%s: second derivative %d is %g, not %g", b.subject->name, i, (double)gradient[i], want);
+    }
+    rws_engine_free(b.engine);
+    rws_params_release(&b.params);
+}
+
+/* ---- mistakes */
+
+static void bad_program(rws_path *path, void *context)
+{
+    const rws_var two = rws_constants(path, (float[]){1, 2}, 2), three = rws_constants(path, (float[]){1, 2, 3}, 3);
+    rws_var       v = two;
+    switch (*(const int *)context) {
+    case 0: v = rws_dot(path, two, three); break;
+    case 1: v = rws_power(path, two, three); break;
+    case 2: v = rws_sum_many(path, (rws_var[]){two, three}, 2); break;
+    case 3: v = rws_sum_many(path, &two, 0); break;
+    case 4: v = rws_row(path, three, 2, rws_constant(path, 0)); break;
+    case 5: v = rws_row(path, three, 1, two); break;
+    case 6: v = rws_row(path, three, 1, rws_constant(path, 3)); break;
+    case 7: v = rws_row(path, three, 1, rws_constant(path, 0.5f)); break;
+    default: v = rws_apply(path, (rws_function)99, two); break;
+    }
+    rws_path_output(path, 0, rws_sum(path, v));
+}
+
+static void mistakes_are_said(void **state)
+{
+    (void)state;
+    static const char *const sentences[] = {
+        "rws_dot of vectors of 2 and 3 numbers.",
+        "rws_power of vectors of 2 and 3 numbers.",
+        "rws_sum_many of vectors of 3 and 2 numbers.",
+        "rws_sum_many takes at least one value, not 0.",
+        "rws_row takes rows of 2 numbers from 3.",
+        "rws_row takes one index, not 2.",
+        "The index of rws_row is 3; it must be a whole number from 0 to 2.",
+        "The index of rws_row is 0.5; it must be a whole number from 0 to 2.",
+        "rws_apply was given function number 99.",
+    };
+    for (int i = 0; i < COUNT(sentences); i++) {
+        const rws_params none = {0};
+        rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_error        err = {{0}};
+        const rws_pass pass = {.program = bad_program, .context = &i, .mode = RWS_WAKE, .n_data = 1, .n_particles = 1};
+        assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+        if (!strstr(err.text, sentences[i])) fail_msg("%s instead of %s", err.text, sentences[i]);
+        rws_engine_free(e);
+    }
+}
+
+int main(void)
+{
+    rws_error err;
+    if (rws_gemm_init(&err) != RWS_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return 1;
+    }
+    struct CMUnitTest tests[COUNT(subjects) + 1] = {cmocka_unit_test(mistakes_are_said)};
+    for (int i = 0; i < COUNT(subjects); i++)
+        tests[i + 1] =
+            (struct CMUnitTest){subjects[i].name, value_gradient_and_tangent, NULL, NULL, (void *)&subjects[i]};
+    return _cmocka_run_group_tests("arithmetic", tests, COUNT(tests), NULL, NULL);
+}
