@@ -203,7 +203,7 @@ static void value_gradient_and_tangent(void **state)
     rws_scores *s = rws_engine_scores(b.engine);
     assert_near(s->out[0][0], b.subject->twin(x), 1e-5 * (1 + fabs(b.subject->twin(x))));
     s->coef_out[0][0] = 1;
-    rws_engine_backward(b.engine, 1u << RWS_PHI, gradient);
+    assert_int_equal(rws_engine_backward(b.engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
     for (int i = 0; i < 2 * N; i++) {
         memset(unit, 0, sizeof unit);
         unit[i] = 1;
@@ -215,7 +215,7 @@ static void value_gradient_and_tangent(void **state)
     s->coef_out[0][0] = 0;
     s->coef_out[SLOT][0] = 1;
     memset(gradient, 0, sizeof gradient);
-    rws_engine_backward(b.engine, 1u << RWS_PHI, gradient);
+    assert_int_equal(rws_engine_backward(b.engine, 1u << RWS_PHI, gradient, NULL), RWS_OK);
     for (int i = 0; i < 2 * N; i++) {
         const double h = 1e-4, was = x[i];
         double       end[2];

@@ -20,7 +20,7 @@ cp "$table" here.csv
 gives 0 "a relative path" train "$model" --data here.csv -n 20 --out run
 grep -qF "\"$work/here.csv\"" run/config.json
 report $? "is absolute in the run's configuration"
-gives 0 "without an interruption" train "$model" --data "$table" -n 40 --out whole
+gives 0 "without an interruption" train "$model" --data here.csv -n 40 --out whole
 mkdir elsewhere
 (cd elsewhere && "$rws" train --out ../run --resume -n 40 >../out 2>../err)
 report $? "it goes on from another folder"
