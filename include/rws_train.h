@@ -156,7 +156,7 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
-/* What a caller wants to hear of during rws_trainer_train; all members may be zero. */
+/* Callbacks of rws_trainer_train; all members may be zero. */
 typedef struct {
     void *context;
     /* Asked about every 50 ms: true ends training after the present iteration. */
@@ -194,7 +194,7 @@ uint64_t          rws_posterior_iteration(const rws_posterior *p);
 /* Field i of a datum, in the order of declaration; false if there is none. */
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out);
 
-/* What a program reported of a particle (rws_report, rws_report_text): a text, or a value of dim numbers. */
+/* A report of a program about its particle (rws_report, rws_report_text): a text, or a value of dim numbers. */
 typedef struct {
     const char  *name, *text; /* text: NULL for a value */
     const float *value;       /* NULL for a text */
@@ -249,7 +249,7 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
                              rws_error *err) RWS_MUST_CHECK;
 void       rws_answers_free(rws_answers *a);
 
-/* The same of a trainer's present parameters, by the thread that owns it. */
+/* Asks a trainer's present parameters. Only the thread that owns the trainer may call it. */
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out,
                            rws_error *err) RWS_MUST_CHECK;
 
@@ -266,7 +266,7 @@ typedef struct {
 rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, const rws_choice *choices, int n,
                                rws_score *out, rws_error *err) RWS_MUST_CHECK;
 
-/* What the model makes by itself. */
+/* A sample of the model: the datum that it made, its reports and its choices. */
 typedef struct {
     const float *const *fields; /* in the order of declaration; NULL for a label */
     const rws_reported *reports;

@@ -53,7 +53,8 @@ static inline double normal_tail(double z)
     return erfc(fabs(z) / sqrt(2));
 }
 
-/* Of a chi-square variable: the upper incomplete gamma function at (dof / 2, x / 2), by series or by a fraction. */
+/* Upper tail of a chi-square variable: the upper incomplete gamma function at (dof / 2, x / 2), by a series or a continued
+ * fraction. */
 static inline double chi_square_tail(double x, int dof)
 {
     const double a = dof / 2.0;

@@ -31,6 +31,9 @@ refuses '-z' train gmm -z
 refuses '--particles' train gmm --particles
 refuses '--json' train gmm --json=1
 refuses '"nonsense"' train gmm --method nonsense
+refuses '"heap=3"' train gmm --limit heap=3
+refuses '--limit paths' train gmm --limit paths=0
+refuses 'operations' train gmm --limit operations=3 -n 1
 refuses '"nonsense"' train gmm --optimiser nonsense
 refuses '"1e-3;"' train gmm --lr '1e-3;'
 refuses 'nonsense' train gmm --set nonsense=1

@@ -1,7 +1,8 @@
 /* test_memory.c - every allocation of a small training, and of asking what was trained, fails once, one after the other.
  * What follows is a status or the right result, never a crash, a hang or a leak.
  *
- *     test_memory [NAME...]     the scenarios of that name; all of them without
+ *     test_memory [NAME...]             the scenarios of that name; all of them without
+ *     FAIL_AT=137 test_memory NAME      only that allocation fails, in this very process: for a debugger
  */
 #include "failing.h"
 

@@ -116,7 +116,8 @@ static void the_same_seed_gives_the_same_answers(void **state)
     rws_posterior_free(p);
 }
 
-/* What no particle proposes is told by the parser; what the grammar cannot derive has no posterior. */
+/* Trees that no particle proposes come from the exact parser; a sentence that the grammar cannot derive has no
+ * posterior. */
 static void what_the_guide_misses_is_told(void **state)
 {
     (void)state;
@@ -141,7 +142,7 @@ static void what_the_guide_misses_is_told(void **state)
     rws_posterior_free(p);
 }
 
-/* The setting for those who ask holds whatever the run had, but for what they say themselves. */
+/* rws_model.ask_setting overrides the setting of the run, and a setting of the question overrides both. */
 static void a_run_is_asked_with_the_hard_likelihood(void **state)
 {
     (void)state;

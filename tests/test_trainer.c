@@ -1,4 +1,4 @@
-/* test_trainer.c - the public trainer, used as a program of somebody else would use it: through rws_train.h alone. */
+/* test_trainer.c - the public trainer, used as another program would use it: through rws_train.h alone. */
 #include "files.h"
 
 #include "rws_train.h"

@@ -193,6 +193,28 @@ error_t rws_arguments_real(const struct argp_state *state, const char *option, c
     return 0;
 }
 
+error_t rws_arguments_limit(const struct argp_state *state, const char *text, rws_limits *out)
+{
+    uint64_t stack_kb = 0;
+    const struct {
+        const char *name;
+        uint64_t   *value;
+    } limits[] = {{"stack", &stack_kb},
+                  {"operations", &out->max_operations},
+                  {"paths", &out->max_paths},
+                  {"nodes", &out->max_nodes}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        const size_t n = strlen(limits[i].name);
+        if (strncmp(text, limits[i].name, n) != 0 || text[n] != '=') continue;
+        char option[32];
+        snprintf(option, sizeof option, "--limit %s", limits[i].name);
+        const error_t error = rws_arguments_count(state, option, text + n + 1, 1, UINT32_MAX, limits[i].value);
+        if (stack_kb) out->stack_bytes = (size_t)stack_kb << 10;
+        return error;
+    }
+    return rws_arguments_fail(state, "--limit takes stack=KB, operations=N, paths=N or nodes=N, not \"%s\".", text);
+}
+
 error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out)
 {
     if (!text[0]) return rws_arguments_fail(state, "%s needs the name of a folder.", option);

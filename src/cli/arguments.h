@@ -36,6 +36,12 @@ error_t rws_arguments_real(const struct argp_state *state, const char *option, c
                            double *out);
 
 /* The name of a folder, which is not empty. */
+/* The value of --limit: "stack=8192", in KB, "operations=N", "paths=N" or "nodes=N". */
+error_t rws_arguments_limit(const struct argp_state *state, const char *text, rws_limits *out);
+
+#define RWS_LIMIT_HELP \
+    "A limit on programs: stack=KB, operations=N (of a path), paths=N or nodes=N (of a pass); may be repeated"
+
 error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out);
 
 /* ---- For help filters: the text below the options, written by `list`. */

@@ -13,7 +13,7 @@
 
 /* ---- the run */
 
-enum { KEY_SET = 0x3000, KEY_JSON, KEY_MODEL, KEY_CHOICES, MOST_PRINTED = 32 };
+enum { KEY_SET = 0x3000, KEY_JSON, KEY_MODEL, KEY_CHOICES, KEY_LIMIT, MOST_PRINTED = 32 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -24,6 +24,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_JSON: a->json = true; return 0;
     case KEY_CHOICES: a->choices = true; return 0;
     case KEY_MODEL: a->changes.model = arg; return 0;
+    case KEY_LIMIT: return rws_arguments_limit(state, arg, &a->changes.limits);
     case KEY_SET:
         if (a->changes.n_set == RWS_MAX_ASK_SET)
             return rws_arguments_fail(state, "--set can be given %d times at most.", RWS_MAX_ASK_SET);
@@ -39,6 +40,7 @@ const struct argp rws_asked_argp = {
             {"seed", 's', "S", 0, "Seed of the random numbers (1)", 0},
             {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that differs from training", 0},
             {"choices", KEY_CHOICES, 0, 0, "Also show the random choices, by site and visit", 0},
+            {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
             {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},

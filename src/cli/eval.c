@@ -14,16 +14,18 @@ typedef struct {
     const char *folder, *model;    /* model: its shared object, where that has moved */
     uint64_t    particles, n_test; /* 0: the run's own */
     uint64_t    threads;           /* 0: all cores */
+    rws_limits  limits;
     bool        threads_given, record, json;
 } eval_options;
 
-enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_MODEL };
+enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_MODEL, KEY_LIMIT };
 
 static const struct argp_option options[] = {
     {"eval-particles", 'k', "N", 0, "Particles per test datum (default: as in the run)", 0},
     {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data (default: as in the run)", 0},
     {"threads", 't', "T", 0, "Threads (0: all cores)", 0},
     {"record", KEY_RECORD, 0, 0, "Also add the numbers to the run's store, as final_ and the metric's name", 0},
+    {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
     {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object", 0},
     {0},
@@ -37,6 +39,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_EVAL_DATA: return rws_arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
     case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
     case KEY_MODEL: o->model = arg; return 0;
+    case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->limits);
     case KEY_RECORD: o->record = true; return 0;
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
@@ -76,6 +79,7 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     RWS_TRY(rws_reopen(o->folder, o->model, &config, folder, err));
     if (o->record) RWS_TRY(rws_folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
     RWS_TRY(rws_reopen_checkpoint(o->folder, *folder, err));
+    config.limits = o->limits;
     if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();

@@ -23,6 +23,7 @@ enum {
     KEY_DATA,
     KEY_RESUME,
     KEY_MODEL,
+    KEY_LIMIT,
     KEY_JSON,
 };
 
@@ -87,6 +88,7 @@ static const struct argp_option options[] = {
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
     {"shards", KEY_SHARDS, "N", 0, "Parts into which a batch is divided for threads; the numbers depend on it", 4},
+    {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 4},
     {"scalar", KEY_SCALAR, 0, 0, "Run every particle by itself: slow, for finding mistakes", 4},
     {0},
 };
@@ -168,6 +170,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DATA: return parse_data(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
+    case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->config.limits);
     case KEY_JSON: o->json = true; return 0;
     case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case ARGP_KEY_ARG:
@@ -302,6 +305,7 @@ rws_status rws_options_resume(const rws_options *o, const rws_config *run, const
         if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
     for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));
     *out = *run;
+    out->limits = o->config.limits;
     if (rws_options_given(o, "threads")) out->threads = threads_of(o->config.threads);
     if (rws_options_given(o, "iterations")) out->iterations = o->config.iterations;
     if (rws_options_given(o, "lr")) out->lr = o->config.lr;

@@ -156,7 +156,7 @@ static rws_status check_resume(const rws_options *o, rws_config *changes, rws_er
             append(err, " It has no checkpoint yet: without --resume it begins anew.");
     }
     rws_folder_close(folder);
-    *changes = (rws_config){.model = o->model};
+    *changes = (rws_config){.model = o->model, .limits = o->config.limits};
     if (rws_options_given(o, "threads")) changes->threads = config.threads;
     if (rws_options_given(o, "iterations")) changes->iterations = config.iterations;
     if (rws_options_given(o, "lr")) changes->lr = o->config.lr;

@@ -20,14 +20,24 @@
 
 /* ---- reports and choices of a particle, copied */
 
-static const char *keep_text(rws_arena *memory, const char *text)
+/* A copy of n bytes; NULL without memory. */
+static void *keep(rws_arena *memory, const void *from, size_t n)
 {
-    return text ? strcpy(RWS_NEW(memory, char, strlen(text) + 1), text) : NULL;
+    void *copy = rws_arena_try(memory, n);
+    return copy ? memcpy(copy, from, n) : NULL;
 }
 
-static const float *keep_values(rws_arena *memory, const float *value, int dim)
+/* Copies a text, or nothing, to *out. False without memory. */
+static bool keep_text(rws_arena *memory, const char *text, const char **out)
 {
-    return value ? memcpy(RWS_NEW(memory, float, dim), value, (size_t)dim * sizeof *value) : NULL;
+    *out = text ? keep(memory, text, strlen(text) + 1) : NULL;
+    return *out || !text;
+}
+
+static bool keep_values(rws_arena *memory, const float *value, int dim, const float **out)
+{
+    *out = value ? keep(memory, value, (size_t)dim * sizeof *value) : NULL;
+    return *out || !value;
 }
 
 /* The reports of a row, still in the engine's memory. */
@@ -53,10 +63,13 @@ static void add_report(void *context, const char *name, int dim, const float *va
 
 static const rws_reported *keep_reports(rws_arena *memory, const rws_reported *list, int n)
 {
-    rws_reported *copy = RWS_NEW(memory, rws_reported, n + 1);
-    for (int i = 0; i < n; i++)
-        copy[i] = (rws_reported){keep_text(memory, list[i].name), keep_text(memory, list[i].text),
-                                 keep_values(memory, list[i].value, list[i].dim), list[i].dim};
+    rws_reported *copy = RWS_TRY_NEW(memory, rws_reported, n + 1);
+    for (int i = 0; i < n && copy; i++) {
+        copy[i].dim = list[i].dim;
+        if (!keep_text(memory, list[i].name, &copy[i].name) || !keep_text(memory, list[i].text, &copy[i].text) ||
+            !keep_values(memory, list[i].value, list[i].dim, &copy[i].value))
+            return NULL;
+    }
     return copy;
 }
 
@@ -74,13 +87,17 @@ typedef struct {
     rws_arena  *memory;
     rws_choice *list;
     int         n, capacity;
+    bool        memory_short;
 } choices;
 
 static void add_choice(void *context, const char *site, int visit, int dim, const float *value)
 {
     choices *c = context;
-    if (c->n < c->capacity)
-        c->list[c->n] = (rws_choice){keep_text(c->memory, site), visit, dim, keep_values(c->memory, value, dim)};
+    if (c->n < c->capacity) {
+        rws_choice *to = &c->list[c->n];
+        *to = (rws_choice){.visit = visit, .dim = dim};
+        c->memory_short |= !keep_text(c->memory, site, &to->site) || !keep_values(c->memory, value, dim, &to->value);
+    }
     c->n++;
 }
 
@@ -88,10 +105,11 @@ const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int 
 {
     choices c = {.memory = memory};
     rws_engine_choices(engine, row, add_choice, &c);
-    c = (choices){.memory = memory, .list = RWS_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
+    c = (choices){.memory = memory, .list = RWS_TRY_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
+    if (!c.list) return NULL;
     rws_engine_choices(engine, row, add_choice, &c);
     *n = c.n;
-    return c.list;
+    return c.memory_short ? NULL : c.list;
 }
 
 const char *rws_answer_text(const rws_answer *a, const char *name)
@@ -136,6 +154,7 @@ typedef struct {
     candidate *last;
     weighted  *last_particle;
     double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
+    bool       memory_short;
 } table;
 
 static int compare_reports(const rws_reported *a, const rws_reported *b)
@@ -159,17 +178,18 @@ static int compare_candidates(const void *a, const void *b)
     return 0;
 }
 
-/* The candidate with these reports, which is made if it is new. NULL without memory for the tree. */
+/* The candidate with these reports, which is made if it is new. NULL without memory. */
 static candidate *find(table *t, const rws_reported *list, int n)
 {
     const candidate   key = {.answer = {.reports = list, .n_reports = n}};
     rws_arena        *memory = &t->out->memory;
     candidate *const *old = tfind(&key, &t->tree, compare_candidates);
     if (old) return *old;
-    candidate *e = RWS_NEW(memory, candidate, 1);
+    candidate *e = RWS_TRY_NEW(memory, candidate, 1);
+    if (!e) return NULL;
     *e = (candidate){
         .answer = {keep_reports(memory, list, n), n, .exact = NAN}, .log_weight = -INFINITY, .next = t->last};
-    if (!tsearch(e, &t->tree, compare_candidates)) return NULL;
+    if (!e->answer.reports || !tsearch(e, &t->tree, compare_candidates)) return NULL;
     t->last = e;
     t->out->public.n++;
     return e;
@@ -195,12 +215,14 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
         t->log_weight = rws_log_add(t->log_weight, log_weight);
         t->log_square = rws_log_add(t->log_square, 2 * l + log(n));
         if (!particles) continue;
-        weighted *w = RWS_NEW(memory, weighted, 1);
+        weighted *w = RWS_TRY_NEW(memory, weighted, 1);
+        if (!w) return rws_no_memory(err, "particles");
         *w = (weighted){.particle = {.log_p = s->log_p[i], .log_q = s->log_q[i], .count = (int)s->count[i]},
                         .log_weight = log_weight,
                         .candidate = e,
                         .next = t->last_particle};
         w->particle.choices = rws_choices_of_row(memory, engine, i, &w->particle.n_choices);
+        if (!w->particle.choices) return rws_no_memory(err, "particles");
         t->last_particle = w;
         t->out->public.n_weighted++;
     }
@@ -221,6 +243,7 @@ static void tell_exact(void *context, const char *name, const char *text, double
     }
     candidate *e = known ? NULL : find(t, &(rws_reported){.name = name, .text = text}, 1);
     if (e) e->answer.exact = probability;
+    else t->memory_short |= !known;
 }
 
 static double or_less(double x)
@@ -244,15 +267,17 @@ static int by_probability(const void *a, const void *b)
 }
 
 /* From the table to the lists of the public structure. */
-static void close_table(table *t)
+static rws_status close_table(table *t, rws_error *err)
 {
-    rws_answers *out = &t->out->public;
-    rws_arena   *memory = &t->out->memory;
-    const double K = out->n_particles;
-    const bool   possible = t->log_weight > -INFINITY;
-    candidate  **sorted = RWS_NEW(memory, candidate *, out->n + 1);
-    rws_answer  *list = RWS_NEW(memory, rws_answer, out->n + 1);
-    int          n = 0;
+    rws_answers  *out = &t->out->public;
+    rws_arena    *memory = &t->out->memory;
+    const double  K = out->n_particles;
+    const bool    possible = t->log_weight > -INFINITY;
+    candidate   **sorted = RWS_TRY_NEW(memory, candidate *, out->n + 1);
+    rws_answer   *list = RWS_TRY_NEW(memory, rws_answer, out->n + 1);
+    rws_weighted *particles = RWS_TRY_NEW(memory, rws_weighted, out->n_weighted + 1);
+    int           n = 0;
+    if (!sorted || !list || !particles || t->memory_short) return rws_no_memory(err, "answers");
     out->log_evidence = t->log_weight - log(K);
     out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
     for (candidate *e = t->last; e; e = e->next) {
@@ -268,8 +293,7 @@ static void close_table(table *t)
         sorted[i]->number = i;
         list[i] = sorted[i]->answer;
     }
-    rws_weighted *particles = RWS_NEW(memory, rws_weighted, out->n_weighted + 1);
-    int           at = out->n_weighted;
+    int at = out->n_weighted;
     for (const weighted *w = t->last_particle; w; w = w->next) {
         particles[--at] = w->particle;
         particles[at].answer = w->candidate->number;
@@ -277,6 +301,7 @@ static void close_table(table *t)
     }
     out->list = list;
     out->particles = particles;
+    return RWS_OK;
 }
 
 /* ---- the datum of a question */
@@ -341,8 +366,13 @@ rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float 
 
 float **rws_question_room(const rws_trainer *t, rws_arena *memory)
 {
-    float **fields = RWS_NEW(memory, float *, t->setup.n_fields + 1);
-    for (int f = 0; f < t->setup.n_fields; f++) fields[f] = RWS_NEW0(memory, float, t->setup.fields[f].dim);
+    float **fields = RWS_TRY_NEW(memory, float *, t->setup.n_fields + 1);
+    for (int f = 0; f < t->setup.n_fields && fields; f++) {
+        const size_t bytes = (size_t)t->setup.fields[f].dim * sizeof(float);
+        fields[f] = rws_arena_try(memory, bytes);
+        if (!fields[f]) return NULL;
+        memset(fields[f], 0, bytes);
+    }
     return fields;
 }
 
@@ -353,6 +383,7 @@ static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q,
     const int limit = t->model->defaults.at_once, most = limit && limit < AT_ONCE ? limit : AT_ONCE;
     const int K = answers->out->public.n_particles;
     float   **fields = rws_question_room(t, &answers->out->memory);
+    if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws_question_read(t, q, fields, err));
     for (int k = 0; k < K; k += most) {
         const int end = K - k < most ? K : k + most;
@@ -385,10 +416,10 @@ rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_ques
     if (!a) return rws_no_memory(err, "answers");
     a->public.n_particles = q->n_particles ? q->n_particles : 1000;
     a->public.exact_log_evidence = NAN;
-    table            answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
-    const unsigned   denormals = rws_denormals_off();
-    const rws_status status = ask(t, engine, q, &answers, err);
-    if (status == RWS_OK) close_table(&answers);
+    table          answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
+    const unsigned denormals = rws_denormals_off();
+    rws_status     status = ask(t, engine, q, &answers, err);
+    if (status == RWS_OK) status = close_table(&answers, err);
     rws_denormals_restore(denormals);
     tdestroy(answers.tree, forget_entry);
     free(answers.scratch.list);

@@ -8,7 +8,7 @@
 rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *question, rws_answers **out,
                               rws_error *err);
 
-/* Room for a datum, zeroed: a pointer for each field. */
+/* Room for a datum, zeroed: a pointer for each field. NULL without memory. */
 float **rws_question_room(const rws_trainer *t, rws_arena *memory);
 
 /* The datum of a question. RWS_BAD_INPUT if the model cannot be asked so, or does not understand it. */

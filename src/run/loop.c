@@ -25,7 +25,7 @@ typedef struct {
     const rws_watch *watch;
     double           save_every;
     double           saved_at;   /* 0: never */
-    double           flushed_at; /* likewise */
+    double           flushed_at; /* 0: never */
     uint64_t         saved;      /* iteration of the last checkpoint */
     rws_measures     latest;
 } loop;

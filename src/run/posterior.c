@@ -163,6 +163,7 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
                         rws_arena *memory, rws_score *out, rws_error *err)
 {
     float **fields = rws_question_room(p->t, memory);
+    if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws_question_read(p->t, q, fields, err));
     rws_pass pass = rws_trainer_question(p->t, (const float *const *)fields, q->seed, 0, 1);
     pass.given = choices;
@@ -206,11 +207,13 @@ void rws_samples_free(rws_samples *s)
 /* The datum that the model made in a row of the engine's table. */
 static const float *const *copy_fields(const rws_trainer *t, rws_engine *engine, int row, rws_arena *memory)
 {
-    const float **fields = RWS_NEW(memory, const float *, t->setup.n_fields + 1);
-    for (int f = 0; f < t->setup.n_fields; f++) {
+    const float **fields = RWS_TRY_NEW(memory, const float *, t->setup.n_fields + 1);
+    for (int f = 0; f < t->setup.n_fields && fields; f++) {
         int          dim;
         const float *made = t->setup.fields[f].label ? NULL : rws_engine_observed(engine, row, f, &dim);
-        fields[f] = made ? memcpy(RWS_NEW(memory, float, dim), made, (size_t)dim * sizeof(float)) : NULL;
+        float       *copy = made ? RWS_TRY_NEW(memory, float, dim) : NULL;
+        if (made && !copy) return NULL;
+        fields[f] = copy ? memcpy(copy, made, (size_t)dim * sizeof(float)) : NULL;
     }
     return fields;
 }
@@ -230,9 +233,10 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
 {
     rws_trainer  *t = p->t;
     rws_arena    *memory = &out->memory;
-    rws_sample   *list = RWS_NEW(memory, rws_sample, n + 1);
+    rws_sample   *list = RWS_TRY_NEW(memory, rws_sample, n + 1);
     rws_random    random = rws_random_new(rws_key_for(seed, t->iteration, RWS_KEY_TEST, 5), 0);
     const rws_key key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 4);
+    if (!list) return rws_no_memory(err, "samples");
     for (int first = 0; first < n; first += AT_ONCE) {
         rws_pass pass = rws_trainer_pass(t, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
         pass.first_particle = (uint32_t)first;
@@ -244,7 +248,7 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
             rws_sample made = {.fields = copy_fields(t, engine, i, memory)};
             made.reports = rws_reports_of_row(memory, engine, i, &made.n_reports);
             made.choices = rws_choices_of_row(memory, engine, i, &made.n_choices);
-            if (!made.reports || !made.choices) return rws_no_memory(err, "samples");
+            if (!made.fields || !made.reports || !made.choices) return rws_no_memory(err, "samples");
             for (uint32_t k = 0; k < s->count[i]; k++) list[at++] = made;
         }
         shuffle(list + first, at - first, &random);

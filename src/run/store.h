@@ -11,7 +11,7 @@
  *
  * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and if the file is
  * moved away, the next evaluation fails or makes a new file instead of writing to the moved one. The journal is
- * SQLite's rollback journal, because its write-ahead log does not work on network folders. results.h reads a store.
+ * SQLite's rollback journal, because its write-ahead log does not work on network folders. results.c reads a store.
  *
  *     evaluation -> [store] -> metrics.sqlite -> results -> figures, claims, tables
  */
