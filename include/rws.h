@@ -184,7 +184,7 @@ typedef struct rws_layer rws_layer; /* a function with parameters */
 rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init);
 
 /* The numbers of a parameter, row by row: writable during setup (to start from values of your own) and in em, readable
- * in metrics. NULL for a parameter whose declaration failed without memory. */
+ * in metrics. NULL for a parameter whose declaration failed by its size or without memory. */
 float *rws_param_values(const rws_param *p);
 
 /* Functions of one number, for rws_apply; those up to RWS_LOG also between layers. */

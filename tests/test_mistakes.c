@@ -10,6 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
+
 typedef void program(rws_path *path, const void *state);
 
 static rws_var zero(rws_path *path)
@@ -450,6 +456,7 @@ static void choices_of_ten(rws_path *path, const void *state)
 static void stacks_that_run_over(void **unused)
 {
     (void)unused;
+    if (RUNNING_ON_VALGRIND) skip();
     for (size_t kb = 0; kb <= 512; kb += 256) {
         char        sentence[200], before[200];
         const int   shown = kb ? (int)kb : 1024;
@@ -486,6 +493,7 @@ static void *overflow_in_a_thread(void *arg)
 static void stacks_run_over_in_threads(void **unused)
 {
     (void)unused;
+    if (RUNNING_ON_VALGRIND) skip();
     pthread_t thread[3];
     for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&thread[i], NULL, overflow_in_a_thread, thread), 0);
     for (int i = 0; i < 3; i++) {

@@ -278,7 +278,11 @@ overflowed(rws_fiber *f)
 }
 
 /* Has the interrupted code go on in overflowed(f), at the far end of the stack. False if this processor is unknown. */
-static bool redirect(ucontext_t *context, rws_fiber *f)
+#if FIBER_ASAN
+__attribute__((no_sanitize_address)) /* it writes where frames stand that are about to be abandoned */
+#endif
+static bool
+redirect(ucontext_t *context, rws_fiber *f)
 {
     uintptr_t *top = (uintptr_t *)((uintptr_t)(f->stack + f->stack_bytes - 256) & ~(uintptr_t)15);
 #if defined(__x86_64__) && defined(__linux__)

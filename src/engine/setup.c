@@ -167,7 +167,8 @@ static void start(rws_setup *s, rws_param *p, rws_init init, int n_in)
 static rws_param *no_param(rws_setup *s, int rows, int cols)
 {
     static _Thread_local rws_param nothing;
-    rws_param                     *p = rows > 0 && cols > 0 ? rws_setup_alloc(s, sizeof *p) : NULL;
+    const bool                     possible = rows > 0 && cols > 0 && (size_t)rows * (size_t)cols <= INT32_MAX;
+    rws_param                     *p = possible ? rws_setup_alloc(s, sizeof *p) : NULL;
     if (!p) {
         nothing = (rws_param){.rows = 1, .cols = 1};
         return &nothing;
