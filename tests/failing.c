@@ -347,7 +347,7 @@ static const char *library_of(const trail *t)
 }
 
 /* Whether a library that asked for memory died of it, which nothing of ours can prevent: in its own code; or, for the
- * parser of jansson 2.14, later, because it writes behind a text that could not grow. */
+ * parser of jansson 2.14, anywhere, because it writes behind a text that could not grow. */
 static bool is_a_librarys(void)
 {
     learn_names(&shared->failed);
@@ -383,7 +383,7 @@ static void bad(long n, const char *what)
 static bool judge(const account *good, long n, int signal)
 {
     char where[400], more[400], what[1024];
-    if (signal && is_a_librarys()) return true;
+    if ((signal || shared->n_live > good->n_live) && is_a_librarys()) return true;
     if (signal || !shared->finished) {
         describe(&shared->failed, where, sizeof where);
         describe(&shared->died, more, sizeof more);
