@@ -311,7 +311,7 @@ static void spend(void *arg)
 static void *overflow_again_and_again(void *arg)
 {
     spender *s = arg;
-    rws_fiber_thread();
+    rws_fiber_thread(true);
     for (int i = 0; i < 20; i++) {
         s->array = i % 4 == 3 ? (size_t)4 << 20 : 0;
         rws_fiber_start(s->fiber, spend, s);
@@ -380,14 +380,14 @@ static void other_faults_are_not_ours(void **state)
             setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
             if (kind & 1) signal(SIGSEGV, end_well);
             else signal(SIGSEGV, SIG_DFL);
-            rws_fiber_thread();
+            rws_fiber_thread(true);
             rws_fiber *f = rws_fiber_new(STACK);
             rws_fiber_on_overflow(f, spend_no_more);
             rws_fiber_start(f, fault, NULL);
             if (kind & 4) { /* one that is installed afterwards and passes faults on */
                 sigaction(SIGSEGV, NULL, &installed_before);
                 sigaction(SIGSEGV, &(struct sigaction){.sa_sigaction = chain, .sa_flags = SA_SIGINFO}, NULL);
-                rws_fiber_thread();
+                rws_fiber_thread(true);
             }
             if (kind & 2) rws_fiber_resume(f);
             fault(NULL);

@@ -387,7 +387,7 @@ static void make_alternate(thread_state *state)
     state->alternate = NULL;
 }
 
-void rws_fiber_thread(void)
+void rws_fiber_thread(bool look)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, prepare);
@@ -395,7 +395,7 @@ void rws_fiber_thread(void)
     n_passed = 0; /* a handler may have left by longjmp */
     if (!pthread_getspecific(state_key) && pthread_setspecific(state_key, &this_thread) == 0)
         make_alternate(&this_thread);
-    if (!is_in_front()) put_in_front();
+    if (look && !is_in_front()) put_in_front();
 }
 
 /* The library may be unloaded while the process goes on. */

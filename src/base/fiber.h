@@ -41,10 +41,10 @@ rws_fiber *rws_fiber_new(size_t stack_bytes);
  * when it was installed. A function that was interrupted while it held a lock (malloc, printf) holds it forever. */
 void rws_fiber_on_overflow(rws_fiber *f, void (*overflow)(void *arg));
 
-/* Prepares the calling thread for rws_fiber_on_overflow: installs the handler unless it is the first to be called
- * already, and gives the thread a stack for signals unless it has one; the thread's exit frees it. Costs a system call.
- * Without memory for such a stack, an overflow on this thread ends the process. */
-void rws_fiber_thread(void);
+/* Prepares the calling thread for rws_fiber_on_overflow: gives it a stack for signals unless it has one, which the
+ * thread's exit frees; and, if `look`, installs the handler unless it is the first to be called already, for which it
+ * needs a system call. Without memory for such a stack, an overflow on this thread ends the process. */
+void rws_fiber_thread(bool look);
 
 /* The lowest address of its stack: how much is left is the distance from the stack pointer. */
 const char *rws_fiber_end(const rws_fiber *f);

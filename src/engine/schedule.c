@@ -430,9 +430,12 @@ static void check_data(rws_engine *e)
     }
 }
 
+/* Another part of the process may install a handler of SIGSEGV in front of ours; it is noticed after some passes. */
+#define PASSES_PER_LOOK 64
+
 static void begin(rws_engine *e, const rws_pass *pass)
 {
-    rws_fiber_thread();
+    rws_fiber_thread(e->pass_number % PASSES_PER_LOOK == 0);
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;

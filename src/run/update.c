@@ -14,6 +14,7 @@
 #include "tensor/products.h"
 
 #include <math.h>
+#include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,6 +93,7 @@ typedef struct {
     bool                 steps; /* else the gradients are only added up */
     float                lr[RWS_GROUPS];
     atomic_bool          broken; /* a gradient is not finite */
+    atomic_bool          no_memory;
     atomic_uint_fast64_t flops;
 } slice_work;
 
@@ -136,17 +138,26 @@ static void step_slice(slice_work *j, const rws_param_slice *slice, bool any)
                             p->transposed);
 }
 
+static void sum_and_step(slice_work *j, const rws_param_slice *slice, rws_arena *scratch)
+{
+    const uint64_t flops = rws_gemm_flops;
+    bool           any = false;
+    for (int i = 0; i < slice->n_pieces; i++) any |= sum_piece(j->t, &slice->pieces[i], scratch);
+    if (j->steps) step_slice(j, slice, any);
+    j->flops += rws_gemm_flops - flops;
+}
+
 static void work_on_slice(void *context, int index, int worker)
 {
     slice_work            *j = context;
-    rws_trainer           *t = j->t;
-    const rws_param_slice *slice = &t->slices[index];
-    const uint64_t         flops = rws_gemm_flops;
-    bool                   any = false;
+    const rws_param_slice *slice = &j->t->slices[index];
+    rws_arena             *scratch = &j->t->scratch[worker];
+    jmp_buf                leave;
     if (!(j->groups >> slice->group & 1)) return;
-    for (int i = 0; i < slice->n_pieces; i++) any |= sum_piece(t, &slice->pieces[i], &t->scratch[worker]);
-    if (j->steps) step_slice(j, slice, any);
-    j->flops += rws_gemm_flops - flops;
+    scratch->no_memory = rws_arena_jump;
+    scratch->context = &leave;
+    if (setjmp(leave) == 0) sum_and_step(j, slice, scratch);
+    else j->no_memory = true;
 }
 
 /* Serial if the parameters fit one slice, or if there is one shard, whose gradient is in the cache of its thread. */
@@ -165,10 +176,9 @@ static void run_slices(slice_work *j)
 
 rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err)
 {
-    (void)err;
     slice_work j = {.t = t, .groups = groups};
     run_slices(&j);
-    return RWS_OK;
+    return j.no_memory ? rws_no_memory(err, "the products of a slice") : RWS_OK;
 }
 
 static rws_status describe_broken(const rws_trainer *t, rws_error *err)
@@ -192,5 +202,6 @@ rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
         t->steps[g]++;
     }
     run_slices(&j);
+    if (j.no_memory) return rws_no_memory(err, "the products of a slice");
     return j.broken ? describe_broken(t, err) : RWS_OK;
 }

@@ -425,11 +425,12 @@ static void pick_forward(rws_call *c)
     const uint32_t  dim = (uint32_t)a->dim, n = (uint32_t)c->n;
     const float    *index = rws_call_input(c, 1, 1);
     uint32_t       *at = RWS_NEW(c->arena, uint32_t, n), outside = 0;
+#pragma omp simd reduction(| : outside)
     for (uint32_t r = 0; r < n; r++) {
-        at[r] = rws_index(index[r], dim);
-        outside |= at[r] == dim;
+        at[r] = (uint32_t)(int)index[r];
+        outside |= (at[r] >= dim) | ((float)(int)at[r] != index[r]);
     }
-    for (uint32_t r = 0; r < n && outside; r++) at[r] = at[r] < dim ? at[r] : 0;
+    for (uint32_t r = 0; r < n && outside; r++) at[r] = rws_index(index[r], dim) % dim;
     c->refused = outside;
     for (uint32_t r = 0; r < n; r++) c->out[r] = a->data[(a->row ? a->row[r] : r) * (size_t)dim + at[r]];
     c->places = at;
