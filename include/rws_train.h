@@ -159,7 +159,8 @@ rws_status rws_trainer_resume(const char *folder, const rws_config *changes, con
 /* Callbacks of rws_trainer_train; all members may be zero. */
 typedef struct {
     void *context;
-    /* Asked about every 50 ms: true ends training after the present iteration. */
+    /* Asked about every 50 ms, on the calling thread, also during evaluations: true ends training after the present
+     * iteration. An evaluation that is cut short by it is not recorded, and is made again on resuming. */
     bool (*stop)(void *context);
     /* Told about every 50 ms, for progress. */
     void (*progress)(void *context, const rws_trainer *t);

@@ -30,7 +30,7 @@ struct rws_trainer {
     float               *slot[2];
     uint64_t             steps[RWS_GROUPS], iteration;
     double               memory[RWS_METHOD_MEMORY];
-    const char          *metrics[RWS_METRICS];
+    const char          *metrics[RWS_MAX_METRICS];
     int                  n_metrics;
     int                  n_loaded; /* calls of rws_trainer_changed */
 };

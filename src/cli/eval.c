@@ -62,8 +62,8 @@ static void print_measures(const rws_measures *m, double seconds)
 
 static rws_status record(rws_folder *folder, const rws_measures *m, double seconds, rws_error *err)
 {
-    char        names[RWS_METRICS][64];
-    const char *pointers[RWS_METRICS];
+    char        names[RWS_MAX_METRICS][64];
+    const char *pointers[RWS_MAX_METRICS];
     for (int i = 0; i < m->n; i++) {
         snprintf(names[i], sizeof names[i], "final_%s", m->names[i]);
         pointers[i] = names[i];

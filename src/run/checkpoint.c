@@ -37,7 +37,7 @@ struct rws_folder {
     int             lock;   /* -1: none */
     rws_config_json config;
     char            started[32];
-    const char     *metrics[RWS_METRICS]; /* names; the trainer's */
+    const char     *metrics[RWS_MAX_METRICS]; /* names; the trainer's */
     pending        *kept;
     int             n_kept, kept_capacity;
     bool            has_measures;  /* the store knows the run */
@@ -632,7 +632,7 @@ rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_e
 rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
                              double seconds, rws_error *err)
 {
-    RWS_CHECK(m->n >= 0 && m->n <= RWS_METRICS && m->n == rws_trainer_n_metrics(t));
+    RWS_CHECK(m->n >= 0 && m->n <= RWS_MAX_METRICS && m->n == rws_trainer_n_metrics(t));
     for (int i = 0; i < m->n; i++) f->metrics[i] = rws_trainer_metric_name(t, i);
     if (f->n_kept == f->kept_capacity) {
         const int capacity = 2 * f->kept_capacity + 16;

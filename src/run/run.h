@@ -11,8 +11,6 @@
 #include "optim/schedule.h"
 #include "rws_train.h"
 
-#define RWS_METRICS RWS_MAX_METRICS
-
 typedef struct rws_folder rws_folder;
 
 const rws_estimator *rws_trainer_estimator(const rws_trainer *t);
