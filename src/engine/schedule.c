@@ -439,7 +439,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
-    e->n_ready = e->ready_at = e->n_zeros = 0;
+    e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;

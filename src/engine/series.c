@@ -7,6 +7,12 @@
  *
  * Every visit has an entry in the trace of its path, which counts as scored from the beginning. A path that has ended
  * must have visited the site as often as each of its data has items.
+ *
+ * The guide of a sleep pass reads items of the dream by number. The first time that a path does so, the nodes of the items
+ * are listed in engine.items, and the site's `next` becomes the place of the list, which paths that split off share:
+ *
+ *     trace          z0 x0 z1 x1 z2 x2          items   … | x0 x1 x2 | …
+ *                                                           ^ next
  */
 #include "engine/internal.h"
 
@@ -26,10 +32,9 @@ static int length_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
 
 uint32_t rws_series_visits(const rws_path *path, int field)
 {
-    for (uint32_t s = 0; s < path->n_sites; s++)
-        if (path->e->sites[s].field == field && path->sites[s].last != NONE)
-            return path->trace[path->sites[s].last].visit + 1;
-    return 0;
+    const uint32_t s = path->e->field_sites[field];
+    if (s == NONE || s >= path->n_sites || path->sites[s].last == NONE) return 0;
+    return path->trace[path->sites[s].last].visit + 1;
 }
 
 /* Which datum of the whole batch a row of the path's level belongs to, for sentences. */
@@ -57,10 +62,11 @@ static rws_var item(rws_path *path, int field, uint32_t t)
     return rws_record(path, &rws_op_slice, (rws_op_args){.k = 1 + (int)t * f.item}, &row, 1, f.item);
 }
 
-void rws_series_put(rws_path *path, const char *family, int size, rws_var value)
+void rws_series_put(rws_path *path, int field, const char *family, int size, rws_var value)
 {
     rws_trace_add(path, family, size, value);
     path->n_scored++;
+    path->sites[path->e->field_sites[field]].next = NONE; /* a list of the items is too short now */
 }
 
 bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value)
@@ -74,7 +80,7 @@ bool rws_series_find(rws_path *path, int field, const char *family, int size, in
                       "The model makes more than %d items of \"%s\", which is the most there may be.", f.most, f.name);
     if (path->e->pass.mode == RWS_SLEEP) return false;
     *value = item(path, field, visit);
-    rws_series_put(path, family, size, *value);
+    rws_series_put(path, field, family, size, *value);
     return true;
 }
 
@@ -144,6 +150,17 @@ static int series_of(rws_path *path, const char *name, const char *function)
     return field;
 }
 
+/* Lists the nodes of all items that the path has made. */
+static void list_items(rws_path *path, visited *v, uint32_t n)
+{
+    rws_engine    *e = path->e;
+    const uint32_t site = path->trace[v->last].site;
+    v->next = e->n_items;
+    for (uint32_t i = 0; i < n; i++) *RWS_PUSH(e, e->items, e->n_items, e->item_capacity) = 0;
+    for (uint32_t i = 0; i < path->n_trace; i++)
+        if (path->trace[i].site == site) e->items[v->next + path->trace[i].visit] = path->trace[i].var;
+}
+
 rws_var rws_length(rws_path *path, const char *name)
 {
     rws_var v;
@@ -167,7 +184,7 @@ rws_var rws_item(rws_path *path, const char *name, int t)
         rws_path_fail(path, RWS_BAD_INPUT,
                       "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
                       visits);
-    for (uint32_t i = 0;; i++)
-        if (path->e->sites[path->trace[i].site].field == field && path->trace[i].visit == (uint32_t)t)
-            return rws_returns(path, path_var(path, path->trace[i].var));
+    visited *site = &path->sites[path->e->field_sites[field]];
+    if (site->next == NONE) list_items(path, site, visits);
+    return rws_returns(path, path_var(path, path->e->items[site->next + (uint32_t)t]));
 }
