@@ -232,8 +232,10 @@ struct rws_engine {
 
     site     *sites;
     uint32_t  n_sites, site_capacity;
-    uint32_t *site_table, site_table_size;   /* by hash of the name: the number of a site and 1; 0: free */
-    uint32_t *field_sites;                   /* by number of the field: its site; NONE: it has not been visited yet */
+    uint32_t *site_table, site_table_size; /* by hash of the name: the number of a site and 1; 0: free */
+    uint32_t *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
+    uint32_t *
+        *item_nodes; /* by field and item: the node of a series of the data, 0 for none; NULL: no series was read */
     uint32_t *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */

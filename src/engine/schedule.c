@@ -447,6 +447,7 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;
+    e->item_nodes = NULL;
     e->n_nodes = 0;
     forget_shared(e);
     check_data(e);

@@ -46,7 +46,23 @@ static unsigned long long datum_at(rws_path *path, int field, const uint32_t *ma
     return path->e->pass.first_datum + (unsigned long long)((n->value + row * (size_t)n->dim - first) / n->dim);
 }
 
-/* Item t as a value, for which every datum of the path must have one. */
+/* A leaf node with item t of all data at the level of the field. A datum that has no such item gets that of a datum of
+ * the path: its row is not used, but functions of it are computed, and must stay finite where they are finite for data. */
+static uint32_t item_leaf(rws_path *path, int field, uint32_t t, uint32_t row)
+{
+    rws_engine    *e = path->e;
+    const node    *data = row_node(path, field);
+    const size_t   dim = (size_t)data->dim, item = (size_t)e->fields[field].item;
+    const uint32_t n = e->levels[data->level].n_rows, at = data->level;
+    float         *value = RWS_NEW(&e->arena, float, n *item);
+    for (uint32_t i = 0; i < n; i++) {
+        const float *own = data->value + i * dim, *from = t < (uint32_t)own[0] ? own : data->value + row * dim;
+        memcpy(value + i * item, from + 1 + t * item, item * sizeof *value);
+    }
+    return rws_node_leaf(e, at, (int)item, value);
+}
+
+/* Item t as a value, for which every datum of the path must have one. Paths share its node. */
 static rws_var item(rws_path *path, int field, uint32_t t)
 {
     rws_engine     *e = path->e;
@@ -58,8 +74,13 @@ static rws_var item(rws_path *path, int field, uint32_t t)
                           "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
                           path->side == RWS_SIDE_MODEL ? "model" : "guide", t, f.name, datum_at(path, field, map, i),
                           length_at(path, field, map, i));
-    const rws_var row = path_var(path, path->field[field]);
-    return rws_record(path, &rws_op_slice, (rws_op_args){.k = 1 + (int)t * f.item}, &row, 1, f.item);
+    const uint32_t row = map ? map[0] : 0;
+    if (e->pass.scalar) return path_var(path, item_leaf(path, field, t, row)); /* every path has data of its own */
+    if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, e->n_fields);
+    if (!e->item_nodes[field]) e->item_nodes[field] = RWS_NEW0(&e->arena, uint32_t, f.most);
+    uint32_t *id = &e->item_nodes[field][t];
+    if (!*id) *id = item_leaf(path, field, t, row);
+    return path_var(path, *id);
 }
 
 void rws_series_put(rws_path *path, int field, const char *family, int size, rws_var value)
