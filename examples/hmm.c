@@ -19,12 +19,12 @@ typedef struct {
 } net;
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
-    (void)random, (void)err;
-    net *w = *state = rws_setup_alloc(s, sizeof *w);
+    net *w = ((void)err, *state = rws_setup_alloc(s, sizeof *w));
     rws_setup_field(s, "days", 1);
     rws_setup_series(s, "x", 1, MOST);
     w->next = rws_setup_param(s, RWS_THETA, "theta.next", STATES + 1, STATES, RWS_ZERO);
-    w->says = rws_setup_param(s, RWS_THETA, "theta.says", STATES, WORDS, RWS_UNIFORM);
+    w->says = rws_setup_param(s, RWS_THETA, "theta.says", STATES, WORDS, RWS_ZERO);
+    for (int i = 0; i < STATES * WORDS; i++) rws_param_values(w->says)[i] = (float)rws_random_normal(random);
     w->later = rws_setup_gru(s, RWS_PHI, "phi.later", WORDS, HIDDEN);
     w->guess = rws_setup_mlp(s, RWS_PHI, "phi.guess", RWS_TANH, RWS_UNIFORM, (int[]){HIDDEN + 4, 32, STATES}, 3);
     return RWS_OK;

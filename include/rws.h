@@ -148,7 +148,8 @@ void rws_setup_label(rws_setup *s, const char *name, int dim);
 /* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
  * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
- * most * dim numbers: the length, then the items; what is behind the last item is not looked at, but must be finite. */
+ * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must be
+ * finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
 /* A field as it was declared. */
