@@ -7,7 +7,7 @@ hmm=$(realpath "$2") sessions=$(realpath "$3") table=$(realpath "$4")
 . "$(dirname "$0")/tap.sh"
 
 # A sixth of the default work, so that theta may be further from the truth than after a whole run, which comes within 0.01 nats.
-small='--batch 30 -k 5 -n 600 --eval-every 600 --eval-data 200 --eval-particles 100'
+small='--batch 30 -k 5 -n 700 --eval-every 700 --eval-data 200 --eval-particles 100'
 for method in ww ws; do
     gives 0 "hmm.so learns by $method" train "$hmm" --method $method $small --out "$method" --json
     tail -n 1 out | awk -F '[:,]' '{ for (i = 1; i < NF; i++) {
