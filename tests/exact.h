@@ -94,8 +94,10 @@ int    exact_draw(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, con
 double exact_draw_normal(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal);
 void   exact_draw_uniforms(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, int dim, double *out);
 
-/* RELAX (a network as control variate) or REBAR: phi's gradient of a datum, with the noise of this key. */
-void exact_control_gradient(const exact *m, bool rebar, double x, int K, rws_key key, uint32_t datum, double *gradient);
+/* RELAX, REBAR or both control variates together: phi's gradient of a datum, with the noise of this key. */
+enum { EXACT_NET = 1, EXACT_REBAR = 2 };
+void exact_control_gradient(const exact *m, int controls, double x, int K, rws_key key, uint32_t datum,
+                            double *gradient);
 
 /* The bound of the relaxed model at a temperature. */
 double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, double x, int K, rws_key key,

@@ -21,7 +21,8 @@ typedef struct {
     double             wake, sleep;
     bool               defensive;
     double             delta;
-    bool               bound; /* unbiased for the gradient of E[L] */
+    int                controls; /* EXACT_NET and EXACT_REBAR */
+    bool               bound;    /* unbiased for the gradient of E[L] */
     rws_relaxation     prior;
 } known;
 
@@ -40,8 +41,10 @@ static const known table[] = {
     {"vimco", .a = exact_vimco, .wake = 1, .bound = true},
     {"vimco", "vimco_no_logK=1", .a = exact_vimco_no_logK, .wake = 1, .bound = true},
     {"vimco", "vimco_air_ref=1", .a = exact_vimco_air_ref, .wake = 1},
-    {"rebar", .kind = CONTROLLED, .bound = true},
-    {"relax", .kind = CONTROLLED, .bound = true},
+    {"rebar", .kind = CONTROLLED, .controls = EXACT_REBAR, .bound = true},
+    {"relax", .kind = CONTROLLED, .controls = EXACT_NET, .bound = true},
+    {"relax", "relax_control=rebar", .kind = CONTROLLED, .controls = EXACT_REBAR, .bound = true},
+    {"relax", "relax_control=sum", .kind = CONTROLLED, .controls = EXACT_NET | EXACT_REBAR, .bound = true},
     {"concrete", .kind = PATHWISE, .prior = RWS_RELAX_ARGMAX},
     {"concrete", "concrete_prior=soft", .kind = PATHWISE, .prior = RWS_RELAX_SOFT},
     {"concrete", "concrete_prior=density", .kind = PATHWISE, .prior = RWS_RELAX_DENSITY},

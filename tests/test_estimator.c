@@ -309,7 +309,7 @@ static void frozen_control(const known *e, const exact *m, const float *x, int n
 {
     double *one = calloc(m->n, sizeof *one);
     for (int d = 0; d < batch; d++)
-        exact_control_gradient(m, is(e, "rebar"), (double)x[d % n_x], K, metric_key(draw, 0), (uint32_t)d, one);
+        exact_control_gradient(m, e->controls, (double)x[d % n_x], K, metric_key(draw, 0), (uint32_t)d, one);
     for (size_t k = 0; k < m->n; k++) g[k] += one[k] / batch;
     free(one);
 }
@@ -408,8 +408,8 @@ static void expected_gradient(const known *e, const exact *m, const double *memo
 }
 
 /* The mean of gradients, each itself a mean over many copies of the data, has t-distributed coordinates. All entries
- * and shapes together make about 11000 of them, so that a right estimator fails with probability below
- * 11000 * 2.5e-9 = 3e-5. */
+ * and shapes together make about 13000 of them, so that a right estimator fails with probability below
+ * 13000 * 2.5e-9 = 4e-5. */
 static void check_expectation(const known *e, int C, int K, const double *memory)
 {
     enum { COPIES = 400, DRAWS = 100 };

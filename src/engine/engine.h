@@ -33,7 +33,7 @@ typedef enum {
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
 } rws_proposal;
 
-#define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
+#define RWS_OUTPUTS 10 /* extra numbers per row that a program may hand out */
 
 typedef struct {
     void (*program)(rws_path *path, void *context); /* runs the two sides in the right order: rws_path_side */
