@@ -466,6 +466,36 @@ static double control_reduce(int control, double scale, const double *v, int K, 
     return mean;
 }
 
+/* The log-weight h at the point pi of the simplex, and its derivatives there, theta and the guide inside h fixed. */
+static double mean_weight(const exact *m, double x, const double *log_q, double *by_s)
+{
+    double log_pi[EXACT_MOST_C], under_p = 0, under_q = 0, mean = 0;
+    exact_log_prior(m, log_pi);
+    for (int c = 0; c < m->C; c++) {
+        const double s = exp(log_q[c]);
+        under_p += s * exp(log_pi[c]);
+        under_q += s * s;
+        mean += s * EXACT_SPACING * c;
+    }
+    for (int c = 0; c < m->C; c++)
+        by_s[c] =
+            exp(log_pi[c]) / under_p - exp(log_q[c]) / under_q + EXACT_SPACING * c * (x - mean) / (EXACT_SD * EXACT_SD);
+    return log(under_p) + exact_log_normal(x, mean) - log(under_q);
+}
+
+/* by += the derivative of h(pi) by the log-probabilities. Returns the first-order expansion at the choices. */
+static double add_expansion(const exact *m, double x, const double *log_q, const int *z, int K, double *by)
+{
+    double by_s[EXACT_MOST_C], mean = 0;
+    double c = mean_weight(m, x, log_q, by_s);
+    for (int i = 0; i < m->C; i++) {
+        by[i] += exp(log_q[i]) * by_s[i];
+        mean += exp(log_q[i]) * by_s[i];
+    }
+    for (int k = 0; k < K; k++) c += (by_s[z[k]] - mean) / K;
+    return c;
+}
+
 /* The draws of one particle: perturbed log-probabilities, those given the choice, and the slope of these. */
 typedef struct {
     double g[EXACT_MOST_C], gt[EXACT_MOST_C], slope[EXACT_MOST_C];
@@ -519,6 +549,7 @@ void exact_control_gradient(const exact *m, int controls, double x, int K, rws_k
     if (controls & EXACT_NET) signal -= add_control(m, EXACT_NET, 1, x, log_q, draws, K, by);
     if (controls & EXACT_REBAR) /* its scale is learned where it is alone */
         signal -= add_control(m, EXACT_REBAR, controls & EXACT_NET ? 1 : m->value[m->scale], x, log_q, draws, K, by);
+    if (controls & EXACT_MUPROP) signal -= add_expansion(m, x, log_q, z, K, by);
     exact_w(l, K, NULL, w);
     for (int k = 0; k < K; k++) by[z[k]] += signal - w[k];
     exact_guide_gradient(m, x, by, gradient);

@@ -95,7 +95,7 @@ double exact_draw_normal(rws_key key, uint32_t datum, uint32_t k, uint32_t ordin
 void   exact_draw_uniforms(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, int dim, double *out);
 
 /* RELAX, REBAR or both control variates together: phi's gradient of a datum, with the noise of this key. */
-enum { EXACT_NET = 1, EXACT_REBAR = 2 };
+enum { EXACT_NET = 1, EXACT_REBAR = 2, EXACT_MUPROP = 4 }; /* muprop's is an expansion, and alone */
 void exact_control_gradient(const exact *m, int controls, double x, int K, rws_key key, uint32_t datum,
                             double *gradient);
 

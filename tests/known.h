@@ -21,7 +21,7 @@ typedef struct {
     double             wake, sleep;
     bool               defensive;
     double             delta;
-    int                controls; /* EXACT_NET and EXACT_REBAR */
+    int                controls; /* EXACT_NET, EXACT_REBAR, EXACT_MUPROP */
     bool               bound;    /* unbiased for the gradient of E[L] */
     rws_relaxation     prior;
 } known;
@@ -45,6 +45,7 @@ static const known table[] = {
     {"relax", .kind = CONTROLLED, .controls = EXACT_NET, .bound = true},
     {"relax", "relax_control=rebar", .kind = CONTROLLED, .controls = EXACT_REBAR, .bound = true},
     {"relax", "relax_control=sum", .kind = CONTROLLED, .controls = EXACT_NET | EXACT_REBAR, .bound = true},
+    {"muprop", .kind = CONTROLLED, .controls = EXACT_MUPROP, .bound = true},
     {"concrete", .kind = PATHWISE, .prior = RWS_RELAX_ARGMAX},
     {"concrete", "concrete_prior=soft", .kind = PATHWISE, .prior = RWS_RELAX_SOFT},
     {"concrete", "concrete_prior=density", .kind = PATHWISE, .prior = RWS_RELAX_DENSITY},
