@@ -1,5 +1,7 @@
 #include "exact.h"
 
+#include "smoothed.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -601,4 +603,43 @@ double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, do
         }
     }
     return log_mean(l, K);
+}
+
+/* The probability of each bit of a stick. */
+static void stick_of(const double *log_pi, int C, double *q)
+{
+    for (int i = 0; i + 1 < C; i++) q[i] = exp(log_pi[i] - exact_log_sum(log_pi + i, C - i));
+}
+
+static double smoothed_weight(const exact *m, rws_smoothing how, double b, double x, const double *u)
+{
+    const int C = m->C;
+    double    log_q[EXACT_MOST_C], log_pi[EXACT_MOST_C], q[EXACT_MOST_C] = {0}, p[EXACT_MOST_C] = {0};
+    double    l = 0, mean = 0, left = 1;
+    exact_log_guide(m, x, log_q);
+    exact_log_prior(m, log_pi);
+    stick_of(log_q, C, q);
+    stick_of(log_pi, C, p);
+    for (int i = 0; i + 1 < C; i++) {
+        const double y = smoothed_quantile(how, b, q[i], u[i]), zeta = 1 / (1 + exp(-y));
+        l += log(smoothed_density(how, b, p[i], y)) - log(smoothed_density(how, b, q[i], y));
+        mean += left * zeta * EXACT_SPACING * i;
+        left *= 1 - zeta;
+    }
+    return l + exact_log_normal(x, mean + left * EXACT_SPACING * (C - 1));
+}
+
+double exact_smoothed_bound(const exact *m, rws_smoothing how, double b, double x, int K, rws_key key, uint32_t datum)
+{
+    double l[EXACT_MOST_K] = {0}, u[EXACT_MOST_C] = {0};
+    for (int k = 0; k < K; k++) {
+        exact_draw_uniforms(key, datum, (uint32_t)k, 0, m->C - 1, u);
+        l[k] = smoothed_weight(m, how, b, x, u);
+    }
+    return log_mean(l, K);
+}
+
+double exact_smoothed_at(const exact *m, rws_smoothing how, double b, double x, double u)
+{
+    return smoothed_weight(m, how, b, x, &u);
 }

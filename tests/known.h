@@ -24,6 +24,9 @@ typedef struct {
     int                controls; /* EXACT_NET, EXACT_REBAR, EXACT_MUPROP */
     bool               bound;    /* unbiased for the gradient of E[L] */
     rws_relaxation     prior;
+    bool               smoothed; /* a relaxed model whose choice is a stick of smoothed bits */
+    rws_smoothing      smoothing;
+    double             sharpness;
 } known;
 
 static const known table[] = {
@@ -49,6 +52,9 @@ static const known table[] = {
     {"concrete", .kind = PATHWISE, .prior = RWS_RELAX_ARGMAX},
     {"concrete", "concrete_prior=soft", .kind = PATHWISE, .prior = RWS_RELAX_SOFT},
     {"concrete", "concrete_prior=density", .kind = PATHWISE, .prior = RWS_RELAX_DENSITY},
+    {"dvae", .kind = PATHWISE, .smoothed = true, .smoothing = RWS_SMOOTH_EXPONENTIAL, .sharpness = 8},
+    {"dvae", "smoothing=spike", .kind = PATHWISE, .smoothed = true, .smoothing = RWS_SMOOTH_SPIKE, .sharpness = 8},
+    {"dvae", "smoothing=power", .kind = PATHWISE, .smoothed = true, .smoothing = RWS_SMOOTH_POWER, .sharpness = 8},
 };
 
 static inline bool is(const known *e, const char *method)
