@@ -9,7 +9,11 @@
 #include <string.h>
 
 const char *const rws_verdict_names[] = {
-    [RWS_HOLDS] = "holds", [RWS_FAILS] = "does not hold", [RWS_UNKNOWN] = "not enough runs"};
+    [RWS_HOLDS] = "holds",
+    [RWS_UNDECIDED] = "undecided",
+    [RWS_FAILS] = "does not hold",
+    [RWS_UNKNOWN] = "not enough runs",
+};
 
 /* ---- findings */
 
@@ -18,19 +22,23 @@ rws_finding rws_finding_new(void)
     return (rws_finding){.verdict = RWS_HOLDS, .seeds = -1};
 }
 
-void rws_finding_add(rws_finding *f, bool holds, const char *format, ...)
+/* A part that does not hold says so, since the other parts may. */
+void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
 {
-    const size_t n = strlen(f->numbers);
+    size_t       n = strlen(f->numbers);
+    const size_t room = sizeof f->numbers;
     va_list      args;
-    if (!holds && f->verdict == RWS_HOLDS) f->verdict = RWS_FAILS;
-    const int space = n ? snprintf(f->numbers + n, sizeof f->numbers - n, "; ") : 0;
+    if (verdict > f->verdict) f->verdict = verdict;
+    if (n) snprintf(f->numbers + n, room - n, "; ");
+    n = strlen(f->numbers);
     va_start(args, format);
-    if (n + (size_t)space < sizeof f->numbers)
-        vsnprintf(f->numbers + n + space, sizeof f->numbers - n - (size_t)space, format, args);
+    vsnprintf(f->numbers + n, room - n, format, args);
     va_end(args);
+    n = strlen(f->numbers);
+    if (verdict != RWS_HOLDS) snprintf(f->numbers + n, room - n, " [%s]", rws_verdict_names[verdict]);
 }
 
-static void note_seeds(rws_finding *f, int n)
+void rws_finding_seeds(rws_finding *f, int n)
 {
     if (!f) return;
     if (f->seeds < 0 || n < f->seeds) f->seeds = n;
@@ -67,7 +75,7 @@ int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int 
 {
     int n = 0;
     for (int i = 0; i < q->results->n; i++) n += fits(q, &q->results->runs[i], method, K);
-    note_seeds(f, n);
+    rws_finding_seeds(f, n);
     return n;
 }
 
@@ -92,7 +100,7 @@ rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *m
     const rws_result  **runs = rws_query_runs(q, method, K, &n);
     const rws_quartiles all = rws_gather_last(runs, n, metric);
     free(runs);
-    note_seeds(f, all.n_runs);
+    rws_finding_seeds(f, all.n_runs);
     return all;
 }
 
@@ -114,7 +122,7 @@ double rws_query_after(const rws_query *q, rws_finding *f, const char *method, i
     rws_gathered g;
     rws_query_curve(q, method, K, metric, &g);
     const double value = g.n ? g.median[(int)(share * g.n)] : NAN;
-    note_seeds(f, g.n_runs);
+    rws_finding_seeds(f, g.n_runs);
     rws_gathered_release(&g);
     return value;
 }
@@ -124,7 +132,7 @@ double rws_query_typical(const rws_query *q, rws_finding *f, const char *method,
     rws_gathered g;
     rws_query_curve(q, method, K, metric, &g);
     const double typical = rws_quartiles_of(g.median, g.n).median;
-    note_seeds(f, g.n_runs);
+    rws_finding_seeds(f, g.n_runs);
     rws_gathered_release(&g);
     return typical;
 }

@@ -21,22 +21,32 @@ typedef struct {
     const rws_query_own  *own;   /* the end has method NULL; may be NULL */
 } rws_query;
 
-typedef enum { RWS_HOLDS, RWS_FAILS, RWS_UNKNOWN } rws_verdict;
+/* In ascending order of what decides: the verdict on a claim is the largest of the verdicts on its parts. */
+typedef enum { RWS_HOLDS, RWS_UNDECIDED, RWS_FAILS, RWS_UNKNOWN, RWS_VERDICTS } rws_verdict;
 
-extern const char *const rws_verdict_names[]; /* "holds", "does not hold", "not enough runs" */
+extern const char *const rws_verdict_names[]; /* "holds", "undecided", "does not hold", "not enough runs" */
 
-/* The result of checking a claim. It holds if all its parts do; it is unknown if a number is missing. Made by
- * rws_finding_new. */
+/* The result of checking a claim. Made by rws_finding_new. */
 typedef struct {
     rws_verdict verdict;
     int         seeds;         /* of the number that has the fewest seeds */
-    char        numbers[1500]; /* the parts, one after the other */
+    char        numbers[2500]; /* the parts, one after the other */
 } rws_finding;
 
 rws_finding rws_finding_new(void);
 
-/* Adds a part: whether it holds, and its numbers. */
-void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Adds a part: its verdict and its numbers. */
+void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Notes that a number comes from this many seeds. */
+void rws_finding_seeds(rws_finding *f, int n);
+
+/* The verdict on a part that a yes or no decides. */
+static inline rws_verdict rws_verdict_of(bool holds)
+{
+    return holds ? RWS_HOLDS : RWS_FAILS;
+}
 
 /* Finished runs of the method with K particles (0: any number) and the query's conditions, and their number. The
  * caller frees the list. */
