@@ -147,7 +147,7 @@ const rws_claim rws_air_claims[] = {
 static const char sweep[] = FULL("ww vimco", "") FULL("vimco", "set vimco.vimco_air_ref 1\n");
 static const char quick[] = RWS_RUNS("air", "ww vimco", "2 5 10 20", "1", "2000", "200", "final 100 100\n");
 
-static const rws_result_key where[] = {{"model", "air"}, {0}};
+static const rws_result_key where[] = {{"model", "air"}, {"air_gray", "0"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_air_ref", "0"}, {0}};
 static const rws_query_own  reference[] = {{"vimco", "vimco_air_ref", "1"}, {0}};
 static const rws_variant    variants[] = {{NULL, as_printed}, {"VIMCO as in the code", reference}, {0}};

@@ -94,47 +94,12 @@ const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, co
 
 /* ---- numbers */
 
-rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
-{
-    int                 n;
-    const rws_result  **runs = rws_query_runs(q, method, K, &n);
-    const rws_quartiles all = rws_gather_last(runs, n, metric);
-    free(runs);
-    rws_finding_seeds(f, all.n_runs);
-    return all;
-}
-
-double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
-{
-    return rws_query_spread(q, f, method, K, metric).median;
-}
-
 void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out)
 {
     int                n;
     const rws_result **runs = rws_query_runs(q, method, K, &n);
     rws_gather(runs, n, metric, RWS_X_ITERATION, out);
     free(runs);
-}
-
-double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share)
-{
-    rws_gathered g;
-    rws_query_curve(q, method, K, metric, &g);
-    const double value = g.n ? g.median[(int)(share * g.n)] : NAN;
-    rws_finding_seeds(f, g.n_runs);
-    rws_gathered_release(&g);
-    return value;
-}
-
-double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
-{
-    rws_gathered g;
-    rws_query_curve(q, method, K, metric, &g);
-    const double typical = rws_quartiles_of(g.median, g.n).median;
-    rws_finding_seeds(f, g.n_runs);
-    rws_gathered_release(&g);
-    return typical;
 }
 
 static int ascending(const void *a, const void *b)

@@ -1,6 +1,6 @@
-/* query.h - numbers for claims and figures from results: medians over seeds of a method with K particles.
+/* query.h - the runs behind claims and figures: those of a method with K particles.
  *
- * "Final" is the last evaluation; only finished runs count. It draws nothing and is not specific to an experiment.
+ * Only finished runs count. It draws nothing and is not specific to an experiment.
  *
  *     results -> [query] -> claims, figures
  */
@@ -60,16 +60,6 @@ const rws_result *rws_query_first_run(const rws_query *q, const char *method, in
 
 /* The last snapshot of that run under the name, or NULL. */
 const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
-
-/* Medians over seeds: of the final value, of the one after a share of the evaluations (0: the first), and of the value
- * that is typical of the whole training (its median over the evaluations). The number of seeds is noted in the finding.
- * NaN if there are no runs. */
-double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
-double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share);
-double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
-
-/* The final value with its quartiles. */
-rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 
 /* The metric over the iterations; the caller releases it. */
 void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out);
