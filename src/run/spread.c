@@ -23,22 +23,20 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
     return RWS_OK;
 }
 
-/* Means over the parameters of a group: of the standard deviation, and of |mean| / standard deviation where the latter is
- * not 0. */
+/* Means over the parameters of a group: of the standard deviation; and of |mean|, divided by the former. The mean of the ratios
+ * of single parameters would be that of the few that hardly vary. */
 static void summarise(const rws_params *p, const double *sums, rws_group group, double *std, double *snr)
 {
     const size_t first = p->first[group], end = p->first[group + 1];
-    size_t       vary = 0;
-    *std = *snr = 0;
+    double       signal = 0;
+    *std = 0;
     for (size_t k = first; k < end; k++) {
         const double mean = sums[2 * k] / DRAWS, variance = sums[2 * k + 1] / DRAWS - mean * mean;
-        if (!(variance > 0)) continue;
-        vary++;
-        *std += sqrt(variance);
-        *snr += fabs(mean) / sqrt(variance);
+        signal += fabs(mean);
+        *std += variance > 0 ? sqrt(variance) : 0;
     }
+    *snr = *std > 0 ? signal / *std : NAN;
     *std /= (double)(end - first);
-    *snr = vary ? *snr / (double)vary : NAN;
 }
 
 /* The authors' code divides by the sum of leading dimensions. */
