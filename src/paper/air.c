@@ -142,10 +142,11 @@ const rws_claim rws_air_claims[] = {
 
 #define FULL(methods, more)                                          \
     RWS_RUNS("air", methods, "2 5 10 20", "1-3", "2000000", "10000", \
-             "final 5000 10000\nlr 1e-5,400000:/3,1000000:/3\n" more)
+             "eval-particles 100\nfinal 5000 10000\nlr 1e-5,400000:/3,1000000:/3\n" more)
 
 static const char sweep[] = FULL("ww vimco", "") FULL("vimco", "set vimco.vimco_air_ref 1\n");
-static const char quick[] = RWS_RUNS("air", "ww vimco", "2 5 10 20", "1", "2000", "200", "final 100 100\n");
+static const char quick[] =
+    RWS_RUNS("air", "ww vimco", "2 5 10 20", "1", "2000", "200", "eval-particles 100\nfinal 100 100\n");
 
 static const rws_result_key where[] = {{"model", "air"}, {"air_gray", "0"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_air_ref", "0"}, {0}};

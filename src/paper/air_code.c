@@ -2,9 +2,9 @@
  * 1 / K, VIMCO with the signal of one particle, a penalty on the squares of all parameters. */
 #include "paper/air.h"
 
-#define RUNS(particles, seeds, iterations, every, final)                                \
-    RWS_RUNS("air", "ww vimco", particles, seeds, iterations, every,                    \
-             "final " final "\nlr 1e-5,400000:/3,1000000:/3\nl2 1e-5\nset air_gray 1\n" \
+#define RUNS(particles, seeds, iterations, every, final)                                                    \
+    RWS_RUNS("air", "ww vimco", particles, seeds, iterations, every,                                        \
+             "eval-particles 100\nfinal " final "\nlr 1e-5,400000:/3,1000000:/3\nl2 1e-5\nset air_gray 1\n" \
              "set ww.ww_baseline 1\nset vimco.vimco_air_ref 1\n")
 
 static const char sweep[] = RUNS("2 5 10 20", "1-3", "2000000", "10000", "5000 10000");

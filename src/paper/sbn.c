@@ -72,9 +72,10 @@ static const rws_claim claims[] = {
     {0},
 };
 
-static const char sweep[] =
-    RWS_RUNS("sbn", "ww vimco", "2 5 10 50 100 500 1000 5000", "1-3", "1000000", "10000", "final 5000 10000\n");
-static const char quick[] = RWS_RUNS("sbn", "ww vimco", "2 5 10 50", "1", "3000", "100", "final 200 200\n");
+static const char sweep[] = RWS_RUNS("sbn", "ww vimco", "2 5 10 50 100 500 1000 5000", "1-3", "1000000", "10000",
+                                     "eval-particles 100\nlr 1e-3,300000:/3,500000:/3\nfinal 5000 10000\n");
+static const char quick[] =
+    RWS_RUNS("sbn", "ww vimco", "2 5 10 50", "1", "3000", "100", "eval-particles 100\nfinal 200 200\n");
 
 static const rws_result_key where[] = {{"model", "sbn"}, {0}};
 
