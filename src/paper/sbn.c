@@ -73,7 +73,7 @@ static const rws_claim claims[] = {
 };
 
 static const char sweep[] = RWS_RUNS("sbn", "ww vimco", "2 5 10 50 100 500 1000 5000", "1-3", "1000000", "10000",
-                                     "eval-particles 100\nlr 1e-3,300000:/3,500000:/3\nfinal 5000 10000\n");
+                                     "eval-particles 100\nlr 3e-4,500000:/3,800000:/3\nfinal 5000 10000\n");
 static const char quick[] =
     RWS_RUNS("sbn", "ww vimco", "2 5 10 50", "1", "3000", "100", "eval-particles 100\nfinal 200 200\n");
 
