@@ -490,6 +490,10 @@ rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
+/* For rws_model.relaxed and RWS_RELAX_DENSITY: the log-density of the relaxed choice, if its log-probabilities are log_pi,
+ * under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
+rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
+
 /* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
  * was computed for. Worth it before a large network, if many particles have taken other paths since. */
 rws_var rws_here(rws_path *path, rws_var v);
@@ -577,7 +581,7 @@ void rws_eval_show(rws_eval *e, const char *label, double value);
 typedef enum {
     RWS_RELAX_ARGMAX,  /* log p of the largest component's category */
     RWS_RELAX_SOFT,    /* log of the mean of p under the point */
-    RWS_RELAX_DENSITY, /* the density of the Concrete distribution with the prior's logits */
+    RWS_RELAX_DENSITY, /* the density of the relaxed choice with the prior's logits: rws_relaxed_density */
 } rws_relaxation;
 
 /* How a run of this model is trained unless the user says otherwise. Zeros mean the library's own defaults. */
@@ -635,7 +639,7 @@ typedef struct rws_model {
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 
-    /* For rebar, relax and concrete, which apply to a model with a single categorical site that never branches on it:
+    /* For rebar, relax, muprop, concrete and dvae, which apply to a model with a single categorical site that never branches on it:
      * log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs rws_setup_relaxed. May
      * be NULL. */
     rws_var (*relaxed)(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);

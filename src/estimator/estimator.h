@@ -51,10 +51,12 @@ typedef struct {
     void (*prepare)(const rws_method *m, rws_pass *pass);
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
     void (*weigh)(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
-    /* For control variates: coefficients of a second backward, on the tape extended by derivatives along `direction`,
-     * which moves phi. Adds to the control group's gradient. NULL: there is no second backward. */
+    /* For control variates: coefficients of a second backward, on the tape extended by derivatives along `direction`.
+     * Adds to the gradient of the control group, or of phi. NULL: there is no second backward. */
     rws_status (*second)(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
                          rws_error *err);
+    /* The parameter that `direction` moves, a single number. NULL: it moves phi along its gradient, by 2 g_phi / D. */
+    const rws_param *(*along)(const rws_method *m);
 } rws_phase;
 
 typedef struct rws_estimator {

@@ -111,13 +111,15 @@ rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
 
 rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err)
 {
-    /* the direction in which the second backward differentiates: 2 g_phi / D_phi */
+    /* the direction in which the second backward differentiates */
     rws_trainer *t = w->t;
     const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
     RWS_TRY(rws_trainer_sum(t, RWS_BIT(RWS_PHI), err));
     memset(t->direction, 0, t->setup.params.size * sizeof(float));
-    for (size_t k = first; k < end; k++)
-        t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
+    if (w->phase->along) t->direction[w->phase->along(&t->method)->offset] = 1;
+    else
+        for (size_t k = first; k < end; k++)
+            t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
     return run_all(w, run_shard_second, err);
 }
 
