@@ -468,6 +468,26 @@ rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* a vector of n; co
 /* Row number `index` of a matrix with n columns that is given as one vector (rws_parameter). */
 rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 
+/* Matrices. A matrix is a vector of rows * cols numbers, row after row: a parameter, or any value. For a Gaussian process
+ * with the covariance k (n x n), noise of variance s2 and observations y (n numbers), the log-density is
+ *
+ *     rws_var l = rws_cholesky(path, rws_add_diagonal(path, k, s2)), half = rws_triangular_solve(path, l, y, false);
+ *     rws_var log_p = rws_affine(path, rws_add(path, rws_dot(path, half, half), rws_log_determinant(path, l)), -0.5f,
+ *                                -0.5f * n * logf(2 * M_PI));
+ */
+rws_var rws_matvec(rws_path *path, rws_var a, rws_var x);            /* a has as many columns as x has numbers */
+rws_var rws_matmul(rws_path *path, rws_var a, rws_var b, int inner); /* a has `inner` columns, b `inner` rows */
+rws_var rws_transpose(rws_path *path, rws_var a, int cols);          /* of a matrix with `cols` columns */
+rws_var rws_diagonal(rws_path *path, rws_var a);                     /* of a square matrix */
+rws_var rws_add_diagonal(rws_path *path, rws_var a, rws_var d);      /* d: a number for each row, or one for all */
+
+/* The lower triangular l with l l^T = a, zeros above its diagonal. Only the lower triangle of `a` is read, and only it
+ * gets a gradient. A matrix that is not positive definite stops the pass with RWS_BROKEN. */
+rws_var rws_cholesky(rws_path *path, rws_var a);
+rws_var rws_cholesky_solve(rws_path *path, rws_var l, rws_var b); /* (l l^T)^-1 b, where b has one or more columns */
+rws_var rws_triangular_solve(rws_path *path, rws_var l, rws_var b, bool transposed); /* l^-1 b, or (l^T)^-1 b */
+rws_var rws_log_determinant(rws_path *path, rws_var l); /* log det(l l^T) of a Cholesky factor l */
+
 /* Log-densities of given values, outside of any site. */
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);

@@ -136,6 +136,21 @@ static void make_where(const trial *t, float *w, die *d)
            !smooth(t, s->offset, s->k, (double)w[1], (double)w[3]));
 }
 
+/* A lower triangular matrix with a diagonal above 0, or the lower triangle of its product with its transpose. */
+static void make_matrix(kind kind, int size, float *a, die *d)
+{
+    const int n = (int)lrint(sqrt((double)size));
+    double    l[WIDEST];
+    for (int i = 0; i < size; i++)
+        l[i] = i / n > i % n ? die_between(d, -0.5, 0.5) : i / n == i % n ? die_between(d, 0.7, 1.5) : 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int k = 0; k < n && kind == COVARIANCE; k++) sum += l[i * n + k] * l[j * n + k];
+            a[i * n + j] = (float)(j > i ? die_between(d, -2, 2) : kind == COVARIANCE ? sum : l[i * n + j]);
+        }
+}
+
 static bool has_gradient(kind kind)
 {
     return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX &&
@@ -185,7 +200,10 @@ static void make_input(trial *t, int s, die *d)
     float       *data = take_floats(t, d, size);
     t->in[s] = take(t, size, sizeof(double));
     for (size_t i = 0; i < size; i++) {
-        if (t->shape->in[s].kind != WHERE) data[i] = (float)make(t, t->shape->in[s].kind, d);
+        const kind kind = t->shape->in[s].kind;
+        if (kind == COVARIANCE || kind == FACTOR) {
+            if (i % (size_t)dim == 0) make_matrix(kind, dim, data + i, d);
+        } else if (kind != WHERE) data[i] = (float)make(t, kind, d);
         else if (i % 4 == 0) make_where(t, data + i, d);
     }
     for (size_t i = 0; i < size; i++) t->in[s][i] = (double)data[i];
@@ -423,7 +441,8 @@ static void every_twin_has_an_op(void **state)
     for (int n = 0; n < n_ops; n++)
         for (int i = 0; i < n; i++) assert_string_not_equal(ops[i]->name, ops[n]->name);
     for (int i = 0; i < n_subjects; i++) op_named(subjects[i].name);
-    assert_int_equal(n_ops, n_subjects);
+    for (int i = 0; i < n_matrix_subjects; i++) op_named(matrix_subjects[i].name);
+    assert_int_equal(n_ops, n_subjects + n_matrix_subjects);
 }
 
 /* ---- very large numbers and infinities: -inf is data and must not become NaN */
@@ -717,6 +736,65 @@ static void pictures_at_the_ends(void **state)
     expect("bits of a background", &total, (double[]){-8 * 88}, 1);
 }
 
+/* A product with one matrix for all rows, as of a parameter, gives what a product with as many equal matrices gives. */
+static void one_matrix_for_all_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 11, M = 5, K = 7 };
+    float     a[M * K], x[ROWS * K], g[ROWS * M], out[2][ROWS * M], ga[2][M * K], gx[2][ROWS * K];
+    uint32_t  first[ROWS] = {0};
+    rws_arena arena = {0};
+    die       d = {23};
+    for (int i = 0; i < M * K; i++) a[i] = (float)die_between(&d, -1, 1);
+    for (int i = 0; i < ROWS * K; i++) x[i] = (float)die_between(&d, -1, 1);
+    for (int i = 0; i < ROWS * M; i++) g[i] = (float)die_between(&d, -1, 1);
+    for (int same = 0; same < 2; same++) {
+        for (int i = 0; i < M * K; i++) ga[same][i] = 1;
+        rws_call c = {.op = &rws_op_matmul,
+                      .n = ROWS,
+                      .dim = M,
+                      .n_in = 2,
+                      .args = {.k = K},
+                      .in = {{a, first, M * K, .same = same}, {x, NULL, K}},
+                      .gin = {{ga[same], first, false}, {gx[same], NULL, true}},
+                      .out = out[same],
+                      .gout = g,
+                      .arena = &arena};
+        rws_op_matmul.forward(&c);
+        rws_op_matmul.backward(&c);
+    }
+    for (int i = 0; i < ROWS * M; i++) assert_true(near((double)out[1][i], (double)out[0][i], 1e-5));
+    for (int i = 0; i < M * K; i++) assert_true(near((double)ga[1][i], (double)ga[0][i], 2e-5));
+    for (int i = 0; i < ROWS * K; i++) assert_true(near((double)gx[1][i], (double)gx[0][i], 1e-5));
+    rws_arena_free(&arena);
+}
+
+/* A matrix that has no factor is refused with a sentence, also where it holds a NaN, and does not disturb other rows. */
+static void matrices_without_a_factor(void **state)
+{
+    (void)state;
+    static const float matrices[][4] = {{4, 9, 2, 5}, {1, 0, 2, 1}, {0, 0, 0, 0}, {1, 0, NAN, 1}, {NAN, 0, 0, 1}};
+    const double       root[] = {2, 0, 1, 2};
+    rws_arena          arena = {0};
+    for (int i = 0; i < COUNT(matrices); i++) {
+        float     rows[8], out[8];
+        rws_error err;
+        memcpy(rows, matrices[i], sizeof matrices[i]);
+        memcpy(rows + 4, matrices[0], sizeof matrices[0]);
+        rws_call c = {.op = &rws_op_cholesky, .n = 2, .dim = 4, .n_in = 1, .in = {{rows, NULL, 4}}, .out = out};
+        c.arena = &arena;
+        rws_op_cholesky.forward(&c);
+        expect("a factor", out + 4, root, 4);
+        assert_true(c.refused == (i > 0));
+        assert_int_equal(rws_op_cholesky.explain(&c, 1, NULL, &err), RWS_OK);
+        assert_int_equal(rws_op_cholesky.explain(&c, 0, "\"z\"", &err), i ? RWS_BROKEN : RWS_OK);
+        if (i)
+            assert_non_null(strstr(err.text, "The matrix of rws_cholesky after site \"z\" is not positive definite"));
+        for (int j = 0; j < 4; j++) assert_true(isfinite(out[j]));
+    }
+    rws_arena_free(&arena);
+}
+
 int main(void)
 {
     rws_error err;
@@ -724,7 +802,7 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[MOST_OPS + 8] = {
+    struct CMUnitTest tests[MOST_OPS + 9] = {
         cmocka_unit_test(every_twin_has_an_op),
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
         cmocka_unit_test(functions_at_the_ends),
@@ -732,8 +810,10 @@ int main(void)
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
         cmocka_unit_test(exponentials_at_hand_change_nothing),
+        cmocka_unit_test(one_matrix_for_all_rows),
+        cmocka_unit_test(matrices_without_a_factor),
     };
-    size_t n = 7;
+    size_t n = 9;
     gather_ops();
     for (int i = 0; i < n_ops; i++)
         tests[n++] = (struct CMUnitTest){ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)ops[i]};
