@@ -210,14 +210,22 @@ typedef enum {
 } rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
- * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n).
+ * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn, gru and lstm like nn.RNNCell, nn.GRUCell (gates r, z, n)
+ * and nn.LSTMCell (gates i, f, g, o).
  * Never NULL: a declaration that failed returns a layer that no run will use. */
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init);
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes);
 rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init);
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
+rws_layer *rws_setup_lstm(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
+
+/* Two recurrent cells that read a series from both ends, with the parameters of a bidirectional nn.RNN, nn.GRU or nn.LSTM of
+ * one layer: NAME.weight_ih_l0, …, and the same with _reverse. */
+typedef enum { RWS_RNN, RWS_GRU, RWS_LSTM } rws_recurrent;
+rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *name, rws_recurrent cell, int n_in,
+                                   int n_hidden);
 
 /* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
@@ -508,6 +516,28 @@ rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, 
 rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
+
+/* The state h after one more input; *c, the memory of the cell, is replaced by the next one. */
+rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
+
+/* All items of a series of the datum, and their number *n. The path splits where lengths differ. For the guide.
+ *
+ *     int     n;
+ *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
+ *     rws_var  all = rws_bidirectional(path, reader, x, n, h);       2 * n_hidden numbers about the whole series
+ *     for (int t = 0; t < n; t++) rws_categorical(path, "z", rws_linear(path, to_z, h[t]));      … and about each item
+ */
+static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
+{
+    *n = rws_branch(path, rws_length(path, series));
+    rws_var *items = (rws_var *)rws_alloc(path, (size_t)(*n + 1) * sizeof *items);
+    for (int t = 0; t < *n; t++) items[t] = rws_item(path, series, t);
+    return items;
+}
+
+/* Reads n items from both ends. Returns the last state of each direction, one behind the other, zeros if n is 0. Unless
+ * `states` is NULL, states[t] becomes the two states after item t, as in PyTorch's output. */
+rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states);
 
 /* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
  * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */

@@ -4,85 +4,15 @@
  * A layer is fed from every level there is: `top` is a parameter (one row for all), `x` a field of the datum times a
  * parameter (so that its gradient shows), the one-hots come from indices in the data, and `z` is drawn by the particle.
  */
-#include "nn/layer.h"
+#include "nn_twins.h"
+
 #include "tensor/gemm.h"
 
-#include "support.h"
-
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6, MANY = 30 };
-
-typedef struct net net;
-
-typedef struct {
-    rws_var x, top, hot, bit, z, word; /* hot and bit are one-hots of WORDS and BITS, word the index behind hot */
-} inputs;
-
-typedef struct {
-    double x[WIDE], top[WIDE], z[WIDE];
-    int    word, bit;
-} numbers;
-
-typedef struct {
-    const char *name; /* begins with the kind of the layer */
-    int         n_out;
-    void (*declare)(net *n);
-    rws_var (*run)(rws_path *path, const net *n, const inputs *in);
-    void (*twin)(const net *n, const numbers *in, double *out);
-    bool in_parts; /* takes parts; is also tested with the parts joined to one vector */
-    bool once;     /* has no second derivatives, and must say so */
-    struct {
-        const char *name;
-        int         rows, cols;
-    } params[8]; /* as PyTorch has them; a bias is one row */
-} subject;
-
-struct net {
-    const subject *subject;
-    bool           joined; /* feed the parts as one vector */
-    bool           whole;  /* hand out the layer's output instead of a number */
-    rws_setup      setup;
-    rws_engine    *engine;
-    rws_layer     *layer;
-    rws_param     *scale, *top;
-    float          x[DATA * WIDE], word[DATA], bit[DATA], mix[MOST];
-    double        *theta; /* the parameters, as the twin reads them */
-};
-
 /* ---- twins */
-
-static const double *values(const net *n, const char *name)
-{
-    for (int i = 0; i < n->setup.params.n; i++)
-        if (strcmp(n->setup.params.list[i]->name, name) == 0) return n->theta + n->setup.params.list[i]->offset;
-    fail_msg("%s has no parameter \"%s\"", n->subject->name, name);
-    return NULL;
-}
-
-/* out = W in + b, by the names of W and b */
-static void twin_linear(const net *n, const char *weight, const char *bias, const double *in, int n_in, double *out,
-                        int n_out)
-{
-    const double *w = values(n, weight), *b = values(n, bias);
-    for (int o = 0; o < n_out; o++) {
-        out[o] = b[o];
-        for (int i = 0; i < n_in; i++) out[o] += w[o * n_in + i] * in[i];
-    }
-}
-
-static int put(double *to, const double *from, int n)
-{
-    memcpy(to, from, (size_t)n * sizeof *to);
-    return n;
-}
-
-static int put_hot(double *to, int index, int n)
-{
-    for (int i = 0; i < n; i++) to[i] = i == index;
-    return n;
-}
 
 static void linear_twin(const net *n, const numbers *in, double *out)
 {
@@ -216,12 +146,10 @@ static rws_var linear_run(rws_path *path, const net *n, const inputs *in)
     return rws_linear(path, n->layer, in->x);
 }
 
-/* The parts as they are, or joined to one. */
-static int feed(rws_path *path, const net *n, rws_var *parts, int n_parts)
+/* rws_here has no second derivative */
+static rws_var here_run(rws_path *path, const net *n, const inputs *in)
 {
-    if (!n->joined) return n_parts;
-    parts[0] = rws_concat(path, parts, n_parts);
-    return 1;
+    return rws_here(path, rws_linear(path, n->layer, in->x));
 }
 
 static void parts_declare(net *n)
@@ -344,7 +272,7 @@ static rws_var embedding_run(rws_path *path, const net *n, const inputs *in)
     return rws_embedding(path, n->layer, in->word);
 }
 
-static const subject subjects[] = {
+static const subject own_subjects[] = {
     {"linear", 2, linear_declare, linear_run, linear_twin, false, false, {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
     {"linear of parts",
      2,
@@ -421,11 +349,27 @@ static const subject subjects[] = {
      gru_run,
      gru_twin,
      true,
-     true,
+     false,
      {{"net.weight_ih", 9, 7}, {"net.weight_hh", 9, 3}, {"net.bias_ih", 1, 9}, {"net.bias_hh", 1, 9}}},
+    {"linear, whose value is taken here",
+     2,
+     linear_declare,
+     here_run,
+     linear_twin,
+     false,
+     true,
+     {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
     {"embedding", 5, embedding_declare, embedding_run, embedding_twin, false, false, {{"net.weight", WORDS, 5}}},
 };
-enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+enum { N_OWN = sizeof own_subjects / sizeof *own_subjects };
+
+static int n_subjects;
+
+/* The subjects of this file, then those of nn_twins.c. */
+static const subject *subject_at(int i)
+{
+    return i < N_OWN ? &own_subjects[i] : &more_subjects[i - N_OWN];
+}
 
 /* ---- the program around the layers */
 
@@ -686,18 +630,18 @@ static void layer_has_directional_derivatives(void **state)
 static void parameters_have_pytorch_names_and_shapes(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_SUBJECTS; i++) {
+    for (int i = 0; i < n_subjects; i++) {
         net n;
         int n_named = 0;
-        net_init(&n, &subjects[i]);
-        for (; n_named < 8 && subjects[i].params[n_named].name; n_named++) {
+        net_init(&n, subject_at(i));
+        for (; n_named < N_PARAMS && subject_at(i)->params[n_named].name; n_named++) {
             rws_param *p = NULL;
             for (int j = 0; j < n.setup.params.n; j++)
-                if (strcmp(n.setup.params.list[j]->name, subjects[i].params[n_named].name) == 0)
+                if (strcmp(n.setup.params.list[j]->name, subject_at(i)->params[n_named].name) == 0)
                     p = n.setup.params.list[j];
-            if (!p) fail_msg("%s has no parameter \"%s\"", subjects[i].name, subjects[i].params[n_named].name);
-            assert_int_equal(p->rows, subjects[i].params[n_named].rows);
-            assert_int_equal(p->cols, subjects[i].params[n_named].cols);
+            if (!p) fail_msg("%s has no parameter \"%s\"", subject_at(i)->name, subject_at(i)->params[n_named].name);
+            assert_int_equal(p->rows, subject_at(i)->params[n_named].rows);
+            assert_int_equal(p->cols, subject_at(i)->params[n_named].cols);
             assert_int_equal(p->group, RWS_PHI);
         }
         assert_int_equal(n.setup.params.n, n_named + 2); /* besides these the net has `scale` and `top` */
@@ -711,7 +655,7 @@ static void every_kind_is_tested(void **state)
     for (int k = 0; rws_layer_kinds[k]; k++) {
         const char *kind = rws_layer_kinds[k]->name;
         bool        found = false;
-        for (int i = 0; i < N_SUBJECTS; i++) found |= strncmp(subjects[i].name, kind, strlen(kind)) == 0;
+        for (int i = 0; i < n_subjects; i++) found |= strncmp(subject_at(i)->name, kind, strlen(kind)) == 0;
         if (!found) fail_msg("no layer of kind %s is tested", kind);
         for (int i = 0; i < k; i++) assert_string_not_equal(rws_layer_kinds[i]->name, kind);
     }
@@ -1038,19 +982,21 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[40] = {
+    struct CMUnitTest tests[10 + 2 * MOST_SUBJECTS] = {
         cmocka_unit_test(every_kind_is_tested),           cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
         cmocka_unit_test(mistakes_name_the_layer),        cmocka_unit_test(declarations_that_cannot_be),
         cmocka_unit_test(an_index_out_of_range_is_named), cmocka_unit_test(an_index_may_be_guarded),
         cmocka_unit_test(starts_have_their_moments),      cmocka_unit_test(starts_are_the_seed_s),
     };
-    size_t      n = 8;
-    static char second[N_SUBJECTS][60];
-    for (int i = 0; i < N_SUBJECTS; i++) {
-        tests[n++] = (struct CMUnitTest){subjects[i].name, layer_equals_its_twin, NULL, NULL, (void *)&subjects[i]};
-        snprintf(second[i], sizeof second[i], "%s, along a direction", subjects[i].name);
+    size_t n = 8;
+    n_subjects = N_OWN + n_more_subjects;
+    assert(n_subjects <= MOST_SUBJECTS);
+    static char second[MOST_SUBJECTS][60];
+    for (int i = 0; i < n_subjects; i++) {
+        tests[n++] = (struct CMUnitTest){subject_at(i)->name, layer_equals_its_twin, NULL, NULL, (void *)subject_at(i)};
+        snprintf(second[i], sizeof second[i], "%s, along a direction", subject_at(i)->name);
         tests[n++] =
-            (struct CMUnitTest){second[i], layer_has_directional_derivatives, NULL, NULL, (void *)&subjects[i]};
+            (struct CMUnitTest){second[i], layer_has_directional_derivatives, NULL, NULL, (void *)subject_at(i)};
     }
     return _cmocka_run_group_tests("nn", tests, n, NULL, NULL);
 }

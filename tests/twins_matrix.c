@@ -76,6 +76,23 @@ static void solve(const row *r)
         }
 }
 
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static void lstm(const row *r)
+{
+    const int     H = r->dim / 2;
+    const double *a = r->in[0], *b = r->in[1], *c = r->in[2];
+    for (int j = 0; j < H; j++) {
+        const double i = sigmoid(a[j] + b[j]), f = sigmoid(a[H + j] + b[H + j]), g = tanh(a[2 * H + j] + b[2 * H + j]),
+                     o = sigmoid(a[3 * H + j] + b[3 * H + j]);
+        r->out[H + j] = f * c[j] + i * g;
+        r->out[j] = o * tanh(r->out[H + j]);
+    }
+}
+
 /* clang-format off */
 const subject matrix_subjects[] = {
     {"matmul", matmul,
@@ -102,6 +119,10 @@ const subject matrix_subjects[] = {
       {7, {{FACTOR, 49}, {REAL, 7}}},
       {20, {{FACTOR, 25}, {REAL, 20}}},
       {20, {{FACTOR, 25}, {REAL, 20}}, .k = 1}}, .slack = 5},
+    {"lstm", lstm,
+     {{2, {{REAL, 4}, {REAL, 4}, {REAL, 1}}},
+      {10, {{REAL, 20}, {REAL, 20}, {REAL, 5}}},
+      {34, {{REAL, 68}, {REAL, 68}, {REAL, 17}}}}},
 };
 /* clang-format on */
 const int n_matrix_subjects = sizeof matrix_subjects / sizeof *matrix_subjects;

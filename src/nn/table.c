@@ -2,8 +2,10 @@
 #include "nn/layer.h"
 
 /* clang-format off */
-#define KINDS(KIND) KIND(linear) KIND(mlp) KIND(rnn) KIND(gru) KIND(embedding)
-#define OPS(OP) OP(gru)
+#define KINDS(KIND)                                                       \
+    KIND(linear) KIND(mlp) KIND(rnn) KIND(gru) KIND(lstm) KIND(embedding) \
+    KIND(bidirectional)
+#define OPS(OP) OP(gru) OP(lstm)
 
 #define DECLARE(name) extern const rws_layer_kind rws_##name##_kind;
 #define POINTER(name) &rws_##name##_kind,
