@@ -227,6 +227,16 @@ typedef enum { RWS_RNN, RWS_GRU, RWS_LSTM } rws_recurrent;
 rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *name, rws_recurrent cell, int n_in,
                                    int n_hidden);
 
+/* Attention with the parameters of nn.MultiheadAttention: a query of `dim` numbers over items of n_item numbers each. `heads`
+ * divides dim. */
+rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, int dim, int heads, int n_item);
+
+/* An encoder of sets: an mlp for each item, with the parameters of rws_setup_mlp, then the sum, mean or maximum over the
+ * items, component by component. */
+typedef enum { RWS_SUM, RWS_MEAN, RWS_MAX } rws_pooling;
+rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_pooling how,
+                                 const int *sizes, int n_sizes);
+
 /* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
 
@@ -538,6 +548,23 @@ static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
 /* Reads n items from both ends. Returns the last state of each direction, one behind the other, zeros if n is 0. Unless
  * `states` is NULL, states[t] becomes the two states after item t, as in PyTorch's output. */
 rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states);
+
+/* Layers over n items, which may be those of a series or of a set; n may differ from datum to datum. A part holds one item, or
+ * several one behind the other. The guide of a datum that is a set of points:
+ *
+ *     rws_var *x = rws_items(path, "x", &n);
+ *     rws_var  all = rws_set_encoder(path, encoder, x, n), about_0 = rws_attention(path, attention, all, x, n);
+ *
+ * Without items, attention has values of zero, and an encoder gives zeros. */
+rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const rws_var *items, int n);
+rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items, int n);
+
+/* The mean of n values, weighted by softmax(query . key / sqrt(dim)), without parameters: the attention of one head. A key
+ * has as many numbers as the query. n is at least 1. */
+rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, const rws_var *values, int n);
+
+/* Pictures of several channels, one behind the other. Each window of size x size numbers becomes one number. */
+rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int size, rws_pooling how);
 
 /* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
  * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */

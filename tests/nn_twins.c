@@ -129,6 +129,201 @@ BIDIRECTIONAL(both_lstm, RWS_LSTM)
         }                                                                                                       \
     }
 
+/* ---- attention over the series */
+
+/* The mean of values over items by softmax(q . k / sqrt(d)) in each head. */
+static void look(const double *q, double (*k)[2 * WIDE], double (*v)[2 * WIDE], int n_items, int dim, int heads,
+                 double *out)
+{
+    const int d = dim / heads;
+    for (int h = 0; h < heads; h++) {
+        double w[ITEMS], total = 0;
+        for (int t = 0; t < n_items; t++) {
+            double s = 0;
+            for (int j = h * d; j < h * d + d; j++) s += q[j] * k[t][j];
+            total += w[t] = exp(s / sqrt(d));
+        }
+        for (int j = h * d; j < h * d + d; j++) {
+            out[j] = 0;
+            for (int t = 0; t < n_items; t++) out[j] += w[t] / total * v[t][j];
+        }
+    }
+}
+
+static void attention_declare(net *n)
+{
+    n->layer = rws_setup_attention(&n->setup, RWS_PHI, "net", WIDE, WIDE, WIDE);
+}
+
+/* Three heads of one number over four items; and over none, which gives the bias of the last map. */
+static rws_var attention_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var items[ITEMS];
+    series(in, items);
+    const int     n_parts = feed(path, n, items, ITEMS);
+    const rws_var y = rws_attention(path, n->layer, in->z, items, n_parts);
+    return rws_add(path, y, rws_attention(path, n->layer, in->z, NULL, 0));
+}
+
+static void attention_twin(const net *n, const numbers *in, double *out)
+{
+    const double *w = values(n, "net.in_proj_weight"), *b = values(n, "net.in_proj_bias"),
+                 *last = values(n, "net.out_proj.bias");
+    double items[ITEMS][WIDE], q[WIDE], k[ITEMS][2 * WIDE], v[ITEMS][2 * WIDE], mixed[WIDE];
+    series_twin(in, items);
+    for (int o = 0; o < 3 * WIDE; o++)
+        for (int t = 0; t < ITEMS; t++) {
+            double sum = b[o];
+            for (int j = 0; j < WIDE; j++) sum += w[o * WIDE + j] * (o < WIDE ? in->z : items[t])[j];
+            if (o < WIDE) q[o] = sum;
+            else if (o < 2 * WIDE) k[t][o - WIDE] = sum;
+            else v[t][o - 2 * WIDE] = sum;
+        }
+    look(q, k, v, ITEMS, WIDE, WIDE, mixed);
+    twin_linear(n, "net.out_proj.weight", "net.out_proj.bias", mixed, WIDE, out, WIDE);
+    for (int j = 0; j < WIDE; j++) out[j] += last[j];
+}
+
+static void wide_declare(net *n)
+{
+    n->layer = rws_setup_attention(&n->setup, RWS_PHI, "net", 2 * WIDE, 2, WIDE);
+}
+
+/* Two heads of three numbers; the query is longer than an item. */
+static rws_var wide_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var       items[ITEMS];
+    const rws_var query = rws_concat(path, (rws_var[]){in->x, in->z}, 2);
+    series(in, items);
+    const int n_parts = feed(path, n, items, ITEMS);
+    return rws_attention(path, n->layer, query, items, n_parts);
+}
+
+static void wide_twin(const net *n, const numbers *in, double *out)
+{
+    static const char *const names[] = {"net.q_proj_weight", "net.k_proj_weight", "net.v_proj_weight"};
+    const double            *b = values(n, "net.in_proj_bias");
+    double                   items[ITEMS][WIDE], query[2 * WIDE], y[3][ITEMS][2 * WIDE], mixed[2 * WIDE];
+    series_twin(in, items);
+    put(query + put(query, in->x, WIDE), in->z, WIDE);
+    for (int m = 0; m < 3; m++)
+        for (int t = 0; t < (m ? ITEMS : 1); t++)
+            for (int o = 0; o < 2 * WIDE; o++) {
+                const double *w = values(n, names[m]), *from = m ? items[t] : query;
+                const int     n_from = m ? WIDE : 2 * WIDE;
+                y[m][t][o] = b[m * 2 * WIDE + o];
+                for (int j = 0; j < n_from; j++) y[m][t][o] += w[o * n_from + j] * from[j];
+            }
+    look(y[0][0], y[1], y[2], ITEMS, 2 * WIDE, 2, mixed);
+    twin_linear(n, "net.out_proj.weight", "net.out_proj.bias", mixed, 2 * WIDE, out, 2 * WIDE);
+}
+
+static void nothing_declare(net *n)
+{
+    (void)n;
+}
+
+/* Keys are the series and values are two numbers of it: number 1, and the product of numbers 0 and 2. */
+static rws_var dot_attention_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var keys[ITEMS], pairs[ITEMS];
+    series(in, keys);
+    for (int t = 0; t < ITEMS; t++) {
+        const rws_var product = rws_mul(path, rws_slice(path, keys[t], 0, 1), rws_slice(path, keys[t], 2, 1));
+        pairs[t] = rws_concat(path, (rws_var[]){rws_slice(path, keys[t], 1, 1), product}, 2);
+    }
+    if (n->joined) keys[0] = rws_concat(path, keys, ITEMS), pairs[0] = rws_concat(path, pairs, ITEMS);
+    return rws_dot_attention(path, in->z, keys, pairs, n->joined ? 1 : ITEMS);
+}
+
+static void dot_attention_twin(const net *n, const numbers *in, double *out)
+{
+    (void)n;
+    double items[ITEMS][WIDE], k[ITEMS][2 * WIDE], v[ITEMS][2 * WIDE] = {{0}}, mixed[2 * WIDE];
+    series_twin(in, items);
+    for (int t = 0; t < ITEMS; t++) {
+        put(k[t], items[t], WIDE);
+        v[t][0] = items[t][1];
+        v[t][1] = items[t][0] * items[t][2];
+    }
+    look(in->z, k, v, ITEMS, WIDE, 1, mixed);
+    put(out, mixed, 2);
+}
+
+/* ---- sets */
+
+static rws_var set_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var items[ITEMS];
+    series(in, items);
+    const int     n_parts = feed(path, n, items, ITEMS);
+    const rws_var none = rws_set_encoder(path, n->layer, NULL, 0);
+    return rws_add(path, rws_set_encoder(path, n->layer, items, n_parts), none);
+}
+
+static void set_twin(const net *n, const numbers *in, double *out, rws_pooling how)
+{
+    double items[ITEMS][WIDE], a[5], y[2];
+    series_twin(in, items);
+    for (int t = 0; t < ITEMS; t++) {
+        twin_linear(n, "net.0.weight", "net.0.bias", items[t], WIDE, a, 5);
+        for (int i = 0; i < 5; i++) a[i] = tanh(a[i]);
+        twin_linear(n, "net.2.weight", "net.2.bias", a, 5, y, 2);
+        for (int j = 0; j < 2; j++)
+            out[j] = t == 0           ? y[j] / (how == RWS_MEAN ? ITEMS : 1)
+                     : how == RWS_MAX ? fmax(out[j], y[j])
+                                      : out[j] + y[j] / (how == RWS_MEAN ? ITEMS : 1);
+    }
+}
+
+#define SET(name, HOW)                                                                                      \
+    static void name##_declare(net *n)                                                                      \
+    {                                                                                                       \
+        n->layer = rws_setup_set_encoder(&n->setup, RWS_PHI, "net", RWS_TANH, HOW, (int[]){WIDE, 5, 2}, 3); \
+    }                                                                                                       \
+    static void name##_twin(const net *n, const numbers *in, double *out)                                   \
+    {                                                                                                       \
+        set_twin(n, in, out, HOW);                                                                          \
+    }
+
+SET(set_sum, RWS_SUM)
+SET(set_mean, RWS_MEAN)
+SET(set_max, RWS_MAX)
+
+#define SET_PARAMS                                                            \
+    {                                                                         \
+        {"net.0.weight", 5, 3}, {"net.0.bias", 1, 5}, {"net.2.weight", 2, 5}, \
+        {                                                                     \
+            "net.2.bias", 1, 2                                                \
+        }                                                                     \
+    }
+
+/* ---- pictures */
+
+/* The series is 12 numbers: two channels of 2 x 3. Windows of 2 x 2 leave the last column out. */
+static rws_var pool_run(rws_path *path, const net *n, const inputs *in)
+{
+    (void)n;
+    rws_var items[ITEMS], pooled[3];
+    series(in, items);
+    const rws_var pictures = rws_concat(path, items, ITEMS);
+    for (int how = 0; how < 3; how++) pooled[how] = rws_pool2d(path, pictures, 2, 2, 2, (rws_pooling)how);
+    return rws_concat(path, pooled, 3);
+}
+
+static void pool_twin(const net *n, const numbers *in, double *out)
+{
+    (void)n;
+    double items[ITEMS][WIDE];
+    series_twin(in, items);
+    for (int c = 0; c < 2; c++) {
+        const double *p = items[2 * c];
+        out[c] = p[0] + p[1] + p[3] + p[4];
+        out[2 + c] = out[c] / 4;
+        out[4 + c] = fmax(fmax(p[0], p[1]), fmax(p[3], p[4]));
+    }
+}
+
 /* clang-format off */
 const subject more_subjects[] = {
     {"lstm", 2 * WIDE, lstm_declare, lstm_run, lstm_twin, true, false,
@@ -136,6 +331,16 @@ const subject more_subjects[] = {
     {"bidirectional rnn", 2 * WIDE, both_rnn_declare, bidirectional_run, both_rnn_twin, false, false, BOTH_PARAMS(1)},
     {"bidirectional gru", 2 * WIDE, both_gru_declare, bidirectional_run, both_gru_twin, false, false, BOTH_PARAMS(3)},
     {"bidirectional lstm", 2 * WIDE, both_lstm_declare, bidirectional_run, both_lstm_twin, false, false, BOTH_PARAMS(4)},
+    {"attention", WIDE, attention_declare, attention_run, attention_twin, true, false,
+     {{"net.in_proj_weight", 9, 3}, {"net.in_proj_bias", 1, 9}, {"net.out_proj.weight", 3, 3}, {"net.out_proj.bias", 1, 3}}},
+    {"attention of a wider query", 2 * WIDE, wide_declare, wide_run, wide_twin, true, false,
+     {{"net.q_proj_weight", 6, 6}, {"net.k_proj_weight", 6, 3}, {"net.v_proj_weight", 6, 3}, {"net.in_proj_bias", 1, 18},
+      {"net.out_proj.weight", 6, 6}, {"net.out_proj.bias", 1, 6}}},
+    {"dot_attention", 2, nothing_declare, dot_attention_run, dot_attention_twin, true, false, {{0}}},
+    {"set_encoder by sum", 2, set_sum_declare, set_run, set_sum_twin, true, false, SET_PARAMS},
+    {"set_encoder by mean", 2, set_mean_declare, set_run, set_mean_twin, true, false, SET_PARAMS},
+    {"set_encoder by maximum", 2, set_max_declare, set_run, set_max_twin, true, false, SET_PARAMS},
+    {"pool2d", 6, nothing_declare, pool_run, pool_twin, false, false, {{0}}},
 };
 /* clang-format on */
 const int n_more_subjects = sizeof more_subjects / sizeof *more_subjects;

@@ -171,7 +171,9 @@ static void make_weights(trial *t, die *d)
     t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
     const bool either =
         strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without a transposed copy */
-    t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && !(either && t->indexed == 0x555);
+    const bool each = strcmp(t->op->name, "project") == 0;
+    t->w->transposed =
+        (strcmp(t->op->name, "dense") == 0 || each || s->k == 0) && !((either || each) && t->indexed == 0x555);
     t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
         for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)

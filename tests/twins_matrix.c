@@ -93,6 +93,97 @@ static void lstm(const row *r)
     }
 }
 
+/* Rows k … of W applied to each item; the bias begins at number s, and the function is `offset`. */
+static void project(const row *r)
+{
+    const int n_items = r->in_dim[0] / r->cols, n_out = r->dim / n_items;
+    for (int i = 0; i < r->dim; i++) {
+        const int o = i % n_out;
+        double    sum = r->b ? r->b[(int)r->s + o] : 0;
+        for (int j = 0; j < r->cols; j++) sum += r->w[(r->k + o) * r->cols + j] * r->in[0][i / n_out * r->cols + j];
+        r->out[i] = function(r->offset, sum);
+    }
+}
+
+static void attention_scores(const row *r)
+{
+    const int n_items = r->in_dim[0] / r->offset, d = r->in_dim[1] / r->k;
+    for (int i = 0; i < r->dim; i++) {
+        const int h = i / n_items, t = i % n_items;
+        r->out[i] = 0;
+        for (int j = 0; j < d; j++) r->out[i] += r->s * r->in[1][h * d + j] * r->in[0][t * r->offset + h * d + j];
+    }
+}
+
+static double share(const double *x, int n, int at)
+{
+    double total = 0;
+    for (int i = 0; i < n; i++) total += exp(x[i] - x[at]);
+    return 1 / total;
+}
+
+static void attention_softmax(const row *r)
+{
+    const int n = r->dim / r->k;
+    for (int i = 0; i < r->dim; i++) r->out[i] = share(r->in[0] + i / n * n, n, i % n);
+}
+
+static void attention_softmax_tangent(const row *r)
+{
+    const int n = r->dim / r->k;
+    for (int i = 0; i < r->dim; i++) {
+        double mean = 0;
+        for (int j = i / n * n; j < i / n * n + n; j++) mean += r->in[0][j] * r->in[1][j];
+        r->out[i] = r->in[0][i] * (r->in[1][i] - mean);
+    }
+}
+
+static void attention_mix(const row *r)
+{
+    const int n_items = r->in_dim[0] / r->offset, d = r->dim / r->k;
+    for (int i = 0; i < r->dim; i++) {
+        r->out[i] = 0;
+        for (int t = 0; t < n_items; t++)
+            r->out[i] += r->in[1][i / d * n_items + t] * r->in[0][t * r->offset + (int)r->s + i];
+    }
+}
+
+/* The place in the picture of number q of window i. */
+static int in_window(const row *r, int i, int q)
+{
+    const int rows = r->k / 4, cols = r->offset, high = (int)r->s, wide = (int)r->t, across = cols / wide,
+              per = rows / high * across;
+    return i / per * rows * cols + (i % per / across * high + q / wide) * cols + i % across * wide + q % wide;
+}
+
+static void pool(const row *r)
+{
+    const int size = (int)r->s * (int)r->t;
+    for (int i = 0; i < r->dim; i++) {
+        double sum = 0, top = -1e9;
+        for (int q = 0; q < size; q++) {
+            sum += r->in[0][in_window(r, i, q)];
+            top = fmax(top, r->in[0][in_window(r, i, q)]);
+        }
+        r->out[i] = r->k % 4 == RWS_MAX ? top : r->k % 4 == RWS_MEAN ? sum / size : sum;
+    }
+}
+
+static void pool_mask(const row *r)
+{
+    const int size = (int)r->s * (int)r->t, cols = r->offset, rows = r->k / 4,
+              n = r->dim / (rows * cols) * (rows / (int)r->s) * (cols / (int)r->t);
+    memset(r->out, 0, (size_t)r->dim * sizeof *r->out);
+    for (int i = 0; i < n; i++) {
+        int best = in_window(r, i, 0);
+        for (int q = 1; q < size; q++)
+            if (r->in[0][in_window(r, i, q)] > r->in[0][best]) best = in_window(r, i, q);
+        r->out[best] = 1;
+    }
+}
+
+#define POOL(how, rows) ((int)(how) + 4 * (rows))
+
 /* clang-format off */
 const subject matrix_subjects[] = {
     {"matmul", matmul,
@@ -123,6 +214,35 @@ const subject matrix_subjects[] = {
      {{2, {{REAL, 4}, {REAL, 4}, {REAL, 1}}},
       {10, {{REAL, 20}, {REAL, 20}, {REAL, 5}}},
       {34, {{REAL, 68}, {REAL, 68}, {REAL, 17}}}}},
+    {"project", project,
+     {{1, {{SMALL, 1}}, .rows = 1, .cols = 1},
+      {6, {{SMALL, 9}}, .rows = 2, .cols = 3, .bias = true, .offset = RWS_TANH},
+      {8, {{SMALL, 6}}, .rows = 7, .cols = 3, .bias = true, .k = 2, .s = 2, .offset = RWS_SOFTPLUS},
+      {15, {{SMALL, 15}}, .rows = 6, .cols = 5, .bias = true, .k = 0, .s = 1},
+      {40, {{SMALL, 28}}, .rows = 21, .cols = 7, .k = 11}}},
+    {"attention_scores", attention_scores,
+     {{1, {{REAL, 1}, {REAL, 1}}, .k = 1, .offset = 1, .s = 0.5f},
+      {4, {{REAL, 20}, {REAL, 3}}, .k = 1, .offset = 5, .s = 0.7f},
+      {10, {{REAL, 40}, {REAL, 6}}, .k = 2, .offset = 8, .s = 1}}},
+    {"attention_softmax", attention_softmax,
+     {{1, {{REAL, 1}}, .k = 1}, {5, {{STEEP, 5}}, .k = 1}, {12, {{REAL, 12}}, .k = 3}, {34, {{REAL, 34}}, .k = 2}}},
+    {"attention_softmax_tangent", attention_softmax_tangent,
+     {{1, {{REAL, 1}, {REAL, 1}}, .k = 1}, {12, {{REAL, 12}, {REAL, 12}}, .k = 3}}},
+    {"attention_mix", attention_mix,
+     {{1, {{REAL, 1}, {REAL, 1}}, .k = 1, .offset = 1},
+      {3, {{REAL, 20}, {REAL, 4}}, .k = 1, .offset = 5, .s = 2},
+      {6, {{REAL, 40}, {REAL, 10}}, .k = 2, .offset = 8, .s = 1}}},
+    {"pool", pool,
+     {{1, {{REAL, 1}}, .k = POOL(RWS_SUM, 1), .offset = 1, .s = 1, .t = 1},
+      {3, {{REAL, 12}}, .k = POOL(RWS_SUM, 4), .offset = 3, .s = 4, .t = 1},
+      {9, {{REAL, 45}}, .k = POOL(RWS_MEAN, 5), .offset = 9, .s = 5, .t = 1},
+      {5, {{REAL, 15}}, .k = POOL(RWS_MAX, 3), .offset = 5, .s = 3, .t = 1},
+      {8, {{REAL, 50}}, .k = POOL(RWS_MAX, 5), .offset = 5, .s = 2, .t = 2},
+      {12, {{REAL, 60}}, .k = POOL(RWS_MEAN, 5), .offset = 6, .s = 2, .t = 2},
+      {4, {{REAL, 36}}, .k = POOL(RWS_SUM, 6), .offset = 6, .s = 3, .t = 3}}},
+    {"pool_mask", pool_mask,
+     {{15, {{REAL, 15}}, .k = POOL(RWS_MAX, 3), .offset = 5, .s = 3, .t = 1},
+      {50, {{REAL, 50}}, .k = POOL(RWS_MAX, 5), .offset = 5, .s = 2, .t = 2}}},
 };
 /* clang-format on */
 const int n_matrix_subjects = sizeof matrix_subjects / sizeof *matrix_subjects;

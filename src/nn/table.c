@@ -4,8 +4,11 @@
 /* clang-format off */
 #define KINDS(KIND)                                                       \
     KIND(linear) KIND(mlp) KIND(rnn) KIND(gru) KIND(lstm) KIND(embedding) \
-    KIND(bidirectional)
-#define OPS(OP) OP(gru) OP(lstm)
+    KIND(bidirectional) KIND(attention) KIND(dot_attention) KIND(set_encoder)   \
+    KIND(pool2d)
+#define OPS(OP)                                                            \
+    OP(gru) OP(lstm) OP(project) OP(attention_scores) OP(attention_softmax) \
+    OP(attention_softmax_tangent) OP(attention_mix) OP(pool) OP(pool_mask)
 
 #define DECLARE(name) extern const rws_layer_kind rws_##name##_kind;
 #define POINTER(name) &rws_##name##_kind,
