@@ -237,6 +237,35 @@ typedef enum { RWS_SUM, RWS_MEAN, RWS_MAX } rws_pooling;
 rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_pooling how,
                                  const int *sizes, int n_sizes);
 
+/* Layer norm like nn.LayerNorm, of n numbers; and an mlp whose blocks add to their input, for deep networks: NAME.in, then
+ * n_blocks blocks of nn.Sequential(LayerNorm, Linear, f, Linear), NAME.blocks.0, …, then NAME.out. */
+rws_layer *rws_setup_layer_norm(rws_setup *s, rws_group group, const char *name, int n);
+rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, int n_in,
+                                  int width, int n_blocks, int n_out);
+
+/* A convolution of pictures: n_in channels of rows x cols numbers, one behind the other, become n_out channels. Parameters,
+ * layouts and sizes are those of nn.Conv2d and nn.ConvTranspose2d.
+ *
+ *     const rws_conv down = {.n_in = 1, .n_out = 8, .rows = 28, .cols = 28, .kernel = 3, .padding = 1};
+ *     w->conv = rws_setup_conv2d(s, RWS_PHI, "phi.conv", &down);                                             in setup
+ *     rws_var y = rws_apply(path, RWS_RELU, rws_conv2d(path, w->conv, rws_observed(path, "x")));             in the guide
+ *     y = rws_pool2d(path, y, 8, 28, 2, RWS_MAX);                                                            8 x 14 x 14
+ */
+typedef struct {
+    int n_in, n_out;    /* channels */
+    int rows, cols;     /* of a picture that goes in */
+    int kernel;         /* rows and columns of a kernel */
+    int stride;         /* 0: 1 */
+    int padding;        /* zeros around a picture */
+    int output_padding; /* of a transposed convolution: rows and columns that are added to what comes out */
+} rws_conv;
+rws_layer *rws_setup_conv2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
+rws_layer *rws_setup_conv_transpose2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
+
+/* How many numbers come out of a layer, to declare the layer after it; and as a picture: channels, rows and columns, each
+ * of which may be NULL. For a layer that is no convolution, they are 1, 1 and all numbers. */
+int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols);
+
 /* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
 
@@ -563,7 +592,12 @@ rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items
  * has as many numbers as the query. n is at least 1. */
 rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, const rws_var *values, int n);
 
-/* Pictures of several channels, one behind the other. Each window of size x size numbers becomes one number. */
+rws_var rws_layer_norm(rws_path *path, const rws_layer *l, rws_var x);
+rws_var rws_residual_mlp(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+
+/* Pictures of several channels, one behind the other. rws_pool2d makes one number of each window of size x size numbers. */
+rws_var rws_conv2d(rws_path *path, const rws_layer *l, rws_var pictures);
+rws_var rws_conv_transpose2d(rws_path *path, const rws_layer *l, rws_var pictures);
 rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int size, rws_pooling how);
 
 /* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1

@@ -324,6 +324,122 @@ static void pool_twin(const net *n, const numbers *in, double *out)
     }
 }
 
+/* ---- layer norm and residual blocks */
+
+static void twin_norm(const net *n, const char *name, const double *x, int dim, double *out)
+{
+    char   full[2][60];
+    double mean = 0, square = 0;
+    snprintf(full[0], sizeof full[0], "%s.weight", name);
+    snprintf(full[1], sizeof full[1], "%s.bias", name);
+    const double *scale = values(n, full[0]), *shift = values(n, full[1]);
+    for (int i = 0; i < dim; i++) mean += x[i] / dim;
+    for (int i = 0; i < dim; i++) square += pow(x[i] - mean, 2) / dim;
+    for (int i = 0; i < dim; i++) out[i] = (x[i] - mean) / sqrt(square + (double)1e-5f) * scale[i] + shift[i];
+}
+
+static void norm_declare(net *n)
+{
+    n->layer = rws_setup_layer_norm(&n->setup, RWS_PHI, "net", 2 * WIDE);
+}
+
+static rws_var norm_run(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_layer_norm(path, n->layer, rws_concat(path, (rws_var[]){in->x, in->z}, 2));
+}
+
+static void norm_twin(const net *n, const numbers *in, double *out)
+{
+    double v[2 * WIDE];
+    put(v + put(v, in->x, WIDE), in->z, WIDE);
+    twin_norm(n, "net", v, 2 * WIDE, out);
+}
+
+static void residual_declare(net *n)
+{
+    n->layer = rws_setup_residual_mlp(&n->setup, RWS_PHI, "net", RWS_TANH, 2 * WIDE, 5, 2, 2);
+}
+
+static rws_var residual_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var parts[] = {in->x, in->z};
+    return rws_residual_mlp(path, n->layer, parts, feed(path, n, parts, 2));
+}
+
+static void residual_twin(const net *n, const numbers *in, double *out)
+{
+    double v[2 * WIDE], h[5];
+    put(v + put(v, in->x, WIDE), in->z, WIDE);
+    twin_linear(n, "net.in.weight", "net.in.bias", v, 2 * WIDE, h, 5);
+    for (int b = 0; b < 2; b++) {
+        double normed[5], a[5], more[5];
+        twin_norm(n, b ? "net.blocks.1.0" : "net.blocks.0.0", h, 5, normed);
+        twin_linear(n, b ? "net.blocks.1.1.weight" : "net.blocks.0.1.weight",
+                    b ? "net.blocks.1.1.bias" : "net.blocks.0.1.bias", normed, 5, a, 5);
+        for (int i = 0; i < 5; i++) a[i] = tanh(a[i]);
+        twin_linear(n, b ? "net.blocks.1.3.weight" : "net.blocks.0.3.weight",
+                    b ? "net.blocks.1.3.bias" : "net.blocks.0.3.bias", a, 5, more, 5);
+        for (int i = 0; i < 5; i++) h[i] += more[i];
+    }
+    twin_linear(n, "net.out.weight", "net.out.bias", h, 5, out, 2);
+}
+
+/* ---- convolutions of the series as two channels of 2 x 3 */
+
+static void conv_declare(net *n)
+{
+    const rws_conv how = {.n_in = 2, .n_out = 3, .rows = 2, .cols = 3, .kernel = 2, .padding = 1, .stride = 2};
+    n->layer = rws_setup_conv2d(&n->setup, RWS_PHI, "net", &how);
+}
+
+static rws_var conv_run(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var items[ITEMS];
+    series(in, items);
+    return rws_conv2d(path, n->layer, rws_concat(path, items, ITEMS));
+}
+
+static void conv_twin(const net *n, const numbers *in, double *out)
+{
+    const double *w = values(n, "net.weight"), *b = values(n, "net.bias");
+    double        items[ITEMS][WIDE];
+    series_twin(in, items);
+    for (int i = 0; i < 12; i++) { /* 3 channels of 2 x 2 */
+        out[i] = b[i / 4];
+        for (int q = 0; q < 8; q++) { /* (channel, row, column) of a kernel */
+            const int y = 2 * (i % 4 / 2) + q % 4 / 2 - 1, x = 2 * (i % 2) + q % 2 - 1;
+            if (y >= 0 && y < 2 && x >= 0 && x < 3) out[i] += w[i / 4 * 8 + q] * items[q / 4 * 2 + y][x];
+        }
+    }
+}
+
+/* Three channels of 2 x 1 become one channel of 4 x 2. */
+static void transposed_declare(net *n)
+{
+    const rws_conv how = {
+        .n_in = 3, .n_out = 1, .rows = 2, .cols = 1, .kernel = 3, .padding = 1, .stride = 2, .output_padding = 1};
+    n->layer = rws_setup_conv_transpose2d(&n->setup, RWS_PHI, "net", &how);
+}
+
+static rws_var transposed_run(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_conv_transpose2d(path, n->layer, rws_concat(path, (rws_var[]){in->x, in->z}, 2));
+}
+
+static void transposed_twin(const net *n, const numbers *in, double *out)
+{
+    const double *w = values(n, "net.weight"), *b = values(n, "net.bias");
+    double        v[2 * WIDE]; /* 3 channels of 2 x 1 */
+    put(v + put(v, in->x, WIDE), in->z, WIDE);
+    for (int i = 0; i < 8; i++) out[i] = b[0];
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 2; i++)
+            for (int q = 0; q < 9; q++) {
+                const int y = 2 * i + q / 3 - 1, x = q % 3 - 1;
+                if (y >= 0 && y < 4 && x >= 0 && x < 2) out[y * 2 + x] += w[c * 9 + q] * v[c * 2 + i];
+            }
+}
+
 /* clang-format off */
 const subject more_subjects[] = {
     {"lstm", 2 * WIDE, lstm_declare, lstm_run, lstm_twin, true, false,
@@ -340,6 +456,17 @@ const subject more_subjects[] = {
     {"set_encoder by sum", 2, set_sum_declare, set_run, set_sum_twin, true, false, SET_PARAMS},
     {"set_encoder by mean", 2, set_mean_declare, set_run, set_mean_twin, true, false, SET_PARAMS},
     {"set_encoder by maximum", 2, set_max_declare, set_run, set_max_twin, true, false, SET_PARAMS},
+    {"layer_norm", 2 * WIDE, norm_declare, norm_run, norm_twin, false, false, {{"net.weight", 1, 6}, {"net.bias", 1, 6}}},
+    {"residual_mlp", 2, residual_declare, residual_run, residual_twin, true, false,
+     {{"net.in.weight", 5, 6}, {"net.in.bias", 1, 5},
+      {"net.blocks.0.0.weight", 1, 5}, {"net.blocks.0.0.bias", 1, 5}, {"net.blocks.0.1.weight", 5, 5},
+      {"net.blocks.0.1.bias", 1, 5}, {"net.blocks.0.3.weight", 5, 5}, {"net.blocks.0.3.bias", 1, 5},
+      {"net.blocks.1.0.weight", 1, 5}, {"net.blocks.1.0.bias", 1, 5}, {"net.blocks.1.1.weight", 5, 5},
+      {"net.blocks.1.1.bias", 1, 5}, {"net.blocks.1.3.weight", 5, 5}, {"net.blocks.1.3.bias", 1, 5},
+      {"net.out.weight", 2, 5}, {"net.out.bias", 1, 2}}},
+    {"conv2d", 12, conv_declare, conv_run, conv_twin, false, false, {{"net.weight", 3, 8}, {"net.bias", 1, 3}}},
+    {"conv_transpose2d", 8, transposed_declare, transposed_run, transposed_twin, false, false,
+     {{"net.weight", 3, 9}, {"net.bias", 1, 1}}},
     {"pool2d", 6, nothing_declare, pool_run, pool_twin, false, false, {{0}}},
 };
 /* clang-format on */

@@ -174,11 +174,12 @@ static void make_weights(trial *t, die *d)
     const bool each = strcmp(t->op->name, "project") == 0;
     t->w->transposed =
         (strcmp(t->op->name, "dense") == 0 || each || s->k == 0) && !((either || each) && t->indexed == 0x555);
-    t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
+    t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->n_bias ? s->n_bias : s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
         for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)
             t->params.list[p]->value[i] = (float)die_between(d, -0.5, 0.5);
-    for (int j = 0; t->b && kinked(t->k) && j < s->rows; j++) t->b->value[j] = t->k != RWS_LOG && j % 2 ? -2.5f : 2.5f;
+    for (int j = 0; t->b && !s->n_bias && kinked(t->k) && j < s->rows; j++)
+        t->b->value[j] = t->k != RWS_LOG && j % 2 ? -2.5f : 2.5f;
     rws_params_pack(&t->params);
     t->weights = take(t, t->params.size, sizeof(double));
     for (size_t i = 0; i < t->params.size; i++) t->weights[i] = (double)t->params.value[i];

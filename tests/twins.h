@@ -46,6 +46,7 @@ typedef struct {
     float s, t;
     int   rows, cols, offset; /* of the weight, if there is one */
     bool  bias;
+    int   n_bias; /* numbers of the bias; 0: as many as the weight has rows */
     int   n_index;
     bool  each_function; /* k is every rws_function up to RWS_LOG in turn */
     bool  each_map;      /* k is every rws_function after RWS_LOG in turn */

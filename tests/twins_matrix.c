@@ -182,6 +182,48 @@ static void pool_mask(const row *r)
     }
 }
 
+static void normalise(const row *r)
+{
+    double mean = 0, square = 0;
+    for (int i = 0; i < r->dim; i++) mean += r->in[0][i] / r->dim;
+    for (int i = 0; i < r->dim; i++) square += pow(r->in[0][i] - mean, 2) / r->dim;
+    for (int i = 0; i < r->dim; i++) r->out[i] = (r->in[0][i] - mean) / sqrt(square + (double)1e-5f);
+}
+
+/* A convolution, number by number of its kernels: out (o, i, j) of the small side and x (c, y, x) of the picture meet where
+ * y = i stride + a - padding. transposed: from the small side to the picture. */
+static void convolve(const row *r, bool transposed)
+{
+    const int rows = r->k >> 16, cols = r->k & 0xffff, K = r->offset & 0xff, stride = r->offset >> 8 & 0xff,
+              padding = r->offset >> 16, C = r->cols / (K * K), down = (rows + 2 * padding - K) / stride + 1,
+              across = (cols + 2 * padding - K) / stride + 1,
+              n_small = (transposed ? r->in_dim[0] : r->dim) / (down * across);
+    const int channel = transposed ? rows * cols : down * across;
+    for (int i = 0; i < r->dim; i++) r->out[i] = r->b ? r->b[i / channel] : 0;
+    for (int o = 0; o < n_small; o++)
+        for (int c = 0; c < C; c++)
+            for (int i = 0; i < down * across; i++)
+                for (int a = 0; a < K * K; a++) {
+                    const int y = i / across * stride + a / K - padding, x = i % across * stride + a % K - padding;
+                    if (y < 0 || y >= rows || x < 0 || x >= cols) continue;
+                    const int    small = o * down * across + i, large = (c * rows + y) * cols + x;
+                    const double w = r->w[o * r->cols + c * K * K + a];
+                    r->out[transposed ? large : small] += w * r->in[0][transposed ? small : large];
+                }
+}
+
+static void conv2d(const row *r)
+{
+    convolve(r, false);
+}
+
+static void conv_transpose2d(const row *r)
+{
+    convolve(r, true);
+}
+
+#define SIDES(rows, cols) ((rows) << 16 | (cols))
+#define KERNEL(size, stride, padding) ((size) | (stride) << 8 | (padding) << 16)
 #define POOL(how, rows) ((int)(how) + 4 * (rows))
 
 /* clang-format off */
@@ -243,6 +285,18 @@ const subject matrix_subjects[] = {
     {"pool_mask", pool_mask,
      {{15, {{REAL, 15}}, .k = POOL(RWS_MAX, 3), .offset = 5, .s = 3, .t = 1},
       {50, {{REAL, 50}}, .k = POOL(RWS_MAX, 5), .offset = 5, .s = 2, .t = 2}}},
+    {"normalise", normalise, {{2, {{REAL, 2}}}, {5, {{REAL, 5}}}, {33, {{REAL, 33}}}}, .slack = 5},
+    {"conv2d", conv2d,
+     {{1, {{REAL, 1}}, .rows = 1, .cols = 1, .bias = true, .k = SIDES(1, 1), .offset = KERNEL(1, 1, 0)},
+      {24, {{REAL, 20}}, .rows = 2, .cols = 4, .bias = true, .k = SIDES(5, 4), .offset = KERNEL(2, 1, 0)},
+      {18, {{REAL, 70}}, .rows = 3, .cols = 18, .bias = true, .k = SIDES(5, 7), .offset = KERNEL(3, 3, 1)},
+      {12, {{REAL, 12}}, .rows = 1, .cols = 9, .k = SIDES(4, 3), .offset = KERNEL(3, 1, 1)},
+      {32, {{REAL, 9}}, .rows = 2, .cols = 25, .k = SIDES(3, 3), .offset = KERNEL(5, 2, 4)}}},
+    {"conv_transpose2d", conv_transpose2d,
+     {{1, {{REAL, 1}}, .rows = 1, .cols = 1, .bias = true, .n_bias = 1, .k = SIDES(1, 1), .offset = KERNEL(1, 1, 0)},
+      {20, {{REAL, 24}}, .rows = 2, .cols = 4, .bias = true, .n_bias = 1, .k = SIDES(5, 4), .offset = KERNEL(2, 1, 0)},
+      {50, {{REAL, 12}}, .rows = 3, .cols = 18, .bias = true, .n_bias = 2, .k = SIDES(5, 5), .offset = KERNEL(3, 3, 1)},
+      {12, {{REAL, 12}}, .rows = 1, .cols = 9, .k = SIDES(4, 3), .offset = KERNEL(3, 1, 1)}}},
 };
 /* clang-format on */
 const int n_matrix_subjects = sizeof matrix_subjects / sizeof *matrix_subjects;
