@@ -559,7 +559,8 @@ rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
 /* The state h after one more input; *c, the memory of the cell, is replaced by the next one. */
 rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
 
-/* All items of a series of the datum, and their number *n. The path splits where lengths differ. For the guide.
+/* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the items is
+ * computed for the data of this path alone, as by rws_here. For the guide.
  *
  *     int     n;
  *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
@@ -570,7 +571,7 @@ static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
 {
     *n = rws_branch(path, rws_length(path, series));
     rws_var *items = (rws_var *)rws_alloc(path, (size_t)(*n + 1) * sizeof *items);
-    for (int t = 0; t < *n; t++) items[t] = rws_item(path, series, t);
+    for (int t = 0; t < *n; t++) items[t] = rws_here(path, rws_item(path, series, t));
     return items;
 }
 

@@ -159,10 +159,12 @@ static rws_var run_pool(rws_path *path, const void *state)
                       2);
 }
 
-#define LAYERS(LAYER)                                                                                          \
-    LAYER(linear)                                                                                              \
-    LAYER(mlp) LAYER(cells) LAYER(embedding) LAYER(both_rnn) LAYER(both_gru) LAYER(both_lstm) LAYER(attention) \
-        LAYER(narrow) LAYER(dot) LAYER(set) LAYER(norm) LAYER(residual) LAYER(conv) LAYER(transposed) LAYER(pool)
+/* clang-format off */
+#define LAYERS(LAYER)                                                                                              \
+    LAYER(linear) LAYER(mlp) LAYER(cells) LAYER(embedding) LAYER(both_rnn) LAYER(both_gru) LAYER(both_lstm)        \
+    LAYER(attention) LAYER(narrow) LAYER(dot) LAYER(set) LAYER(norm) LAYER(residual) LAYER(conv) LAYER(transposed) \
+    LAYER(pool)
+/* clang-format on */
 
 /* The numbers of a layer for DATA fixed data. */
 static rws_status show(rws_eval *e, rws_var (*run)(rws_path *path, const void *state), int dim, rws_error *err)

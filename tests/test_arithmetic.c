@@ -358,6 +358,12 @@ static void bad_program(rws_path *path, void *context)
     case 14: v = rws_cholesky_solve(path, rws_concat(path, (rws_var[]){two, two}, 2), three); break;
     case 15: v = rws_triangular_solve(path, two, three, true); break;
     case 16: v = rws_log_determinant(path, three); break;
+    case 17: v = rws_dot_attention(path, two, &two, &two, 0); break;
+    case 18: v = rws_dot_attention(path, two, &three, &two, 1); break;
+    case 19: v = rws_dot_attention(path, rws_constant(path, 1), &two, &three, 1); break;
+    case 20: v = rws_pool2d(path, three, 2, 1, 1, RWS_MAX); break;
+    case 21: v = rws_pool2d(path, three, 1, 3, 2, RWS_MAX); break;
+    case 22: v = rws_pool2d(path, three, 1, 1, 1, (rws_pooling)7); break;
     default: v = rws_apply(path, (rws_function)99, two); break;
     }
     rws_path_output(path, 0, rws_sum(path, v));
@@ -384,6 +390,12 @@ static void mistakes_are_said(void **state)
         "rws_cholesky_solve takes a right side of 2 rows, not 3 numbers.",
         "rws_triangular_solve takes a square matrix, not 2 numbers.",
         "rws_log_determinant takes a square matrix, not 3 numbers.",
+        "rws_dot_attention takes at least one item, not 0.",
+        "rws_dot_attention takes keys of 2 numbers, as its query has; 3 numbers are no whole keys.",
+        "rws_dot_attention was given 2 keys, but 3 numbers as values.",
+        "rws_pool2d takes 2 channels of 1 rows, not 3 numbers.",
+        "rws_pool2d takes windows of 1 to 1 rows and columns from 3 x 1 pictures, not of 2.",
+        "rws_pool2d was given pooling number 7.",
         "rws_apply was given function number 99.",
     };
     for (int i = 0; i < COUNT(sentences); i++) {

@@ -146,10 +146,15 @@ static rws_var linear_run(rws_path *path, const net *n, const inputs *in)
     return rws_linear(path, n->layer, in->x);
 }
 
-/* rws_here has no second derivative */
 static rws_var here_run(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_here(path, rws_linear(path, n->layer, in->x));
+    return rws_linear(path, n->layer, rws_here(path, in->x));
+}
+
+/* rws_clip has no second derivative */
+static rws_var clip_run(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_clip(path, rws_linear(path, n->layer, in->x), -100, 100);
 }
 
 static void parts_declare(net *n)
@@ -351,10 +356,18 @@ static const subject own_subjects[] = {
      true,
      false,
      {{"net.weight_ih", 9, 7}, {"net.weight_hh", 9, 3}, {"net.bias_ih", 1, 9}, {"net.bias_hh", 1, 9}}},
-    {"linear, whose value is taken here",
+    {"linear, with an input that is taken here",
      2,
      linear_declare,
      here_run,
+     linear_twin,
+     false,
+     false,
+     {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
+    {"linear, clipped",
+     2,
+     linear_declare,
+     clip_run,
      linear_twin,
      false,
      true,
@@ -683,10 +696,96 @@ static rws_var short_gru_state(rws_path *path, const net *n, const inputs *in)
     return rws_gru(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
 }
 
+static rws_var short_memory(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var c = in->hot;
+    return rws_lstm(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->top, &c);
+}
+
+static rws_var no_memory(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_lstm(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->top, NULL);
+}
+
+static rws_var long_items(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_bidirectional(path, n->layer, (rws_var[]){in->x, in->hot}, 2, NULL);
+}
+
+static rws_var long_query(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_attention(path, n->layer, in->hot, &in->x, 1);
+}
+
+static rws_var broken_items(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_attention(path, n->layer, in->x, (rws_var[]){in->x, in->hot}, 2);
+}
+
+static rws_var broken_set(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_set_encoder(path, n->layer, (rws_var[]){in->x, in->hot}, 2);
+}
+
+static rws_var below_none(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_set_encoder(path, n->layer, &in->x, -1);
+}
+
+static rws_var long_norm(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_layer_norm(path, n->layer, in->hot);
+}
+
+static rws_var small_picture(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_conv2d(path, n->layer, in->x);
+}
+
+static void gru_reader_declare(net *n)
+{
+    n->layer = rws_setup_bidirectional(&n->setup, RWS_PHI, "net", RWS_GRU, WIDE, WIDE);
+}
+
+static void lstm_declare(net *n)
+{
+    n->layer = rws_setup_lstm(&n->setup, RWS_PHI, "net", WIDE + WORDS, WIDE);
+}
+
+static void attention_declare(net *n)
+{
+    n->layer = rws_setup_attention(&n->setup, RWS_PHI, "net", WIDE, 1, WIDE);
+}
+
+static void set_declare(net *n)
+{
+    n->layer = rws_setup_set_encoder(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_SUM, (int[]){WIDE, 2}, 2);
+}
+
+static void norm_declare(net *n)
+{
+    n->layer = rws_setup_layer_norm(&n->setup, RWS_PHI, "net", WIDE);
+}
+
+static void conv_declare(net *n)
+{
+    n->layer = rws_setup_conv2d(&n->setup, RWS_PHI, "net",
+                                &(rws_conv){.n_in = 1, .n_out = 1, .rows = 2, .cols = 2, .kernel = 1});
+}
+
 static void mistakes_name_the_layer(void **state)
 {
     (void)state;
     static const subject wrong[] = {
+        {"a short memory", WIDE, lstm_declare, short_memory, rnn_twin, false, false, {{0}}},
+        {"no memory", WIDE, lstm_declare, no_memory, rnn_twin, false, false, {{0}}},
+        {"long items", WIDE, gru_reader_declare, long_items, rnn_twin, false, false, {{0}}},
+        {"a long query", WIDE, attention_declare, long_query, rnn_twin, false, false, {{0}}},
+        {"broken items", WIDE, attention_declare, broken_items, rnn_twin, false, false, {{0}}},
+        {"a broken set", 2, set_declare, broken_set, rnn_twin, false, false, {{0}}},
+        {"fewer items than none", 2, set_declare, below_none, rnn_twin, false, false, {{0}}},
+        {"a long input of a norm", WIDE, norm_declare, long_norm, rnn_twin, false, false, {{0}}},
+        {"a small picture", 4, conv_declare, small_picture, rnn_twin, false, false, {{0}}},
         {"too wide", 2, linear_declare, too_wide, linear_twin, false, false, {{0}}},
         {"another kind", 2, linear_declare, another_kind, linear_twin, false, false, {{0}}},
         {"a short state", WIDE, rnn_declare, short_state, rnn_twin, false, false, {{0}}},
@@ -857,6 +956,48 @@ static void declarations_that_cannot_be(void **state)
     assert_non_null(strstr(single.error.text, "\"single\""));
     rws_setup_release(&single);
 
+    static const struct {
+        rws_conv    how;
+        const char *sentence;
+    } convs[] = {
+        {{.n_in = 0, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3}, "channels"},
+        {{.n_in = 1, .n_out = 1, .rows = 0, .cols = 4, .kernel = 3}, "rows and columns"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 0}, "a kernel and a stride of 1 to 127"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .stride = -1}, "a kernel and a stride of 1 to 127"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .padding = -1}, "a padding of 0 to 127"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .output_padding = 1}, "no output padding"},
+        {{.n_in = 1, .n_out = 1, .rows = 2, .cols = 4, .kernel = 3}, "that its kernel fits into"},
+        {{.n_in = 60000, .n_out = 1, .rows = 4000, .cols = 4000, .kernel = 1}, "fewer numbers"},
+    };
+    for (int i = 0; i <= COUNT(convs); i++) {
+        rws_setup bad = {.seed = 1};
+        assert_non_null(rws_setup_conv2d(&bad, RWS_PHI, "bad", i < COUNT(convs) ? &convs[i].how : NULL));
+        assert_int_equal(bad.status, RWS_BAD_INPUT);
+        if (!strstr(bad.error.text, i < COUNT(convs) ? convs[i].sentence : "not NULL") ||
+            !strstr(bad.error.text, "The conv2d \"bad\" takes"))
+            fail_msg("conv %d: %s", i, bad.error.text);
+        rws_setup_release(&bad);
+    }
+    for (int i = 0; i < 7; i++) {
+        rws_setup bad = {.seed = 1};
+        switch (i) {
+        case 0: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 4, 6); break;
+        case 1: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 0, 6); break;
+        case 2: rws_setup_bidirectional(&bad, RWS_PHI, "bad", (rws_recurrent)9, 2, 2); break;
+        case 3: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, RWS_SUM, (int[]){3}, 1); break;
+        case 4: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, (rws_pooling)3, (int[]){3, 2}, 2); break;
+        case 5: rws_setup_residual_mlp(&bad, RWS_PHI, "bad", RWS_TANH, 3, 4, 0, 2); break;
+        default:
+            rws_setup_conv_transpose2d(
+                &bad, RWS_PHI, "bad",
+                &(rws_conv){
+                    .n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .stride = 2, .output_padding = 2});
+        }
+        assert_int_equal(bad.status, RWS_BAD_INPUT);
+        if (!strstr(bad.error.text, "\"bad\"")) fail_msg("declaration %d: %s", i, bad.error.text);
+        rws_setup_release(&bad);
+    }
+
     rws_setup empty = {.seed = 1};
     rws_setup_linear(&empty, RWS_PHI, "empty", 0, 2, RWS_ZERO);
     assert_int_equal(empty.status, RWS_BAD_INPUT);
@@ -907,6 +1048,36 @@ static void start_embedding(rws_setup *s, int wide)
     rws_setup_embedding(s, RWS_PHI, "net", 200 * wide, N_IN);
 }
 
+static void start_attention(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_attention(s, RWS_PHI, "net", 96, 4, 96);
+}
+
+static void start_narrow(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_attention(s, RWS_PHI, "net", 100, 4, 50);
+}
+
+static void start_conv(rws_setup *s, int wide)
+{
+    rws_setup_conv2d(s, RWS_PHI, "net",
+                     &(rws_conv){.n_in = N_IN, .n_out = 40 * wide, .rows = 8, .cols = 8, .kernel = 2});
+}
+
+static void start_transposed(rws_setup *s, int wide)
+{
+    rws_setup_conv_transpose2d(s, RWS_PHI, "net",
+                               &(rws_conv){.n_in = 40 * wide, .n_out = N_IN, .rows = 8, .cols = 8, .kernel = 2});
+}
+
+static void start_lstm(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_bidirectional(s, RWS_PHI, "net", RWS_LSTM, 9 * N_IN, N_HIDDEN);
+}
+
 /* N(0, 1) cut at two standard deviations has the variance 1 - 4 phi(2) / (2 Phi(2) - 1). */
 #define CUT_VARIANCE 0.773741
 
@@ -920,6 +1091,15 @@ static const starting starts[] = {
       {"net.weight_hh", 0.5, 0.0625 * CUT_VARIANCE},
       {"net.bias_hh", 0, 0}}},
     {start_embedding, {{"net.weight", 0.2, 0.04 / 3}}},
+    {start_attention, /* sqrt(6 / (rows + cols)) */
+     {{"net.in_proj_weight", 0.125, 0.015625 / 3},
+      {"net.in_proj_bias", 0, 0},
+      {"net.out_proj.weight", 0.1020620726, 1. / 288},
+      {"net.out_proj.bias", 0, 0}}},
+    {start_narrow, {{"net.q_proj_weight", 0.1732050808, 0.01}, {"net.k_proj_weight", 0.2, 0.04 / 3}}},
+    {start_conv, {{"net.weight", 0.1, 0.01 / 3}, {"net.bias", 0.1, 0.01 / 3}}},
+    {start_transposed, {{"net.weight", 0.1, 0.01 / 3}}},
+    {start_lstm, {{"net.weight_ih_l0", 0.25, 0.0625 / 3}, {"net.weight_hh_l0_reverse", 0.25, 0.0625 / 3}}},
 };
 
 /* Tests mean 0 and the variance by their standard errors. No number may exceed the limit, and one must come near it. */

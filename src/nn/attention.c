@@ -119,7 +119,12 @@ rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, co
     int     n_items, n_values;
     if (rws_replayed(path, &v)) return v;
     if (n < 1) rws_path_mistake(path, "rws_dot_attention takes at least one item, not %d.", n);
-    const int     dim = rws_dim(path, query);
+    const int dim = rws_dim(path, query);
+    for (int i = 0; i < n; i++)
+        if (rws_dim(path, keys[i]) % dim)
+            rws_path_mistake(
+                path, "rws_dot_attention takes keys of %d numbers, as its query has; %d numbers are no whole keys.",
+                dim, rws_dim(path, keys[i]));
     const rws_var k = rws_items_join(path, "rws_dot_attention", keys, n, dim, &n_items),
                   u = rws_items_join(path, "rws_dot_attention", values, n, 1, &n_values);
     if (n_values % n_items)
