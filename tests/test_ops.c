@@ -8,6 +8,7 @@
 
 #include "base/vecmath.h"
 #include "dist/dist.h"
+#include "engine/engine.h"
 #include "nn/layer.h"
 #include "tensor/gemm.h"
 #include "tensor/products.h"
@@ -437,6 +438,182 @@ static void op_equals_its_twin(void **state)
     assert_true(n_shapes > 0);
 }
 
+/* ---- tangents: the directional derivative of an op and its gradient, by the engine, where every input and weight is a
+ * parameter */
+
+typedef struct {
+    trial      *t;
+    rws_params  params;
+    rws_param  *in[RWS_OP_INPUTS], *w, *b;
+    rws_op_args args;
+    float       mix[WIDEST];
+} tangent_bench;
+
+static void tangent_program(rws_path *path, void *context)
+{
+    const tangent_bench *b = context;
+    const trial         *t = b->t;
+    rws_var              in[RWS_OP_INPUTS] = {{0}};
+    for (int s = 0; s < t->n_in; s++) {
+        if (b->in[s]) in[s] = rws_parameter(path, b->in[s]);
+        else if (t->in[s]) in[s] = rws_constants(path, t->call.in[s].data, t->shape->in[s].dim);
+    }
+    const rws_var y = rws_record(path, t->op, b->args, in, t->n_in, t->shape->dim);
+    rws_path_output(path, 0, rws_dot(path, y, rws_constants(path, b->mix, t->shape->dim)));
+}
+
+static rws_param *copy_param(tangent_bench *b, const char *name, int rows, int cols, const double *from)
+{
+    rws_param *p = rws_params_add(&b->params, RWS_PHI, name, rows, cols);
+    for (size_t i = 0; i < rws_param_size(p); i++) p->value[i] = (float)from[i];
+    return p;
+}
+
+static void tangent_init(tangent_bench *b, trial *t, die *d)
+{
+    *b = (tangent_bench){.t = t, .args = t->call.args};
+    for (int s = 0; s < t->n_in; s++) {
+        char name[8];
+        snprintf(name, sizeof name, "in%d", s);
+        if (t->in[s] && has_gradient(t->shape->in[s].kind))
+            b->in[s] = copy_param(b, name, 1, t->shape->in[s].dim, t->in[s]);
+    }
+    if (t->w) b->w = copy_param(b, "w", t->w->rows, t->w->cols, t->weights + t->w->offset);
+    if (t->w) b->w->transposed = t->w->transposed;
+    if (t->b) b->b = copy_param(b, "b", 1, t->b->cols, t->weights + t->b->offset);
+    b->args.w = b->w, b->args.b = b->b;
+    for (int j = 0; j < t->shape->dim; j++) b->mix[j] = (float)die_between(d, -1, 1);
+    rws_params_pack(&b->params);
+}
+
+/* Where the twin reads number i of the flat vector of parameters. */
+static double *twin_number(const tangent_bench *b, size_t i)
+{
+    const trial *t = b->t;
+    for (int s = 0; s < t->n_in; s++)
+        if (b->in[s] && i >= b->in[s]->offset && i < b->in[s]->offset + rws_param_size(b->in[s]))
+            return t->in[s] + (i - b->in[s]->offset);
+    if (b->b && i >= b->b->offset) return t->weights + t->b->offset + (i - b->b->offset);
+    return t->weights + t->w->offset + (i - b->w->offset);
+}
+
+static void twin_move(const tangent_bench *b, const float *direction, double by)
+{
+    for (size_t i = 0; i < b->params.size; i++) *twin_number(b, i) += by * (double)direction[i];
+}
+
+/* The derivative of the twin's number along a direction. */
+static double twin_along(const tangent_bench *b, const float *direction)
+{
+    const double h = 1e-5;
+    double       up[WIDEST], down[WIDEST], total = 0;
+    twin_move(b, direction, h);
+    twin_row(b->t, 0, up);
+    twin_move(b, direction, -2 * h);
+    twin_row(b->t, 0, down);
+    twin_move(b, direction, h);
+    for (int j = 0; j < b->t->shape->dim; j++) total += (double)b->mix[j] * (up[j] - down[j]) / (2 * h);
+    return total;
+}
+
+static bool is_in(const rws_op *op, const rws_op *const *room)
+{
+    while (*room && *room != op) room++;
+    return *room;
+}
+
+/* Returns false where the op says that it has no second derivative for these inputs. The gradient of the tangent is compared
+ * for the rooms tensor and nn: a rule of a distribution may take what forward saved as a constant. */
+static bool check_tangent(trial *t, die *d)
+{
+    enum { SLOT = 4 };
+    tangent_bench b;
+    char          text[160];
+    rws_error     err;
+    tangent_init(&b, t, d);
+    float *direction = calloc(b.params.size, sizeof *direction), *gradient = calloc(b.params.size, sizeof *gradient);
+    for (size_t i = 0; i < b.params.size; i++) direction[i] = (float)die_between(d, -1, 1);
+    rws_engine    *e = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    const rws_pass pass = {.program = tangent_program,
+                           .context = &b,
+                           .mode = RWS_WAKE,
+                           .groups = 1u << RWS_PHI,
+                           .n_data = 1,
+                           .n_particles = 1};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", describe(t, text), err.text);
+    rws_scores *s = rws_engine_scores(e);
+    const bool  known = rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err) == RWS_OK;
+    if (!known) assert_non_null(strstr(err.text, "second derivative"));
+    else {
+        const double along = twin_along(&b, direction), slack = t->subject->slack ? t->subject->slack : 1;
+        if (!near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
+            fail_msg("%s: the tangent is %.9g, not %.9g", describe(t, text), s->out[SLOT][0], along);
+        s->coef_out[SLOT][0] = 1;
+        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+        const bool whole = is_in(t->op, rws_tensor_ops) || is_in(t->op, rws_nn_ops);
+        for (size_t i = 0; i < b.params.size && whole; i++) {
+            const double h = 1e-4;
+            double      *x = twin_number(&b, i), end[2];
+            for (int k = 0; k < 2; k++) {
+                *x += k ? -2 * h : h;
+                end[k] = twin_along(&b, direction);
+            }
+            *x += h;
+            const double want = (end[0] - end[1]) / (2 * h);
+            if (!near((double)gradient[i], want, 5e-4 * slack * (1 + fabs(want) + fabs(along))))
+                fail_msg("%s: the gradient of the tangent by number %zu is %.9g, not %.9g", describe(t, text), i,
+                         (double)gradient[i], want);
+        }
+    }
+    rws_engine_free(e);
+    rws_params_release(&b.params);
+    free(direction), free(gradient);
+    return known;
+}
+
+static void tangents_equal_differences(void **state)
+{
+    (void)state;
+    die d = {47};
+    for (int i = 0; i < n_ops; i++) {
+        const subject *subject = subject_of(ops[i]->name);
+        int            n_known = 0;
+        for (const shape *s = subject->shapes; ops[i]->tangent && s < subject->shapes + MAX_SHAPES && s->dim; s++)
+            for (int k = s->each_function ? 0
+                         : s->each_map    ? RWS_LOG + 1
+                                          : s->k,
+                     end = s->each_function ? RWS_LOG
+                           : s->each_map    ? RWS_DIGAMMA
+                                            : s->k;
+                 k <= end; k++) {
+                trial t;
+                trial_init(&t, ops[i], s, k, 1, 0, &d);
+                n_known += check_tangent(&t, &d);
+                trial_release(&t);
+            }
+        const bool own = is_in(ops[i], rws_tensor_ops) || is_in(ops[i], rws_nn_ops);
+        if (ops[i]->tangent && own && !n_known) fail_msg("the tangent of %s is nowhere known", ops[i]->name);
+    }
+}
+
+/* The ops of these rooms that have no tangent: ops of tangents, ops that only the engine records, and clip. */
+static void ops_without_a_tangent_are_known(void **state)
+{
+    (void)state;
+    static const char *const   without[] = {"apply_tangent", "map_tangent",      "log_softmax_tangent",
+                                            "softmax_dot",   "log_softmax_pick", "attention_softmax_tangent",
+                                            "clip"};
+    const rws_op *const *const rooms[] = {rws_tensor_ops, rws_nn_ops};
+    for (int r = 0; r < COUNT(rooms); r++)
+        for (int i = 0; rooms[r][i]; i++) {
+            const rws_op *op = rooms[r][i];
+            bool          listed = false;
+            for (int k = 0; k < COUNT(without); k++) listed |= strcmp(op->name, without[k]) == 0;
+            if (!op->constant && listed == (op->tangent != NULL))
+                fail_msg("%s %s", op->name, listed ? "has a tangent and is listed without" : "has no tangent");
+        }
+}
+
 static void every_twin_has_an_op(void **state)
 {
     (void)state;
@@ -805,7 +982,7 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[MOST_OPS + 9] = {
+    struct CMUnitTest tests[MOST_OPS + 11] = {
         cmocka_unit_test(every_twin_has_an_op),
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
         cmocka_unit_test(functions_at_the_ends),
@@ -815,8 +992,10 @@ int main(void)
         cmocka_unit_test(exponentials_at_hand_change_nothing),
         cmocka_unit_test(one_matrix_for_all_rows),
         cmocka_unit_test(matrices_without_a_factor),
+        cmocka_unit_test(tangents_equal_differences),
+        cmocka_unit_test(ops_without_a_tangent_are_known),
     };
-    size_t n = 9;
+    size_t n = 11;
     gather_ops();
     for (int i = 0; i < n_ops; i++)
         tests[n++] = (struct CMUnitTest){ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)ops[i]};
