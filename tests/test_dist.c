@@ -759,7 +759,7 @@ static void every_twin_has_a_family(void **state)
     for (; rws_families[n]; n++) {
         if (!subject_of(rws_families[n]->name))
             fail_msg("the family %s has no twin in this test", rws_families[n]->name);
-        assert_true(rws_families[n]->continuous == is_continuous(subject_of(rws_families[n]->name)));
+        assert_true(rws_families[n]->reparameterised == is_continuous(subject_of(rws_families[n]->name)));
         assert_true(rws_families[n]->help && rws_families[n]->help[0]);
         for (int i = 0; i < n; i++) assert_string_not_equal(rws_families[i]->name, rws_families[n]->name);
     }
@@ -1443,7 +1443,7 @@ static void weigh_r(rws_scores *s, int row, double by)
 static void check_paths(bench *b, int which)
 {
     float gradient[PARAMETERS * WIDEST];
-    if (!b->family->continuous) return;
+    if (!b->family->reparameterised) return;
     assert_true(b->subject->term || b->subject->f);
     b->hand_out = OUT_MEAN;
     gradient_of(b, weigh_out, gradient); /* a value that counts as a constant has no gradient */
@@ -1506,7 +1506,7 @@ static double look_at_defended(void *context, int round, int wide)
 static void check_defended(bench *b, int which)
 {
     b->pass.proposal = RWS_DEFENSIVE;
-    if (!b->family->choices && !b->family->binary) { /* drawn as in a plain pass */
+    if (!b->family->choices && b->family->support != RWS_SUPPORT_BITS) { /* drawn as in a plain pass */
         const rws_scores *s = bench_draw(b, 70, 1, 100);
         for (int i = 0; i < s->n; i++) assert_true(s->log_d[i] == s->log_q[i]);
         return;

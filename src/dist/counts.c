@@ -249,13 +249,17 @@ static rws_var draw_numbers(rws_path *path, int kind, const rws_var *p, int n)
         return explain_whole(c, row, 0, "value", site, err);                                                      \
     }                                                                                                             \
     RWS_EACH_DENSITY(name_, n_, name_##_density, name_##_explain)                                                 \
-    static rws_var name_##_draw(rws_path *path, const rws_var *p, bool stop)                                      \
+    static rws_var name_##_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)                 \
     {                                                                                                             \
-        (void)stop;                                                                                               \
+        (void)f, (void)stop;                                                                                      \
         return draw_numbers(path, kind_, p, n_);                                                                  \
     }                                                                                                             \
-    const rws_family rws_##name_##_family = {                                                                     \
-        .name = text_, .help = help_, .n_params = n_, .draw = name_##_draw, .log_density = name_##_log_density};
+    const rws_family rws_##name_##_family = {.name = text_,                                                       \
+                                             .help = help_,                                                       \
+                                             .support = RWS_SUPPORT_COUNT,                                        \
+                                             .n_params = n_,                                                      \
+                                             .draw = name_##_draw,                                                \
+                                             .log_density = name_##_log_density};
 
 COUNT_FAMILY(poisson, "poisson", "a whole number, by its rate", POISSON, 1)
 COUNT_FAMILY(geometric, "geometric", "the failures before the first success, by the logit of a success", GEOMETRIC, 1)

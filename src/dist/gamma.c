@@ -38,8 +38,8 @@ static double draw(const double *in, double *slope)
     return rws_each_positive(x / rate);
 }
 
-RWS_EACH_FAMILY(gamma, "gamma", "a number above 0, by shape and rate", 2, density, draw, explain_rate,
-                RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(gamma, "gamma", "a number above 0, by shape and rate", RWS_SUPPORT_POSITIVE, 2, density, draw,
+                explain_rate, RWS_NOISE_UNIFORM)
 
 rws_var rws_gamma(rws_path *path, const char *site, rws_var shape, rws_var rate)
 {
@@ -67,8 +67,8 @@ static double inverse_draw(const double *in, double *slope)
     return rws_each_positive(scale / g);
 }
 
-RWS_EACH_FAMILY(inverse_gamma, "inverse gamma", "1 over a gamma, by shape and scale", 2, inverse_density, inverse_draw,
-                explain_scale, RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(inverse_gamma, "inverse gamma", "1 over a gamma, by shape and scale", RWS_SUPPORT_POSITIVE, 2,
+                inverse_density, inverse_draw, explain_scale, RWS_NOISE_UNIFORM)
 
 rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_var scale)
 {
