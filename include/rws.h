@@ -396,6 +396,20 @@ rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failu
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);
 rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit); /* mean: shape e^logit */
 
+/* Vectors whose numbers belong together. A Dirichlet is a point on the simplex. The Cholesky factor of a multivariate
+ * normal's covariance is a lower triangle with numbers above 0 on its diagonal: n * n numbers, row by row, of which the
+ * upper ones are not looked at, or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n indices at
+ * once, each by its own row of the logits, which have n * C numbers; up to 8 of them share rows like a single one.
+ * rws_multinomial is the numbers of times that each of C things came in so many trials. */
+rws_var rws_dirichlet(rws_path *path, const char *site, rws_var concentrations);
+rws_var rws_multivariate_normal(rws_path *path, const char *site, rws_var mean, rws_var factor);
+rws_var rws_categoricals(rws_path *path, const char *site, rws_var logits, int n);
+rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits);
+
+/* Angles: drawn from -pi to pi, any angle can be scored. And numbers that are certain: impossible elsewhere. */
+rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
+rws_var rws_delta(rws_path *path, const char *site, rws_var at);
+
 /* What the values of a family are: the numbers of a vector, each by itself, except for the last. */
 typedef enum {
     RWS_SUPPORT_REAL,     /* any numbers */
@@ -459,11 +473,20 @@ const rws_family *rws_family_find(const char *name);
 /* The log-density of a value under a family, outside of any site. Gradients follow it. */
 rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *params);
 
+/* A mixture of n components, whose log-density is the sum over all of them: which one a value came from is no choice. The
+ * components are of any families, with values of one length, all of them real numbers or all of them whole ones. Where all
+ * are of one family the other side may visit the site with that family alone. Draws count as constants for every method. */
+typedef struct {
+    const rws_family *family;
+    const rws_var    *params;
+} rws_component;
+rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n);
+
 /* For the draw of a family, and of rws_observe; a program's own code has no use for them. Noise is `dim` independent numbers
  * for every particle, uniform in (0, 1) or standard normal; from there on particles have rows of their own. An index is
  * drawn by rows of at most RWS_INDEX_MOST normalised log-probabilities; particles that draw the same index share a row.
  * rws_draw_from draws from another family, as a constant. */
-#define RWS_INDEX_MOST 32000
+#define RWS_INDEX_MOST 32000 /* categories that a particle draws from at a time */
 typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
 rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
 rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);

@@ -23,6 +23,22 @@ int rws_dist_longest(rws_path *path, const rws_var *p, int n);
 /* For explain: a sentence if input `low` of this row, the lower bound, is not below the input after it, the upper bound. */
 rws_status rws_explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err);
 
+/* The log of the number with the share u of a Gamma of shape a and rate 1 below it, and its derivative by a. */
+double rws_log_gamma_quantile(double a, double u, double *slope);
+
+/* Draws the successes among so many trials, one number each; and computes them now. */
+rws_var rws_draw_binomial(rws_path *path, rws_var trials, rws_var logit);
+
+/* The work of rws_site_visit, for public functions that have called rws_replayed and will call rws_returns. */
+rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+
+/* Stops with a sentence if a family is not complete. */
+void rws_family_check(rws_path *path, const rws_family *f, const char *function);
+
+/* The length of the values of a family; stops with a sentence if its parameters do not fit each other. `site` is for the
+ * sentence; NULL: outside of sites. */
+int rws_family_length(rws_path *path, const char *site, const rws_family *f, const rws_var *p);
+
 /* The ops that several distributions use. */
 extern const rws_op rws_op_defend, rws_op_gumbel_draw;
 

@@ -24,7 +24,7 @@ const rws_family *rws_family_find(const char *name)
 
 /* ---- families that may be an author's own */
 
-static void check_family(rws_path *path, const rws_family *f, const char *function)
+void rws_family_check(rws_path *path, const rws_family *f, const char *function)
 {
     if (!f) rws_path_mistake(path, "%s was given no family (NULL).", function);
     if (!f->name || !f->log_density)
@@ -58,8 +58,7 @@ static rws_var checked_value(rws_path *path, const rws_family *f, rws_var value,
     return value;
 }
 
-/* The length of a value. `at` says where in sentences: " at site " and its name in quotes, or three empty texts. */
-static int length_of(rws_path *path, const char *const at[3], const rws_family *f, const rws_var *p)
+int rws_family_length(rws_path *path, const char *site, const rws_family *f, const rws_var *p)
 {
     if (f->length) {
         const int n = f->length(path, f, p);
@@ -70,7 +69,7 @@ static int length_of(rws_path *path, const char *const at[3], const rws_family *
     for (int i = 0; i < f->n_params; i++)
         if (rws_dim(path, p[i]) != n && rws_dim(path, p[i]) != 1)
             rws_give_up(path, "The parameters of the %s%s%s%s have %d and %d numbers; each takes %d or 1.", f->name,
-                        at[0], at[1], at[2], n, rws_dim(path, p[i]), n);
+                        site ? " at site \"" : "", site ? site : "", site ? "\"" : "", n, rws_dim(path, p[i]), n);
     return n;
 }
 
@@ -100,17 +99,15 @@ static rws_var draw(rws_path *path, const char *site, const rws_family *f, const
     return stop ? rws_var_stop(path, value) : value;
 }
 
-rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
-    rws_var value;
-    if (rws_replayed(path, &value)) return value;
     const rws_pass *pass = rws_path_pass(path);
-    rws_var         p[RWS_FAMILY_PARAMS], log_mixture = {0};
+    rws_var         value, p[RWS_FAMILY_PARAMS], log_mixture = {0};
     if (rws_path_is_nested(path))
-        rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site);
-    check_family(path, f, __func__);
+        rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
+    rws_family_check(path, f, "rws_site_visit");
     take_params(path, f, params, p);
-    const int  length = length_of(path, (const char *const[]){" at site \"", site ? site : "", "\""}, f, p);
+    const int  length = rws_family_length(path, site, f, p);
     const int  n_choices = f->choices ? f->choices(path, f, p) : 0;
     const int  size = f->size ? f->size(path, f, p) : f->choices ? n_choices : length;
     const bool found = rws_site_find(path, site, f->name, size, length, &value);
@@ -134,7 +131,14 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
         rws_site_term(path, kind, log_density);
         if (defended) rws_site_term(path, RWS_TERM_D, log_mixture.id ? log_mixture : log_density);
     }
-    return rws_returns(path, value);
+    return value;
+}
+
+rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+{
+    rws_var value;
+    if (rws_replayed(path, &value)) return value;
+    return rws_returns(path, rws_site_work(path, site, f, params));
 }
 
 /* ---- outside of sites */
@@ -143,9 +147,9 @@ rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, cons
 {
     rws_var v, p[RWS_FAMILY_PARAMS];
     if (rws_replayed(path, &v)) return v;
-    check_family(path, f, __func__);
+    rws_family_check(path, f, __func__);
     take_params(path, f, params, p);
-    const int length = length_of(path, (const char *const[]){"", "", ""}, f, p), n = rws_dim(path, value);
+    const int length = rws_family_length(path, NULL, f, p), n = rws_dim(path, value);
     if (n != length)
         rws_give_up(path, "rws_log_density was given a value of %d numbers; values of this %s have %d.", n, f->name,
                     length);
@@ -158,10 +162,10 @@ rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params
     if (rws_replayed(path, &v)) return v;
     if (!rws_path_is_nested(path))
         rws_path_mistake(path, "rws_draw_from was called by the program; it is for the draw of a distribution.");
-    check_family(path, f, __func__);
+    rws_family_check(path, f, __func__);
     take_params(path, f, params, p);
     if (!f->draw) rws_path_mistake(path, "the family \"%s\" cannot be drawn from.", f->name);
-    const int length = length_of(path, (const char *const[]){"", "", ""}, f, p);
+    const int length = rws_family_length(path, NULL, f, p);
     v = checked_value(path, f, f->draw(path, f, p, true), length);
     return rws_returns(path, rws_var_stop(path, v));
 }
