@@ -59,7 +59,7 @@ typedef struct {
     double share, by_x, by_k;
 } half_share;
 
-/* Ratios r_0 … r_n-1 of k, n <= MOST_TERMS + 2. */
+/* Writes the ratios r_0 … r_n-1 of k and returns n, which is at least 3 and at most MOST_TERMS. */
 static int ratios(double k, double *r)
 {
     const int n = 24 + (int)(9 * sqrt(k));
@@ -67,19 +67,24 @@ static int ratios(double k, double *r)
     for (int j = n + 40; j >= n; j--) p = 1 / (2 * j / k + p);
     for (int j = n - 1; j > 0; j--) r[j] = p = 1 / (2 * j / k + p);
     r[0] = 1;
-    for (int j = 1; j < n; j++) r[j] *= r[j - 1];
+    for (int j = 1; j < n; j++)
+        if ((r[j] *= r[j - 1]) < 1e-18 && j > 2) return j + 1; /* as good as 0, and so are the rest */
     return n;
 }
 
-/* sin(j x) by Chebyshev's recurrence would lose digits for small x, so every term is a sine of its own. */
+/* The sine and cosine of j x follow from those of (j - 1) x by a rotation, whose error grows like j times that of a double. */
 static half_share share_by_series(const double *r, int n, double x)
 {
-    half_share h = {x / (2 * M_PI), 0.5 / M_PI, 0};
+    const double s1 = sin(x), c1 = cos(x);
+    half_share   h = {x / (2 * M_PI), 0.5 / M_PI, 0};
+    double       s = s1, c = c1;
     for (int j = 1; j + 1 < n; j++) {
-        const double s = sin(j * x) / (j * M_PI);
-        h.share += r[j] * s;
-        h.by_x += r[j] * cos(j * x) / M_PI;
-        h.by_k += ((r[j - 1] + r[j + 1]) / 2 - r[j] * r[1]) * s;
+        const double part = s / (j * M_PI), turned = c * c1 - s * s1;
+        h.share += r[j] * part;
+        h.by_x += r[j] * c / M_PI;
+        h.by_k += ((r[j - 1] + r[j + 1]) / 2 - r[j] * r[1]) * part;
+        s = s * c1 + c * s1;
+        c = turned;
     }
     return h;
 }
@@ -102,7 +107,7 @@ static half_share share_by_powers(double k, double x)
 /* The x from 0 to pi with F(x) - 1/2 = v by Newton's method within a bracket that shrinks, and its derivative by k. */
 static double half_quantile(double k, double v, double *by_k)
 {
-    double     low = 0, high = M_PI, x = v * 2 * M_PI, r[MOST_TERMS + 2];
+    double     low = 0, high = M_PI, x = v * 2 * M_PI, r[MOST_TERMS];
     const int  n = k > LARGE ? 0 : ratios(k, r);
     half_share h = {0};
     if (k > 1)
