@@ -996,7 +996,7 @@ double look_at_values(const bench *b, const rws_scores *s, int n)
     }
     for (int j = 0; j < m; j++) {
         const double *mine = u + j * n;
-        for (int lag = 1; lag <= LAGS; lag++, looks++)
+        for (int lag = 1; lag <= LAGS && !b->subject->scored; lag++, looks++) /* rows of a component are neighbours */
             p = fmin(p, independence_tail(mine, mine + lag, (size_t)(n - lag), 1 / 12.0, 1 / 12.0));
         for (int k = 0; k < j && (b->subject->apart || b->subject->term); k++, looks++)
             p = fmin(p, independence_tail(mine, u + k * n, (size_t)n, 1 / 12.0, 1 / 12.0));
