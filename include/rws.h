@@ -363,7 +363,7 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  * sleep phase); both must visit the same sites, with the same distribution family and size, in any order. A site named
  * like a field of the data is observed: it belongs to the model alone, which visits it once.
  *
- * Gradients. Values of the continuous families (normal, uniform, gumbel, concrete) are reparameterised by reinforce,
+ * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce,
  * rloo, nvil, vimco and concrete: the gradient of the bound passes through the value to the parameters
  * that it was drawn with, and only discrete choices have score-function terms. Under the other methods (ws,
  * ww, wws, dww) a drawn value counts as a constant. */
@@ -390,7 +390,8 @@ rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
 /* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
- * whole number is refused with a sentence. */
+ * whole number is refused with a sentence. A draw chooses among the numbers that matter, which may be RWS_INDEX_MOST: a
+ * Poisson's rate may be up to 3e6, say. A number so large is as well drawn as a real one; scoring has no limit. */
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);

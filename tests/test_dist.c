@@ -244,6 +244,13 @@ static void bad_parameters_are_named(void **state)
         {"binomial", {1.5, 0}, {2, 0}, "The number of trials at site %s is 1.5; it must be a whole number."},
         {"binomial", {-1, 0}, {2, 0}, "The number of trials at site %s is -1; it must not be negative."},
         {"negative binomial", {-1, 0}, {2, 0}, "The shape at site %s is -1; it must be above 0."},
+        {"dirichlet", {0}, {1}, "The concentration at site %s is 0; it must be above 0."},
+        {"dirichlet", {NAN}, {1}, "The concentration at site %s is nan; it must be above 0."},
+        {"von mises", {0, 0}, {0, 1}, "The concentration at site %s is 0; it must be above 0."},
+        {"multivariate normal",
+         {0, -1},
+         {0, 1},
+         "The diagonal of the Cholesky factor at site %s has -1; it must be above 0."},
     };
     for (int i = 0; i < COUNT(list); i++)
         for (int visits = 1; visits < 3; visits++) {
@@ -551,6 +558,167 @@ static void relaxed_choices_are_concrete(void **state)
     }
 }
 
+/* ---- many categoricals, which are drawn together */
+
+static double look_at_many(void *context, int round, int wide)
+{
+    bench            *b = context;
+    const int         n = USUAL * wide, C = b->setting->n_a / b->setting->n;
+    const rws_scores *s = bench_draw(b, 30 + (uint64_t)round, 1, n);
+    double            p = 1;
+    assert_int_equal(s->n, n);
+    for (int j = 0; j < VALUES; j++) { /* an index with the one after it */
+        double    seen[OUTCOMES] = {0}, expected[OUTCOMES];
+        const int next = (j + 1) % VALUES;
+        for (int i = 0; i < n; i++) seen[(int)s->out[j][i] * C + (int)s->out[next][i]]++;
+        for (int o = 0; o < C * C; o++) {
+            const int at[] = {j * C + o / C, next * C + o % C};
+            expected[o] = n;
+            for (int k = 0; k < 2; k++) {
+                setting   one = {.n_a = C};
+                const int row = at[k] / C;
+                memcpy(one.a, b->setting->a + row * C, (size_t)C * sizeof(double));
+                const double log_p = log_share(&one, at[k] % C),
+                             floor = b->pass.proposal == RWS_DEFENSIVE ? 0.3 / C : 0;
+                expected[o] *= floor > 0 ? 0.7 * exp(log_p) + floor : exp(log_p);
+            }
+        }
+        p = fmin(p, counts_tail(seen, expected, C * C));
+    }
+    return fmin(1, VALUES * p);
+}
+
+static void many_categoricals_follow_their_density(void **state)
+{
+    (void)state;
+    static const setting many = {
+        30,
+        0,
+        {0, 1, 2, 0.5, -0.5, 0, -INF, 0, 1, 3, 0, -3, 0, 0, 0, 1, 1, 0, 2, 0, 1, 0, 1, 0, 1, 1, 1, 2, 2, 0},
+        {0},
+        .n = 10};
+    for (int defensive = 0; defensive < 2; defensive++) {
+        bench b;
+        bench_init(&b, family_of("categoricals"), &many);
+        b.pass.proposal = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
+        stays_likely("ten categoricals", look_at_many, &b);
+        bench_release(&b);
+    }
+}
+
+/* ---- mixtures: whole numbers that are often 0, families that differ, and what the other side may be */
+
+static const double inflated[] = {0.5, -0.3, 4.3}; /* logits of zero and of a Poisson, and its rate */
+
+static void visit_inflated(rws_path *path)
+{
+    const rws_var       zero = rws_constant(path, 0), rate = rws_constant(path, (float)inflated[2]);
+    const rws_component components[] = {{rws_family_find("delta"), &zero}, {rws_family_find("poisson"), &rate}};
+    const float         logits[] = {(float)inflated[0], (float)inflated[1]};
+    rws_mixture(path, "v", rws_constants(path, logits, 2), components, 2);
+}
+
+static void inflated_program(rws_path *path, void *context)
+{
+    (void)context;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    visit_inflated(path);
+    rws_path_side(path, RWS_SIDE_MODEL);
+    visit_inflated(path);
+    rws_path_side(path, RWS_SIDE_NONE);
+}
+
+static double look_at_inflated(void *context, int round, int wide)
+{
+    enum { MOST = 40 };
+    const int      n = USUAL * wide;
+    const double   share = 1 / (1 + exp(inflated[1] - inflated[0]));
+    double         seen[MOST] = {0}, expected[MOST];
+    rws_error      err = {""};
+    rws_engine    *e = context;
+    const rws_pass pass = {.program = inflated_program,
+                           .key = rws_key_for(20 + (uint64_t)round, 0, RWS_KEY_METRIC, 0),
+                           .n_data = 1,
+                           .n_particles = n};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws_engine_scores(e);
+    for (int k = 0; k < MOST; k++)
+        expected[k] = n * ((k == 0) * share + (1 - share) * exp(k * log(inflated[2]) - inflated[2] - lgamma(k + 1)));
+    for (int i = 0; i < s->n; i++) { /* the log-density tells the number: no two are equal */
+        int k = 0;
+        while (k < MOST && !near(s->log_q[i], log(expected[k] / n), 1e-4)) k++;
+        assert_true(k < MOST);
+        seen[k] += s->count[i];
+    }
+    assert_true(s->n < 3 * MOST); /* equal draws share a row */
+    return counts_tail(seen, expected, MOST);
+}
+
+static void mixtures_of_whole_numbers(void **state)
+{
+    (void)state;
+    const rws_params none = {0};
+    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    stays_likely("a Poisson with more zeros", look_at_inflated, e);
+    rws_engine_free(e);
+}
+
+/* What the two sides visit, and what is said. */
+static void mixed_program(rws_path *path, void *context)
+{
+    const int           which = *(const int *)context;
+    const rws_var       one = rws_constant(path, 1), two = rws_constants(path, (float[]){1, 2}, 2);
+    const rws_var       scalar[] = {one, one}, wide[] = {two, one};
+    const rws_family   *normal = rws_family_find("normal");
+    const rws_component good[] = {{normal, scalar}, {normal, scalar}}, uneven[] = {{normal, scalar}, {normal, wide}},
+                        empty[] = {{normal, scalar}, {NULL, NULL}}, bare[] = {{normal, scalar}, {normal, NULL}};
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    switch (which) {
+    case 0:
+    case 1: rws_mixture(path, "v", two, good, 2); break;
+    case 2: rws_mixture(path, "v", one, good, 2); break;
+    case 3: rws_mixture(path, "v", two, uneven, 2); break;
+    case 4: rws_mixture(path, "v", two, empty, 2); break;
+    case 5: rws_mixture(path, "v", two, bare, 2); break;
+    case 6: rws_mixture(path, "v", two, NULL, 2); break;
+    case 7: rws_site_visit(path, "v", rws_family_find("mixture"), &two); break;
+    case 8: rws_categoricals(path, "v", rws_constants(path, (float[]){1, 2, 3}, 3), 2); break;
+    case 9: rws_multinomial(path, "v", two, two); break;
+    default: rws_multivariate_normal(path, "v", two, two);
+    }
+    rws_path_side(path, RWS_SIDE_MODEL);
+    if (which == 0) rws_normal(path, "v", one, one);
+    else rws_laplace(path, "v", one, one);
+}
+
+static void mixtures_that_do_not_fit(void **state)
+{
+    (void)state;
+    const rws_params  none = {0};
+    const char *const sentences[] = {
+        NULL, /* a mixture of normals on one side, a normal on the other */
+        "Site \"v\" is laplace in the model and normal on the other side.",
+        "rws_mixture was given 1 logits for 2 components.",
+        "Components 0 and 1 of a mixture have values of 1 and 2 numbers.",
+        "rws_mixture was given no family (NULL).",
+        "component 1 of a mixture was given no parameters (NULL).",
+        "rws_mixture takes at least one component, not 0.",
+        "a mixture was visited without components; rws_mixture takes them.",
+        "rws_categoricals takes as many logits for each of 2 indices, not 3 logits.",
+        "rws_multinomial takes one number of trials, not 2.",
+        "The Cholesky factor of a multivariate normal of 2 numbers has 2 numbers; it takes 4 (a matrix) or 3",
+    };
+    for (int i = 0; i < COUNT(sentences); i++) {
+        rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_error        err = {""};
+        const rws_pass   pass = {.program = mixed_program, .context = &i, .n_data = 1, .n_particles = 4};
+        const rws_status status = rws_engine_forward(e, &pass, &err);
+        if (sentences[i] ? status != RWS_BAD_INPUT || !strstr(err.text, sentences[i]) : status != RWS_OK)
+            fail_msg("case %d: status %d, \"%s\"", i, status, err.text);
+        rws_engine_free(e);
+    }
+}
+
 int main(void)
 {
     rws_error err;
@@ -571,6 +739,9 @@ int main(void)
         cmocka_unit_test(conditional_gumbels_have_the_law_of_gumbels),
         cmocka_unit_test(impossible_gumbels),
         cmocka_unit_test(relaxed_choices_are_concrete),
+        cmocka_unit_test(many_categoricals_follow_their_density),
+        cmocka_unit_test(mixtures_of_whole_numbers),
+        cmocka_unit_test(mixtures_that_do_not_fit),
     };
     return cmocka_run_group_tests_name("dist", tests, NULL, NULL);
 }

@@ -208,6 +208,65 @@ static bool moves(const bench *b, int i)
     return i > width_of(b) || (strcmp(name, "binomial") != 0 && strcmp(name, "multinomial") != 0); /* trials */
 }
 
+/* The derivative of the twin at v along d. */
+static double along(const bench *b, const double *v, const double *d, int n)
+{
+    const double h = 1e-4;
+    double       up[WIDEST * (PARAMETERS + 1)], down[WIDEST * (PARAMETERS + 1)];
+    for (int i = 0; i < n; i++) up[i] = v[i] + (d[i] == 0 ? 0 : h * d[i]), down[i] = v[i] - (d[i] == 0 ? 0 : h * d[i]);
+    return (twin_at(b, up) - twin_at(b, down)) / (2 * h);
+}
+
+/* Densities that have no second derivatives, at least not by all of their parameters; the sentence says so. */
+static bool has_tangent(const char *family)
+{
+    const char *const without[] = {"categorical", "bernoulli", "bernoulli vector", "normal",      "uniform",
+                                   "gumbel",      "concrete",  "categoricals",     "multinomial", "delta"};
+    for (int i = 0; i < COUNT(without); i++)
+        if (strcmp(family, without[i]) == 0) return false;
+    return true;
+}
+
+/* The directional derivative, and its gradient, against differences. The points must be away from the ends of supports. */
+static void check_tangent(const bench *b, int which, rws_engine *e, double *v, const size_t *place, int n)
+{
+    enum { SLOT = 3 };
+    float       direction[WIDEST * (PARAMETERS + 1)] = {0}, gradient[WIDEST * (PARAMETERS + 1)] = {0};
+    double      d[WIDEST * (PARAMETERS + 1)] = {0};
+    rws_error   err = {""};
+    rws_scores *s = rws_engine_scores(e);
+    for (int i = 0; i < n; i++) {
+        const bool factor = strcmp(b->family->name, "multivariate normal") == 0 && i >= 2 * width_of(b);
+        if (!moves(b, i) || factor || !isfinite(v[i]) || fabs(v[i]) > 200 || (v[i] != 0 && fabs(v[i]) < 0.02)) continue;
+        direction[place[i]] = (float)(fmin(fabs(v[i]) + (v[i] == 0), 1) * (i % 2 ? 0.3 : -0.2));
+        d[i] = (double)direction[place[i]];
+    }
+    const rws_status status = rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err);
+    if (status != RWS_OK) {
+        if (has_tangent(b->family->name) || !strstr(err.text, "has no second derivative here."))
+            fail_msg("%s: \"%s\"", named(b, which, "a tangent"), err.text);
+        return;
+    }
+    const double want = along(b, v, d, n);
+    if (!near(s->out[SLOT][0], want, 1e-3 * (1 + fabs(want))))
+        fail_msg("%s is %g, not %g", named(b, which, "a tangent"), s->out[SLOT][0], want);
+    s->coef_out[0][0] = 0;
+    s->coef_out[SLOT][0] = 1;
+    assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+    for (int i = 0; i < n; i++) {
+        const double was = v[i], h = 1e-4 * fmin(1, fmax(fabs(was), 0.01));
+        if (d[i] == 0) continue;
+        v[i] = was + h;
+        const double up = along(b, v, d, n);
+        v[i] = was - h;
+        const double down = along(b, v, d, n), second = (up - down) / (2 * h);
+        v[i] = was;
+        if (isfinite(second) && !near((double)gradient[place[i]], second, 0.02 * (1 + fabs(second))))
+            fail_msg("%s by number %d is %g, not %g", named(b, which, "a second derivative"), i,
+                     (double)gradient[place[i]], second);
+    }
+}
+
 static void check_exact(bench *b, int which)
 {
     enum { MOST = 7 }; /* points */
@@ -218,6 +277,7 @@ static void check_exact(bench *b, int which)
     for (int at = 0; at < n && looked < MOST; at++) {
         scored s = {.b = b};
         double v[WIDEST * (PARAMETERS + 1)];
+        size_t place[WIDEST * (PARAMETERS + 1)]; /* of each number in the flat vector */
         int    all = dim;
         for (int j = 0; j < dim; j++) v[j] = (double)points[at * dim + j];
         for (int k = 0; k < PARAMETERS; k++)
@@ -227,23 +287,28 @@ static void check_exact(bench *b, int which)
         s.x = rws_params_add(&s.params, RWS_PHI, "x", 1, dim);
         for (int k = 0, from = dim; k < PARAMETERS; from += numbers_in(b->setting, k++)) {
             if (!numbers_in(b->setting, k)) continue;
-            s.p[k] = rws_params_add(&s.params, RWS_PHI, (char[]){(char)('a' + k), 0}, 1, numbers_in(b->setting, k));
+            const bool still = k == 1 && strcmp(b->family->name, "multivariate normal") == 0; /* has no tangent */
+            s.p[k] = rws_params_add(&s.params, still ? RWS_THETA : RWS_PHI, (char[]){(char)('a' + k), 0}, 1,
+                                    numbers_in(b->setting, k));
             for (int i = 0; i < numbers_in(b->setting, k); i++) s.p[k]->value[i] = (float)v[from + i];
         }
         for (int j = 0; j < dim; j++) s.x->value[j] = (float)v[j];
         rws_params_pack(&s.params);
+        for (int j = 0; j < dim; j++) place[j] = s.x->offset + (size_t)j;
+        for (int k = 0, to = dim; k < PARAMETERS; k++)
+            for (int i = 0; i < numbers_in(b->setting, k); i++) place[to++] = s.p[k]->offset + (size_t)i;
         rws_engine    *e = rws_engine_new(&s.params, (rws_field[1]){{0}}, 0, NULL);
         rws_error      err;
         float         *gradient = calloc((size_t)all, sizeof *gradient);
         const rws_pass pass = {.program = score,
                                .context = &s,
-                               .mode = RWS_COMPUTE,
-                               .groups = 1u << RWS_PHI,
+                               .mode = RWS_WAKE,
+                               .groups = 1u << RWS_PHI | 1u << RWS_THETA,
                                .n_data = 1,
                                .n_particles = 1};
         if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", named(b, which, "a score"), err.text);
         rws_engine_scores(e)->coef_out[0][0] = 1;
-        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI | 1u << RWS_THETA, gradient, NULL), RWS_OK);
         for (int i = 0; i < all; i++) {
             const double was = v[i], h = 1e-5 * fmax(fabs(was), 1e-2);
             if (!moves(b, i) || !isfinite(was)) continue;
@@ -252,10 +317,11 @@ static void check_exact(bench *b, int which)
             v[i] = was - h;
             const double down = twin_at(b, v), want = (up - down) / (2 * h);
             v[i] = was;
-            if (isfinite(up) && isfinite(down) && !near((double)gradient[i], want, 2e-3 * (1 + fabs(want))))
+            if (isfinite(up) && isfinite(down) && !near((double)gradient[place[i]], want, 2e-3 * (1 + fabs(want))))
                 fail_msg("%s by number %d at %g: %g, not %g", named(b, which, "a gradient"), i, v[0],
-                         (double)gradient[i], want);
+                         (double)gradient[place[i]], want);
         }
+        check_tangent(b, which, e, v, place, all);
         free(gradient);
         rws_engine_free(e);
         rws_params_release(&s.params);

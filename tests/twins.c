@@ -893,6 +893,56 @@ static void delta_density(const row *r)
     SUM_EACH(at(r, 0, j) == at(r, 1, j) ? 0 : -(double)INFINITY);
 }
 
+/* The derivative of a twin along directions, which are its second half of inputs; inputs before `first` do not move. The
+ * error of the difference is of the order h^4. */
+static void along(const row *r, void (*twin)(const row *r), int first)
+{
+    static const double weight[] = {1 / 12.0, -8 / 12.0, 8 / 12.0, -1 / 12.0}, step[] = {-2, -1, 1, 2};
+    const double        h = 1e-3;
+    const int           n = r->n_in / 2;
+    double              moved[RWS_OP_INPUTS][8], total = 0;
+    for (int k = 0; k < 4; k++) {
+        row there = *r;
+        there.n_in = n;
+        for (int s = 0; s < n; s++) {
+            const int dim = r->in_dim[s] > r->in_dim[n + s] ? r->in_dim[s] : r->in_dim[n + s];
+            for (int j = 0; j < dim; j++) moved[s][j] = at(r, s, j) + (s < first ? 0 : h * step[k] * at(r, n + s, j));
+            there.in[s] = moved[s];
+            there.in_dim[s] = dim;
+        }
+        twin(&there);
+        total += weight[k] * r->out[0] / h;
+    }
+    r->out[0] = total;
+}
+
+#define ALONG(name_, first_)                          \
+    static void name_##_density_tangent(const row *r) \
+    {                                                 \
+        along(r, name_##_density, first_);            \
+    }
+
+ALONG(exponential, 0)
+ALONG(log_normal, 0)
+ALONG(laplace, 0)
+ALONG(half_normal, 0)
+ALONG(gumbel_scale, 0)
+ALONG(truncated_normal, 0)
+ALONG(gamma, 0)
+ALONG(inverse_gamma, 0)
+ALONG(beta, 0)
+ALONG(student_t, 0)
+ALONG(poisson, 1)
+ALONG(geometric, 1)
+ALONG(binomial, 2)
+ALONG(negative_binomial, 1)
+ALONG(von_mises, 0)
+
+static void delta_density_tangent(const row *r)
+{
+    r->out[0] = 0;
+}
+
 /* Ops of draws, for a geometric distribution: all numbers from 0 on, the mode 0 last. */
 static void count_reach(const row *r)
 {
@@ -1314,6 +1364,106 @@ const subject subjects[] = {
     {"delta_density",
      delta_density,
      {{1, TWO(INDEX, 1, INDEX, 1), .n_index = 2}, {1, TWO(INDEX, 3, INDEX, 1), .n_index = 2}}},
+    {"exponential_density_tangent",
+     exponential_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {SMALL, 3}, {SMALL, 3}}}},
+     20},
+    {"log_normal_density_tangent",
+     log_normal_density_tangent,
+     {{1, {{POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {REAL, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"laplace_density_tangent",
+     laplace_density_tangent,
+     {{1, {{POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {LOW, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"half_normal_density_tangent",
+     half_normal_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {SMALL, 3}, {SMALL, 3}}}},
+     20},
+    {"gumbel_scale_density_tangent",
+     gumbel_scale_density_tangent,
+     {{1, {{REAL, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{REAL, 3}, {REAL, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"truncated_normal_density_tangent",
+     truncated_normal_density_tangent,
+     {{1,
+       {{INNER, 1},
+        {REAL, 1},
+        {POSITIVE, 1},
+        {LOW, 1},
+        {POSITIVE, 1},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1}}},
+      {1,
+       {{INNER, 3},
+        {REAL, 3},
+        {POSITIVE, 1},
+        {LOW, 1},
+        {POSITIVE, 1},
+        {SMALL, 3},
+        {SMALL, 3},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1}}}},
+     20},
+    {"gamma_density_tangent",
+     gamma_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"inverse_gamma_density_tangent",
+     inverse_gamma_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"beta_density_tangent",
+     beta_density_tangent,
+     {{1, {{INSIDE, 1}, {POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{INSIDE, 3}, {POSITIVE, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"student_t_density_tangent",
+     student_t_density_tangent,
+     {{1, {{REAL, 1}, {POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{REAL, 3}, {POSITIVE, 3}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}, {SMALL, 1}}}},
+     20},
+    {"poisson_density_tangent",
+     poisson_density_tangent,
+     {{1, {{INDEX, 1}, {POSITIVE, 1}, {FLAG, 1}, {SMALL, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {POSITIVE, 3}, {FLAG, 3}, {SMALL, 3}}, .n_index = 4}},
+     20},
+    {"geometric_density_tangent",
+     geometric_density_tangent,
+     {{1, {{INDEX, 1}, {REAL, 1}, {FLAG, 1}, {SMALL, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {REAL, 3}, {FLAG, 3}, {SMALL, 3}}, .n_index = 4}},
+     20},
+    {"binomial_density_tangent",
+     binomial_density_tangent,
+     {{1, {{FLAG, 1}, {ONES, 1}, {REAL, 1}, {FLAG, 1}, {FLAG, 1}, {SMALL, 1}}},
+      {1, {{FLAG, 3}, {ONES, 3}, {REAL, 1}, {FLAG, 3}, {FLAG, 3}, {SMALL, 1}}}},
+     20},
+    {"negative_binomial_density_tangent",
+     negative_binomial_density_tangent,
+     {{1, {{INDEX, 1}, {POSITIVE, 1}, {REAL, 1}, {FLAG, 1}, {SMALL, 1}, {SMALL, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {POSITIVE, 3}, {REAL, 1}, {FLAG, 3}, {SMALL, 3}, {SMALL, 1}}, .n_index = 4}},
+     20},
+    {"von_mises_density_tangent",
+     von_mises_density_tangent,
+     {{1, {{REAL, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{REAL, 3}, {REAL, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"delta_density_tangent",
+     delta_density_tangent,
+     {{1, {{INDEX, 1}, {INDEX, 1}, {FLAG, 1}, {FLAG, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {INDEX, 3}, {FLAG, 3}, {FLAG, 3}}, .n_index = 4}},
+     20},
 };
 const int n_subjects = COUNT(subjects);
 

@@ -5,6 +5,7 @@
  */
 #include "base/error.h"
 #include "dist/dist.h"
+#include "tensor/tangent.h"
 
 #include <string.h>
 
@@ -200,6 +201,13 @@ static void categoricals_density_backward(rws_call *c)
     rws_call_close(c, 1, c->in[1].dim, g);
 }
 
+/* The density is linear in the log-probabilities, and indices do not move. */
+static rws_var categoricals_density_tangent(rws_tangent *t)
+{
+    if (t->d[0].id) return RWS_NO_TANGENT;
+    return rws_tangent_record(t, t->op, t->args, (rws_var[]){t->in[0], t->d[1]}, 2, 1);
+}
+
 static rws_status density_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
 {
     for (int i = 0; i < c->in[0].dim; i++) {
@@ -231,6 +239,7 @@ const rws_op rws_op_categoricals_density = {.name = "categoricals_density",
                                             .forgets = true,
                                             .forward = categoricals_density_forward,
                                             .backward = categoricals_density_backward,
+                                            .tangent = categoricals_density_tangent,
                                             .explain = density_explain};
 const rws_op rws_op_categoricals_defended = {
     .name = "categoricals_defended", .constant = true, .forward = categoricals_defended_forward};

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "dist/each.h"
 #include "tensor/special.h"
+#include "tensor/tangent.h"
 
 extern const rws_op rws_op_dirichlet_draw, rws_op_dirichlet_density; /* below */
 
@@ -131,6 +132,29 @@ static void dirichlet_density_backward(rws_call *c)
     rws_call_close(c, 1, c->in[1].dim, ga);
 }
 
+/* The sum of (a_i - 1) / x_i dx_i + (log x_i + psi(sum a) - psi(a_i)) da_i, psi being the digamma function. */
+static rws_var dirichlet_density_tangent(rws_tangent *t)
+{
+    const rws_op_args none = {0}, log_of = {.k = RWS_LOG}, psi = {.k = RWS_DIGAMMA};
+    const rws_var     x = t->in[0], a = t->in[1];
+    const int         n = rws_tangent_dim(t, a);
+    rws_var           by_x = {0}, by_a = {0};
+    if (t->d[0].id) {
+        by_x = rws_tangent_record(t, &rws_op_affine, (rws_op_args){.s = 1, .t = -1}, &a, 1, n);
+        by_x = rws_tangent_record(t, &rws_op_div, none, (rws_var[]){by_x, x}, 2, n);
+    }
+    if (t->d[1].id) {
+        const rws_var sum = rws_tangent_record(t, &rws_op_sum, none, &a, 1, 1);
+        const rws_var all = rws_tangent_record(t, &rws_op_map, psi, &sum, 1, 1);
+        const rws_var each = rws_tangent_record(t, &rws_op_map, psi, &a, 1, n);
+        const rws_var logs = rws_tangent_record(t, &rws_op_apply, log_of, &x, 1, n);
+        by_a = rws_tangent_record(t, &rws_op_sub, none, (rws_var[]){logs, each}, 2, n);
+        by_a = rws_tangent_record(t, &rws_op_add, none, (rws_var[]){by_a, all}, 2, n);
+    }
+    const rws_var moved = rws_tangent_add(t, rws_tangent_mul(t, by_x, t->d[0]), rws_tangent_mul(t, by_a, t->d[1]));
+    return rws_tangent_record(t, &rws_op_sum, none, &moved, 1, 1);
+}
+
 static rws_status draw_explain(const rws_call *c, size_t row, const char *site, rws_error *err)
 {
     return rws_explain_positive(c, row, 0, "concentration", site, err);
@@ -150,4 +174,5 @@ const rws_op rws_op_dirichlet_density = {.name = "dirichlet_density",
                                          .forgets = true,
                                          .forward = dirichlet_density_forward,
                                          .backward = dirichlet_density_backward,
+                                         .tangent = dirichlet_density_tangent,
                                          .explain = density_explain};

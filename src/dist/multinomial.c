@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "dist/dist.h"
 #include "tensor/special.h"
+#include "tensor/tangent.h"
 
 extern const rws_op rws_op_multinomial_logit, rws_op_multinomial_density; /* below */
 
@@ -124,6 +125,13 @@ static void multinomial_density_backward(rws_call *c)
     rws_call_close(c, 2, c->in[2].dim, g);
 }
 
+/* The density is linear in the log-probabilities, and whole numbers do not move. */
+static rws_var multinomial_density_tangent(rws_tangent *t)
+{
+    if (t->d[0].id || t->d[1].id) return RWS_NO_TANGENT;
+    return rws_tangent_record(t, &rws_op_dot, (rws_op_args){0}, (rws_var[]){t->in[0], t->d[2]}, 2, 1);
+}
+
 static rws_status explain(const rws_call *c, size_t row, const char *site, rws_error *err)
 {
     const float n = rws_view_row(&c->in[1], row)[0];
@@ -148,4 +156,5 @@ const rws_op rws_op_multinomial_density = {.name = "multinomial_density",
                                            .forgets = true,
                                            .forward = multinomial_density_forward,
                                            .backward = multinomial_density_backward,
+                                           .tangent = multinomial_density_tangent,
                                            .explain = explain};

@@ -29,7 +29,15 @@
     OP(multivariate_normal_draw) OP(multivariate_normal_density)                          \
     OP(multivariate_normal_pull) OP(categoricals_prepare) OP(categoricals_draw)           \
     OP(categoricals_density) OP(categoricals_defended) OP(multinomial_logit)              \
-    OP(multinomial_density) OP(delta_density)
+    OP(multinomial_density) OP(delta_density)                                             \
+    OP(exponential_density_tangent) OP(log_normal_density_tangent)                        \
+    OP(laplace_density_tangent) OP(half_normal_density_tangent)                           \
+    OP(gumbel_scale_density_tangent) OP(truncated_normal_density_tangent)                 \
+    OP(gamma_density_tangent) OP(inverse_gamma_density_tangent) OP(beta_density_tangent)  \
+    OP(student_t_density_tangent) OP(poisson_density_tangent)                             \
+    OP(geometric_density_tangent) OP(binomial_density_tangent)                            \
+    OP(negative_binomial_density_tangent) OP(von_mises_density_tangent)                   \
+    OP(delta_density_tangent)
 
 #define DECLARE(name) extern const rws_family rws_##name##_family;
 #define POINTER(name) &rws_##name##_family,
