@@ -110,6 +110,7 @@ static double make(const trial *t, kind kind, die *d)
     case NOISE: return die_between(d, 0.05, 0.95);
     case COUNTER: return (double)float_of((uint32_t)die_below(d, 1 << 20));
     case INDEX: return die_below(d, t->shape->n_index);
+    case ZERO: return 0;
     case ONES: return 1 + die_below(d, 3);
     case INSIDE: return die_between(d, 0.05, 0.95);
     case STEEP: return die_between(d, -30, 30);
@@ -140,7 +141,7 @@ static void make_where(const trial *t, float *w, die *d)
 static bool has_gradient(kind kind)
 {
     return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX &&
-           kind != ONES;
+           kind != ONES && kind != ZERO;
 }
 
 static bool kinked(int f)
