@@ -34,6 +34,8 @@ typedef enum {
     ONES,       /* 1, 2 or 3; has no gradient */
     COVARIANCE, /* a positive definite matrix; above the diagonal are numbers that no op reads */
     FACTOR,     /* a lower triangular matrix; above the diagonal likewise */
+    ZERO,       /* 0; has no gradient */
+    SHARES,     /* numbers above 0 that add up to 1 in each row */
 } kind;
 
 typedef struct {
