@@ -40,19 +40,21 @@ rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, co
     const int  length = length_of(path, site, f, p), n_choices = f->choices ? f->choices(path, p) : 0;
     const int  size = f->size ? f->size(path, p) : f->choices ? n_choices : length;
     const bool found = rws_site_find(path, site, f->name, size, length, &value);
-    const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
     if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
-    if (!found) {
-        const bool given = rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
-        if (!given && defended && f->draw_defensive) value = f->draw_defensive(path, p, &log_mixture);
-        else if (!given) value = f->draw(path, p, !pass->pathwise);
+    const bool given = !found && rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
+    const bool pathwise = rws_site_pathwise(path, f->name, f->continuous);
+    const bool defended = guide_draws(pass, found) && !given && pass->proposal == RWS_DEFENSIVE;
+    if (given) rws_site_put_given(path, f->name, size, value);
+    else if (!found) {
+        if (defended && f->draw_defensive) value = f->draw_defensive(path, p, &log_mixture);
+        else value = f->draw(path, p, !pathwise);
         rws_site_put(path, f->name, size, value);
     }
     if (rws_site_scored(path)) {
         const rws_var log_density = (found && f->score ? f->score : f->log_density)(path, value, p);
         rws_term      kind = RWS_TERM_P;
-        if (pass->mode == RWS_SLEEP || guide_draws(pass, found))
-            kind = f->continuous && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;
+        if (given && pass->mode == RWS_WAKE) kind = RWS_TERM_G;
+        else if (pass->mode == RWS_SLEEP || guide_draws(pass, found)) kind = pathwise ? RWS_TERM_R : RWS_TERM_Q;
         rws_site_term(path, kind, log_density);
         if (defended) rws_site_term(path, RWS_TERM_D, log_mixture.id ? log_mixture : log_density);
     }

@@ -29,6 +29,14 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     return rws_fail(err, RWS_BAD_INPUT, "concrete_prior is argmax, soft or density, not \"%s\".", prior);
 }
 
+/* Coefficients of scores have no signal here: everything is reparameterised. */
+static const char *refuses(const rws_model *model, const rws_setup *s)
+{
+    for (int i = 0; i < s->n_gradients; i++)
+        if (s->gradients[i].how == RWS_SCORE) return "it reparameterises everything, and a site is to have its score";
+    return rws_control_refuses(model, s);
+}
+
 static void prepare(const rws_method *m, rws_pass *pass)
 {
     const settings *set = m->own;
@@ -77,5 +85,5 @@ const rws_estimator rws_estimator_concrete = {
                 .prepare = prepare,
                 .weigh = weigh}},
     .setup = setup,
-    .refuses = rws_control_refuses,
+    .refuses = refuses,
 };

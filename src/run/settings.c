@@ -45,6 +45,52 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
     return RWS_OK;
 }
 
+/* The settings that every run may have, but none has by default. */
+static const rws_setting open_settings[] = {
+    {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
+    {"site.", "", 0, 0, "score or reparameterised: how the gradient of a site's values comes"},
+};
+
+/* Adds such a setting if the text "name=value" begins with its name. NULL: it does not, or there is no memory. */
+static rws_given *add_open(rws_setup *s, const char *text, size_t length)
+{
+    for (int k = 0; k < 2; k++) {
+        const size_t n = strlen(open_settings[k].name);
+        if (strncmp(text, open_settings[k].name, n) != 0 || (k == 0 && length != n) || (k == 1 && length == n))
+            continue;
+        rws_setting *own = rws_setup_alloc(s, sizeof *own);
+        char        *name = rws_setup_alloc(s, length + 1);
+        if (!own || !name) return NULL;
+        *own = open_settings[k];
+        own->name = memcpy(name, text, length);
+        s->given[s->n_given] = (rws_given){own, ""};
+        return &s->given[s->n_given++];
+    }
+    return NULL;
+}
+
+const char *rws_trainer_given_file(rws_trainer *t)
+{
+    for (int i = 0; i < t->setup.n_given; i++)
+        if (t->setup.given[i].setting->help == open_settings[0].help)
+            return *t->setup.given[i].value ? rws_setup_path(&t->setup, open_settings[0].name) : NULL;
+    return NULL;
+}
+
+rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
+{
+    rws_setup *s = &t->setup;
+    for (int i = 0; i < s->n_given; i++) {
+        const char *name = s->given[i].setting->name, *value = s->given[i].value;
+        if (s->given[i].setting->help != open_settings[1].help) continue;
+        const bool score = strcmp(value, "score") == 0;
+        if (!score && strcmp(value, "reparameterised") != 0)
+            return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score or reparameterised, not \"%s\".", name, value);
+        rws_setup_gradient(s, name + strlen(open_settings[1].name), score ? RWS_SCORE : RWS_REPARAMETERISED);
+    }
+    return RWS_OK;
+}
+
 /* Gives a setting the value that "name=value" says. */
 static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
 {
@@ -56,6 +102,7 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
     for (int k = 0; k < s->n_given; k++)
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
             g = &s->given[k];
+    if (!g) g = add_open(s, text, length);
     if (!g) {
         for (int k = 0; rws_estimators[k]; k++)
             if (has(rws_estimators[k]->settings, text, length))
@@ -78,8 +125,8 @@ rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estima
     const rws_config  *c = &t->config;
     rws_setup         *s = &t->setup;
     const rws_setting *run = t->model->defaults.grad_std ? run_settings : NULL;
-    s->given = rws_setup_alloc(s, (size_t)(count(t->model->settings) + count(estimator->settings) + count(run) + 1) *
-                                      sizeof *s->given);
+    const int n = count(t->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_ask_set + 1;
+    s->given = rws_setup_alloc(s, (size_t)n * sizeof *s->given);
     if (!s->given) return rws_no_memory(err, "the settings");
     s->n_given = add(s->given, 0, t->model->settings);
     s->n_given = add(s->given, s->n_given, estimator->settings);
