@@ -126,15 +126,15 @@ static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_
     uint64_t                 visit;
     for (int i = 0; i < 4; i++) {
         if (!at || !take_cell(&at, end, &c[i]))
-            return rws_refuse(err, path, line, "has no %s; a line is datum,site,visit,value.", names[i]);
+            return rws_refuse(err, path, line, "it has no %s; a line is datum,site,visit,value.", names[i]);
         if (line == 1 && i == 0 && c[0].length == 5 && strncmp(c[0].at, "datum", 5) == 0) return RWS_OK; /* a header */
     }
     if (at)
-        return rws_refuse(err, path, line, "has more than four cells; numbers of a value have blanks between them.");
+        return rws_refuse(err, path, line, "it has more than four cells; numbers of a value have blanks between them.");
     if (!read_count(c[0], UINT64_C(1) << 53, &k.datum))
-        return rws_refuse(err, path, line, "has the datum \"%s\"; data are numbers from 0.", quoted(c[0]).text);
+        return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0.", quoted(c[0]).text);
     if (!read_count(c[2], INT32_MAX, &visit))
-        return rws_refuse(err, path, line, "has the visit \"%s\"; visits are numbers, and the first is 0.",
+        return rws_refuse(err, path, line, "it has the visit \"%s\"; visits are numbers, and the first is 0.",
                           quoted(c[2]).text);
     const int n = read_numbers(c[3], NULL);
     if (n < 1)
@@ -142,7 +142,7 @@ static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_
                           "has the value \"%s\", which is not a finite number (or several with blanks "
                           "between them).",
                           quoted(c[3]).text);
-    if (c[1].length == 0) return rws_refuse(err, path, line, "names no site.");
+    if (c[1].length == 0) return rws_refuse(err, path, line, "it names no site.");
     char  *site = rws_arena_try(&g->memory, c[1].length + 1);
     float *value = RWS_TRY_NEW(&g->memory, float, n);
     if (!site || !value) return rws_no_memory(err, "given choices");
@@ -178,7 +178,7 @@ static rws_status read_lines(struct rws_batch_given *g, const char *path, char *
     for (size_t i = 1; i < g->n_file; i++)
         if (by_datum(&g->file[i - 1], &g->file[i]) == 0)
             return rws_refuse(err, path, g->file[i].line > g->file[i - 1].line ? g->file[i].line : g->file[i - 1].line,
-                              "gives a second value for site \"%s\" at visit %d of datum %llu.",
+                              "it gives a second value for site \"%s\" at visit %d of datum %llu.",
                               rws_quote_short(g->file[i].choice.site).text, g->file[i].choice.visit,
                               (unsigned long long)g->file[i].datum);
     return RWS_OK;
