@@ -306,7 +306,8 @@ rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_op
 
 /* Declares a field, or a label, that is made of columns of a table, and returns how many columns these are: the dim of
  * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
- * "first:last"); NULL means all columns. */
+ * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0. An empty cell of a label, or
+ * one that is NaN, is NaN: not known. */
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 

@@ -191,9 +191,20 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
     return RWS_OK;
 }
 
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+/* A label may lack a value, which is then NaN. */
+static bool is_only_missing(const rws_sheet *s, int column)
+{
+    return s->flaws[column].what == RWS_CELL_EMPTY || s->flaws[column].what == RWS_CELL_NOT_FINITE;
+}
+
+rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS && t->sheet[RWS_TRAIN].n_columns > 0);
+    if (columns && strcmp(columns, "#") == 0) {
+        t->fields[t->n_fields++] = (rws_table_field){at, 1, NULL};
+        *dim = 1;
+        return RWS_OK;
+    }
     const int n_all = t->sheet[RWS_TRAIN].n_columns;
     int       n = n_all;
     if (columns) RWS_TRY(resolve(t, columns, NULL, &n, err));
@@ -205,7 +216,8 @@ rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *d
         for (int i = 0; i < n; i++) list[i] = i;
     for (int split = 0; split < 2; split++)
         for (int i = 0; i < n && t->path[split] && status == RWS_OK; i++)
-            status = rws_sheet_check_column(&t->sheet[split], list[i], t->path[split], err);
+            if (!label || !is_only_missing(&t->sheet[split], list[i]))
+                status = rws_sheet_check_column(&t->sheet[split], list[i], t->path[split], err);
     if (status != RWS_OK) {
         free(list);
         return status;
@@ -262,11 +274,13 @@ rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, i
 {
     if (rws_table_rows(t, split) == 0) return rws_fail(err, RWS_BAD_INPUT, "The table has no rows to learn from.");
     for (int i = 0; i < n; i++) {
-        const float *row = rws_table_row(t, split, (int)choose(t, split, first + (uint64_t)i, random));
+        const uint32_t place = choose(t, split, first + (uint64_t)i, random);
+        const float   *row = rws_table_row(t, split, (int)place);
         for (int f = 0; f < t->n_fields; f++) {
             const rws_table_field *field = &t->fields[f];
             float                 *to = fields[field->at] + (size_t)i * (size_t)field->dim;
-            for (int k = 0; k < field->dim; k++) to[k] = row[field->columns[k]];
+            for (int k = 0; k < field->dim && field->columns; k++) to[k] = row[field->columns[k]];
+            if (!field->columns) to[0] = (float)(t->list[split] ? t->list[split][place] : (int)place);
         }
     }
     return RWS_OK;

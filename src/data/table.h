@@ -20,7 +20,7 @@
 typedef struct {
     int  at;      /* place among the fields of the model */
     int  dim;     /* number of columns */
-    int *columns; /* from 0 */
+    int *columns; /* from 0; NULL: the number of the row */
 } rws_table_field;
 
 struct rws_table {
@@ -42,8 +42,8 @@ rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rw
 void       rws_table_free(rws_table *t); /* NULL is allowed */
 
 /* Makes a field of the model, which has place `at`, of a list of columns as rws_setup_table_field takes it. RWS_BAD_INPUT
- * with a sentence if there is no such column or one is not all finite numbers. */
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+ * with a sentence if there is no such column or one is not all finite numbers; those of a label may be missing. */
+rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* The row (0 … n - 1) that comes in this place of an epoch; every row comes once. */
