@@ -142,7 +142,8 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes);
 void rws_setup_field(rws_setup *s, const char *name, int dim);
 
 /* The same for numbers that programs do not see and metrics compare with: the true number of objects in a picture. A
- * label may be NaN. */
+ * label may be NaN. A label named "datum" numbers the data, from 0: `rws train --given FILE` finds the choices of a datum
+ * by it. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
 
 /* The same for a series of labels, laid out as by rws_setup_series; a length that is NaN counts as 0. */
@@ -154,8 +155,6 @@ void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most);
  * that is known for its datum is impossible. Evaluations and questions do not use labels so. docs/labels.md says what each
  * method does. */
 void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
-
-/* A label named "datum" numbers the data, from 0: `rws train --given FILE` finds the choices of a datum by it. */
 
 /* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
@@ -174,7 +173,8 @@ typedef struct {
 /* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under the methods that
  * reparameterise (reinforce, rloo, nvil, vimco): through the value, or by the score of its density as for a choice. The
  * score has more variance but needs no derivative of what is computed from the value: for a density with jumps, or a
- * program that branches on the value, only the score is right. */
+ * program that branches on the value, only the score is right. Where the bounds of a uniform are learned, only the other
+ * one is. */
 typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
 
 /* Chooses for a site, in all its visits. A user's `--set site.NAME=score`, or reparameterised, counts more. Without either,

@@ -329,7 +329,9 @@ static rws_status given_new(rws_trainer *t, rws_error *err)
     g->number = -1;
     for (int f = 0; f < t->setup.n_fields; f++)
         if (t->setup.fields[f].label && strcmp(t->setup.fields[f].name, RWS_DATUM_LABEL) == 0) g->number = f;
-    return g->start ? RWS_OK : rws_no_memory(err, "given choices");
+    if (g->start) return RWS_OK;
+    rws_given_close(t);
+    return rws_no_memory(err, "given choices");
 }
 
 rws_status rws_given_open(rws_trainer *t, rws_error *err)

@@ -45,35 +45,42 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
     return RWS_OK;
 }
 
-/* The settings that every run may have, but none has by default. */
-static const rws_setting open_settings[] = {
-    {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
-    {"site.", "", 0, 0, "score or reparameterised: how the gradient of a site's values comes"},
+enum { GIVEN, SITE };
+#define SITE_PREFIX "site."
+
+const rws_setting rws_open_settings[] = {
+    [GIVEN] = {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
+    [SITE] = {SITE_PREFIX "NAME", "", 0, 0,
+              "score or reparameterised: how the gradient of the values at site NAME comes"},
+    {0},
 };
 
-/* Adds such a setting if the text "name=value" begins with its name. NULL: it does not, or there is no memory. */
+static bool is_open(const rws_given *g, int which)
+{
+    return g->setting->help == rws_open_settings[which].help;
+}
+
+/* Adds such a setting if the first `length` bytes of the text name one. NULL: they do not, or there is no memory. */
 static rws_given *add_open(rws_setup *s, const char *text, size_t length)
 {
-    for (int k = 0; k < 2; k++) {
-        const size_t n = strlen(open_settings[k].name);
-        if (strncmp(text, open_settings[k].name, n) != 0 || (k == 0 && length != n) || (k == 1 && length == n))
-            continue;
-        rws_setting *own = rws_setup_alloc(s, sizeof *own);
-        char        *name = rws_setup_alloc(s, length + 1);
-        if (!own || !name) return NULL;
-        *own = open_settings[k];
-        own->name = memcpy(name, text, length);
-        s->given[s->n_given] = (rws_given){own, ""};
-        return &s->given[s->n_given++];
-    }
-    return NULL;
+    const size_t prefix = strlen(SITE_PREFIX);
+    const bool   given =
+        length == strlen(rws_open_settings[GIVEN].name) && strncmp(text, rws_open_settings[GIVEN].name, length) == 0;
+    if (!given && (length <= prefix || strncmp(text, SITE_PREFIX, prefix) != 0)) return NULL;
+    rws_setting *own = rws_setup_alloc(s, sizeof *own);
+    char        *name = rws_setup_alloc(s, length + 1);
+    if (!own || !name) return NULL;
+    *own = rws_open_settings[given ? GIVEN : SITE];
+    own->name = memcpy(name, text, length);
+    s->given[s->n_given] = (rws_given){own, ""};
+    return &s->given[s->n_given++];
 }
 
 const char *rws_trainer_given_file(rws_trainer *t)
 {
     for (int i = 0; i < t->setup.n_given; i++)
-        if (t->setup.given[i].setting->help == open_settings[0].help)
-            return *t->setup.given[i].value ? rws_setup_path(&t->setup, open_settings[0].name) : NULL;
+        if (is_open(&t->setup.given[i], GIVEN))
+            return *t->setup.given[i].value ? rws_setup_path(&t->setup, rws_open_settings[GIVEN].name) : NULL;
     return NULL;
 }
 
@@ -82,11 +89,11 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
     rws_setup *s = &t->setup;
     for (int i = 0; i < s->n_given; i++) {
         const char *name = s->given[i].setting->name, *value = s->given[i].value;
-        if (s->given[i].setting->help != open_settings[1].help) continue;
+        if (!is_open(&s->given[i], SITE)) continue;
         const bool score = strcmp(value, "score") == 0;
         if (!score && strcmp(value, "reparameterised") != 0)
             return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score or reparameterised, not \"%s\".", name, value);
-        rws_setup_gradient(s, name + strlen(open_settings[1].name), score ? RWS_SCORE : RWS_REPARAMETERISED);
+        rws_setup_gradient(s, name + strlen(SITE_PREFIX), score ? RWS_SCORE : RWS_REPARAMETERISED);
     }
     return RWS_OK;
 }
