@@ -579,6 +579,7 @@ static rws_status wrong_setup(rws_setup *s, rws_random *random, void **state, rw
 {
     const rws_status status = setup(s, random, state, err);
     if (strcmp(undeclared, "gradient") == 0) rws_setup_gradient(s, "", RWS_SCORE);
+    else if (strcmp(undeclared, "site x") == 0) rws_setup_label_site(s, "known z1", "x");
     else rws_setup_label_site(s, undeclared, "z2");
     return status;
 }
@@ -586,10 +587,10 @@ static rws_status wrong_setup(rws_setup *s, rws_random *random, void **state, rw
 static void wrong_declarations_are_refused(void **state)
 {
     (void)state;
-    const char *names[] = {"nothing", "x", "gradient"};
+    const char *names[] = {"nothing", "x", "gradient", "site x"};
     const char *sentences[] = {"There is no label \"nothing\" to be the value of site \"z2\".",
                                "\"x\" is a field; only a label can be the value of site \"z2\".",
-                               "rws_setup_gradient takes"};
+                               "rws_setup_gradient takes", "Choices are given for site \"x\", which is data."};
     for (int i = 0; i < COUNT(names); i++) {
         rws_model    wrong = chained;
         rws_trainer *t = NULL;

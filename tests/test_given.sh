@@ -65,6 +65,8 @@ run train pcfg --data lines --given wrong.csv -n 3 --eval-data 2
 report $? "a value that is no choice of its site ends training with a sentence"
 printf '0,NP,0,1\n0,NP,x,1\n' >bad.csv
 refuses 'bad.csv", line 2: it has the visit "x"' train pcfg --data lines --given bad.csv
+printf '0,the sentence,0,1\n' >data.csv
+refuses 'site "the sentence", which is data' train pcfg --data lines --given data.csv
 refuses 'nowhere.csv' train pcfg --data lines --given nowhere.csv
 refuses 'does not number its data' train gmm --given known.csv
 refuses 'Method em cannot learn from given choices' train pcfg --data lines --given known.csv --method em

@@ -306,6 +306,31 @@ void rws_given_put(const rws_trainer *t, int first, rws_pass *pass)
     pass->given_start = g->start + first;
 }
 
+/* ---- sites that are named outside of the programs */
+
+/* Name i of the sites that have given choices or a gradient of their own; names may come twice. NULL beyond the last. */
+static const char *named(const rws_trainer *t, int i)
+{
+    const rws_setup *s = &t->setup;
+    if (i < s->n_gradients) return s->gradients[i].site;
+    i -= s->n_gradients;
+    for (int f = 0; f < s->n_fields; f++)
+        if (s->label_site[f] && i-- == 0) return s->label_site[f];
+    return t->given && (size_t)i < t->given->n_file ? t->given->file[i].choice.site : NULL;
+}
+
+/* The guide does not draw data, so that no particle would come by a value that is given for them. */
+static rws_status check_sites(const rws_trainer *t, rws_error *err)
+{
+    const char *site;
+    for (int i = t->setup.n_gradients; (site = named(t, i)); i++)
+        for (int f = 0; f < t->setup.n_fields; f++)
+            if (!t->setup.fields[f].label && strcmp(t->setup.fields[f].name, site) == 0)
+                return rws_fail(err, RWS_BAD_INPUT, "Choices are given for site \"%s\", which is data.",
+                                rws_quote_short(site).text);
+    return RWS_OK;
+}
+
 /* ---- life */
 
 static rws_status check_method(const rws_trainer *t, rws_error *err)
@@ -341,7 +366,8 @@ rws_status rws_given_open(rws_trainer *t, rws_error *err)
     for (int f = 0; f < t->setup.n_fields; f++) marked |= t->setup.label_site[f] != NULL;
     if (t->asking || (!path && !marked)) return RWS_OK;
     RWS_TRY(given_new(t, err));
-    return path ? read_file(t, t->given, path, err) : RWS_OK;
+    if (path) RWS_TRY(read_file(t, t->given, path, err));
+    return check_sites(t, err);
 }
 
 void rws_given_close(rws_trainer *t)
@@ -363,19 +389,6 @@ rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_
     t->given->giver = give;
     t->given->context = context;
     return RWS_OK;
-}
-
-/* ---- sites that are named outside of the programs */
-
-/* Name i of the sites that have given choices or a gradient of their own; names may come twice. NULL beyond the last. */
-static const char *named(const rws_trainer *t, int i)
-{
-    const rws_setup *s = &t->setup;
-    if (i < s->n_gradients) return s->gradients[i].site;
-    i -= s->n_gradients;
-    for (int f = 0; f < s->n_fields; f++)
-        if (s->label_site[f] && i-- == 0) return s->label_site[f];
-    return t->given && (size_t)i < t->given->n_file ? t->given->file[i].choice.site : NULL;
 }
 
 static bool is_visited(const rws_trainer *t, const char *site)
