@@ -66,7 +66,7 @@ extern "C" {
 /* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
 const char *rws_version(void);
 
-#define RWS_ABI 5 /* raised whenever a model built for an older header would misbehave */
+#define RWS_ABI 6 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -159,7 +159,8 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
 /* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
  * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
- * most * dim numbers: the length, then the items; what is behind the last item is not looked at, but must be finite. */
+ * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must be
+ * finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
 /* A field as it was declared. */
@@ -296,6 +297,8 @@ typedef struct {
     rws_header  header;       /* of a text */
     bool        skip_missing; /* leaves out a row of a text that has an empty cell, NA, N/A, NaN, null or ? */
     const char *tensor;       /* name of the tensor in a safetensors file; NULL: the only one */
+    const char *id;           /* column, by name or number, of the ids: rows with the same id are one datum, a series;
+                                 NULL: each row is a datum */
 } rws_table_options;
 
 /* Reads the file that a text setting of the model names (NULL: "data"); its path becomes absolute as by rws_setup_path.
@@ -311,17 +314,32 @@ rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_op
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 
+/* Declares a series (rws_setup_series) of a table whose options name a column of ids: item t of a datum is row t of its
+ * id, in the order of the file, and an item is made of `columns` as above. Rows of an id need not follow each other. An id
+ * is any text, compared byte by byte, and belongs as a whole to training or to tests. `most` is the most items that a
+ * datum, or a dream, may have; 0: as many as the longest has. Fails if an id has more rows. Returns the numbers of an item.
+ * In such a table, a field or a label must have the same numbers in all rows of an id. */
+int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int most);
+
+/* Declares a field of one number: how many rows a datum has, so that the model can visit a site for it before the items. */
+void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name);
+
 /* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
  * as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
 rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, int n, rws_random *random,
                           float *const *fields, rws_error *err);
 
-/* The number of rows for training or for tests, and of columns. */
+/* The number of rows for training or for tests, and of columns. With ids, a datum counts as one row. */
 int rws_table_rows(const rws_table *t, rws_split split);
 int rws_table_columns(const rws_table *t);
 
-/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. */
+/* The most rows of an id; 1 without ids. */
+int rws_table_longest(const rws_table *t);
+
+/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. With ids it
+ * is the first row of datum i, and rws_table_item returns its row number `item`, the first being 0. */
 const float *rws_table_row(const rws_table *t, rws_split split, int i);
+const float *rws_table_item(const rws_table *t, rws_split split, int i, int item);
 
 /* The number of the column (from 1) that has this name; 0: none has, or several have. And the name of column 1 … columns;
  * NULL: it has none. Names live as long as the table. */

@@ -508,7 +508,7 @@ void exact_control_gradient(const exact *m, bool rebar, double x, int K, rws_key
 
 /* ---- relaxed choices */
 
-static double concrete_density(const double *ls, const double *log_pi, double tau, int C)
+double exact_concrete_density(const double *ls, const double *log_pi, double tau, int C)
 {
     double sum = 0, y[EXACT_MOST_C];
     for (int c = 0; c < C; c++) {
@@ -544,10 +544,10 @@ double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, do
         }
         l[k] = exact_log_normal(x, mean);
         switch (prior) {
-        case RWS_RELAX_ARGMAX: l[k] += log_pi[top] - concrete_density(ls, log_q, tau, C); break;
+        case RWS_RELAX_ARGMAX: l[k] += log_pi[top] - exact_concrete_density(ls, log_q, tau, C); break;
         case RWS_RELAX_SOFT: l[k] += soft_mass(ls, log_pi, C) - soft_mass(ls, log_q, C); break;
         case RWS_RELAX_DENSITY:
-            l[k] += concrete_density(ls, log_pi, tau, C) - concrete_density(ls, log_q, tau, C);
+            l[k] += exact_concrete_density(ls, log_pi, tau, C) - exact_concrete_density(ls, log_q, tau, C);
             break;
         }
     }

@@ -97,6 +97,9 @@ void   exact_draw_uniforms(rws_key key, uint32_t datum, uint32_t k, uint32_t ord
 /* RELAX (a network as control variate) or REBAR: phi's gradient of a datum, with the noise of this key. */
 void exact_control_gradient(const exact *m, bool rebar, double x, int K, rws_key key, uint32_t datum, double *gradient);
 
+/* The log-density of the Concrete distribution with these logits at a point on the simplex, of which ls is the log. */
+double exact_concrete_density(const double *ls, const double *logits, double tau, int C);
+
 /* The bound of the relaxed model at a temperature. */
 double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, double x, int K, rws_key key,
                             uint32_t datum);
