@@ -29,7 +29,7 @@ static void mark(const rws_scores *s, double negligible, const double *coef, int
 static const uint8_t *alive_rows(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
-    const double     *tables[N_COEF + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r};
+    const double     *tables[N_COEF + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given};
     uint8_t          *alive = RWS_NEW0(&e->arena, uint8_t, s->n);
     for (int slot = 0; slot < RWS_OUTPUTS; slot++) tables[N_COEF + slot] = s->coef_out[slot];
     for (int d = 0; d < s->B; d++)
@@ -137,7 +137,7 @@ static double *leaf_coef(rws_engine *e, double *table, uint32_t at, uint32_t n)
 static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
 {
     const rws_scores *s = &e->scores;
-    double           *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r};
+    double           *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given};
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (int k = 0; k < N_COEF; k++) e->levels[l].coef[k] = NULL;
     uint32_t at = 0;

@@ -33,7 +33,7 @@
 
 #define NONE UINT32_MAX
 #define N_NOTES 4
-#define N_COEF 3 /* P, Q, R: the terms that have gradients */
+#define N_COEF 4 /* P, Q, R, G: the terms that have gradients */
 
 enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
 
@@ -88,6 +88,7 @@ typedef struct {
     const char *name;
     uint64_t    hash;
     int         field; /* the field of the data that it observes; -1: it is latent */
+    int8_t      how;   /* rws_gradient of its values; -1: reparameterised where the family can */
 } site;
 
 #define MAX_SITES (1u << 24) /* what fits a term */
@@ -138,6 +139,7 @@ typedef struct {
     uint32_t    known;     /* after a branch, the constant node that every particle of the path has drawn; else 0 */
     uint32_t    site, visit;
     int         size;
+    bool        given;
 } trace_entry;
 
 /* A site on a path: its latest entry of the trace, and the first one that the other side has not scored; of a series, the
@@ -179,7 +181,8 @@ struct rws_path {
     int            n_wants;
     trace_entry   *trace;
     uint32_t       n_trace, trace_capacity, n_scored;
-    visited       *sites; /* by number of the site */
+    uint32_t       n_taken; /* given choices that it came by */
+    visited       *sites;   /* by number of the site */
     uint32_t       n_sites, site_capacity;
     uint64_t       fields_seen; /* bit per field: its site has been visited */
     uint32_t       note[N_NOTES];
@@ -190,18 +193,20 @@ struct rws_path {
 };
 
 struct rws_engine {
-    const rws_params *params;
-    rws_field        *fields;
-    int               n_fields;
-    rws_limits        limits;
-    rws_pass          pass;
-    rws_path         *running; /* on its fiber; NULL: none */
-    jmp_buf           leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
-    bool              entered; /* `leave` is set */
-    uint32_t          stamp;   /* of the path that began last */
-    rws_arena         arena;
-    rws_status        status;
-    rws_error         error;
+    const rws_params        *params;
+    rws_field               *fields;
+    int                      n_fields;
+    rws_limits               limits;
+    const rws_site_gradient *gradients; /* by site */
+    int                      n_gradients;
+    rws_pass                 pass;
+    rws_path                *running; /* on its fiber; NULL: none */
+    jmp_buf                  leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
+    bool                     entered; /* `leave` is set */
+    uint32_t                 stamp;   /* of the path that began last */
+    rws_arena                arena;
+    rws_status               status;
+    rws_error                error;
 
     level      *levels;
     uint32_t    n_levels, level_capacity;
@@ -243,8 +248,9 @@ struct rws_engine {
     rws_scores scores;
     uint32_t *place; /* from the rows of all ends, one end after the other, to their places in scores; NULL: in order */
     origin   *origins;    /* per row of the table; NULL: not asked for yet */
-    bool     *given_used; /* by place in pass.given: some path took it */
-    int       given_next; /* place in pass.given where the next search begins */
+    uint32_t  n_given;    /* choices given for the data of this pass */
+    bool     *given_used; /* by place in pass.given: some path took it; if the list holds for every datum */
+    uint32_t *given_next; /* place in pass.given where the next search begins; for each datum if they have their own */
     rws_products     products;
     bool            *touched; /* by number of the parameter: something was added to its gradient; or NULL */
     const float     *tangent, *tangent_transposed;
@@ -315,9 +321,18 @@ void     rws_scores_output(rws_engine *e, int slot);
 origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
 const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
 
-/* choices.c: what a pass does with rws_pass.given before and after its programs. */
+/* choices.c: what a pass does with rws_pass.given before and after its programs; and whether a particle of a datum on
+ * this path has not come by everything that is given for the datum. */
 void rws_given_begin(rws_engine *e);
 void rws_given_end(rws_engine *e);
+bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum);
+
+/* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
+ * no part is empty. This path goes on as part 0; the others execute the call themselves. */
+void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts);
+
+/* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws_level_map. */
+uint32_t rws_row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);
 
 /* series.c */
 bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);

@@ -62,7 +62,7 @@ static rws_path *path_new(rws_engine *e)
     if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
     path->stamp = e->stamp;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
-    path->fields_seen = path->operations = 0;
+    path->fields_seen = path->operations = path->n_taken = 0;
     path->depth = 0;
     path->function = "";
     path->side = RWS_SIDE_NONE;
@@ -168,6 +168,7 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->site = from->site;
     to->site_visit = from->site_visit;
     to->n_scored = from->n_scored;
+    to->n_taken = from->n_taken;
     to->fields_seen = from->fields_seen;
     while (to->log_capacity < from->n_log + 1) to->log = rws_grow(e, to->log, &to->log_capacity, sizeof *to->log);
     memcpy(to->log, from->log, from->n_log * sizeof *to->log);
@@ -204,7 +205,7 @@ static void note_known(rws_path *path, rws_var v, uint32_t value)
 }
 
 /* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
- * returns answer[p] to part p. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
+ * returns answer[p] to part p; NULL: the other parts are to execute it. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
  * on as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
@@ -223,13 +224,18 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
         rws_path *child = path_new(e);
         copy_path(child, path);
         child->level = to;
-        child->log[child->n_log++] = answer[p];
+        if (answer) child->log[child->n_log++] = answer[p];
         if (known.id) note_known(child, known, answer[p]);
         path_begin(e, e->n_paths - 1);
     }
     path->level = self;
     if (known.id) note_known(path, known, answer[0]);
-    return rws_returns(path, (rws_var){answer[0]});
+    return answer ? rws_returns(path, (rws_var){answer[0]}) : (rws_var){0};
+}
+
+void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts)
+{
+    split(path, part, n_parts, NULL, (rws_var){0});
 }
 
 static _Noreturn void no_integer(rws_path *path, double x)
@@ -354,8 +360,9 @@ static void check_trace(rws_path *path)
     rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
-        else if (!(path->fields_seen >> f & 1) && !e->fields[f].label) {
+        if (e->fields[f].label) continue;
+        else if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
+        else if (!(path->fields_seen >> f & 1)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);
             return;

@@ -72,8 +72,7 @@ static void add_up(rws_engine *e)
     }
 }
 
-/* Which datum a row of the level of an end belongs to. */
-static uint32_t datum_of(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
+uint32_t rws_row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
 {
     if (e->pass.mode == RWS_SLEEP) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
@@ -104,7 +103,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
         const uint32_t  last = e->ends[i].level;
         const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : rws_level_map(e, last, 1);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
-            datum[at] = datum_of(e, last, to_base, row);
+            datum[at] = rws_row_datum(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
             start[datum[at] + 1]++;
         }
@@ -162,6 +161,23 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
     return out;
 }
 
+/* Rows that have not come by all that is given for their datum are impossible. Returns log_p, or a copy with -inf. */
+static const double *exclude_missing(rws_engine *e, int n, const double *log_p)
+{
+    double  *copy = NULL;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const rws_path *path = e->paths[e->ends[i].path];
+        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
+            if (!rws_given_missing(e, path, rws_row_datum(e, last, to_base, row))) continue;
+            if (!copy) copy = memcpy(RWS_NEW(&e->arena, double, n), log_p, (size_t)n * sizeof *log_p);
+            copy[rws_scores_place(e, at)] = -INFINITY;
+        }
+    }
+    return copy ? copy : log_p;
+}
+
 static const uint32_t *gather_counts(rws_engine *e, int n)
 {
     if (e->n_ends == 1 && !e->place) return e->levels[e->ends[0].level].count;
@@ -200,8 +216,10 @@ static void check_numbers(rws_engine *e)
     double            zero = 0; /* NaN if a number is not finite */
 #pragma omp simd reduction(+ : zero)
     for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
+    for (int i = 0; s->log_given && i < s->n; i++) zero += 0 * s->log_given[i];
     if (zero == 0) return;
     bool broken = false; /* -inf is data */
+    for (int i = 0; s->log_given && i < s->n; i++) broken |= isnan(s->log_given[i]) || s->log_given[i] == INFINITY;
     for (int i = 0; i < s->n; i++)
         broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
                   s->log_p[i] == INFINITY;
@@ -239,6 +257,11 @@ void rws_scores_make(rws_engine *e)
     s->count = gather_counts(e, s->n);
     s->log_p = gather_totals(e, s->n, RWS_TERM_P, RWS_TERM_P);
     s->log_q = gather_totals(e, s->n, RWS_TERM_Q, RWS_TERM_R);
+    if (e->n_given && e->pass.mode == RWS_WAKE) {
+        s->log_p = exclude_missing(e, s->n, s->log_p);
+        s->log_given = gather_totals(e, s->n, RWS_TERM_G, RWS_TERM_G);
+        s->coef_given = RWS_NEW0(&e->arena, double, s->n);
+    }
     s->log_d = e->pass.proposal == RWS_DEFENSIVE ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
     for (int i = 0; i < RWS_OUTPUTS; i++) {
         s->out[i] = gather_output(e, s->n, i);
@@ -284,7 +307,8 @@ static void read_result(rws_engine *e, int *dim, float **result)
         const uint32_t *map = rws_level_map(e, last, n->level),
                        *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++)
-            memcpy(out + datum_of(e, last, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
+            memcpy(out + rws_row_datum(e, last, to_base, row) * d, n->value + (map ? map[row] : row) * d,
+                   d * sizeof(float));
     }
     *dim = (int)d;
     *result = out;

@@ -3,6 +3,7 @@
 
 #include "base/quote.h"
 #include "run/checkpoint.h"
+#include "run/given.h"
 #include "run/plugin.h"
 #include "tensor/gemm.h"
 
@@ -26,6 +27,7 @@ void rws_trainer_free(rws_trainer *t)
         free(t->shards[i].touched);
     }
     rws_slices_free(t);
+    rws_given_close(t);
     for (int i = 0; i < t->setup.n_fields; i++) {
         if (t->batch) free(t->batch[i]);
         if (t->test) free(t->test[i]);
@@ -189,7 +191,9 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
 
 rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
-    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
+    rws_engine *e = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
+    if (e) rws_engine_set_gradients(e, t->setup.gradients, t->setup.n_gradients);
+    return e;
 }
 
 static rws_status make_engines(rws_trainer *t, rws_error *err)
@@ -213,6 +217,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
     const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     RWS_TRY(status);
+    RWS_TRY(rws_trainer_make_gradients(t, err));
     RWS_TRY(rws_method_init(&t->method, e, t->model, t->state, &t->setup, err));
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     if (t->setup.n_fields == 0)
@@ -253,6 +258,7 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     t->grad_snr = is_set(t, "grad_snr");
+    RWS_TRY(rws_given_open(t, err));
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
     if (!t->asking) RWS_TRY(make_test(t, err));
