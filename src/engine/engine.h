@@ -85,7 +85,7 @@ typedef struct {
 } rws_scores;
 
 typedef struct {
-    uint64_t rows, particles, calls, flops;
+    uint64_t rows, needed, particles, calls, flops; /* needed: 0 unless rws_engine_count_rows is on */
 } rws_engine_stats;
 
 /* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
@@ -137,6 +137,7 @@ rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each,
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
 
 rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
+void             rws_engine_count_rows(rws_engine *e, bool on); /* counts the rows that a pass needs, which takes time */
 uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
