@@ -21,8 +21,8 @@
 
 /* A demand for fewer rows than all is worth a narrowed level if it saves this share of them, and so many. Else all are
  * computed: the rest is often asked for later, and a call costs as much as some rows. */
-#define SHARE 8
-#define LEAST 4
+#define SHARE 1000000
+#define LEAST 1
 
 #define MOST_PARTS 8 /* of a node; the last computes all rows that are left */
 
