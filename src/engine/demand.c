@@ -21,8 +21,8 @@
 
 /* A demand for fewer rows than all is worth a narrowed level if it saves this share of them, and so many. Else all are
  * computed: the rest is often asked for later, and a call costs as much as some rows. */
-#define SHARE 1000000
-#define LEAST 1
+#define SHARE 4
+#define LEAST 8
 
 #define MOST_PARTS 8 /* of a node; the last computes all rows that are left */
 
@@ -129,9 +129,11 @@ static uint32_t rows_for_one(rws_engine *e, uint32_t from, uint32_t at)
     uint64_t      *bits = bits_of(e, at);
     add_image(e, from, at, bits);
     const uint32_t n = count(bits, all), to = worthwhile(e, n, all) ? narrowed_new(e, at, bits, n) : at;
+    level *f = &e->levels[from];
     if (to != at) add_reader(e, to, from);
-    e->levels[from].image_at = at;
-    return e->levels[from].image = to;
+    if (to != at && n == f->n_rows) rws_level_note_map(e, from, to, NULL); /* each row has one of its own, in order */
+    f->image_at = at;
+    return f->image = to;
 }
 
 /* The same if several levels read it. */
@@ -313,9 +315,8 @@ bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from)
     return true;
 }
 
-uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
+uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from)
 {
-    if (!e->nodes[id].more) return id;
     const uint32_t *map = rws_level_map(e, from, e->nodes[id].level);
     uint32_t        part = id;
     rws_node_row(e, &part, map ? map[0] : 0);
@@ -325,13 +326,8 @@ uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
     return part;
 }
 
-reading rws_node_read(rws_engine *e, uint32_t id, uint32_t from)
+reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from)
 {
-    const uint32_t part = rws_node_part(e, id, from);
-    if (part != NONE) {
-        const node *n = &e->nodes[part];
-        return (reading){n->value, n->saved, rws_level_map(e, from, n->rows), e->levels[n->rows].n_rows};
-    }
     const node     *first = &e->nodes[id];
     const uint32_t *map = rws_level_map(e, from, first->level), n = e->levels[from].n_rows;
     const size_t    dim = (size_t)first->dim, width = first->saved ? (size_t)e->nodes[first->in[0]].dim : 0;

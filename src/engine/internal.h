@@ -72,6 +72,14 @@ typedef struct {
     const uint32_t *category; /* per row of the drawn level */
 } draw_record;
 
+#define N_MAPS 4
+
+/* The map to a level; NULL: row i is row i. */
+typedef struct {
+    uint32_t        to;
+    const uint32_t *map;
+} known_map;
+
 /* A level whose rows read the rows of a narrowed level. */
 typedef struct reader {
     uint32_t       level;
@@ -93,16 +101,14 @@ typedef struct {
     double            *coef[N_COEF];
     uint32_t           n_live;          /* rows that backward works on: all rows, or those listed in `live` */
     const uint32_t    *live, *position; /* position: from a row to its place in `live` */
-    uint32_t           map_to;          /* the ancestor of the last composed map, which is usually asked for again */
-    const uint32_t    *map;
-    uint32_t           cover;      /* the highest level upwards from here whose every row has rows here */
-    uint32_t           image_at;   /* an ancestor; NONE: none yet */
-    uint32_t           image;      /* what is computed of image_at for the rows here: a narrowed level, or all of it */
-    uint32_t           reached;    /* the narrowed level of the last map into one; NONE: none yet */
-    const uint32_t    *reach;      /* that map; NULL: row i is row i */
-    const uint32_t    *place;      /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
-    reader            *readers;    /* of a narrowed level */
-    uint32_t           narrowed;   /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
+    known_map          maps[N_MAPS];    /* the last composed ones, which are usually asked for again */
+    uint32_t           next_map;        /* the one of them that is replaced next */
+    uint32_t           cover;           /* the highest level upwards from here whose every row has rows here */
+    uint32_t           image_at;        /* an ancestor; NONE: none yet */
+    uint32_t        image; /* what is computed of image_at for the rows here: a narrowed level, or all of image_at */
+    const uint32_t *place; /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
+    reader         *readers;  /* of a narrowed level */
+    uint32_t        narrowed; /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
 } level;
 
 typedef struct {
@@ -312,6 +318,7 @@ uint32_t        rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
 /* From rows of a level to rows of an ancestor, or of a narrowed level beside an ancestor, where a row that it has not is
  * NONE. NULL: row i is row i. */
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
+void            rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
 const uint32_t *rws_level_particles(rws_engine *e, uint32_t l); /* lists them if needed; NULL where stride is not 0 */
 uint32_t        rws_level_expand(rws_engine *e, uint32_t l);    /* a level below with one particle per row */
 
@@ -329,11 +336,26 @@ void     rws_demand_begin(rws_engine *e); /* forgets what a pass that failed has
 void     rws_ask(rws_engine *e, uint32_t id, uint32_t from); /* the rows of a level want to read a node */
 void     rws_demand(rws_engine *e); /* lists in e->pending what must be executed for that, inputs first */
 bool     rws_node_has(rws_engine *e, uint32_t id, uint32_t from);  /* all that the rows of a level read of it */
-uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from); /* the part that has all of that; NONE: several */
+uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from); /* the part that has all of that; NONE: several */
 uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row); /* moves on to the part with this row of the
                                                                            level; its place there, NONE: not computed */
-reading  rws_node_read(rws_engine *e, uint32_t id, uint32_t from);
+reading  rws_node_gather(rws_engine *e, uint32_t id, uint32_t from); /* a copy of what the rows of a level read of it */
 void     rws_demand_count(rws_engine *e); /* adds the rows that the last pass needed to the stats */
+
+/* The part of a node that has all the rows that a level reads. NONE: they are in several parts. */
+static inline uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
+{
+    return e->nodes[id].more ? rws_node_find(e, id, from) : id;
+}
+
+/* What the rows of a level read of a node. */
+static inline reading rws_node_read(rws_engine *e, uint32_t id, uint32_t from)
+{
+    const uint32_t part = rws_node_part(e, id, from);
+    if (part == NONE) return rws_node_gather(e, id, from);
+    const node *n = &e->nodes[part];
+    return (reading){n->value, n->saved, rws_level_map(e, from, n->rows), e->levels[n->rows].n_rows};
+}
 
 /* execute.c */
 void rws_engine_execute(rws_engine *e); /* computes what was asked for, and what that needs */

@@ -4,8 +4,9 @@
 uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
 {
     level *l = RWS_PUSH(e, e->levels, e->n_levels, e->level_capacity);
-    *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE, .map_to = NONE};
-    l->image_at = l->reached = l->narrowed = NONE;
+    *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE};
+    l->image_at = l->narrowed = NONE;
+    for (int i = 0; i < N_MAPS; i++) l->maps[i].to = NONE;
     l->cover = parent == NONE ? ROOT : e->levels[parent].cover; /* a draw leaves no row without rows below */
     for (int i = 0; i < RWS_OUTPUTS; i++) l->outputs[i] = NONE;
     return e->n_levels - 1;
@@ -21,25 +22,26 @@ static const uint32_t *map_to_root(rws_engine *e, uint32_t n)
     return e->zeros;
 }
 
+void rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map)
+{
+    level *l = &e->levels[from];
+    l->maps[l->next_map++ % N_MAPS] = (known_map){to, map};
+}
+
 /* The map to an ancestor that is neither the root nor the parent. */
 static const uint32_t *map_up(rws_engine *e, uint32_t from, uint32_t ancestor)
 {
-    level *l = &e->levels[from];
-    if (l->map_to == ancestor) return l->map;
+    const level    *l = &e->levels[from];
     const uint32_t *above = rws_level_map(e, l->parent, ancestor);
     uint32_t       *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
     for (uint32_t i = 0; i < l->n_rows; i++) map[i] = above[l->up[i]];
-    l->map_to = ancestor;
-    l->map = map;
     return map;
 }
 
 /* The map to a narrowed level. */
 static const uint32_t *map_beside(rws_engine *e, uint32_t from, uint32_t to)
 {
-    level *l = &e->levels[from];
-    if (l->reached == to) return l->reach;
-    const level         *narrowed = &e->levels[to];
+    const level         *l = &e->levels[from], *narrowed = &e->levels[to];
     const uint32_t      *above = rws_level_map(e, from, narrowed->parent);
     const rws_arena_mark mark = rws_arena_at(&e->arena);
     uint32_t            *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
@@ -49,16 +51,20 @@ static const uint32_t *map_beside(rws_engine *e, uint32_t from, uint32_t to)
         same &= map[i] == i;
     }
     if (same) rws_arena_release(&e->arena, mark);
-    l->reached = to;
-    return l->reach = same ? NULL : map;
+    return same ? NULL : map;
 }
 
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
 {
+    const level *l = &e->levels[from];
     if (from == to) return NULL;
-    if (e->levels[from].parent == to) return e->levels[from].up;
-    if (to == ROOT) return map_to_root(e, e->levels[from].n_rows);
-    return e->levels[to].place ? map_beside(e, from, to) : map_up(e, from, to);
+    if (l->parent == to) return l->up;
+    if (to == ROOT) return map_to_root(e, l->n_rows);
+    for (int i = 0; i < N_MAPS; i++)
+        if (l->maps[i].to == to) return l->maps[i].map;
+    const uint32_t *map = e->levels[to].place ? map_beside(e, from, to) : map_up(e, from, to);
+    rws_level_note_map(e, from, to, map);
+    return map;
 }
 
 uint32_t rws_level_expand(rws_engine *e, uint32_t from)
