@@ -472,10 +472,6 @@ rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
-/* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
- * was computed for. Worth it before a large network, if many particles have taken other paths since. */
-rws_var rws_here(rws_path *path, rws_var v);
-
 /* The same value as a constant: gradients stop here. */
 rws_var rws_detach(rws_path *path, rws_var a);
 

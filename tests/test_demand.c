@@ -201,7 +201,7 @@ static void with_output(rws_path *path, void *method)
 
 static rws_status forward(bench *b, int model, bool scalar, bool output, rws_error *err)
 {
-    static rws_method  method;
+    static rws_method   method;
     static const float *fields[1];
     fields[0] = b->x;
     method = (rws_method){.model = &models[model], .state = b->world, .setup = &b->setup};
@@ -271,7 +271,8 @@ static float *backward(bench *b, double steep)
     float    *g = calloc(b->setup.params.size, sizeof *g);
     rws_error err = {""};
     weigh(b, steep);
-    if (rws_engine_backward(b->engine, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), g, &err) != RWS_OK) fail_msg("%s", err.text);
+    if (rws_engine_backward(b->engine, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), g, &err) != RWS_OK)
+        fail_msg("%s", err.text);
     return g;
 }
 
@@ -324,7 +325,8 @@ static void derivatives_equal_scalar(void **unused)
             bench *t = both[scalar];
             if (forward(t, m, scalar, true, &err) != RWS_OK) fail_msg("%s", err.text);
             free(backward(t, 0)); /* derivatives come after the first backward */
-            if (rws_engine_tangent(t->engine, 0, 1, RWS_BIT(RWS_PHI), direction, &err) != RWS_OK) fail_msg("%s", err.text);
+            if (rws_engine_tangent(t->engine, 0, 1, RWS_BIT(RWS_PHI), direction, &err) != RWS_OK)
+                fail_msg("%s", err.text);
             g[scalar] = backward(t, 3);
         }
         assert_same_particles(a, b, models[m].name);

@@ -19,10 +19,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A demand for fewer rows than all is worth a narrowed level if it saves this share of them, and so many. Else all are
- * computed: the rest is often asked for later, and a call costs as much as some rows. */
-#define SHARE 4
-#define LEAST 8
+/* A demand for some rows is worth a narrowed level if it saves one row in SHARE, and at least LEAST rows. Else all rows
+ * are computed: the others are often asked for later, and maps and a further call cost as much as a few rows. */
+#define SHARE 8
+#define LEAST 4
 
 #define MOST_PARTS 8 /* of a node; the last computes all rows that are left */
 
@@ -129,7 +129,7 @@ static uint32_t rows_for_one(rws_engine *e, uint32_t from, uint32_t at)
     uint64_t      *bits = bits_of(e, at);
     add_image(e, from, at, bits);
     const uint32_t n = count(bits, all), to = worthwhile(e, n, all) ? narrowed_new(e, at, bits, n) : at;
-    level *f = &e->levels[from];
+    level         *f = &e->levels[from];
     if (to != at) add_reader(e, to, from);
     if (to != at && n == f->n_rows) rws_level_note_map(e, from, to, NULL); /* each row has one of its own, in order */
     f->image_at = at;

@@ -136,9 +136,9 @@ rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each,
  * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
 
-rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
-void             rws_engine_count_rows(rws_engine *e, bool on); /* counts the rows that a pass needs, which takes time */
-uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
+rws_engine_stats rws_engine_take_stats(rws_engine *e);  /* since the last call */
+void     rws_engine_count_rows(rws_engine *e, bool on); /* counts the rows that a pass needs, which takes time */
+uint64_t rws_engine_allocations(const rws_engine *e);   /* requests to the system so far */
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 

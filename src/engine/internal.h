@@ -105,10 +105,10 @@ typedef struct {
     uint32_t           next_map;        /* the one of them that is replaced next */
     uint32_t           cover;           /* the highest level upwards from here whose every row has rows here */
     uint32_t           image_at;        /* an ancestor; NONE: none yet */
-    uint32_t        image; /* what is computed of image_at for the rows here: a narrowed level, or all of image_at */
-    const uint32_t *place; /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
-    reader         *readers;  /* of a narrowed level */
-    uint32_t        narrowed; /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
+    uint32_t           image; /* what is computed of image_at for the rows here: a narrowed level, or all of image_at */
+    const uint32_t    *place; /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
+    reader            *readers; /* of a narrowed level */
+    uint32_t narrowed;          /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
 } level;
 
 typedef struct {
@@ -138,20 +138,20 @@ typedef struct {
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
-    const rws_op    *op;       /* NULL: a leaf node (data, noise, a drawn index, a constant, a parameter) */
-    uint64_t         call_key; /* nodes with equal keys may share a call */
-    uint32_t         in[RWS_OP_INPUTS];
-    uint8_t          n_in, state, depends; /* depends: bit per parameter group that the value depends on */
-    uint32_t         level, wave, call;
-    uint32_t         rows;   /* the level whose rows `value` has: `level`, or a narrowed level beside it */
-    uint32_t         origin; /* the node that this is a part of; itself for the first part */
-    uint32_t         more;   /* the next part; 0: none */
-    uint32_t         asker;  /* while rows are asked for: a level that reads the node, or MIXED and a number; NONE: none */
-    uint32_t         first_live; /* place of its first live row among the live rows of the call */
-    int              dim;
-    uint32_t         tangent;
-    uint16_t         site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
-    float           *value, *saved;
+    const rws_op *op;       /* NULL: a leaf node (data, noise, a drawn index, a constant, a parameter) */
+    uint64_t      call_key; /* nodes with equal keys may share a call */
+    uint32_t      in[RWS_OP_INPUTS];
+    uint8_t       n_in, state, depends; /* depends: bit per parameter group that the value depends on */
+    uint32_t      level, wave, call;
+    uint32_t      rows;   /* the level whose rows `value` has: `level`, or a narrowed level beside it */
+    uint32_t      origin; /* the node that this is a part of; itself for the first part */
+    uint32_t      more;   /* the next part; 0: none */
+    uint32_t      asker;  /* while rows are asked for: a level that reads the node, or MIXED and a number; NONE: none */
+    uint32_t      first_live; /* place of its first live row among the live rows of the call */
+    int           dim;
+    uint32_t      tangent;
+    uint16_t      site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
+    float        *value, *saved;
     const rws_param *param; /* the parameter that a leaf node is; else NULL */
     rws_op_args      args;
 } node;
@@ -314,7 +314,7 @@ struct rws_engine {
 };
 
 /* level.c */
-uint32_t        rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
+uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
 /* From rows of a level to rows of an ancestor, or of a narrowed level beside an ancestor, where a row that it has not is
  * NONE. NULL: row i is row i. */
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
@@ -332,7 +332,7 @@ float   *rws_node_gradient(rws_engine *e, uint32_t id,
                            float *gradient); /* allocates the gradient of the call on first use */
 
 /* demand.c: rows on demand */
-void     rws_demand_begin(rws_engine *e); /* forgets what a pass that failed has asked for */
+void     rws_demand_begin(rws_engine *e);                    /* forgets what a pass that failed has asked for */
 void     rws_ask(rws_engine *e, uint32_t id, uint32_t from); /* the rows of a level want to read a node */
 void     rws_demand(rws_engine *e); /* lists in e->pending what must be executed for that, inputs first */
 bool     rws_node_has(rws_engine *e, uint32_t id, uint32_t from);  /* all that the rows of a level read of it */

@@ -247,9 +247,9 @@ int rws_branch(rws_path *path, rws_var v)
         rws_path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
     rws_path_need(path, &v, 1);
 
-    const uint32_t  from = path->level, n = e->levels[from].n_rows;
-    const reading   value = rws_node_read(e, v.id, from);
-    uint32_t       *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
+    const uint32_t from = path->level, n = e->levels[from].n_rows;
+    const reading  value = rws_node_read(e, v.id, from);
+    uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value.value[value.row ? value.row[i] : i];
         if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, (double)x);

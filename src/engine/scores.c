@@ -205,8 +205,8 @@ static void check_numbers(rws_engine *e)
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
     for (uint32_t t = 0; t < e->n_terms; t++) {
-        const uint32_t  id = e->terms[t].node, *map = rws_level_map(e, level_of[t], e->nodes[id].level);
-        const reading   r = rws_node_read(e, id, level_of[t]);
+        const uint32_t id = e->terms[t].node, *map = rws_level_map(e, level_of[t], e->nodes[id].level);
+        const reading  r = rws_node_read(e, id, level_of[t]);
         for (uint32_t row = 0; row < e->levels[level_of[t]].n_rows; row++) {
             const float value = r.value[r.row ? r.row[row] : row];
             if (!isnan(value) && value != INFINITY) continue;
