@@ -94,7 +94,7 @@ static void find_live(rws_engine *e)
                 if (alive[i][row]) alive[l->parent][l->up[row]] = 1;
             list_live(e, l, alive[i]);
         }
-        for (uint32_t i = 0; i < e->n_levels; i++) narrowed_alive(e, alive, i);
+        for (uint32_t i = e->n_levels; i-- > 0;) narrowed_alive(e, alive, i); /* most readers have larger numbers */
     }
     for (uint32_t i = 0; i < e->n_calls; i++) {
         call *c = &e->calls[i];

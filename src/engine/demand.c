@@ -117,23 +117,32 @@ static uint32_t narrowed_find(rws_engine *e, uint32_t parent, const uint64_t *bi
     return e->levels[parent].narrowed = to;
 }
 
-/* The level that a node at level `at` is computed for if one level reads it. */
+/* The level that nodes at level `at` are computed for if the rows of one level read them, and do not cover it. */
+static uint32_t new_image(rws_engine *e, uint32_t from, uint32_t at)
+{
+    const uint32_t all = e->levels[at].n_rows;
+    uint64_t      *bits = bits_of(e, at);
+    add_image(e, from, at, bits);
+    const uint32_t n = count(bits, all);
+    if (!worthwhile(e, n, all)) return at;
+    const uint32_t to = narrowed_new(e, at, bits, n);
+    add_reader(e, to, from);
+    if (n == e->levels[from].n_rows) rws_level_note_map(e, from, to, NULL); /* each row has one of its own, in order */
+    return to;
+}
+
 static uint32_t rows_for_one(rws_engine *e, uint32_t from, uint32_t at)
 {
     if (covers(e, from, at)) return at;
     from = e->levels[from].cover;
     const level *l = &e->levels[from];
     if (l->place && l->parent == at) return from;
-    if (l->image_at == at && (l->image != at || !e->tangent)) return l->image;
-    const uint32_t all = e->levels[at].n_rows;
-    uint64_t      *bits = bits_of(e, at);
-    add_image(e, from, at, bits);
-    const uint32_t n = count(bits, all), to = worthwhile(e, n, all) ? narrowed_new(e, at, bits, n) : at;
+    for (int i = 0; i < N_IMAGES; i++)
+        if (l->images[i].at == at && (l->images[i].rows != at || !e->tangent)) return l->images[i].rows;
+    const uint32_t rows = new_image(e, from, at);
     level         *f = &e->levels[from];
-    if (to != at) add_reader(e, to, from);
-    if (to != at && n == f->n_rows) rws_level_note_map(e, from, to, NULL); /* each row has one of its own, in order */
-    f->image_at = at;
-    return f->image = to;
+    f->images[f->next_image++ % N_IMAGES] = (known_image){at, rows};
+    return rows;
 }
 
 /* The same if several levels read it. */

@@ -80,6 +80,13 @@ typedef struct {
     const uint32_t *map;
 } known_map;
 
+#define N_IMAGES 8
+
+/* What is computed of nodes at the level `at` if the rows of another level read them: a narrowed level, or all rows. */
+typedef struct {
+    uint32_t at, rows;
+} known_image;
+
 /* A level whose rows read the rows of a narrowed level. */
 typedef struct reader {
     uint32_t       level;
@@ -104,9 +111,9 @@ typedef struct {
     known_map          maps[N_MAPS];    /* the last composed ones, which are usually asked for again */
     uint32_t           next_map;        /* the one of them that is replaced next */
     uint32_t           cover;           /* the highest level upwards from here whose every row has rows here */
-    uint32_t           image_at;        /* an ancestor; NONE: none yet */
-    uint32_t           image; /* what is computed of image_at for the rows here: a narrowed level, or all of image_at */
-    const uint32_t    *place; /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
+    known_image        images[N_IMAGES];
+    uint32_t           next_image; /* the one of them that is replaced next */
+    const uint32_t    *place;   /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
     reader            *readers; /* of a narrowed level */
     uint32_t narrowed;          /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
 } level;
