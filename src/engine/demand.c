@@ -211,45 +211,54 @@ void rws_ask(rws_engine *e, uint32_t id, uint32_t from)
     demand(e, id, from);
 }
 
+/* Takes the rows that a node has already from a set of rows. Returns how many rows of its level it has not. */
+static uint32_t take_away(const rws_engine *e, uint32_t id, uint64_t *bits)
+{
+    uint32_t n_left = e->levels[e->nodes[id].level].n_rows;
+    for (uint32_t p = id; p; p = e->nodes[p].more) {
+        const level *l = &e->levels[e->nodes[p].rows];
+        for (uint32_t i = 0; i < l->n_rows; i++) bits[l->up[i] / 64] &= ~((uint64_t)1 << l->up[i] % 64);
+        n_left -= l->n_rows;
+    }
+    return n_left;
+}
+
+static uint32_t n_parts(const rws_engine *e, uint32_t id)
+{
+    uint32_t n = 0;
+    for (; id; id = e->nodes[id].more) n++;
+    return n;
+}
+
 /* A further part of node id, some of whose rows are there. NONE: no row is missing. */
 static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
 {
     const uint32_t at = e->nodes[id].level, all = e->levels[at].n_rows;
-    const bool     several = e->nodes[id].more != 0;
     mixture        m = {NULL, NULL};
     if (asker & MIXED) m = e->mixtures[asker & ~MIXED];
     else {
         m.rows = bits_of(e, at);
         mix(e, &m, asker, at);
     }
-    const uint32_t n_asked = count(m.rows, all);
-    uint32_t       n_parts = 0, n_left = all;
-    for (uint32_t p = id; p; p = e->nodes[p].more, n_parts++) {
-        const level *l = &e->levels[e->nodes[p].rows];
-        for (uint32_t i = 0; i < l->n_rows; i++) m.rows[l->up[i] / 64] &= ~((uint64_t)1 << l->up[i] % 64);
-        n_left -= l->n_rows;
-    }
-    uint32_t n = count(m.rows, all);
-    if (n == 0 && !several) add_readers(e, e->nodes[id].rows, m.readers);
-    else if (n < n_asked)
+    const uint32_t n_asked = count(m.rows, all), n_left = take_away(e, id, m.rows), n = count(m.rows, all);
+    if (n == 0 && !e->nodes[id].more) add_readers(e, e->nodes[id].rows, m.readers);
+    else if (n < n_asked) /* they read several parts */
         for (uint32_t p = id; p; p = e->nodes[p].more) add_reader(e, e->nodes[p].rows, at);
     if (n == 0) return NONE;
-    if (!e->tangent && (n_parts + 1 == MOST_PARTS || !worthwhile(e, n, n_left))) {
+
+    const bool rest = !e->tangent && (!worthwhile(e, n, n_left) || n_parts(e, id) + 1 == MOST_PARTS);
+    if (rest) {
         for (uint32_t row = 0; row < all; row++) m.rows[row / 64] |= (uint64_t)1 << row % 64;
-        for (uint32_t p = id; p; p = e->nodes[p].more) {
-            const level *l = &e->levels[e->nodes[p].rows];
-            for (uint32_t i = 0; i < l->n_rows; i++) m.rows[l->up[i] / 64] &= ~((uint64_t)1 << l->up[i] % 64);
-        }
-        n = n_left;
+        take_away(e, id, m.rows);
     }
-    const uint32_t rows = narrowed_find(e, at, m.rows, n), part = rws_node_more(e, id);
+    const uint32_t rows = narrowed_find(e, at, m.rows, rest ? n_left : n), part = rws_node_more(e, id);
     e->nodes[part].rows = rows;
     if (n < n_asked) add_reader(e, rows, at);
     else add_readers(e, rows, m.readers);
     return part;
 }
 
-/* Lists a node that was asked for, unless its rows are there, and asks for its inputs. */
+/* Lists a node that was asked for, unless it has the rows, and asks for its inputs. */
 static void visit(rws_engine *e, uint32_t id)
 {
     const uint32_t asker = e->nodes[id].asker, at = e->nodes[id].level;

@@ -207,7 +207,7 @@ rws_var rws_path_noted(const rws_path *path, int slot);
 rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
 
 /* Computes v now and returns the largest of its numbers, for draws whose tables are as long as the values ask for. Rows that
- * have left the path count too. NaN if one of the numbers is NaN. */
+ * have left the path may count too. NaN if one of the numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
 
 /* Independent numbers for every particle: uniform in (0, 1) or standard normal. From here on particles have rows of
