@@ -691,10 +691,6 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
  * under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
 rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
-/* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
- * was computed for. Worth it before a large network, if many particles have taken other paths since. */
-rws_var rws_here(rws_path *path, rws_var v);
-
 /* The same value as a constant: gradients stop here. */
 rws_var rws_detach(rws_path *path, rws_var a);
 
@@ -712,7 +708,7 @@ rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
 rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
 
 /* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the items is
- * computed for the data of this path alone, as by rws_here. For the guide.
+ * computed for the data of this path alone. For the guide.
  *
  *     int     n;
  *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
@@ -723,7 +719,7 @@ static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
 {
     *n = rws_branch(path, rws_length(path, series));
     rws_var *items = (rws_var *)rws_alloc(path, (size_t)(*n + 1) * sizeof *items);
-    for (int t = 0; t < *n; t++) items[t] = rws_here(path, rws_item(path, series, t));
+    for (int t = 0; t < *n; t++) items[t] = rws_item(path, series, t);
     return items;
 }
 

@@ -1,4 +1,5 @@
-/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows, particles and kernel calls.
+/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows (those that are computed, and those
+ * that would be enough), particles and kernel calls.
  *
  * The same iterations are timed several times: training is rewound between, so that a fast machine, which gets further
  * while it warms up, times the same work as a slow one. The best time is what the machine can do; a median far above it
@@ -42,6 +43,7 @@ typedef struct {
     chunk    best;
     double   median; /* seconds per iteration */
     int      repeats;
+    uint64_t needed;                  /* rows that the iterations of a repeat need */
     uint64_t allocations, iterations; /* of all repeats */
     double   peak_rss, machine_gflops;
 } result;
@@ -149,6 +151,13 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->allocations = rws_trainer_allocations(t) - before;
     qsort(each, (size_t)repeats, sizeof *each, ascending);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
+    /* The same iterations once more, not timed, because counting takes time. */
+    chunk counted;
+    rewind_to(start, t);
+    rws_trainer_count_rows(t, true);
+    RWS_TRY(time_chunk(t, iterations, &counted, err));
+    rws_trainer_count_rows(t, false);
+    out->needed = counted.stats.needed;
     return RWS_OK;
 }
 
@@ -198,6 +207,7 @@ static void report(const rws_trainer *t, const result *r, bool json)
                {"batch", c->batch, true},
                {"peak_rss_mb", r->peak_rss, false},
                {"rows_per_iteration", (double)best->stats.rows / n, false},
+               {"rows_needed_per_iteration", (double)r->needed / n, false},
                {"particles_per_iteration", (double)best->stats.particles / n, false},
                {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
                {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},

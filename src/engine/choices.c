@@ -241,7 +241,8 @@ static void read_field(rws_engine *e, int row, int field, const float **value)
     const uint32_t  id = path->field[field];
     if (!id && e->fields[field].most) *value = rws_series_dream(e, path, o, field);
     if (!id) return;
-    if (e->nodes[id].state != DONE) rws_engine_execute(e, &id, 1);
+    rws_ask(e, id, e->ends[o.end].level);
+    rws_engine_execute(e);
     *value = rws_value_at(e, o, id);
 }
 

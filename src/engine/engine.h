@@ -97,7 +97,7 @@ typedef struct {
 } rws_scores;
 
 typedef struct {
-    uint64_t rows, particles, calls, flops;
+    uint64_t rows, needed, particles, calls, flops; /* needed: 0 unless rws_engine_count_rows is on */
 } rws_engine_stats;
 
 /* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
@@ -164,8 +164,9 @@ bool rws_engine_given_reached(const rws_engine *e, int i);
  * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
 
-rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
-uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
+rws_engine_stats rws_engine_take_stats(rws_engine *e);  /* since the last call */
+void     rws_engine_count_rows(rws_engine *e, bool on); /* counts the rows that a pass needs, which takes time */
+uint64_t rws_engine_allocations(const rws_engine *e);   /* requests to the system so far */
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 
@@ -246,7 +247,7 @@ void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
 
 /* Computes v now and returns the largest of its numbers, for draws whose tables are as long as the values ask for. Rows that
- * have left the path count too. NaN if one of the numbers is NaN. */
+ * have left the path may count too. NaN if one of the numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
 
 /* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers

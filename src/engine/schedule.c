@@ -130,7 +130,7 @@ void rws_give_up(rws_path *path, const char *format, ...)
 void rws_path_need(rws_path *path, const rws_var *v, int n)
 {
     bool done = true;
-    for (int i = 0; i < n; i++) done &= path->e->nodes[v[i].id].state == DONE;
+    for (int i = 0; i < n; i++) done &= rws_node_has(path->e, v[i].id, path->level);
     if (done) return;
     path->wants = v;
     path->n_wants = n;
@@ -157,6 +157,7 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
     e->levels[to].up = up;
     e->levels[to].count = count;
     e->levels[to].single = single;
+    e->levels[to].cover = to;
     return to;
 }
 
@@ -256,12 +257,11 @@ int rws_branch(rws_path *path, rws_var v)
         rws_path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
     rws_path_need(path, &v, 1);
 
-    const uint32_t  from = path->level, n = e->levels[from].n_rows;
-    const node     *value = &e->nodes[v.id];
-    const uint32_t *map = rws_level_map(e, from, value->level);
-    uint32_t       *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
+    const uint32_t from = path->level, n = e->levels[from].n_rows;
+    const reading  value = rws_node_read(e, v.id, from);
+    uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const float x = value->value[map ? map[i] : i];
+        const float x = value.value[value.row ? value.row[i] : i];
         if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, (double)x);
         /* parts in ascending order of their value */
         uint32_t p = 0;
@@ -287,15 +287,16 @@ const float *rws_look(rws_path *path, rws_var v)
         rws_path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
     rws_path_need(path, &v, 1);
 
-    const uint32_t from = path->level, n = e->levels[from].n_rows, *map = rws_level_map(e, from, e->nodes[v.id].level);
+    const uint32_t from = path->level, n = e->levels[from].n_rows;
+    const reading  value = rws_node_read(e, v.id, from);
     const int      dim = e->nodes[v.id].dim;
     const size_t   bytes = (size_t)dim * sizeof(float);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
-        float *row = e->nodes[v.id].value + (map ? map[i] : i) * (size_t)dim;
+        const float *row = value.value + (value.row ? value.row[i] : i) * (size_t)dim;
         for (part[i] = 0; part[i] < n_parts; part[i]++)
             if (memcmp(e->nodes[answers[part[i]]].value, row, bytes) == 0) break;
-        if (part[i] == n_parts) answers[n_parts++] = rws_node_leaf(e, ROOT, dim, row);
+        if (part[i] == n_parts) answers[n_parts++] = rws_node_leaf(e, ROOT, dim, (float *)row);
     }
     return e->nodes[split(path, part, n_parts, answers, (rws_var){0}).id].value;
 }
@@ -398,14 +399,11 @@ static void run_all(rws_engine *e)
         }
         e->ready_at = e->n_ready = 0;
         if (e->n_waiting == 0) return;
-        uint32_t n = 0, at = 0;
-        for (uint32_t i = 0; i < e->n_waiting; i++) n += (uint32_t)e->paths[e->waiting[i]]->n_wants;
-        uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, n);
         for (uint32_t i = 0; i < e->n_waiting; i++) {
             const rws_path *path = e->paths[e->waiting[i]];
-            for (int k = 0; k < path->n_wants; k++) wanted[at++] = path->wants[k].id;
+            for (int k = 0; k < path->n_wants; k++) rws_ask(e, path->wants[k].id, path->level);
         }
-        rws_engine_execute(e, wanted, n);
+        rws_engine_execute(e);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
         e->n_waiting = 0;
@@ -447,10 +445,12 @@ static void check_data(rws_engine *e)
 static void begin(rws_engine *e, const rws_pass *pass)
 {
     rws_fiber_thread(e->pass_number % PASSES_PER_LOOK == 0);
+    if (e->n_asks) rws_demand_count(e);
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
+    rws_demand_begin(e);
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;

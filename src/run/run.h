@@ -50,6 +50,7 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
 
 /* Statistics of all engines since the last call; and memory requests to the system since the trainer was made. */
 rws_engine_stats rws_trainer_take_stats(rws_trainer *t);
+void             rws_trainer_count_rows(rws_trainer *t, bool on); /* counts the rows that are needed; see engine.h */
 uint64_t         rws_trainer_allocations(const rws_trainer *t);
 
 /* For checkpoints and tests: everything that training changes. */

@@ -365,12 +365,18 @@ const char *rws_trainer_metric_name(const rws_trainer *t, int i)
     return t->metric_names[i];
 }
 
+void rws_trainer_count_rows(rws_trainer *t, bool on)
+{
+    for (int i = 0; i < t->n_engines; i++) rws_engine_count_rows(t->engines[i], on);
+}
+
 rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
 {
     rws_engine_stats total = {0};
     for (int i = 0; i < t->n_engines; i++) {
         const rws_engine_stats s = rws_engine_take_stats(t->engines[i]);
         total.rows += s.rows;
+        total.needed += s.needed;
         total.particles += s.particles;
         total.calls += s.calls;
         total.flops += s.flops;
