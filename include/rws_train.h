@@ -212,6 +212,10 @@ typedef struct {
     int                 n_particles;
     uint64_t            seed;
     bool                particles; /* list the particles, with their choices */
+    /* Asked before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
+     * NULL. */
+    bool (*stop)(void *context);
+    void *context;
 } rws_question;
 
 /* Equal reports of particles, and how probable they are given the datum. */
