@@ -271,13 +271,15 @@ void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *
 void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out)
 {
     rws_field f;
+    bool      text = false; /* the text is the datum, and its numbers say nothing */
+    for (int i = 0; i < s->n_reports; i++) text |= s->reports[i].text != NULL;
     rws_buffer_open(out, '{');
     rws_buffer_key(out, "reports");
     write_reports(out, s->reports, s->n_reports);
     rws_buffer_key(out, "fields");
     rws_buffer_open(out, '{');
     for (int i = 0; rws_posterior_field(p, i, &f); i++) {
-        if (f.label || !s->fields[i]) continue;
+        if (f.label || text || !s->fields[i]) continue;
         rws_buffer_key(out, f.name);
         write_value(out, s->fields[i], f.dim);
     }

@@ -13,7 +13,7 @@
  * Reports, values and choices are written as by `rws infer --json`. */
 void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *out);
 
-/* A sample: its reports, its fields and, if `choices`, its choices. */
+/* A sample: its reports, its fields (unless it reports a text) and, if `choices`, its choices. */
 void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out);
 
 #endif

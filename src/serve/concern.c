@@ -78,11 +78,14 @@ static void check_closed(const rws_core *c, const rws_result *r, rws_buffer *out
         whose = other->name;
     }
     if (!whose || last > best - fmax(0.05, 0.05 * fabs(best))) return;
+    const char *method = rws_result_get(r, "method");
     snprintf(
         text, sizeof text,
         "All particles weigh the same (ess %.2f) while log p(x) is %.4g, below the %.4g of %.80s: the guide may have "
-        "closed a branch. Try wake-sleep (ws) or defensive wake-wake (dww).",
-        ess, last, best, whose);
+        "closed a branch. %s",
+        ess, last, best, whose,
+        method && strcmp(method, "ww") == 0 ? "Try defensive wake-wake (dww), or more particles."
+                                            : "Try wake-wake (ww) with more particles, or defensive wake-wake (dww).");
     add(out, "closed", text);
 }
 

@@ -5,6 +5,7 @@ echo '/* made by embed.sh */'
 echo '        .section .rodata'
 i=0
 for file; do
+    echo "/* $(cksum <"$file") */" # Meson compiles the output again only if it differs
     echo "file_$i: .incbin \"$file\""
     echo "end_$i: .byte 0"
     echo "name_$i: .asciz \"$(basename "$file")\""

@@ -149,7 +149,7 @@ static void *watch(void *context)
 typedef struct {
     rws_request request;
     rws_buffer  body;
-    bool        too_large, bad_path, bad_query;
+    bool        begun, too_large, bad_path, bad_query;
 } receiving;
 
 static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -177,13 +177,23 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static receiving *receive(struct MHD_Connection *connection, const char *url, const char *method)
+/* Called with the address as it was sent, before anything else. libmicrohttpd decodes it, and %00 would hide what
+ * follows. */
+static void *note_address(void *context, const char *address, struct MHD_Connection *connection)
 {
     receiving *in = calloc(1, sizeof *in);
-    if (!in) return NULL;
+    (void)context;
+    (void)connection;
+    if (in) in->bad_path = strstr(address, "%00") != NULL;
+    return in;
+}
+
+static void receive(receiving *in, struct MHD_Connection *connection, const char *url, const char *method)
+{
     rws_request *r = &in->request;
+    in->begun = true;
     r->method = method;
-    in->bad_path = !rws_request_path(r, url);
+    in->bad_path |= !rws_request_path(r, url);
     MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, check_argument, in);
     MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, in);
     r->host = header(connection, MHD_HTTP_HEADER_HOST);
@@ -197,7 +207,6 @@ static receiving *receive(struct MHD_Connection *connection, const char *url, co
     r->last_event = header(connection, "Last-Event-ID");
     const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     in->too_large = length && strtoull(length, NULL, 10) > RWS_MAX_BODY;
-    return in;
 }
 
 /* ---- a reply */
@@ -311,9 +320,9 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     receiving  *in = *own;
     rws_reply   reply = {0};
     (void)version;
-    if (!in) {
-        *own = in = receive(connection, url, method);
-        if (!in) return MHD_NO;
+    if (!in) return MHD_NO; /* no memory */
+    if (!in->begun) {
+        receive(in, connection, url, method);
         if (!in->too_large) return MHD_YES;
         rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
         return respond(s, connection, &reply);

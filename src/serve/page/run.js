@@ -78,7 +78,7 @@ function snapshotsPart(run) {
     const names = [...new Set(list.map(x => x.name))].filter(n => !n.startsWith("true_")).sort(compareTexts);
     body.replaceChildren(...names.map(name => {
       const shot = latest(name, iteration);
-      return shot ? h("div", { class: "shot" }, h("h3", {}, title(name)), drawShot(run, name, shot, latest("true_" + name, Infinity))) : null;
+      return shot ? h("div", { class: "shot" + (shot.labels.every(l => l && parseTree(l)) ? " whole" : "") }, h("h3", {}, title(name)), drawShot(run, name, shot, latest("true_" + name, Infinity))) : null;
     }).filter(Boolean));
   }
 
