@@ -120,7 +120,7 @@ function canvasWay(info, field, side, ask) {
   clear();
 
   function grey() {
-    const small = new OffscreenCanvas(side, side), to = small.getContext("2d");
+    const small = new OffscreenCanvas(side, side), to = small.getContext("2d", { willReadFrequently: true });
     to.imageSmoothingQuality = "high";
     to.drawImage(ink, 0, 0, side, side);
     const data = to.getImageData(0, 0, side, side).data;
