@@ -69,6 +69,13 @@ static bool is_ignored(const char *key)
     return false;
 }
 
+static bool is_listed(const char *const *list, int n, const char *text)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i], text) == 0) return true;
+    return false;
+}
+
 static bool differs(const comparison *p, const char *key)
 {
     const char *first = NULL;
@@ -80,14 +87,18 @@ static bool differs(const comparison *p, const char *key)
     return false;
 }
 
+/* Looks at every key once, however many runs have it. */
 static void find_keys(comparison *p)
 {
+    const char *seen[8 * MOST_KEYS];
+    int         n_seen = 0;
     for (int i = 0; i < p->n_runs; i++) {
         const rws_result *r = &p->runs[i]->result;
-        for (int k = 0; k < r->n_keys; k++) {
-            bool known = is_ignored(r->keys[k].key);
-            for (int j = 0; j < p->n_keys && !known; j++) known = strcmp(p->keys[j], r->keys[k].key) == 0;
-            if (!known && p->n_keys < MOST_KEYS && differs(p, r->keys[k].key)) p->keys[p->n_keys++] = r->keys[k].key;
+        for (int k = 0; k < r->n_keys && n_seen < 8 * MOST_KEYS; k++) {
+            const char *key = r->keys[k].key;
+            if ((k < n_seen && strcmp(seen[k], key) == 0) || is_listed(seen, n_seen, key)) continue;
+            seen[n_seen++] = key;
+            if (!is_ignored(key) && p->n_keys < MOST_KEYS && differs(p, key)) p->keys[p->n_keys++] = key;
         }
     }
 }
@@ -187,7 +198,9 @@ static int merge(const group *g, const char *metric, double **out)
         const rws_history *h = rws_result_history(&g->runs[i]->result, metric);
         for (int k = 0; h && k < h->n; k++) all[n++] = h->iterations[k];
     }
-    if (n) qsort(all, (size_t)n, sizeof *all, ascending);
+    bool sorted = true;
+    for (int i = 1; i < n && sorted; i++) sorted = all[i] >= all[i - 1];
+    if (!sorted) qsort(all, (size_t)n, sizeof *all, ascending);
     int kept = 0;
     for (int i = 0; i < n; i++)
         if (kept == 0 || all[kept - 1] != all[i]) all[kept++] = all[i];
@@ -196,11 +209,12 @@ static int merge(const group *g, const char *metric, double **out)
 }
 
 /* Adds the point of one iteration to the group, if any run has a number there. */
-static void add_point(const comparison *p, group *g, double iteration, int *at, double *values, double *times)
+static void add_point(const comparison *p, group *g, const rws_history *const *histories, double iteration, int *at,
+                      double *values, double *times)
 {
     int n = 0;
     for (int i = 0; i < g->n_runs; i++) {
-        const rws_history *h = rws_result_history(&g->runs[i]->result, p->metric);
+        const rws_history *h = histories[i];
         if (!h || at[i] >= h->n || h->iterations[at[i]] != iteration) continue;
         if (isfinite(h->values[at[i]])) values[n] = h->values[at[i]], times[n++] = h->seconds[at[i]];
         at[i]++;
@@ -237,11 +251,14 @@ static bool gather(comparison *p, group *g)
     double  **rows[] = {&g->x, &g->median, &g->low, &g->high, &g->count};
     bool      good = iterations != NULL;
     for (int r = 0; r < 5; r++) good &= (*rows[r] = malloc(((size_t)most + 1) * sizeof(double))) != NULL;
-    double *values = malloc(2 * (size_t)(g->n_runs + 1) * sizeof *values);
-    int    *at = calloc((size_t)g->n_runs + 1, sizeof *at);
-    good = good && values && at;
-    for (int i = 0; i < most && good; i++) add_point(p, g, iterations[i], at, values, values + g->n_runs);
+    double             *values = malloc(2 * (size_t)(g->n_runs + 1) * sizeof *values);
+    int                *at = calloc((size_t)g->n_runs + 1, sizeof *at);
+    const rws_history **histories = calloc((size_t)g->n_runs + 1, sizeof *histories);
+    good = good && values && at && histories;
+    for (int i = 0; i < g->n_runs && good; i++) histories[i] = rws_result_history(&g->runs[i]->result, p->metric);
+    for (int i = 0; i < most && good; i++) add_point(p, g, histories, iterations[i], at, values, values + g->n_runs);
     if (good) thin(g, (int)p->points);
+    free(histories);
     free(at);
     free(values);
     free(iterations);

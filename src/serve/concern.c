@@ -46,8 +46,11 @@ static bool comparable(const rws_result *a, const rws_result *b)
                                              "eval_every", "iterations", "lr",     "optimiser", "l2",
                                              "batch",      "shards",     "n_test"};
     for (int i = 0; i < a->n_keys; i++) {
-        const char *key = a->keys[i].key, *other = rws_result_get(b, key);
-        bool        differs = other && strcmp(other, a->keys[i].value) != 0;
+        /* the keys of two runs mostly stand in the same order */
+        const char *key = a->keys[i].key;
+        const char *other =
+            i < b->n_keys && strcmp(b->keys[i].key, key) == 0 ? b->keys[i].value : rws_result_get(b, key);
+        bool differs = other && strcmp(other, a->keys[i].value) != 0;
         for (size_t k = 0; k < sizeof may_differ / sizeof *may_differ && differs; k++)
             differs = strcmp(key, may_differ[k]) != 0;
         if (differs) return false;

@@ -114,7 +114,7 @@ function canvasWay(info, field, side, ask) {
   }
   canvas.addEventListener("pointerdown", e => { e.preventDefault(); canvas.setPointerCapture(e.pointerId); last = point(e); stroke(last, last); });
   canvas.addEventListener("pointermove", e => { if (!last) return; const next = point(e); stroke(last, next); last = next; });
-  const end = () => { if (last) { last = null; ask(true); } };
+  const end = () => { if (last) { last = null; clearTimeout(timer); ask(true); } };
   canvas.addEventListener("pointerup", end);
   canvas.addEventListener("pointercancel", end);
   clear();
@@ -240,7 +240,7 @@ export function showAsk(main, rest) {
         const seen = !way.found && best.reports.seen ? h("figure", {}, drawPicture(best.reports.seen, picture, lists(best.reports.where), "the datum"), h("figcaption", {}, "the datum")) : null;
         const row = pictureAnswers(answer, picture);
         if (seen) row.prepend(seen);
-        parts.push(h("h3", {}, "What the model makes of it"), row, h("h3", {}, "How many, and where"), marginals({ marginals: answer.marginals.filter(m => m.report || (isWhole(m) && m.visit < 4)).slice(0, 4) }, colour));
+        parts.push(h("h3", {}, "What the model makes of it"), row, marginals({ marginals: answer.marginals.filter(m => m.report).map(m => m.report === "n" ? { ...m, report: "number of objects" } : m) }, colour));
       } else parts.push(marginals(answer, colour));
       out.replaceChildren(...parts.flat().filter(Boolean));
     }

@@ -21,6 +21,7 @@ export const isDark = () => document.documentElement.dataset.theme === "dark" ||
 export function methodColour(method, shade = 0) {
   let colour = methodStyle(method).colour;
   if (!isDark()) return mix(colour, "#ffffff", shade);
+  if (luminance(colour) < 0.001) return "#e7ebef"; // black: the ink
   for (let i = 0; i < 40 && (luminance(colour) + 0.05) / (luminance("#1b2026") + 0.05) < 4; i++) colour = mix(colour, "#ffffff", 0.08);
   return mix(colour, "#1b2026", shade * 0.75);
 }
