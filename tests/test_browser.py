@@ -165,6 +165,7 @@ def test_page(rws, browser, served, folder):
         browser.wait("document.querySelectorAll('.pictures canvas').length > 0")
         draw_digit(browser, 7, 0.52, 0.5, 0.36)
         marginal = "document.querySelector('.marginals') && document.querySelector('.marginals').textContent"
+        browser.wait(marginal, 30)
         time.sleep(1.5)
         found = browser.js(f"return {marginal}")
         report(found and browser.js("return document.querySelectorAll('.pictures canvas').length") > 0, "digits that are drawn are found while one draws", found)
@@ -236,12 +237,14 @@ def screenshots(rws, folder, out):
             for name, page in pages.items():
                 browser.go("about:blank")
                 browser.go(served.address + page)
+                browser.wait({"runs": "document.querySelector('tr[data-id]')", "draw": "document.querySelector('canvas.pad')", "ask": "document.querySelector('.tree')"}.get(name, "document.querySelector('.chart canvas')"), 60)
                 time.sleep(1.5)
                 if name == "draw":
                     draw_digit(browser, 0, 0.1, 0.12, 0.36)
                     draw_digit(browser, 7, 0.52, 0.5, 0.36)
                     browser.hover(5, 5)
-                    time.sleep(2)
+                    browser.wait("document.querySelectorAll('.pictures canvas').length > 0", 60)
+                    time.sleep(2.5)
                 if name == "compare" and not suffix.startswith("-phone"):
                     x, y, w, h = browser.box(".plot")
                     browser.hover(x + w * 0.62, y + h * 0.5)

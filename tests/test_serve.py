@@ -248,7 +248,7 @@ def test_api(server, runs):
     report(abs(score["log_p"] - listed["log_p"]) < 1e-4 and abs(score["log_q"] - listed["log_q"]) < 1e-4, "the score of a particle's choices is that of the particle", (listed, score))
     bad = [({"text": "foo bar"}, "foo"), ({}, "Which datum"), ({"text": 3}, "text"), ({"fields": {"y": 1}}, "no field"), ({"text": "stars", "particles": 0}, "particles"),
            ({"text": "stars", "particles": 10 ** 9}, "particles"), ({"text": "stars", "test": 1}, "either"), ([], "object"), ({"picture": {"wide": 2, "high": 2, "grey": [1]}}, "picture"),
-           ({"text": "stars", "seed": -1}, "seed"), ({"data": []}, "data"), ({"test": 1.5}, "test")]
+           ({"text": "stars", "seed": -1}, "seed"), ({"data": []}, "data"), ({"test": 1.5}, "test"), ({"": 1}, "no key"), ({" text": "a"}, "no key"), ({"text picture": "a"}, "no key")]
     for body, words in bad:
         status, _, data = server.ask(f"/api/runs/{pcfg['id']}/infer", body)
         report(status == 400 and words in json.loads(data)["error"], f"refused: {json.dumps(body)[:60]}", data)

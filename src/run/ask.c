@@ -389,7 +389,7 @@ static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q,
         const int end = K - k < most ? K : k + most;
         if (q->stop && q->stop(q->context))
             return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
-        rws_pass  pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
+        rws_pass pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
         pass.asked = true;
         pass.choices = q->particles;
         RWS_TRY(rws_engine_forward(engine, &pass, err));

@@ -213,23 +213,31 @@ static rws_status read_choices(const json_t *list, rws_posed *out, rws_error *er
 
 /* ---- the body */
 
+/* Whether the key is one of the words of a list, which blanks part. */
+static bool is_word(const char *key, const char *words)
+{
+    for (const char *at = words + strspn(words, " "); *at; at += strspn(at, " ")) {
+        const size_t n = strcspn(at, " ");
+        if (strlen(key) == n && strncmp(at, key, n) == 0) return true;
+        at += n;
+    }
+    return false;
+}
+
 static rws_status check_keys(const json_t *object, const char *allowed, rws_error *err)
 {
     const char *key;
     json_t     *value;
     json_object_foreach((json_t *)object, key, value)
     {
-        const char  *at = allowed;
-        const size_t n = strlen(key);
-        while ((at = strstr(at, key)) && !(n && at[-1] == ' ' && at[n] == ' ')) at++;
-        if (!at || !n)
-            return rws_fail(err, RWS_BAD_INPUT, "There is no key \"%s\" here; the keys are%s.",
-                            rws_quote_short(key).text, allowed);
+        if (is_word(key, allowed)) continue;
+        return rws_fail(err, RWS_BAD_INPUT, "There is no key \"%s\" here; the keys are%s.", rws_quote_short(key).text,
+                        allowed);
     }
     return RWS_OK;
 }
 
-#define DATUM " text picture fields test "
+#define DATUM " text picture fields test"
 
 static rws_status read_data(const json_t *body, const rws_field *fields, int n_fields, const rws_posed_limits *limits,
                             rws_posed *out, rws_error *err)
@@ -259,9 +267,9 @@ static rws_status read_body(const json_t *body, rws_posed_kind kind, const rws_f
                             const rws_posed_limits *limits, rws_posed *out, rws_error *err)
 {
     static const char *const keys[] = {
-        [RWS_POSED_INFER] = DATUM "data particles seed top particles_listed marginals ",
-        [RWS_POSED_SAMPLE] = " n seed particles_listed ",
-        [RWS_POSED_SCORE] = DATUM "choices ",
+        [RWS_POSED_INFER] = DATUM " data particles seed top particles_listed marginals",
+        [RWS_POSED_SAMPLE] = " n seed particles_listed",
+        [RWS_POSED_SCORE] = DATUM " choices",
     };
     double seed = 1;
     if (!json_is_object(body)) return rws_fail(err, RWS_BAD_INPUT, "The body is a JSON object.");
