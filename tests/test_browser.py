@@ -226,7 +226,7 @@ def screenshots(rws, folder, out):
     runs = served.runs()
     pick = lambda **want: next((r["id"] for r in runs.values() if all(r.get(k, r["config"].get(k)) == v for k, v in want.items())), None)
     air = max((r for r in runs.values() if r["model"] == "air"), key=lambda r: r["iteration"], default=None)
-    pages = {"runs": "#/runs", "compare": "#/compare?model=gmm", "run": f"#/run/{pick(model='gmm', method='ww', particles=20)}", "ask": f"#/ask/{pick(model='pcfg', method='ws')}"}
+    pages = {"runs": "#/runs", "compare": "#/compare?model=gmm&filter=K%3D2,20", "run": f"#/run/{pick(model='gmm', method='ww', particles=20)}", "ask": f"#/ask/{pick(model='pcfg', method='ws')}"}
     if air:
         pages["draw"] = f"#/ask/{air['id']}"
     browser = Browser()

@@ -122,7 +122,7 @@ void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *ou
     rws_buffer_open(out, '[');
     if (r->failure) add(out, "failed", r->failure);
     check_broken(r, out);
-    check_closed(c, r, out);
-    check_falling(r, out);
+    if (!r->failure) check_closed(c, r, out);
+    if (!r->failure) check_falling(r, out);
     rws_buffer_close(out, ']');
 }

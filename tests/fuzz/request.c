@@ -37,7 +37,7 @@ static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t roo
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct linger  at_once = {1, 0}; /* thousands of closed connections would use up the ports */
-    const struct timeval patience = {.tv_usec = 300000};
+    const struct timeval patience = {.tv_usec = 100000};
     const int            fd = socket(AF_INET, SOCK_STREAM, 0);
     size_t               n = 0;
     if (fd < 0 || connect(fd, (const void *)&to, sizeof to) != 0) abort();

@@ -31,10 +31,11 @@ export function showCompare(main, rest, parameters) {
 
   function selected() {
     const ids = view.runs ? new Set(view.runs.split(",")) : null;
-    let list = matching(view.filter).filter(r => !ids || ids.has(r.id));
+    const all = matching(view.filter).filter(r => !ids || ids.has(r.id));
+    const list = all.filter(r => ids || r.state !== "failed"); // unless they were chosen
     const models = [...new Set(list.map(r => r.model))].sort();
     if (!models.includes(view.model)) view.model = models.length ? models.reduce((a, b) => list.filter(r => r.model === b).length > list.filter(r => r.model === a).length ? b : a) : "";
-    return { list: list.filter(r => r.model === view.model), models };
+    return { list: list.filter(r => r.model === view.model), models, n_failed: all.filter(r => r.model === view.model && !list.includes(r)).length };
   }
 
   function metricsOf(list) {
@@ -120,13 +121,13 @@ export function showCompare(main, rest, parameters) {
   }
 
   async function refresh() {
-    const { list, models } = selected();
+    const { list, models, n_failed } = selected();
     if (runs.size === 0) { note.textContent = ""; controls.replaceChildren(); legend.replaceChildren(); body.replaceChildren(nothing()); return; }
     const metrics = metricsOf(list);
     drawControls(list, models, metrics);
     writeView({ ...view, panelShown: undefined, metrics: view.metrics, model: models.length > 1 ? view.model : "" });
     const groupsBySeed = new Set(list.map(r => JSON.stringify(Object.entries(r.config).filter(([k]) => k !== "seed" && k !== "threads"))));
-    note.textContent = list.length ? `${plural(list.length, "run")} of ${view.model}, ${plural(groupsBySeed.size, "curve")}: medians over seeds, bands between the quartiles` : "";
+    note.textContent = list.length ? `${plural(list.length, "run")} of ${view.model}, ${plural(groupsBySeed.size, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}` : "";
     if (list.length === 0) { legend.replaceChildren(); body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list.")); return; }
     try {
       const answers = await Promise.all(metrics.wanted.map(m => get("/api/compare?" + query(parameters_(m, list)))));

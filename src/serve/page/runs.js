@@ -2,7 +2,7 @@
 
 import { h, number, duration, keyName, metricName, metricHelp, compareTexts, plural, empty, fill, calm } from "./text.js";
 import { runs, problems, live, overview, methodStyle } from "./api.js";
-import { methodColour, swatch } from "./charts.js";
+import { isDark, methodColour, swatch } from "./charts.js";
 import { spark } from "./drawings.js";
 
 const chosen = new Set(); // ids, kept while one looks at other pages
@@ -108,11 +108,23 @@ function row(run, cols, onChoose) {
   return [tr, h("tr", { class: "trouble", "data-kind": "failed" }, h("td"), h("td", { colspan: cols.length }, run.failure))];
 }
 
+// Rows that are kept: a run that has not changed keeps its row, so that hundreds of runs are redrawn in a moment.
+const kept = new Map(); // by id
+
+function keptRow(run, cols, onChoose) {
+  const signature = cols.map(c => c.id).join() + isDark() + chosen.has(run.id);
+  const old = kept.get(run.id);
+  if (old && old.run === run && old.signature === signature && old.onChoose === onChoose) return old.rows;
+  const rows = row(run, cols, onChoose);
+  kept.set(run.id, { run, signature, onChoose, rows });
+  return rows;
+}
+
 function table(list, cols, redraw, onChoose) {
   const head = h("tr", {}, h("th", { class: "check" }, h("label", {}, h("input", { type: "checkbox", "aria-label": "choose all of these runs", checked: list.length > 0 && list.every(r => chosen.has(r.id)), onchange: e => { list.forEach(r => e.target.checked ? chosen.add(r.id) : chosen.delete(r.id)); redraw(); } }))),
     cols.map(c => h("th", { class: (c.right ? "right " : "") + "c-" + c.id.split(":")[0], scope: "col", title: c.title || null, "aria-sort": view.sort === c.id ? (view.down ? "descending" : "ascending") : null },
       c.value ? h("button", { type: "button", class: "sort", onclick: () => { view.down = view.sort === c.id && !view.down; view.sort = c.id; redraw(); } }, c.name, h("span", { class: "arrow", "aria-hidden": "true" }, view.sort === c.id ? (view.down ? "▼" : "▲") : "")) : h("span", { class: "sort" }, c.name))));
-  return h("div", { class: "table-box" }, h("table", {}, h("thead", {}, head), h("tbody", {}, sorted(list, cols).map(r => row(r, cols, onChoose)))));
+  return h("div", { class: "table-box" }, h("table", {}, h("thead", {}, head), h("tbody", {}, sorted(list, cols).map(r => keptRow(r, cols, onChoose)))));
 }
 
 // The groups: a heading and its runs.
@@ -184,7 +196,7 @@ export function showRuns(main) {
   group.addEventListener("change", () => { view.group = group.value; draw(); });
   live.addEventListener("runs", soon);
   draw();
-  return { free() { live.removeEventListener("runs", soon); }, repaint: draw };
+  return { free() { live.removeEventListener("runs", soon); kept.clear(); }, repaint: draw };
 }
 
 export function nothing() {
