@@ -1,7 +1,7 @@
 /* server.c - connections: libmicrohttpd on one side, the routes on the other.
  *
- * Every connection has a thread, so that a stream of events may wait and a long question holds up nobody. Two more threads
- * look at the folders once a second and cut off clients that are too slow: libmicrohttpd's own limit is on silence, and a
+ * Every connection has a thread, so that a stream of events may wait and a long question holds up nobody. One more thread
+ * looks at the folders once a second and cuts off clients that are too slow: libmicrohttpd's own limit is on silence, and a
  * client that sends a byte now and then would never meet it.
  */
 #include "base/clock.h"
@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -213,9 +214,12 @@ static void receive(receiving *in, struct MHD_Connection *connection, const char
 
 /* A stream on its way: the piece that was produced last, and how much of it is gone. */
 typedef struct {
-    rws_stream stream;
-    rws_buffer piece;
-    size_t     sent;
+    rws_server            *server;
+    struct MHD_Connection *connection;
+    bool                   events;
+    rws_stream             stream;
+    rws_buffer             piece;
+    size_t                 sent;
 } flowing;
 
 static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
@@ -224,6 +228,7 @@ static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
     (void)at;
     if (f->sent == f->piece.n) {
         f->piece.n = f->sent = 0;
+        note_phase(f->server, f->connection, true, f->events); /* the client has taken the last piece */
         if (!f->stream.next(f->stream.context, &f->piece)) return MHD_CONTENT_READER_END_OF_STREAM;
         if (f->piece.starved) return MHD_CONTENT_READER_END_WITH_ERROR;
     }
@@ -241,13 +246,14 @@ static void end_flow(void *context)
     free(f);
 }
 
-static struct MHD_Response *make_response(rws_reply *reply)
+static struct MHD_Response *make_response(rws_server *s, struct MHD_Connection *connection, bool events,
+                                          rws_reply *reply)
 {
     struct MHD_Response *response = NULL;
     if (reply->stream.next) {
         flowing *f = calloc(1, sizeof *f);
         if (!f) return NULL;
-        f->stream = reply->stream;
+        *f = (flowing){.server = s, .connection = connection, .events = events, .stream = reply->stream};
         reply->stream = (rws_stream){0};
         response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, flow, f, end_flow);
         if (!response) end_flow(f);
@@ -298,7 +304,7 @@ static enum MHD_Result respond(rws_server *s, struct MHD_Connection *connection,
 {
     const bool           events = reply->type && strcmp(reply->type, "text/event-stream") == 0;
     const unsigned       status = (unsigned)reply->status;
-    struct MHD_Response *response = make_response(reply);
+    struct MHD_Response *response = make_response(s, connection, events, reply);
     if (!response) {
         rws_reply_release(reply);
         return MHD_NO;
@@ -382,13 +388,15 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
         free_server(s);
         return status;
     }
+    /* libmicrohttpd's limit on silence counts the time in which a question is answered; cut_slow has the shorter ones. */
+    const unsigned silence = RWS_RECEIVE_SECONDS + RWS_SEND_SECONDS + 3 * (unsigned)ceil(options->max_seconds);
     s->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
         handle, s, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_NOTIFY_COMPLETED, complete, s,
         MHD_OPTION_URI_LOG_CALLBACK, note_address, s, MHD_OPTION_NOTIFY_CONNECTION, note_connection, s,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)RWS_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)RWS_RECEIVE_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)RWS_MAX_HEAD,
-        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)RWS_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, silence,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)RWS_MAX_HEAD, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     s->watching = s->daemon && pthread_create(&s->watcher, NULL, watch, s) == 0;
     if (s->watching) {
         *out = s;

@@ -71,23 +71,38 @@ function take(change) {
   tell([...change.runs.map(r => r.id), ...change.gone]);
 }
 
+let source = null;
+
 function listen() {
-  const source = new EventSource(`/api/events?after=${event}`);
-  source.addEventListener("open", () => setState("live"));
-  source.addEventListener("runs", e => take(JSON.parse(e.data)));
-  source.addEventListener("reset", () => reload().catch(() => setState("lost")));
-  source.addEventListener("error", () => {
+  source = new EventSource(`/api/events?after=${event}`);
+  const own = source;
+  const number = e => { event = Number(e.lastEventId) || event; };
+  own.addEventListener("open", () => setState("live"));
+  own.addEventListener("runs", e => { number(e); take(JSON.parse(e.data)); });
+  own.addEventListener("reset", e => { number(e); reload().catch(() => setState("lost")); });
+  own.addEventListener("error", () => {
+    if (own !== source) return;
     setState("lost");
-    if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
-    setTimeout(() => reload().catch(() => {}).finally(listen), 2000);
+    if (own.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
+    setTimeout(() => reload().catch(() => {}).finally(() => own === source && listen()), 2000);
   });
-  addEventListener("pagehide", () => source.close());
+}
+
+// A browser has six connections for one server and all its tabs: a tab that is not seen gives its own back.
+function watchVisibility() {
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden && source) { source.close(); source = null; }
+    else if (!document.hidden && !source) listen();
+  });
+  addEventListener("pagehide", () => { if (source) source.close(); source = null; });
+  addEventListener("pageshow", e => { if (e.persisted && !source) listen(); });
 }
 
 export async function start() {
   overview = await get("/api");
   await reload();
   listen();
+  watchVisibility();
 }
 
 export const methodStyle = method => overview.methods.find(m => m.method === method) || { method, name: method || "", colour: "#888888", dash: [3, 1, 1, 1] };
