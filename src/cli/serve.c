@@ -29,7 +29,7 @@
 
 enum { KEY_LISTEN = 0x2000, KEY_TOKEN, KEY_HOST, KEY_OPEN, KEY_THREADS, KEY_MODEL, KEY_PARTICLES, KEY_SECONDS };
 enum { USUAL_PORT = 8765, MOST_FOLDERS = 256, MOST_NAMES = 16, MOST_CRASHES = 5 };
-#define DRAIN_SECONDS 10.0
+#define DRAIN_SECONDS 10.0 /* beyond the longest question */
 
 typedef struct {
     rws_serve_options serve;
@@ -114,7 +114,7 @@ static _Noreturn void serve(const session *s, int socket, int pipe, const sigset
     tell(pipe, status == RWS_OK ? "" : err.text);
     if (status != RWS_OK) _exit(2);
     while (sigwait(signals, &number) == 0 && number != SIGINT && number != SIGTERM) continue;
-    rws_server_drain(server, DRAIN_SECONDS);
+    rws_server_drain(server, s->seconds + DRAIN_SECONDS);
     exit(0);
 }
 
