@@ -18,6 +18,7 @@ enum {
     RWS_MAX_BODY = 1 << 20,    /* bytes */
     RWS_MAX_HEAD = 32 * 1024,  /* bytes of a request line with its headers */
     RWS_MAX_CONNECTIONS = 256, /* at a time */
+    RWS_MAX_FROM_ONE = 64,     /* of them, from one address of the network */
     RWS_MAX_WATCHERS = 96,     /* of them, for events */
     RWS_MAX_POINTS = 5000,     /* of a curve in a reply */
     RWS_MAX_DATA = 1000,       /* questions in a request */

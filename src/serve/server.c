@@ -394,7 +394,8 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
         handle, s, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_NOTIFY_COMPLETED, complete, s,
         MHD_OPTION_URI_LOG_CALLBACK, note_address, s, MHD_OPTION_NOTIFY_CONNECTION, note_connection, s,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)RWS_MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, silence,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)RWS_MAX_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        options->anywhere ? (unsigned)RWS_MAX_FROM_ONE : 0u, MHD_OPTION_CONNECTION_TIMEOUT, silence,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)RWS_MAX_HEAD, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
         MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
     s->watching = s->daemon && pthread_create(&s->watcher, NULL, watch, s) == 0;
