@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEEPEST = 3, MOST_FOLDERS = 20000, PATIENCE = 2000 /* ms for a locked store */ };
+enum { DEEPEST = 3, MOST_FOLDERS = 20000, FOLDERS_AT_ONCE = 200, PATIENCE = 2000 /* ms for a locked store */ };
 #define SETTLED 3600.0 /* seconds after which a run that has not changed gets no more measures */
 #define TICK 0.1       /* seconds by which two changes of a file may have the same time */
 
@@ -66,6 +66,9 @@ struct rws_catalogue {
     int              n_problems;
     rws_problem     *found; /* problems of the refresh that is going on */
     int              n_found;
+    rws_problem     *away; /* those that the last search of the folders found */
+    int              n_away;
+    int              pause; /* refreshes until the next search */
     char (*gone)[RWS_RUN_ID + 1];
     int      n_gone;
     uint64_t serial;
@@ -170,6 +173,7 @@ void rws_catalogue_free(rws_catalogue *c)
     for (int i = 0; i < c->n_given; i++) free(c->roots[i]), free(c->given[i]);
     free_problems(c->problems, c->n_problems);
     free_problems(c->found, c->n_found);
+    free_problems(c->away, c->n_away);
     free(c->gone);
     free(c->entries);
     free(c->stores);
@@ -294,10 +298,9 @@ static void search(rws_catalogue *c, const char *folder, int depth, int *n_folde
 }
 
 /* A given path: a store, a folder, or the folder of one run of a sweep, whose store is in the folder above. */
-static void look_at(rws_catalogue *c, const char *given)
+static void look_at(rws_catalogue *c, const char *given, int *n_folders)
 {
     struct stat about;
-    int         n_folders = 0;
     if (stat(given, &about) != 0) {
         complain(c, given, "The folder is not there any more.");
         return;
@@ -310,7 +313,7 @@ static void look_at(rws_catalogue *c, const char *given)
     char       *above = slash && slash > given ? strndup(given, (size_t)(slash - given)) : NULL;
     char       *shared = rws_file_join(above, "metrics.sqlite");
     if (has(given, "config.json") && !has(given, "metrics.sqlite") && exists(shared)) find_store(c, shared, slash + 1);
-    else search(c, given, 0, &n_folders);
+    else search(c, given, 0, n_folders);
     free(shared);
     free(above);
 }
@@ -828,12 +831,36 @@ static bool take_problems(rws_catalogue *c)
     return !same;
 }
 
+/* Searches the folders for stores; where there are many folders, only now and then, and between the searches the stores are
+ * those of the last one that are still there. */
+static void find_stores(rws_catalogue *c)
+{
+    int  n_folders = 0;
+    bool gone = false;
+    for (int i = 0; i < c->n_stores; i++) gone |= !exists(c->stores[i]->path);
+    if (c->pause > 0 && !gone) {
+        c->pause--;
+        for (int i = 0; i < c->n_away; i++) complain(c, c->away[i].path, c->away[i].sentence);
+        return;
+    }
+    for (int i = 0; i < c->n_stores; i++) c->stores[i]->present = false;
+    for (int i = 0; i < c->n_given; i++) look_at(c, c->given[i], &n_folders);
+    forget_stores(c);
+    c->pause = n_folders / FOLDERS_AT_ONCE;
+    free_problems(c->away, c->n_away);
+    c->away = calloc((size_t)c->n_found + 1, sizeof *c->away);
+    c->n_away = 0;
+    for (int i = 0; i < c->n_found && c->away; i++) {
+        const rws_problem copy = {strdup(c->found[i].path), strdup(c->found[i].sentence)};
+        if (copy.path && copy.sentence) c->away[c->n_away++] = copy;
+        else free(copy.path), free(copy.sentence);
+    }
+}
+
 bool rws_catalogue_refresh(rws_catalogue *c)
 {
-    for (int i = 0; i < c->n_stores; i++) c->stores[i]->present = false;
     for (int i = 0; i < c->n_entries; i++) c->entries[i]->present = false;
-    for (int i = 0; i < c->n_given; i++) look_at(c, c->given[i]);
-    forget_stores(c);
+    find_stores(c);
     for (int i = 0; i < c->n_stores; i++) update_store(c, c->stores[i]);
     bool changed = update_states(c);
     pthread_rwlock_wrlock(&c->lock);
