@@ -5,7 +5,7 @@ import { h, s, number, share } from "./text.js";
 // ---- a curve without axes, for a cell of a table
 
 export function spark(values, colour, label) {
-  const wide = 84, high = 22, points = values.map((v, i) => [i, v]).filter(p => p[1] !== null);
+  const wide = 76, high = 22, points = values.map((v, i) => [i, v]).filter(p => p[1] !== null);
   const svg = s("svg", { class: "spark", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": label });
   if (points.length < 2) return svg;
   const ys = points.map(p => p[1]), least = Math.min(...ys), most = Math.max(...ys);
