@@ -59,6 +59,19 @@ static void put_port(uint8_t *data, size_t size)
         if (memcmp(data + i, "PORT!", PORT_PLACE) == 0) memcpy(data + i, digits, PORT_PLACE);
 }
 
+/* Whether the reply has the first words of /etc/passwd. They are compared byte by byte: libFuzzer would learn them from
+ * strstr, put them into a query, and find them in the reply, where a query may be repeated. */
+static bool shows_file(const char *reply, size_t n)
+{
+    static const char hidden[] = "sppu;y;1;1;sppu;0sppu"; /* each letter is the next one */
+    for (size_t i = 0; i + sizeof hidden <= n; i++) {
+        size_t k = 0;
+        while (k < sizeof hidden - 1 && reply[i + k] + 1 == hidden[k]) k++;
+        if (k == sizeof hidden - 1) return true;
+    }
+    return false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static char reply[1 << 20];
@@ -70,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     put_port(copy, size);
     const size_t n = exchange(copy, size, reply, sizeof reply);
     if (n && strncmp(reply, "HTTP/1.", 7) != 0) abort();
-    if (strstr(reply, "root:x:")) abort();
+    if (shows_file(reply, n)) abort();
     const bool carries = size >= 32 && memmem(copy, size, token, 32);
     if (!carries && strncmp(reply, "HTTP/1.1 200", 12) == 0) abort();
     free(copy);
