@@ -11,9 +11,6 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
-
-#ifdef RWS_SERVE
-
 #include "serve/serve.h"
 
 #include <errno.h>
@@ -28,8 +25,7 @@
 #include <unistd.h>
 
 enum { KEY_LISTEN = 0x2000, KEY_TOKEN, KEY_HOST, KEY_OPEN, KEY_THREADS, KEY_MODEL, KEY_PARTICLES, KEY_SECONDS };
-enum { USUAL_PORT = 8765, MOST_FOLDERS = 256, MOST_NAMES = 16, MOST_CRASHES = 5 };
-#define DRAIN_SECONDS 10.0 /* beyond the longest question */
+enum { MOST_FOLDERS = 256, MOST_NAMES = 16 };
 
 typedef struct {
     rws_serve_options serve;
@@ -94,6 +90,11 @@ static const struct argp argp = {
         "Shows runs in a browser while they train, compares them, and asks them; other programs use the same over HTTP "
         "as JSON. PATH is as for `rws runs`. Prints the address of the page. Ctrl-C ends it.",
 };
+
+#ifdef RWS_SERVE
+
+enum { USUAL_PORT = 8765, MOST_CRASHES = 5 };
+#define DRAIN_SECONDS 10.0 /* beyond the longest question */
 
 /* ---- the child */
 
@@ -208,6 +209,36 @@ static rws_status listen_at(session *s, int *socket, rws_error *err)
     return status;
 }
 
+static rws_status serve_until_stopped(session *s, rws_error *err)
+{
+    int      socket;
+    sigset_t signals;
+    pid_t    child;
+    if ((s->serve.anywhere || s->wants_token) && !rws_serve_token(s->token))
+        return rws_fail(err, RWS_BAD_INPUT, "The system has no random numbers for a token.");
+    if (s->token[0]) s->serve.token = s->token;
+    RWS_TRY(listen_at(s, &socket, err));
+    sigemptyset(&signals);
+    for (const int *n = (const int[]){SIGINT, SIGTERM, SIGCHLD, 0}; *n; n++) sigaddset(&signals, *n);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    RWS_TRY(start(s, socket, &signals, &child, err));
+    announce(s);
+    return supervise(s, socket, &signals, child, err);
+}
+
+#else
+
+static rws_status serve_until_stopped(session *s, rws_error *err)
+{
+    (void)s;
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "This rws was built without its page: install libmicrohttpd-dev and libjs-dygraphs, and build again.");
+}
+
+#endif
+
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -218,33 +249,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     s.serve.threads = (int)s.threads, s.serve.max_particles = (int)s.particles, s.serve.max_seconds = s.seconds;
     s.serve.anywhere = s.address && strcmp(s.address, "127.0.0.1") != 0 && strcmp(s.address, "::1") != 0;
     if (!s.address) s.address = "127.0.0.1";
-    if ((s.serve.anywhere || s.wants_token) && !rws_serve_token(s.token))
-        return rws_fail(err, RWS_BAD_INPUT, "The system has no random numbers for a token.");
-    if (s.token[0]) s.serve.token = s.token;
-    int      socket;
-    sigset_t signals;
-    pid_t    child;
-    RWS_TRY(listen_at(&s, &socket, err));
-    sigemptyset(&signals);
-    for (const int *n = (const int[]){SIGINT, SIGTERM, SIGCHLD, 0}; *n; n++) sigaddset(&signals, *n);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    RWS_TRY(start(&s, socket, &signals, &child, err));
-    announce(&s);
-    return supervise(&s, socket, &signals, child, err);
+    return serve_until_stopped(&s, err);
 }
-
-#else
-
-static rws_status run(int argc, char **argv, rws_error *err)
-{
-    (void)argc;
-    (void)argv;
-    return rws_fail(err, RWS_BAD_INPUT,
-                    "This rws was built without its page: install libmicrohttpd-dev and libjs-dygraphs, "
-                    "and build again.");
-}
-
-#endif
 
 const rws_command rws_command_serve = {"serve", "show, compare and ask runs in a browser, and over HTTP", run};
