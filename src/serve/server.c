@@ -150,7 +150,9 @@ static void *watch(void *context)
 typedef struct {
     rws_request request;
     rws_buffer  body;
-    bool        begun, too_large, bad_path, bad_query;
+    bool        begun, bad_path, bad_query;
+    bool too_large, hopeless; /* a body that is too large is read to its end, unless it is hopeless: a client that
+                                        is cut off while it sends would not see the reply */
 } receiving;
 
 static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
@@ -206,8 +208,10 @@ static void receive(receiving *in, struct MHD_Connection *connection, const char
     r->accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
     r->match = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
     r->last_event = header(connection, "Last-Event-ID");
-    const char *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    in->too_large = length && strtoull(length, NULL, 10) > RWS_MAX_BODY;
+    const char              *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const unsigned long long n = length ? strtoull(length, NULL, 10) : 0;
+    in->too_large = n > RWS_MAX_BODY;
+    in->hopeless = n > 8 * RWS_MAX_BODY;
 }
 
 /* ---- a reply */
@@ -329,7 +333,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     if (!in) return MHD_NO; /* no memory */
     if (!in->begun) {
         receive(in, connection, url, method);
-        if (!in->too_large) return MHD_YES;
+        if (!in->hopeless) return MHD_YES;
         rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
         return respond(s, connection, &reply);
     }
