@@ -93,7 +93,7 @@ def table(program, folder, seconds):
         server.stop()
 
 
-def train_time(program, folder, n_watchers, iterations=30000):
+def train_time(program, folder, n_watchers, iterations=300000):
     """Seconds per iteration of a run, as its own clock has them."""
     out = os.path.join(folder, "watched")
     shutil.rmtree(out, ignore_errors=True)
