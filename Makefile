@@ -29,6 +29,16 @@ demo: all                        ## a short tour: train, compare, draw
 test: all                        ## the test suite; the last line is "N passed, N failed"
 	$(call run_tests,build)
 
+.PHONY: test-browser
+test-browser: all                ## the page of rws serve in Debian's chromium, driven by a script
+	@$(SETUP) browser
+	python3 tests/test_browser.py build/rws
+
+.PHONY: load
+load: all                        ## rws serve under load from wrk: requests per second, latencies, memory
+	@$(SETUP) browser
+	tests/load.py build/rws $(LOAD)
+
 .PHONY: bench
 bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch)
 	@$(SETUP) bench
@@ -73,7 +83,7 @@ clean:                           ## forget everything that was built
 
 .PHONY: help
 help:                            ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 .PHONY: setup
 setup:

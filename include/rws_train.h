@@ -235,6 +235,10 @@ typedef struct {
      * particle that does not come by all of them is impossible. `given` of a choice is not looked at. */
     const rws_choice *given;
     int               n_given;
+    /* Asked before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
+     * NULL. */
+    bool (*stop)(void *context);
+    void *context;
 } rws_question;
 
 /* Equal reports of particles, and how probable they are given the datum. */

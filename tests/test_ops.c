@@ -554,7 +554,8 @@ static bool check_tangent(trial *t, die *d)
     if (!known) assert_non_null(strstr(err.text, "second derivative"));
     else {
         const double along = twin_along(&b, direction), slack = t->subject->slack ? t->subject->slack : 1;
-        if (!near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
+        /* delta's density is -inf on both sides of its only point */
+        if (isfinite(along) && !near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
             fail_msg("%s: the tangent is %.9g, not %.9g", describe(t, text), s->out[SLOT][0], along);
         s->coef_out[SLOT][0] = 1;
         assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);

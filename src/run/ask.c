@@ -433,7 +433,9 @@ static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q,
     RWS_TRY(rws_question_read(t, q, fields, err));
     for (int k = 0; k < K; k += most) {
         const int end = K - k < most ? K : k + most;
-        rws_pass  pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
+        if (q->stop && q->stop(q->context))
+            return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
+        rws_pass pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
         pass.asked = true;
         pass.choices = q->particles;
         pass.given = q->given;
