@@ -15,7 +15,11 @@ typedef struct {
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the sentence says how to go on. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
+    bool ranks; /* it may be started by mpirun or srun as several ranks, which it joins by rws_command_join */
 } rws_command;
+
+/* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. */
+rws_status rws_command_join(rws_error *err);
 
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];

@@ -8,6 +8,7 @@
 #include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "comm/comm.h"
 #include "run/checkpoint.h"
 
 #include <inttypes.h>
@@ -100,8 +101,15 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
         rws_report_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
-    if (!final && s->options.out && s->pictures) draw_pictures(s);
+    if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
     return RWS_OK;
+}
+
+/* Appends a second sentence. */
+static void append(rws_error *err, const char *sentence)
+{
+    const size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
 }
 
 static rws_status train(session *s, rws_error *err)
@@ -118,6 +126,7 @@ static rws_status train(session *s, rws_error *err)
                               .save_every = s->save_every > 0 ? s->save_every : -1};
     const rws_status status = rws_trainer_train(s->trainer, &watch, err);
     rws_progress_clear(&s->progress);
+    if (rws_rank_lost() >= 0 && s->options.out) append(err, " Its last checkpoint is whole: go on with --resume.");
     if (status != RWS_STOPPED) return status;
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)
@@ -136,6 +145,12 @@ static rws_status train(session *s, rws_error *err)
 
 static void note_remarks(const session *s)
 {
+    const rws_config *c = rws_trainer_config(s->trainer);
+    const int         n = c->shards * c->particle_shards;
+    if (rws_n_ranks() > n)
+        rws_note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
+                 rws_n_ranks(), n, rws_n_ranks() - n);
+    if (!rws_trainer_folder(s->trainer)) return;
     const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
     if (remarks[0]) rws_note("%s", remarks);
 }
@@ -145,21 +160,13 @@ static rws_status begin(session *s, rws_error *err)
     rws_options *o = &s->options;
     rws_options_fill(o);
     RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
-    if (!o->out) return RWS_OK;
-    RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
+    if (o->out) RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
     note_remarks(s);
     return RWS_OK;
 }
 
-/* Appends a second sentence. */
-static void append(rws_error *err, const char *sentence)
-{
-    const size_t n = strlen(err->text);
-    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
-}
-
 /* The options that were given must agree with the run, except those that may change. */
-static rws_status check_resume(const rws_options *o, rws_config *changes, rws_error *err)
+static rws_status check_resume(const rws_options *o, rws_error *err)
 {
     rws_folder *folder = NULL;
     rws_config  stored, config;
@@ -170,18 +177,24 @@ static rws_status check_resume(const rws_options *o, rws_config *changes, rws_er
             append(err, " It has no checkpoint yet: without --resume it begins anew.");
     }
     rws_folder_close(folder);
-    *changes = (rws_config){.model = o->model, .limits = o->config.limits};
-    if (rws_options_given(o, "threads")) changes->threads = config.threads;
-    if (rws_options_given(o, "iterations")) changes->iterations = config.iterations;
-    if (rws_options_given(o, "lr")) changes->lr = o->config.lr;
     return status;
+}
+
+/* Those that may. */
+static rws_config changes_of(const rws_options *o)
+{
+    rws_config changes = {.model = o->model, .limits = o->config.limits};
+    if (rws_options_given(o, "threads")) changes.threads = o->config.threads ? o->config.threads : rws_options_cores();
+    if (rws_options_given(o, "iterations")) changes.iterations = o->config.iterations;
+    if (rws_options_given(o, "lr")) changes.lr = o->config.lr;
+    return changes;
 }
 
 static rws_status begin_again(session *s, rws_error *err)
 {
     const rws_options *o = &s->options;
-    rws_config         changes;
-    RWS_TRY(check_resume(o, &changes, err));
+    const rws_config   changes = changes_of(o);
+    RWS_TRY(rws_comm_agree(rws_comm_world(), rws_rank() == 0 ? check_resume(o, err) : RWS_OK, err));
     RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
     note_remarks(s);
     return RWS_OK;
@@ -233,6 +246,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
     RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
+    RWS_TRY(rws_command_join(err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {
         const uint64_t most = (uint64_t)rws_trainer_model(s.trainer)->defaults.pictures;
@@ -244,4 +258,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_train = {"train", "train a model by one of the methods", run};
+const rws_command rws_command_train = {"train", "train a model by one of the methods", run, .ranks = true};

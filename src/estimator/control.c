@@ -81,14 +81,16 @@ static double derivative(rws_reduction how, const double *dv, int first, int end
     return total;
 }
 
-rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, const float *direction, float *gradient,
-                              double *by_scale, rws_error *err)
+rws_status rws_control_extend(rws_engine *e, const float *direction, rws_error *err)
 {
     const int from[] = {RWS_OUT_V, RWS_OUT_V_TILDE, RWS_OUT_LOG_Q};
     for (int i = 0; i < 3; i++)
         RWS_TRY(rws_engine_tangent(e, from[i], RWS_OUT_DV + i, RWS_BIT(RWS_PHI), direction, err));
+    return RWS_OK;
+}
 
-    rws_scores  *s = rws_engine_scores(e);
+double rws_control_weigh_second(rws_reduction how, rws_scores *s, double share)
+{
     double     **coef = s->coef_out;
     double       scale_total = 0;
     const size_t bytes = (size_t)s->n * sizeof(double);
@@ -113,6 +115,5 @@ rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, co
                                            coef[RWS_OUT_DV_TILDE]);
         scale_total += counts * (moved * c_tilde[d] - dc + dc_tilde) / how.scale;
     }
-    if (by_scale) *by_scale += scale_total;
-    return rws_engine_backward(e, RWS_BIT(RWS_CONTROL), gradient, err);
+    return scale_total;
 }

@@ -25,7 +25,7 @@ typedef struct {
 
 #define RWS_CONTROL_PHASE                                                                         \
     .mode = RWS_WAKE, .proposal = RWS_GUMBEL, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
-    .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL)
+    .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL), .extend = rws_control_extend
 
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
 
@@ -35,8 +35,9 @@ void rws_control_program(rws_path *path, const rws_method *m,
 
 void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally);
 
-/* The second backward. `by_scale` gets the derivative of -J by the scale of the reduction; may be NULL. */
-rws_status rws_control_second(rws_engine *e, rws_reduction how, double share, const float *direction, float *gradient,
-                              double *by_scale, rws_error *err);
+/* rws_phase.extend of both; and the coefficients of the second backward. Returns the derivative of -J by the scale of the
+ * reduction. */
+rws_status rws_control_extend(rws_engine *e, const float *direction, rws_error *err);
+double     rws_control_weigh_second(rws_reduction how, rws_scores *s, double share);
 
 #endif

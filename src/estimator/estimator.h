@@ -51,10 +51,12 @@ typedef struct {
     void (*prepare)(const rws_method *m, rws_pass *pass);
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
     void (*weigh)(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
-    /* For control variates: coefficients of a second backward, on the tape extended by derivatives along `direction`,
-     * which moves phi. Adds to the control group's gradient. NULL: there is no second backward. */
-    rws_status (*second)(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                         rws_error *err);
+    /* For control variates, a second backward on the tape extended by derivatives along `direction`, which moves phi:
+     * `extend` makes these outputs of the table, `weigh_second` fills the coefficients and adds to `gradient`, the flat
+     * one of a single shard of the datum, what no coefficient can say; NULL: this is another shard. The second backward
+     * adds to the control group's gradient. NULL: there is none. */
+    rws_status (*extend)(rws_engine *e, const float *direction, rws_error *err);
+    void (*weigh_second)(const rws_method *m, rws_scores *s, double share, float *gradient);
 } rws_phase;
 
 typedef struct rws_estimator {

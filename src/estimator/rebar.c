@@ -59,14 +59,11 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     rws_control_weigh(reduction(m), s, share, tally);
 }
 
-static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                         rws_error *err)
+static void weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
 {
-    const own *o = m->own;
-    double     by_scale = 0;
-    rws_status status = rws_control_second(e, reduction(m), share, direction, gradient, &by_scale, err);
-    gradient[o->scale->offset] += (float)by_scale;
-    return status;
+    const own   *o = m->own;
+    const double by_scale = rws_control_weigh_second(reduction(m), s, share);
+    if (gradient) gradient[o->scale->offset] += (float)by_scale;
 }
 
 static void remember(rws_method *m, const rws_tally *tally)
@@ -82,7 +79,7 @@ const rws_estimator rws_estimator_rebar = {
     .help = "the bound's gradient with the relaxed bound as control variate",
     .min_particles = 1,
     .n_phases = 1,
-    .phases = {{RWS_CONTROL_PHASE, .program = program, .weigh = weigh, .second = second}},
+    .phases = {{RWS_CONTROL_PHASE, .program = program, .weigh = weigh, .weigh_second = weigh_second}},
     .setup = setup,
     .refuses = rws_control_refuses,
     .remember = remember,

@@ -23,11 +23,10 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     rws_control_weigh(mean, s, share, tally);
 }
 
-static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                         rws_error *err)
+static void weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
 {
-    (void)m;
-    return rws_control_second(e, mean, share, direction, gradient, NULL, err);
+    (void)m, (void)gradient;
+    rws_control_weigh_second(mean, s, share);
 }
 
 static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
@@ -43,7 +42,7 @@ const rws_estimator rws_estimator_relax = {
     .help = "the bound's gradient with a learned control variate on relaxed choices",
     .min_particles = 1,
     .n_phases = 1,
-    .phases = {{RWS_CONTROL_PHASE, .program = program, .weigh = weigh, .second = second}},
+    .phases = {{RWS_CONTROL_PHASE, .program = program, .weigh = weigh, .weigh_second = weigh_second}},
     .setup = setup,
     .refuses = rws_control_refuses,
 };

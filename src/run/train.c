@@ -2,19 +2,24 @@
  *
  *     next batch; for each phase of the method: forward, weigh, backward on every shard, then step the parameters
  *
- * The phases and their weights are the estimator's (estimator/); shards.c spreads a phase over threads; update.c adds
- * the gradients up and steps.
+ * The phases and their weights are the estimator's (estimator/); shards.c spreads a phase over ranks and threads;
+ * update.c adds the gradients up and steps.
  */
 #include "run/trainer.h"
 
 #include "base/clock.h"
 #include "base/denormals.h"
 
-rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last)
+rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
 {
     const float   *fields[w->t->setup.n_fields];
-    const rws_pass pass = rws_phase_make_pass(w, first, end, fields);
-    RWS_TRY(rws_engine_forward(engine, &pass, &s->error));
+    const rws_pass pass = rws_phase_make_pass(w, (int)(s - w->t->shards), first, end, fields);
+    return rws_engine_forward(engine, &pass, &s->error);
+}
+
+rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last)
+{
+    RWS_TRY(rws_phase_forward(w, s, engine, first, end));
     w->phase->weigh(&w->t->method, rws_engine_scores(engine), w->share, &s->tally);
     return rws_shard_backward(w, s, engine, last);
 }
@@ -25,7 +30,7 @@ rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key
     const double         n = phase->mode == RWS_SLEEP ? (double)n_data * t->config.particles : n_data;
     const rws_phase_work w = {t, phase, n_data, key, fields, 1 / n};
     RWS_TRY(rws_shards_run(&w, err));
-    return phase->second ? rws_shards_run_second(&w, err) : RWS_OK;
+    return phase->extend ? rws_shards_run_second(&w, err) : RWS_OK;
 }
 
 rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err)
