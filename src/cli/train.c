@@ -126,7 +126,7 @@ static rws_status train(session *s, rws_error *err)
                               .save_every = s->save_every > 0 ? s->save_every : -1};
     const rws_status status = rws_trainer_train(s->trainer, &watch, err);
     rws_progress_clear(&s->progress);
-    if (rws_rank_lost() >= 0 && s->options.out) append(err, " Its last checkpoint is whole: go on with --resume.");
+    if (rws_rank_lost() >= 0 && s->options.out) append(err, " The last checkpoint of the run is whole; go on with --resume.");
     if (status != RWS_STOPPED) return status;
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)

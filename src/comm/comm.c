@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "comm/carriers.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -89,7 +90,7 @@ rws_status rws_comm_alive(const rws_comm *c, rws_error *err)
 {
     char who[160];
     if (!c || !c->lost) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "%s %s; the job is over.", rws_comm_describe(c, c->lost - 1, who, sizeof who),
+    return rws_fail(err, RWS_BAD_INPUT, "%s %s; all ranks stop.", rws_comm_describe(c, c->lost - 1, who, sizeof who),
                     c->how);
 }
 

@@ -185,7 +185,7 @@ static void hear(rws_comm_watch *w, line *l)
     const ssize_t n = recv(l->socket, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) {
-        gone(w, l, "has ended without a word");
+        gone(w, l, "has ended unexpectedly");
         return;
     }
     l->heard = rws_clock_now();
