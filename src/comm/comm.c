@@ -18,6 +18,7 @@
 #define PATIENCE 0.05 /* seconds of yielding before the thread sleeps between two looks */
 #define NAP 200000    /* nanoseconds of such a sleep */
 #define HOST_SIZE 64
+#define VERSION_SIZE 64
 #define TAG_GATHER 1
 #define TAG_BROADCAST 2
 
@@ -365,6 +366,23 @@ static rws_status find_carrier(rws_comm *c, bool *found, rws_error *err)
     return RWS_OK;
 }
 
+/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. */
+static rws_status compare_versions(rws_comm *c, rws_error *err)
+{
+    char(*all)[VERSION_SIZE] = calloc((size_t)c->size, VERSION_SIZE), mine[VERSION_SIZE] = RWS_VERSION_STRING;
+    if (!all) return rws_no_memory(err, "the ranks");
+    rws_status status = rws_comm_gather(c, mine, VERSION_SIZE, all, err);
+    for (int i = 1; i < c->size && status == RWS_OK; i++)
+        if (memcmp(all[i], all[0], VERSION_SIZE) != 0)
+            status =
+                rws_fail(err, RWS_BAD_INPUT,
+                         "Rank %d has version %.60s of the program and rank 0 has version %.60s: all ranks need the "
+                         "same.",
+                         i, all[i], all[0]);
+    free(all);
+    return status;
+}
+
 /* Every rank learns the machines and processes of all. */
 static rws_status introduce(rws_comm *c, rws_error *err)
 {
@@ -389,6 +407,7 @@ static rws_status open_world(rws_comm *c, rws_error *err)
     if (!c->carrier->open(&c->rank, &c->size, why, sizeof why))
         return rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
     if (c->size == 1) return RWS_OK;
+    RWS_TRY(compare_versions(c, err));
     RWS_TRY(introduce(c, err));
     return rws_comm_watch_start(c, &c->watch, err);
 }

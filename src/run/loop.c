@@ -74,34 +74,26 @@ static rws_status tell_evaluated(loop *l, bool final, rws_error *err)
     return w->evaluated ? w->evaluated(w->context, l->t, &l->latest, final, err) : RWS_OK;
 }
 
-/* Writing and telling are a rank's own affair; if one of them fails, all ranks do. */
-static rws_status record_and_tell(loop *l, rws_error *err)
+/* Writing and telling are a rank's own affair; if one of them fails, all ranks do. `saves`: a checkpoint follows, which
+ * brings evaluations into the store too. */
+static rws_status record_and_tell(loop *l, bool saves, rws_error *err)
 {
+    const double now = rws_clock_now();
     if (l->t->folder) RWS_TRY(record(l, err));
-    return tell_evaluated(l, false, err);
-}
-
-/* Whether the checkpoint is due after an evaluation, by the clock of rank 0. */
-static rws_status is_save_due(loop *l, bool last, bool *due, rws_error *err)
-{
-    rws_trainer *t = l->t;
-    *due = last || !l->saved_at || rws_clock_now() - l->saved_at >= l->save_every;
-    return t->ranks.comm ? rws_comm_broadcast(t->ranks.comm, due, sizeof *due, err) : RWS_OK;
+    RWS_TRY(tell_evaluated(l, false, err));
+    if (!l->t->folder || saves || now - l->flushed_at < FLUSH_LEAST) return RWS_OK;
+    l->flushed_at = now;
+    return rws_folder_flush(l->t->folder, err);
 }
 
 static rws_status evaluate(loop *l, bool last, rws_error *err)
 {
     rws_trainer *t = l->t;
-    bool         due;
     RWS_TRY(rws_trainer_evaluate(t, &l->latest, err));
-    RWS_TRY(rws_trainer_agree(t, record_and_tell(l, err), err));
-    if (!t->kept) return RWS_OK;
-    RWS_TRY(is_save_due(l, last, &due, err));
-    if (due) return save(l, err);
-    const double now = rws_clock_now();
-    if (!t->folder || now - l->flushed_at < FLUSH_LEAST) return RWS_OK;
-    l->flushed_at = now;
-    return rws_folder_flush(t->folder, err);
+    bool due = t->kept && (last || !l->saved_at || rws_clock_now() - l->saved_at >= l->save_every);
+    if (t->ranks.comm) RWS_TRY(rws_comm_broadcast(t->ranks.comm, &due, sizeof due, err)); /* by the clock of rank 0 */
+    RWS_TRY(rws_trainer_agree(t, record_and_tell(l, due, err), err));
+    return due ? save(l, err) : RWS_OK;
 }
 
 static bool is_due(const rws_config *c, uint64_t done)

@@ -88,12 +88,17 @@ static rws_shard *shard_begin(const rws_phase_work *w, int i)
 
 /* ---- what the shards of all ranks have come to */
 
-typedef struct {
+typedef struct rws_outcome {
     rws_tally tally;
     int       status;
     int       wish; /* of the shard's rank */
     uint64_t  bytes;
 } outcome;
+
+bool rws_shards_make_outcomes(rws_trainer *t)
+{
+    return (t->outcomes = calloc((size_t)t->n_shards, sizeof *t->outcomes)) != NULL;
+}
 
 static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err)
 {
@@ -124,8 +129,7 @@ static rws_status describe_failure(rws_trainer *t, int shard, rws_status status,
 static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error *err)
 {
     rws_trainer *t = w->t;
-    outcome     *all = calloc((size_t)t->n_shards, sizeof *all);
-    if (!all) return rws_no_memory(err, "the shards");
+    outcome     *all = t->outcomes;
     rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
     rws_status status = exchange_outcomes(t, all, err);
     for (int i = 0; i < t->n_shards && status == RWS_OK; i++) {
@@ -140,7 +144,6 @@ static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error 
         t->tally.n_data += tally->n_data;
         t->tally.impossible += tally->impossible;
     }
-    free(all);
     return status;
 }
 

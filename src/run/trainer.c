@@ -32,7 +32,7 @@ void rws_trainer_free(rws_trainer *t)
         if (t->batch) free(t->batch[i]);
         if (t->test) free(t->test[i]);
     }
-    void *vectors[] = {t->shards, t->engines, t->slot[0], t->slot[1], t->direction, t->batch, t->test};
+    void *vectors[] = {t->shards, t->outcomes, t->engines, t->slot[0], t->slot[1], t->direction, t->batch, t->test};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
     if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
@@ -164,6 +164,7 @@ static bool make_shards(rws_trainer *t)
 {
     const rws_params *p = &t->setup.params;
     t->shards = calloc((size_t)t->n_shards, sizeof *t->shards);
+    if (!rws_shards_make_outcomes(t)) return false;
     for (int i = 0; i < t->n_shards && t->shards; i++) {
         if (i && (i < t->ranks.first || i >= t->ranks.end)) continue;
         t->shards[i].gradient = vector(p->size);

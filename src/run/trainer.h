@@ -59,6 +59,7 @@ struct rws_trainer {
     rws_shard           *shards;
     int                  n_shards; /* config.shards times config.particle_shards */
     rws_ranks            ranks;
+    struct rws_outcome  *outcomes;     /* by shard: how it ended; see shards.c */
     int                  wish, wishes; /* RWS_WISH_…: of this rank, and of any since the loop last looked */
     rws_joined          *joined;       /* by part of the data; NULL: particles are not cut */
     rws_pool            *pool;
@@ -111,6 +112,9 @@ rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
 
 /* Runs rws_phase_pass for all data, shard by shard; then adds the shards' tallies to the trainer's. */
 rws_status rws_shards_run(const rws_phase_work *w, rws_error *err);
+
+/* Memory for what the shards come to. False: there is none. */
+bool rws_shards_make_outcomes(rws_trainer *t);
 
 /* The second backward of a phase with a control variate, on the passes that the engines still hold. */
 rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err);
