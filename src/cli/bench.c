@@ -310,7 +310,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     bench_options b = {0};
     RWS_TRY(rws_arguments_parse(&argp, "rws bench", argc, argv, 0, &b, err));
-    RWS_TRY(rws_command_join(err));
+    RWS_TRY(rws_command_join("", err));
     rws_folder  *folder = NULL;
     rws_trainer *trainer = NULL;
     result       r = {0};

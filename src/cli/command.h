@@ -18,8 +18,9 @@ typedef struct {
     bool ranks; /* it may be started by mpirun or srun as several ranks, which it joins by rws_command_join */
 } rws_command;
 
-/* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. */
-rws_status rws_command_join(rws_error *err);
+/* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows the
+ * sentence that tells of a rank that is gone. */
+rws_status rws_command_join(const char *hint, rws_error *err);
 
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];

@@ -113,7 +113,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     eval_options o = {0};
     RWS_TRY(rws_arguments_parse(&argp, "rws eval", argc, argv, 0, &o, err));
-    RWS_TRY(rws_command_join(err));
+    RWS_TRY(rws_command_join("", err));
     rws_folder      *folder = NULL;
     rws_trainer     *trainer = NULL;
     const rws_status status = measure(&o, &folder, &trainer, err);

@@ -87,8 +87,18 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
     return command->run(argc - o.at, argv + o.at, err);
 }
 
-rws_status rws_command_join(rws_error *err)
+static const char *hint = ""; /* what follows the sentence about a rank that is gone */
+
+/* One rank tells: the first, or the second if the first is gone. */
+static void tell_loss(const char *sentence)
 {
+    if (rws_rank() == (rws_rank_lost() == 0)) rws_complain("%s%s", sentence, hint);
+}
+
+rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
+{
+    hint = hint_of_loss;
+    rws_comm_on_loss(tell_loss);
     RWS_TRY(rws_ranks_open(err));
     if (rws_rank() > 0 && !freopen("/dev/null", "w", stdout))
         return rws_fail(err, RWS_BAD_INPUT, "/dev/null cannot be opened: %s.", strerror(errno));
@@ -107,11 +117,11 @@ static int exit_status(rws_status status)
     return 1;
 }
 
-/* One rank tells: the first, or the second if the first is gone. */
+/* A rank that is gone was told of when that was noticed. */
 static void tell(const char *sentence)
 {
     const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;
-    if (rank == (rws_rank_lost() == 0)) rws_complain("%s", sentence);
+    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", sentence);
 }
 
 int main(int argc, char **argv)

@@ -126,7 +126,6 @@ static rws_status train(session *s, rws_error *err)
                               .save_every = s->save_every > 0 ? s->save_every : -1};
     const rws_status status = rws_trainer_train(s->trainer, &watch, err);
     rws_progress_clear(&s->progress);
-    if (rws_rank_lost() >= 0 && s->options.out) append(err, " The last checkpoint of the run is whole; go on with --resume.");
     if (status != RWS_STOPPED) return status;
     const uint64_t done = rws_trainer_iteration(s->trainer);
     if (!s->options.out)
@@ -246,7 +245,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
     RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
-    RWS_TRY(rws_command_join(err));
+    const char *hint = s.options.out ? " The last checkpoint of the run is whole; go on with --resume." : "";
+    RWS_TRY(rws_command_join(hint, err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {
         const uint64_t most = (uint64_t)rws_trainer_model(s.trainer)->defaults.pictures;

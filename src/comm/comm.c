@@ -34,7 +34,9 @@ struct rws_comm {
     int                  rank, size;
     member              *members;
     bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
-    pthread_mutex_t      lock;    /* around the carrier */
+    pthread_mutex_t      lock;    /* around the carrier, and for: */
+    int                 *others;  /* by ticket: the rank at the other end */
+    int                  n_others;
     rws_comm_watch      *watch;
     atomic_int           lost; /* 0: no rank is gone; else its number and one */
     char                 how[96];
@@ -76,15 +78,11 @@ const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t si
 
 /* ---- ranks that are gone */
 
-void rws_comm_lost(rws_comm *c, int rank, const char *how)
+static void (*teller)(const char *sentence);
+
+void rws_comm_on_loss(void (*tell)(const char *sentence))
 {
-    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&once);
-    if (!c->lost) {
-        snprintf(c->how, sizeof c->how, "%s", how);
-        c->lost = rank + 1;
-    }
-    pthread_mutex_unlock(&once);
+    teller = tell;
 }
 
 rws_status rws_comm_alive(const rws_comm *c, rws_error *err)
@@ -93,6 +91,20 @@ rws_status rws_comm_alive(const rws_comm *c, rws_error *err)
     if (!c || !c->lost) return RWS_OK;
     return rws_fail(err, RWS_BAD_INPUT, "%s %s; all ranks stop.", rws_comm_describe(c, c->lost - 1, who, sizeof who),
                     c->how);
+}
+
+void rws_comm_lost(rws_comm *c, int rank, const char *how)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&once);
+    const bool news = !c->lost;
+    rws_error  sentence;
+    if (news) {
+        snprintf(c->how, sizeof c->how, "%s", how);
+        c->lost = rank + 1;
+    }
+    if (news && teller && rws_comm_alive(c, &sentence) != RWS_OK) teller(sentence.text);
+    pthread_mutex_unlock(&once);
 }
 
 int rws_rank_lost(void)
@@ -115,6 +127,20 @@ static rws_status broke(rws_comm *c, int other, rws_error *err)
     return rws_comm_alive(c, err);
 }
 
+/* Notes who is at the other end of a message. Without memory a failure of the message would name rank 0. */
+static void note_other(rws_comm *c, int ticket, int other)
+{
+    if (ticket >= c->n_others) {
+        const int n = 2 * ticket + 64;
+        int      *longer = realloc(c->others, (size_t)n * sizeof *longer);
+        if (!longer) return;
+        memset(longer + c->n_others, 0, (size_t)(n - c->n_others) * sizeof *longer);
+        c->others = longer;
+        c->n_others = n;
+    }
+    c->others[ticket] = other;
+}
+
 static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel, int tag, void *data, size_t bytes,
                         rws_transfer *out, rws_error *err)
 {
@@ -123,6 +149,7 @@ static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel,
     pthread_mutex_lock(&c->lock);
     *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
                  : c->carrier->receive(data, bytes, other, channel, tag);
+    if (*out >= 0) note_other(c, *out, other);
     pthread_mutex_unlock(&c->lock);
     if (sends) {
         c->bytes += bytes;
@@ -164,10 +191,10 @@ rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
     for (int i = 0; i < n && status == RWS_OK; i++) {
         for (unsigned looks = 0; list[i] >= 0 && status == RWS_OK; looks++) {
             pthread_mutex_lock(&c->lock);
-            const int done = c->carrier->test(list[i]);
+            const int done = c->carrier->test(list[i]), other = list[i] < c->n_others ? c->others[list[i]] : 0;
             pthread_mutex_unlock(&c->lock);
             if (done > 0) list[i] = -1;
-            else if (done < 0) status = broke(c, (c->rank + 1) % c->size, err);
+            else if (done < 0) status = broke(c, other, err);
             else if (c->lost) status = rws_comm_alive(c, err);
             else rest(c, looks, since);
         }
@@ -419,9 +446,9 @@ rws_status rws_ranks_open(rws_error *err)
     if (!c) return rws_no_memory(err, "the ranks");
     c->size = 1;
     pthread_mutex_init(&c->lock, NULL);
+    world = c;
     const rws_status status = open_world(c, err);
-    if (status == RWS_OK) world = c;
-    else free(c); /* what MPI has begun cannot be undone */
+    if (status != RWS_OK) world = NULL; /* what MPI has begun cannot be undone, and the watch may be using c */
     return status;
 }
 
@@ -437,5 +464,6 @@ void rws_ranks_close(void)
     rws_comm_watch_stop(c->watch);
     if (c->carrier && whole) c->carrier->close();
     free(c->members);
+    free(c->others);
     free(c);
 }

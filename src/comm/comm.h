@@ -33,6 +33,10 @@ const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t si
 /* Whether a rank is gone: RWS_BAD_INPUT and the sentence, else RWS_OK. It costs a read of a flag. */
 rws_status rws_comm_alive(const rws_comm *c, rws_error *err);
 
+/* Calls `tell` with the sentence as soon as a rank is gone, on the thread that has noticed it: launchers end the other
+ * ranks soon after. NULL: nobody is told. */
+void rws_comm_on_loss(void (*tell)(const char *sentence));
+
 /* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
  * none of them did, or it does not say), and the number of this one. */
 int rws_comm_started(void);
