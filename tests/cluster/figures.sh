@@ -5,7 +5,8 @@
 #     threads   2 ranks against 2 threads of one process
 #     cable     two hosts with a delay of 1 ms and 1 Gbit/s: the share of communication, and what the formula predicts
 #     compute   the time of an iteration on one core, by the number of shards; bytes and messages of 2 ranks
-#     scaling   from these: the speed-up for 2 to 1024 ranks over 10 and 100 Gbit/s
+#     scaling   from these: the speed-up of one batch for 2 to 1024 ranks over 10 and 100 Gbit/s
+#     weak      and the share of the time in which ranks compute if each has a batch of its own
 set -u
 build=$(realpath "${1:?usage: figures.sh BUILD [PART…]}")
 shift
@@ -23,7 +24,7 @@ models='gmm pcfg air sbn'
 arguments() { # model
     case $1 in
     gmm) echo "gmm --method ww -k 20 --batch 100" ;;
-    pcfg) echo "pcfg --method ws -k 20 --batch 100" ;;
+    pcfg) echo "pcfg --method ws -k 20 --batch 64" ;;
     air) echo "air --method vimco -k 10 --batch 64" ;;
     sbn) echo "sbn --method ww -k 50 --batch 64" ;;
     esac
@@ -90,7 +91,8 @@ slow() { # the same under a slow cable
 }
 
 compute() {
-    echo "one core, microseconds per iteration by the number of shards; parameters; bytes and messages of a rank of 2:"
+    echo "one core, microseconds per iteration by the number of shards; bytes and messages that a rank of 2 sends in one:"
+    echo "  model parameters phases       1       2       4       8      16      32      64     bytes messages"
     for model in $models; do
         line="$model $(parameters $model) $(phases $model)"
         for shards in 1 2 4 8 16 32 64; do
@@ -102,7 +104,8 @@ compute() {
             bench ranks "$kind" 2 "$rws" bench $(arguments $model) --shards 2
             bytes=$(value bytes_sent_per_iteration) messages=$(value messages_sent_per_iteration)
         fi
-        echo "  $line $bytes $messages"
+        echo "$line $bytes $messages" |
+            awk '{ printf "  %-5s %10d %6d", $1, $2, $3; for (i = 4; i <= 10; i++) printf " %7.0f", $i; printf " %9d %8d\n", $11, $12 }'
         echo "$line" >>computed
     done
 }
@@ -125,7 +128,21 @@ scaling() {
     done
 }
 
-for part in ${*:-threads cable compute scaling}; do
+# The same where the batch grows with the ranks: each has a batch of the usual size, as one shard.
+weak() {
+    [ -s computed ] || compute >/dev/null
+    for network in "10 25" "100 3"; do
+        echo "$network" | awk '{ print "share of the time in which ranks compute, with a batch per rank, over " $1 " Gbit/s, for ranks 2 4 8 16 32 64 128 256 1024:" }'
+        awk -v gigabits="${network% *}" -v latency="${network#* }" "$formula"'{
+            printf "  %-5s", $1
+            for (i = 0; split("2 4 8 16 32 64 128 256 1024", R, " ") && i++ < 9;)
+                printf " %5.0f%%", 100 * $4 / ($4 + communication(R[i], $3, $2, latency, gigabits))
+            print ""
+        }' computed
+    done
+}
+
+for part in ${*:-threads cable compute scaling weak}; do
     [ $part = cable ] && part=slow
     $part
 done
