@@ -74,6 +74,33 @@ if [ ! -e /usr/local/lib/rws ]; then
     says "a build without MPI says so" 'this build has no part for'
 fi
 
+# ---- a signal to one rank
+
+ranks "$first" 2 "$rws" train gmm --shards 4 -n 30000000 --eval-every 100000000 --out stopped >out 2>err &
+job=$!
+for _ in $(seq 100); do
+    [ -f stopped/checkpoint.safetensors ] && break
+    sleep 0.1
+done
+sleep 0.3
+kill -TERM "$(pgrep -f "^$rws train gmm --shards 4 -n 30000000" | tail -n 1)"
+wait $job
+grep -q '^rws: Stopped after iteration [0-9]*; go on with: ' err
+report $? "a signal that reaches one rank stops all, with a checkpoint"
+at=$(sed -n 's/.*Stopped after iteration \([0-9]*\);.*/\1/p' err)
+run eval stopped --json && grep -q "\"iteration\":$at," out
+report $? "of that iteration"
+
+# ---- tasks that a launcher starts together
+
+printf 'model gmm\nmethods ww ws\nparticles 2\niterations 20\n' >pair.sweep
+if [ "$first" = openmpi ]; then
+    mpirun.openmpi -n 2 sh -c 'exec "$0" sweep pair.sweep -j 1 --task "$((OMPI_COMM_WORLD_RANK + 1))/2"' "$rws" >out 2>err
+    report $? "two tasks, started by mpirun"
+    [ "$(ls pair/*/checkpoint.safetensors | wc -l)" = 2 ]
+    report $? "train a run each"
+fi
+
 # ---- a rank that is killed
 
 ranks "$first" 2 "$rws" train gmm --shards 4 -n 20000000 --eval-every 200 --save-every 0 --out killed >out 2>err &

@@ -15,7 +15,8 @@ typedef struct {
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the sentence says how to go on. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
-    bool ranks; /* it may be started by mpirun or srun as several ranks, which it joins by rws_command_join */
+    bool
+        ranks; /* it may be started by mpirun or srun as several ranks, which it joins by rws_command_join; or is a task */
 } rws_command;
 
 /* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows the

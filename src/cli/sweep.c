@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/signals.h"
 #include "cli/slurm.h"
+#include "comm/comm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -135,6 +136,13 @@ static rws_status run(int argc, char **argv, rws_error *err)
     sweep_options o = {0};
     rws_sweep    *sweep;
     RWS_TRY(rws_arguments_parse(&argp, "rws sweep", argc, argv, 0, &o, err));
+    if (!o.campaign.n_tasks && rws_comm_started() > 1)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "rws sweep works alone, not as %d ranks: start it without mpirun or srun, or give each its --task "
+            "I/N.",
+            rws_comm_started());
+    rws_comm_forget_start(); /* its runs are not ranks of one job */
     if (o.campaign.n_tasks)
         rws_signals_catch(); /* Slurm may send one at any time, and the task must then be queued again */
     RWS_TRY(rws_sweep_read(o.file, &sweep, err));
@@ -143,4 +151,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_sweep = {"sweep", "train all runs of a sweep file", run};
+const rws_command rws_command_sweep = {"sweep", "train all runs of a sweep file", run, .ranks = true};

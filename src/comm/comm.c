@@ -229,7 +229,7 @@ rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *al
     }
     for (int i = 0; i < R && status == RWS_OK; i++)
         memcpy((char *)all + (size_t)((c->rank + i) % R) * bytes, blocks + (size_t)i * bytes, bytes);
-    free(blocks);
+    if (status == RWS_OK) free(blocks); /* else a message may still be on its way into it */
     return status;
 }
 
@@ -329,6 +329,13 @@ int rws_comm_started_as(void)
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         if (getenv(variables[i])) return (int)number_of(variables[i]);
     return 0;
+}
+
+void rws_comm_forget_start(void)
+{
+    for (int i = 0; i < KINDS; i++)
+        for (int k = 0; k < 4 && kinds[i].variables[k]; k++) unsetenv(kinds[i].variables[k]);
+    unsetenv("SLURM_STEP_NUM_TASKS");
 }
 
 /* The folder of the program or library that this code is in. */

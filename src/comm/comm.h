@@ -42,6 +42,9 @@ void rws_comm_on_loss(void (*tell)(const char *sentence));
 int rws_comm_started(void);
 int rws_comm_started_as(void);
 
+/* Makes this process and its children know nothing of that: they are not ranks of one job. */
+void rws_comm_forget_start(void);
+
 /* ---- messages that are under way while the caller works: on the channel of slices, from any thread */
 
 typedef int rws_transfer; /* -1: none, or done */

@@ -87,7 +87,7 @@ void rws_cut_free(rws_trainer *t)
     for (int i = 0; i < t->config.shards && t->joined; i++) {
         rws_joined *j = &t->joined[i];
         for (int k = 0; k < parts_of(t) && j->rows && j->bytes; k++)
-            if (j->bytes[k]) free(j->rows[k]);
+            if (j->bytes[k] && rws_rank_lost() < 0) free(j->rows[k]); /* else a message may be on its way into it */
         free(j->rows);
         free(j->bytes);
         free(j->numbers);

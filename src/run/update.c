@@ -175,7 +175,7 @@ void rws_slices_free(rws_trainer *t)
 {
     for (int i = 0; i < t->n_slices; i++) {
         free(t->slices[i].pieces);
-        mail_free(t->slices[i].mail);
+        if (rws_rank_lost() < 0) mail_free(t->slices[i].mail); /* else messages may still be on their way into it */
     }
     for (int i = 0; i < t->config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
     free(t->slices);
