@@ -455,7 +455,9 @@ rws_status rws_ranks_open(rws_error *err)
     pthread_mutex_init(&c->lock, NULL);
     world = c;
     const rws_status status = open_world(c, err);
-    if (status != RWS_OK) world = NULL; /* what MPI has begun cannot be undone, and the watch may be using c */
+    if (status == RWS_OK) return RWS_OK;
+    world = NULL;
+    if (!c->carrier) free(c); /* else what MPI has begun cannot be undone, and the watch may be using c */
     return status;
 }
 
