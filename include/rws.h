@@ -66,7 +66,7 @@ extern "C" {
 /* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
 const char *rws_version(void);
 
-#define RWS_ABI 5 /* raised whenever a model built for an older header would misbehave */
+#define RWS_ABI 6 /* raised whenever a model built for an older header would misbehave */
 
 /* ------------------------------------------------------------------------------------------------ status and errors */
 
@@ -148,7 +148,8 @@ void rws_setup_label(rws_setup *s, const char *name, int dim);
 /* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
  * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
- * most * dim numbers: the length, then the items; what is behind the last item is not looked at, but must be finite. */
+ * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must be
+ * finite, and should be 0 for the baseline of nvil and the control variate of relax, which see whole fields. */
 void rws_setup_series(rws_setup *s, const char *name, int dim, int most);
 
 /* A field as it was declared. */
@@ -273,6 +274,8 @@ typedef struct {
     rws_header  header;       /* of a text */
     bool        skip_missing; /* leaves out a row of a text that has an empty cell, NA, N/A, NaN, null or ? */
     const char *tensor;       /* name of the tensor in a safetensors file; NULL: the only one */
+    const char *id;           /* column, by name or number, of the ids: rows with the same id are one datum, a series;
+                                 NULL: each row is a datum */
 } rws_table_options;
 
 /* Reads the file that a text setting of the model names (NULL: "data"); its path becomes absolute as by rws_setup_path.
@@ -287,17 +290,32 @@ rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_op
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 
+/* Declares a series (rws_setup_series) of a table whose options name a column of ids: item t of a datum is row t of its
+ * id, in the order of the file, and an item is made of `columns` as above. Rows of an id need not follow each other. An id
+ * is any text, compared byte by byte, and belongs as a whole to training or to tests. `most` is the most items that a
+ * datum, or a dream, may have; 0: as many as the longest has. Fails if an id has more rows. Returns the numbers of an item.
+ * In such a table, a field or a label must have the same numbers in all rows of an id. */
+int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int most);
+
+/* Declares a field of one number: how many rows a datum has, so that the model can visit a site for it before the items. */
+void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name);
+
 /* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
  * as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
 rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, int n, rws_random *random,
                           float *const *fields, rws_error *err);
 
-/* The number of rows for training or for tests, and of columns. */
+/* The number of rows for training or for tests, and of columns. With ids, a datum counts as one row. */
 int rws_table_rows(const rws_table *t, rws_split split);
 int rws_table_columns(const rws_table *t);
 
-/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. */
+/* The most rows of an id; 1 without ids. */
+int rws_table_longest(const rws_table *t);
+
+/* All numbers of row i (0 … rows - 1); NaN where the cell is not a finite number. NULL: there is no such row. With ids it
+ * is the first row of datum i, and rws_table_item returns its row number `item`, the first being 0. */
 const float *rws_table_row(const rws_table *t, rws_split split, int i);
+const float *rws_table_item(const rws_table *t, rws_split split, int i, int item);
 
 /* The number of the column (from 1) that has this name; 0: none has, or several have. And the name of column 1 … columns;
  * NULL: it has none. Names live as long as the table. */
@@ -472,6 +490,10 @@ rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
+/* For rws_model.relaxed and RWS_RELAX_DENSITY: the log-density of the relaxed choice, if its log-probabilities are log_pi,
+ * under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
+rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
+
 /* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
  * was computed for. Worth it before a large network, if many particles have taken other paths since. */
 rws_var rws_here(rws_path *path, rws_var v);
@@ -559,7 +581,7 @@ void rws_eval_show(rws_eval *e, const char *label, double value);
 typedef enum {
     RWS_RELAX_ARGMAX,  /* log p of the largest component's category */
     RWS_RELAX_SOFT,    /* log of the mean of p under the point */
-    RWS_RELAX_DENSITY, /* the density of the Concrete distribution with the prior's logits */
+    RWS_RELAX_DENSITY, /* the density of the relaxed choice with the prior's logits: rws_relaxed_density */
 } rws_relaxation;
 
 /* How a run of this model is trained unless the user says otherwise. Zeros mean the library's own defaults. */
@@ -617,7 +639,7 @@ typedef struct rws_model {
     void (*guide)(rws_path *path, const void *state);
     void (*model)(rws_path *path, const void *state);
 
-    /* For rebar, relax and concrete, which apply to a model with a single categorical site that never branches on it:
+    /* For rebar, relax, muprop, concrete and dvae, which apply to a model with a single categorical site that never branches on it:
      * log p(s, x) at a relaxed choice, where log_s is the log of a point on the simplex. Needs rws_setup_relaxed. May
      * be NULL. */
     rws_var (*relaxed)(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);

@@ -1,5 +1,7 @@
 #include "exact.h"
 
+#include "smoothed.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -421,10 +423,10 @@ void exact_draw_uniforms(rws_key key, uint32_t datum, uint32_t k, uint32_t ordin
 /* ---- control variates */
 
 /* v(g) of one particle, and dv/dg. */
-static double control_value(const exact *m, bool rebar, double x, const double *log_q, const double *g, double *by_g)
+static double control_value(const exact *m, int control, double x, const double *log_q, const double *g, double *by_g)
 {
     const int C = m->C;
-    if (!rebar) {
+    if (control == EXACT_NET) {
         double in[EXACT_MOST_C + 1] = {x}, by_in[EXACT_MOST_C + 1], v;
         memcpy(in + 1, g, (size_t)C * sizeof *g);
         exact_net_forward(m, &m->control, in, &v);
@@ -454,11 +456,10 @@ static double control_value(const exact *m, bool rebar, double x, const double *
 }
 
 /* c of K particles, and dc/dv_k. */
-static double control_reduce(const exact *m, bool rebar, const double *v, int K, double *by_v)
+static double control_reduce(int control, double scale, const double *v, int K, double *by_v)
 {
     double mean = 0;
-    if (rebar) {
-        const double scale = m->value[m->scale];
+    if (control == EXACT_REBAR) {
         exact_w(v, K, NULL, by_v);
         for (int k = 0; k < K; k++) by_v[k] *= scale;
         return scale * log_mean(v, K);
@@ -467,48 +468,98 @@ static double control_reduce(const exact *m, bool rebar, const double *v, int K,
     return mean;
 }
 
-void exact_control_gradient(const exact *m, bool rebar, double x, int K, rws_key key, uint32_t datum, double *gradient)
+/* The log-weight h at the point pi of the simplex, and its derivatives there, theta and the guide inside h fixed. */
+static double mean_weight(const exact *m, double x, const double *log_q, double *by_s)
+{
+    double log_pi[EXACT_MOST_C], under_p = 0, under_q = 0, mean = 0;
+    exact_log_prior(m, log_pi);
+    for (int c = 0; c < m->C; c++) {
+        const double s = exp(log_q[c]);
+        under_p += s * exp(log_pi[c]);
+        under_q += s * s;
+        mean += s * EXACT_SPACING * c;
+    }
+    for (int c = 0; c < m->C; c++)
+        by_s[c] =
+            exp(log_pi[c]) / under_p - exp(log_q[c]) / under_q + EXACT_SPACING * c * (x - mean) / (EXACT_SD * EXACT_SD);
+    return log(under_p) + exact_log_normal(x, mean) - log(under_q);
+}
+
+/* by += the derivative of h(pi) by the log-probabilities. Returns the first-order expansion at the choices. */
+static double add_expansion(const exact *m, double x, const double *log_q, const int *z, int K, double *by)
+{
+    double by_s[EXACT_MOST_C], mean = 0;
+    double c = mean_weight(m, x, log_q, by_s);
+    for (int i = 0; i < m->C; i++) {
+        by[i] += exp(log_q[i]) * by_s[i];
+        mean += exp(log_q[i]) * by_s[i];
+    }
+    for (int k = 0; k < K; k++) c += (by_s[z[k]] - mean) / K;
+    return c;
+}
+
+/* The draws of one particle: perturbed log-probabilities, those given the choice, and the slope of these. */
+typedef struct {
+    double g[EXACT_MOST_C], gt[EXACT_MOST_C], slope[EXACT_MOST_C];
+} perturbed;
+
+/* by += dc(g) - dc(g~) by the log-probabilities. Returns c(g~). */
+static double add_control(const exact *m, int control, double scale, double x, const double *log_q, const perturbed *d,
+                          int K, double *by)
+{
+    double v[EXACT_MOST_K] = {0}, vt[EXACT_MOST_K] = {0}, by_v[EXACT_MOST_K], by_vt[EXACT_MOST_K];
+    double by_g[EXACT_MOST_K][EXACT_MOST_C], by_gt[EXACT_MOST_K][EXACT_MOST_C];
+    for (int k = 0; k < K; k++) {
+        v[k] = control_value(m, control, x, log_q, d[k].g, by_g[k]);
+        vt[k] = control_value(m, control, x, log_q, d[k].gt, by_gt[k]);
+    }
+    control_reduce(control, scale, v, K, by_v);
+    const double c = control_reduce(control, scale, vt, K, by_vt);
+    for (int k = 0; k < K; k++)
+        for (int i = 0; i < m->C; i++) by[i] += by_v[k] * by_g[k][i] - by_vt[k] * by_gt[k][i] * d[k].slope[i];
+    return c;
+}
+
+void exact_control_gradient(const exact *m, int controls, double x, int K, rws_key key, uint32_t datum,
+                            double *gradient)
 {
     const int C = m->C;
-    double    log_q[EXACT_MOST_C], log_p[EXACT_MOST_C], by[EXACT_MOST_C] = {0};
-    double    l[EXACT_MOST_K] = {0}, v[EXACT_MOST_K] = {0}, vt[EXACT_MOST_K] = {0};
-    double    w[EXACT_MOST_K], by_v[EXACT_MOST_K], by_vt[EXACT_MOST_K];
-    double    by_g[EXACT_MOST_K][EXACT_MOST_C], by_gt[EXACT_MOST_K][EXACT_MOST_C], slope[EXACT_MOST_K][EXACT_MOST_C];
+    double    log_q[EXACT_MOST_C], log_p[EXACT_MOST_C], by[EXACT_MOST_C] = {0}, l[EXACT_MOST_K] = {0}, w[EXACT_MOST_K];
+    perturbed draws[EXACT_MOST_K];
     int       z[EXACT_MOST_K];
     exact_log_guide(m, x, log_q);
     exact_log_joint(m, x, log_p);
     for (int k = 0; k < K; k++) {
-        double u[EXACT_MOST_C] = {0}, g[EXACT_MOST_C], gt[EXACT_MOST_C];
+        perturbed *d = &draws[k];
+        double     u[EXACT_MOST_C] = {0};
         exact_draw_uniforms(key, datum, (uint32_t)k, 0, C, u);
         z[k] = 0;
         for (int c = 0; c < C; c++) {
-            g[c] = log_q[c] - log(-log(u[c]));
-            if (g[c] > g[z[k]]) z[k] = c;
+            d->g[c] = log_q[c] - log(-log(u[c]));
+            if (d->g[c] > d->g[z[k]]) z[k] = c;
         }
         exact_draw_uniforms(key, datum, (uint32_t)k, 1, C, u);
         const double least = -log(u[z[k]]);
         for (int c = 0; c < C; c++) {
             const double other = -log(u[c]) / exp(log_q[c]);
-            gt[c] = c == z[k] ? -log(least) : -log(other + least);
-            slope[k][c] = c == z[k] ? 0 : other / (other + least);
+            d->gt[c] = c == z[k] ? -log(least) : -log(other + least);
+            d->slope[c] = c == z[k] ? 0 : other / (other + least);
         }
-        v[k] = control_value(m, rebar, x, log_q, g, by_g[k]);
-        vt[k] = control_value(m, rebar, x, log_q, gt, by_gt[k]);
         l[k] = log_p[z[k]] - log_q[z[k]];
     }
+    double signal = log_mean(l, K);
+    if (controls & EXACT_NET) signal -= add_control(m, EXACT_NET, 1, x, log_q, draws, K, by);
+    if (controls & EXACT_REBAR) /* its scale is learned where it is alone */
+        signal -= add_control(m, EXACT_REBAR, controls & EXACT_NET ? 1 : m->value[m->scale], x, log_q, draws, K, by);
+    if (controls & EXACT_MUPROP) signal -= add_expansion(m, x, log_q, z, K, by);
     exact_w(l, K, NULL, w);
-    control_reduce(m, rebar, v, K, by_v);
-    const double signal = log_mean(l, K) - control_reduce(m, rebar, vt, K, by_vt);
-    for (int k = 0; k < K; k++) {
-        by[z[k]] += signal - w[k];
-        for (int c = 0; c < C; c++) by[c] += by_v[k] * by_g[k][c] - by_vt[k] * by_gt[k][c] * slope[k][c];
-    }
+    for (int k = 0; k < K; k++) by[z[k]] += signal - w[k];
     exact_guide_gradient(m, x, by, gradient);
 }
 
 /* ---- relaxed choices */
 
-static double concrete_density(const double *ls, const double *log_pi, double tau, int C)
+double exact_concrete_density(const double *ls, const double *log_pi, double tau, int C)
 {
     double sum = 0, y[EXACT_MOST_C];
     for (int c = 0; c < C; c++) {
@@ -544,12 +595,37 @@ double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, do
         }
         l[k] = exact_log_normal(x, mean);
         switch (prior) {
-        case RWS_RELAX_ARGMAX: l[k] += log_pi[top] - concrete_density(ls, log_q, tau, C); break;
+        case RWS_RELAX_ARGMAX: l[k] += log_pi[top] - exact_concrete_density(ls, log_q, tau, C); break;
         case RWS_RELAX_SOFT: l[k] += soft_mass(ls, log_pi, C) - soft_mass(ls, log_q, C); break;
         case RWS_RELAX_DENSITY:
-            l[k] += concrete_density(ls, log_pi, tau, C) - concrete_density(ls, log_q, tau, C);
+            l[k] += exact_concrete_density(ls, log_pi, tau, C) - exact_concrete_density(ls, log_q, tau, C);
             break;
         }
     }
     return log_mean(l, K);
+}
+
+static double smoothed_weight(const exact *m, rws_smoothing how, double b, double x, const double *u)
+{
+    double log_q[EXACT_MOST_C], log_pi[EXACT_MOST_C], s[EXACT_MOST_C], mean = 0;
+    exact_log_guide(m, x, log_q);
+    exact_log_prior(m, log_pi);
+    const double l = smoothed_choice(how, b, m->C, log_q, log_pi, u, s);
+    for (int c = 0; c < m->C; c++) mean += s[c] * EXACT_SPACING * c;
+    return l + exact_log_normal(x, mean);
+}
+
+double exact_smoothed_bound(const exact *m, rws_smoothing how, double b, double x, int K, rws_key key, uint32_t datum)
+{
+    double l[EXACT_MOST_K] = {0}, u[EXACT_MOST_C] = {0};
+    for (int k = 0; k < K; k++) {
+        exact_draw_uniforms(key, datum, (uint32_t)k, 0, m->C - 1, u);
+        l[k] = smoothed_weight(m, how, b, x, u);
+    }
+    return log_mean(l, K);
+}
+
+double exact_smoothed_at(const exact *m, rws_smoothing how, double b, double x, double u)
+{
+    return smoothed_weight(m, how, b, x, &u);
 }

@@ -10,6 +10,7 @@
 #define RWS_TESTS_EXACT_H
 
 #include "base/rng.h"
+#include "engine/engine.h"
 #include "tensor/params.h"
 
 #define EXACT_MOST_C 20
@@ -94,8 +95,19 @@ int    exact_draw(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, con
 double exact_draw_normal(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal);
 void   exact_draw_uniforms(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, int dim, double *out);
 
-/* RELAX (a network as control variate) or REBAR: phi's gradient of a datum, with the noise of this key. */
-void exact_control_gradient(const exact *m, bool rebar, double x, int K, rws_key key, uint32_t datum, double *gradient);
+/* RELAX, REBAR or both control variates together: phi's gradient of a datum, with the noise of this key. */
+enum { EXACT_NET = 1, EXACT_REBAR = 2, EXACT_MUPROP = 4 }; /* muprop's is an expansion, and alone */
+void exact_control_gradient(const exact *m, int controls, double x, int K, rws_key key, uint32_t datum,
+                            double *gradient);
+
+/* The bound of the model whose choice is a stick of smoothed bits. */
+double exact_smoothed_bound(const exact *m, rws_smoothing how, double b, double x, int K, rws_key key, uint32_t datum);
+
+/* The log-weight of a choice among two whose bit is drawn from this uniform. */
+double exact_smoothed_at(const exact *m, rws_smoothing how, double b, double x, double u);
+
+/* The log-density of the Concrete distribution with these logits at a point on the simplex, of which ls is the log. */
+double exact_concrete_density(const double *ls, const double *logits, double tau, int C);
 
 /* The bound of the relaxed model at a temperature. */
 double exact_concrete_bound(const exact *m, rws_relaxation prior, double tau, double x, int K, rws_key key,

@@ -21,8 +21,12 @@ typedef struct {
     double             wake, sleep;
     bool               defensive;
     double             delta;
-    bool               bound; /* unbiased for the gradient of E[L] */
+    int                controls; /* EXACT_NET, EXACT_REBAR, EXACT_MUPROP */
+    bool               bound;    /* unbiased for the gradient of E[L] */
     rws_relaxation     prior;
+    bool               smoothed; /* a relaxed model whose choice is a stick of smoothed bits */
+    rws_smoothing      smoothing;
+    double             sharpness;
 } known;
 
 static const known table[] = {
@@ -40,11 +44,17 @@ static const known table[] = {
     {"vimco", .a = exact_vimco, .wake = 1, .bound = true},
     {"vimco", "vimco_no_logK=1", .a = exact_vimco_no_logK, .wake = 1, .bound = true},
     {"vimco", "vimco_air_ref=1", .a = exact_vimco_air_ref, .wake = 1},
-    {"rebar", .kind = CONTROLLED, .bound = true},
-    {"relax", .kind = CONTROLLED, .bound = true},
+    {"rebar", .kind = CONTROLLED, .controls = EXACT_REBAR, .bound = true},
+    {"relax", .kind = CONTROLLED, .controls = EXACT_NET, .bound = true},
+    {"relax", "relax_control=rebar", .kind = CONTROLLED, .controls = EXACT_REBAR, .bound = true},
+    {"relax", "relax_control=sum", .kind = CONTROLLED, .controls = EXACT_NET | EXACT_REBAR, .bound = true},
+    {"muprop", .kind = CONTROLLED, .controls = EXACT_MUPROP, .bound = true},
     {"concrete", .kind = PATHWISE, .prior = RWS_RELAX_ARGMAX},
     {"concrete", "concrete_prior=soft", .kind = PATHWISE, .prior = RWS_RELAX_SOFT},
     {"concrete", "concrete_prior=density", .kind = PATHWISE, .prior = RWS_RELAX_DENSITY},
+    {"dvae", .kind = PATHWISE, .smoothed = true, .smoothing = RWS_SMOOTH_EXPONENTIAL, .sharpness = 8},
+    {"dvae", "smoothing=spike", .kind = PATHWISE, .smoothed = true, .smoothing = RWS_SMOOTH_SPIKE, .sharpness = 8},
+    {"dvae", "smoothing=power", .kind = PATHWISE, .smoothed = true, .smoothing = RWS_SMOOTH_POWER, .sharpness = 8},
 };
 
 static inline bool is(const known *e, const char *method)

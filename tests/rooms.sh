@@ -18,7 +18,7 @@ BEGIN {
     may["dist"]      = "base tensor engine"
     may["nn"]        = "base tensor engine dist"
     may["vision"]    = "base tensor engine"
-    may["estimator"] = "base tensor engine"
+    may["estimator"] = "base tensor engine dist"
     may["optim"]     = "base tensor engine"
     may["data"]      = "base"
     may["model"]     = "base data vision"

@@ -84,7 +84,7 @@ typedef struct {
     double           *value; /* the flat vector */
     double            x[PIXELS];
     double            s; /* of a geometric prior; 0: categorical */
-    bool              fixed;
+    bool              fixed, normal;
     layer             prior[4], decoder[3], encoder[2], cell[2], more[3], where[3], what[3];
 } twin;
 
@@ -242,9 +242,10 @@ typedef struct {
 
 static ground background(const twin *m)
 {
+    ground g = {{0}, {0}};
+    if (m->normal) return g;
     const rws_param *mean = find(m, "theta.mean");
     const double    *dark = values(m, "theta.background");
-    ground           g;
     for (int i = 0; i < PIXELS; i++) {
         const double p = mean ? fmin(1 - 1e-4, fmax(1e-4, m->value[mean->offset + (size_t)i])) : 0;
         g.front[i] = mean ? log(p) - log(1 - p) : dark[0];
@@ -259,6 +260,10 @@ static double log_likelihood(const twin *m, const ground *g, const object *const
     for (int i = 0; i < PIXELS; i++) {
         double y = 0, a = 0;
         for (int t = 0; t < n; t++) y += objects[t]->y[i], a += objects[t]->a[i];
+        if (m->normal) {
+            total += log_normal(m->x[i], y, 0.3);
+            continue;
+        }
         const double mask = sigmoid(20 * a - 10);
         const double l = fmin(16, fmax(-88, y + mask * g->front[i] + (mask - 1) * g->back[i]));
         total += m->x[i] * l - softplus(l);
@@ -516,13 +521,14 @@ static void bound_is_evidence(void **state)
     const struct {
         const char *set;
         double      s;
-        bool        fixed, gray;
+        bool        fixed, gray, normal;
     } cases[] = {{NULL, 0},
                  {"steps=geometric_fixed", 0.75},
                  {"steps=geometric_anneal", 1 - 1e-7},
                  {"where=fixed", 0, true},
                  {"bg=const", 0},
-                 {"air_gray=1", 0, false, true}};
+                 {"air_gray=1", 0, false, true},
+                 {"likelihood=normal", 0, false, true, true}};
     float kept[PIXELS];
     memcpy(kept, image, sizeof kept);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -531,6 +537,7 @@ static void bound_is_evidence(void **state)
         twin         m = twin_new(t);
         m.s = cases[i].s;
         m.fixed = cases[i].fixed;
+        m.normal = cases[i].normal;
         const double got = metric(t, "log_evidence"), want = log_evidence(&m), ess = 40000 * metric(t, "ess");
         if (!(fabs(got - want) < 5 / sqrt(ess) + 2e-3))
             fail_msg("%s: the bound is %.5f, the evidence %.5f", cases[i].set, got, want);
@@ -541,12 +548,12 @@ static void bound_is_evidence(void **state)
 }
 
 /* With many particles wake-theta is the gradient of log p(x), and wake-phi that of E log q under the posterior. */
-static void wake_gradients(void **state)
+static void check_wake_gradients(const char *set)
 {
-    (void)state;
-    rws_trainer *t = tiny((rws_config){.particles = 8000, .batch = 1}, NULL, true);
+    rws_trainer *t = tiny((rws_config){.particles = 8000, .batch = 1}, set, true);
     twin         m = twin_new(t);
-    table       *all = malloc(sizeof *all);
+    m.normal = set != NULL;
+    table *all = malloc(sizeof *all);
     all->two = malloc(NODES * sizeof *all->two);
     integrate(&m, all);
     posterior = all;
@@ -565,6 +572,13 @@ static void wake_gradients(void **state)
     free(all);
     free(m.value);
     rws_trainer_free(t);
+}
+
+static void wake_gradients(void **state)
+{
+    (void)state;
+    check_wake_gradients(NULL);
+    check_wake_gradients("likelihood=normal");
 }
 
 /* ---- VIMCO: the expectation over n by enumeration, over the rest by noise that stays the same while parameters
@@ -747,6 +761,7 @@ static void wrong_settings_are_named(void **state)
         {"images=cats", "images is digits or blocks, not \"cats\"."},
         {"steps=many", "steps is categorical or geometric_anneal or geometric_fixed, not \"many\"."},
         {"where=here", "where is learned or fixed, not \"here\"."},
+        {"likelihood=maximum", "likelihood is bernoulli or normal, not \"maximum\"."},
         {"bg=red", "bg is image or const, not \"red\"."},
         {"free=3", "free is 1, 2 or 4, not 3."},
     };

@@ -506,6 +506,33 @@ static void test_std_ref(void **state)
     }
 }
 
+/* The sum over parameters of |mean| by that of the deviations, from the same ten gradients. */
+static void test_grad_snr(void **state)
+{
+    (void)state;
+    rws_config c = {.model = "gmm", .method = "vimco", .particles = 3, .seed = 2};
+    c.set[c.n_set++] = "grad_snr=1";
+    rws_trainer      *t = trainer_from(&c, true);
+    const rws_params *p = rws_trainer_state_of(t).params;
+    float            *g = malloc(10 * p->size * sizeof *g);
+    rws_error         err = {""};
+    for (uint64_t i = 0; i < 10; i++)
+        assert_int_equal(rws_trainer_gradient(t, RWS_TEST, i, g + i * p->size, p->size, &err), RWS_OK);
+    for (int group = RWS_THETA; group <= RWS_PHI; group++) {
+        double signal = 0, noise = 0;
+        for (size_t k = p->first[group]; k < p->first[group + 1]; k++) {
+            double mean = 0, variance = 0;
+            for (size_t i = 0; i < 10; i++) mean += (double)g[i * p->size + k] / 10;
+            for (size_t i = 0; i < 10; i++) variance += pow((double)g[i * p->size + k] - mean, 2) / 10;
+            signal += fabs(mean);
+            noise += sqrt(variance);
+        }
+        assert_near(metric(t, group == RWS_THETA ? "snr_theta" : "snr_phi"), signal / noise, 1e-4 * signal / noise);
+    }
+    free(g);
+    rws_trainer_free(t);
+}
+
 /* ---- snapshots --------------------------------------------------------------------------------------------------- */
 
 static double shown(const rws_snapshots *s, const char *name, int place)
@@ -553,7 +580,7 @@ int main(void)
         cmocka_unit_test(test_evidence),      cmocka_unit_test(test_posterior),      cmocka_unit_test(test_q_error),
         cmocka_unit_test(test_metrics),       cmocka_unit_test(test_many_particles), cmocka_unit_test(test_data),
         cmocka_unit_test(test_repeatability), cmocka_unit_test(test_far_start),      cmocka_unit_test(test_grad_std),
-        cmocka_unit_test(test_std_ref),       cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_grad_snr),      cmocka_unit_test(test_std_ref),        cmocka_unit_test(test_snapshots),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int i = 0; i < 2; i++) free(seen[i]);

@@ -4,6 +4,7 @@
  * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
  * gradient to) one row of an input. An op that is in the table of its room but not in the table of twins fails.
  */
+#include "smoothed.h"
 #include "twins.h"
 
 #include "base/vecmath.h"
@@ -602,6 +603,36 @@ static void functions_at_the_ends(void **state)
     }
 }
 
+/* The distribution function takes a drawn bit back to the uniform it was drawn from, wherever that can be told in floats; and
+ * the density of a spike is the probability of its point. */
+static void smoothed_bits_follow_their_law(void **state)
+{
+    (void)state;
+    static const float sharpness[] = {0.1f, 1.5f, 8, 100}, logits[] = {-30, -8, -1, 0, 0.5f, 6, 30};
+    for (int how = RWS_SMOOTH_SPIKE; how <= RWS_SMOOTH_POWER; how++)
+        for (int b = how == RWS_SMOOTH_POWER; b < 4; b++)
+            for (int i = 0; i < 7; i++)
+                for (int step = 1; step < 100; step++) {
+                    const float       u = (float)step / 100;
+                    const rws_op_args args = {.k = how, .s = sharpness[b]};
+                    const rws_view    in[] = {{.data = &logits[i], .dim = 1}, {.data = &u, .dim = 1}};
+                    const double      q = 1 / (1 + exp(-(double)logits[i]));
+                    float             y, density;
+                    run_extreme(op_named("smooth_draw"), args, 2, in, 1, &y, NULL);
+                    const bool   spike = how == RWS_SMOOTH_SPIKE && (double)u <= 1 - q;
+                    const double back = smoothed_below((rws_smoothing)how, (double)sharpness[b], q, (double)y);
+                    assert_int_equal(y == -100, spike);
+                    if (!spike && !near(back, (double)u, 1e-4))
+                        fail_msg("smoothing %d, b = %g, logit %g: %g comes back as %g", how, (double)sharpness[b],
+                                 (double)logits[i], (double)u, back);
+                    run_extreme(op_named("smooth_density"), args, 2,
+                                (rws_view[]){{.data = &y, .dim = 1}, {.data = &logits[i], .dim = 1}}, 1, &density,
+                                NULL);
+                    if (spike) assert_true(near((double)density, log(1 - q), 1e-5 * (1 + fabs(log(1 - q)))));
+                    assert_true(isfinite(density));
+                }
+}
+
 static void densities_at_the_ends(void **state)
 {
     (void)state;
@@ -725,13 +756,10 @@ int main(void)
         return 1;
     }
     struct CMUnitTest tests[MOST_OPS + 8] = {
-        cmocka_unit_test(every_twin_has_an_op),
-        cmocka_unit_test(log_softmax_of_impossible_and_huge),
-        cmocka_unit_test(functions_at_the_ends),
-        cmocka_unit_test(densities_at_the_ends),
-        cmocka_unit_test(pictures_at_identity),
-        cmocka_unit_test(pictures_at_the_ends),
-        cmocka_unit_test(exponentials_at_hand_change_nothing),
+        cmocka_unit_test(every_twin_has_an_op),           cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(functions_at_the_ends),          cmocka_unit_test(densities_at_the_ends),
+        cmocka_unit_test(smoothed_bits_follow_their_law), cmocka_unit_test(pictures_at_identity),
+        cmocka_unit_test(pictures_at_the_ends),           cmocka_unit_test(exponentials_at_hand_change_nothing),
     };
     size_t n = 7;
     gather_ops();

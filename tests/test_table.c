@@ -22,7 +22,7 @@ static rws_status parse_bytes(const char *text, size_t length, rws_header header
     uint8_t *copy = malloc(length ? length : 1);
     assert_non_null(copy);
     memcpy(copy, text, length);
-    const rws_status status = rws_csv_parse(copy, length, "d.csv", header, skip_missing, out, err);
+    const rws_status status = rws_csv_parse(copy, length, "d.csv", header, skip_missing, NULL, out, err);
     free(copy);
     return status;
 }
@@ -232,7 +232,8 @@ static void large_texts_take_linear_time(void **state)
     for (int i = 0; i < COUNT(pieces); i++) {
         const size_t length = strlen(pieces[i]);
         for (size_t at = 0; at < size; at++) text[at] = pieces[i][at % length];
-        const rws_status status = rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_GUESSED, false, &s, &err);
+        const rws_status status =
+            rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_GUESSED, false, NULL, &s, &err);
         if (i == 0) assert_int_equal(s.n_rows, size / 4);
         if (i == 3) assert_true(status == RWS_OK && s.n_columns == (int)(size / 2) + 1 && s.n_rows == 1);
         rws_sheet_release(&s);
@@ -240,7 +241,8 @@ static void large_texts_take_linear_time(void **state)
     /* a line of many columns, then many lines of one */
     memset(text, ',', size / 2);
     for (size_t at = size / 2; at < size; at++) text[at] = "\n1"[at % 2];
-    assert_int_equal(rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_NONE, false, &s, &err), RWS_BAD_INPUT);
+    assert_int_equal(rws_csv_parse((uint8_t *)text, size, "d.csv", RWS_HEADER_NONE, false, NULL, &s, &err),
+                     RWS_BAD_INPUT);
     free(text);
 }
 
@@ -257,7 +259,7 @@ static rws_status npy(const char *descr_etc, const void *data, size_t size, rws_
     file[9] = (uint8_t)(length >> 8);
     memcpy(file + 10, descr_etc, length);
     if (size) memcpy(file + 10 + length, data, size);
-    const rws_status status = rws_npy_parse(file, 10 + length + size, "x.npy", out, err);
+    const rws_status status = rws_npy_parse(file, 10 + length + size, "x.npy", NULL, out, err);
     free(file);
     return status;
 }
@@ -352,11 +354,11 @@ static void bad_arrays_are_refused(void **state)
         uint8_t *copy = malloc(n ? n : 1);
         assert_non_null(copy);
         memcpy(copy, bytes, n);
-        assert_refused(rws_npy_parse(copy, n, "x.npy", &s, &err), RWS_BAD_INPUT, &err, "\"x.npy\"", "");
+        assert_refused(rws_npy_parse(copy, n, "x.npy", NULL, &s, &err), RWS_BAD_INPUT, &err, "\"x.npy\"", "");
         free(copy);
     }
-    assert_refused(rws_npy_parse((const uint8_t *)"\x93NUMPY\7\0\0\0\0\0", 12, "x.npy", &s, &err), RWS_BAD_INPUT, &err,
-                   "version 7", "");
+    assert_refused(rws_npy_parse((const uint8_t *)"\x93NUMPY\7\0\0\0\0\0", 12, "x.npy", NULL, &s, &err), RWS_BAD_INPUT,
+                   &err, "version 7", "");
     assert_false(rws_npy_is((const uint8_t *)"1,2\n3,4\n", 8));
 }
 
@@ -686,6 +688,161 @@ static void files_of_all_formats_are_told_apart(void **state)
     }
 }
 
+/* ---- series: rows with the same id */
+
+/* One id comes back after others, one id is a word, and one has a separator in it. */
+static const char visits[] = "who,age,x,y\n"
+                             "ann,30,1,10\n"
+                             "ann,30,2,20\n"
+                             "7,40,3,30\n"
+                             "ann,30,4,40\n"
+                             "\"b,c\",50,5,50\n"
+                             "7,40,6,60\n"
+                             "7.0,60,7,70\n";
+
+static void rows_of_an_id_are_a_series(void **state)
+{
+    (void)state;
+    static const float want[4][1 + 2 * 4] = {
+        {3, 10, 1, 20, 2, 40, 4}, {2, 30, 3, 60, 6}, {1, 50, 5}, {1, 70, 7}}; /* length; y and x of each row */
+    world                   w;
+    float                   series[4 * 9], age[4], length[4], label[4];
+    const rws_table_options o = {.id = "who", .test_share = 1};
+    memset(series, 0x7f, sizeof series); /* what a batch held before */
+    spill("visits.csv", visits, strlen(visits));
+    world_init(&w, in_folder("visits.csv"), "");
+    rws_table *t = rws_setup_table(&w.s, NULL, &o);
+    assert_int_equal(rws_table_longest(t), 3);
+    assert_int_equal(rws_setup_table_series(&w.s, t, "s", "y,x", 4), 2);
+    assert_int_equal(rws_setup_table_field(&w.s, t, "age", "age"), 1);
+    rws_setup_table_length(&w.s, t, "n");
+    assert_int_equal(rws_setup_table_label(&w.s, t, "label", "age"), 1);
+    must(w.s.status, &w.s.error);
+    assert_true(w.s.fields[0].dim == 9 && w.s.fields[0].item == 2 && w.s.fields[0].most == 4);
+    assert_int_equal(rws_table_rows(t, RWS_TRAIN), 4);
+    must(rws_table_fill(t, RWS_TEST, 0, 4, NULL, (float *[]){series, age, length, label}, &w.s.error), &w.s.error);
+    assert_memory_equal(series, want, sizeof want);
+    for (int i = 0; i < 4; i++) assert_true(length[i] == want[i][0] && age[i] == 30 + 10 * (float)i);
+    assert_true(rws_table_row(t, RWS_TRAIN, 1)[2] == 3 && rws_table_item(t, RWS_TRAIN, 1, 1)[2] == 6);
+    assert_true(!rws_table_item(t, RWS_TRAIN, 1, 2) && !rws_table_item(t, RWS_TRAIN, 1, -1));
+    rws_setup_release(&w.s);
+
+    world_init(&w, in_folder("visits.csv"), ""); /* as long as the longest */
+    rws_setup_table_series(&w.s, rws_setup_table(&w.s, NULL, &o), "s", "x", 0);
+    assert_true(w.s.fields[0].dim == 4 && w.s.fields[0].most == 3);
+    rws_setup_release(&w.s);
+}
+
+static void bad_series_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *id, *series, *field;
+        int         most;
+        const char *sentence;
+    } list[] = {
+        {visits, "whom", "x", NULL, 0, "has no column \"whom\"; it has 4 columns: \"who\", \"age\", \"x\", \"y\"."},
+        {visits, NULL, "x", NULL, 0, "table without ids; the option id of the table names their column."},
+        {visits, "who", "x", NULL, 2,
+         "d.csv\" has 3 rows of the id that begins in line 2, and a series of the model has at most 2 items."},
+        {visits, "who", "who", NULL, 0, "d.csv\", line 2, column 1 (\"who\"): \"ann\" is not a number."},
+        {visits, "who", "x", "y", 0,
+         "d.csv\", line 3, column 4 (\"y\"): it is 20, but 10 in line 2, which has the same id; a field has one value "
+         "for each id, and a series has many."},
+        {"a,b\n1,2\n,3\n", "a", "b", NULL, 0, "d.csv\", line 3, column 1 (\"a\"): the id is empty."},
+        {"a,b\n1,2\n1,x\n", "a", "b", NULL, 0, "d.csv\", line 3, column 2 (\"b\"): \"x\" is not a number."},
+        {"a,b,a\n1,2,3\n", "a", "b", NULL, 0, "has several columns \"a\"; name the column by its number."},
+        {visits, "who", "x", NULL, -1, "has at most -1"},
+    };
+    for (int i = 0; i < COUNT(list); i++) {
+        world                   w;
+        const rws_table_options o = {.id = list[i].id};
+        spill("d.csv", list[i].text, strlen(list[i].text));
+        world_init(&w, in_folder("d.csv"), "");
+        rws_table *t = rws_setup_table(&w.s, NULL, &o);
+        rws_setup_table_series(&w.s, t, "s", list[i].series, list[i].most);
+        if (list[i].field) rws_setup_table_field(&w.s, t, "f", list[i].field);
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].sentence, "");
+        rws_setup_table_length(&w.s, t, "n"); /* the first failure counts */
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, list[i].sentence, "");
+        rws_setup_release(&w.s);
+    }
+    world                   w;
+    const rws_table_options o = {.id = "a", .skip_missing = true}; /* a row without an id is missing */
+    static const char       some[] = "a,b\n1,2\n,3\n1,4\n2,\n";
+    spill("d.csv", some, strlen(some));
+    world_init(&w, in_folder("d.csv"), "");
+    rws_table *t = rws_setup_table(&w.s, NULL, &o);
+    assert_int_equal(rws_table_rows(t, RWS_TRAIN), 1);
+    assert_int_equal(rws_table_longest(t), 2);
+    rws_setup_release(&w.s);
+}
+
+/* Ids of arrays are compared exactly: these are one number as floats. */
+static void ids_of_arrays_are_exact(void **state)
+{
+    (void)state;
+    static const int64_t x[] = {16777216, 1, 16777217, 2, 16777216, 3, INT64_MIN, 4};
+    static const float   y[] = {1, 2, NAN, 3};
+    rws_sheet            s;
+    rws_error            err = {""};
+    must(rws_sheet_from_array(x, (rws_element){'i', 8}, 4, 2, "x", "1", &s, &err), &err);
+    assert_int_equal(s.n_ids, 3);
+    assert_memory_equal(s.ids, ((int[]){0, 1, 0, 2}), 4 * sizeof(int));
+    rws_sheet_release(&s);
+    assert_int_equal(rws_sheet_from_array(y, (rws_element){'f', 4}, 2, 2, "y", "1", &s, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "\"y\", element [1, 0]: an id must be a finite number.");
+    assert_true(!s.values && !s.ids);
+    assert_refused(rws_sheet_from_array(y, (rws_element){'f', 4}, 2, 2, "y", "3", &s, &err), RWS_BAD_INPUT, &err,
+                   "\"y\" has no column \"3\"", "");
+}
+
+/* 1,000 ids of 1 to 7 rows, shuffled among each other: each datum is in one split, whole and in order. */
+static void ids_are_split_as_a_whole(void **state)
+{
+    (void)state;
+    enum { IDS = 1000 };
+    char      *text = malloc(IDS * 7 * 32 + 32);
+    int        length = sprintf(text, "id,item,total\n"), next[IDS] = {0};
+    world      w;
+    bool       seen[IDS] = {false};
+    rws_random random = rws_random_new(rws_key_for(2, 0, RWS_KEY_TEST, 0), 0);
+    assert_non_null(text);
+    for (int left = 4 * IDS; left > 0;) {
+        const int i = (int)rws_random_below(&random, IDS), total = 1 + i % 7;
+        if (next[i] == total) {
+            left--;
+            continue;
+        }
+        length += sprintf(text + length, "s%d,%d,%d\n", i, 10 * i + next[i]++, total);
+    }
+    for (int i = 0; i < IDS; i++)
+        while (next[i] < 1 + i % 7) length += sprintf(text + length, "s%d,%d,%d\n", i, 10 * i + next[i]++, 1 + i % 7);
+    spill("ids.csv", text, (size_t)length);
+    free(text);
+    world_init(&w, in_folder("ids.csv"), "");
+    rws_table *t = rws_setup_table(&w.s, NULL, &(rws_table_options){.id = "id", .test_share = 0.2});
+    rws_setup_table_series(&w.s, t, "x", "item", 0);
+    rws_setup_table_field(&w.s, t, "total", "total");
+    rws_setup_table_length(&w.s, t, "n");
+    must(w.s.status, &w.s.error);
+    assert_int_equal(rws_table_rows(t, RWS_TEST), IDS / 5);
+    assert_int_equal(rws_table_rows(t, RWS_TRAIN), IDS - IDS / 5);
+    for (int split = 0; split < 2; split++)
+        for (int i = 0; i < rws_table_rows(t, (rws_split)split); i++) {
+            float x[8], total, n;
+            must(rws_table_fill(t, (rws_split)split, (uint64_t)i, 1, &random, (float *[]){x, &total, &n}, &w.s.error),
+                 &w.s.error);
+            const int id = (int)x[1] / 10;
+            assert_false(seen[id]);
+            seen[id] = true;
+            assert_true(x[0] == total && n == total && (int)total == 1 + id % 7);
+            for (int k = 0; k < (int)n; k++) assert_true(x[1 + k] == (float)(10 * id + k));
+        }
+    for (int i = 0; i < IDS; i++) assert_true(seen[i]);
+    rws_setup_release(&w.s);
+}
+
 static void mistakes_of_a_model_fail_its_setup(void **state)
 {
     (void)state;
@@ -815,6 +972,10 @@ int main(void)
         cmocka_unit_test(rows_come_in_their_order),
         cmocka_unit_test(shuffles_are_permutations),
         cmocka_unit_test(files_of_all_formats_are_told_apart),
+        cmocka_unit_test(rows_of_an_id_are_a_series),
+        cmocka_unit_test(bad_series_are_refused),
+        cmocka_unit_test(ids_of_arrays_are_exact),
+        cmocka_unit_test(ids_are_split_as_a_whole),
         cmocka_unit_test(mistakes_of_a_model_fail_its_setup),
         cmocka_unit_test(a_model_learns_from_a_file),
     };

@@ -11,8 +11,8 @@
 typedef struct {
     rws_scores s;
     uint32_t   start[8], count[MOST_ROWS];
-    double     log_p[MOST_ROWS], log_q[MOST_ROWS], out[2][MOST_ROWS];
-    double     coef_p[MOST_ROWS], coef_q[MOST_ROWS], coef_r[MOST_ROWS], coef_out[2][MOST_ROWS];
+    double     log_p[MOST_ROWS], log_q[MOST_ROWS], out[RWS_OUTPUTS][MOST_ROWS];
+    double     coef_p[MOST_ROWS], coef_q[MOST_ROWS], coef_r[MOST_ROWS], coef_out[RWS_OUTPUTS][MOST_ROWS];
     double     l[MOST_ROWS], w[MOST_ROWS], L[MOST_ROWS], work[2][MOST_ROWS];
     rws_tally  tally;
 } sheet;
@@ -33,7 +33,8 @@ static void sheet_make(sheet *t, int B, int n, const double *l, const uint32_t *
     t->s.log_p = t->log_p, t->s.log_q = t->log_q, t->s.log_d = t->log_q;
     t->s.coef_p = t->coef_p, t->s.coef_q = t->coef_q, t->s.coef_r = t->coef_r;
     t->s.l = t->l, t->s.w = t->w, t->s.L = t->L;
-    for (int j = 0; j < 2; j++) t->s.out[j] = t->out[j], t->s.coef_out[j] = t->coef_out[j], t->s.work[j] = t->work[j];
+    for (int j = 0; j < RWS_OUTPUTS; j++) t->s.out[j] = t->out[j], t->s.coef_out[j] = t->coef_out[j];
+    for (int j = 0; j < 2; j++) t->s.work[j] = t->work[j];
 }
 
 /* A method without a trainer: the estimator's settings with their defaults, but for the one that `e` gives. */

@@ -2,6 +2,7 @@
 #include "twins.h"
 
 #include "base/rng.h"
+#include "smoothed.h"
 
 #include <string.h>
 
@@ -522,6 +523,39 @@ static void concrete_density(const row *r)
     r->out[0] = log(front / pow(total, C));
 }
 
+/* Bits of a stick, with probabilities instead of their logarithms. */
+static void stick_logits(const row *r)
+{
+    for (int i = 0; i < r->dim; i++) {
+        double after = 0;
+        for (int j = i + 1; j <= r->dim; j++) after += exp(r->in[0][j]);
+        r->out[i] = log(exp(r->in[0][i]) / after);
+    }
+}
+
+static void stick_break(const row *r)
+{
+    double left = 1;
+    for (int i = 0; i + 1 < r->dim; i++) {
+        const double zeta = 1 / (1 + exp(-r->in[0][i]));
+        r->out[i] = log(left * zeta);
+        left *= 1 - zeta;
+    }
+    r->out[r->dim - 1] = log(left);
+}
+
+static void smooth_draw(const row *r)
+{
+    EACH(smoothed_quantile((rws_smoothing)r->k, r->s, 1 / (1 + exp(-at(r, 0, j))), at(r, 1, j)));
+}
+
+static void smooth_density(const row *r)
+{
+    r->out[0] = 0;
+    for (int j = 0; j < r->in_dim[1]; j++)
+        r->out[0] += log(smoothed_density((rws_smoothing)r->k, r->s, 1 / (1 + exp(-r->in[1][j])), r->in[0][j]));
+}
+
 #define SUM_EACH(expression) \
     r->out[0] = 0;           \
     for (int j = 0; j < widest(r); j++) r->out[0] += (expression)
@@ -1026,6 +1060,23 @@ const subject subjects[] = {
      {{1, THREE(LOG_PROB, 2, LOG_PROB, 2, POSITIVE, 1)},
       {1, THREE(LOG_PROB, 5, LOG_PROB, 5, POSITIVE, 1)},
       {1, THREE(LOG_PROB, 17, LOG_PROB, 17, POSITIVE, 1)}}},
+    {"stick_logits", stick_logits, {{1, {{LOG_PROB, 2}}}, {4, {{LOG_PROB, 5}}}, {16, {{LOG_PROB, 17}}}}},
+    {"stick_break", stick_break, {{2, {{REAL, 1}}}, {5, {{REAL, 4}}}, {17, {{REAL, 16}}}}},
+    {"smooth_draw",
+     smooth_draw,
+     {{1, TWO(REAL, 1, NOISE, 1), .k = RWS_SMOOTH_SPIKE, .s = 3},
+      {5, TWO(REAL, 5, NOISE, 5), .k = RWS_SMOOTH_EXPONENTIAL, .s = 0.5f},
+      {5, TWO(REAL, 5, NOISE, 5), .k = RWS_SMOOTH_EXPONENTIAL, .s = 8},
+      {5, TWO(REAL, 5, NOISE, 5), .k = RWS_SMOOTH_POWER, .s = 1.5f},
+      {5, TWO(REAL, 5, NOISE, 5), .k = RWS_SMOOTH_POWER, .s = 8}},
+     .slack = 4},
+    {"smooth_density",
+     smooth_density,
+     {{1, TWO(REAL, 1, REAL, 1), .k = RWS_SMOOTH_SPIKE, .s = 3},
+      {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_EXPONENTIAL, .s = 0.5f},
+      {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_EXPONENTIAL, .s = 8},
+      {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_POWER, .s = 1.5f},
+      {1, TWO(REAL, 5, REAL, 5), .k = RWS_SMOOTH_POWER, .s = 8}}},
     {"exponential_draw",
      exponential_draw,
      {{1, TWO(POSITIVE, 1, NOISE, 1)}, {5, TWO(POSITIVE, 5, NOISE, 5)}, {5, TWO(POSITIVE, 1, NOISE, 5)}}},

@@ -136,12 +136,32 @@ bool rws_asked_print(const rws_reported *reports, int n, const char *known, int 
 
 /* ---- fields */
 
+/* A list of items, as many as the datum has. */
+static json_t *json_of_series(const float *value, const rws_field *f)
+{
+    json_t *list = json_array();
+    for (int t = 0; t < (int)value[0]; t++)
+        json_array_append_new(list, json_of_value(value + 1 + (size_t)t * (size_t)f->item, f->item));
+    return list;
+}
+
+/* "x [0 3 1]", "y [1 2; 3 4]": what `infer` reads. */
+static void print_series(const float *value, const rws_field *f)
+{
+    printf("%s [", f->name);
+    for (int i = 0; i < (int)value[0] * f->item; i++)
+        printf("%s%g", i == 0 ? "" : f->item > 1 && i % f->item == 0 ? "; " : " ", (double)value[1 + i]);
+    puts("]");
+}
+
 json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fields)
 {
     json_t   *object = json_object();
     rws_field f;
     for (int i = 0; rws_posterior_field(p, i, &f); i++)
-        if (!f.label) json_object_set_new(object, f.name, json_of_value(fields[i], f.dim));
+        if (!f.label)
+            json_object_set_new(object, f.name,
+                                f.most ? json_of_series(fields[i], &f) : json_of_value(fields[i], f.dim));
     return object;
 }
 
@@ -151,7 +171,8 @@ int rws_asked_print_fields(const rws_posterior *p, const float *const *fields)
     int       lines = 0;
     for (int i = 0; rws_posterior_field(p, i, &f); i++) {
         if (f.label) continue;
-        print_value(f.name, fields[i], f.dim, 0);
+        if (f.most) print_series(fields[i], &f);
+        else print_value(f.name, fields[i], f.dim, 0);
         lines++;
     }
     return lines;

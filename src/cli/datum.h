@@ -1,6 +1,7 @@
 /* datum.h - data that a user names on the command line: numbers for the fields of a model, and numbers of test data.
  *
  *     "0.3 1.2" -> [datum] -> rws_question.fields
+ *     "0.3 [1 2 2]"   the same, with a series
  *     "0-9,12"  -> [datum] -> rws_question.test
  */
 #ifndef RWS_CLI_DATUM_H
@@ -15,6 +16,8 @@ typedef struct {
 } rws_datum;
 
 /* Reads the numbers of all fields except labels, in the order of declaration, separated by spaces, commas or semicolons.
+ * The numbers of a series stand in brackets, which the last field does not need: "7 [0 3 1]", "7 0 3 1". Each item may
+ * have brackets too: "[[1 2] [3 4]]".
  * RWS_BAD_INPUT with a sentence that names the fields and how many numbers each has. The caller releases *out, also after
  * a failure. */
 rws_status rws_datum_read(const rws_posterior *p, const char *text, rws_datum *out, rws_error *err)

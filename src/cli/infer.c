@@ -92,8 +92,9 @@ static const struct argp argp = {
         "tree; the tree must say just this sentence, unless --set likelihood=relaxed. For air a datum is a PNG of the "
         "size that the run was trained on, white on black; an IDX file, FILE or FILE:NUMBER; or the number of a test "
         "image: in all of these a pixel is ink if it is above half grey, whereas --test has the random pixels of "
-        "eval. For a model that reads no text a datum is the numbers of its fields: \"0.3 1.2\". A datum that begins "
-        "with a minus is written after --.",
+        "eval. For a model that reads no text a datum is the numbers of its fields: \"0.3 1.2\"; those of a series "
+        "stand in "
+        "brackets: \"2 [0 1]\". A datum that begins with a minus is written after --.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
 

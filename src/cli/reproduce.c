@@ -127,14 +127,17 @@ static void print_claims(const reproduction *r)
                c->variant ? ")" : "", verdict, c->finding.seeds, c->finding.seeds == 1 ? "seed" : "seeds");
         printf("    %s\n    %s\n", c->claim->text, c->finding.numbers);
     }
-    int counts[3] = {0};
+    int counts[RWS_VERDICTS] = {0};
     for (int i = 0; i < r->n_claims; i++) counts[r->claims[i].finding.verdict]++;
     if (r->o->campaign.json)
-        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
-                                  counts[RWS_FAILS], "unknown", counts[RWS_UNKNOWN], "failed_runs", r->total.failed));
+        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
+                                  counts[RWS_FAILS], "undecided", counts[RWS_UNDECIDED], "unknown", counts[RWS_UNKNOWN],
+                                  "failed_runs", r->total.failed));
     else
-        printf("\n%d of %d claims hold, %d do not, and for %d there are not enough runs.\n", counts[RWS_HOLDS],
-               r->n_claims, counts[RWS_FAILS], counts[RWS_UNKNOWN]);
+        printf(
+            "\n%d of %d claims hold, %d do not, %d are undecided at a level of 5 %%, and for %d there are not enough "
+            "runs.\n",
+            counts[RWS_HOLDS], r->n_claims, counts[RWS_FAILS], counts[RWS_UNDECIDED], counts[RWS_UNKNOWN]);
 }
 
 /* If several experiments are wanted, one that fails does not stop the others. */

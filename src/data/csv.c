@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "data/ids.h"
 
 #include <glib.h>
 #include <limits.h>
@@ -16,6 +17,8 @@ typedef struct {
     const char *at, *end;
     int         line; /* of `at`, from 1 */
     char        separator;
+    int         id;   /* column of the ids, from 0; -1: none is asked for */
+    rws_ids    *ids;  /* those that have come so far */
     const char *name; /* of the file */
     rws_error  *err;
 } reader;
@@ -260,6 +263,15 @@ static void note_flaw(rws_flaw *flaw, rws_cell_flaw what, const cell *c, int lin
     memcpy(flaw->text, shown.text, strlen(shown.text) + 1);
 }
 
+/* Ids are compared as text: "1" and "1.0" are two. */
+static rws_status number_id(reader *r, const cell *id, int line, rws_sheet *s)
+{
+    if (id->length == 0) return rws_sheet_refuse_cell(s, line, r->id, r->name, "the id is empty.", r->err);
+    s->ids[s->n_rows] = rws_ids_number(r->ids, id->text, id->length);
+    s->lines[s->n_rows] = line;
+    return s->ids[s->n_rows] < 0 ? rws_no_memory(r->err, "the ids of a table") : RWS_OK;
+}
+
 /* Reads the line at r->at as row n_rows; it counts unless it is to be skipped. `first` is the line that all others must
  * be as long as. */
 static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s)
@@ -267,7 +279,7 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
     float    *row = s->values + (size_t)s->n_rows * (size_t)s->n_columns;
     const int line = r->line;
     bool      missing = false;
-    cell      c = {.last = false};
+    cell      c = {.last = false}, id = {0};
     int       n = 0;
     while (!c.last) {
         const int here = r->line;
@@ -277,12 +289,15 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
         const rws_cell_flaw what = read_number(c.text, c.length, &row[n]);
         if (what != RWS_CELL_FINE && skip_missing && is_missing(&c)) missing = true;
         else if (what != RWS_CELL_FINE) note_flaw(&s->flaws[n], what, &c, here);
+        if (n == r->id) id = c;
         n++;
     }
     if (n < s->n_columns)
         return rws_refuse(r->err, r->name, line, "it has %d column%s, and line %d has %d.", n, n == 1 ? "" : "s", first,
                           s->n_columns);
-    s->n_rows += !missing;
+    if (missing) return RWS_OK;
+    if (r->id >= 0) RWS_TRY(number_id(r, &id, line, s));
+    s->n_rows++;
     return RWS_OK;
 }
 
@@ -299,10 +314,22 @@ static rws_status make_room(const reader *r, rws_sheet *s)
     n_values += (size_t)s->n_columns;
     s->values = malloc(n_values * sizeof *s->values);
     s->flaws = calloc((size_t)s->n_columns, sizeof *s->flaws);
-    return s->values && s->flaws ? RWS_OK : rws_no_memory(r->err, "a table");
+    if (!s->values || !s->flaws) return rws_no_memory(r->err, "a table");
+    if (r->id < 0) return RWS_OK;
+    s->ids = malloc(n_lines * sizeof *s->ids);
+    s->lines = malloc(n_lines * sizeof *s->lines);
+    return s->ids && s->lines ? RWS_OK : rws_no_memory(r->err, "the ids of a table");
 }
 
-static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, rws_sheet *s)
+static rws_status find_id(reader *r, const char *id, const rws_sheet *s)
+{
+    if (!id) return RWS_OK;
+    const rws_column_finding found = rws_sheet_find_column(s, id, strlen(id), &r->id);
+    if (found != RWS_COLUMN_FOUND) return rws_sheet_refuse_column(s, r->name, found, id, strlen(id), r->err);
+    return RWS_OK;
+}
+
+static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, const char *id, rws_sheet *s)
 {
     int    n_numbers;
     size_t n_bytes;
@@ -312,12 +339,14 @@ static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, rw
     RWS_TRY(measure_line(*r, &s->n_columns, &n_numbers, &n_bytes));
     if (header == RWS_HEADER_GIVEN || (header == RWS_HEADER_GUESSED && n_numbers == 0))
         RWS_TRY(read_names(r, s, n_bytes));
+    RWS_TRY(find_id(r, id, s));
     RWS_TRY(make_room(r, s));
     while (find_line(r)) RWS_TRY(read_row(r, first, skip_missing, s));
     if (s->n_rows == 0) return rws_refuse(r->err, r->name, 0, "has no rows.");
     /* What was too much goes back; a failure to shrink leaves the larger block. */
     float *values = realloc(s->values, (size_t)s->n_rows * (size_t)s->n_columns * sizeof *values);
     if (values) s->values = values;
+    s->n_ids = r->ids->n;
     return RWS_OK;
 }
 
@@ -342,14 +371,16 @@ static rws_status check_kind(const uint8_t *bytes, size_t size, const char *name
 }
 
 rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
-                         rws_sheet *out, rws_error *err)
+                         const char *id, rws_sheet *out, rws_error *err)
 {
     *out = (rws_sheet){0};
     RWS_TRY(check_kind(bytes, size, name, err));
-    reader r = {.line = 1, .separator = ',', .name = name, .err = err};
+    rws_ids ids = {0};
+    reader  r = {.line = 1, .separator = ',', .id = -1, .ids = &ids, .name = name, .err = err};
     if (size) r.at = (const char *)bytes, r.end = r.at + size;
     if (size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) r.at += 3; /* byte order mark */
-    const rws_status status = read_sheet(&r, header, skip_missing, out);
+    const rws_status status = read_sheet(&r, header, skip_missing, id, out);
+    rws_ids_release(&ids);
     if (status != RWS_OK) rws_sheet_release(out);
     return status;
 }

@@ -134,7 +134,8 @@ static rws_status find_header(const uint8_t *bytes, size_t size, const char *nam
     return RWS_OK;
 }
 
-rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, rws_sheet *out, rws_error *err)
+rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
+                         rws_error *err)
 {
     header      h;
     rws_element e;
@@ -153,5 +154,5 @@ rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, rw
         n_bytes != left)
         return rws_refuse(err, name, 0, "has %zu bytes of data, which is not what its shape (%zu x %zu) needs.", left,
                           rows, columns);
-    return rws_sheet_from_array(h.end, e, rows, columns, name, out, err);
+    return rws_sheet_from_array(h.end, e, rows, columns, name, id, out, err);
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "data/ids.h"
 
 #include <limits.h>
 #include <math.h>
@@ -16,6 +17,8 @@ void rws_sheet_release(rws_sheet *s)
     free(s->values);
     free(s->names);
     free(s->flaws);
+    free(s->ids);
+    free(s->lines);
     *s = (rws_sheet){0};
 }
 
@@ -54,8 +57,39 @@ static float convert(const uint8_t *at, rws_element e, int row, rws_flaw *flaw)
     return NAN;
 }
 
+/* Numbers the ids in a column of an array by their elements, which are compared exactly, not as floats. */
+static rws_status number_ids(const uint8_t *elements, rws_element e, int column, const char *name, rws_sheet *s,
+                             rws_error *err)
+{
+    rws_ids ids = {0};
+    s->ids = malloc((size_t)s->n_rows * sizeof *s->ids);
+    s->lines = malloc((size_t)s->n_rows * sizeof *s->lines);
+    rws_status status = s->ids && s->lines ? RWS_OK : rws_no_memory(err, "the ids of a table");
+    for (int row = 0; row < s->n_rows && status == RWS_OK; row++) {
+        const uint8_t *at = elements + ((size_t)row * (size_t)s->n_columns + (size_t)column) * e.size;
+        s->lines[row] = row;
+        if (!isfinite(element_at(at, e)))
+            status = rws_sheet_refuse_cell(s, row, column, name, "an id must be a finite number.", err);
+        else if ((s->ids[row] = rws_ids_number(&ids, (const char *)at, e.size)) < 0)
+            status = rws_no_memory(err, "the ids of a table");
+    }
+    s->n_ids = ids.n;
+    rws_ids_release(&ids);
+    return status;
+}
+
+static rws_status find_ids(const uint8_t *elements, rws_element e, const char *id, const char *name, rws_sheet *s,
+                           rws_error *err)
+{
+    int column;
+    if (!id) return RWS_OK;
+    const rws_column_finding found = rws_sheet_find_column(s, id, strlen(id), &column);
+    if (found != RWS_COLUMN_FOUND) return rws_sheet_refuse_column(s, name, found, id, strlen(id), err);
+    return number_ids(elements, e, column, name, s, err);
+}
+
 rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
-                                rws_sheet *out, rws_error *err)
+                                const char *id, rws_sheet *out, rws_error *err)
 {
     RWS_CHECK(rws_element_is_known(e));
     *out = (rws_sheet){.array = true};
@@ -74,29 +108,97 @@ rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_ro
             out->values[i] = convert(at, e, (int)row, &out->flaws[column]);
     out->n_rows = (int)n_rows;
     out->n_columns = (int)n_columns;
-    return RWS_OK;
+    const rws_status status = find_ids(elements, e, id, name, out, err);
+    if (status != RWS_OK) rws_sheet_release(out);
+    return status;
 }
 
 /* ---- flaws */
+
+/* A cell, as a sentence names it. */
+typedef struct {
+    char text[2 * RWS_QUOTED_MAX + 60];
+} place;
+
+static place place_of(const rws_sheet *s, int line, int column, const char *name)
+{
+    const rws_quoted file = rws_quote_short(name);
+    place            at;
+    if (s->array) snprintf(at.text, sizeof at.text, "\"%s\", element [%d, %d]", file.text, line, column);
+    else if (s->names)
+        snprintf(at.text, sizeof at.text, "\"%s\", line %d, column %d (\"%s\")", file.text, line, column + 1,
+                 rws_quote_short(s->names[column]).text);
+    else snprintf(at.text, sizeof at.text, "\"%s\", line %d, column %d", file.text, line, column + 1);
+    return at;
+}
+
+rws_status rws_sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
+                                 rws_error *err)
+{
+    return rws_fail(err, RWS_BAD_INPUT, "%s: %s", place_of(s, line, column, name).text, wrong);
+}
 
 rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
 {
     RWS_CHECK(column >= 0 && column < s->n_columns);
     const rws_flaw  *flaw = &s->flaws[column];
-    const rws_quoted file = rws_quote_short(name), text = rws_quote(flaw->text);
+    const rws_quoted text = rws_quote(flaw->text);
     if (flaw->what == RWS_CELL_FINE) return RWS_OK;
-    char where[2 * RWS_QUOTED_MAX + 60];
-    if (s->array) snprintf(where, sizeof where, "\"%s\", element [%d, %d]", file.text, flaw->line, column);
-    else if (s->names)
-        snprintf(where, sizeof where, "\"%s\", line %d, column %d (\"%s\")", file.text, flaw->line, column + 1,
-                 rws_quote_short(s->names[column]).text);
-    else snprintf(where, sizeof where, "\"%s\", line %d, column %d", file.text, flaw->line, column + 1);
+    const place at = place_of(s, flaw->line, column, name);
     switch (flaw->what) {
-    case RWS_CELL_EMPTY: return rws_fail(err, RWS_BAD_INPUT, "%s: the cell is empty.", where);
+    case RWS_CELL_EMPTY: return rws_fail(err, RWS_BAD_INPUT, "%s: the cell is empty.", at.text);
     case RWS_CELL_NOT_FINITE:
-        return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is not a finite number.", where, text.text);
+        return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is not a finite number.", at.text, text.text);
     case RWS_CELL_TOO_LARGE:
-        return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is too large; numbers go up to 3.4e38.", where, text.text);
-    default: return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is not a number.", where, text.text);
+        return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is too large; numbers go up to 3.4e38.", at.text, text.text);
+    default: return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is not a number.", at.text, text.text);
     }
+}
+
+/* ---- columns */
+
+/* Whether a name of a column is the `length` bytes of text. */
+static bool is_name(const char *name, const char *text, size_t length)
+{
+    return strlen(name) == length && memcmp(name, text, length) == 0;
+}
+
+rws_column_finding rws_sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column)
+{
+    int n = 0;
+    for (int i = 0; s->names && i < s->n_columns; i++)
+        if (is_name(s->names[i], text, length) && n++ == 0) *column = i;
+    if (n) return n == 1 ? RWS_COLUMN_FOUND : RWS_COLUMN_AMBIGUOUS;
+    int64_t number = 0;
+    for (size_t k = 0; k < length; k++) {
+        if (text[k] < '0' || text[k] > '9' || number > s->n_columns) return RWS_COLUMN_UNKNOWN;
+        number = 10 * number + (text[k] - '0');
+    }
+    *column = (int)number - 1;
+    return number >= 1 && number <= s->n_columns ? RWS_COLUMN_FOUND : RWS_COLUMN_UNKNOWN;
+}
+
+/* The names of the columns for a sentence, as far as there is room; their number, if they have none. */
+static void list_names(const rws_sheet *s, char *to, size_t size)
+{
+    size_t n = (size_t)snprintf(to, size, "%d column%s", s->n_columns, s->n_columns == 1 ? "" : "s");
+    for (int i = 0; s->names && i < s->n_columns; i++) {
+        const rws_quoted name = rws_quote_short(s->names[i]);
+        if (n + strlen(name.text) + 10 > size) {
+            snprintf(to + n, size - n, ", ...");
+            return;
+        }
+        n += (size_t)snprintf(to + n, size - n, "%s\"%s\"", i ? ", " : ": ", name.text);
+    }
+}
+
+rws_status rws_sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
+                                   size_t length, rws_error *err)
+{
+    const rws_quoted asked = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    char             names[160];
+    if (what == RWS_COLUMN_AMBIGUOUS)
+        return rws_refuse(err, name, 0, "has several columns \"%s\"; name the column by its number.", asked.text);
+    list_names(s, names, sizeof names);
+    return rws_refuse(err, name, 0, "has no column \"%s\"; it has %s.", asked.text, names);
 }

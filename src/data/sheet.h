@@ -39,18 +39,22 @@ typedef struct {
     char    **names;  /* of the columns, in one block; NULL: the file has none */
     rws_flaw *flaws;  /* of the columns */
     bool      array;  /* the file has elements instead of lines */
+    int       n_ids;  /* different ids; 0: no column of ids was asked for, and `ids` and `lines` are NULL */
+    int      *ids;    /* per row: the number of its id, in the order in which ids first come */
+    int      *lines;  /* per row: its line in the text, from 1; in an array its row, from 0 */
 } rws_sheet;
 
 void rws_sheet_release(rws_sheet *s);
 
-/* Reads `size` bytes of text; `name` stands for the file in sentences. *out is empty on failure: RWS_BAD_INPUT with a
- * sentence that names file and line, or RWS_NO_MEMORY. */
+/* Reads `size` bytes of text; `name` stands for the file in sentences. `id` is the column of ids, by name or number;
+ * NULL: there is none. *out is empty on failure: RWS_BAD_INPUT with a sentence that names file and line, or
+ * RWS_NO_MEMORY. */
 rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rws_header header, bool skip_missing,
-                         rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
+                         const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* Reads the bytes of an NPY file, likewise. */
-rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, rws_sheet *out, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws_npy_parse(const uint8_t *bytes, size_t size, const char *name, const char *id, rws_sheet *out,
+                         rws_error *err) __attribute__((warn_unused_result));
 
 /* Whether the bytes begin like an NPY file. */
 bool rws_npy_is(const uint8_t *bytes, size_t size);
@@ -66,10 +70,24 @@ bool rws_element_is_known(rws_element e);
 
 /* Makes a sheet of n_rows x n_columns elements, which need not be aligned. Fails like rws_csv_parse. */
 rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
-                                rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
+                                const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
 
 /* RWS_BAD_INPUT with a sentence about the flaw of a column (from 0), if the column has one. */
 rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* RWS_BAD_INPUT with a sentence that says which cell it is about and what is wrong with it. `line` is as in `lines`,
+ * `column` from 0. */
+rws_status rws_sheet_refuse_cell(const rws_sheet *s, int line, int column, const char *name, const char *wrong,
+                                 rws_error *err) __attribute__((warn_unused_result));
+
+typedef enum { RWS_COLUMN_FOUND, RWS_COLUMN_UNKNOWN, RWS_COLUMN_AMBIGUOUS } rws_column_finding;
+
+/* A column by its name of `length` bytes, or else by its number from 1. *column counts from 0. */
+rws_column_finding rws_sheet_find_column(const rws_sheet *s, const char *text, size_t length, int *column);
+
+/* RWS_BAD_INPUT with a sentence that says why this text is no column. */
+rws_status rws_sheet_refuse_column(const rws_sheet *s, const char *name, rws_column_finding what, const char *text,
+                                   size_t length, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

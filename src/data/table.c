@@ -15,6 +15,8 @@ void rws_table_free(rws_table *t)
         rws_sheet_release(&t->sheet[split]);
         free(t->path[split]);
         free(t->list[split]);
+        free(t->start[split]);
+        free(t->rows[split]);
     }
     for (int i = 0; i < t->n_fields; i++) free(t->fields[i].columns);
     free(t);
@@ -22,7 +24,34 @@ void rws_table_free(rws_table *t)
 
 /* ---- which rows */
 
-/* The number of test rows among the first n. The small number is for shares that a double holds a little too small. */
+/* Lists the rows of a sheet by their ids: a counting sort, which keeps the order of rows with the same id. */
+static rws_status group(rws_table *t, rws_split split, rws_error *err)
+{
+    const rws_sheet *s = &t->sheet[split];
+    if (s->n_ids == 0) return RWS_OK;
+    int *start = t->start[split] = calloc((size_t)s->n_ids + 1, sizeof *start);
+    int *rows = t->rows[split] = malloc((size_t)s->n_rows * sizeof *rows);
+    if (!start || !rows) return rws_no_memory(err, "the ids of a table");
+    for (int row = 0; row < s->n_rows; row++) start[s->ids[row]]++;
+    for (int i = 0, at = 0; i <= s->n_ids; i++) at += start[i], start[i] = at; /* the end of each id */
+    for (int row = s->n_rows; row-- > 0;) rows[--start[s->ids[row]]] = row;
+    return RWS_OK;
+}
+
+static int n_data(const rws_table *t, rws_split split)
+{
+    return t->rows[split] ? t->sheet[split].n_ids : t->sheet[split].n_rows;
+}
+
+/* The rows of a datum of a sheet; *n says how many there are. NULL: the datum is the row of its number. */
+static const int *rows_of(const rws_table *t, rws_split sheet, int datum, int *n)
+{
+    const int *start = t->start[sheet];
+    *n = start ? start[datum + 1] - start[datum] : 1;
+    return start ? t->rows[sheet] + start[datum] : NULL;
+}
+
+/* The number of test data among the first n. The small number is for shares that a double holds a little too small. */
 static int n_held_out(int n, double share)
 {
     return (int)floor(n * share + 1e-9);
@@ -33,7 +62,7 @@ static rws_status hold_out(rws_table *t, const rws_table_options *o, rws_error *
     const double share = o->test_share == 0 ? 0.1 : o->test_share;
     if (!(share > 0 && share <= 1))
         return rws_fail(err, RWS_BAD_INPUT, "The share of test rows must be between 0 and 1, not %g.", share);
-    const int n = t->sheet[RWS_TRAIN].n_rows, n_test = n_held_out(n, share);
+    const int n = n_data(t, RWS_TRAIN), n_test = n_held_out(n, share);
     t->n[RWS_TRAIN] = t->n[RWS_TEST] = n;
     if (n_test == 0 || n_test == n) return RWS_OK;
     t->n[RWS_TRAIN] = n - n_test;
@@ -43,11 +72,11 @@ static rws_status hold_out(rws_table *t, const rws_table_options *o, rws_error *
         if (!t->list[split]) return rws_no_memory(err, "the rows of a table");
     }
     int put[2] = {0, 0};
-    for (int row = 0; row < n; row++) {
+    for (int i = 0; i < n; i++) {
         const bool test =
-            o->test_last ? row >= n - n_test : n_held_out(row + 1, share) > put[RWS_TEST] && put[RWS_TEST] < n_test;
+            o->test_last ? i >= n - n_test : n_held_out(i + 1, share) > put[RWS_TEST] && put[RWS_TEST] < n_test;
         const rws_split split = test ? RWS_TEST : RWS_TRAIN;
-        t->list[split][put[split]++] = row;
+        t->list[split][put[split]++] = i;
     }
     RWS_CHECK(put[RWS_TEST] == n_test);
     return RWS_OK;
@@ -72,8 +101,9 @@ static rws_status fill_in(rws_table *t, const char *const path[2], const rws_tab
 {
     for (int split = 0; split < 2; split++)
         if (path[split] && !(t->path[split] = strdup(path[split]))) return rws_no_memory(err, "the path of a table");
+    for (int split = 0; split < 2; split++) RWS_TRY(group(t, (rws_split)split, err));
     if (!path[RWS_TEST]) return hold_out(t, o, err);
-    for (int split = 0; split < 2; split++) t->n[split] = t->sheet[split].n_rows;
+    for (int split = 0; split < 2; split++) t->n[split] = n_data(t, (rws_split)split);
     return compare(t, err);
 }
 
@@ -99,74 +129,25 @@ rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rw
     return status;
 }
 
-/* The sheet that the rows of a split come from. */
-static const rws_sheet *sheet_of(const rws_table *t, rws_split split)
+/* The sheet that the data of a split come from. */
+static rws_split sheet_of(const rws_table *t, rws_split split)
 {
-    return &t->sheet[t->path[RWS_TEST] ? split : RWS_TRAIN];
+    return t->path[RWS_TEST] ? split : RWS_TRAIN;
 }
 
 /* ---- which columns */
 
-/* Whether a name of a column is the `length` bytes of text. */
-static bool is_name(const char *name, const char *text, size_t length)
-{
-    return strlen(name) == length && memcmp(name, text, length) == 0;
-}
-
-typedef enum { FOUND, UNKNOWN, AMBIGUOUS } finding;
-
-/* A column by its name, or else by its number from 1. *column counts from 0. */
-static finding find_column(const rws_sheet *s, const char *text, size_t length, int *column)
-{
-    int n = 0;
-    for (int i = 0; s->names && i < s->n_columns; i++)
-        if (is_name(s->names[i], text, length) && n++ == 0) *column = i;
-    if (n) return n == 1 ? FOUND : AMBIGUOUS;
-    int64_t number = 0;
-    for (size_t k = 0; k < length; k++) {
-        if (text[k] < '0' || text[k] > '9' || number > s->n_columns) return UNKNOWN;
-        number = 10 * number + (text[k] - '0');
-    }
-    *column = (int)number - 1;
-    return number >= 1 && number <= s->n_columns ? FOUND : UNKNOWN;
-}
-
 /* A column, or two with a colon between them. */
-static finding find_range(const rws_sheet *s, const char *text, size_t length, int *first, int *last)
+static rws_column_finding find_range(const rws_sheet *s, const char *text, size_t length, int *first, int *last)
 {
-    const finding one = find_column(s, text, length, first);
+    const rws_column_finding one = rws_sheet_find_column(s, text, length, first);
     *last = *first;
-    if (one != UNKNOWN) return one;
+    if (one != RWS_COLUMN_UNKNOWN) return one;
     for (size_t k = 0; k < length; k++)
-        if (text[k] == ':' && find_column(s, text, k, first) == FOUND &&
-            find_column(s, text + k + 1, length - k - 1, last) == FOUND && *first <= *last)
-            return FOUND;
-    return UNKNOWN;
-}
-
-/* The names of the columns for a sentence, as far as there is room; their number, if they have none. */
-static void list_names(const rws_sheet *s, char *to, size_t size)
-{
-    size_t n = (size_t)snprintf(to, size, "%d column%s", s->n_columns, s->n_columns == 1 ? "" : "s");
-    for (int i = 0; s->names && i < s->n_columns; i++) {
-        const rws_quoted name = rws_quote_short(s->names[i]);
-        if (n + strlen(name.text) + 10 > size) {
-            snprintf(to + n, size - n, ", ...");
-            return;
-        }
-        n += (size_t)snprintf(to + n, size - n, "%s\"%s\"", i ? ", " : ": ", name.text);
-    }
-}
-
-static rws_status refuse_column(const rws_table *t, finding what, const char *text, size_t length, rws_error *err)
-{
-    const rws_quoted asked = rws_quote_part(text, length, RWS_QUOTED_SHORT);
-    char             names[160];
-    if (what == AMBIGUOUS)
-        return rws_refuse(err, t->path[RWS_TRAIN], 0, "has several columns \"%s\"; name the column by its number.",
-                          asked.text);
-    list_names(&t->sheet[RWS_TRAIN], names, sizeof names);
-    return rws_refuse(err, t->path[RWS_TRAIN], 0, "has no column \"%s\"; it has %s.", asked.text, names);
+        if (text[k] == ':' && rws_sheet_find_column(s, text, k, first) == RWS_COLUMN_FOUND &&
+            rws_sheet_find_column(s, text + k + 1, length - k - 1, last) == RWS_COLUMN_FOUND && *first <= *last)
+            return RWS_COLUMN_FOUND;
+    return RWS_COLUMN_UNKNOWN;
 }
 
 /* Resolves a list of columns. With `to` NULL the columns are only counted, so that a second call can write them. */
@@ -179,9 +160,11 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
         more = *stop == ',';
         while (at < end && *at == ' ') at++;
         while (at < end && end[-1] == ' ') end--;
-        int           first = 0, last = 0;
-        const finding found = find_range(&t->sheet[RWS_TRAIN], at, (size_t)(end - at), &first, &last);
-        if (found != FOUND) return refuse_column(t, found, at, (size_t)(end - at), err);
+        const rws_sheet         *s = &t->sheet[RWS_TRAIN];
+        int                      first = 0, last = 0;
+        const rws_column_finding found = find_range(s, at, (size_t)(end - at), &first, &last);
+        if (found != RWS_COLUMN_FOUND)
+            return rws_sheet_refuse_column(s, t->path[RWS_TRAIN], found, at, (size_t)(end - at), err);
         if (__builtin_add_overflow(*n, last - first + 1, n))
             return rws_fail(err, RWS_BAD_INPUT, "The list of columns \"%s\" is too long.",
                             rws_quote_short(columns).text);
@@ -191,28 +174,98 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
     return RWS_OK;
 }
 
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+/* The columns of a field, which must be numbers. *list is the caller's; it is NULL on failure. */
+static rws_status find_columns(const rws_table *t, const char *columns, int **list, int *n, rws_error *err)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS && t->sheet[RWS_TRAIN].n_columns > 0);
-    const int n_all = t->sheet[RWS_TRAIN].n_columns;
-    int       n = n_all;
-    if (columns) RWS_TRY(resolve(t, columns, NULL, &n, err));
-    int *list = malloc((size_t)n * sizeof *list);
-    if (!list) return rws_no_memory(err, "the columns of a field");
+    *list = NULL;
+    *n = t->sheet[RWS_TRAIN].n_columns;
+    if (columns) RWS_TRY(resolve(t, columns, NULL, n, err));
+    int *to = malloc((size_t)*n * sizeof *to);
+    if (!to) return rws_no_memory(err, "the columns of a field");
     rws_status status = RWS_OK;
-    if (columns) status = resolve(t, columns, list, &n, err);
+    if (columns) status = resolve(t, columns, to, n, err);
     else
-        for (int i = 0; i < n; i++) list[i] = i;
+        for (int i = 0; i < *n; i++) to[i] = i;
     for (int split = 0; split < 2; split++)
-        for (int i = 0; i < n && t->path[split] && status == RWS_OK; i++)
-            status = rws_sheet_check_column(&t->sheet[split], list[i], t->path[split], err);
-    if (status != RWS_OK) {
+        for (int i = 0; i < *n && t->path[split] && status == RWS_OK; i++)
+            status = rws_sheet_check_column(&t->sheet[split], to[i], t->path[split], err);
+    if (status == RWS_OK) *list = to;
+    else free(to);
+    return status;
+}
+
+/* A field of a datum with several rows must be the same in all of them. */
+static rws_status check_same(const rws_table *t, rws_split sheet, const int *columns, int n, rws_error *err)
+{
+    const rws_sheet *s = &t->sheet[sheet];
+    for (int d = 0; t->rows[sheet] && d < s->n_ids; d++) {
+        int          n_rows;
+        const int   *rows = rows_of(t, sheet, d, &n_rows);
+        const float *first = s->values + (size_t)rows[0] * (size_t)s->n_columns;
+        for (int i = 1; i < n_rows; i++)
+            for (int k = 0; k < n; k++) {
+                const float *row = s->values + (size_t)rows[i] * (size_t)s->n_columns;
+                if (row[columns[k]] == first[columns[k]]) continue;
+                char wrong[160];
+                snprintf(wrong, sizeof wrong,
+                         "it is %.9g, but %.9g in %s %d, which has the same id; a field has one value for each id, and "
+                         "a series has many.",
+                         (double)row[columns[k]], (double)first[columns[k]], s->array ? "row" : "line",
+                         s->lines[rows[0]]);
+                return rws_sheet_refuse_cell(s, s->lines[rows[i]], columns[k], t->path[sheet], wrong, err);
+            }
+    }
+    return RWS_OK;
+}
+
+rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+{
+    int *list, n;
+    RWS_TRY(find_columns(t, columns, &list, &n, err));
+    for (int split = 0; split < 2; split++) {
+        const rws_status status = check_same(t, (rws_split)split, list, n, err);
+        if (status == RWS_OK) continue;
         free(list);
         return status;
     }
-    t->fields[t->n_fields++] = (rws_table_field){at, n, list};
+    t->fields[t->n_fields++] = (rws_table_field){at, n, list, 0};
     *dim = n;
     return RWS_OK;
+}
+
+static rws_status check_lengths(const rws_table *t, rws_split sheet, int most, rws_error *err)
+{
+    for (int d = 0; t->rows[sheet] && d < t->sheet[sheet].n_ids; d++) {
+        int        n;
+        const int *rows = rows_of(t, sheet, d, &n);
+        if (n > most)
+            return rws_refuse(err, t->path[sheet], 0,
+                              "has %d rows of the id that begins in %s %d, and a series of the model has at most %d "
+                              "items.",
+                              n, t->sheet[sheet].array ? "row" : "line", t->sheet[sheet].lines[rows[0]], most);
+    }
+    return RWS_OK;
+}
+
+rws_status rws_table_add_series(rws_table *t, int at, const char *columns, int *most, int *dim, rws_error *err)
+{
+    int *list, n;
+    if (!t->rows[RWS_TRAIN])
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "A series is made of a table without ids; the option id of the table names their column.");
+    if (*most == 0) *most = rws_table_longest(t);
+    for (int split = 0; split < 2; split++) RWS_TRY(check_lengths(t, (rws_split)split, *most, err));
+    RWS_TRY(find_columns(t, columns, &list, &n, err));
+    t->fields[t->n_fields++] = (rws_table_field){at, n, list, *most};
+    *dim = n;
+    return RWS_OK;
+}
+
+void rws_table_add_length(rws_table *t, int at)
+{
+    RWS_CHECK(t->n_fields < RWS_FIELDS);
+    t->fields[t->n_fields++] = (rws_table_field){.at = at};
 }
 
 /* ---- numbers */
@@ -247,7 +300,7 @@ uint32_t rws_table_shuffle(uint64_t seed, uint64_t epoch, uint32_t n, uint32_t p
     return x;
 }
 
-/* The place in the list of rows of the datum that is number `i` of all data. */
+/* The place in the list of data of the datum that is number `i` of all data. */
 static uint32_t choose(const rws_table *t, rws_split split, uint64_t i, rws_random *random)
 {
     const uint32_t n = (uint32_t)t->n[split];
@@ -257,17 +310,40 @@ static uint32_t choose(const rws_table *t, rws_split split, uint64_t i, rws_rand
     return (uint32_t)(i % n);
 }
 
+/* One field of datum i of a batch, from datum d of a sheet. */
+static void fill_field(const rws_table *t, rws_split sheet, int d, const rws_table_field *f, size_t i, float *to)
+{
+    const rws_sheet *s = &t->sheet[sheet];
+    int              n;
+    const int       *rows = rows_of(t, sheet, d, &n);
+    const int        n_items = f->most ? n : 1;
+    if (f->dim == 0) {
+        to[i] = (float)n;
+        return;
+    }
+    to += i * (f->most ? 1 + (size_t)f->most * (size_t)f->dim : (size_t)f->dim);
+    if (f->most) *to++ = (float)n;
+    for (int item = 0; item < n_items; item++) {
+        const float *row = s->values + (size_t)(rows ? rows[item] : d) * (size_t)s->n_columns;
+        for (int k = 0; k < f->dim; k++) *to++ = row[f->columns[k]];
+    }
+    if (f->most) memset(to, 0, (size_t)(f->most - n) * (size_t)f->dim * sizeof *to);
+}
+
+/* The number within its sheet of datum i of a split. */
+static int datum_of(const rws_table *t, rws_split split, int i)
+{
+    return t->list[split] ? t->list[split][i] : i;
+}
+
 rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, int n, rws_random *random,
                           float *const *fields, rws_error *err)
 {
     if (rws_table_rows(t, split) == 0) return rws_fail(err, RWS_BAD_INPUT, "The table has no rows to learn from.");
     for (int i = 0; i < n; i++) {
-        const float *row = rws_table_row(t, split, (int)choose(t, split, first + (uint64_t)i, random));
-        for (int f = 0; f < t->n_fields; f++) {
-            const rws_table_field *field = &t->fields[f];
-            float                 *to = fields[field->at] + (size_t)i * (size_t)field->dim;
-            for (int k = 0; k < field->dim; k++) to[k] = row[field->columns[k]];
-        }
+        const int d = datum_of(t, split, (int)choose(t, split, first + (uint64_t)i, random));
+        for (int f = 0; f < t->n_fields; f++)
+            fill_field(t, sheet_of(t, split), d, &t->fields[f], (size_t)i, fields[t->fields[f].at]);
     }
     return RWS_OK;
 }
@@ -277,17 +353,36 @@ int rws_table_rows(const rws_table *t, rws_split split)
     return t && (split == RWS_TRAIN || split == RWS_TEST) ? t->n[split] : 0;
 }
 
+int rws_table_longest(const rws_table *t)
+{
+    int longest = 0;
+    for (int split = 0; t && split < 2; split++)
+        for (int d = 0, n; d < n_data(t, (rws_split)split); d++) {
+            rows_of(t, (rws_split)split, d, &n);
+            longest = n > longest ? n : longest;
+        }
+    return longest;
+}
+
 int rws_table_columns(const rws_table *t)
 {
     return t ? t->sheet[RWS_TRAIN].n_columns : 0;
 }
 
-const float *rws_table_row(const rws_table *t, rws_split split, int i)
+const float *rws_table_item(const rws_table *t, rws_split split, int i, int item)
 {
     if (i < 0 || i >= rws_table_rows(t, split)) return NULL;
-    const rws_sheet *s = sheet_of(t, split);
-    const int        row = t->list[split] ? t->list[split][i] : i;
-    return s->values + (size_t)row * (size_t)s->n_columns;
+    const rws_split sheet = sheet_of(t, split);
+    const int       d = datum_of(t, split, i);
+    int             n;
+    const int      *rows = rows_of(t, sheet, d, &n);
+    if (item < 0 || item >= n) return NULL;
+    return t->sheet[sheet].values + (size_t)(rows ? rows[item] : d) * (size_t)t->sheet[sheet].n_columns;
+}
+
+const float *rws_table_row(const rws_table *t, rws_split split, int i)
+{
+    return rws_table_item(t, split, i, 0);
 }
 
 int rws_table_column(const rws_table *t, const char *name)

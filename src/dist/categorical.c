@@ -35,6 +35,7 @@ static int one(rws_path *path, const rws_var *p)
 static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 {
     const rws_pass *pass = rws_path_pass(path);
+    if (pass->proposal == RWS_SMOOTHED) return rws_smoothed_density(path, value, p[0]);
     if (pass->proposal == RWS_RELAXED) /* the value is the log of a point on the simplex, see draw */
         return pass->relaxation == RWS_RELAX_SOFT
                    ? rws_log_sum_exp(path, rws_add(path, value, p[0]))
@@ -46,7 +47,7 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 static rws_var score(rws_path *path, rws_var value, const rws_var *p)
 {
     rws_var in[RWS_OP_INPUTS] = {{0}};
-    if (rws_path_pass(path)->proposal == RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
+    if (rws_path_pass(path)->proposal >= RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
         !rws_var_is_here(path, in[0]))
         return log_density(path, value, p);
     return rws_record(path, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
@@ -80,6 +81,11 @@ static rws_var draw(rws_path *path, const rws_var *p, bool stop)
         rws_path_note(path, RWS_NOTE_LOG_PI, p[0]);
         return rws_log_softmax(path,
                                rws_div(path, perturbed(path, p[0]), rws_constant(path, (float)pass->temperature)));
+    }
+    if (pass->mode == RWS_WAKE && pass->proposal == RWS_SMOOTHED) {
+        const rws_var y = rws_smoothed_draw(path, p[0]);
+        rws_path_note(path, RWS_NOTE_Z, y);
+        return y;
     }
     return rws_draw_index(path, p[0]);
 }

@@ -42,6 +42,12 @@ extern const rws_op *const     rws_dist_ops[];
  * density where one is wanted. Returns the value. */
 rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
 
+/* A categorical choice in a smoothed pass: the logits of its smoothed bits, one less than there are categories; their
+ * log-density; and the log of the point on the simplex that they make (smoothed.c). */
+rws_var rws_smoothed_draw(rws_path *path, rws_var log_pi);
+rws_var rws_smoothed_density(rws_path *path, rws_var y, rws_var log_pi);
+rws_var rws_stick_break(rws_path *path, rws_var y);
+
 /* The length of the longest of n parameters. */
 int rws_dist_longest(rws_path *path, const rws_var *p, int n);
 

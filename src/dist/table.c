@@ -15,6 +15,7 @@
     OP(log_sigmoids) OP(bernoulli_draw) OP(bernoulli_density) OP(bernoulli_defended)      \
     OP(normal_draw) OP(normal_density) OP(uniform_draw) OP(uniform_density)               \
     OP(gumbel_draw) OP(gumbel_density) OP(concrete_density)                               \
+    OP(stick_logits) OP(stick_break) OP(smooth_draw) OP(smooth_density)                   \
     OP(exponential_draw) OP(exponential_density) OP(log_normal_draw)                      \
     OP(log_normal_density) OP(laplace_draw) OP(laplace_density) OP(half_normal_draw)      \
     OP(half_normal_density) OP(gumbel_scale_draw) OP(gumbel_scale_density)                \

@@ -26,10 +26,14 @@ rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, in
     e->params = params;
     e->n_fields = n_fields;
     e->fields = malloc((size_t)n_fields * sizeof *fields + 1);
-    if (!e->fields) {
+    e->field_sites = malloc((size_t)n_fields * sizeof *e->field_sites + 1);
+    if (!e->fields || !e->field_sites) {
+        free(e->fields);
+        free(e->field_sites);
         free(e);
         return NULL;
     }
+    for (int i = 0; i < n_fields; i++) e->field_sites[i] = NONE;
     if (n_fields) memcpy(e->fields, fields, (size_t)n_fields * sizeof *fields);
     e->limits = limits ? *limits : (rws_limits){0};
     rws_limits *l = &e->limits;
@@ -54,8 +58,9 @@ void rws_engine_free(rws_engine *e)
         free(e->paths[i]);
     }
     for (uint32_t i = 0; i < e->n_sites; i++) free((char *)e->sites[i].name);
-    void *arrays[] = {e->levels, e->terms,   e->nodes, e->calls, e->order,  e->pending, e->shared,    e->paths,
-                      e->ready,  e->waiting, e->ends,  e->words, e->fields, e->sites,   e->site_table};
+    void *arrays[] = {e->levels, e->terms, e->nodes,      e->calls,       e->order, e->pending,
+                      e->shared, e->paths, e->ready,      e->waiting,     e->ends,  e->words,
+                      e->fields, e->sites, e->site_table, e->field_sites, e->items};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws_arena_free(&e->arena);
     free(e);

@@ -31,9 +31,13 @@ typedef enum {
     RWS_DEFENSIVE, /* a mixture with the uniform distribution, of weight delta */
     RWS_GUMBEL,    /* as the largest of perturbed log-probabilities, which are noted: rws_path_noted */
     RWS_RELAXED,   /* a point on the simplex instead of a choice (Concrete), at `temperature` */
+    RWS_SMOOTHED,  /* such a point, made of a stick of smoothed bits: dist/smoothed.c */
 } rws_proposal;
 
-#define RWS_OUTPUTS 6 /* extra numbers per row that a program may hand out */
+/* How the bits of a smoothed pass become numbers in [0, 1]. */
+typedef enum { RWS_SMOOTH_SPIKE, RWS_SMOOTH_EXPONENTIAL, RWS_SMOOTH_POWER } rws_smoothing;
+
+#define RWS_OUTPUTS 10 /* extra numbers per row that a program may hand out */
 
 typedef struct {
     void (*program)(rws_path *path, void *context); /* runs the two sides in the right order: rws_path_side */
@@ -43,13 +47,15 @@ typedef struct {
     double         delta;       /* RWS_DEFENSIVE */
     bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
     double         temperature; /* RWS_RELAXED */
-    rws_relaxation relaxation;  /* what takes the place of densities in such a pass */
-    bool           pathwise;    /* gradients pass through continuous values (reparameterised) */
-    bool           reports;     /* reports of programs are wanted */
-    bool           asked;       /* … for a person to read: rws_reports_all */
-    bool           scalar;      /* every particle alone, nothing shared or merged: the reference */
-    double         negligible;  /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
-    unsigned       groups;      /* bit g: gradients of parameter group g may be asked for */
+    rws_smoothing  smoothing;   /* RWS_SMOOTHED, and how near to bits the numbers are */
+    double         sharpness;
+    rws_relaxation relaxation; /* what takes the place of densities in such a pass */
+    bool           pathwise;   /* gradients pass through continuous values (reparameterised) */
+    bool           reports;    /* reports of programs are wanted */
+    bool           asked;      /* … for a person to read: rws_reports_all */
+    bool           scalar;     /* every particle alone, nothing shared or merged: the reference */
+    double         negligible; /* share of a datum's total |coefficient| that backward may leave out; see backward.c */
+    unsigned       groups;     /* bit g: gradients of parameter group g may be asked for */
     rws_key        key;
     uint64_t       iteration;                   /* of training, for programs that change with it */
     uint32_t       first_datum, first_particle; /* global indices, for the random numbers */

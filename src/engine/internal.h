@@ -35,7 +35,7 @@
 #define N_NOTES 4
 #define N_COEF 3 /* P, Q, R: the terms that have gradients */
 
-enum { ROOT = 0 }; /* the first level */
+enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
 
 /* Growing arrays that keep their memory from pass to pass. */
 #define RWS_PUSH(engine, array, n, capacity)                                                                    \
@@ -74,7 +74,7 @@ typedef struct {
     uint32_t           n_live;          /* rows that backward works on: all rows, or those listed in `live` */
     const uint32_t    *live, *position; /* position: from a row to its place in `live` */
     uint32_t           map_to;          /* the ancestor of the last composed map, which is usually asked for again */
-    const uint32_t    *map;
+    const uint32_t    *map, *to_data;   /* to_data: the map to level DATA, once it is known */
 } level;
 
 typedef struct {
@@ -140,7 +140,8 @@ typedef struct {
     int         size;
 } trace_entry;
 
-/* A site on a path: its latest entry of the trace, and the first one that the other side has not scored. */
+/* A site on a path: its latest entry of the trace, and the first one that the other side has not scored; of a series, the
+ * place of its items in engine.items, or NONE. */
 typedef struct {
     uint32_t last, next;
 } visited;
@@ -232,6 +233,10 @@ struct rws_engine {
     site     *sites;
     uint32_t  n_sites, site_capacity;
     uint32_t *site_table, site_table_size; /* by hash of the name: the number of a site and 1; 0: free */
+    uint32_t *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
+    uint32_t *
+        *item_nodes; /* by field and item: the node of a series of the data, 0 for none; NULL: no series was read */
+    uint32_t *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */
 
@@ -316,7 +321,7 @@ void rws_given_end(rws_engine *e);
 
 /* series.c */
 bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);
-void rws_series_put(rws_path *path, const char *family, int size, rws_var value);
+void rws_series_put(rws_path *path, int field, const char *family, int size, rws_var value);
 void rws_series_expect_choice(rws_path *path, int field, int n);
 void rws_series_check_data(rws_engine *e, int field);
 void rws_series_check_end(rws_path *path, int field);

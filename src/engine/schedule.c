@@ -189,14 +189,18 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->n_reports = from->n_reports;
 }
 
-/* Notes at the site that drew v that every particle of the path has this value. */
+/* Notes at the site that drew v that every particle of the path has this value. Draws have larger numbers than those before
+ * them, so that the search ends soon, also for a value that no site drew. */
 static void note_known(rws_path *path, rws_var v, uint32_t value)
 {
-    for (uint32_t i = path->n_trace; i-- > 0;)
-        if (path->trace[i].var == v.id) {
-            path->trace[i].known = rws_node_constant(path, (float)(int)value);
-            return;
-        }
+    const uint32_t constant = rws_node_constant(path, (float)(int)value);
+    if (constant == v.id) return; /* it was known before */
+    for (uint32_t i = path->n_trace; i-- > 0;) {
+        trace_entry *t = &path->trace[i];
+        if (path->e->sites[t->site].field >= 0) continue; /* an item of a series */
+        if (t->var == v.id) t->known = constant;
+        if (t->var <= v.id) return;
+    }
 }
 
 /* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
@@ -439,10 +443,11 @@ static void begin(rws_engine *e, const rws_pass *pass)
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
-    e->n_ready = e->ready_at = e->n_zeros = 0;
+    e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;
+    e->item_nodes = NULL;
     e->n_nodes = 0;
     forget_shared(e);
     check_data(e);

@@ -7,6 +7,12 @@
  *
  * Every visit has an entry in the trace of its path, which counts as scored from the beginning. A path that has ended
  * must have visited the site as often as each of its data has items.
+ *
+ * The guide of a sleep pass reads items of the dream by number. The first time that a path does so, the nodes of the items
+ * are listed in engine.items, and the site's `next` becomes the place of the list, which paths that split off share:
+ *
+ *     trace          z0 x0 z1 x1 z2 x2          items   … | x0 x1 x2 | …
+ *                                                           ^ next
  */
 #include "engine/internal.h"
 
@@ -26,10 +32,9 @@ static int length_at(rws_path *path, int field, const uint32_t *map, uint32_t i)
 
 uint32_t rws_series_visits(const rws_path *path, int field)
 {
-    for (uint32_t s = 0; s < path->n_sites; s++)
-        if (path->e->sites[s].field == field && path->sites[s].last != NONE)
-            return path->trace[path->sites[s].last].visit + 1;
-    return 0;
+    const uint32_t s = path->e->field_sites[field];
+    if (s == NONE || s >= path->n_sites || path->sites[s].last == NONE) return 0;
+    return path->trace[path->sites[s].last].visit + 1;
 }
 
 /* Which datum of the whole batch a row of the path's level belongs to, for sentences. */
@@ -41,7 +46,23 @@ static unsigned long long datum_at(rws_path *path, int field, const uint32_t *ma
     return path->e->pass.first_datum + (unsigned long long)((n->value + row * (size_t)n->dim - first) / n->dim);
 }
 
-/* Item t as a value, for which every datum of the path must have one. */
+/* A leaf node with item t of all data at the level of the field. A datum that has no such item gets that of a datum of
+ * the path: its row is not used, but functions of it are computed, and must stay finite where they are finite for data. */
+static uint32_t item_leaf(rws_path *path, int field, uint32_t t, uint32_t row)
+{
+    rws_engine    *e = path->e;
+    const node    *data = row_node(path, field);
+    const size_t   dim = (size_t)data->dim, item = (size_t)e->fields[field].item;
+    const uint32_t n = e->levels[data->level].n_rows, at = data->level;
+    float         *value = RWS_NEW(&e->arena, float, n *item);
+    for (uint32_t i = 0; i < n; i++) {
+        const float *own = data->value + i * dim, *from = t < (uint32_t)own[0] ? own : data->value + row * dim;
+        memcpy(value + i * item, from + 1 + t * item, item * sizeof *value);
+    }
+    return rws_node_leaf(e, at, (int)item, value);
+}
+
+/* Item t as a value, for which every datum of the path must have one. Paths share its node. */
 static rws_var item(rws_path *path, int field, uint32_t t)
 {
     rws_engine     *e = path->e;
@@ -53,14 +74,20 @@ static rws_var item(rws_path *path, int field, uint32_t t)
                           "The %s comes to item %u of \"%s\", but datum %llu has only %d (the first is 0).",
                           path->side == RWS_SIDE_MODEL ? "model" : "guide", t, f.name, datum_at(path, field, map, i),
                           length_at(path, field, map, i));
-    const rws_var row = path_var(path, path->field[field]);
-    return rws_record(path, &rws_op_slice, (rws_op_args){.k = 1 + (int)t * f.item}, &row, 1, f.item);
+    const uint32_t row = map ? map[0] : 0;
+    if (e->pass.scalar) return path_var(path, item_leaf(path, field, t, row)); /* every path has data of its own */
+    if (!e->item_nodes) e->item_nodes = RWS_NEW0(&e->arena, uint32_t *, e->n_fields);
+    if (!e->item_nodes[field]) e->item_nodes[field] = RWS_NEW0(&e->arena, uint32_t, f.most);
+    uint32_t *id = &e->item_nodes[field][t];
+    if (!*id) *id = item_leaf(path, field, t, row);
+    return path_var(path, *id);
 }
 
-void rws_series_put(rws_path *path, const char *family, int size, rws_var value)
+void rws_series_put(rws_path *path, int field, const char *family, int size, rws_var value)
 {
     rws_trace_add(path, family, size, value);
     path->n_scored++;
+    path->sites[path->e->field_sites[field]].next = NONE; /* a list of the items is too short now */
 }
 
 bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value)
@@ -74,7 +101,7 @@ bool rws_series_find(rws_path *path, int field, const char *family, int size, in
                       "The model makes more than %d items of \"%s\", which is the most there may be.", f.most, f.name);
     if (path->e->pass.mode == RWS_SLEEP) return false;
     *value = item(path, field, visit);
-    rws_series_put(path, family, size, *value);
+    rws_series_put(path, field, family, size, *value);
     return true;
 }
 
@@ -94,7 +121,7 @@ void rws_series_check_end(rws_path *path, int field)
 {
     rws_engine    *e = path->e;
     const uint32_t visits = rws_series_visits(path, field);
-    if (e->pass.mode == RWS_SLEEP) return;
+    if (e->pass.mode == RWS_SLEEP || path->fields_seen >> field & 1) return; /* seen: rws_path_fields_scored */
     const uint32_t *map = rws_level_map(e, path->level, row_node(path, field)->level);
     for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
         if (visits != (uint32_t)length_at(path, field, map, i)) {
@@ -144,6 +171,17 @@ static int series_of(rws_path *path, const char *name, const char *function)
     return field;
 }
 
+/* Lists the nodes of all items that the path has made. */
+static void list_items(rws_path *path, visited *v, uint32_t n)
+{
+    rws_engine    *e = path->e;
+    const uint32_t site = path->trace[v->last].site;
+    v->next = e->n_items;
+    for (uint32_t i = 0; i < n; i++) *RWS_PUSH(e, e->items, e->n_items, e->item_capacity) = 0;
+    for (uint32_t i = 0; i < path->n_trace; i++)
+        if (path->trace[i].site == site) e->items[v->next + path->trace[i].visit] = path->trace[i].var;
+}
+
 rws_var rws_length(rws_path *path, const char *name)
 {
     rws_var v;
@@ -167,7 +205,7 @@ rws_var rws_item(rws_path *path, const char *name, int t)
         rws_path_fail(path, RWS_BAD_INPUT,
                       "The guide comes to item %d of \"%s\", but the dream has only %u (the first is 0).", t, name,
                       visits);
-    for (uint32_t i = 0;; i++)
-        if (path->e->sites[path->trace[i].site].field == field && path->trace[i].visit == (uint32_t)t)
-            return rws_returns(path, path_var(path, path->trace[i].var));
+    visited *site = &path->sites[path->e->field_sites[field]];
+    if (site->next == NONE) list_items(path, site, visits);
+    return rws_returns(path, path_var(path, path->e->items[site->next + (uint32_t)t]));
 }

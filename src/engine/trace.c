@@ -80,7 +80,9 @@ static uint32_t site_number(rws_path *path, const char *name)
     const char *copy = strdup(name);
     if (!copy) rws_engine_no_memory(e);
     e->n_allocations++;
-    e->sites[e->n_sites] = (site){copy, hash, field_number(e, name)};
+    const int field = field_number(e, name);
+    e->sites[e->n_sites] = (site){copy, hash, field};
+    if (field >= 0) e->field_sites[field] = e->n_sites;
     e->site_table[at] = ++e->n_sites;
     return e->n_sites - 1;
 }
@@ -204,7 +206,7 @@ void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
 {
     const int field = path->e->sites[path->site].field;
     if (field < 0) rws_trace_add(path, family, size, value);
-    else if (path->e->fields[field].most) rws_series_put(path, family, size, value);
+    else if (path->e->fields[field].most) rws_series_put(path, field, family, size, value);
     else path->field[field] = value.id;
 }
 

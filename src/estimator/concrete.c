@@ -1,6 +1,6 @@
 /* concrete.c - the pathwise gradient of the bound of a relaxed model: choices are points on the simplex, drawn at a
  * temperature that falls linearly over the run. The relaxed model is another model; evaluation is of the real one. */
-#include "estimator/control.h"
+#include "estimator/relaxed.h"
 
 #include "base/error.h"
 
@@ -36,28 +36,6 @@ static void prepare(const rws_method *m, rws_pass *pass)
     pass->relaxation = set->prior;
 }
 
-static void program(rws_path *path, void *method)
-{
-    const rws_method *m = method;
-    const rws_pass   *pass = rws_path_pass(path);
-    rws_path_side(path, RWS_SIDE_GUIDE);
-    m->model->guide(path, m->state);
-    rws_path_side(path, RWS_SIDE_MODEL);
-    rws_var log_s;
-    RWS_CHECK(rws_site_find(path, m->setup->relaxed_site, "categorical", m->setup->relaxed_categories, 1, &log_s));
-    rws_path_fields_scored(path);
-    rws_path_side(path, RWS_SIDE_NONE);
-    const rws_var tau = rws_constant(path, (float)pass->temperature);
-    rws_site_term(path, RWS_TERM_P, m->model->relaxed(path, m->state, log_s, tau, pass->relaxation));
-}
-
-static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
-{
-    (void)m;
-    rws_weigh(s, share, tally);
-    for (int i = 0; i < s->n; i++) s->coef_q[i] = -share * s->w[i];
-}
-
 const rws_estimator rws_estimator_concrete = {
     .name = "concrete",
     .help = "the pathwise gradient of a relaxed model's bound (Gumbel-softmax)",
@@ -66,16 +44,6 @@ const rws_estimator rws_estimator_concrete = {
                               {"tau_end", "0.5", 0.01, 100, "and at the end"},
                               {"concrete_prior", "argmax", 0, 0, "argmax, soft or density: log p of a relaxed choice"},
                               {0}},
-    .min_particles = 1,
-    .n_phases = 1,
-    .phases = {{.mode = RWS_WAKE,
-                .proposal = RWS_RELAXED,
-                .pathwise = true,
-                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
-                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
-                .program = program,
-                .prepare = prepare,
-                .weigh = weigh}},
     .setup = setup,
-    .refuses = rws_control_refuses,
+    RWS_RELAXED_ESTIMATOR(RWS_RELAXED, prepare),
 };

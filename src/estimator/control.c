@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define COLDEST 0.1 /* colder relaxations are unstable */
+
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
 {
     if (model->relaxed && s->relaxed_categories) return NULL;
@@ -12,25 +14,48 @@ const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
            "choices cannot be run on a mixture of them)";
 }
 
-void rws_control_program(rws_path *path, const rws_method *m,
-                         rws_var (*v)(rws_path *path, const rws_method *m, rws_var g))
+/* Outputs of the program: v(g) and v(g~) of every control variate, log q(z), and the derivatives of all of these. */
+enum { LOG_Q = 2 * RWS_CONTROLS, DERIVATIVES };
+
+static int v_at(int i)
 {
-    rws_programs(path, (void *)m);
-    rws_path_output(path, RWS_OUT_V, v(path, m, rws_path_noted(path, RWS_NOTE_G)));
-    rws_path_output(path, RWS_OUT_V_TILDE, v(path, m, rws_path_noted(path, RWS_NOTE_G_TILDE)));
-    rws_path_output(path, RWS_OUT_LOG_Q,
+    return 2 * i;
+}
+
+static int v_tilde_at(int i)
+{
+    return 2 * i + 1;
+}
+
+void rws_control_program(rws_path *path, void *method)
+{
+    const rws_method   *m = method;
+    const rws_controls *c = m->own;
+    rws_programs(path, method);
+    for (int i = 0; i < c->n; i++) {
+        const rws_control *one = &c->list[i];
+        rws_path_output(path, v_at(i), one->v(path, m, one, rws_path_noted(path, RWS_NOTE_G)));
+        rws_path_output(path, v_tilde_at(i), one->v(path, m, one, rws_path_noted(path, RWS_NOTE_G_TILDE)));
+    }
+    rws_path_output(path, LOG_Q,
                     rws_pick(path, rws_path_noted(path, RWS_NOTE_LOG_PI), rws_path_noted(path, RWS_NOTE_Z)));
 }
 
-/* For each datum (every row is one particle: g is continuous): c in `of`, and its derivatives by the v_k in `by`. */
-static void reduce(rws_reduction how, const rws_scores *s, const double *v, double *by, double *of)
+static double scale_of(const rws_control *c)
 {
-    if (!how.log_mean_exp) {
-        for (int i = 0; i < s->n; i++) by[i] = how.scale / s->K;
+    return c->scale ? (double)c->scale->value[0] : 1;
+}
+
+/* For each datum (every row is one particle: g is continuous): c in `of`, and its derivatives by the v_k in `by`. */
+static void reduce(const rws_control *control, const rws_scores *s, const double *v, double *by, double *of)
+{
+    const double scale = scale_of(control);
+    if (!control->log_mean_exp) {
+        for (int i = 0; i < s->n; i++) by[i] = scale / s->K;
         for (int d = 0; d < s->B; d++) {
             double c = 0;
             for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) c += v[i];
-            of[d] = how.scale * c / s->K;
+            of[d] = scale * c / s->K;
         }
         return;
     }
@@ -45,75 +70,109 @@ static void reduce(rws_reduction how, const rws_scores *s, const double *v, doub
     for (int d = 0; d < s->B; d++) {
         double total = 0;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) total += by[i];
-        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) by[i] *= how.scale / total;
-        of[d] = how.scale * (of[d] + log(total / s->K));
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) by[i] *= scale / total;
+        of[d] = scale * (of[d] + log(total / s->K));
     }
 }
 
-void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally)
+void rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
-    double *c = s->work[0]; /* a number per datum, and data have rows */
+    const rws_controls *controls = m->own;
+    double             *c = s->work[0], *total = s->work[1]; /* numbers per datum, and data have rows */
     rws_weigh(s, share, tally);
-    reduce(how, s, s->out[RWS_OUT_V], s->coef_out[RWS_OUT_V], c);
-    reduce(how, s, s->out[RWS_OUT_V_TILDE], s->coef_out[RWS_OUT_V_TILDE], c);
+    for (int d = 0; d < s->B; d++) total[d] = 0;
+    for (int k = 0; k < controls->n; k++) {
+        double *by = s->coef_out[v_at(k)], *by_tilde = s->coef_out[v_tilde_at(k)];
+        reduce(&controls->list[k], s, s->out[v_at(k)], by, c);
+        reduce(&controls->list[k], s, s->out[v_tilde_at(k)], by_tilde, c);
+        for (int d = 0; d < s->B; d++) {
+            const double counts = s->L[d] > -INFINITY ? share : 0;
+            total[d] += c[d];
+            for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) by[i] *= counts, by_tilde[i] *= -counts;
+        }
+    }
     for (int d = 0; d < s->B; d++) {
         const bool possible = s->L[d] > -INFINITY;
-        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
-            s->coef_q[i] = possible ? share * (s->L[d] - c[d]) - s->coef_p[i] : 0;
-            s->coef_out[RWS_OUT_V][i] *= possible ? share : 0;
-            s->coef_out[RWS_OUT_V_TILDE][i] *= possible ? -share : 0;
-        }
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
+            s->coef_q[i] = possible ? share * (s->L[d] - total[d]) - s->coef_p[i] : 0;
     }
 }
 
 /* Returns sum_k (dc/dv_k) dv_k. by_dv holds dc/dv and becomes sign times it, the derivative of sign times that sum by dv;
  * its derivative by v is added to by_v. */
-static double derivative(rws_reduction how, const double *dv, int first, int end, double sign, double *by_v,
+static double derivative(const rws_control *control, const double *dv, int first, int end, double sign, double *by_v,
                          double *by_dv)
 {
     double total = 0;
     for (int i = first; i < end; i++) total += by_dv[i] * dv[i];
     for (int i = first; i < end; i++) {
         /* weights of a log-mean-exp move with v: d w_k = w_k (dv_k - sum_j w_j dv_j) */
-        if (how.log_mean_exp) by_v[i] += sign * by_dv[i] * (dv[i] - total / how.scale);
+        if (control->log_mean_exp) by_v[i] += sign * by_dv[i] * (dv[i] - total / scale_of(control));
         by_dv[i] *= sign;
     }
     return total;
 }
 
-rws_status rws_control_extend(rws_engine *e, const float *direction, rws_error *err)
+/* Coefficients of one control variate in the second backward. `moved` is s of control.h for each datum. Returns the
+ * derivative of -J by its scale. */
+static double second_of(const rws_control *control, rws_scores *s, double share, int at, const double *moved)
 {
-    const int from[] = {RWS_OUT_V, RWS_OUT_V_TILDE, RWS_OUT_LOG_Q};
-    for (int i = 0; i < 3; i++)
-        RWS_TRY(rws_engine_tangent(e, from[i], RWS_OUT_DV + i, RWS_BIT(RWS_PHI), direction, err));
-    return RWS_OK;
-}
-
-double rws_control_weigh_second(rws_reduction how, rws_scores *s, double share)
-{
-    double     **coef = s->coef_out;
-    double       scale_total = 0;
-    const size_t bytes = (size_t)s->n * sizeof(double);
-    memset(s->coef_p, 0, bytes);
-    memset(s->coef_q, 0, bytes);
-    memset(s->coef_r, 0, bytes);
-    memset(coef[RWS_OUT_V], 0, bytes);
-    memset(coef[RWS_OUT_LOG_Q], 0, bytes);
-    memset(coef[RWS_OUT_D_LOG_Q], 0, bytes);
-    double *c = s->work[0], *c_tilde = s->work[1];
-    reduce(how, s, s->out[RWS_OUT_V], coef[RWS_OUT_DV], c);
-    reduce(how, s, s->out[RWS_OUT_V_TILDE], coef[RWS_OUT_DV_TILDE], c_tilde);
+    const int v = v_at(at), v_tilde = v_tilde_at(at), dv = DERIVATIVES + v, dv_tilde = DERIVATIVES + v_tilde;
+    double  **coef = s->coef_out, *c_tilde = s->work[1], by_scale = 0;
+    reduce(control, s, s->out[v], coef[dv], c_tilde); /* of which only the derivatives are wanted */
+    reduce(control, s, s->out[v_tilde], coef[dv_tilde], c_tilde);
+    memset(coef[v], 0, (size_t)s->n * sizeof(double));
     /* -J rises along these: minus the bracket of control.h */
     for (int d = 0; d < s->B; d++) {
         const int    first = (int)s->start[d], end = (int)s->start[d + 1];
         const double counts = s->L[d] == -INFINITY ? 0 : share;
-        double       moved = 0; /* s of control.h */
-        for (int i = first; i < end; i++) moved += s->out[RWS_OUT_D_LOG_Q][i];
-        for (int i = first; i < end; i++) coef[RWS_OUT_V_TILDE][i] = counts * moved * coef[RWS_OUT_DV_TILDE][i];
-        const double dc = derivative(how, s->out[RWS_OUT_DV], first, end, -counts, coef[RWS_OUT_V], coef[RWS_OUT_DV]);
-        const double dc_tilde = derivative(how, s->out[RWS_OUT_DV_TILDE], first, end, counts, coef[RWS_OUT_V_TILDE],
-                                           coef[RWS_OUT_DV_TILDE]);
-        scale_total += counts * (moved * c_tilde[d] - dc + dc_tilde) / how.scale;
+        for (int i = first; i < end; i++) coef[v_tilde][i] = counts * moved[d] * coef[dv_tilde][i];
+        const double dc = derivative(control, s->out[dv], first, end, -counts, coef[v], coef[dv]);
+        const double dc_tilde =
+            derivative(control, s->out[dv_tilde], first, end, counts, coef[v_tilde], coef[dv_tilde]);
+        by_scale += counts * (moved[d] * c_tilde[d] - dc + dc_tilde) / scale_of(control);
     }
-    return scale_total;
+    return by_scale;
+}
+
+rws_status rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err)
+{
+    const rws_controls *c = m->own;
+    for (int i = 0; i < c->n; i++) {
+        RWS_TRY(rws_engine_tangent(e, v_at(i), DERIVATIVES + v_at(i), RWS_BIT(RWS_PHI), direction, err));
+        RWS_TRY(rws_engine_tangent(e, v_tilde_at(i), DERIVATIVES + v_tilde_at(i), RWS_BIT(RWS_PHI), direction, err));
+    }
+    return rws_engine_tangent(e, LOG_Q, DERIVATIVES + LOG_Q, RWS_BIT(RWS_PHI), direction, err);
+}
+
+void rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
+{
+    const rws_controls *c = m->own;
+    const size_t        bytes = (size_t)s->n * sizeof(double);
+    memset(s->coef_p, 0, bytes);
+    memset(s->coef_q, 0, bytes);
+    memset(s->coef_r, 0, bytes);
+    memset(s->coef_out[LOG_Q], 0, bytes);
+    memset(s->coef_out[DERIVATIVES + LOG_Q], 0, bytes);
+    double *moved = s->work[0];
+    for (int d = 0; d < s->B; d++) {
+        double sum = 0;
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) sum += s->out[DERIVATIVES + LOG_Q][i];
+        moved[d] = sum;
+    }
+    for (int i = 0; i < c->n; i++) {
+        const double by_scale = second_of(&c->list[i], s, share, i, moved);
+        if (c->list[i].scale && gradient) gradient[c->list[i].scale->offset] += (float)by_scale;
+    }
+}
+
+void rws_control_remember(rws_method *m, const rws_tally *tally)
+{
+    (void)tally;
+    const rws_controls *c = m->own;
+    const float         coldest = (float)log(COLDEST);
+    for (int i = 0; i < c->n; i++) {
+        float *log_temperature = c->list[i].log_temperature ? rws_param_values(c->list[i].log_temperature) : NULL;
+        if (log_temperature && *log_temperature < coldest) *log_temperature = coldest;
+    }
 }

@@ -1,43 +1,61 @@
-/* control.h - what rebar and relax share: a control variate c on perturbed log-probabilities.
+/* control.h - what rebar and relax share: control variates on perturbed log-probabilities.
  *
  * With g the perturbed log-probabilities behind a choice, g~ a second draw given the choice, and c a number per datum
- * made of one number v_k per particle,
+ * made of one number v_k per particle (or the sum of two such numbers),
  *
  *     g_phi = (L - c(g~)) sum_k grad log q(z_k) + grad c(g) - grad c(g~) - sum_k w_k grad log q(z_k)
  *
  * is unbiased whatever c is. Its parameters rho minimise J = |g_phi|^2 / D, whose gradient is that of
  *
  *     (1/B) sum_x [ -s c(g~) + Dc(g) - Dc(g~) ],   D: derivative along u = 2 g_phi / D in phi,  s = sum_k D log q(z_k).
+ *
+ * An estimator of this kind differs from the others only in the control variates that its setup declares.
  */
 #ifndef RWS_ESTIMATOR_CONTROL_H
 #define RWS_ESTIMATOR_CONTROL_H
 
 #include "estimator/iwae.h"
 
-/* Outputs of a program with a control variate: v(g), v(g~), log q(z), and their derivatives. */
-enum { RWS_OUT_V, RWS_OUT_V_TILDE, RWS_OUT_LOG_Q, RWS_OUT_DV, RWS_OUT_DV_TILDE, RWS_OUT_D_LOG_Q };
+#define RWS_CONTROLS 2
 
-/* How the v_k of a datum make c. */
+/* One control variate: c = scale * mean_k v_k, or scale * log mean_k exp v_k. */
+typedef struct rws_control {
+    rws_var (*v)(rws_path *path, const rws_method *m, const struct rws_control *c, rws_var g);
+    bool       log_mean_exp;
+    rws_param *scale;           /* learned; NULL: 1 */
+    rws_param *log_temperature; /* of a relaxation, learned; NULL: there is none */
+    rws_layer *net;             /* NULL: there is none */
+} rws_control;
+
+/* What rws_method.own is: the control variate is the sum of these. */
 typedef struct {
-    bool   log_mean_exp; /* else the mean */
-    double scale;
-} rws_reduction;
+    int         n;
+    rws_control list[RWS_CONTROLS];
+} rws_controls;
 
-#define RWS_CONTROL_PHASE                                                                         \
-    .mode = RWS_WAKE, .proposal = RWS_GUMBEL, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
-    .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL), .extend = rws_control_extend
+/* The control variates of rebar.c and relax.c, added to a list. */
+rws_status rws_controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rws_error *err);
+void       rws_controls_add_net(rws_controls *c, rws_setup *s);
 
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
+void        rws_control_program(rws_path *path, void *method);
+void        rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
+rws_status  rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
+void        rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient);
+void        rws_control_remember(rws_method *m, const rws_tally *tally);
 
-/* Runs guide and model, then v on g and on g~. */
-void rws_control_program(rws_path *path, const rws_method *m,
-                         rws_var (*v)(rws_path *path, const rws_method *m, rws_var g));
-
-void rws_control_weigh(rws_reduction how, rws_scores *s, double share, rws_tally *tally);
-
-/* rws_phase.extend of both; and the coefficients of the second backward. Returns the derivative of -J by the scale of the
- * reduction. */
-rws_status rws_control_extend(rws_engine *e, const float *direction, rws_error *err);
-double     rws_control_weigh_second(rws_reduction how, rws_scores *s, double share);
+/* Everything but name, help, settings and setup. */
+#define RWS_CONTROL_ESTIMATOR                                                          \
+    .min_particles = 1, .n_phases = 1,                                                 \
+    .phases = {{.mode = RWS_WAKE,                                                      \
+                .proposal = RWS_GUMBEL,                                                \
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),                    \
+                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL), \
+                .program = rws_control_program,                                        \
+                .weigh = rws_control_weigh,                                            \
+                .extend = rws_control_extend,                                          \
+                .weigh_second = rws_control_weigh_second,                              \
+                .second_gradients = RWS_BIT(RWS_CONTROL)}},                            \
+    .refuses = rws_control_refuses, .remember = rws_control_remember
 
 #endif

@@ -6,22 +6,14 @@
 
 extern const rws_estimator rws_estimator_ws, rws_estimator_ww, rws_estimator_wws, rws_estimator_dww,
     rws_estimator_reinforce, rws_estimator_rloo, rws_estimator_nvil, rws_estimator_vimco, rws_estimator_rebar,
-    rws_estimator_relax, rws_estimator_concrete, rws_estimator_em;
+    rws_estimator_relax, rws_estimator_muprop, rws_estimator_concrete, rws_estimator_dvae, rws_estimator_em;
 
 const rws_estimator *const rws_estimators[] = {
-    &rws_estimator_ws,
-    &rws_estimator_ww,
-    &rws_estimator_wws,
-    &rws_estimator_dww,
-    &rws_estimator_reinforce,
-    &rws_estimator_rloo,
-    &rws_estimator_nvil,
-    &rws_estimator_vimco,
-    &rws_estimator_rebar,
-    &rws_estimator_relax,
-    &rws_estimator_concrete,
-    &rws_estimator_em,
-    NULL,
+    &rws_estimator_ws,    &rws_estimator_ww,        &rws_estimator_wws,
+    &rws_estimator_dww,   &rws_estimator_reinforce, &rws_estimator_rloo,
+    &rws_estimator_nvil,  &rws_estimator_vimco,     &rws_estimator_rebar,
+    &rws_estimator_relax, &rws_estimator_muprop,    &rws_estimator_concrete,
+    &rws_estimator_dvae,  &rws_estimator_em,        NULL,
 };
 
 const rws_estimator *rws_estimator_find(const char *name)

@@ -1,7 +1,7 @@
 /* air.c - Attend, Infer, Repeat: an image shows an unknown number of objects, each at a place of its own.
  *
  *     n ~ steps, for each of n objects:  where ~ N(mu_n, sd_n),  what ~ N(0, I),  glimpse = decoder(what)
- *     x ~ Bernoulli(picture of the glimpses at their places)
+ *     x ~ Bernoulli(picture of the glimpses at their places),  or  N(sum of the glimpses at their places, 0.3^2)
  *
  * The guide finds one object after the other. A recurrent network decides from the image and from the objects found so
  * far whether there is one more (site "more") and where it is ("where"); from the glimpse at that place the guide
@@ -26,6 +26,7 @@
 #define DARK -88.0f    /* logit of a probability that is 0 in float32 */
 #define SMALLEST 1e-4f /* least scale of a window, and least probability of a pixel of the mean image */
 #define LEAST_SD 0.01f
+#define PIXEL_SD 0.3f   /* of a pixel with likelihood=normal */
 #define PRIOR_HIDDEN 10 /* hidden units of the network of p(where | n) */
 
 typedef enum { CATEGORICAL, GEOMETRIC_ANNEAL, GEOMETRIC_FIXED } step_prior;
@@ -33,7 +34,7 @@ typedef enum { CATEGORICAL, GEOMETRIC_ANNEAL, GEOMETRIC_FIXED } step_prior;
 typedef struct {
     int          canvas, glimpse, what, steps, free; /* sides and lengths; `free`: random coordinates of where */
     float        scale;                              /* of a window whose scale is not random */
-    bool         gray, learned, constant;            /* air_gray, where=learned, bg=const */
+    bool         gray, normal, learned, constant;    /* air_gray, likelihood=normal, where=learned, bg=const */
     step_prior   prior;
     rws_canvases train, test;
 
@@ -48,6 +49,7 @@ static const rws_setting settings[] = {
     {"images", "digits", 0, 0,
      "digits (0 to 2 of MNIST's on 50 x 50 pixels, see rws data) or blocks (rectangles, drawn at the start)"},
     {"air_gray", "0", 0, 1, "1: grey images, as the authors' code; 0: black and white, drawn anew each time", true},
+    {"likelihood", "bernoulli", 0, 0, "bernoulli, or normal: grey images, with the sum of the glimpses as mean"},
     {"steps", "categorical", 0, 0, "p(n): categorical (learned), geometric_anneal or geometric_fixed"},
     {"where", "learned", 0, 0, "p(where | n): learned, or fixed (N(0, 1))"},
     {"bg", "image", 0, 0, "background: image (learned, by pixel) or const (one logit)"},
@@ -178,15 +180,17 @@ static rws_status one_of(rws_setup *s, const char *name, const char *const *word
 
 static rws_status read_settings(rws_setup *s, air *m, rws_error *err)
 {
-    int steps, where, bg;
+    int steps, where, bg, likelihood;
     if (one_of(s, "steps", (const char *[]){"categorical", "geometric_anneal", "geometric_fixed", NULL}, &steps, err) ||
         one_of(s, "where", (const char *[]){"learned", "fixed", NULL}, &where, err) ||
-        one_of(s, "bg", (const char *[]){"image", "const", NULL}, &bg, err))
+        one_of(s, "bg", (const char *[]){"image", "const", NULL}, &bg, err) ||
+        one_of(s, "likelihood", (const char *[]){"bernoulli", "normal", NULL}, &likelihood, err))
         return RWS_BAD_INPUT;
     m->prior = (step_prior)steps;
     m->learned = where == 0;
     m->constant = bg == 1;
-    m->gray = rws_setup_int(s, "air_gray");
+    m->normal = likelihood == 1;
+    m->gray = m->normal || rws_setup_int(s, "air_gray");
     m->canvas = rws_setup_int(s, "canvas");
     m->glimpse = rws_setup_int(s, "glimpse");
     m->what = rws_setup_int(s, "what");
@@ -210,6 +214,7 @@ static rws_status declare_model(rws_setup *s, air *m, int hidden, rws_error *err
     }
     m->decoder = rws_setup_mlp(s, RWS_THETA, "theta.decoder", RWS_ELU, RWS_TRUNCATED,
                                (int[]){m->what, hidden, hidden, glimpse}, 4);
+    if (m->normal) return RWS_OK; /* the background is black */
     m->dark = rws_setup_param(s, RWS_THETA, "theta.background", 1, m->constant ? 1 : pixels, RWS_ZERO);
     float *dark = rws_declared_values(m->dark);
     if (!dark) return rws_no_memory(err, "the background");
@@ -334,6 +339,17 @@ static void background(rws_path *path, const air *m, rws_var *front, rws_var *ba
     *back = dark;
 }
 
+/* A grey image around the sum of the glimpses. */
+static void draw_grey(rws_path *path, const air *m, const rws_var *glimpses, const rws_var *places, int n)
+{
+    float  *black = rws_alloc(path, n_pixels(m) * sizeof *black);
+    rws_var sum = rws_constants(path, black, (int)n_pixels(m));
+    for (int t = 0; t < n; t++)
+        sum = rws_add(path, sum, rws_place(path, glimpses[t], m->glimpse, m->glimpse, places[t], m->canvas, m->canvas));
+    if (rws_reports_all(path)) rws_report(path, "picture", rws_clip(path, sum, 0, 1));
+    rws_normal(path, "x", sum, rws_constant(path, PIXEL_SD));
+}
+
 static void model(rws_path *path, const void *state)
 {
     const air *m = state;
@@ -349,6 +365,10 @@ static void model(rws_path *path, const void *state)
         const rws_var what = rws_normal(path, "what", zeros(path, m->what), rws_constant(path, 1));
         glimpses[t] = rws_affine(path, rws_mlp(path, m->decoder, what), 0.25f, 0);
         rws_report(path, "where", places[t]);
+    }
+    if (m->normal) {
+        draw_grey(path, m, glimpses, places, n);
+        return;
     }
     background(path, m, &front, &back);
     const rws_var logits =

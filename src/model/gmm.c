@@ -122,7 +122,7 @@ static rws_var relaxed(rws_path *path, const void *state, rws_var log_s, rws_var
     rws_var       log_prior;
     switch (how) {
     case RWS_RELAX_SOFT: log_prior = rws_log_sum_exp(path, rws_add(path, log_s, log_pi)); break;
-    case RWS_RELAX_DENSITY: log_prior = rws_concrete_density(path, log_s, log_pi, temperature); break;
+    case RWS_RELAX_DENSITY: log_prior = rws_relaxed_density(path, log_s, log_pi, temperature); break;
     default: log_prior = rws_pick(path, log_pi, rws_argmax(path, log_s)); break;
     }
     return rws_add(path, log_prior,

@@ -25,6 +25,10 @@ extern const rws_variant rws_gmm_variants[];
 extern const rws_paper_figure rws_gmm_figures[];
 extern const rws_claim        rws_gmm_claims[];
 
+/* The same for the near start. */
+extern const rws_paper_figure rws_gmm_near_figures[];
+extern const rws_claim        rws_gmm_near_claims[];
+
 #define GMM_RUNS(start, methods, particles, seeds, more) \
     RWS_RUNS("gmm", methods, particles, seeds, "100000", "1000", "set start " start "\n" more)
 

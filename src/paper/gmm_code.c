@@ -1,4 +1,4 @@
-/* gmm_code.c - the Gaussian mixture from the far start with the settings of the authors' code where they differ from
+/* gmm_code.c - the Gaussian mixture, from both starts, with the settings of the authors' code where they differ from
  * the paper: two hidden layers, softmax(theta / 2), Concrete's temperature down to 1, VIMCO without its log K. */
 #include "paper/gmm.h"
 
@@ -17,10 +17,27 @@ static const rws_variant    variants[] = {{NULL, code}, {"VIMCO with log K", wit
 const rws_experiment rws_experiment_gmm_code = {
     .name = "gmm-code",
     .help = "the same with the settings of the authors' code",
+    .code = true,
     .sweep = sweep,
     .quick = quick,
     .where = where,
     .variants = variants,
     .figures = rws_gmm_figures,
     .claims = rws_gmm_claims,
+};
+
+static const char near_sweep[] = GMM_SWEEP("near", ALL, CONCRETE), near_quick[] = GMM_QUICK("near", ALL, CONCRETE);
+
+static const rws_result_key near_where[] = {{"model", "gmm"}, {"start", "near"}, {"gmm_hidden", "2"}, {0}};
+
+const rws_experiment rws_experiment_gmm_near_code = {
+    .name = "gmm-near-code",
+    .help = "from a uniform start, with the settings of the authors' code",
+    .code = true,
+    .sweep = near_sweep,
+    .quick = near_quick,
+    .where = near_where,
+    .variants = variants,
+    .figures = rws_gmm_near_figures,
+    .claims = rws_gmm_near_claims,
 };

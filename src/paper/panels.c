@@ -146,3 +146,36 @@ rws_status rws_panels_three(const rws_query *q, const char *title, const char *c
     free(three);
     return status;
 }
+
+rws_status rws_panels_over_particles(const rws_query *q, const char *title, const char *const *methods,
+                                     const rws_panels_row *metrics, int n, const char *path, rws_error *err)
+{
+    const rws_particles p = rws_query_particles(q);
+    rws_status          status = RWS_OK;
+    bundle             *bundles = calloc((size_t)n, sizeof *bundles);
+    RWS_CHECK(bundles && n <= RWS_PANELS);
+    double    ticks[RWS_MOST_K];
+    rws_panel panels[RWS_PANELS] = {0};
+    rws_axis  x[RWS_PANELS], y[RWS_PANELS];
+    for (int k = 0; k < p.n; k++) ticks[k] = p.K[k];
+    for (int i = 0; i < n; i++) {
+        for (int m = 0; methods[m] && status == RWS_OK; m++)
+            status = over_particles(q, methods[m], metrics[i].metric, &bundles[i], err);
+        panels[i] = (rws_panel){.curves = bundles[i].curves, .n_curves = bundles[i].n};
+        x[i] = (rws_axis){.label = "particles K", .scale = RWS_AXIS_LOG, .ticks = ticks, .n_ticks = p.n};
+        y[i] = metrics[i].axis;
+    }
+    const rws_chart chart = {.title = title,
+                             .n_rows = 1,
+                             .n_columns = n,
+                             .panels = panels,
+                             .x = x,
+                             .y = y,
+                             .own_y = true,
+                             .names = RWS_NAMES_LEGEND};
+    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < bundles[i].n; k++) rws_gathered_release(&bundles[i].gathered[k]);
+    free(bundles);
+    return status;
+}

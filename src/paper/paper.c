@@ -75,22 +75,60 @@ static void put_cell(FILE *out, const char *text)
     }
 }
 
-char *rws_paper_markdown(const rws_checked *claims, int n)
+/* Whether one of the claims was checked on runs with the settings of the authors' code (or of the text). */
+static bool has_settings(const rws_checked *claims, int n, bool code)
 {
-    char  *text = NULL;
-    size_t size;
-    FILE  *out = open_memstream(&text, &size);
-    RWS_CHECK(out);
-    fputs("| claim | what the paper says | | numbers (medians over seeds) | seeds |\n|---|---|---|---|---|\n", out);
+    for (int i = 0; i < n; i++)
+        if (claims[i].experiment->code == code) return true;
+    return false;
+}
+
+/* All findings about a claim with one kind of settings, one below the other. */
+static void put_findings(FILE *out, const rws_checked *claims, int n, const char *name, bool code)
+{
+    bool any = false;
     for (int i = 0; i < n; i++) {
         const rws_checked *c = &claims[i];
-        fprintf(out, "| %s", c->claim->name);
-        if (c->variant) fprintf(out, " (%s)", c->variant);
-        fputs(" | ", out);
-        put_cell(out, c->claim->text);
-        fprintf(out, " | **%s** | ", rws_verdict_names[c->finding.verdict]);
+        if (c->experiment->code != code || strcmp(c->claim->name, name) != 0) continue;
+        if (any) fputs("<br>", out);
+        if (c->variant) fprintf(out, "%s: ", c->variant);
+        fprintf(out, "**%s** (%d %s). ", rws_verdict_names[c->finding.verdict], c->finding.seeds,
+                c->finding.seeds == 1 ? "seed" : "seeds");
         put_cell(out, c->finding.numbers);
-        fprintf(out, " | %d |\n", c->finding.seeds);
+        any = true;
+    }
+}
+
+/* Settings of the text first, then those of the code; a column without claims is left out. */
+char *rws_paper_markdown(const rws_checked *claims, int n)
+{
+    static const char *const headings[] = {"settings of the text", "settings of the authors' code"};
+    char                    *text = NULL;
+    size_t                   size;
+    FILE                    *out = open_memstream(&text, &size);
+    RWS_CHECK(out);
+    fputs("| claim | what the paper says |", out);
+    for (int code = 0; code < 2; code++)
+        if (has_settings(claims, n, code)) fprintf(out, " %s |", headings[code]);
+    fputs("\n|---|---|", out);
+    for (int code = 0; code < 2; code++)
+        if (has_settings(claims, n, code)) fputs("---|", out);
+    fputs("\n", out);
+    for (int i = 0; i < n; i++) {
+        const rws_claim *claim = claims[i].claim;
+        bool             before = false;
+        for (int k = 0; k < i; k++) before = before || strcmp(claims[k].claim->name, claim->name) == 0;
+        if (before) continue;
+        fprintf(out, "| %s | ", claim->name);
+        put_cell(out, claim->text);
+        fputs(" |", out);
+        for (int code = 0; code < 2; code++) {
+            if (!has_settings(claims, n, code)) continue;
+            fputs(" ", out);
+            put_findings(out, claims, n, claim->name, code);
+            fputs(" |", out);
+        }
+        fputs("\n", out);
     }
     RWS_CHECK(fclose(out) == 0);
     return text;
@@ -101,8 +139,9 @@ char *rws_paper_json(const rws_checked *claims, int n)
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         const rws_checked *c = &claims[i];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s?,s:s,s:s,s:i,s:s}", "claim", c->claim->name, "experiment",
-                                              c->experiment->name, "variant", c->variant, "verdict",
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:i,s:s}", "claim", c->claim->name,
+                                              "experiment", c->experiment->name, "settings",
+                                              c->experiment->code ? "code" : "text", "variant", c->variant, "verdict",
                                               rws_verdict_names[c->finding.verdict], "numbers", c->finding.numbers,
                                               "seeds", c->finding.seeds, "text", c->claim->text));
     }

@@ -33,8 +33,9 @@ typedef struct {
 extern const rws_variant rws_vimco_variants[];
 
 typedef struct {
-    const char             *name;          /* on the command line: "gmm-near" */
-    const char             *help;          /* one line */
+    const char             *name; /* on the command line: "gmm-near" */
+    const char             *help; /* one line */
+    bool                    code; /* with the settings of the authors' code, where these differ from the text */
     const char             *sweep, *quick; /* sweep files (sweep.h) */
     const rws_result_key   *where;         /* keys and values that all its runs have */
     const rws_variant      *variants;      /* the experiment's own reading first; the end has own NULL */
@@ -53,8 +54,9 @@ typedef struct {
 
 /* Every experiment, NULL-terminated. */
 extern const rws_experiment *const rws_experiments[];
-extern const rws_experiment rws_experiment_gmm, rws_experiment_gmm_code, rws_experiment_gmm_near, rws_experiment_pcfg,
-    rws_experiment_air, rws_experiment_sbn;
+extern const rws_experiment        rws_experiment_gmm, rws_experiment_gmm_code, rws_experiment_gmm_near,
+    rws_experiment_gmm_near_code, rws_experiment_gmm_snr, rws_experiment_gmm_tried, rws_experiment_pcfg,
+    rws_experiment_air, rws_experiment_air_code, rws_experiment_sbn;
 
 /* A claim that was checked. */
 typedef struct {

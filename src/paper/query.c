@@ -9,7 +9,11 @@
 #include <string.h>
 
 const char *const rws_verdict_names[] = {
-    [RWS_HOLDS] = "holds", [RWS_FAILS] = "does not hold", [RWS_UNKNOWN] = "not enough runs"};
+    [RWS_HOLDS] = "holds",
+    [RWS_UNDECIDED] = "undecided",
+    [RWS_FAILS] = "does not hold",
+    [RWS_UNKNOWN] = "not enough runs",
+};
 
 /* ---- findings */
 
@@ -18,19 +22,23 @@ rws_finding rws_finding_new(void)
     return (rws_finding){.verdict = RWS_HOLDS, .seeds = -1};
 }
 
-void rws_finding_add(rws_finding *f, bool holds, const char *format, ...)
+/* A part that does not hold says so, since the other parts may. */
+void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
 {
-    const size_t n = strlen(f->numbers);
+    size_t       n = strlen(f->numbers);
+    const size_t room = sizeof f->numbers;
     va_list      args;
-    if (!holds && f->verdict == RWS_HOLDS) f->verdict = RWS_FAILS;
-    const int space = n ? snprintf(f->numbers + n, sizeof f->numbers - n, "; ") : 0;
+    if (verdict > f->verdict) f->verdict = verdict;
+    if (n) snprintf(f->numbers + n, room - n, "; ");
+    n = strlen(f->numbers);
     va_start(args, format);
-    if (n + (size_t)space < sizeof f->numbers)
-        vsnprintf(f->numbers + n + space, sizeof f->numbers - n - (size_t)space, format, args);
+    vsnprintf(f->numbers + n, room - n, format, args);
     va_end(args);
+    n = strlen(f->numbers);
+    if (verdict != RWS_HOLDS) snprintf(f->numbers + n, room - n, " [%s]", rws_verdict_names[verdict]);
 }
 
-static void note_seeds(rws_finding *f, int n)
+void rws_finding_seeds(rws_finding *f, int n)
 {
     if (!f) return;
     if (f->seeds < 0 || n < f->seeds) f->seeds = n;
@@ -67,7 +75,7 @@ int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int 
 {
     int n = 0;
     for (int i = 0; i < q->results->n; i++) n += fits(q, &q->results->runs[i], method, K);
-    note_seeds(f, n);
+    rws_finding_seeds(f, n);
     return n;
 }
 
@@ -86,47 +94,12 @@ const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, co
 
 /* ---- numbers */
 
-rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
-{
-    int                 n;
-    const rws_result  **runs = rws_query_runs(q, method, K, &n);
-    const rws_quartiles all = rws_gather_last(runs, n, metric);
-    free(runs);
-    note_seeds(f, all.n_runs);
-    return all;
-}
-
-double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
-{
-    return rws_query_spread(q, f, method, K, metric).median;
-}
-
 void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out)
 {
     int                n;
     const rws_result **runs = rws_query_runs(q, method, K, &n);
     rws_gather(runs, n, metric, RWS_X_ITERATION, out);
     free(runs);
-}
-
-double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share)
-{
-    rws_gathered g;
-    rws_query_curve(q, method, K, metric, &g);
-    const double value = g.n ? g.median[(int)(share * g.n)] : NAN;
-    note_seeds(f, g.n_runs);
-    rws_gathered_release(&g);
-    return value;
-}
-
-double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric)
-{
-    rws_gathered g;
-    rws_query_curve(q, method, K, metric, &g);
-    const double typical = rws_quartiles_of(g.median, g.n).median;
-    note_seeds(f, g.n_runs);
-    rws_gathered_release(&g);
-    return typical;
 }
 
 static int ascending(const void *a, const void *b)

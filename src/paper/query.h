@@ -1,6 +1,6 @@
-/* query.h - numbers for claims and figures from results: medians over seeds of a method with K particles.
+/* query.h - the runs behind claims and figures: those of a method with K particles.
  *
- * "Final" is the last evaluation; only finished runs count. It draws nothing and is not specific to an experiment.
+ * Only finished runs count. It draws nothing and is not specific to an experiment.
  *
  *     results -> [query] -> claims, figures
  */
@@ -21,22 +21,32 @@ typedef struct {
     const rws_query_own  *own;   /* the end has method NULL; may be NULL */
 } rws_query;
 
-typedef enum { RWS_HOLDS, RWS_FAILS, RWS_UNKNOWN } rws_verdict;
+/* In ascending order of what decides: the verdict on a claim is the largest of the verdicts on its parts. */
+typedef enum { RWS_HOLDS, RWS_UNDECIDED, RWS_FAILS, RWS_UNKNOWN, RWS_VERDICTS } rws_verdict;
 
-extern const char *const rws_verdict_names[]; /* "holds", "does not hold", "not enough runs" */
+extern const char *const rws_verdict_names[]; /* "holds", "undecided", "does not hold", "not enough runs" */
 
-/* The result of checking a claim. It holds if all its parts do; it is unknown if a number is missing. Made by
- * rws_finding_new. */
+/* The result of checking a claim. Made by rws_finding_new. */
 typedef struct {
     rws_verdict verdict;
     int         seeds;         /* of the number that has the fewest seeds */
-    char        numbers[1500]; /* the parts, one after the other */
+    char        numbers[2500]; /* the parts, one after the other */
 } rws_finding;
 
 rws_finding rws_finding_new(void);
 
-/* Adds a part: whether it holds, and its numbers. */
-void rws_finding_add(rws_finding *f, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Adds a part: its verdict and its numbers. */
+void rws_finding_add(rws_finding *f, rws_verdict verdict, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Notes that a number comes from this many seeds. */
+void rws_finding_seeds(rws_finding *f, int n);
+
+/* The verdict on a part that a yes or no decides. */
+static inline rws_verdict rws_verdict_of(bool holds)
+{
+    return holds ? RWS_HOLDS : RWS_FAILS;
+}
 
 /* Finished runs of the method with K particles (0: any number) and the query's conditions, and their number. The
  * caller frees the list. */
@@ -50,16 +60,6 @@ const rws_result *rws_query_first_run(const rws_query *q, const char *method, in
 
 /* The last snapshot of that run under the name, or NULL. */
 const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
-
-/* Medians over seeds: of the final value, of the one after a share of the evaluations (0: the first), and of the value
- * that is typical of the whole training (its median over the evaluations). The number of seeds is noted in the finding.
- * NaN if there are no runs. */
-double rws_query_final(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
-double rws_query_after(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric, double share);
-double rws_query_typical(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
-
-/* The final value with its quartiles. */
-rws_quartiles rws_query_spread(const rws_query *q, rws_finding *f, const char *method, int K, const char *metric);
 
 /* The metric over the iterations; the caller releases it. */
 void rws_query_curve(const rws_query *q, const char *method, int K, const char *metric, rws_gathered *out);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRADIENTS 10 /* draws of the gradient for one grad_std */
-
 struct rws_eval {
     rws_trainer   *t;
     rws_snapshots *shown; /* NULL while metrics are measured */
@@ -93,40 +91,6 @@ rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
     return rws_trainer_guess(e->t, fields, K, each, context, err);
 }
 
-/* Spread of the guide's gradient at the present parameters: the mean over phi of the standard deviation of GRADIENTS
- * draws. */
-static rws_status grad_std(rws_trainer *t, double *value, rws_error *err)
-{
-    const rws_params *p = &t->setup.params;
-    const size_t      first = p->first[RWS_PHI], n = p->first[RWS_PHI + 1] - first;
-    float            *gradient = malloc(p->size * sizeof *gradient);
-    double           *sum = calloc(2 * n, sizeof *sum), total = 0;
-    rws_status        status = gradient && sum ? RWS_OK : rws_no_memory(err, "gradients");
-    for (uint64_t i = 0; i < GRADIENTS && status == RWS_OK; i++) {
-        status = rws_trainer_go_on_together(t, err);
-        if (status == RWS_OK) status = rws_trainer_gradient(t, RWS_TEST, i, gradient, p->size, err);
-        for (size_t k = 0; k < n && status == RWS_OK; k++) {
-            const double g = (double)gradient[first + k];
-            sum[2 * k] += g;
-            sum[2 * k + 1] += g * g;
-        }
-    }
-    for (size_t k = 0; k < n && status == RWS_OK; k++) {
-        const double mean = sum[2 * k] / GRADIENTS, variance = sum[2 * k + 1] / GRADIENTS - mean * mean;
-        total += variance > 0 ? sqrt(variance) : 0;
-    }
-    double divide = (double)n;
-    if (t->std_ref) { /* the authors' code divides by the sum of leading dimensions */
-        divide = 0;
-        for (int i = 0; i < p->n; i++)
-            if (p->list[i]->group == RWS_PHI) divide += p->list[i]->rows == 1 ? p->list[i]->cols : p->list[i]->rows;
-    }
-    *value = total / divide;
-    free(gradient);
-    free(sum);
-    return status;
-}
-
 /* A metric that the model measures by itself; the ranks share them out, one by one. */
 typedef struct {
     double value;
@@ -168,19 +132,23 @@ static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
 
 static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 {
-    rws_bound b;
+    rws_bound  b;
+    rws_spread spread = {0};
     *out = (rws_measures){.iteration = t->iteration,
                           .seconds = t->seconds,
                           .n = t->n_metrics,
                           .names = t->metric_names,
                           .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
+    if (t->model->defaults.grad_std) RWS_TRY(rws_trainer_spread(t, &spread, err));
     RWS_TRY(measure_models(t, out->value, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
         if (measures_itself(t, i)) continue;
         if (i < t->n_model_metrics) out->value[i] = b.metric[i];
-        else if (strcmp(name, "grad_std") == 0) RWS_TRY(grad_std(t, &out->value[i], err));
+        else if (strcmp(name, "grad_std") == 0) out->value[i] = spread.std;
+        else if (strcmp(name, "snr_theta") == 0) out->value[i] = spread.snr_theta;
+        else if (strcmp(name, "snr_phi") == 0) out->value[i] = spread.snr_phi;
         else if (strcmp(name, "log_evidence") == 0) {
             out->value[i] = b.log_evidence;
             out->log_evidence_error = b.log_evidence_error;

@@ -7,6 +7,7 @@
 
 static const rws_setting run_settings[] = {
     {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code", true},
+    {"grad_snr", "0", 0, 1, "1: also measure the signal-to-noise ratios of the gradients, snr_theta and snr_phi", true},
     {0},
 };
 

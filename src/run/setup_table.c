@@ -50,8 +50,8 @@ static rws_status choose_tensor(const rws_safetensors *st, const char *path, con
     return RWS_OK;
 }
 
-static rws_status read_tensor(const uint8_t *bytes, size_t size, const char *path, const char *name, rws_sheet *out,
-                              rws_error *err)
+static rws_status read_tensor(const uint8_t *bytes, size_t size, const char *path, const rws_table_options *o,
+                              rws_sheet *out, rws_error *err)
 {
     static const rws_element elements[] = {
         [RWS_DTYPE_F32] = {'f', 4}, [RWS_DTYPE_F64] = {'f', 8}, [RWS_DTYPE_I32] = {'i', 4},
@@ -61,13 +61,13 @@ static rws_status read_tensor(const uint8_t *bytes, size_t size, const char *pat
     rws_safetensors     *st;
     const rws_tensor_in *t = NULL;
     RWS_TRY(rws_safetensors_parse(bytes ? (const void *)bytes : "", size, path, &st, err));
-    rws_status status = choose_tensor(st, path, name, &t, err);
+    rws_status status = choose_tensor(st, path, o->tensor, &t, err);
     if (status == RWS_OK && (t->n_dims < 1 || t->n_dims > 2))
         status = rws_refuse(err, path, 0, "has a tensor \"%s\" of %d dimensions; tensors of 1 or 2 are read.",
                             rws_quote_short(t->name).text, t->n_dims);
     if (status == RWS_OK)
         status = rws_sheet_from_array(t->data, elements[t->dtype], t->shape[0], t->n_dims == 2 ? t->shape[1] : 1, path,
-                                      out, err);
+                                      o->id, out, err);
     rws_safetensors_close(st);
     return status;
 }
@@ -78,9 +78,9 @@ static rws_status read_file(const char *path, const rws_table_options *o, rws_sh
     size_t         size;
     RWS_TRY(rws_file_map(path, &bytes, &size, err));
     rws_status status;
-    if (rws_npy_is(bytes, size)) status = rws_npy_parse(bytes, size, path, out, err);
-    else if (is_safetensors(bytes, size, path)) status = read_tensor(bytes, size, path, o->tensor, out, err);
-    else status = rws_csv_parse(bytes, size, path, o->header, o->skip_missing, out, err);
+    if (rws_npy_is(bytes, size)) status = rws_npy_parse(bytes, size, path, o->id, out, err);
+    else if (is_safetensors(bytes, size, path)) status = read_tensor(bytes, size, path, o, out, err);
+    else status = rws_csv_parse(bytes, size, path, o->header, o->skip_missing, o->id, out, err);
     rws_file_unmap(bytes, size);
     return status;
 }
@@ -129,19 +129,25 @@ rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_op
     return &nothing;
 }
 
+/* Whether a field of this name can be made of the table. */
+static bool can_declare(rws_setup *s, const rws_table *t, const char *name)
+{
+    rws_error err;
+    if (s->status != RWS_OK) return false;
+    if (rws_table_columns(t)) return true;
+    record(s,
+           rws_fail(&err, RWS_BAD_INPUT, "Model %s declares the field \"%s\" without a table.", model_of(s),
+                    name ? name : "NULL"),
+           &err);
+    return false;
+}
+
 static int declare(rws_setup *s, rws_table *t, const char *name, const char *columns,
                    void (*field)(rws_setup *s, const char *name, int dim))
 {
     rws_error err;
     int       dim = 1;
-    if (s->status != RWS_OK) return 1;
-    if (rws_table_columns(t) == 0) {
-        record(s,
-               rws_fail(&err, RWS_BAD_INPUT, "Model %s declares the field \"%s\" without a table.", model_of(s),
-                        name ? name : "NULL"),
-               &err);
-        return 1;
-    }
+    if (!can_declare(s, t, name)) return 1;
     if (s->n_fields < RWS_FIELDS) {
         const rws_status status = rws_table_add_field(t, s->n_fields, columns, &dim, &err);
         if (status != RWS_OK) {
@@ -161,4 +167,27 @@ int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const ch
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns)
 {
     return declare(s, t, name, columns, rws_setup_label);
+}
+
+int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int most)
+{
+    rws_error err;
+    int       dim = 1;
+    if (!can_declare(s, t, name)) return 1;
+    if (s->n_fields < RWS_FIELDS) {
+        const rws_status status = rws_table_add_series(t, s->n_fields, columns, &most, &dim, &err);
+        if (status != RWS_OK) {
+            record(s, status, &err);
+            return 1;
+        }
+    }
+    rws_setup_series(s, name, dim, most);
+    return dim;
+}
+
+void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name)
+{
+    if (!can_declare(s, t, name)) return;
+    if (s->n_fields < RWS_FIELDS) rws_table_add_length(t, s->n_fields);
+    rws_setup_field(s, name, 1);
 }

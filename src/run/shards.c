@@ -172,10 +172,10 @@ static void run_shard_second(void *context, int i, int worker)
     int                   first, end;
     if (!range_of(w, i, &first, &end)) return; /* its engine holds an older pass */
     touch_all(t, s);
-    s->status = w->phase->extend(engine, t->direction, &s->error);
+    s->status = w->phase->extend(&t->method, engine, t->direction, &s->error);
     if (s->status != RWS_OK) return;
     w->phase->weigh_second(&t->method, rws_engine_scores(engine), w->share, s->gradient);
-    s->status = rws_engine_backward(engine, RWS_BIT(RWS_CONTROL), s->gradient, &s->error);
+    s->status = rws_engine_backward(engine, w->phase->second_gradients, s->gradient, &s->error);
 }
 
 /* ---- shards that weigh together, one pass of each at a time */
@@ -233,7 +233,7 @@ static void round_extend(void *context, int i, int worker)
     s->n_rows_bytes = 0;
     if (!round_of(r, i, &first, &end)) return;
     touch_all(t, s);
-    s->status = r->work.phase->extend(engine, t->direction, &s->error);
+    s->status = r->work.phase->extend(&t->method, engine, t->direction, &s->error);
     if (s->status == RWS_OK) s->status = rws_cut_write(&r->work, i, engine, true);
 }
 
@@ -246,7 +246,7 @@ static void round_second(void *context, int i, int worker)
     int               first, end;
     if (!round_of(r, i, &first, &end)) return;
     rws_cut_read(&r->work, i, engine);
-    s->status = rws_engine_backward(engine, RWS_BIT(RWS_CONTROL), s->gradient, &s->error);
+    s->status = rws_engine_backward(engine, r->work.phase->second_gradients, s->gradient, &s->error);
 }
 
 static rws_status run_round(const round_work *r, bool second, rws_error *err)
@@ -276,13 +276,15 @@ rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
 
 rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err)
 {
-    /* the direction in which the second backward differentiates: 2 g_phi / D_phi */
+    /* the direction in which the second backward differentiates */
     rws_trainer *t = w->t;
     const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
     RWS_TRY(rws_trainer_sum(t, RWS_BIT(RWS_PHI), err));
     memset(t->direction, 0, t->setup.params.size * sizeof(float));
-    for (size_t k = first; k < end; k++)
-        t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
+    if (w->phase->along) t->direction[w->phase->along(&t->method)->offset] = 1;
+    else
+        for (size_t k = first; k < end; k++)
+            t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
     return is_cut(w) ? run_rounds(w, true, err) : run_all(w, run_shard_second, err);
 }
 

@@ -119,11 +119,18 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     return RWS_OK;
 }
 
+/* Whether the run has the setting, and it is not 0. */
+static bool is_set(const rws_trainer *t, const char *setting)
+{
+    const char *value = rws_setup_given(&t->setup, setting);
+    return value && strtod(value, NULL) != 0;
+}
+
 static rws_status make_metrics(rws_trainer *t, rws_error *err)
 {
     bool has_evidence = false;
     for (int i = 0; t->model->metrics && t->model->metrics[i].name; i++) {
-        if (t->n_metrics == RWS_MAX_METRICS - 4)
+        if (t->n_metrics == RWS_MAX_METRICS - 6)
             return rws_fail(err, RWS_BAD_INPUT, "Model %s has more than %d metrics; \"%s\" is too many.",
                             t->model->name, t->n_metrics, t->model->metrics[i].name);
         t->metric_names[t->n_metrics++] = t->model->metrics[i].name;
@@ -131,6 +138,8 @@ static rws_status make_metrics(rws_trainer *t, rws_error *err)
     }
     t->n_model_metrics = t->n_metrics;
     if (t->model->defaults.grad_std) t->metric_names[t->n_metrics++] = "grad_std";
+    if (t->grad_snr) t->metric_names[t->n_metrics++] = "snr_theta";
+    if (t->grad_snr) t->metric_names[t->n_metrics++] = "snr_phi";
     if (!has_evidence) t->metric_names[t->n_metrics++] = "log_evidence";
     if (!has_evidence) t->metric_names[t->n_metrics++] = "kl";
     t->metric_names[t->n_metrics++] = "ess";
@@ -255,8 +264,8 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(rws_trainer_make_settings(t, e, ask_set, n_ask_set, err));
     RWS_TRY(set_up(t, e, err));
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
-    const char *std_ref = rws_setup_given(&t->setup, "std_ref");
-    t->std_ref = std_ref && strtod(std_ref, NULL) != 0;
+    t->std_ref = is_set(t, "std_ref");
+    t->grad_snr = is_set(t, "grad_snr");
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
     if (!t->asking) RWS_TRY(make_test(t, err));

@@ -69,12 +69,12 @@ struct rws_trainer {
     bool                 defers; /* products of weights are added slice by slice; needs an engine per shard */
     rws_param_slice     *slices;
     int                  n_slices;
-    int                 *slice_order;   /* in which this rank works on slices */
-    bool                 few_params;    /* rank 0 owns all slices */
-    rws_arena           *scratch;       /* per thread, for work on slices */
-    uint64_t             flops;         /* of that work, since the last rws_trainer_take_stats */
-    float              **batch, **test; /* by field */
-    bool                 std_ref;
+    int                 *slice_order;       /* in which this rank works on slices */
+    bool                 few_params;        /* rank 0 owns all slices */
+    rws_arena           *scratch;           /* per thread, for work on slices */
+    uint64_t             flops;             /* of that work, since the last rws_trainer_take_stats */
+    float              **batch, **test;     /* by field */
+    bool                 std_ref, grad_snr; /* settings about metrics of gradients */
     const char          *metric_names[RWS_MAX_METRICS];
     int                  n_metrics, n_model_metrics;
     rws_folder          *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
@@ -217,6 +217,13 @@ typedef struct {
 } rws_bound;
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
+
+/* The variation of the gradient: the standard deviation of phi's, and the signal-to-noise ratios. */
+typedef struct {
+    double std, snr_theta, snr_phi;
+} rws_spread;
+
+rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err);
 
 /* rws_eval_guess. */
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,

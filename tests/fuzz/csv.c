@@ -29,7 +29,7 @@ static void round_trip(const rws_sheet *s)
                     k + 1 < s->n_columns ? ',' : '\n');
     fclose(stream);
     rws_sheet again;
-    if (rws_csv_parse((uint8_t *)text, length, "again", RWS_HEADER_NONE, false, &again, NULL) != RWS_OK) abort();
+    if (rws_csv_parse((uint8_t *)text, length, "again", RWS_HEADER_NONE, false, NULL, &again, NULL) != RWS_OK) abort();
     if (again.n_rows != s->n_rows || again.n_columns != s->n_columns) abort();
     for (size_t i = 0; i < (size_t)s->n_rows * (size_t)s->n_columns; i++)
         if (again.values[i] != s->values[i]) abort();
@@ -43,12 +43,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     rws_sheet        s;
     const rws_header header = size ? (rws_header)(data[size - 1] % 3) : RWS_HEADER_GUESSED;
     const bool       skip = size && data[size - 1] & 4;
-    if (rws_csv_parse(data, size, "fuzz", header, skip, &s, &err) != RWS_OK) {
+    const char      *id = size && data[size - 1] & 8 ? "1" : NULL;
+    if (rws_csv_parse(data, size, "fuzz", header, skip, id, &s, &err) != RWS_OK) {
         check_sentence(&err);
-        if (s.values || s.names || s.flaws) abort();
+        if (s.values || s.names || s.flaws || s.ids || s.lines) abort();
         return 0;
     }
-    if (s.n_rows < 1 || s.n_columns < 1) abort();
+    if (s.n_rows < 1 || s.n_columns < 1 || (s.n_ids > 0) != (id != NULL) || s.n_ids > s.n_rows) abort();
+    for (int i = 0, next = 0; id && i < s.n_rows; i++) { /* ids are numbered as they come */
+        if (s.ids[i] < 0 || s.ids[i] > next || (i && s.lines[i] <= s.lines[i - 1])) abort();
+        next += s.ids[i] == next;
+    }
     bool fine = true;
     for (int k = 0; k < s.n_columns; k++) {
         const bool flaw = rws_sheet_check_column(&s, k, "fuzz", &err) != RWS_OK;

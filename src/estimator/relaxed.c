@@ -1,0 +1,27 @@
+#include "estimator/relaxed.h"
+
+#include "base/error.h"
+#include "dist/dist.h"
+
+void rws_relaxed_program(rws_path *path, void *method)
+{
+    const rws_method *m = method;
+    const rws_pass   *pass = rws_path_pass(path);
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    m->model->guide(path, m->state);
+    rws_path_side(path, RWS_SIDE_MODEL);
+    rws_var log_s;
+    RWS_CHECK(rws_site_find(path, m->setup->relaxed_site, "categorical", m->setup->relaxed_categories, 1, &log_s));
+    rws_path_fields_scored(path);
+    rws_path_side(path, RWS_SIDE_NONE);
+    if (pass->proposal == RWS_SMOOTHED) log_s = rws_stick_break(path, log_s);
+    const rws_var tau = rws_constant(path, (float)pass->temperature);
+    rws_site_term(path, RWS_TERM_P, m->model->relaxed(path, m->state, log_s, tau, pass->relaxation));
+}
+
+void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
+{
+    (void)m;
+    rws_weigh(s, share, tally);
+    for (int i = 0; i < s->n; i++) s->coef_q[i] = -share * s->w[i];
+}

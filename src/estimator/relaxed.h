@@ -1,0 +1,24 @@
+/* relaxed.h - what concrete and dvae share: the pathwise gradient of the bound of a relaxed model, whose choice is a point
+ * on the simplex. The relaxed model is another model; evaluation is of the real one. */
+#ifndef RWS_ESTIMATOR_RELAXED_H
+#define RWS_ESTIMATOR_RELAXED_H
+
+#include "estimator/control.h"
+
+void rws_relaxed_program(rws_path *path, void *method);
+void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
+
+/* Everything but name, help, settings and setup. */
+#define RWS_RELAXED_ESTIMATOR(how, prepared)                        \
+    .min_particles = 1, .n_phases = 1,                              \
+    .phases = {{.mode = RWS_WAKE,                                   \
+                .proposal = how,                                    \
+                .pathwise = true,                                   \
+                .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
+                .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),     \
+                .program = rws_relaxed_program,                     \
+                .prepare = prepared,                                \
+                .weigh = rws_relaxed_weigh}},                       \
+    .refuses = rws_control_refuses
+
+#endif

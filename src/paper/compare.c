@@ -1,0 +1,157 @@
+#include "paper/compare.h"
+
+#include "base/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SEEDS = 20, LAST = 10 };
+
+/* ---- one number for each seed */
+
+typedef struct {
+    int    n;
+    int    seed[MOST_SEEDS];
+    double value[MOST_SEEDS];
+} sample;
+
+/* The standard deviation of the second half of a curve about the line through it. */
+static double wobble(const rws_history *h)
+{
+    const int first = h->n / 2, n = h->n - first;
+    double    mean = 0, slope = 0, width = 0, squares = 0;
+    if (n < 3) return NAN;
+    for (int i = first; i < h->n; i++) mean += h->values[i] / n;
+    for (int i = 0; i < n; i++) {
+        const double x = i - (n - 1) / 2.0;
+        slope += x * h->values[first + i];
+        width += x * x;
+    }
+    slope /= width;
+    for (int i = 0; i < n; i++) {
+        const double x = i - (n - 1) / 2.0, rest = h->values[first + i] - mean - slope * x;
+        squares += rest * rest;
+    }
+    return sqrt(squares / (n - 2));
+}
+
+static double value_of(const rws_result *r, rws_quantity a)
+{
+    const rws_history *h = rws_result_history(r, a.metric);
+    if (!h || h->n == 0) return NAN;
+    if (a.moment == RWS_AT_START) return h->values[0];
+    if (a.moment == RWS_AT_TENTH) return h->values[h->n / 10];
+    if (a.moment == RWS_WOBBLE) return wobble(h);
+    if (a.moment == RWS_TYPICAL) return rws_quartiles_of(h->values, h->n).median;
+    const int first = h->n > LAST ? h->n - LAST : 0;
+    double    total = 0;
+    for (int i = first; i < h->n; i++) total += h->values[i];
+    return total / (h->n - first);
+}
+
+static sample sample_of(const rws_query *q, rws_quantity a)
+{
+    const rws_query_own other[] = {{a.method, a.key, a.value}, {0}};
+    const rws_query     own = {q->results, q->where, a.key ? other : q->own};
+    int                 n;
+    const rws_result  **runs = rws_query_runs(&own, a.method, a.K, &n);
+    sample              s = {0};
+    for (int i = 0; i < n && s.n < MOST_SEEDS; i++) {
+        const char  *seed = rws_result_get(runs[i], "seed");
+        const double value = value_of(runs[i], a);
+        if (!seed || isnan(value)) continue;
+        s.seed[s.n] = atoi(seed);
+        s.value[s.n++] = value;
+    }
+    free(runs);
+    return s;
+}
+
+double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n)
+{
+    const sample s = sample_of(q, a);
+    double      *values = malloc((size_t)(s.n + 1) * sizeof *values);
+    RWS_CHECK(values);
+    memcpy(values, s.value, (size_t)s.n * sizeof *values);
+    *n = s.n;
+    return values;
+}
+
+double rws_quantity_median(const rws_query *q, rws_quantity a)
+{
+    const sample s = sample_of(q, a);
+    return rws_quartiles_of(s.value, s.n).median;
+}
+
+/* ---- tests */
+
+double rws_signs_below(const double *differences, int n)
+{
+    double found = 0;
+    int    below = 0;
+    for (int i = 0; i < n; i++) found += differences[i];
+    for (int signs = 0; signs < 1 << n; signs++) {
+        double sum = 0;
+        for (int i = 0; i < n; i++) sum += signs >> i & 1 ? -differences[i] : differences[i];
+        below += sum <= found + 1e-12 * fabs(found);
+    }
+    return (double)below / (1 << n);
+}
+
+/* Whether the differences lie below 0. */
+static rws_verdict judge(double *differences, int n, double *p)
+{
+    const double below = n ? rws_signs_below(differences, n) : 1;
+    for (int i = 0; i < n; i++) differences[i] = -differences[i];
+    const double above = n ? rws_signs_below(differences, n) : 1;
+    *p = below < above ? below : above;
+    if (n == 0) return RWS_UNKNOWN;
+    return *p >= RWS_LEVEL ? RWS_UNDECIDED : below < above ? RWS_HOLDS : RWS_FAILS;
+}
+
+static rws_compared compare(const rws_query *q, rws_finding *f, rws_quantity a, rws_quantity b, double limit,
+                            bool ratios)
+{
+    const sample x = sample_of(q, a), y = sample_of(q, b);
+    double       d[MOST_SEEDS], left[MOST_SEEDS], right[MOST_SEEDS];
+    rws_compared c = {0};
+    for (int i = 0; i < x.n; i++)
+        for (int j = 0; j < y.n; j++) {
+            if (x.seed[i] != y.seed[j]) continue;
+            left[c.seeds] = x.value[i];
+            right[c.seeds] = y.value[j];
+            d[c.seeds++] = ratios ? log(x.value[i] / (limit * y.value[j])) : x.value[i] - y.value[j] - limit;
+            break;
+        }
+    c.a = rws_quartiles_of(left, c.seeds).median;
+    c.b = rws_quartiles_of(right, c.seeds).median;
+    c.verdict = judge(d, c.seeds, &c.p);
+    rws_finding_seeds(f, c.seeds);
+    return c;
+}
+
+rws_compared rws_less(const rws_query *q, rws_finding *f, rws_quantity a, double factor, rws_quantity b)
+{
+    return compare(q, f, a, b, factor, true);
+}
+
+rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, double shift, rws_quantity b)
+{
+    return compare(q, f, a, b, shift, false);
+}
+
+/* The chance that of n coins at least `least` show heads. */
+static double at_least(int least, int n)
+{
+    double total = 0;
+    for (int k = least; k <= n; k++) total += exp(lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) - n * log(2));
+    return total;
+}
+
+rws_verdict rws_most(int fit, int n)
+{
+    if (n == 0) return RWS_UNKNOWN;
+    if (at_least(fit, n) < RWS_LEVEL) return RWS_HOLDS;
+    return at_least(n - fit, n) < RWS_LEVEL ? RWS_FAILS : RWS_UNDECIDED;
+}
