@@ -194,10 +194,72 @@ static rws_status bring_rows(rws_trainer *t, rws_error *err)
 
 /* ---- joining and weighing */
 
-static void take(void **at, size_t bytes, void *out)
+static const header *header_of(const char *rows)
 {
-    memcpy(out, at, sizeof *at);
-    *at = (char *)*at + whole(bytes);
+    return (const header *)(const void *)rows;
+}
+
+/* Hands out `bytes` of the block, and moves on. */
+static void *take(char **at, size_t bytes)
+{
+    void *here = *at;
+    *at += whole(bytes);
+    return here;
+}
+
+/* Memory for n rows of B data. False: there is none. The second weighing needs what the first one left, and as much. */
+static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
+{
+    const size_t rows = 7 + COLUMNS + RWS_OUTPUTS; /* of doubles */
+    const size_t bytes =
+        2 * whole((B + n + 2) * sizeof(uint32_t)) + B * sizeof(double) + rows * whole(n * sizeof(double));
+    if (bytes <= j->capacity) return true;
+    RWS_CHECK(!second);
+    free(j->numbers);
+    j->numbers = malloc(2 * bytes);
+    j->capacity = j->numbers ? 2 * bytes : 0;
+    return j->numbers != NULL;
+}
+
+/* Lays the table out in its block, in the same places for both weighings. `columns` is the mask of those that are there. */
+static void lay_out(rws_joined *j, unsigned columns, bool second, uint32_t **start, uint32_t **count, double **column)
+{
+    rws_scores  *s = &j->scores;
+    const size_t B = (size_t)s->B, n = (size_t)s->n, row = n * sizeof(double);
+    char        *at = (char *)j->numbers;
+    *start = take(&at, (B + 1) * sizeof(uint32_t));
+    *count = take(&at, n * sizeof(uint32_t));
+    s->start = *start;
+    s->count = *count;
+    s->L = take(&at, B * sizeof(double));
+    double **work[] = {&s->l, &s->w, &s->work[0], &s->work[1], &s->coef_p, &s->coef_q, &s->coef_r};
+    for (size_t k = 0; k < sizeof work / sizeof *work; k++) *work[k] = take(&at, row);
+    for (int c = 0; c < COLUMNS; c++) column[c] = take(&at, row);
+    for (int c = 0; c < RWS_OUTPUTS; c++) {
+        double *coef = take(&at, row);
+        s->out[c] = columns >> (c + 3) & 1 ? column[c + 3] : NULL;
+        s->coef_out[c] = s->out[c] ? memset(coef, 0, row) : NULL;
+    }
+    if (second) return;
+    s->log_p = column[0];
+    s->log_q = column[1];
+    s->log_d = column[2];
+    memset(s->coef_p, 0, row);
+    memset(s->coef_q, 0, row);
+    memset(s->coef_r, 0, row);
+}
+
+/* Copies the rows of datum d of one shard. Returns how many there are. */
+static uint32_t copy_rows(const char *rows, int d, uint32_t *count, double *const *column, uint32_t to)
+{
+    const uint32_t *from = start_of(rows);
+    const size_t    n = from[d + 1] - from[d];
+    memcpy(count + to, count_of(rows) + from[d], n * sizeof *count);
+    for (int c = 0; c < COLUMNS; c++) {
+        const double *values = column_of(rows, c);
+        if (values) memcpy(column[c] + to, values + from[d], n * sizeof(double));
+    }
+    return (uint32_t)n;
 }
 
 /* Makes the joined table of part i: the rows of datum d of every shard, one shard after the other. False without
@@ -205,65 +267,21 @@ static void take(void **at, size_t bytes, void *out)
 static bool join(rws_trainer *t, int i, bool second)
 {
     rws_joined *j = &t->joined[i];
-    rws_scores *s = &j->scores;
-    const int   P = parts_of(t), B = ((const header *)(const void *)j->rows[0])->B;
+    const int   P = parts_of(t), B = header_of(j->rows[0])->B;
+    uint32_t   *start, *count, to = 0;
+    double     *column[COLUMNS];
     size_t      n = 0;
     unsigned    columns = 0;
     for (int k = 0; k < P; k++) {
-        const header *h = (const header *)(const void *)j->rows[k];
-        n += (size_t)h->n;
-        columns |= h->columns;
+        n += (size_t)header_of(j->rows[k])->n;
+        columns |= header_of(j->rows[k])->columns;
     }
-    const size_t row = n * sizeof(double);
-    const size_t bytes = 4096 + 2 * whole(((size_t)B + n + 2) * sizeof(uint32_t)) + (size_t)B * sizeof(double) +
-                         (7 + 3 + 2 * RWS_OUTPUTS) * whole(row);
-    if (bytes > j->capacity) {
-        RWS_CHECK(!second); /* the second weighing needs what the first one left */
-        free(j->numbers);
-        j->numbers = malloc(2 * bytes);
-        j->capacity = j->numbers ? 2 * bytes : 0;
-        if (!j->numbers) return false;
-    }
-    void     *at = j->numbers;
-    uint32_t *start, *count;
-    double   *column[COLUMNS] = {0};
-    take(&at, ((size_t)B + 1) * sizeof(uint32_t), &start);
-    take(&at, n * sizeof(uint32_t), &count);
-    if (!second) *s = (rws_scores){.B = B, .K = t->config.particles, .n = (int)n};
-    s->start = start;
-    s->count = count;
-    double **scratch[] = {&s->L, &s->l, &s->w, &s->work[0], &s->work[1], &s->coef_p, &s->coef_q, &s->coef_r};
-    for (size_t k = 0; k < sizeof scratch / sizeof *scratch; k++)
-        take(&at, k == 0 ? (size_t)B * sizeof(double) : row, scratch[k]);
-    for (int c = 0; c < COLUMNS; c++) take(&at, row, &column[c]);
-    for (int c = 0; c < RWS_OUTPUTS; c++) take(&at, row, &s->coef_out[c]);
-    if (!second) {
-        s->log_p = column[0];
-        s->log_q = column[1];
-        s->log_d = column[2];
-        memset(s->coef_p, 0, row);
-        memset(s->coef_q, 0, row);
-        memset(s->coef_r, 0, row);
-    }
-    for (int c = 0; c < RWS_OUTPUTS; c++) {
-        s->out[c] = columns >> (c + 3) & 1 ? column[c + 3] : NULL;
-        if (s->out[c]) memset(s->coef_out[c], 0, row);
-        else s->coef_out[c] = NULL;
-    }
-    uint32_t to = 0;
+    if (!make_room(j, (size_t)B, n, second)) return false;
+    if (!second) j->scores = (rws_scores){.B = B, .K = t->config.particles, .n = (int)n};
+    lay_out(j, columns, second, &start, &count, column);
     for (int d = 0; d < B; d++) {
         start[d] = to;
-        for (int k = 0; k < P; k++) {
-            const char     *rows = j->rows[k];
-            const uint32_t *from = start_of(rows);
-            const size_t    m = from[d + 1] - from[d];
-            memcpy(count + to, count_of(rows) + from[d], m * sizeof *count);
-            for (int c = 0; c < COLUMNS; c++) {
-                const double *values = column_of(rows, c);
-                if (values) memcpy(column[c] + to, values + from[d], m * sizeof(double));
-            }
-            to += (uint32_t)m;
-        }
+        for (int k = 0; k < P; k++) to += copy_rows(j->rows[k], d, count, column, to);
     }
     start[B] = to;
     return true;
