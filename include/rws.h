@@ -142,8 +142,19 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes);
 void rws_setup_field(rws_setup *s, const char *name, int dim);
 
 /* The same for numbers that programs do not see and metrics compare with: the true number of objects in a picture. A
- * label may be NaN. */
+ * label may be NaN. A label named "datum" numbers the data, from 0: `rws train --given FILE` finds the choices of a datum
+ * by it. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
+
+/* The same for a series of labels, laid out as by rws_setup_series; a length that is NaN counts as 0. */
+void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most);
+
+/* Says that a label, which was declared before, is the value of a latent site where it is known: in training the guide
+ * takes it instead of drawing one, and learns to find it. A label is the value at visit 0, item t of a series of labels
+ * that at visit t. NaN means that the value of a datum or visit is not known. A particle that does not come by a value
+ * that is known for its datum is impossible. Evaluations and questions do not use labels so. docs/labels.md says what each
+ * method does. */
+void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
 
 /* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
@@ -159,6 +170,18 @@ typedef struct {
     bool        label;      /* programs do not see it */
     int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
+
+/* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under the methods that
+ * reparameterise (reinforce, rloo, nvil, vimco): through the value, or by the score of its density as for a choice. The
+ * score has more variance but needs no derivative of what is computed from the value: for a density with jumps, or a
+ * program that branches on the value, only the score is right. Where the bounds of a uniform are learned, only the other
+ * one is. */
+typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
+
+/* Chooses for a site, in all its visits. A user's `--set site.NAME=score`, or reparameterised, counts more. Without either,
+ * values of continuous families are reparameterised. A discrete choice always has its score; to ask for more stops the
+ * first pass that visits the site. */
+void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);
 
 /* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */
 typedef enum {
@@ -211,14 +234,61 @@ typedef enum {
 } rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
- * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n).
+ * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn, gru and lstm like nn.RNNCell, nn.GRUCell (gates r, z, n)
+ * and nn.LSTMCell (gates i, f, g, o).
  * Never NULL: a declaration that failed returns a layer that no run will use. */
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init);
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes);
 rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init);
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
+rws_layer *rws_setup_lstm(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
+
+/* Two recurrent cells that read a series from both ends, with the parameters of a bidirectional nn.RNN, nn.GRU or nn.LSTM of
+ * one layer: NAME.weight_ih_l0, …, and the same with _reverse. */
+typedef enum { RWS_RNN, RWS_GRU, RWS_LSTM } rws_recurrent;
+rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *name, rws_recurrent cell, int n_in,
+                                   int n_hidden);
+
+/* Attention with the parameters of nn.MultiheadAttention: a query of `dim` numbers over items of n_item numbers each. `heads`
+ * divides dim. */
+rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, int dim, int heads, int n_item);
+
+/* An encoder of sets: an mlp for each item, with the parameters of rws_setup_mlp, then the sum, mean or maximum over the
+ * items, component by component. */
+typedef enum { RWS_SUM, RWS_MEAN, RWS_MAX } rws_pooling;
+rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_pooling how,
+                                 const int *sizes, int n_sizes);
+
+/* Layer norm like nn.LayerNorm, of n numbers; and an mlp whose blocks add to their input, for deep networks: NAME.in, then
+ * n_blocks blocks of nn.Sequential(LayerNorm, Linear, f, Linear), NAME.blocks.0, …, then NAME.out. */
+rws_layer *rws_setup_layer_norm(rws_setup *s, rws_group group, const char *name, int n);
+rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, int n_in,
+                                  int width, int n_blocks, int n_out);
+
+/* A convolution of pictures: n_in channels of rows x cols numbers, one behind the other, become n_out channels. Parameters,
+ * layouts and sizes are those of nn.Conv2d and nn.ConvTranspose2d.
+ *
+ *     const rws_conv down = {.n_in = 1, .n_out = 8, .rows = 28, .cols = 28, .kernel = 3, .padding = 1};
+ *     w->conv = rws_setup_conv2d(s, RWS_PHI, "phi.conv", &down);                                             in setup
+ *     rws_var y = rws_apply(path, RWS_RELU, rws_conv2d(path, w->conv, rws_observed(path, "x")));             in the guide
+ *     y = rws_pool2d(path, y, 8, 28, 2, RWS_MAX);                                                            8 x 14 x 14
+ */
+typedef struct {
+    int n_in, n_out;    /* channels */
+    int rows, cols;     /* of a picture that goes in */
+    int kernel;         /* rows and columns of a kernel */
+    int stride;         /* 0: 1 */
+    int padding;        /* zeros around a picture */
+    int output_padding; /* of a transposed convolution: rows and columns that are added to what comes out */
+} rws_conv;
+rws_layer *rws_setup_conv2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
+rws_layer *rws_setup_conv_transpose2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
+
+/* How many numbers come out of a layer, to declare the layer after it; and as a picture: channels, rows and columns, each
+ * of which may be NULL. For a layer that is no convolution, they are 1, 1 and all numbers. */
+int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols);
 
 /* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
@@ -286,7 +356,8 @@ rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_op
 
 /* Declares a field, or a label, that is made of columns of a table, and returns how many columns these are: the dim of
  * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
- * "first:last"); NULL means all columns. */
+ * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0. An empty cell of a label, or
+ * one that is NaN, is NaN: not known. */
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 
@@ -381,10 +452,10 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  * sleep phase); both must visit the same sites, with the same distribution family and size, in any order. A site named
  * like a field of the data is observed: it belongs to the model alone, which visits it once.
  *
- * Gradients. Values of the continuous families (normal, uniform, gumbel, concrete) are reparameterised by reinforce,
+ * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce,
  * rloo, nvil, vimco and concrete: the gradient of the bound passes through the value to the parameters
- * that it was drawn with, and only discrete choices have score-function terms. Under the other methods (ws,
- * ww, wws, dww) a drawn value counts as a constant. */
+ * that it was drawn with, and only discrete choices have score-function terms; rws_setup_gradient chooses otherwise for
+ * single sites. Under the other methods (ws, ww, wws, dww) a drawn value counts as a constant. */
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
@@ -408,11 +479,116 @@ rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
 /* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
- * whole number is refused with a sentence. */
+ * whole number is refused with a sentence. A draw chooses among the numbers that matter, which may be RWS_INDEX_MOST: a
+ * Poisson's rate may be up to 3e6, say. A number so large is as well drawn as a real one; scoring has no limit. */
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);
 rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit); /* mean: shape e^logit */
+
+/* Vectors whose numbers belong together. A Dirichlet is a point on the simplex. The Cholesky factor of a multivariate
+ * normal's covariance is a lower triangle with numbers above 0 on its diagonal: n * n numbers, row by row, of which the
+ * upper ones are not looked at, or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n indices at
+ * once, each by its own row of the logits, which have n * C numbers; up to 8 of them share rows like a single one.
+ * rws_multinomial is the numbers of times that each of C things came in so many trials. */
+rws_var rws_dirichlet(rws_path *path, const char *site, rws_var concentrations);
+rws_var rws_multivariate_normal(rws_path *path, const char *site, rws_var mean, rws_var factor);
+rws_var rws_categoricals(rws_path *path, const char *site, rws_var logits, int n);
+rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits);
+
+/* Angles: drawn from -pi to pi, any angle can be scored. And numbers that are certain: impossible elsewhere. */
+rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
+rws_var rws_delta(rws_path *path, const char *site, rws_var at);
+
+/* What the values of a family are: the numbers of a vector, each by itself, except for the last. */
+typedef enum {
+    RWS_SUPPORT_REAL,     /* any numbers */
+    RWS_SUPPORT_POSITIVE, /* numbers above 0 */
+    RWS_SUPPORT_UNIT,     /* numbers between 0 and 1 */
+    RWS_SUPPORT_COUNT,    /* whole numbers from 0 on */
+    RWS_SUPPORT_INDEX,    /* 0 … rws_family.choices - 1 */
+    RWS_SUPPORT_BITS,     /* zeros and ones */
+    RWS_SUPPORT_SIMPLEX,  /* numbers above 0 that add up to 1 */
+} rws_support;
+
+/* A family of distributions: how to draw a value and how to score it. The distributions of this header are such structs
+ * (rws_family_find), and a program may bring its own: a const struct that it passes to rws_site_visit. All functions are
+ * made of the functions of this header (rws_add, rws_apply, …), so that they have no loop over particles, and gradients by
+ * the value and by the parameters follow by themselves. They visit no sites and do not branch. p is the n_params
+ * parameters after `prepare`; f is the family itself, for its context. Members may be NULL where that is said; members
+ * that are left out of an initialiser mean what most families want.
+ *
+ *     static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)      an exponential, by its rate
+ *     {
+ *         rws_var u = rws_draw_noise(path, RWS_NOISE_UNIFORM, rws_dim(path, p[0]));
+ *         return rws_affine(path, rws_div(path, rws_apply(path, RWS_LOG, u), p[0]), -1, 0);
+ *     }
+ */
+#define RWS_FAMILY_PARAMS 11 /* the most parameters of a family */
+
+typedef struct rws_family rws_family;
+struct rws_family {
+    const char *name; /* for sentences; guide and model must agree in it. It must live as long as the pass */
+    const char *help; /* one line for `rws list`; may be NULL */
+    rws_support support;
+    bool        reparameterised; /* the derivative of a draw by its parameters is that of the value */
+    int         n_params;
+    const void *context; /* the family's own */
+    /* Turns what the author gave into what draw and density work on (logits into log-probabilities). NULL: as given. */
+    void (*prepare)(rws_path *path, const rws_family *f, rws_var *p);
+    /* How many numbers a value has. NULL: as many as the longest parameter; the others have as many, or one. */
+    int (*length)(rws_path *path, const rws_family *f, const rws_var *p);
+    /* How many values there are: 0 … n - 1. NULL: the family is not a choice. */
+    int (*choices)(rws_path *path, const rws_family *f, const rws_var *p);
+    /* The size that guide and model must agree in. NULL: the number of choices or, where there are none, the length. */
+    int (*size)(rws_path *path, const rws_family *f, const rws_var *p);
+    /* Draws a value, from rws_draw_noise, rws_draw_index or rws_draw_from. `stop` says that the value will count as a
+     * constant, which may save work. NULL: the family can only be scored. */
+    rws_var (*draw)(rws_path *path, const rws_family *f, const rws_var *p, bool stop);
+    /* The log-density of a value, a vector of one; minus infinity for an impossible value. */
+    rws_var (*log_density)(rws_path *path, const rws_family *f, rws_var value, const rws_var *p);
+    /* The same for a value that was not drawn here, if there is a shorter way to it. May be NULL. */
+    rws_var (*score)(rws_path *path, const rws_family *f, rws_var value, const rws_var *p);
+    /* The guide's draw for method dww, from a mixture with weight delta, and the log-density of the mixture at it. NULL:
+     * draws as for any method. */
+    rws_var (*draw_defensive)(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_density);
+};
+
+/* Visits a site with a family of any origin and its n_params parameters. */
+rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+
+/* A family of the library by the name that `rws list` shows; NULL: there is none. */
+const rws_family *rws_family_find(const char *name);
+
+/* The log-density of a value under a family, outside of any site. Gradients follow it. */
+rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *params);
+
+/* A mixture of n components, whose log-density is the sum over all of them: which one a value came from is no choice. The
+ * components are of any families, with values of one length, all of them real numbers or all of them whole ones. Where all
+ * are of one family the other side may visit the site with that family alone. Draws count as constants for every method. */
+typedef struct {
+    const rws_family *family;
+    const rws_var    *params;
+} rws_component;
+rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n);
+
+/* For the draw of a family, and of rws_observe; a program's own code has no use for them. Noise is `dim` independent numbers
+ * for every particle, uniform in (0, 1) or standard normal; from there on particles have rows of their own. An index is
+ * drawn by rows of at most RWS_INDEX_MOST normalised log-probabilities; particles that draw the same index share a row.
+ * rws_draw_from draws from another family, as a constant. */
+#define RWS_INDEX_MOST 32000 /* categories that a particle draws from at a time */
+typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
+rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
+rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
+rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params);
+
+/* An observation with a density of one's own, for the model. log_density makes the log-density, a vector of one, from the
+ * datum (an item of a series) and from what `context` points to: values of the program, in a struct on its stack. Gradients
+ * follow it. draw makes a datum for the sleep phase, by the functions above. Without it (NULL) the model cannot be
+ * sampled: methods with a sleep phase (ws, wws) and rws sample refuse it with a sentence. Returns the datum. */
+typedef rws_var rws_density(rws_path *path, rws_var datum, const void *context);
+typedef rws_var rws_drawer(rws_path *path, const void *context);
+rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, rws_drawer *draw, const void *context);
 
 /* An observation that C code makes from its choices: a sentence from a tree, for example. `made` has as many numbers as
  * the field. Its log-density is kernel(datum, made, dim, context); in the sleep phase the datum is what was made. */
@@ -424,6 +600,7 @@ typedef struct {
     const char  *site;
     int          visit, dim; /* the first visit is 0 */
     const float *value;      /* dim numbers; a choice is its index */
+    bool         given;      /* where it is handed out: the value was given, not drawn */
 } rws_choice;
 
 /* Reports on the particles of this path, for metrics, for questions and for samples: a value, or a text that all of
@@ -486,6 +663,26 @@ rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* a vector of n; co
 /* Row number `index` of a matrix with n columns that is given as one vector (rws_parameter). */
 rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 
+/* Matrices. A matrix is a vector of rows * cols numbers, row after row: a parameter, or any value. For a Gaussian process
+ * with the covariance k (n x n), noise of variance s2 and observations y (n numbers), the log-density is
+ *
+ *     rws_var l = rws_cholesky(path, rws_add_diagonal(path, k, s2)), half = rws_triangular_solve(path, l, y, false);
+ *     rws_var log_p = rws_affine(path, rws_add(path, rws_dot(path, half, half), rws_log_determinant(path, l)), -0.5f,
+ *                                -0.5f * n * logf(2 * M_PI));
+ */
+rws_var rws_matvec(rws_path *path, rws_var a, rws_var x);            /* a has as many columns as x has numbers */
+rws_var rws_matmul(rws_path *path, rws_var a, rws_var b, int inner); /* a has `inner` columns, b `inner` rows */
+rws_var rws_transpose(rws_path *path, rws_var a, int cols);          /* of a matrix with `cols` columns */
+rws_var rws_diagonal(rws_path *path, rws_var a);                     /* of a square matrix */
+rws_var rws_add_diagonal(rws_path *path, rws_var a, rws_var d);      /* d: a number for each row, or one for all */
+
+/* The lower triangular l with l l^T = a, zeros above its diagonal. Only the lower triangle of `a` is read, and only it
+ * gets a gradient. A matrix that is not positive definite stops the pass with RWS_BROKEN. */
+rws_var rws_cholesky(rws_path *path, rws_var a);
+rws_var rws_cholesky_solve(rws_path *path, rws_var l, rws_var b); /* (l l^T)^-1 b, where b has one or more columns */
+rws_var rws_triangular_solve(rws_path *path, rws_var l, rws_var b, bool transposed); /* l^-1 b, or (l^T)^-1 b */
+rws_var rws_log_determinant(rws_path *path, rws_var l); /* log det(l l^T) of a Cholesky factor l */
+
 /* Log-densities of given values, outside of any site. */
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
@@ -493,10 +690,6 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
 /* For rws_model.relaxed and RWS_RELAX_DENSITY: the log-density of the relaxed choice, if its log-probabilities are log_pi,
  * under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
 rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
-
-/* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
- * was computed for. Worth it before a large network, if many particles have taken other paths since. */
-rws_var rws_here(rws_path *path, rws_var v);
 
 /* The same value as a constant: gradients stop here. */
 rws_var rws_detach(rws_path *path, rws_var a);
@@ -510,6 +703,51 @@ rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, 
 rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
+
+/* The state h after one more input; *c, the memory of the cell, is replaced by the next one. */
+rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
+
+/* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the items is
+ * computed for the data of this path alone. For the guide.
+ *
+ *     int     n;
+ *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
+ *     rws_var  all = rws_bidirectional(path, reader, x, n, h);       2 * n_hidden numbers about the whole series
+ *     for (int t = 0; t < n; t++) rws_categorical(path, "z", rws_linear(path, to_z, h[t]));      … and about each item
+ */
+static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
+{
+    *n = rws_branch(path, rws_length(path, series));
+    rws_var *items = (rws_var *)rws_alloc(path, (size_t)(*n + 1) * sizeof *items);
+    for (int t = 0; t < *n; t++) items[t] = rws_item(path, series, t);
+    return items;
+}
+
+/* Reads n items from both ends. Returns the last state of each direction, one behind the other, zeros if n is 0. Unless
+ * `states` is NULL, states[t] becomes the two states after item t, as in PyTorch's output. */
+rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states);
+
+/* Layers over n items, which may be those of a series or of a set; n may differ from datum to datum. A part holds one item, or
+ * several one behind the other. The guide of a datum that is a set of points:
+ *
+ *     rws_var *x = rws_items(path, "x", &n);
+ *     rws_var  all = rws_set_encoder(path, encoder, x, n), about_0 = rws_attention(path, attention, all, x, n);
+ *
+ * Without items, attention has values of zero, and an encoder gives zeros. */
+rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const rws_var *items, int n);
+rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items, int n);
+
+/* The mean of n values, weighted by softmax(query . key / sqrt(dim)), without parameters: the attention of one head. A key
+ * has as many numbers as the query. n is at least 1. */
+rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, const rws_var *values, int n);
+
+rws_var rws_layer_norm(rws_path *path, const rws_layer *l, rws_var x);
+rws_var rws_residual_mlp(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+
+/* Pictures of several channels, one behind the other. rws_pool2d makes one number of each window of size x size numbers. */
+rws_var rws_conv2d(rws_path *path, const rws_layer *l, rws_var pictures);
+rws_var rws_conv_transpose2d(rws_path *path, const rws_layer *l, rws_var pictures);
+rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int size, rws_pooling how);
 
 /* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
  * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */

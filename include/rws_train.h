@@ -119,6 +119,24 @@ double     rws_measures_get(const rws_measures *m, const char *metric); /* NaN i
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
                                 rws_error *err) RWS_MUST_CHECK;
 
+/* Gives choices to training: for each datum of every batch, the choices that the guide takes instead of drawing them. It is
+ * called by the thread that steps the trainer, before the iteration (and before rws_trainer_gradient on a training
+ * batch), for datum 0 … batch - 1. `fields` are those of the datum in the order of declaration, labels included. It sets
+ * *choices and returns how many there are, 0 if nothing is given; the list must last until the step ends, and must not
+ * name a site and visit twice. */
+typedef int rws_giver(void *context, uint64_t iteration, int datum, const float *const *fields,
+                      const rws_choice **choices);
+
+/* Takes choices from this function from now on, instead of those that labels (rws_setup_label_site) and the setting
+ * `given` have; NULL: from those again. A resumed trainer has none. RWS_BAD_INPUT if the method cannot learn from given
+ * choices (rebar, relax, concrete, em). Base of memories of traces: the theta of a memorised trace learns from log p(x, z),
+ * the guide from log q(z | x). */
+rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err) RWS_MUST_CHECK;
+
+/* A site that labels, the setting `given` or settings site.NAME name, and that no particle has visited since the trainer
+ * was made; NULL if there is none. Its name may be wrong. */
+const char *rws_trainer_unvisited(const rws_trainer *t);
+
 /* A parameter matrix, where the trainer has it. */
 typedef struct {
     const char *name; /* as in the checkpoint: "phi.mlp.0.weight" */
@@ -227,6 +245,11 @@ typedef struct {
     int                 n_particles;
     uint64_t            seed;
     bool                particles; /* list the particles, with their choices */
+    /* Choices that are known, by site and visit: every particle takes them, and the guide draws the rest. Answers are then
+     * of the posterior given the datum and these choices, and log_evidence is that of both together, log p(x, given). A
+     * particle that does not come by all of them is impossible. `given` of a choice is not looked at. */
+    const rws_choice *given;
+    int               n_given;
 } rws_question;
 
 /* Equal reports of particles, and how probable they are given the datum. */
@@ -235,17 +258,19 @@ typedef struct {
     int                 n_reports;
     double              guide;     /* share of the guide's particles */
     double              posterior; /* by importance weights; NaN if all particles are impossible */
-    double              exact;     /* by the model's exact posterior; NaN if it is not known */
+    double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
 } rws_answer;
 
 /* Particles that made the same choices; some thousands of particles may come as several of these. */
 typedef struct {
-    double            log_p, log_q; /* log p(z, x) and log q(z | x) of one of them */
-    double            weight;       /* normalised importance weight of all of them; NaN if all are impossible */
-    int               count;        /* how many they are */
-    int               answer;       /* the number of their answer */
-    const rws_choice *choices;      /* in the order of the visits */
+    double            log_p;   /* log p(z, x) of one of them */
+    double            log_q;   /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */
+    double            weight;  /* normalised importance weight of all of them; NaN if all are impossible */
+    int               count;   /* how many they are */
+    int               answer;  /* the number of their answer */
+    const rws_choice *choices; /* in the order of the visits */
     int               n_choices;
+    double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
 } rws_weighted;
 
 /* Answers, the most probable first: by weights, then by the exact posterior, then by the guide. */
@@ -260,7 +285,8 @@ typedef struct {
     double              exact_log_evidence; /* NaN if it is not known */
 } rws_answers;
 
-/* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN. */
+/* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN; if a choice
+ * that is given does not fit its site, is given twice, or no particle comes by it. */
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out,
                              rws_error *err) RWS_MUST_CHECK;
 void       rws_answers_free(rws_answers *a);
@@ -274,7 +300,8 @@ const char         *rws_answer_text(const rws_answer *a, const char *name);
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time);
 
 /* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The datum is that
- * of the question, whose particles and seed are not looked at. */
+ * of the question, whose particles, seed and own given choices are not looked at. To score some choices and sum over the
+ * rest, ask with rws_question.given. */
 typedef struct {
     double log_p, log_q;
 } rws_score;

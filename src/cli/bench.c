@@ -1,4 +1,5 @@
-/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows, particles and kernel calls.
+/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows (those that are computed, and those
+ * that would be enough), particles and kernel calls.
  *
  * The same iterations are timed several times: training is rewound between, so that a fast machine, which gets further
  * while it warms up, times the same work as a slow one. The best time is what the machine can do; a median far above it
@@ -44,6 +45,7 @@ typedef struct {
     chunk    best;
     double   median; /* seconds per iteration */
     int      repeats;
+    uint64_t needed;                  /* rows that the iterations of a repeat need */
     uint64_t allocations, iterations; /* of all repeats */
     double   peak_rss, machine_gflops;
 } result;
@@ -163,6 +165,13 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->allocations = rws_trainer_allocations(t) - before;
     qsort(each, (size_t)repeats, sizeof *each, ascending);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
+    /* The same iterations once more, not timed, because counting takes time. */
+    chunk counted;
+    rewind_to(start, t);
+    rws_trainer_count_rows(t, true);
+    RWS_TRY(time_chunk(t, iterations, &counted, err));
+    rws_trainer_count_rows(t, false);
+    out->needed = counted.stats.needed;
     return RWS_OK;
 }
 
@@ -214,7 +223,7 @@ static void report(const rws_trainer *t, const result *r, bool json)
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
-    line              lines[18] = {
+    line              lines[19] = {
                      {"us_per_iteration", 1e6 * seconds_each(best), false},
                      {"us_per_iteration_median", 1e6 * r->median, false},
                      {"iterations", n, true},
@@ -224,13 +233,14 @@ static void report(const rws_trainer *t, const result *r, bool json)
                      {"batch", c->batch, true},
                      {"peak_rss_mb", r->peak_rss, false},
                      {"rows_per_iteration", (double)best->stats.rows / n, false},
+                     {"rows_needed_per_iteration", (double)r->needed / n, false},
                      {"particles_per_iteration", (double)best->stats.particles / n, false},
                      {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
                      {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
                      {"machine_gflops", r->machine_gflops, false},
                      {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
     };
-    const int n_lines = 14 + lines_of_ranks(t, best, lines + 14);
+    const int n_lines = 15 + lines_of_ranks(t, best, lines + 15);
     if (!json) {
         printf("%-27s %s\n%-27s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
         for (int i = 0; i < n_lines; i++)

@@ -8,6 +8,7 @@
 #include "dist/dist.h"
 #include "nn/layer.h"
 #include "run/plugin.h"
+#include "run/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -133,7 +134,7 @@ static void list_vocabulary(unsigned what, bool json)
         entry("distribution", rws_families[i]->name, rws_families[i]->help, 19, json);
     if (what & LAYERS && !json) puts("Layers:");
     for (int i = 0; what & LAYERS && rws_layer_kinds[i]; i++)
-        entry("layer", rws_layer_kinds[i]->name, rws_layer_kinds[i]->help, 12, json);
+        entry("layer", rws_layer_kinds[i]->name, rws_layer_kinds[i]->help, 19, json);
     if (what & FUNCTIONS && !json) puts("Functions, for rws_apply:");
     for (int i = 0; what & FUNCTIONS && i <= RWS_DIGAMMA; i++)
         entry("function", rws_functions[i].name, rws_functions[i].help, 12, json);
@@ -148,6 +149,10 @@ static void list_tables(unsigned what, bool json)
     for (int i = 0; what & MODELS && (model = rws_model_at(i)); i++) (json ? json_model : print_model)(model);
     if (what & METHODS && !json) puts("Methods, with their settings (default, range):");
     for (int i = 0; what & METHODS && rws_method_at(i, &method); i++) (json ? json_method : print_method)(&method);
+    if (what & METHODS && !json) {
+        puts("Settings with every model and method:");
+        print_settings(rws_open_settings);
+    }
     if (what & OPTIMISERS && !json) puts("Optimisers:");
     for (int i = 0; what & OPTIMISERS && rws_optimiser_at(i, &optimiser); i++)
         entry("optimiser", optimiser.name, optimiser.help, 12, json);

@@ -23,6 +23,7 @@ enum {
     KEY_SCALAR,
     KEY_SET,
     KEY_DATA,
+    KEY_GIVEN,
     KEY_RESUME,
     KEY_MODEL,
     KEY_LIMIT,
@@ -72,6 +73,8 @@ static const struct argp_option options[] = {
     {"iterations", 'n', "N", 0, "Number of iterations", 1},
     {"seed", 's', "S", 0, "Seed of all random numbers (default 1)", 1},
     {"data", KEY_DATA, "FILE", 0, "The file that the model learns from; short for --set data=FILE", 1},
+    {"given", KEY_GIVEN, "FILE", 0,
+     "Random choices that are known, a line for each: datum,site,visit,value; short for --set given=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
     {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser; one of ", 2},
@@ -167,6 +170,14 @@ static error_t parse_data(const char *text, rws_options *o, const struct argp_st
     return parse_set(o->data, &o->config, state);
 }
 
+static error_t parse_given(const char *text, rws_options *o, const struct argp_state *state)
+{
+    if (o->given_file[0]) return rws_arguments_fail(state, "--given can be given once only.");
+    if ((size_t)snprintf(o->given_file, sizeof o->given_file, "given=%s", text) >= sizeof o->given_file || !text[0])
+        return rws_arguments_fail(state, "--given needs the name of a file.");
+    return parse_set(o->given_file, &o->config, state);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     rws_options *o = state->input;
@@ -174,6 +185,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: *o = (rws_options){0}; return 0;
     case KEY_SET: return parse_set(arg, &o->config, state);
     case KEY_DATA: return parse_data(arg, o, state);
+    case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->config.limits);

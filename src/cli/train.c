@@ -1,6 +1,7 @@
 /* train.c - rws train: trains a run until the end or Ctrl-C, prints its evaluations and draws pictures of them. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/options.h"
@@ -26,6 +27,7 @@ typedef struct {
     rws_trainer *trainer;
     rws_progress progress;
     bool         heading; /* the heading of the table is printed */
+    bool         looked;  /* for sites that are not visited */
 } session;
 
 /* ---- pictures: the first test data with the answers of the guide */
@@ -87,6 +89,17 @@ static void progress(void *context, const rws_trainer *t)
     rws_progress_show(&s->progress, rws_trainer_iteration(t));
 }
 
+/* At the first evaluation and at the end: a site that the user names and that no particle has visited. */
+static void note_unvisited(session *s, const rws_trainer *t, bool final)
+{
+    const char *site = s->looked && !final ? NULL : rws_trainer_unvisited(t);
+    s->looked = true;
+    if (!site) return;
+    rws_progress_clear(&s->progress);
+    rws_note("No particle has come by site \"%s\"%s, which is given choices or a gradient; is its name right?",
+             rws_quote_short(site).text, final ? "" : " yet");
+}
+
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
 {
     (void)err;
@@ -102,6 +115,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
         s->heading = true;
     }
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
+    note_unvisited(s, t, final);
     return RWS_OK;
 }
 

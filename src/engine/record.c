@@ -100,9 +100,11 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->op = NULL;
     n->n_in = n->depends = 0;
     n->state = state;
-    n->level = level;
+    n->level = n->rows = level;
     n->dim = dim;
-    n->wave = n->first_live = 0;
+    n->wave = n->first_live = n->more = 0;
+    n->origin = e->n_nodes;
+    n->asker = NONE;
     n->call = n->tangent = NONE;
     n->site = NO_SITE;
     n->value = n->saved = NULL;
@@ -113,6 +115,16 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
 uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
 {
     node_draft(e, level, dim, DONE)->value = value;
+    return e->n_nodes++;
+}
+
+uint32_t rws_node_more(rws_engine *e, uint32_t id)
+{
+    node *n = node_draft(e, ROOT, 1, WAITING), *first = &e->nodes[id];
+    *n = *first;
+    n->value = n->saved = NULL;
+    n->call = NONE;
+    first->more = e->n_nodes;
     return e->n_nodes++;
 }
 
@@ -214,6 +226,7 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
     }
+    n->rows = n->level;
     n->op = op;
     n->args = args;
     n->n_in = (uint8_t)n_in;
@@ -252,6 +265,25 @@ int rws_dim_for(const rws_path *path, rws_var v, const char *function)
 int rws_dim(const rws_path *path, rws_var v)
 {
     return rws_dim_for(path, v, __func__);
+}
+
+bool rws_path_is_nested(const rws_path *path)
+{
+    return path->depth > 1;
+}
+
+int rws_site_observes(const rws_path *path, const char *site)
+{
+    const rws_engine *e = path->e;
+    for (int i = 0; i < e->n_fields; i++)
+        if (strcmp(e->fields[i].name, site) == 0) return e->fields[i].most ? e->fields[i].item : e->fields[i].dim;
+    return 0;
+}
+
+rws_var rws_var_stop(rws_path *path, rws_var v)
+{
+    rws_path_expect(path, v, "a draw");
+    return path->e->nodes[v.id].depends ? rws_detach(path, v) : v;
 }
 
 const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)

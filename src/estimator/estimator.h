@@ -46,6 +46,7 @@ typedef struct {
     unsigned     gradients; /* bit g: this phase adds to the gradient of parameter group g */
     unsigned     steps;     /* bit g: group g is stepped after this phase, and its gradient begins anew */
     bool         pathwise;  /* continuous values are reparameterised */
+    bool         labels;    /* the guide learns in this phase from choices that are given: rws_weigh_given */
     void (*program)(rws_path *path, void *method); /* NULL: rws_programs, guide and model and nothing else */
     /* Fills in what the pass of this phase needs from the estimator's settings. NULL: nothing. */
     void (*prepare)(const rws_method *m, rws_pass *pass);

@@ -1,5 +1,5 @@
 /* pass.c - every pass that a run makes: in training, for metrics, for questions and for samples. */
-#include "run/trainer.h"
+#include "run/given.h"
 
 /* Share of a datum's total |coefficient| that backward may drop; below float32 rounding. */
 #define NEGLIGIBLE 1e-6
@@ -37,7 +37,15 @@ rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int 
     pass.groups = phase->gradients | (phase->extend ? RWS_BIT(RWS_CONTROL) : 0);
     pass.negligible = t->config.scalar ? 0 : NEGLIGIBLE;
     if (phase->prepare) phase->prepare(&t->method, &pass);
+    if (!sleep && w->fields == (const float *const *)t->batch) rws_given_put(t, first, &pass);
     return pass;
+}
+
+rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase)
+{
+    rws_phase p = *phase;
+    if (t->given && p.labels) p.gradients |= RWS_BIT(RWS_PHI);
+    return p;
 }
 
 rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end)

@@ -3,6 +3,7 @@
 
 #include "base/quote.h"
 #include "run/checkpoint.h"
+#include "run/given.h"
 #include "run/plugin.h"
 #include "tensor/gemm.h"
 
@@ -28,6 +29,7 @@ void rws_trainer_free(rws_trainer *t)
     }
     rws_cut_free(t);
     rws_slices_free(t);
+    rws_given_close(t);
     for (int i = 0; i < t->setup.n_fields; i++) {
         if (t->batch) free(t->batch[i]);
         if (t->test) free(t->test[i]);
@@ -200,7 +202,9 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
 
 rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
-    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
+    rws_engine *e = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
+    if (e) rws_engine_set_gradients(e, t->setup.gradients, t->setup.n_gradients);
+    return e;
 }
 
 static rws_status make_engines(rws_trainer *t, rws_error *err)
@@ -224,6 +228,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
     const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     RWS_TRY(status);
+    RWS_TRY(rws_trainer_make_gradients(t, err));
     RWS_TRY(rws_method_init(&t->method, e, t->model, t->state, &t->setup, err));
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     if (t->setup.n_fields == 0)
@@ -266,6 +271,7 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     t->grad_snr = is_set(t, "grad_snr");
+    RWS_TRY(rws_given_open(t, err));
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
     if (!t->asking) RWS_TRY(make_test(t, err));
@@ -375,12 +381,18 @@ const char *rws_trainer_metric_name(const rws_trainer *t, int i)
     return t->metric_names[i];
 }
 
+void rws_trainer_count_rows(rws_trainer *t, bool on)
+{
+    for (int i = 0; i < t->n_engines; i++) rws_engine_count_rows(t->engines[i], on);
+}
+
 rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
 {
     rws_engine_stats total = {0};
     for (int i = 0; i < t->n_engines; i++) {
         const rws_engine_stats s = rws_engine_take_stats(t->engines[i]);
         total.rows += s.rows;
+        total.needed += s.needed;
         total.particles += s.particles;
         total.calls += s.calls;
         total.flops += s.flops;

@@ -4,6 +4,7 @@
  *     shards.c    how a phase is spread over the shards of a batch, and a shard over passes
  *     cut.c       weighing where several shards have particles of one datum
  *     pass.c      every rws_pass that a run makes
+ *     given.c     choices that are given for a batch: by labels, by a file, by the caller
  *     update.c    from the shards' gradients to new parameters, slice by slice
  *     tree.c      the order in which shards are added
  *     ranks.c     which rank does what, when there are several
@@ -42,45 +43,46 @@ typedef struct rws_joined rws_joined;
 typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
-    rws_config           config;
-    const rws_model     *model;
-    void                *library; /* the shared object of a user's model; NULL: none */
-    rws_setup            setup;
-    void                *state; /* the model's */
-    bool                 asking;
-    rws_method           method;
-    rws_schedule         schedule;
-    rws_optim_config     optim;
-    const rws_optimiser *optimiser;
-    float               *slot[2], *direction;
-    uint64_t             steps[RWS_GROUPS], iteration;
-    double               seconds; /* spent in training */
-    rws_tally            tally;   /* of the last iteration's wake phase */
-    rws_shard           *shards;
-    int                  n_shards; /* config.shards times config.particle_shards */
-    rws_ranks            ranks;
-    struct rws_outcome  *outcomes;     /* by shard: how it ended; see shards.c */
-    int                  wish, wishes; /* RWS_WISH_…: of this rank, and of any since the loop last looked */
-    rws_joined          *joined;       /* by part of the data; NULL: particles are not cut */
-    rws_pool            *pool;
-    rws_engine         **engines; /* one per thread, or one per shard if something needs what an engine holds */
-    int                  n_engines;
-    bool                 engine_per_shard;
-    bool                 defers; /* products of weights are added slice by slice; needs an engine per shard */
-    rws_param_slice     *slices;
-    int                  n_slices;
-    int                 *slice_order;       /* in which this rank works on slices */
-    bool                 few_params;        /* rank 0 owns all slices */
-    rws_arena           *scratch;           /* per thread, for work on slices */
-    uint64_t             flops;             /* of that work, since the last rws_trainer_take_stats */
-    float              **batch, **test;     /* by field */
-    bool                 std_ref, grad_snr; /* settings about metrics of gradients */
-    const char          *metric_names[RWS_MAX_METRICS];
-    int                  n_metrics, n_model_metrics;
-    rws_folder          *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
-    bool                 kept;     /* rank 0 has a folder */
-    const rws_watch     *watch;    /* while rws_trainer_train runs; else NULL */
-    bool                 stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
+    rws_config              config;
+    const rws_model        *model;
+    void                   *library; /* the shared object of a user's model; NULL: none */
+    rws_setup               setup;
+    void                   *state; /* the model's */
+    bool                    asking;
+    rws_method              method;
+    rws_schedule            schedule;
+    rws_optim_config        optim;
+    const rws_optimiser    *optimiser;
+    float                  *slot[2], *direction;
+    uint64_t                steps[RWS_GROUPS], iteration;
+    double                  seconds; /* spent in training */
+    rws_tally               tally;   /* of the last iteration's wake phase */
+    rws_shard              *shards;
+    int                     n_shards; /* config.shards times config.particle_shards */
+    rws_ranks               ranks;
+    struct rws_outcome     *outcomes;     /* by shard: how it ended; see shards.c */
+    int                     wish, wishes; /* RWS_WISH_…: of this rank, and of any since the loop last looked */
+    rws_joined             *joined;       /* by part of the data; NULL: particles are not cut */
+    rws_pool               *pool;
+    rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
+    int                     n_engines;
+    bool                    engine_per_shard;
+    bool                    defers; /* products of weights are added slice by slice; needs an engine per shard */
+    rws_param_slice        *slices;
+    int                     n_slices;
+    int                    *slice_order;       /* in which this rank works on slices */
+    bool                    few_params;        /* rank 0 owns all slices */
+    rws_arena              *scratch;           /* per thread, for work on slices */
+    uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
+    float                 **batch, **test;     /* by field */
+    struct rws_batch_given *given;             /* choices that are given for the batch: given.c; NULL: none ever are */
+    bool                    std_ref, grad_snr; /* settings about metrics of gradients */
+    const char             *metric_names[RWS_MAX_METRICS];
+    int                     n_metrics, n_model_metrics;
+    rws_folder             *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
+    bool                    kept;     /* rank 0 has a folder */
+    const rws_watch        *watch;    /* while rws_trainer_train runs; else NULL */
+    bool                    stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
 };
 
 /* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
@@ -178,6 +180,9 @@ rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_parti
 /* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
 rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields);
 
+/* The phase, with a gradient of phi besides if the guide learns in it from choices that are given. */
+rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase);
+
 /* Particles first … end - 1 that the guide proposes for one datum, with their reports. */
 rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
 
@@ -242,6 +247,13 @@ rws_status rws_trainer_new_for_asking(const rws_config *config, const char *cons
 /* The model's and the method's settings with the values they are given. */
 rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
                                      int n_ask_set, rws_error *err);
+
+/* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one says
+ * neither score nor reparameterised. */
+rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err);
+
+/* The file that the setting `given` names; NULL: none. */
+const char *rws_trainer_given_file(rws_trainer *t);
 
 /* A built-in model by name, or one from a shared object by path. */
 rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);
