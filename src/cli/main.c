@@ -135,6 +135,7 @@ int main(int argc, char **argv)
     if (status != RWS_OK) tell(err.text);
     if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */
         fflush(NULL);
+        usleep(500000); /* launchers drop what was printed when they see ranks end */
         _exit(exit_status(status));
     }
     rws_ranks_close();
