@@ -65,6 +65,10 @@ network_ranks() { # n program arguments…
 network_stop() {
     [ "${network_dir:-}" ] || return 0
     [ "$network_cable" ] && kill "$network_cable" 2>/dev/null
+    # Launchers may wait for ever for a host that is gone.
+    for pid in $(ip netns pids "$network_a" 2>/dev/null) $(ip netns pids "$network_b" 2>/dev/null); do
+        kill -KILL "$pid" 2>/dev/null
+    done
     ip netns del "$network_a" 2>/dev/null
     ip netns del "$network_b" 2>/dev/null
     network_dir=
