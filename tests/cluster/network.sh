@@ -51,7 +51,7 @@ network_ranks() { # n program arguments…
     shift
     case ${network_kind:-mpich} in
     mpich)
-        ip netns exec "$network_a" unshare --uts sh -c 'hostname hosta; exec "$@"' sh env FI_PROVIDER=tcp \
+        ip netns exec "$network_a" unshare --uts sh -c 'hostname hosta; exec "$@"' sh env FI_PROVIDER=tcp FI_TCP_IFACE=wire0 UCX_TLS=tcp,self UCX_NET_DEVICES=wire0 MPIR_CVAR_NOLOCAL=1 \
             mpirun.mpich -launcher ssh -launcher-exec "$network_dir/agent" -hosts 10.77.0.1,10.77.0.2 -ppn $((count / 2)) \
             -iface wire0 -n "$count" "$@" ;;
     openmpi)
