@@ -29,6 +29,7 @@ network_start() { # folder [delay rate]
     ip -n "$network_a" addr add 10.77.0.1/24 dev wire0 && ip -n "$network_b" addr add 10.77.0.2/24 dev wire0 &&
         ip -n "$network_a" link set wire0 up && ip -n "$network_b" link set wire0 up &&
         ip -n "$network_a" link set lo up && ip -n "$network_b" link set lo up || return 1
+    sleep 1 # until the link is there
     # What MPI uses in place of ssh: agent [options] HOST COMMAND…; each host has a name of its own, too.
     cat >"$network_dir/agent" <<END
 #!/bin/sh
@@ -51,7 +52,7 @@ network_ranks() { # n program arguments…
     shift
     case ${network_kind:-mpich} in
     mpich)
-        ip netns exec "$network_a" unshare --uts sh -c 'hostname hosta; exec "$@"' sh env FI_PROVIDER=tcp FI_TCP_IFACE=wire0 UCX_TLS=tcp,self UCX_NET_DEVICES=wire0 MPIR_CVAR_NOLOCAL=1 \
+        ip netns exec "$network_a" unshare --uts sh -c 'hostname hosta; exec "$@"' sh env FI_PROVIDER=tcp FI_TCP_IFACE=wire0 UCX_TLS=tcp,self MPIR_CVAR_NOLOCAL=1 \
             mpirun.mpich -launcher ssh -launcher-exec "$network_dir/agent" -hosts 10.77.0.1,10.77.0.2 -ppn $((count / 2)) \
             -iface wire0 -n "$count" "$@" ;;
     openmpi)
