@@ -19,7 +19,7 @@ endef
 
 .PHONY: all
 all: build/build.ninja           ## install what is missing, configure, build: build/rws
-	@ninja -C build rws
+	@ninja -C build program
 
 .PHONY: demo
 demo: all                        ## a short tour: train, compare, draw
@@ -60,6 +60,11 @@ valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stan
 .PHONY: tsan
 tsan: build-tsan/build.ninja     ## the tests that use threads, with ThreadSanitizer, in build-tsan/
 	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine posterior golden)
+
+.PHONY: test-cluster
+test-cluster: all                ## one run over real MPIs, sweeps on a real Slurm, hosts made of namespaces: < 10 minutes
+	@ninja -C build
+	tests/cluster/run build
 
 .PHONY: fuzz
 fuzz: all                        ## the readers of files under libFuzzer, each for FUZZ_SECONDS (60); needs clang

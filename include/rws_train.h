@@ -57,7 +57,7 @@ typedef struct {
     const char *method; /* "ww"; rws_method_at lists them */
     int         particles;        /* K, per datum: 10 */
     int         batch;            /* B, data per iteration: 100 */
-    int         shards;           /* fixed parts of a batch that threads share; the numbers depend on it: 4 */
+    int         shards;           /* fixed parts of a batch that threads and ranks share; the numbers depend on it: 4 */
     int         n_test;           /* test data of an evaluation: 100 */
     int         eval_particles;   /* per test datum: as many as in training */
     uint64_t    iterations;       /* in all: 10000 */
@@ -69,7 +69,8 @@ typedef struct {
     double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
     const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
     int         n_set;
-    rws_limits  limits; /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
+    rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
+    int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
 } rws_config;
 
 /* Fills in every default, for reading: of the model at hand, or of the one that config->model names if model is NULL. A
@@ -154,6 +155,20 @@ bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out);
 
 /* To be called after numbers were written through a view and before anything else is done with the trainer. */
 void rws_trainer_changed(rws_trainer *t);
+
+/* ---------------------------------------------------------------------------------------------------- many machines */
+
+/* Joins the other processes that mpirun or srun has started together with this one: the ranks of a job. Every trainer
+ * that is made or resumed afterwards is one run over all ranks, and each rank must make the same calls in the same order;
+ * only the functions that read (rws_trainer_config, rws_trainer_ask, …) are a rank's own affair. Only rank 0 has a
+ * folder and writes. RWS_OK and one rank if the process was started alone. RWS_BAD_INPUT if this build has no part for
+ * the MPI that started it, or the ranks cannot be joined. */
+rws_status rws_ranks_open(rws_error *err) RWS_MUST_CHECK;
+void       rws_ranks_close(void); /* to be called by all ranks, at the end */
+
+int rws_rank(void);      /* 0 … rws_n_ranks() - 1; 0 before rws_ranks_open */
+int rws_n_ranks(void);   /* 1 before rws_ranks_open */
+int rws_rank_lost(void); /* the rank that is gone, after a function has failed because of it; -1: none */
 
 /* ------------------------------------------------------------------------------------------------- a run's folder */
 

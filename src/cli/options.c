@@ -13,6 +13,7 @@
 enum {
     KEY_METHOD = 0x2000,
     KEY_SHARDS,
+    KEY_PARTICLE_SHARDS,
     KEY_EVAL_EVERY,
     KEY_EVAL_DATA,
     KEY_EVAL_PARTICLES,
@@ -53,6 +54,7 @@ static const field fields[] = {
     {"seed", 's', COUNT, AT(seed), 0, UINT64_MAX, false},
     {"threads", 't', INT, AT(threads), 0, 1024, true},
     {"shards", KEY_SHARDS, INT, AT(shards), 1, 1024, false},
+    {"particle-shards", KEY_PARTICLE_SHARDS, INT, AT(particle_shards), 1, 1024, false},
     {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, LARGE, false},
     {"eval-data", KEY_EVAL_DATA, INT, AT(n_test), 1, 1000000, false},
     {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, 10000000, false},
@@ -91,7 +93,10 @@ static const struct argp_option options[] = {
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
-    {"shards", KEY_SHARDS, "N", 0, "Parts into which a batch is divided for threads; the numbers depend on it", 4},
+    {"shards", KEY_SHARDS, "N", 0,
+     "Parts into which a batch is divided for threads and ranks; the numbers depend on it", 4},
+    {"particle-shards", KEY_PARTICLE_SHARDS, "N", 0,
+     "Parts into which each datum's particles are divided as well (default 1); the numbers depend on it", 4},
     {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 4},
     {"scalar", KEY_SCALAR, 0, 0, "Run every particle by itself: slow, for finding mistakes", 4},
     {0},

@@ -2,8 +2,8 @@
  *
  *     next batch; for each phase of the method: forward, weigh, backward on every shard, then step the parameters
  *
- * The phases and their weights are the estimator's (estimator/); shards.c spreads a phase over threads; update.c adds
- * the gradients up and steps.
+ * The phases and their weights are the estimator's (estimator/); shards.c spreads a phase over ranks and threads;
+ * update.c adds the gradients up and steps.
  */
 #include "run/trainer.h"
 
@@ -12,11 +12,16 @@
 #include "estimator/weights.h"
 #include "run/given.h"
 
-rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last)
+rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
 {
     const float   *fields[w->t->setup.n_fields];
-    const rws_pass pass = rws_phase_make_pass(w, first, end, fields);
-    RWS_TRY(rws_engine_forward(engine, &pass, &s->error));
+    const rws_pass pass = rws_phase_make_pass(w, (int)(s - w->t->shards), first, end, fields);
+    return rws_engine_forward(engine, &pass, &s->error);
+}
+
+rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last)
+{
+    RWS_TRY(rws_phase_forward(w, s, engine, first, end));
     w->phase->weigh(&w->t->method, rws_engine_scores(engine), w->share, &s->tally);
     if (w->phase->labels) rws_weigh_given(rws_engine_scores(engine));
     return rws_shard_backward(w, s, engine, last);
@@ -29,7 +34,7 @@ rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key
     const rws_phase      with_labels = rws_phase_with_labels(t, phase);
     const rws_phase_work w = {t, &with_labels, n_data, key, fields, 1 / n};
     RWS_TRY(rws_shards_run(&w, err));
-    return phase->second ? rws_shards_run_second(&w, err) : RWS_OK;
+    return phase->extend ? rws_shards_run_second(&w, err) : RWS_OK;
 }
 
 rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err)
