@@ -88,7 +88,7 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 
 /* ------------------------------------------------------------------------------------------------------------ limits */
 
-#define RWS_FIELDS 64                     /* fields and labels of a datum */
+#define RWS_FIELDS 1024                   /* fields and labels of a datum */
 #define RWS_PARAM_NAME 95                 /* bytes of the name of a parameter */
 #define RWS_STACK_BYTES ((size_t)1 << 20) /* stack of a program */
 

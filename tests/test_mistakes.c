@@ -624,7 +624,7 @@ static void declarations(void **unused)
     }
     assert_int_equal(s.n_fields, RWS_FIELDS);
     assert_string_equal(s.fields[7].name, "f7");
-    assert_declared(&s, "The field \"f64\" is one too many: there may be 64 fields and labels.");
+    assert_declared(&s, "The field \"f1024\" is one too many: there may be 1024 fields and labels.");
 
     rws_setup_relaxed(&s, NULL, 3);
     assert_declared(&s, "Site \"NULL\" with 3 categories cannot be relaxed");
