@@ -12,6 +12,7 @@
 #define RWS_ENGINE_ENGINE_H
 
 #include "base/rng.h"
+#include "rws_train.h"
 #include "tensor/op.h"
 
 typedef struct rws_engine rws_engine;
@@ -92,6 +93,10 @@ typedef struct {
  * no memory. */
 rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
 void        rws_engine_free(rws_engine *e);
+
+/* The host of the language that programs are written in (rws_train.h); NULL, which a new engine has: C. To be called before
+ * the first pass. */
+void rws_engine_host(rws_engine *e, const rws_host *host);
 
 /* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
  * names the site. After a failure there is no table, and the engine is ready for another pass. */

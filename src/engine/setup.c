@@ -136,6 +136,11 @@ void rws_setup_label(rws_setup *s, const char *name, int dim)
     declare_field(s, name, dim, true);
 }
 
+const rws_model *rws_setup_model(const rws_setup *s)
+{
+    return s->owner;
+}
+
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
 {
     if (!site || !*site || n_categories < 2) {
