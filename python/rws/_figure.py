@@ -1,0 +1,2 @@
+def chart(*a, **k): raise NotImplementedError
+grid = hinton = tree = chart
