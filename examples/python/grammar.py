@@ -37,23 +37,38 @@ def leads_to_choice(a, seen=()):
                                     if b in RULES and b not in seen and b != a)
 
 
+ZEROS = np.zeros(max(HIDDEN, MOST_RULES, len(WORDS)), np.float32)
+CHOICES = {a for a in SYMBOLS if len(RIGHT[a]) > 1}
 DEEP = {a for a in SYMBOLS if leads_to_choice(a)}
 NUMBER = {a: i for i, a in enumerate(SYMBOLS)}
 TOKEN = {w: i for i, w in enumerate(WORDS)}
 
 
+ADDRESS = {(a, i): NUMBER[a] + len(SYMBOLS) * i for a in SYMBOLS for i in range(PLACES)}
+BELOW = {a: [[(s, right[:k].count(s)) for k, s in enumerate(right) if s in RULES] for right in RIGHT[a]] for a in SYMBOLS}
+
+
 class Node:
-    __slots__ = ("symbol", "depth", "rule", "parent", "place", "children", "state")
+    __slots__ = ("symbol", "place", "rule", "rule_above", "state", "children")
 
-    def __init__(self, symbol, depth=0, parent=None, place=0):
-        self.symbol, self.depth, self.parent, self.place = symbol, depth, parent, place
-        self.rule, self.children, self.state = None, [], None
+    def __init__(self, symbol, place, rule_above, state):
+        self.symbol = symbol
+        self.place = place  # how many siblings to its left have the same symbol
+        self.rule_above = rule_above
+        self.state = state  # of the guide's core: the parent's, then its own
+        self.rule = None  # not expanded
+        self.children = []
 
-    def words(self):
+    def say(self, words):
         if self.rule is None:
-            return [UNKNOWN]
+            words.append(UNKNOWN)
+            return
         below = iter(self.children)
-        return [t for s in RIGHT[self.symbol][self.rule] for t in (next(below).words() if s in RULES else [TOKEN[s]])]
+        for s in RIGHT[self.symbol][self.rule]:
+            if s in RULES:
+                next(below).say(words)
+            else:
+                words.append(TOKEN[s])
 
     def __str__(self):
         if self.rule is None:
@@ -76,54 +91,60 @@ class Grammar(rws.Model):
 
     def derive(self, p, propose):
         """A tree, depth by depth; propose(node) is the log-probabilities of its productions."""
-        root = Node(START)
-        now, n_expanded = [root], 0
+        root = Node(START, 0, None, None)
+        now, depth, n_expanded = [root], 0, 0
         while now:
-            open_nodes, log_p, awaited = [], [], []
+            if depth > MAX_DEPTH:
+                break
+            now = now[:MAX_NODES - n_expanded]
+            n_expanded += len(now)
+            below, log_p, awaited = [], [], []
             for node in now:
-                if node.depth > MAX_DEPTH or n_expanded == MAX_NODES:
-                    continue
-                n_expanded += 1
                 logits = propose(node) if node.symbol in DEEP else None
-                open_nodes.append(node)
                 log_p.append(logits)
-                if len(RIGHT[node.symbol]) > 1:
+                if logits is not None:
                     awaited.append(logits)
             p.wait(awaited)
-            now = []
-            for node, logits in zip(open_nodes, log_p):
-                rules = RIGHT[node.symbol]
-                node.rule = p.choose(node.symbol, logits) if len(rules) > 1 else 0
-                places = {}
-                for s in rules[node.rule]:
-                    if s in RULES:
-                        node.children.append(Node(s, node.depth + 1, node, places.get(s, 0)))
-                        places[s] = places.get(s, 0) + 1
-                now += node.children
+            for node, logits in zip(now, log_p):
+                symbol, rule = node.symbol, 0
+                if logits is not None:
+                    rule = p.choose(symbol, logits)
+                node.rule = rule
+                for s, place in BELOW[symbol][rule]:
+                    child = Node(s, place, rule, node.state)
+                    node.children.append(child)
+                    below.append(child)
+            now = below
+            depth += 1
         return root
 
     def model(self, p):
-        tree = self.derive(p, lambda node: rws.log_softmax(self.theta[node.symbol]) if len(RIGHT[node.symbol]) > 1 else None)
-        words = tree.words()
+        def propose(node):
+            if node.symbol in CHOICES:
+                return rws.log_softmax(self.theta[node.symbol])
+
+        tree, words = self.derive(p, propose), []
+        tree.say(words)
         if p.reports:
             p.report("sentence", " ".join("?" if t == UNKNOWN else WORDS[t] for t in words))
             p.report("tree", str(tree))
         p.simulate("the sentence", [len(words), *words], "edit")
 
     def guide(self, p):
-        no_word, no_rule = p.constant([0.0] * len(WORDS)), p.constant([0.0] * MOST_RULES)
-        e = no_state = p.constant([0.0] * HIDDEN)
+        no_word, no_rule = p.constant(ZEROS[:len(WORDS)]), p.constant(ZEROS[:MOST_RULES])
+        e = no_state = p.constant(ZEROS[:HIDDEN])
+        core = self.core
         x = p.look(p.observed("the sentence"))
         for t in x[1:1 + int(x[0])]:
             e = self.encoder(no_word if t == UNKNOWN else rws.onehot(t, len(WORDS)), e)
 
         def propose(node):
-            up = node.parent
-            rule = rws.onehot(up.rule, MOST_RULES) if up else no_rule
-            where = rws.onehot(NUMBER[node.symbol] + len(SYMBOLS) * node.place, len(SYMBOLS) * PLACES)
-            node.state = self.core([e, rule, where], up.state if up else no_state)
-            if len(RIGHT[node.symbol]) > 1:
-                return rws.log_softmax(self.proposal[node.symbol](node.state))
+            symbol, above = node.symbol, node.rule_above
+            rule = no_rule if above is None else rws.onehot(above, MOST_RULES)
+            where = rws.onehot(ADDRESS[symbol, node.place], len(SYMBOLS) * PLACES)
+            node.state = core([e, rule, where], no_state if above is None else node.state)
+            if symbol in CHOICES:
+                return rws.log_softmax(self.proposal[symbol](node.state))
 
         self.derive(p, propose)
 

@@ -53,17 +53,32 @@ static bool arrange(const family *f, PyObject *const *args, Py_ssize_t n, PyObje
     return true;
 }
 
-static PyObject *site(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, const family *f)
+static bool visit(py_path *h, PyObject *const *args, Py_ssize_t n, PyObject *names, const family *f, result *r)
 {
     static const call_kind kinds[] = {CALL_SITE1, CALL_SITE2, CALL_SITE3, CALL_SITE4};
-    py_path               *h = own(self);
     PyObject              *given[MOST_PARAMETERS] = {0};
-    if (!h || !arrange(f, args, n, names, given)) return NULL;
+    if (!arrange(f, args, n, names, given)) return false;
     request c = {.kind = kinds[f->n - 1], .f = f->f, .name = text_of(args[0], "The name of a site")};
-    if (!c.name) return NULL;
+    if (!c.name) return false;
     for (int i = 0; i < f->n; i++)
-        if (!rwspy_var(h, given[i], &c.v[i])) return NULL;
-    return rwspy_call_value(h, &c);
+        if (!rwspy_var(h, given[i], &c.v[i])) return false;
+    return rwspy_call(h, &c, r);
+}
+
+static PyObject *site(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, const family *f)
+{
+    py_path *h = own(self);
+    result   r;
+    return h && visit(h, args, n, names, f, &r) ? rwspy_value(h, r.v) : NULL;
+}
+
+/* The same for a choice that is wanted as a number. */
+static PyObject *number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names, const family *f)
+{
+    py_path *h = own(self);
+    result   r, i;
+    if (!h || !visit(h, args, n, names, f, &r)) return NULL;
+    return rwspy_call(h, &(request){.kind = CALL_BRANCH, .v = {r.v}}, &i) ? PyLong_FromLongLong(i.i) : NULL;
 }
 
 #define FAMILY(name, count, ...)                                                                           \
@@ -109,13 +124,13 @@ static PyObject *branched(py_path *h, PyObject *value)
 static PyObject *path_choose(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     static const family f = {"choose", {"logits"}, (void *)rws_categorical, 1};
-    return branched(((path_object *)self)->h, site(self, args, n, names, &f));
+    return number(self, args, n, names, &f);
 }
 
 static PyObject *path_flip(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
     static const family f = {"flip", {"logit"}, (void *)rws_bernoulli, 1};
-    return branched(((path_object *)self)->h, site(self, args, n, names, &f));
+    return number(self, args, n, names, &f);
 }
 
 static PyObject *path_branch(PyObject *self, PyObject *value)

@@ -1,0 +1,1 @@
+print("1..1"); import rws; print("ok 1 -", rws.__version__)
