@@ -128,8 +128,7 @@ struct py_path {
     py_state  *state;
     uint64_t   serial;
     bool       failed; /* no library call is possible any more */
-    bool       jumps;  /* a library call is being executed, and `jump` leads out of it */
-    jump_point jump;
+    jump_point *jump;  /* leads out of the library call that is being executed, the innermost; NULL: none is */
     PyObject  *object; /* what the program gets as its first argument */
 #if CAN_SWAP
     fields           fields;
@@ -335,6 +334,7 @@ static bool call_failed(py_path *h)
     const char      *text;
     const rws_status status = rws_path_failure(h->path, &text);
     h->failed = true;
+    if (PyErr_Occurred()) return false; /* of a distribution of the program's own */
     if (status == RWS_OK) PyErr_SetString(rwspy_Abandoned, "The path is abandoned.");
     else if (status == RWS_NO_MEMORY) PyErr_SetString(PyExc_MemoryError, text);
     else PyErr_SetString(status == RWS_BROKEN ? rwspy_Broken : rwspy_Error, text);
@@ -354,20 +354,22 @@ bool rwspy_call(py_path *h, const request *c, result *r)
 {
     if (__builtin_expect(h->failed, 0)) return refused();
     if (__builtin_expect(replays, 0)) return call_replayed(h, c, r);
-    if (SET_JUMP(h->jump) == 0) {
-        h->jumps = true;
+    jump_point        here;
+    jump_point *const outer = h->jump; /* not NULL: this call is made by a distribution of the program's own */
+    if (SET_JUMP(here) == 0) {
+        h->jump = &here;
         execute(h->path, c, r);
-        h->jumps = false;
+        h->jump = outer;
         return true;
     }
-    h->jumps = false;
+    h->jump = outer;
     return call_failed(h);
 }
 
 static void escape(rws_path *path)
 {
     py_path *h = *rws_path_slot(path);
-    if (h && h->jumps) JUMP(h->jump); /* otherwise no frame of Python waits in a library call */
+    if (h && h->jump) JUMP(*h->jump); /* otherwise no frame of Python waits in a library call */
 }
 
 /* ---- programs */
@@ -439,7 +441,8 @@ static py_path *path_of(rws_path *path)
 static void begin(py_path *h)
 {
     h->serial = ++last_serial;
-    h->failed = h->jumps = h->idle = h->waits = false;
+    h->failed = h->idle = h->waits = false;
+    h->jump = NULL;
     h->job = JOB_NONE;
     h->n_log = h->cursor = 0;
     Py_CLEAR(h->held);
