@@ -292,6 +292,10 @@ rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 
+/* The same for a series of items of `dim` numbers: the first of the columns is the number of items, the others are the
+ * items, of which the last ones may be unused. Returns how many items there are at most; 1 after a failure. */
+int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int dim);
+
 /* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
  * as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
 rws_status rws_table_fill(const rws_table *t, rws_split split, uint64_t first, int n, rws_random *random,

@@ -108,13 +108,13 @@ class Setup:
                 raise Error(f"The data of {name!r} have up to {table.most} items, more than {most}.")
             if table.most:
                 m._series[name] = (table.dim, table.most)
-        if m._arrays and table is not None and not table.most:
-            m._sizes[name] = self._inner._table_field(name, table.range, label)
+                m._sizes[name] = 1 + table.dim * table.most
+                self._inner._table_field(name, table.range, False, table.dim)
+            else:
+                m._sizes[name] = self._inner._table_field(name, table.range, label, 0)
         else:
             if dim is None:
                 raise Error(f"How many numbers the field {name!r} has is not known: say field({name!r}, dim).")
-            if most is None:
-                most = table.most if table is not None else None
             if most is None:
                 raise Error(f"How many items the series {name!r} has at most is not known: say most=….")
             if most:

@@ -300,11 +300,12 @@ static PyObject *setup_table(PyObject *self, PyObject *args)
 static PyObject *setup_table_field(PyObject *self, PyObject *args)
 {
     const char *name, *columns;
-    int         label;
+    int         label, item;
     rws_setup  *s = open_setup(self);
     rws_table  *t = ((setup_object *)self)->state->table;
-    if (!s || !PyArg_ParseTuple(args, "ssp", &name, &columns, &label)) return NULL;
+    if (!s || !PyArg_ParseTuple(args, "sspi", &name, &columns, &label, &item)) return NULL;
     if (!t) return PyErr_Format(rwspy_Error, "There is no table.");
+    if (item) return PyLong_FromLong(rws_setup_table_series(s, t, name, columns, item));
     return PyLong_FromLong(label ? rws_setup_table_label(s, t, name, columns) : rws_setup_table_field(s, t, name, columns));
 }
 

@@ -77,7 +77,8 @@ class Training(unittest.TestCase):
         stop = 1 / (1 + np.exp(-run.state_dict()["theta.stop"][0, 0]))
         self.assertLess(abs(stop - 0.4), 0.12)
         self.assertEqual(run.infer(x=2.0)[0].reports["n"], 2)
-        self.assertEqual(run.infer(x=2.0).particles[0].choices["end"], [0.0, 0.0, 1.0])
+        best = max(run.infer(x=2.0).particles, key=lambda q: q.weight)
+        self.assertEqual(best.choices["end"], [0.0, 0.0, 1.0])
 
     def test_same_bits(self):
         """Threads, scalar mode's draws, resuming, functions instead of a class: the same numbers."""
@@ -129,34 +130,33 @@ class Training(unittest.TestCase):
         class Chain(rws.Model):
             def setup(self, s):
                 self.mean = s.param("theta.mean", 1)
-                self.net = s.mlp("phi.net", [1, 4, 2])
+                self.more = s.param("theta.more", 1)
+                self.net = s.mlp("phi.net", [1, 4, 1])
                 s.series("y")
 
             def guide(self, p):
-                for t in range(p.length("y")):
-                    p.bernoulli("z", self.net(p.item("y", t))[:1])
-                p.bernoulli("more", [0.0])
+                n = p.length("y")
+                for t in range(n):
+                    p.bernoulli("z", self.net(p.item("y", t)))
+                    if t < 3:
+                        p.bernoulli("more", 60.0 if t + 1 < n else -60.0)
 
             def model(self, p):
-                n = 0
-                while n < 5:
-                    z = p.bernoulli("z", 0.0)
-                    p.normal("y", self.mean * z, 1)
-                    n += 1
-                    if n == 2:
+                for t in range(4):
+                    p.normal("y", self.mean * p.bernoulli("z", 0.0), 1)
+                    if t < 3 and not p.bernoulli("more", self.more):
                         break
-                p.bernoulli("more", [0.0])
 
-        data = {"y": [[1.0, 2.0], [0.5, 1.0]]}
-        lists = {"y": [np.array([1.0, 2.0], np.float32), np.array([0.1, 0.2], np.float32)]}
-        del lists
         r = np.random.default_rng(0)
-        ragged = {"y": [r.normal(size=2), r.normal(size=2), r.normal(size=2)]}
-        ragged["y"][1] = np.concatenate([ragged["y"][1], [0.3]])
-        with self.assertRaisesRegex(rws.Error, "y"):
-            rws.train(Chain(), data=ragged, iterations=2, progress=False)  # three items where the model makes two
+        y = [3.0 * r.integers(0, 2, size=n) + r.normal(size=n) for n in r.integers(1, 5, size=200)]
+        run = rws.train(Chain(), data={"y": y}, method="wws", iterations=400, lr=3e-2, particles=10, progress=False)
+        self.assertLess(abs(run.state_dict()["theta.mean"][0, 0] - 3), 1)
+        self.assertEqual(len(run.sample(3)[0].fields["y"].shape), 2)
+        self.assertEqual(len(run.infer(y=[0.1, 2.9, 3.1]).particles[0].choices["z"]), 3)
+        with self.assertRaisesRegex(rws.Error, "at most"):
+            run.infer(y=[0.0] * 9)
         with self.assertRaisesRegex(rws.Error, "series"):
-            rws.train(Chain(), data=data, iterations=2, progress=False)  # an array is no series
+            rws.train(Chain(), data={"y": np.zeros((5, 2))}, iterations=2, progress=False)  # an array is no series
 
     def test_metrics_snapshots_settings(self):
         class M(Mixture):
@@ -394,6 +394,8 @@ class Processes(unittest.TestCase):
             t.step()
             run = rws.train(Steps(), data=walks(), iterations=3, progress=False)
             want = str(run.infer(x=1.0))
+            import warnings
+            warnings.simplefilter("ignore")  # of fork in a process with threads
             pid = os.fork()
             if pid == 0:
                 try:

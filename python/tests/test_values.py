@@ -23,7 +23,7 @@ def computed(f, dim, x=(0.0,), params=None):
             p.normal("z", 0, 1)
 
         def model(self, p):
-            p.normal("x", p.normal("z", 0, 1), 1)
+            p.normal("x", p.normal("z", 0, 1) + np.zeros(len(x), np.float32), 1)
 
         @rws.metric
         def m(self, e):

@@ -156,28 +156,50 @@ rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *
     return kept(s, t, status, &err);
 }
 
-static int declare(rws_setup *s, rws_table *t, const char *name, const char *columns,
-                   void (*field)(rws_setup *s, const char *name, int dim))
+/* Makes a field of columns; how many these are is the result, and 0 after a failure. */
+static int add_columns(rws_setup *s, rws_table *t, const char *name, const char *columns)
 {
     rws_error err;
     int       dim = 1;
-    if (s->status != RWS_OK) return 1;
+    if (s->status != RWS_OK) return 0;
     if (rws_table_columns(t) == 0) {
         record(s,
                rws_fail(&err, RWS_BAD_INPUT, "Model %s declares the field \"%s\" without a table.", model_of(s),
                         name ? name : "NULL"),
                &err);
+        return 0;
+    }
+    if (s->n_fields >= RWS_FIELDS) return dim; /* the declaration of the field fails */
+    const rws_status status = rws_table_add_field(t, s->n_fields, columns, &dim, &err);
+    if (status == RWS_OK) return dim;
+    record(s, status, &err);
+    return 0;
+}
+
+static int declare(rws_setup *s, rws_table *t, const char *name, const char *columns,
+                   void (*field)(rws_setup *s, const char *name, int dim))
+{
+    const int dim = add_columns(s, t, name, columns);
+    if (!dim) return 1;
+    field(s, name, dim);
+    return dim;
+}
+
+int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int dim)
+{
+    rws_error err;
+    const int n = add_columns(s, t, name, columns);
+    if (!n) return 1;
+    if (dim < 1 || n < 1 + dim || (n - 1) % dim) {
+        record(s,
+               rws_fail(&err, RWS_BAD_INPUT,
+                        "Model %s: series \"%s\" has %d columns, which are not a length and items of %d numbers.",
+                        model_of(s), name ? name : "NULL", n, dim),
+               &err);
         return 1;
     }
-    if (s->n_fields < RWS_FIELDS) {
-        const rws_status status = rws_table_add_field(t, s->n_fields, columns, &dim, &err);
-        if (status != RWS_OK) {
-            record(s, status, &err);
-            return 1;
-        }
-    }
-    field(s, name, dim); /* one field too many fails there */
-    return dim;
+    rws_setup_series(s, name, dim, (n - 1) / dim);
+    return (n - 1) / dim;
 }
 
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns)
