@@ -100,6 +100,7 @@ static double make(const trial *t, kind kind, die *d)
     case SMALL: return die_between(d, -0.5, 0.5);
     case INNER: return die_between(d, -0.9, 0.25);
     case LOW: return die_between(d, -2, -1);
+    case SHARES:
     case POSITIVE: return die_between(d, 0.3, 2);
     case BIT:
     case FLAG: return die_below(d, 2);
@@ -187,6 +188,11 @@ static void make_input(trial *t, int s, die *d)
     for (size_t i = 0; i < size; i++) {
         if (t->shape->in[s].kind != WHERE) data[i] = (float)make(t, t->shape->in[s].kind, d);
         else if (i % 4 == 0) make_where(t, data + i, d);
+    }
+    for (size_t i = 0; t->shape->in[s].kind == SHARES && i < size; i += (size_t)dim) {
+        float total = 0;
+        for (int j = 0; j < dim; j++) total += data[i + (size_t)j];
+        for (int j = 0; j < dim; j++) data[i + (size_t)j] /= total;
     }
     for (size_t i = 0; i < size; i++) t->in[s][i] = (double)data[i];
     if (t->indexed >> s & 1) {

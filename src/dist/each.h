@@ -124,8 +124,9 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
                                                .forward = name_##_density_forward,                             \
                                                .backward = name_##_density_backward,                           \
                                                .explain = name_##_density_explain};                            \
-    static rws_var name_##_log_density(rws_path *path, rws_var value, const rws_var *p)                        \
+    static rws_var name_##_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)   \
     {                                                                                                          \
+        (void)f;                                                                                               \
         rws_var in[RWS_EACH_MOST] = {value};                                                                   \
         for (int i = 0; i < (n_); i++) in[i + 1] = p[i];                                                       \
         return rws_record(path, &rws_op_##name_##_density, (rws_op_args){0}, in, (n_) + 1, 1);                 \
@@ -150,8 +151,9 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
                                             .forward = name_##_draw_forward,                                \
                                             .backward = name_##_draw_backward,                              \
                                             .explain = name_##_draw_explain};                               \
-    static rws_var name_##_draw(rws_path *path, const rws_var *p, bool stop)                                \
+    static rws_var name_##_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)           \
     {                                                                                                       \
+        (void)f;                                                                                            \
         const int dim = rws_dist_longest(path, p, n_);                                                      \
         rws_var   in[RWS_EACH_MOST];                                                                        \
         for (int i = 0; i < (n_); i++) in[i] = p[i];                                                        \
@@ -160,14 +162,15 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     }
 
 /* Both ops and the family: rws_NAME_family. */
-#define RWS_EACH_FAMILY(name_, text_, help_, n_, density_, draw_, explain_, noise_) \
-    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                 \
-    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                               \
-    const rws_family rws_##name_##_family = {.name = text_,                         \
-                                             .help = help_,                         \
-                                             .continuous = true,                    \
-                                             .n_params = n_,                        \
-                                             .draw = name_##_draw,                  \
+#define RWS_EACH_FAMILY(name_, text_, help_, support_, n_, density_, draw_, explain_, noise_) \
+    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                           \
+    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                                         \
+    const rws_family rws_##name_##_family = {.name = text_,                                   \
+                                             .help = help_,                                   \
+                                             .support = support_,                             \
+                                             .reparameterised = true,                         \
+                                             .n_params = n_,                                  \
+                                             .draw = name_##_draw,                            \
                                              .log_density = name_##_log_density};
 
 /* The explainer of a family in which a table `positive` names the parameters that must be above 0. */
