@@ -19,7 +19,7 @@ A program is written for one particle, with Python's own ``if``, ``for`` and rec
 all particles that made the same choices.
 """
 
-from ._rws import (Abandoned, Broken, Error, Layer, Numbers, Param, Path, Random, Value,  # noqa: F401
+from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Value,  # noqa: F401
                    argmax, attend, clip, concat, concrete_density, cos, cover, cumulative_sum, detach, digamma, dot, elu,
                    exp, expm1, here, lgamma, log, log1p, log_sigmoid, log_softmax, log_sum_exp, maximum, minimum,
                    normal_density, onehot, pick, place, power, relu, row, sigmoid, sin, softplus, sqrt, square, sum,

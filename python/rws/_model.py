@@ -106,7 +106,12 @@ class Setup:
                 raise Error(f"The field {name!r} has {dim} numbers in setup and {table.dim} in the data.")
             if table.most and most is not None and most < table.most:
                 raise Error(f"The data of {name!r} have up to {table.most} items, more than {most}.")
-            if table.most:
+            if m._arrays.described:
+                if table.most:
+                    m._series[name] = (table.dim, table.most)
+                m._sizes[name] = 1 + table.dim * table.most if table.most else table.dim
+                self._inner._field(name, table.dim, table.most, label)
+            elif table.most:
                 m._series[name] = (table.dim, table.most)
                 m._sizes[name] = 1 + table.dim * table.most
                 self._inner._table_field(name, table.range, False, table.dim)
@@ -150,6 +155,8 @@ def pack_series(items, dim, most):
 
 class Arrays:
     """Data at hand: an array, or several of them by name; lists of sequences of different length are series."""
+
+    described = False
 
     def __init__(self, data, test=None, order="shuffled", test_share=0.0, test_last=False):
         orders = {"shuffled": 0, "in order": 1, "drawn": 2}
@@ -215,6 +222,19 @@ class Arrays:
         train = np.ascontiguousarray(np.concatenate(blocks[0], axis=1), np.float32)
         test = np.ascontiguousarray(np.concatenate(blocks[1], axis=1), np.float32) if blocks[1] else train[:0]
         inner._table("the data", train, len(train), train.shape[1], test, len(test), self.order, self.share, self.last)
+
+
+class Described:
+    """Data that are not at hand, of which the folder of a run says what they were like."""
+
+    described = True
+
+    def __init__(self, columns):
+        self.columns = {name: _Column(dim, most) for name, dim, most in columns}
+        self.parts = []
+
+    def prepare(self, inner, names):
+        pass
 
 
 class Evaluation:
@@ -303,7 +323,7 @@ class Model:
         c = copy.copy(self)
         c._sizes, c._labels, c._series = {}, set(), {}
         c._arrays = copy.copy(self._arrays)
-        if c._arrays:
+        if c._arrays and not c._arrays.described:
             c._arrays.parts = [dict(p) for p in c._arrays.parts]
             c._arrays.columns = {}
         return c
@@ -311,6 +331,7 @@ class Model:
     def _setup(self, inner, random):
         if self._arrays:
             self._arrays.prepare(inner, list(getattr(self, "fields", ())))
+            self._told.update((n, (c.dim, c.most)) for n, c in self._arrays.columns.items())
         s = Setup(inner, random, self)
         if self._run_setup:
             self._run_setup(self, s)
@@ -381,6 +402,7 @@ class Model:
         return list(found.values())
 
     def _program(self):
+        self._told = {}  # of the fields, shared with the copies that setup runs on
         kinds = {"measure": 0, "posterior": 1, "guide": 2}
         has = [m for m in ("relaxed", "em", "read", "posterior", "see") if hasattr(self, m)]
         defaults = {k: str(v) if k in ("lr", "optimiser") else int(v) for k, v in self.defaults.items()}

@@ -1,6 +1,8 @@
 """Training, runs and what can be asked of them."""
 
 import atexit
+import copy
+import json
 import os
 import signal
 import sys
@@ -11,7 +13,7 @@ import weakref
 import numpy as np
 
 from . import _rws
-from ._model import Arrays, Model, pack_series
+from ._model import Arrays, Described, Model, pack_series
 from ._rws import Error
 
 __all__ = ["train", "open", "resume", "runs", "Trainer", "Run", "Answers", "Answer", "Sample", "Measures", "Interrupted",
@@ -82,7 +84,6 @@ def _prepared(model, data=None, test=None, **options):
     if data is not None or test is not None:
         if data is None:
             raise Error("Test data need training data beside them.")
-        import copy
         model = copy.copy(model)
         model._arrays = Arrays(data, test, **options)
     return model, model._program(), None
@@ -104,6 +105,8 @@ class Trainer:
         c = _config(dict(config, model=name))
         self.folder = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
+        if self.folder and self.model is not None and self.model._arrays:
+            _describe(self.folder, self.model._told)
         self._remember()
 
     def _remember(self):
@@ -353,10 +356,35 @@ def resume(folder, model=None, data=None, test=None, *, iterations=None, lr=None
     return Run(t)
 
 
+_FIELDS = "fields.json"  # in a run's folder: the shape of arrays that a model in Python was trained on
+
+
+def _describe(folder, told):
+    import builtins
+    with builtins.open(os.path.join(folder, _FIELDS), "w") as f:
+        json.dump([[name, dim, most] for name, (dim, most) in told.items()], f)
+
+
+def _described(folder, model):
+    """The model, with the fields that the folder describes if the data are not given."""
+    path = os.path.join(os.fspath(folder), _FIELDS)
+    if isinstance(model, type) and issubclass(model, Model):
+        model = model()
+    if not isinstance(model, Model) or model._arrays or not os.path.exists(path):
+        return model
+    import builtins
+    with builtins.open(path) as f:
+        model = copy.copy(model)
+        model._arrays = Described(json.load(f))
+    return model
+
+
 def open(folder, model=None, data=None, test=None, *, set=None, **options):
     """Opens the run in a folder for asking. A model in Python must be given again, its data only for questions about test data.
 
     The folder is only read, and may belong to a run that is still training."""
+    if data is None:
+        model = _described(folder, model)
     instance, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
     folder = os.path.abspath(os.fspath(folder))
     return Run(folder=folder, asker=_Asker(_rws.Posterior(folder, _config(dict(model=name, set=set)), program), instance))

@@ -177,6 +177,11 @@ uint64_t rwspy_serial(const py_path *h)
     return h->serial;
 }
 
+PyObject *rwspy_path_object(const py_path *h)
+{
+    return h->object;
+}
+
 py_state *rwspy_state(const py_path *h)
 {
     return h->state;
@@ -325,6 +330,13 @@ static void execute(rws_path *path, const request *c, result *r)
     case CALL_PLACE: r->v = rws_place(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
     case CALL_COVER: r->v = rws_cover(path, i[0], i[1], v[0], i[2], i[3]); break;
     case CALL_GIVE_UP: rws_give_up(path, "%s", (const char *)c->context);
+    case CALL_FAMILY: r->v = rws_site_visit(path, c->name, c->f, c->parts); break;
+    case CALL_LOG_DENSITY: r->v = rws_log_density(path, c->f, v[0], c->parts); break;
+    case CALL_OBSERVE: r->v = rws_observe(path, c->name, rwspy_density, i[0] ? rwspy_drawer : NULL, c->context); break;
+    case CALL_MIXTURE: r->v = rws_mixture(path, c->name, v[0], c->context, c->n); break;
+    case CALL_CATEGORICALS: r->v = rws_categoricals(path, c->name, v[0], i[0]); break;
+    case CALL_NOISE: r->v = rws_draw_noise(path, (rws_noise)i[1], i[0]); break;
+    case CALL_DRAW_FROM: r->v = rws_draw_from(path, c->f, c->parts); break;
     }
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define MOST_PARAMETERS 4
+#define own rwspy_own
 
 /* A family of distributions: the names of its parameters, and the library's function. */
 typedef struct {
@@ -14,7 +15,7 @@ typedef struct {
 } family;
 
 /* The path of a Path object, for a method that is called in its program. */
-static py_path *own(PyObject *self)
+py_path *rwspy_own(PyObject *self)
 {
     py_path *h = ((path_object *)self)->h, *now = rwspy_current();
     if (h && h == now) return h;
@@ -108,6 +109,48 @@ FAMILY(poisson, 1, "rate")
 FAMILY(geometric, 1, "logit")
 FAMILY(binomial, 2, "trials", "logit")
 FAMILY(negative_binomial, 2, "shape", "logit")
+FAMILY(dirichlet, 1, "concentrations")
+FAMILY(multivariate_normal, 2, "mean", "factor")
+FAMILY(multinomial, 2, "trials", "logits")
+FAMILY(von_mises, 2, "location", "concentration")
+FAMILY(delta, 1, "at")
+
+static PyObject *path_categoricals(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    py_path *h = own(self);
+    request  c = {.kind = CALL_CATEGORICALS};
+    if (!h) return NULL;
+    if (n != 3) return PyErr_Format(PyExc_TypeError, "The arguments are categoricals(site, logits, n).");
+    if (!(c.name = text_of(args[0], "The name of a site")) || !rwspy_var(h, args[1], &c.v[0]) || !rwspy_int(args[2], &c.i[0]))
+        return NULL;
+    return rwspy_call_value(h, &c);
+}
+
+static PyObject *noise(PyObject *self, PyObject *dim, rws_noise kind)
+{
+    py_path *h = own(self);
+    request  c = {.kind = CALL_NOISE, .i = {0, (int)kind}};
+    if (!h || !rwspy_int(dim, &c.i[0])) return NULL;
+    return rwspy_call_value(h, &c);
+}
+
+static PyObject *path_noise_normal(PyObject *self, PyObject *dim)
+{
+    return noise(self, dim, RWS_NOISE_NORMAL);
+}
+
+static PyObject *path_noise_uniform(PyObject *self, PyObject *dim)
+{
+    return noise(self, dim, RWS_NOISE_UNIFORM);
+}
+
+static PyObject *path_draw_index(PyObject *self, PyObject *log_p)
+{
+    py_path *h = own(self);
+    request  c = {.kind = CALL_ONE, .f = (void *)rws_draw_index};
+    if (!h || !rwspy_var(h, log_p, &c.v[0])) return NULL;
+    return rwspy_call_value(h, &c);
+}
 
 /* ---- choices as numbers */
 
@@ -363,6 +406,26 @@ static PyMethodDef methods[] = {
     SITE(geometric, "logit", "Failures before the first success."),
     SITE(binomial, "trials, logit", "Binomial counts."),
     SITE(negative_binomial, "shape, logit", "Counts with mean shape * exp(logit)."),
+    SITE(dirichlet, "concentrations", "A point on the simplex."),
+    SITE(multivariate_normal, "mean, factor", "A normal vector by the Cholesky factor of its covariance, row by row."),
+    SITE(multinomial, "trials, logits", "How often each of several things came."),
+    SITE(von_mises, "location, concentration", "Angles."),
+    SITE(delta, "at", "Numbers that are certain."),
+    {"categoricals", FAST(categoricals), "categoricals(site, logits, n)\n\nn choices at once, each by its own part of the logits."},
+    {"site", (PyCFunction)(void (*)(void))rwspy_site, METH_FASTCALL | METH_KEYWORDS,
+     "site(name, family, *parameters)\n\nVisits a site with a distribution of one's own (rws.Family), or of the library by name."},
+    {"observe", (PyCFunction)(void (*)(void))rwspy_observe, METH_FASTCALL | METH_KEYWORDS,
+     "observe(name, log_density, draw=None)\n\nAn observation with a density of one's own: log_density(p, datum) is a value of one\n"
+     "number, which gradients follow; draw(p) makes a datum for the sleep phase."},
+    {"mixture", (PyCFunction)(void (*)(void))rwspy_mixture, METH_FASTCALL,
+     "mixture(site, logits, components)\n\nA mixture whose component is summed out; a component is (family, *parameters)."},
+    {"log_density", (PyCFunction)(void (*)(void))rwspy_log_density, METH_FASTCALL,
+     "log_density(family, value, *parameters)\n\nThe log-density of a value, outside of any site."},
+    {"draw_from", (PyCFunction)(void (*)(void))rwspy_draw_from, METH_FASTCALL,
+     "draw_from(family, *parameters)\n\nFor the draw of a family: a value of another family, as a constant."},
+    {"noise_normal", path_noise_normal, METH_O, "noise_normal(n)\n\nFor the draw of a family: n standard normal numbers."},
+    {"noise_uniform", path_noise_uniform, METH_O, "noise_uniform(n)\n\nFor the draw of a family: n numbers in (0, 1)."},
+    {"draw_index", path_draw_index, METH_O, "draw_index(log_probabilities)\n\nFor the draw of a family: an index."},
     SITE(choose, "logits", "A choice as an int, which Python code may branch on."),
     SITE(flip, "logit", "0 or 1 as an int, which Python code may branch on."),
     {"branch", path_branch, METH_O, "branch(v)\n\nThe integer that v holds, as an int; int(v) is the same."},

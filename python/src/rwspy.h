@@ -59,6 +59,13 @@ typedef enum {
     CALL_PLACE,
     CALL_COVER,
     CALL_GIVE_UP,
+    CALL_FAMILY,      /* a site with a family of any origin */
+    CALL_LOG_DENSITY, /* … its density, outside of any site */
+    CALL_OBSERVE,
+    CALL_MIXTURE,
+    CALL_CATEGORICALS,
+    CALL_NOISE,
+    CALL_DRAW_FROM,
 } call_kind;
 
 typedef struct {
@@ -96,6 +103,7 @@ py_path *rwspy_running(const char *what);
 
 /* The number of the execution, which no other execution has; the state of its model. */
 uint64_t  rwspy_serial(const py_path *h);
+PyObject *rwspy_path_object(const py_path *h); /* what the program calls p; borrowed */
 py_state *rwspy_state(const py_path *h);
 
 /* Executes a library call. False with an exception if it fails, or if the pass has failed. */
@@ -212,7 +220,7 @@ extern PyMethodDef rwspy_functions[]; /* of the module */
 
 /* ---- paths (path.c), setups (setup.c), trainers (trainer.c) */
 
-extern PyTypeObject rwspy_Path, rwspy_Setup, rwspy_Random, rwspy_Trainer, rwspy_Posterior;
+extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Random, rwspy_Trainer, rwspy_Posterior;
 
 typedef struct {
     PyObject_HEAD
@@ -223,6 +231,16 @@ typedef struct {
     PyObject_HEAD
     rws_random *random; /* NULL when it may not be used any more */
 } random_object;
+
+/* family.c: distributions of a program's own, and the path of the program, for the library's callbacks. */
+rws_var   rwspy_density(rws_path *path, rws_var datum, const void *context);
+rws_var   rwspy_drawer(rws_path *path, const void *context);
+PyObject *rwspy_site(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *rwspy_observe(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *rwspy_log_density(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *rwspy_draw_from(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *rwspy_mixture(PyObject *self, PyObject *const *args, Py_ssize_t n);
+py_path  *rwspy_own(PyObject *path); /* of a Path object, whose program runs; NULL with an exception */
 
 PyObject *rwspy_path_new(py_path *h);
 PyObject *rwspy_random_new(rws_random *g);

@@ -94,9 +94,10 @@ class Training(unittest.TestCase):
             self.assertEqual(again.iteration, 20)
             self.assertEqual(one, bits(again))
             again.close()
+            self.assertEqual(one, bits(rws.open(f"{folder}/a", Steps())))
             opened = rws.open(f"{folder}/a", Steps(), walks())
             self.assertEqual(one, bits(opened))
-            self.assertEqual(str(opened.infer(x=1.0)), str(again.infer(x=1.0)) if again.trainer is None else str(opened.infer(x=1.0)))
+            self.assertEqual(str(opened.infer(x=1.0)), str(rws.open(f"{folder}/a", Steps()).infer(x=1.0)))
             self.assertEqual(opened.infer(test=3).n_particles, 1000)
             stored = rws.runs(folder)
             self.assertEqual([r.name for r in stored], ["a"])
@@ -243,6 +244,75 @@ class Training(unittest.TestCase):
         toy = os.path.join(os.environ.get("RWS_TESTS_BUILD", ""), "tests", "toy.so")
         if os.path.exists(toy):
             self.assertEqual(rws.train(toy, iterations=3, progress=False).iteration, 3)
+
+    def test_own_distributions(self):
+        if rws._rws.replays:
+            self.skipTest("programs are replayed")
+        half = 0.5 * np.log(2 * np.pi)
+        mine = rws.Family("mine", 2, lambda p, x, m, s: rws.sum(-0.5 * ((x - m) / s) ** 2 - rws.log(s) - half),
+                          draw=lambda p, m, s: m + s * p.noise_normal(1), reparameterised=True)
+
+        class A(rws.Model):
+            family = mine
+
+            def setup(self, s):
+                self.m = s.param("theta.m", 1)
+                self.net = s.linear("phi.net", 1, 1)
+                s.field("x", 1)
+
+            def guide(self, p):
+                p.site("z", self.family, self.net(p.observed("x")), 0.8)
+
+            def model(self, p):
+                z = p.site("z", self.family, self.m, 1.0)
+                p.observe("x", lambda p, x: p.log_density(self.family, x, z, 1.0) if self.family is mine else
+                          rws.normal_density(x, z, 1), draw=lambda p: z + p.noise_normal(1))
+
+        class B(A):
+            def guide(self, p):
+                p.normal("z", self.net(p.observed("x")), 0.8)
+
+            def model(self, p):
+                p.normal("x", p.normal("z", self.m, 1), 1)
+
+        x = clusters(200)
+        for method in ("ww", "ws", "vimco"):
+            a, b = (rws.train(m, data=x, method=method, iterations=20, seed=1, progress=False) for m in (A(), B()))
+            for k, v in a.state_dict().items():
+                np.testing.assert_allclose(v, b.state_dict()[k], rtol=2e-3, atol=2e-4, err_msg=method)
+        self.assertEqual(len(a.sample(4)), 4)
+
+        class Bad(A):
+            family = rws.Family("bad", 2, lambda p, x, m, s: 1 / 0)
+
+        with self.assertRaises((ZeroDivisionError, rws.Error)):
+            rws.train(Bad(), data=x, iterations=2, progress=False)
+
+        class Bad2(A):
+            def model(self, p):
+                z = p.site("z", self.family, self.m, 1.0)
+                p.observe("x", lambda p, x: 1 / 0)
+
+        t = rws.Trainer(Bad2(), data=x)
+        for _ in range(3):
+            with self.assertRaises(ZeroDivisionError):
+                t.step()
+
+        class Bad3(A):
+            def model(self, p):
+                z = p.site("z", self.family, self.m, 1.0)
+                p.observe("x", lambda p, x: x + [1, 2])
+
+        with self.assertRaisesRegex(rws.Error, "2 numbers"):
+            rws.train(Bad3(), data=x, iterations=2, progress=False)
+
+        class Mix(B):
+            def model(self, p):
+                z = p.normal("z", self.m, 1)
+                p.mixture("x", [0.0, 0.0], [("normal", z, 1.0), ("normal", z, 1.0)])
+
+        a, b = (rws.train(m, data=x, iterations=20, seed=1, progress=False) for m in (Mix(), B()))
+        np.testing.assert_allclose(a.state_dict()["theta.m"], b.state_dict()["theta.m"], rtol=1e-3)
 
     def test_step_by_step(self):
         with rws.Trainer(Mixture(), data=clusters(), particles=4) as t:
