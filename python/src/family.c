@@ -6,16 +6,17 @@
 #include <string.h>
 
 typedef struct {
-    PyObject_HEAD
-    rws_family family;
-    PyObject  *name, *draw, *log_density, *length, *prepare;
+    PyObject_HEAD rws_family family;
+    PyObject                *name, *draw, *log_density, *length, *prepare;
 } family_object;
 
 static bool swapping(void)
 {
     if (!rwspy_replays()) return true;
-    PyErr_SetString(rwspy_Error, "Distributions of one's own need a version of Python that the package knows (3.11 to 3.13), without "
-                                 "RWS_PYTHON_REPLAY.");
+    PyErr_SetString(
+        rwspy_Error,
+        "Distributions of one's own need a version of Python that the package knows (3.11 to 3.13), without "
+        "RWS_PYTHON_REPLAY.");
     return false;
 }
 
@@ -82,7 +83,8 @@ static void family_prepare(rws_path *path, const rws_family *f, rws_var *p)
     Py_DECREF(r);
     bool good = list && PySequence_Fast_GET_SIZE(list) == f->n_params;
     if (list && !good) PyErr_Format(PyExc_ValueError, "prepare returns %d parameters.", f->n_params);
-    for (int i = 0; good && i < f->n_params; i++) good = rwspy_var(rwspy_current(), PySequence_Fast_GET_ITEM(list, i), &p[i]);
+    for (int i = 0; good && i < f->n_params; i++)
+        good = rwspy_var(rwspy_current(), PySequence_Fast_GET_ITEM(list, i), &p[i]);
     Py_XDECREF(list);
     if (!good) fail(path);
 }
@@ -90,21 +92,22 @@ static void family_prepare(rws_path *path, const rws_family *f, rws_var *p)
 /* Family(name, n_params, log_density, draw=None, support="real", reparameterised=False, length=None, prepare=None) */
 static PyObject *family_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char             *names[] = {"name",   "n_params",        "log_density", "draw",
-                                        "support", "reparameterised", "length",      "prepare", NULL};
+    static char             *names[] = {"name",   "n_params", "log_density", "draw", "support", "reparameterised",
+                                        "length", "prepare",  NULL};
     static const char *const supports[] = {"real", "positive", "unit", "count", "index", "bits", "simplex"};
     PyObject                *name, *log_density, *draw = Py_None, *length = Py_None, *prepare = Py_None;
     const char              *support = "real";
     int                      n, reparameterised = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UiO|OspOO:Family", names, &name, &n, &log_density, &draw, &support,
-                                     &reparameterised, &length, &prepare))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "UiO|OspOO:Family", names, &name, &n, &log_density, &draw,
+                                     &support, &reparameterised, &length, &prepare))
         return NULL;
     if (n < 0 || n > RWS_FAMILY_PARAMS)
         return PyErr_Format(PyExc_ValueError, "A family has 0 to %d parameters, not %d.", RWS_FAMILY_PARAMS, n);
     size_t s = 0;
     while (s < sizeof supports / sizeof *supports && strcmp(supports[s], support) != 0) s++;
     if (s == sizeof supports / sizeof *supports || s == RWS_SUPPORT_INDEX)
-        return PyErr_Format(PyExc_ValueError, "A support is real, positive, unit, count, bits or simplex, not %s.", support);
+        return PyErr_Format(PyExc_ValueError, "A support is real, positive, unit, count, bits or simplex, not %s.",
+                            support);
     family_object *o = (family_object *)type->tp_alloc(type, 0);
     if (!o) return NULL;
     o->name = Py_NewRef(name);
@@ -154,9 +157,12 @@ static PyObject *family_repr(PyObject *self)
 
 PyTypeObject rwspy_Family = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Family",
-    .tp_doc = "Family(name, n_params, log_density, draw=None, support=\"real\", reparameterised=False, length=None, prepare=None)\n\n"
-              "A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, *parameters) draws\n"
-              "from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on values, so that\n"
+    .tp_doc = "Family(name, n_params, log_density, draw=None, support=\"real\", reparameterised=False, length=None, "
+              "prepare=None)\n\n"
+              "A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, "
+              "*parameters) draws\n"
+              "from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on "
+              "values, so that\n"
               "gradients follow by themselves. Keep it in a global or an attribute; Path.site visits a site with it.",
     .tp_basicsize = sizeof(family_object),
     .tp_new = family_new,
@@ -231,7 +237,8 @@ PyObject *rwspy_log_density(PyObject *self, PyObject *const *args, Py_ssize_t n)
     request           c = {.kind = CALL_LOG_DENSITY, .parts = p};
     if (!h) return NULL;
     if (n < 2) return PyErr_Format(PyExc_TypeError, "The arguments are log_density(family, value, *parameters).");
-    if (!(f = family_of(args[0])) || !rwspy_var(h, args[1], &c.v[0]) || !parameters(h, f, args + 2, n - 2, p)) return NULL;
+    if (!(f = family_of(args[0])) || !rwspy_var(h, args[1], &c.v[0]) || !parameters(h, f, args + 2, n - 2, p))
+        return NULL;
     c.f = (void *)f;
     c.n = f->n_params;
     return rwspy_call_value(h, &c);
@@ -309,7 +316,8 @@ PyObject *rwspy_observe(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++)
         if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "draw") == 0) o.draw = args[n + k];
         else n = 0;
-    if (n < 2 || n > 3) return PyErr_Format(PyExc_TypeError, "The arguments are observe(name, log_density, draw=None).");
+    if (n < 2 || n > 3)
+        return PyErr_Format(PyExc_TypeError, "The arguments are observe(name, log_density, draw=None).");
     if (o.draw == Py_None) o.draw = NULL;
     request c = {.kind = CALL_OBSERVE, .context = &o, .i = {o.draw != NULL}, .name = site_name(args[0])};
     return c.name && swapping() ? rwspy_call_value(h, &c) : NULL;

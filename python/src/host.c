@@ -64,7 +64,7 @@ typedef struct {
 #if PY_VERSION_HEX < 0x030c0000
     int recursion_remaining;
 #else
-    int py_recursion_remaining, c_recursion_remaining;
+    int                         py_recursion_remaining, c_recursion_remaining;
 #endif
     _PyStackChunk    *datastack_chunk;
     PyObject        **datastack_top, **datastack_limit;
@@ -124,12 +124,12 @@ typedef enum { JOB_NONE, JOB_CALL, JOB_RETURN } job_kind;
 typedef enum { PROGRAM_GUIDE, PROGRAM_MODEL, PROGRAM_RELAXED, PROGRAM_COMPUTE } program_kind;
 
 struct py_path {
-    rws_path  *path;
-    py_state  *state;
-    uint64_t   serial;
-    bool       failed; /* no library call is possible any more */
-    jump_point *jump;  /* leads out of the library call that is being executed, the innermost; NULL: none is */
-    PyObject  *object; /* what the program gets as its first argument */
+    rws_path   *path;
+    py_state   *state;
+    uint64_t    serial;
+    bool        failed; /* no library call is possible any more */
+    jump_point *jump;   /* leads out of the library call that is being executed, the innermost; NULL: none is */
+    PyObject   *object; /* what the program gets as its first argument */
 #if CAN_SWAP
     fields           fields;
     _PyErr_StackItem exceptions;
@@ -141,8 +141,8 @@ struct py_path {
     bool           idle; /* the path's stack waits for a job */
     job_kind       job;
     const request *asked;
-    request        kept;     /* a copy of the request that waits, with its numbers in `memory` */
-    PyObject      *held;     /* objects that the waiting request points into */
+    request        kept; /* a copy of the request that waits, with its numbers in `memory` */
+    PyObject      *held; /* objects that the waiting request points into */
     result         answer;
     program_kind   program;  /* that the path's stack is in */
     rws_var        given[2]; /* arguments of `relaxed` */
@@ -154,7 +154,7 @@ struct py_path {
 
 static __thread py_path       *current __attribute__((tls_model("initial-exec")));
 static __thread PyThreadState *own_state __attribute__((tls_model("initial-exec")));
-static __thread bool            no_garbage __attribute__((tls_model("initial-exec")));
+static __thread bool           no_garbage __attribute__((tls_model("initial-exec")));
 static pthread_key_t           thread_key;
 static PyInterpreterState     *interpreter;
 static uint64_t                last_serial; /* guarded by the lock */
@@ -268,7 +268,8 @@ void rwspy_end(void)
 static rws_var call_layer(rws_path *path, const request *c)
 {
     switch (c->i[0]) {
-    case 'l': return c->n == 1 ? rws_linear(path, c->layer, *c->parts) : rws_linear_parts(path, c->layer, c->parts, c->n);
+    case 'l':
+        return c->n == 1 ? rws_linear(path, c->layer, *c->parts) : rws_linear_parts(path, c->layer, c->parts, c->n);
     case 'm': return c->n == 1 ? rws_mlp(path, c->layer, *c->parts) : rws_mlp_parts(path, c->layer, c->parts, c->n);
     default: return rws_embedding(path, c->layer, *c->parts);
     }
@@ -284,8 +285,8 @@ static void execute(rws_path *path, const request *c, result *r)
     typedef rws_var two(rws_path *, rws_var, rws_var);
     typedef rws_var three(rws_path *, rws_var, rws_var, rws_var);
     typedef rws_var many(rws_path *, const rws_var *, int);
-    const rws_var *v = c->v;
-    const int     *i = c->i;
+    const rws_var  *v = c->v;
+    const int      *i = c->i;
     switch (c->kind) {
     case CALL_SITE1: r->v = ((site1 *)c->f)(path, c->name, v[0]); break;
     case CALL_SITE2: r->v = ((site2 *)c->f)(path, c->name, v[0], v[1]); break;
@@ -324,7 +325,8 @@ static void execute(rws_path *path, const request *c, result *r)
     }
     case CALL_LAYER: r->v = call_layer(path, c); break;
     case CALL_CELL:
-        r->v = i[0] == 'g' ? rws_gru(path, c->layer, c->parts, c->n, v[0]) : rws_rnn(path, c->layer, c->parts, c->n, v[0]);
+        r->v =
+            i[0] == 'g' ? rws_gru(path, c->layer, c->parts, c->n, v[0]) : rws_rnn(path, c->layer, c->parts, c->n, v[0]);
         break;
     case CALL_ATTEND: r->v = rws_attend(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
     case CALL_PLACE: r->v = rws_place(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
@@ -620,7 +622,8 @@ static void resume_replayed(rws_path *path, bool begins)
     h->waits = false;
     rws_path_run(path); /* to the first pause, or out of the call that waited */
     if (waited && h->idle) {
-        if (!log_add(h, &h->answer)) PyErr_Clear(), rws_path_refuse(path, RWS_NO_MEMORY, "There is no memory for a log.");
+        if (!log_add(h, &h->answer))
+            PyErr_Clear(), rws_path_refuse(path, RWS_NO_MEMORY, "There is no memory for a log.");
     } else if (waited && !rws_path_ended(path)) h->waits = true; /* it waits again */
     current = h;
     while (h->idle && !h->waits && !h->failed && rws_path_failure(path, NULL) == RWS_OK) {

@@ -35,10 +35,11 @@ PyMODINIT_FUNC PyInit__rws(void)
         const char   *name;
         PyTypeObject *type;
     } types[] = {
-        {"Scope", &rwspy_Scope},   {"Value", &rwspy_Value},       {"Param", &rwspy_Param},     {"Layer", &rwspy_Layer},
-        {"Numbers", &rwspy_Numbers}, {"Path", &rwspy_Path},       {"Setup", &rwspy_Setup},     {"Random", &rwspy_Random},
-        {"Trainer", &rwspy_Trainer}, {"Posterior", &rwspy_Posterior}, {"Program", &rwspy_Program}, {"Eval", &rwspy_Eval},
-        {"Particle", &rwspy_Particle}, {"Family", &rwspy_Family},
+        {"Scope", &rwspy_Scope},         {"Value", &rwspy_Value},     {"Param", &rwspy_Param},
+        {"Layer", &rwspy_Layer},         {"Numbers", &rwspy_Numbers}, {"Path", &rwspy_Path},
+        {"Setup", &rwspy_Setup},         {"Random", &rwspy_Random},   {"Trainer", &rwspy_Trainer},
+        {"Posterior", &rwspy_Posterior}, {"Program", &rwspy_Program}, {"Eval", &rwspy_Eval},
+        {"Particle", &rwspy_Particle},   {"Family", &rwspy_Family},
     };
     PyObject   *m = PyModule_Create(&module);
     const char *replay = getenv("RWS_PYTHON_REPLAY");
@@ -52,7 +53,8 @@ PyMODINIT_FUNC PyInit__rws(void)
                        "Raised in a program whose pass has failed elsewhere, so that it ends. Let it pass."))
         goto fail;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (PyType_Ready(types[i].type) != 0 || PyModule_AddObjectRef(m, types[i].name, (PyObject *)types[i].type) != 0) goto fail;
+        if (PyType_Ready(types[i].type) != 0 || PyModule_AddObjectRef(m, types[i].name, (PyObject *)types[i].type) != 0)
+            goto fail;
     /* numpy leaves operators with arrays on the left to the value on the right */
     if (PyDict_SetItemString(rwspy_Value.tp_dict, "__array_ufunc__", Py_None) != 0 ||
         PyDict_SetItemString(rwspy_Param.tp_dict, "__array_ufunc__", Py_None) != 0)
@@ -65,7 +67,8 @@ PyMODINIT_FUNC PyInit__rws(void)
         goto fail;
     /* Models in shared objects find the library's functions among the names of the process. */
     Dl_info where;
-    if (dladdr((void *)rws_version, &where) && where.dli_fname) dlopen(where.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+    if (dladdr((void *)rws_version, &where) && where.dli_fname)
+        dlopen(where.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
     return m;
 fail:
     Py_DECREF(m);

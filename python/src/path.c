@@ -82,11 +82,11 @@ static PyObject *number(PyObject *self, PyObject *const *args, Py_ssize_t n, PyO
     return rwspy_call(h, &(request){.kind = CALL_BRANCH, .v = {r.v}}, &i) ? PyLong_FromLongLong(i.i) : NULL;
 }
 
-#define FAMILY(name, count, ...)                                                                           \
-    static PyObject *path_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)     \
-    {                                                                                                      \
-        static const family f = {#name, {__VA_ARGS__}, (void *)rws_##name, count};                         \
-        return site(self, args, n, names, &f);                                                             \
+#define FAMILY(name, count, ...)                                                                       \
+    static PyObject *path_##name(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) \
+    {                                                                                                  \
+        static const family f = {#name, {__VA_ARGS__}, (void *)rws_##name, count};                     \
+        return site(self, args, n, names, &f);                                                         \
     }
 
 FAMILY(categorical, 1, "logits")
@@ -121,7 +121,8 @@ static PyObject *path_categoricals(PyObject *self, PyObject *const *args, Py_ssi
     request  c = {.kind = CALL_CATEGORICALS};
     if (!h) return NULL;
     if (n != 3) return PyErr_Format(PyExc_TypeError, "The arguments are categoricals(site, logits, n).");
-    if (!(c.name = text_of(args[0], "The name of a site")) || !rwspy_var(h, args[1], &c.v[0]) || !rwspy_int(args[2], &c.i[0]))
+    if (!(c.name = text_of(args[0], "The name of a site")) || !rwspy_var(h, args[1], &c.v[0]) ||
+        !rwspy_int(args[2], &c.i[0]))
         return NULL;
     return rwspy_call_value(h, &c);
 }
@@ -275,14 +276,16 @@ static PyObject *path_simulate(PyObject *self, PyObject *const *args, Py_ssize_t
     Py_ssize_t count;
     result     r;
     if (!h) return NULL;
-    if (n < 2 || n > 3) return PyErr_Format(PyExc_TypeError, "The arguments are simulate(site, made, kernel=\"edit\").");
+    if (n < 2 || n > 3)
+        return PyErr_Format(PyExc_TypeError, "The arguments are simulate(site, made, kernel=\"edit\").");
     if (!(c.name = text_of(args[0], "The name of a site"))) return NULL;
     if (n == 3 && PyUnicode_Check(args[2])) {
         if (PyUnicode_CompareWithASCIIString(args[2], "equal") == 0) c.f = (void *)rws_equal_kernel;
         else if (PyUnicode_CompareWithASCIIString(args[2], "edit") != 0)
             return PyErr_Format(PyExc_ValueError, "A kernel is \"edit\", \"equal\" or a function, not %R.", args[2]);
     } else if (n == 3) {
-        if (!PyCallable_Check(args[2])) return PyErr_Format(PyExc_TypeError, "A kernel is \"edit\", \"equal\" or a function.");
+        if (!PyCallable_Check(args[2]))
+            return PyErr_Format(PyExc_TypeError, "A kernel is \"edit\", \"equal\" or a function.");
         c.f = (void *)python_kernel;
         c.context = args[2];
         /* the kernel runs later: the state keeps it */
@@ -297,7 +300,8 @@ static PyObject *path_simulate(PyObject *self, PyObject *const *args, Py_ssize_t
     if (!size || !rwspy_int(size, &c.i[0]) || !rwspy_floats(args[1], &made, &count)) return NULL;
     if (count > c.i[0]) {
         PyMem_Free(made);
-        return PyErr_Format(PyExc_ValueError, "The field \"%s\" has %d numbers, and %zd were made.", c.name, c.i[0], count);
+        return PyErr_Format(PyExc_ValueError, "The field \"%s\" has %d numbers, and %zd were made.", c.name, c.i[0],
+                            count);
     }
     c.numbers = made;
     c.n = (int)count;
@@ -317,7 +321,8 @@ static PyObject *path_factor(PyObject *self, PyObject *const *args, Py_ssize_t n
     for (Py_ssize_t k = 0; names && k < PyTuple_GET_SIZE(names); k++)
         if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "in_prior") == 0) in_prior = args[n + k];
         else n = 0;
-    if (n < 2 || n > 3) return PyErr_Format(PyExc_TypeError, "The arguments are factor(name, log_weight, in_prior=False).");
+    if (n < 2 || n > 3)
+        return PyErr_Format(PyExc_TypeError, "The arguments are factor(name, log_weight, in_prior=False).");
     if (!(c.name = text_of(args[0], "The name of a factor")) || !rwspy_var(h, args[1], &c.v[0])) return NULL;
     if (in_prior) c.i[0] = PyObject_IsTrue(in_prior);
     if (c.i[0] < 0 || !rwspy_call(h, &c, &r)) return NULL;
@@ -381,9 +386,12 @@ static void path_free(PyObject *o)
     PyObject_Free(o);
 }
 
-#define KEYWORDS(name) (PyCFunction)(void (*)(void))path_##name, METH_FASTCALL | METH_KEYWORDS
-#define FAST(name) (PyCFunction)(void (*)(void))path_##name, METH_FASTCALL
-#define SITE(name, arguments, doc) {#name, KEYWORDS(name), #name "(site, " arguments ")\n\n" doc}
+#define KEYWORDS(name) (PyCFunction)(void (*)(void)) path_##name, METH_FASTCALL | METH_KEYWORDS
+#define FAST(name) (PyCFunction)(void (*)(void)) path_##name, METH_FASTCALL
+#define SITE(name, arguments, doc)                                   \
+    {                                                                \
+#name, KEYWORDS(name), #name "(site, " arguments ")\n\n" doc \
+    }
 
 static PyMethodDef methods[] = {
     SITE(categorical, "logits", "A choice: its index, as a value."),
@@ -411,35 +419,46 @@ static PyMethodDef methods[] = {
     SITE(multinomial, "trials, logits", "How often each of several things came."),
     SITE(von_mises, "location, concentration", "Angles."),
     SITE(delta, "at", "Numbers that are certain."),
-    {"categoricals", FAST(categoricals), "categoricals(site, logits, n)\n\nn choices at once, each by its own part of the logits."},
+    {"categoricals", FAST(categoricals),
+     "categoricals(site, logits, n)\n\nn choices at once, each by its own part of the logits."},
     {"site", (PyCFunction)(void (*)(void))rwspy_site, METH_FASTCALL | METH_KEYWORDS,
-     "site(name, family, *parameters)\n\nVisits a site with a distribution of one's own (rws.Family), or of the library by name."},
+     "site(name, family, *parameters)\n\nVisits a site with a distribution of one's own (rws.Family), or of the "
+     "library by name."},
     {"observe", (PyCFunction)(void (*)(void))rwspy_observe, METH_FASTCALL | METH_KEYWORDS,
-     "observe(name, log_density, draw=None)\n\nAn observation with a density of one's own: log_density(p, datum) is a value of one\n"
+     "observe(name, log_density, draw=None)\n\nAn observation with a density of one's own: log_density(p, datum) is a "
+     "value of one\n"
      "number, which gradients follow; draw(p) makes a datum for the sleep phase."},
     {"mixture", (PyCFunction)(void (*)(void))rwspy_mixture, METH_FASTCALL,
-     "mixture(site, logits, components)\n\nA mixture whose component is summed out; a component is (family, *parameters)."},
+     "mixture(site, logits, components)\n\nA mixture whose component is summed out; a component is (family, "
+     "*parameters)."},
     {"log_density", (PyCFunction)(void (*)(void))rwspy_log_density, METH_FASTCALL,
      "log_density(family, value, *parameters)\n\nThe log-density of a value, outside of any site."},
     {"draw_from", (PyCFunction)(void (*)(void))rwspy_draw_from, METH_FASTCALL,
      "draw_from(family, *parameters)\n\nFor the draw of a family: a value of another family, as a constant."},
-    {"noise_normal", path_noise_normal, METH_O, "noise_normal(n)\n\nFor the draw of a family: n standard normal numbers."},
+    {"noise_normal", path_noise_normal, METH_O,
+     "noise_normal(n)\n\nFor the draw of a family: n standard normal numbers."},
     {"noise_uniform", path_noise_uniform, METH_O, "noise_uniform(n)\n\nFor the draw of a family: n numbers in (0, 1)."},
     {"draw_index", path_draw_index, METH_O, "draw_index(log_probabilities)\n\nFor the draw of a family: an index."},
     SITE(choose, "logits", "A choice as an int, which Python code may branch on."),
     SITE(flip, "logit", "0 or 1 as an int, which Python code may branch on."),
     {"branch", path_branch, METH_O, "branch(v)\n\nThe integer that v holds, as an int; int(v) is the same."},
-    {"look", path_look, METH_O, "look(v)\n\nAll numbers of v, for Python code. The path splits where particles differ."},
+    {"look", path_look, METH_O,
+     "look(v)\n\nAll numbers of v, for Python code. The path splits where particles differ."},
     {"wait", path_await, METH_O, "wait(values)\n\nComputes these values now, all together."},
     {"observed", path_observed, METH_O, "observed(field)\n\nA field of the datum, for the guide."},
-    {"length", path_length, METH_O, "length(series)\n\nThe number of items of a series of the datum, as an int, for the guide."},
+    {"length", path_length, METH_O,
+     "length(series)\n\nThe number of items of a series of the datum, as an int, for the guide."},
     {"item", FAST(item), "item(series, t)\n\nItem t of a series of the datum, for the guide."},
-    {"constant", path_constant, METH_O, "constant(x)\n\nA value of a number, an array, a parameter or a list of values."},
+    {"constant", path_constant, METH_O,
+     "constant(x)\n\nA value of a number, an array, a parameter or a list of values."},
     {"simulate", FAST(simulate),
-     "simulate(site, made, kernel=\"edit\")\n\nAn observation that Python made of its choices: an array, or a list that is\n"
-     "filled up with zeros. The kernel is \"edit\" (minus the squared edit distance of sequences: length, then items),\n"
+     "simulate(site, made, kernel=\"edit\")\n\nAn observation that Python made of its choices: an array, or a list "
+     "that is\n"
+     "filled up with zeros. The kernel is \"edit\" (minus the squared edit distance of sequences: length, then "
+     "items),\n"
      "\"equal\" (0 or -inf), or a function of datum and made that returns a log-density."},
-    {"factor", KEYWORDS(factor), "factor(name, log_weight, in_prior=False)\n\nMultiplies the model's density by exp(log_weight)."},
+    {"factor", KEYWORDS(factor),
+     "factor(name, log_weight, in_prior=False)\n\nMultiplies the model's density by exp(log_weight)."},
     {"report", FAST(report), "report(name, value or text)\n\nStates something about the particles of this path."},
     {"give_up", path_give_up, METH_O, "give_up(reason)\n\nStops the pass with this sentence."},
     {0},
@@ -447,7 +466,8 @@ static PyMethodDef methods[] = {
 
 static PyGetSetDef members[] = {
     {"reports", asked, NULL, "Whether reports are wanted, so that a program can save the work of making a text.", NULL},
-    {"reports_all", asked, NULL, "Whether they are for a person to read, so that large ones are worth making.", members},
+    {"reports_all", asked, NULL, "Whether they are for a person to read, so that large ones are worth making.",
+     members},
     {"iteration", path_iteration, NULL, "How many iterations of training came before this pass.", NULL},
     {0},
 };

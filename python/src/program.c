@@ -40,12 +40,17 @@ PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err
         if (!found && PyUnicode_Tailmatch(said, PyTuple_GET_ITEM(entry, 0), 0, PY_SSIZE_T_MAX, 1) == 1)
             found = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
     }
-    if (p && !found && PyList_GET_SIZE(p->exceptions)) found = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(p->exceptions, 0), 1));
+    if (p && !found && PyList_GET_SIZE(p->exceptions))
+        found = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(p->exceptions, 0), 1));
     if (p) PyList_SetSlice(p->exceptions, 0, PyList_GET_SIZE(p->exceptions), NULL);
     PyErr_Clear();
     if (found) PyErr_SetObject((PyObject *)Py_TYPE(found), found);
     else if (status == RWS_NO_MEMORY) PyErr_SetObject(PyExc_MemoryError, said);
-    else PyErr_SetObject(status == RWS_BROKEN ? rwspy_Broken : status == RWS_STOPPED ? rwspy_Stopped : rwspy_Error, said);
+    else
+        PyErr_SetObject(status == RWS_BROKEN    ? rwspy_Broken
+                        : status == RWS_STOPPED ? rwspy_Stopped
+                                                : rwspy_Error,
+                        said);
     Py_XDECREF(found);
     Py_XDECREF(said);
     return NULL;
@@ -152,16 +157,16 @@ static bool copy_fields(py_state *s, PyObject *list, int n, float *const *fields
     return true;
 }
 
-static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random, float *const *fields,
-                       rws_error *err)
+static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                       float *const *fields, rws_error *err)
 {
     py_state *s = (py_state *)state;
     if (s->table) return rws_table_fill(s->table, split, first, n, random, fields, err);
     rwspy_take();
-    PyObject *stream = rwspy_random_new(random);
-    PyObject *list = stream ? PyObject_CallMethod(s->self, "_data", "sKiO", split == RWS_TEST ? "test" : "train",
-                                                  (unsigned long long)first, n, stream)
-                            : NULL;
+    PyObject        *stream = rwspy_random_new(random);
+    PyObject        *list = stream ? PyObject_CallMethod(s->self, "_data", "sKiO", split == RWS_TEST ? "test" : "train",
+                                                         (unsigned long long)first, n, stream)
+                                   : NULL;
     const rws_status status = list && copy_fields(s, list, n, fields) ? RWS_OK : failed(s->program, "data", err);
     if (stream) ((random_object *)stream)->random = NULL;
     Py_XDECREF(stream);
@@ -202,8 +207,8 @@ static rws_status see(const void *state, const rws_grey *picture, float *const *
 {
     py_state *s = (py_state *)state;
     rwspy_take();
-    PyObject *list = PyObject_CallMethod(s->self, "_see", "siiy#", picture->name, picture->wide, picture->high,
-                                         (const char *)picture->grey, (Py_ssize_t)picture->wide * picture->high);
+    PyObject        *list = PyObject_CallMethod(s->self, "_see", "siiy#", picture->name, picture->wide, picture->high,
+                                                (const char *)picture->grey, (Py_ssize_t)picture->wide * picture->high);
     const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : failed(s->program, "see", err);
     Py_XDECREF(list);
     rwspy_give();
@@ -242,15 +247,13 @@ static rws_status posterior(const void *state, const float *const *fields, rws_t
 /* ---- metrics */
 
 typedef struct {
-    PyObject_HEAD
-    rws_eval *e;
-    py_state *state;
+    PyObject_HEAD rws_eval *e;
+    py_state               *state;
 } eval_object;
 
 typedef struct {
-    PyObject_HEAD
-    const rws_particle *p;
-    py_state           *state;
+    PyObject_HEAD const rws_particle *p;
+    py_state                         *state;
 } particle_object;
 
 static void object_free(PyObject *o)
@@ -324,18 +327,18 @@ static double particle_number(int i, const rws_particle *p, const void *state)
 #define EACH8(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
 #define EACH64(X) EACH8(X, 0) EACH8(X, 01) EACH8(X, 02) EACH8(X, 03) EACH8(X, 04) EACH8(X, 05) EACH8(X, 06) EACH8(X, 07)
 /* The library does not say which metric it asks for, so each has functions of its own; numbers are octal. */
-#define FUNCTIONS(i)                                                                                      \
-    static rws_status measure_##i(rws_eval *e, const void *state, double *value, rws_error *err)          \
-    {                                                                                                     \
-        return measured(i, e, state, value, err);                                                         \
-    }                                                                                                     \
-    static rws_status show_##i(rws_eval *e, const void *state, rws_error *err)                            \
-    {                                                                                                     \
-        return shown(i, e, state, err);                                                                   \
-    }                                                                                                     \
-    static double particle_##i(const rws_particle *p, const void *state)                                  \
-    {                                                                                                     \
-        return particle_number(i, p, state);                                                              \
+#define FUNCTIONS(i)                                                                             \
+    static rws_status measure_##i(rws_eval *e, const void *state, double *value, rws_error *err) \
+    {                                                                                            \
+        return measured(i, e, state, value, err);                                                \
+    }                                                                                            \
+    static rws_status show_##i(rws_eval *e, const void *state, rws_error *err)                   \
+    {                                                                                            \
+        return shown(i, e, state, err);                                                          \
+    }                                                                                            \
+    static double particle_##i(const rws_particle *p, const void *state)                         \
+    {                                                                                            \
+        return particle_number(i, p, state);                                                     \
     }
 EACH64(FUNCTIONS)
 
@@ -347,8 +350,8 @@ static const struct {
 } callbacks[] = {EACH64(ENTRY)};
 _Static_assert(sizeof callbacks / sizeof *callbacks == RWS_MAX_METRICS, "functions for every metric");
 
-static PyObject *fields_of(const py_state *s, const float *(*get)(const void *from, const char *field), const void *from,
-                           Py_ssize_t n, PyObject *name)
+static PyObject *fields_of(const py_state *s, const float *(*get)(const void *from, const char *field),
+                           const void *from, Py_ssize_t n, PyObject *name)
 {
     PyObject   *size = PyDict_GetItemWithError(s->sizes, name);
     const char *text = size ? PyUnicode_AsUTF8(name) : NULL;
@@ -516,7 +519,8 @@ static bool read_settings(program_object *p, PyObject *list)
         PyObject *name, *value, *help;
         int       whole;
         double    min, max;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "UUddUp", &name, &value, &min, &max, &help, &whole)) return false;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "UUddUp", &name, &value, &min, &max, &help, &whole))
+            return false;
         rws_setting *s = &p->settings[i];
         s->min = min;
         s->max = max;

@@ -118,7 +118,7 @@ void rwspy_begin(void);
 void rwspy_end(void);
 
 extern rws_host rwspy_host;
-bool            rwspy_replays(void); /* programs are suspended by unwinding and replay */
+bool            rwspy_replays(void);          /* programs are suspended by unwinding and replay */
 bool            rwspy_host_init(bool replay); /* once, before the first model */
 
 /* The model's functions, which run on a path. */
@@ -132,9 +132,9 @@ rws_var rwspy_compute(rws_path *path, const void *state);
 /* What is known of a model between its setup and its release. */
 struct py_state {
     struct program_object *program;
-    PyObject              *self;                           /* the instance that setup ran on */
+    PyObject              *self;                              /* the instance that setup ran on */
     PyObject              *guide, *model, *relaxed, *compute; /* its methods; compute: a function of the moment */
-    PyObject              *sizes; /* numbers of each field, by name */
+    PyObject              *sizes;                             /* numbers of each field, by name */
     struct scope_object   *scope;
     rws_table             *table; /* the data, if they are arrays */
 };
@@ -146,14 +146,13 @@ void rwspy_keep_exception(struct program_object *p, const char *where, char *out
 PyObject *rwspy_raise(struct program_object *p, rws_status status, const rws_error *err);
 
 typedef struct program_object {
-    PyObject_HEAD
-    rws_model     model;
-    PyObject     *like;                       /* the instance that setup copies */
-    PyObject     *texts;                      /* owns what the structures point to */
-    PyObject     *exceptions;                 /* a list of (sentence, exception) */
-    rws_metric    metrics[RWS_MAX_METRICS + 1];
-    rws_snapshot  snapshots[RWS_MAX_METRICS + 1];
-    rws_setting   settings[RWS_MAX_SET + 1];
+    PyObject_HEAD rws_model model;
+    PyObject               *like;       /* the instance that setup copies */
+    PyObject               *texts;      /* owns what the structures point to */
+    PyObject               *exceptions; /* a list of (sentence, exception) */
+    rws_metric              metrics[RWS_MAX_METRICS + 1];
+    rws_snapshot            snapshots[RWS_MAX_METRICS + 1];
+    rws_setting             settings[RWS_MAX_SET + 1];
 } program_object;
 
 extern PyTypeObject rwspy_Program, rwspy_Eval, rwspy_Particle;
@@ -162,33 +161,29 @@ extern PyTypeObject rwspy_Program, rwspy_Eval, rwspy_Particle;
 
 /* Parameters and layers of one setup; dead after its release. */
 typedef struct scope_object {
-    PyObject_HEAD
-    bool alive;
+    PyObject_HEAD bool alive;
 } scope_object;
 
 typedef struct {
-    PyObject_HEAD
-    rws_var  v;
-    uint64_t serial;
+    PyObject_HEAD rws_var v;
+    uint64_t              serial;
 } value_object;
 
 typedef struct {
-    PyObject_HEAD
-    rws_param    *param;
-    scope_object *scope;
-    int           rows, cols;
-    bool          writable; /* during setup */
-    PyObject     *name;
+    PyObject_HEAD rws_param *param;
+    scope_object            *scope;
+    int                      rows, cols;
+    bool                     writable; /* during setup */
+    PyObject                *name;
 } param_object;
 
 typedef struct {
-    PyObject_HEAD
-    rws_layer    *layer;
-    scope_object *scope;
-    int           kind; /* 'l' linear, 'm' mlp, 'r' rnn, 'g' gru, 'e' embedding */
-    int           n_out;
-    PyObject     *name;
-    vectorcallfunc call;
+    PyObject_HEAD rws_layer *layer;
+    scope_object            *scope;
+    int                      kind; /* 'l' linear, 'm' mlp, 'r' rnn, 'g' gru, 'e' embedding */
+    int                      n_out;
+    PyObject                *name;
+    vectorcallfunc           call;
 } layer_object;
 
 extern PyTypeObject rwspy_Scope, rwspy_Value, rwspy_Param, rwspy_Layer, rwspy_Numbers;
@@ -223,13 +218,11 @@ extern PyMethodDef rwspy_functions[]; /* of the module */
 extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Random, rwspy_Trainer, rwspy_Posterior;
 
 typedef struct {
-    PyObject_HEAD
-    py_path *h; /* NULL when the path is gone */
+    PyObject_HEAD py_path *h; /* NULL when the path is gone */
 } path_object;
 
 typedef struct {
-    PyObject_HEAD
-    rws_random *random; /* NULL when it may not be used any more */
+    PyObject_HEAD rws_random *random; /* NULL when it may not be used any more */
 } random_object;
 
 /* family.c: distributions of a program's own, and the path of the program, for the library's callbacks. */

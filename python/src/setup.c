@@ -93,9 +93,8 @@ PyTypeObject rwspy_Random = {
 /* ---- setup */
 
 typedef struct {
-    PyObject_HEAD
-    rws_setup *s; /* NULL after the setup */
-    py_state  *state;
+    PyObject_HEAD rws_setup *s; /* NULL after the setup */
+    py_state                *state;
 } setup_object;
 
 PyObject *rwspy_setup_new(rws_setup *s, py_state *state)
@@ -146,7 +145,8 @@ static bool init_of(const char *text, rws_init *out)
 {
     static const char *const inits[] = {"zero", "uniform", "truncated", NULL};
     const int                i = find(inits, text);
-    if (i < 0) PyErr_Format(PyExc_ValueError, "A parameter starts \"zero\", \"uniform\" or \"truncated\", not \"%s\".", text);
+    if (i < 0)
+        PyErr_Format(PyExc_ValueError, "A parameter starts \"zero\", \"uniform\" or \"truncated\", not \"%s\".", text);
     *out = (rws_init)i;
     return i >= 0;
 }
@@ -160,12 +160,14 @@ static PyObject *setup_param(PyObject *self, PyObject *args, PyObject *keywords)
     rws_init     in;
     int          rows = 1, cols;
     rws_setup   *s = open_setup(self);
-    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|zO:param", names, &name, &shape, &group, &start)) return NULL;
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|zO:param", names, &name, &shape, &group, &start))
+        return NULL;
     if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 2) {
         if (!rwspy_int(PyTuple_GET_ITEM(shape, 0), &rows) || !rwspy_int(PyTuple_GET_ITEM(shape, 1), &cols)) return NULL;
     } else if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 1) {
         if (!rwspy_int(PyTuple_GET_ITEM(shape, 0), &cols)) return NULL;
-    } else if (!PyLong_Check(shape)) return PyErr_Format(PyExc_TypeError, "A shape is n or (rows, cols), not %R.", shape);
+    } else if (!PyLong_Check(shape))
+        return PyErr_Format(PyExc_TypeError, "A shape is n or (rows, cols), not %R.", shape);
     else if (!rwspy_int(shape, &cols)) return NULL;
     if (start && PyUnicode_Check(start) && !(init = PyUnicode_AsUTF8(start))) return NULL;
     if (!group_of(name, group, &g) || !init_of(init, &in)) return NULL;
@@ -185,10 +187,12 @@ static PyObject *setup_linear(PyObject *self, PyObject *args, PyObject *keywords
     rws_group    g;
     rws_init     in;
     rws_setup   *s = open_setup(self);
-    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:linear", names, &name, &n_in, &n_out, &group, &init) ||
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:linear", names, &name, &n_in, &n_out, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in))
         return NULL;
-    return rwspy_layer(rws_setup_linear(s, g, name, n_in, n_out, in), ((setup_object *)self)->state->scope, name, 'l', n_out);
+    return rwspy_layer(rws_setup_linear(s, g, name, n_in, n_out, in), ((setup_object *)self)->state->scope, name, 'l',
+                       n_out);
 }
 
 static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
@@ -213,8 +217,8 @@ static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
     for (int i = 0; i < n && !PyErr_Occurred(); i++) rwspy_int(PySequence_Fast_GET_ITEM(fast, i), &sizes[i]);
     Py_DECREF(fast);
     if (PyErr_Occurred()) return NULL;
-    return rwspy_layer(rws_setup_mlp(s, g, name, (rws_function)f, in, sizes, n), ((setup_object *)self)->state->scope, name,
-                       'm', n ? sizes[n - 1] : 0);
+    return rwspy_layer(rws_setup_mlp(s, g, name, (rws_function)f, in, sizes, n), ((setup_object *)self)->state->scope,
+                       name, 'm', n ? sizes[n - 1] : 0);
 }
 
 static PyObject *setup_rnn(PyObject *self, PyObject *args, PyObject *keywords)
@@ -225,10 +229,12 @@ static PyObject *setup_rnn(PyObject *self, PyObject *args, PyObject *keywords)
     rws_group    g;
     rws_init     in;
     rws_setup   *s = open_setup(self);
-    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:rnn", names, &name, &n_in, &n_hidden, &group, &init) ||
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:rnn", names, &name, &n_in, &n_hidden, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in))
         return NULL;
-    return rwspy_layer(rws_setup_rnn(s, g, name, n_in, n_hidden, in), ((setup_object *)self)->state->scope, name, 'r', n_hidden);
+    return rwspy_layer(rws_setup_rnn(s, g, name, n_in, n_hidden, in), ((setup_object *)self)->state->scope, name, 'r',
+                       n_hidden);
 }
 
 static PyObject *setup_gru(PyObject *self, PyObject *args, PyObject *keywords)
@@ -241,7 +247,8 @@ static PyObject *setup_gru(PyObject *self, PyObject *args, PyObject *keywords)
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:gru", names, &name, &n_in, &n_hidden, &group) ||
         !group_of(name, group, &g))
         return NULL;
-    return rwspy_layer(rws_setup_gru(s, g, name, n_in, n_hidden), ((setup_object *)self)->state->scope, name, 'g', n_hidden);
+    return rwspy_layer(rws_setup_gru(s, g, name, n_in, n_hidden), ((setup_object *)self)->state->scope, name, 'g',
+                       n_hidden);
 }
 
 static PyObject *setup_embedding(PyObject *self, PyObject *args, PyObject *keywords)
@@ -254,7 +261,8 @@ static PyObject *setup_embedding(PyObject *self, PyObject *args, PyObject *keywo
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:embedding", names, &name, &n_words, &dim, &group) ||
         !group_of(name, group, &g))
         return NULL;
-    return rwspy_layer(rws_setup_embedding(s, g, name, n_words, dim), ((setup_object *)self)->state->scope, name, 'e', dim);
+    return rwspy_layer(rws_setup_embedding(s, g, name, n_words, dim), ((setup_object *)self)->state->scope, name, 'e',
+                       dim);
 }
 
 /* _field(name, dim, most, label): most > 0 for a series */
@@ -280,7 +288,8 @@ static PyObject *setup_table(PyObject *self, PyObject *args)
     double            share;
     rws_table_options options = {0};
     rws_setup        *s = open_setup(self);
-    if (!s || !PyArg_ParseTuple(args, "sy*niy*nidp", &name, &train, &rows, &columns, &test, &n_test, &order, &share, &last))
+    if (!s ||
+        !PyArg_ParseTuple(args, "sy*niy*nidp", &name, &train, &rows, &columns, &test, &n_test, &order, &share, &last))
         return NULL;
     options.order = (rws_rows)order;
     options.test_share = share;
@@ -306,7 +315,8 @@ static PyObject *setup_table_field(PyObject *self, PyObject *args)
     if (!s || !PyArg_ParseTuple(args, "sspi", &name, &columns, &label, &item)) return NULL;
     if (!t) return PyErr_Format(rwspy_Error, "There is no table.");
     if (item) return PyLong_FromLong(rws_setup_table_series(s, t, name, columns, item));
-    return PyLong_FromLong(label ? rws_setup_table_label(s, t, name, columns) : rws_setup_table_field(s, t, name, columns));
+    return PyLong_FromLong(label ? rws_setup_table_label(s, t, name, columns)
+                                 : rws_setup_table_field(s, t, name, columns));
 }
 
 static PyObject *setup_relaxed(PyObject *self, PyObject *args)
@@ -336,17 +346,22 @@ static PyObject *setup_path(PyObject *self, PyObject *name)
     return path ? PyUnicode_FromString(path) : text ? PyErr_NoMemory() : NULL;
 }
 
-#define KEYWORDS(name) (PyCFunction)(void (*)(void))setup_##name, METH_VARARGS | METH_KEYWORDS
+#define KEYWORDS(name) (PyCFunction)(void (*)(void)) setup_##name, METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
     {"param", KEYWORDS(param),
-     "param(name, shape, group=None, init=\"zero\")\n\nDeclares a parameter of n or (rows, cols) numbers. It starts as \"zero\",\n"
-     "\"uniform\", \"truncated\" or from an array. The group is \"theta\", the model's, or \"phi\", the guide's; by default\n"
+     "param(name, shape, group=None, init=\"zero\")\n\nDeclares a parameter of n or (rows, cols) numbers. It starts as "
+     "\"zero\",\n"
+     "\"uniform\", \"truncated\" or from an array. The group is \"theta\", the model's, or \"phi\", the guide's; by "
+     "default\n"
      "it is phi for a name that begins with \"phi.\", else theta."},
     {"linear", KEYWORDS(linear), "linear(name, n_in, n_out, group=None, init=\"uniform\")\n\nDeclares a linear layer."},
-    {"mlp", KEYWORDS(mlp), "mlp(name, sizes, hidden=\"tanh\", group=None, init=\"uniform\")\n\nDeclares a network of linear layers."},
-    {"rnn", KEYWORDS(rnn), "rnn(name, n_in, n_hidden, group=None, init=\"uniform\")\n\nDeclares a recurrent cell with tanh."},
-    {"gru", KEYWORDS(gru), "gru(name, n_in, n_hidden, group=None)\n\nDeclares a gated recurrent cell, PyTorch's GRUCell."},
+    {"mlp", KEYWORDS(mlp),
+     "mlp(name, sizes, hidden=\"tanh\", group=None, init=\"uniform\")\n\nDeclares a network of linear layers."},
+    {"rnn", KEYWORDS(rnn),
+     "rnn(name, n_in, n_hidden, group=None, init=\"uniform\")\n\nDeclares a recurrent cell with tanh."},
+    {"gru", KEYWORDS(gru),
+     "gru(name, n_in, n_hidden, group=None)\n\nDeclares a gated recurrent cell, PyTorch's GRUCell."},
     {"embedding", KEYWORDS(embedding), "embedding(name, n_words, dim, group=None)\n\nDeclares a table of vectors."},
     {"relaxed", setup_relaxed, METH_VARARGS, "relaxed(site, n)\n\nDeclares the site that Model.relaxed is about."},
     {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},

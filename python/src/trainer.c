@@ -49,8 +49,9 @@ static bool read_config(PyObject *d, rws_config *c)
     uint64_t  scalar = 0, stack = 0;
     PyObject *set = PyDict_GetItemString(d, "set"), *l2 = PyDict_GetItemString(d, "l2");
     *c = (rws_config){0};
-    if (!read_text(d, "model", &c->model) || !read_text(d, "method", &c->method) || !read_int(d, "particles", &c->particles) ||
-        !read_int(d, "batch", &c->batch) || !read_int(d, "shards", &c->shards) || !read_int(d, "n_test", &c->n_test) ||
+    if (!read_text(d, "model", &c->model) || !read_text(d, "method", &c->method) ||
+        !read_int(d, "particles", &c->particles) || !read_int(d, "batch", &c->batch) ||
+        !read_int(d, "shards", &c->shards) || !read_int(d, "n_test", &c->n_test) ||
         !read_int(d, "eval_particles", &c->eval_particles) || !read_whole(d, "iterations", INT64_MAX, &c->iterations) ||
         !read_whole(d, "eval_every", INT64_MAX, &c->eval_every) || !read_whole(d, "seed", UINT64_MAX, &c->seed) ||
         !read_int(d, "threads", &c->threads) || !read_whole(d, "scalar", 1, &scalar) ||
@@ -83,12 +84,12 @@ static PyObject *config_object(const rws_config *c)
         Py_XDECREF(text);
     }
     if (!set) return NULL;
-    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:N}", "model", c->model, "method",
-                         c->method, "particles", c->particles, "batch", c->batch, "shards", c->shards, "n_test", c->n_test,
-                         "eval_particles", c->eval_particles, "iterations", (unsigned long long)c->iterations, "eval_every",
-                         (unsigned long long)c->eval_every, "seed", (unsigned long long)c->seed, "threads", c->threads,
-                         "scalar", c->scalar ? Py_True : Py_False, "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "set",
-                         set);
+    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:N}", "model", c->model,
+                         "method", c->method, "particles", c->particles, "batch", c->batch, "shards", c->shards,
+                         "n_test", c->n_test, "eval_particles", c->eval_particles, "iterations",
+                         (unsigned long long)c->iterations, "eval_every", (unsigned long long)c->eval_every, "seed",
+                         (unsigned long long)c->seed, "threads", c->threads, "scalar", c->scalar ? Py_True : Py_False,
+                         "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "set", set);
 }
 
 /* ---- answers */
@@ -110,7 +111,8 @@ static PyObject *choices_object(const rws_choice *c, int n)
 {
     PyObject *list = PyList_New(n);
     for (int i = 0; list && i < n; i++) {
-        PyObject *value = c[i].dim == 1 ? PyFloat_FromDouble((double)*c[i].value) : rwspy_array(c[i].value, 1, c[i].dim);
+        PyObject *value =
+            c[i].dim == 1 ? PyFloat_FromDouble((double)*c[i].value) : rwspy_array(c[i].value, 1, c[i].dim);
         PyObject *entry = value ? Py_BuildValue("(siN)", c[i].site, c[i].visit, value) : NULL;
         if (entry) PyList_SET_ITEM(list, i, entry);
         else Py_CLEAR(list);
@@ -123,15 +125,16 @@ static PyObject *answers_object(const rws_answers *a)
     PyObject *answers = PyList_New(a->n), *particles = PyList_New(a->n_weighted);
     for (int i = 0; answers && i < a->n; i++) {
         PyObject *reports = rwspy_reported(a->list[i].reports, a->list[i].n_reports);
-        PyObject *entry = reports ? Py_BuildValue("(Nddd)", reports, a->list[i].guide, a->list[i].posterior, a->list[i].exact)
-                                  : NULL;
+        PyObject *entry =
+            reports ? Py_BuildValue("(Nddd)", reports, a->list[i].guide, a->list[i].posterior, a->list[i].exact) : NULL;
         if (entry) PyList_SET_ITEM(answers, i, entry);
         else Py_CLEAR(answers);
     }
     for (int i = 0; particles && i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
         PyObject           *choices = choices_object(w->choices, w->n_choices);
-        PyObject *entry = choices ? Py_BuildValue("(dddiiN)", w->log_p, w->log_q, w->weight, w->count, w->answer, choices) : NULL;
+        PyObject           *entry =
+            choices ? Py_BuildValue("(dddiiN)", w->log_p, w->log_q, w->weight, w->count, w->answer, choices) : NULL;
         if (entry) PyList_SET_ITEM(particles, i, entry);
         else Py_CLEAR(particles);
     }
@@ -206,16 +209,15 @@ static bool outside_of_programs(void)
 /* ---- trainers */
 
 typedef struct {
-    PyObject_HEAD
-    rws_trainer    *t;
-    program_object *program; /* NULL: a model in C */
-    pid_t           process;
-    bool            busy;    /* the library works with it */
-    bool            between; /* … but is in a callback between two iterations */
-    bool            stop;
-    PyObject       *stopping, *progress, *evaluated; /* callbacks of train */
-    PyObject       *exception;                       /* that a callback raised */
-    PyObject       *weak;
+    PyObject_HEAD rws_trainer *t;
+    program_object            *program; /* NULL: a model in C */
+    pid_t                      process;
+    bool                       busy;    /* the library works with it */
+    bool                       between; /* … but is in a callback between two iterations */
+    bool                       stop;
+    PyObject                  *stopping, *progress, *evaluated; /* callbacks of train */
+    PyObject                  *exception;                       /* that a callback raised */
+    PyObject                  *weak;
 } trainer_object;
 
 static bool usable(trainer_object *o)
@@ -223,9 +225,11 @@ static bool usable(trainer_object *o)
     if (!outside_of_programs()) return false;
     if (!o->t) PyErr_SetString(rwspy_Error, "The trainer is closed.");
     else if (o->process != getpid())
-        PyErr_SetString(PyExc_RuntimeError, "The trainer belongs to the process that made it, and this one was forked from it. "
-                                            "Open the run's folder here instead.");
-    else if (o->busy && !o->between) PyErr_SetString(PyExc_RuntimeError, "The trainer is in use, by another thread or by a callback.");
+        PyErr_SetString(PyExc_RuntimeError,
+                        "The trainer belongs to the process that made it, and this one was forked from it. "
+                        "Open the run's folder here instead.");
+    else if (o->busy && !o->between)
+        PyErr_SetString(PyExc_RuntimeError, "The trainer is in use, by another thread or by a callback.");
     else return true;
     return false;
 }
@@ -258,7 +262,8 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (!outside_of_programs() || !PyArg_ParseTuple(args, "OO!zp", &program, &PyDict_Type, &d, &folder, &resume) ||
         !read_config(d, &c))
         return NULL;
-    if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program)) return PyErr_Format(PyExc_TypeError, "This is no program.");
+    if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program))
+        return PyErr_Format(PyExc_TypeError, "This is no program.");
     trainer_object *o = (trainer_object *)type->tp_alloc(type, 0);
     if (!o) return NULL;
     o->process = getpid();
@@ -408,7 +413,8 @@ static void on_progress(void *context, const rws_trainer *t)
 {
     trainer_object *o = context;
     rwspy_take();
-    PyObject *r = PyObject_CallFunction(o->progress, "Kd", (unsigned long long)rws_trainer_iteration(t), rws_trainer_seconds(t));
+    PyObject *r =
+        PyObject_CallFunction(o->progress, "Kd", (unsigned long long)rws_trainer_iteration(t), rws_trainer_seconds(t));
     if (!r) keep_callback_exception(o);
     Py_XDECREF(r);
     rwspy_give();
@@ -507,7 +513,9 @@ static PyObject *trainer_set_param(PyObject *self, PyObject *args)
     const bool fits = n == (Py_ssize_t)v.rows * v.cols;
     if (fits) memcpy(v.values, x, (size_t)n * sizeof *x);
     PyMem_Free(x);
-    if (!fits) return PyErr_Format(PyExc_ValueError, "The parameter \"%s\" has %d x %d numbers, not %zd.", name, v.rows, v.cols, n);
+    if (!fits)
+        return PyErr_Format(PyExc_ValueError, "The parameter \"%s\" has %d x %d numbers, not %zd.", name, v.rows,
+                            v.cols, n);
     rws_trainer_changed(o->t);
     Py_RETURN_NONE;
 }
@@ -598,12 +606,11 @@ PyTypeObject rwspy_Trainer = {
 /* ---- posteriors */
 
 typedef struct {
-    PyObject_HEAD
-    rws_posterior  *p;
-    program_object *program;
-    int             n_users; /* calls of the library at this moment */
-    bool            closing;
-    PyObject       *weak;
+    PyObject_HEAD rws_posterior *p;
+    program_object              *program;
+    int                          n_users; /* calls of the library at this moment */
+    bool                         closing;
+    PyObject                    *weak;
 } posterior_object;
 
 /* Posterior(folder, config, program or None) or Posterior(trainer) */
@@ -620,7 +627,8 @@ static PyObject *posterior_new(PyTypeObject *type, PyObject *args, PyObject *key
     if (t && !usable(t)) return NULL;
     if (!t && (!PyUnicode_Check(from) || !(folder = PyUnicode_AsUTF8(from)) || !d || !read_config(d, &c)))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "A folder or a trainer was expected.");
-    if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program)) return PyErr_Format(PyExc_TypeError, "This is no program.");
+    if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program))
+        return PyErr_Format(PyExc_TypeError, "This is no program.");
     posterior_object *o = (posterior_object *)type->tp_alloc(type, 0);
     if (!o) return NULL;
     if (t) o->program = (program_object *)Py_XNewRef(t->program);
@@ -713,7 +721,8 @@ static PyObject *posterior_score(PyObject *self, PyObject *args)
     rws_error         err = {{0}};
     rws_score         score;
     asked             a;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &question, &PyList_Type, &list) || !asked_read(question, &a)) return NULL;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &question, &PyList_Type, &list) || !asked_read(question, &a))
+        return NULL;
     const Py_ssize_t n = PyList_GET_SIZE(list);
     rws_choice      *choices = PyMem_Calloc((size_t)n + 1, sizeof *choices);
     bool             good = choices != NULL;
@@ -847,16 +856,18 @@ static PyObject *result_object(const rws_result *r)
             if (label) PyList_SET_ITEM(labels, k, label);
             else Py_CLEAR(labels);
         }
-        PyObject *x = labels && values ? Py_BuildValue("(sKNN)", s->name, (unsigned long long)s->iteration, values, labels) : NULL;
+        PyObject *x = labels && values
+                          ? Py_BuildValue("(sKNN)", s->name, (unsigned long long)s->iteration, values, labels)
+                          : NULL;
         good = x && PyList_Append(shots, x) == 0;
         Py_XDECREF(x);
     }
     if (good)
-        return Py_BuildValue("{s:s,s:s,s:z,s:z,s:z,s:z,s:s,s:K,s:K,s:d,s:N,s:N,s:N}", "name", r->name, "store", r->store, "host",
-                             r->host, "version", r->version, "started", r->started, "failure", r->failure, "state",
-                             rws_result_state(r), "iteration", (unsigned long long)r->iteration, "iterations",
-                             (unsigned long long)r->iterations, "seconds", r->seconds, "config", keys, "metrics", histories,
-                             "snapshots", shots);
+        return Py_BuildValue("{s:s,s:s,s:z,s:z,s:z,s:z,s:s,s:K,s:K,s:d,s:N,s:N,s:N}", "name", r->name, "store",
+                             r->store, "host", r->host, "version", r->version, "started", r->started, "failure",
+                             r->failure, "state", rws_result_state(r), "iteration", (unsigned long long)r->iteration,
+                             "iterations", (unsigned long long)r->iterations, "seconds", r->seconds, "config", keys,
+                             "metrics", histories, "snapshots", shots);
     Py_XDECREF(keys);
     Py_XDECREF(histories);
     Py_XDECREF(shots);

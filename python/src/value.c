@@ -57,7 +57,7 @@ bool rwspy_floats(PyObject *o, float **out, Py_ssize_t *n)
     *out = NULL;
     if ((PyList_Check(o) || PyTuple_Check(o)) && floats_of_list(o, out, n)) return *out != NULL;
     if (PyObject_CheckBuffer(o) && floats_of_buffer(o, out, n)) return *out != NULL;
-    PyObject *helper = rwspy_helper("floats"), *array = helper ? PyObject_CallOneArg(helper, o) : NULL;
+    PyObject  *helper = rwspy_helper("floats"), *array = helper ? PyObject_CallOneArg(helper, o) : NULL;
     const bool good = array && floats_of_buffer(array, out, n);
     Py_XDECREF(helper);
     Py_XDECREF(array);
@@ -96,8 +96,8 @@ PyTypeObject rwspy_Scope = {
 static bool scope_fits(py_path *h, const scope_object *scope, const char *what, PyObject *name)
 {
     if (rwspy_state(h)->scope == scope) return true;
-    PyErr_Format(rwspy_Error, "The %s %R belongs to another %s; a program uses those that its own setup declared.", what,
-                 name, scope->alive ? "trainer or posterior" : "trainer, which is closed");
+    PyErr_Format(rwspy_Error, "The %s %R belongs to another %s; a program uses those that its own setup declared.",
+                 what, name, scope->alive ? "trainer or posterior" : "trainer, which is closed");
     return false;
 }
 
@@ -188,8 +188,9 @@ bool rwspy_var(py_path *h, PyObject *o, rws_var *out)
     if (Py_IS_TYPE(o, &rwspy_Value)) {
         const value_object *v = (value_object *)o;
         if (__builtin_expect(v->serial != rwspy_serial(h), 0)) {
-            PyErr_SetString(rwspy_Error, "The value does not belong to this execution of the program; a program must not "
-                                         "keep values in attributes, globals or closures.");
+            PyErr_SetString(rwspy_Error,
+                            "The value does not belong to this execution of the program; a program must not "
+                            "keep values in attributes, globals or closures.");
             return false;
         }
         *out = v->v;
@@ -390,7 +391,8 @@ static PyObject *value_float(PyObject *o)
     if (!h || !rwspy_var(h, o, &c.v[0])) return NULL;
     d.v[0] = c.v[0];
     if (!rwspy_call(h, &d, &n)) return NULL;
-    if (n.i != 1) return PyErr_Format(PyExc_TypeError, "float() takes a value of one number, not of %lld.", (long long)n.i);
+    if (n.i != 1)
+        return PyErr_Format(PyExc_TypeError, "float() takes a value of one number, not of %lld.", (long long)n.i);
     return rwspy_call(h, &c, &r) ? PyFloat_FromDouble((double)r.numbers[0]) : NULL;
 }
 
@@ -459,7 +461,8 @@ static PyObject *value_item(PyObject *o, PyObject *index)
     if (i == -1 && PyErr_Occurred()) return NULL;
     if (i < 0) i += (Py_ssize_t)dim;
     if (i < 0 || i >= dim)
-        return PyErr_Format(PyExc_IndexError, "The value has %lld components; there is no number %R.", (long long)dim, index);
+        return PyErr_Format(PyExc_IndexError, "The value has %lld components; there is no number %R.", (long long)dim,
+                            index);
     return sliced(o, i, 1);
 }
 
@@ -508,22 +511,22 @@ static PySequenceMethods sequence = {.sq_length = value_length, .sq_item = value
         (void)self;                                                   \
         return apply(value, f);                                       \
     }
-#define EACH_FUNCTION(X)                                                                       \
-    X(tanh, RWS_TANH, "tanh, component by component.")                                         \
-    X(relu, RWS_RELU, "max(0, v), component by component.")                                    \
-    X(elu, RWS_ELU, "v where v > 0, else exp(v) - 1.")                                         \
-    X(sigmoid, RWS_SIGMOID, "1 / (1 + exp(-v)).")                                              \
-    X(softplus, RWS_SOFTPLUS, "log(1 + exp(v)).")                                              \
-    X(exp, RWS_EXP, "exp(v), component by component.")                                         \
-    X(log, RWS_LOG, "log(v), component by component.")                                         \
-    X(sqrt, RWS_SQRT, "The square root, component by component.")                              \
-    X(square, RWS_SQUARE, "v * v, component by component.")                                    \
-    X(sin, RWS_SIN, "sin(v), component by component.")                                         \
-    X(cos, RWS_COS, "cos(v), component by component.")                                         \
-    X(log_sigmoid, RWS_LOG_SIGMOID, "log(1 / (1 + exp(-v))), accurate for large |v|.")         \
-    X(log1p, RWS_LOG1P, "log(1 + v), accurate near 0.")                                        \
-    X(expm1, RWS_EXPM1, "exp(v) - 1, accurate near 0.")                                        \
-    X(lgamma, RWS_LGAMMA, "The logarithm of the gamma function.")                              \
+#define EACH_FUNCTION(X)                                                               \
+    X(tanh, RWS_TANH, "tanh, component by component.")                                 \
+    X(relu, RWS_RELU, "max(0, v), component by component.")                            \
+    X(elu, RWS_ELU, "v where v > 0, else exp(v) - 1.")                                 \
+    X(sigmoid, RWS_SIGMOID, "1 / (1 + exp(-v)).")                                      \
+    X(softplus, RWS_SOFTPLUS, "log(1 + exp(v)).")                                      \
+    X(exp, RWS_EXP, "exp(v), component by component.")                                 \
+    X(log, RWS_LOG, "log(v), component by component.")                                 \
+    X(sqrt, RWS_SQRT, "The square root, component by component.")                      \
+    X(square, RWS_SQUARE, "v * v, component by component.")                            \
+    X(sin, RWS_SIN, "sin(v), component by component.")                                 \
+    X(cos, RWS_COS, "cos(v), component by component.")                                 \
+    X(log_sigmoid, RWS_LOG_SIGMOID, "log(1 / (1 + exp(-v))), accurate for large |v|.") \
+    X(log1p, RWS_LOG1P, "log(1 + v), accurate near 0.")                                \
+    X(expm1, RWS_EXPM1, "exp(v) - 1, accurate near 0.")                                \
+    X(lgamma, RWS_LGAMMA, "The logarithm of the gamma function.")                      \
     X(digamma, RWS_DIGAMMA, "The derivative of lgamma.")
 EACH_FUNCTION(FUNCTION)
 
@@ -533,13 +536,13 @@ EACH_FUNCTION(FUNCTION)
         (void)self;                                                   \
         return one(value, (void *)f);                                 \
     }
-#define EACH_ONE(X)                                                                                              \
-    X(sum, rws_sum, "The sum of the components.")                                                                \
-    X(cumulative_sum, rws_cumulative_sum, "Component j is the sum of components 0 ... j.")                       \
-    X(log_softmax, rws_log_softmax, "v - log(sum(exp(v))).")                                                     \
-    X(log_sum_exp, rws_log_sum_exp, "log(sum(exp(v))), one number.")                                             \
-    X(argmax, rws_argmax, "The index of the largest component, as a value. It has no gradient.")                 \
-    X(here, rws_here, "The same value, computed on for the particles of this path alone.")                       \
+#define EACH_ONE(X)                                                                              \
+    X(sum, rws_sum, "The sum of the components.")                                                \
+    X(cumulative_sum, rws_cumulative_sum, "Component j is the sum of components 0 ... j.")       \
+    X(log_softmax, rws_log_softmax, "v - log(sum(exp(v))).")                                     \
+    X(log_sum_exp, rws_log_sum_exp, "log(sum(exp(v))), one number.")                             \
+    X(argmax, rws_argmax, "The index of the largest component, as a value. It has no gradient.") \
+    X(here, rws_here, "The same value, computed on for the particles of this path alone.")       \
     X(detach, rws_detach, "The same value as a constant: gradients stop here.")
 EACH_ONE(ONE)
 
@@ -551,25 +554,25 @@ static bool expect(const char *name, Py_ssize_t n, Py_ssize_t least, Py_ssize_t 
     return false;
 }
 
-#define TWO(name, f, doc)                                                                          \
-    static PyObject *function_##name(PyObject *self, PyObject *const *args, Py_ssize_t n)          \
-    {                                                                                              \
-        (void)self;                                                                                \
-        return expect(#name, n, 2, 2) ? two(args[0], args[1], (void *)f) : NULL;                   \
+#define TWO(name, f, doc)                                                                 \
+    static PyObject *function_##name(PyObject *self, PyObject *const *args, Py_ssize_t n) \
+    {                                                                                     \
+        (void)self;                                                                       \
+        return expect(#name, n, 2, 2) ? two(args[0], args[1], (void *)f) : NULL;          \
     }
-#define EACH_TWO(X)                                                                                          \
-    X(dot, rws_dot, "The sum of a * b, which have the same length.")                                         \
-    X(minimum, rws_min, "The smaller number, component by component.")                                       \
-    X(maximum, rws_max, "The larger number, component by component.")                                        \
-    X(power, rws_power, "a to the power of b.")                                                              \
+#define EACH_TWO(X)                                                    \
+    X(dot, rws_dot, "The sum of a * b, which have the same length.")   \
+    X(minimum, rws_min, "The smaller number, component by component.") \
+    X(maximum, rws_max, "The larger number, component by component.")  \
+    X(power, rws_power, "a to the power of b.")                        \
     X(pick, rws_pick, "The component of a whose number is the value b; a[b] is the same.")
 EACH_TWO(TWO)
 
 static PyObject *many(const char *name, PyObject *const *args, Py_ssize_t n, void *f)
 {
-    py_path *h = rwspy_running(name);
-    request  c = {.kind = CALL_MANY, .f = f};
-    rws_var *parts;
+    py_path  *h = rwspy_running(name);
+    request   c = {.kind = CALL_MANY, .f = f};
+    rws_var  *parts;
     PyObject *list = n == 1 ? Py_NewRef(args[0]) : NULL;
     if (!h) {
         Py_XDECREF(list);
@@ -605,7 +608,8 @@ static PyObject *function_onehot(PyObject *self, PyObject *const *args, Py_ssize
     (void)self;
     py_path *h = rwspy_running("onehot");
     request  c = {.kind = CALL_ONEHOT};
-    if (!h || !expect("onehot", n, 2, 2) || !rwspy_var(h, args[0], &c.v[0]) || !rwspy_int(args[1], &c.i[0])) return NULL;
+    if (!h || !expect("onehot", n, 2, 2) || !rwspy_var(h, args[0], &c.v[0]) || !rwspy_int(args[1], &c.i[0]))
+        return NULL;
     return rwspy_call_value(h, &c);
 }
 
@@ -617,7 +621,8 @@ static PyObject *function_row(PyObject *self, PyObject *const *args, Py_ssize_t 
     if (!h || !expect("row", n, 2, 3)) return NULL;
     if (n == 2 && Py_IS_TYPE(args[0], &rwspy_Param)) c.i[0] = ((param_object *)args[0])->cols;
     else if (n == 2)
-        return PyErr_Format(PyExc_TypeError, "row(v, index, n) needs the number of columns n, unless v is a parameter.");
+        return PyErr_Format(PyExc_TypeError,
+                            "row(v, index, n) needs the number of columns n, unless v is a parameter.");
     else if (!rwspy_int(args[2], &c.i[0])) return NULL;
     if (!rwspy_var(h, args[0], &c.v[0]) || !rwspy_var(h, args[1], &c.v[1])) return NULL;
     return rwspy_call_value(h, &c);
@@ -691,18 +696,21 @@ static PyObject *function_cover(PyObject *self, PyObject *const *args, Py_ssize_
     return window("cover", args, n, CALL_COVER);
 }
 
-#define FAST(name) (PyCFunction)(void (*)(void))function_##name, METH_FASTCALL
+#define FAST(name) (PyCFunction)(void (*)(void)) function_##name, METH_FASTCALL
 #define METHOD_O(name, f, doc) {#name, function_##name, METH_O, #name "(v)\n\n" doc},
 #define METHOD_TWO(name, f, doc) {#name, FAST(name), #name "(a, b)\n\n" doc},
 
 PyMethodDef rwspy_functions[] = {
-    EACH_FUNCTION(METHOD_O) EACH_ONE(METHOD_O) EACH_TWO(METHOD_TWO){
-        "concat", FAST(concat), "concat(parts)\n\nThe parts, one behind the other, as one value."},
+    EACH_FUNCTION(METHOD_O) EACH_ONE(METHOD_O)
+        EACH_TWO(METHOD_TWO){"concat", FAST(concat), "concat(parts)\n\nThe parts, one behind the other, as one value."},
     {"sum_many", FAST(sum_many), "sum_many(parts)\n\nThe sum of many values, component by component."},
-    {"onehot", FAST(onehot), "onehot(index, n)\n\nA vector of n zeros with a one; costs a look-up where it enters a layer."},
-    {"row", FAST(row), "row(matrix, index, n=None)\n\nRow number `index` of a parameter, or of a value with n columns."},
+    {"onehot", FAST(onehot),
+     "onehot(index, n)\n\nA vector of n zeros with a one; costs a look-up where it enters a layer."},
+    {"row", FAST(row),
+     "row(matrix, index, n=None)\n\nRow number `index` of a parameter, or of a value with n columns."},
     {"clip", FAST(clip), "clip(v, low, high)\n\nv within low ... high; no gradient outside."},
-    {"normal_density", FAST(normal_density), "normal_density(x, mean, sd)\n\nThe log-density of x, outside of any site."},
+    {"normal_density", FAST(normal_density),
+     "normal_density(x, mean, sd)\n\nThe log-density of x, outside of any site."},
     {"concrete_density", FAST(concrete_density),
      "concrete_density(log_s, log_pi, temperature)\n\nThe log-density of the Concrete distribution."},
     {"attend", FAST(attend), "attend(image, rows, cols, where, out_rows, out_cols)\n\nReads a window of a picture."},
@@ -715,9 +723,10 @@ PyMethodDef rwspy_functions[] = {
 
 PyTypeObject rwspy_Value = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Value",
-    .tp_doc = "A vector of numbers for each particle of a path. It belongs to the execution of the program that made it.\n\n"
-              "Operators work component by component. int(v), bool(v) and v == 3 give the number itself, for Python's own\n"
-              "control flow: the particles part where they differ.",
+    .tp_doc =
+        "A vector of numbers for each particle of a path. It belongs to the execution of the program that made it.\n\n"
+        "Operators work component by component. int(v), bool(v) and v == 3 give the number itself, for Python's own\n"
+        "control flow: the particles part where they differ.",
     .tp_basicsize = sizeof(value_object),
     .tp_dealloc = value_free,
     .tp_repr = value_repr,
@@ -783,8 +792,7 @@ static int param_set(PyObject *o, PyObject *to, void *unused)
     }
     if (!rwspy_floats(to, &x, &n)) return -1;
     if (n == (Py_ssize_t)p->rows * p->cols) memcpy(values, x, (size_t)n * sizeof *x);
-    else
-        PyErr_Format(PyExc_ValueError, "The parameter %R has %d x %d numbers, not %zd.", p->name, p->rows, p->cols, n);
+    else PyErr_Format(PyExc_ValueError, "The parameter %R has %d x %d numbers, not %zd.", p->name, p->rows, p->cols, n);
     PyMem_Free(x);
     return PyErr_Occurred() ? -1 : 0;
 }
@@ -911,8 +919,9 @@ static PyGetSetDef layer_members[] = {
 
 PyTypeObject rwspy_Layer = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Layer",
-    .tp_doc = "A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed\n"
-              "once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h).",
+    .tp_doc =
+        "A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed\n"
+        "once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h).",
     .tp_basicsize = sizeof(layer_object),
     .tp_dealloc = layer_free,
     .tp_repr = layer_repr,
@@ -925,10 +934,9 @@ PyTypeObject rwspy_Layer = {
 /* ---- numbers that a program looks at */
 
 typedef struct {
-    PyObject_HEAD
-    const float *at;
-    int          n;
-    uint64_t     serial;
+    PyObject_HEAD const float *at;
+    int                        n;
+    uint64_t                   serial;
 } numbers_object;
 
 PyObject *rwspy_numbers(const py_path *h, const float *at, int n)
@@ -998,8 +1006,8 @@ static PyObject *numbers_array(PyObject *self, PyObject *args)
 static PyMappingMethods  numbers_mapping = {.mp_length = numbers_length, .mp_subscript = numbers_item};
 static PySequenceMethods numbers_sequence = {.sq_length = numbers_length, .sq_item = numbers_sequence_item};
 static PyMethodDef       numbers_methods[] = {
-    {"numpy", numbers_array, METH_NOARGS, "numpy()\n\nA copy as an array."},
-    {0},
+          {"numpy", numbers_array, METH_NOARGS, "numpy()\n\nA copy as an array."},
+          {0},
 };
 
 static void numbers_free(PyObject *o)
