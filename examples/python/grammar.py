@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 import rws
+from rws import log_softmax, onehot
 
 RULES = {  # "astronomers saw stars with ears": Manning and Schuetze, table 11.2
     "S": [("NP VP", 1.0)],
@@ -121,7 +122,7 @@ class Grammar(rws.Model):
     def model(self, p):
         def propose(node):
             if node.symbol in CHOICES:
-                return rws.log_softmax(self.theta[node.symbol])
+                return log_softmax(self.theta[node.symbol])
 
         tree, words = self.derive(p, propose), []
         tree.say(words)
@@ -136,15 +137,15 @@ class Grammar(rws.Model):
         core = self.core
         x = p.look(p.observed("the sentence"))
         for t in x[1:1 + int(x[0])]:
-            e = self.encoder(no_word if t == UNKNOWN else rws.onehot(t, len(WORDS)), e)
+            e = self.encoder(no_word if t == UNKNOWN else onehot(t, len(WORDS)), e)
 
         def propose(node):
             symbol, above = node.symbol, node.rule_above
-            rule = no_rule if above is None else rws.onehot(above, MOST_RULES)
-            where = rws.onehot(ADDRESS[symbol, node.place], len(SYMBOLS) * PLACES)
+            rule = no_rule if above is None else onehot(above, MOST_RULES)
+            where = onehot(ADDRESS[symbol, node.place], len(SYMBOLS) * PLACES)
             node.state = core([e, rule, where], no_state if above is None else node.state)
             if symbol in CHOICES:
-                return rws.log_softmax(self.proposal[symbol](node.state))
+                return log_softmax(self.proposal[symbol](node.state))
 
         self.derive(p, propose)
 

@@ -451,8 +451,8 @@ class _Asker:
             raise TypeError("Ask about something: a text, a picture, fields by name, or test=NUMBER.")
         return arrays, text, picture, int(test or 0), int(particles), int(seed), bool(listed)
 
-    def infer(self, *question, test=None, particles=1000, seed=1, **fields):
-        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, True)))
+    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, **fields):
+        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed)))
 
     def score(self, choices, *question, test=None, **fields):
         listed = []
@@ -628,9 +628,11 @@ class Run:
         """How many iterations are done."""
         return self.trainer.iteration if self.trainer else self._asker._inner.iteration
 
-    def infer(self, *question, test=None, particles=1000, seed=1, **fields):
-        """What is behind a datum: `Answers`. The datum is a text, a picture, fields by name, or number `test` of the test data."""
-        return self._posterior().infer(*question, test=test, particles=particles, seed=seed, **fields)
+    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, **fields):
+        """What is behind a datum: `Answers`. The datum is a text, a picture, fields by name, or number `test` of the test data.
+
+        listed=False leaves out the particles with their choices, which saves time where there are many."""
+        return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, **fields)
 
     def score(self, choices, *question, test=None, **fields):
         """(log p(z, x), log q(z | x)) of given choices by site; a list for a site that is visited several times."""

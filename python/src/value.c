@@ -884,6 +884,10 @@ static PyObject *layer_call(PyObject *o, PyObject *const *args, size_t flags, Py
             if (!rwspy_var(h, x, few)) return NULL;
             c.parts = few;
             c.n = 1;
+        } else if ((PyList_Check(x) || PyTuple_Check(x)) && PySequence_Fast_GET_SIZE(x) <= 8) {
+            for (c.n = 0; c.n < PySequence_Fast_GET_SIZE(x); c.n++)
+                if (!rwspy_var(h, PySequence_Fast_GET_ITEM(x, c.n), &few[c.n])) return NULL;
+            c.parts = few;
         } else {
             if (!rwspy_vars(h, x, &parts, &c.n)) return NULL;
             c.parts = parts;
