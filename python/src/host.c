@@ -320,7 +320,14 @@ static void execute(rws_path *path, const request *c, result *r)
     case CALL_SIMULATE: {
         float *made = rws_alloc(path, (size_t)i[0] * sizeof *made);
         memcpy(made, c->numbers, (size_t)c->n * sizeof *made);
-        rws_simulate(path, c->name, made, (rws_kernel *)c->f, c->context);
+        const void *context = c->context;
+        if (context) { /* a Python function; the library calls it later, when the request is gone */
+            const py_path *h = *rws_path_slot(path);
+            py_kernel     *k = rws_alloc(path, sizeof *k);
+            *k = (py_kernel){(PyObject *)c->context, h->state->program};
+            context = k;
+        }
+        rws_simulate(path, c->name, made, (rws_kernel *)c->f, context);
         break;
     }
     case CALL_LAYER: r->v = call_layer(path, c); break;

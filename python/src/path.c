@@ -247,18 +247,20 @@ static PyObject *path_constant(PyObject *self, PyObject *o)
 
 /* ---- observations that Python makes, factors */
 
-/* A kernel that is a Python function; it lives as long as the model, whose attribute it is. */
+/* A kernel that is a Python function. Its exception makes the number NaN, which fails the pass, and is raised instead. */
 static double python_kernel(const float *datum, const float *made, int dim, const void *context)
 {
-    double x = NAN;
+    const py_kernel *k = context;
+    double           x = NAN;
     rwspy_take();
     PyObject *a = rwspy_array(datum, 1, dim), *b = a ? rwspy_array(made, 1, dim) : NULL;
     PyObject *helper = b ? rwspy_helper("kernel") : NULL;
-    PyObject *r = helper ? PyObject_CallFunctionObjArgs(helper, (PyObject *)context, a, b, NULL) : NULL;
+    PyObject *r = helper ? PyObject_CallFunctionObjArgs(helper, k->f, a, b, NULL) : NULL;
     if (r) x = PyFloat_AsDouble(r);
     if (PyErr_Occurred()) {
+        char sentence[400];
         x = NAN;
-        PyErr_WriteUnraisable((PyObject *)context);
+        rwspy_keep_exception(k->program, "a kernel", sentence, sizeof sentence);
     }
     Py_XDECREF(r);
     Py_XDECREF(helper);

@@ -9,6 +9,8 @@
 
 /* ---- exceptions */
 
+#define MOST_EXCEPTIONS 64 /* that are kept; a metric may raise one for every particle */
+
 void rwspy_keep_exception(program_object *p, const char *where, char *out, size_t size)
 {
     PyObject *type, *value, *trace;
@@ -22,8 +24,9 @@ void rwspy_keep_exception(program_object *p, const char *where, char *out, size_
         snprintf(out, size, "%s in %s: %s", ((PyTypeObject *)type)->tp_name, where, said ? said : "");
         Py_XDECREF(text);
     }
-    PyObject *sentence = PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace");
-    PyObject *entry = sentence && value ? PyTuple_Pack(2, sentence, value) : NULL;
+    const bool room = PyList_GET_SIZE(p->exceptions) < MOST_EXCEPTIONS;
+    PyObject  *sentence = room ? PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace") : NULL;
+    PyObject  *entry = sentence && value ? PyTuple_Pack(2, sentence, value) : NULL;
     if (!entry || PyList_Append(p->exceptions, entry) != 0) PyErr_Clear();
     Py_XDECREF(entry);
     Py_XDECREF(sentence);

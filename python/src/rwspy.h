@@ -235,6 +235,12 @@ PyObject *rwspy_draw_from(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *rwspy_mixture(PyObject *self, PyObject *const *args, Py_ssize_t n);
 py_path  *rwspy_own(PyObject *path); /* of a Path object, whose program runs; NULL with an exception */
 
+/* The context of a kernel (rws_simulate) that is a Python function. */
+typedef struct {
+    PyObject              *f; /* the model keeps it */
+    struct program_object *program;
+} py_kernel;
+
 PyObject *rwspy_path_new(py_path *h);
 PyObject *rwspy_random_new(rws_random *g);
 PyObject *rwspy_setup_new(rws_setup *s, py_state *state);

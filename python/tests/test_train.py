@@ -245,6 +245,39 @@ class Training(unittest.TestCase):
         if os.path.exists(toy):
             self.assertEqual(rws.train(toy, iterations=3, progress=False).iteration, 3)
 
+    def test_kernels(self):
+        class K(Mixture):
+            @staticmethod
+            def near(datum, made):
+                return -0.5 * float((datum[0] - made[0]) ** 2)
+
+            def model(self, p):
+                z = p.choose("z", self.prior)
+                p.simulate("x", [4.0 * z], self.near)
+
+        a = rws.train(K(), data=clusters(), iterations=10, seed=1, progress=False)
+        b = rws.train(Mixture(), data=clusters(), iterations=10, seed=1, progress=False)
+        np.testing.assert_allclose(a.state_dict()["theta.prior"], b.state_dict()["theta.prior"], rtol=1e-3, atol=1e-5)
+
+        class Bad(K):
+            @staticmethod
+            def near(datum, made):
+                raise KeyError("in a kernel")
+
+        with self.assertRaisesRegex(KeyError, "in a kernel"):
+            rws.train(Bad(), data=clusters(), iterations=2, progress=False)
+
+    def test_first_example_of_the_documents(self):
+        root = os.environ.get("RWS_TESTS_ROOT")
+        if not root:
+            self.skipTest("the documents are not here")
+        with open(os.path.join(root, "docs", "python.md")) as f:
+            code = f.read().split("```python\n")[1].split("```")[0].replace("iterations=2000", "iterations=100")
+        p = process(code)
+        out, err = p.communicate(timeout=100)
+        self.assertEqual((p.returncode, err), (0, ""))
+        self.assertIn("Answer({'cluster'", out)
+
     def test_own_distributions(self):
         if rws._rws.replays:
             self.skipTest("programs are replayed")
