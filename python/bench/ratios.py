@@ -236,7 +236,7 @@ def pyro_grammar(torch, seconds):
 
         derive(choose)
 
-    svi = SVI(model, guide, pyro.optim.Adam({"lr": 1e-3}), ReweightedWakeSleep(num_particles=20, insomnia=1.0))
+    svi = SVI(model, guide, pyro.optim.Adam({"lr": 1e-3}), ReweightedWakeSleep(num_particles=20, insomnia=1.0, vectorize_particles=False))  # paths differ
 
     def iteration():
         for i in r.integers(len(texts), size=2):
