@@ -251,8 +251,9 @@ static PyObject *path_constant(PyObject *self, PyObject *o)
 static double python_kernel(const float *datum, const float *made, int dim, const void *context)
 {
     const py_kernel *k = context;
+    const bool       held = rwspy_current() != NULL; /* called in the middle of the program, which has the lock */
     double           x = NAN;
-    rwspy_take();
+    if (!held) rwspy_take();
     PyObject *a = rwspy_array(datum, 1, dim), *b = a ? rwspy_array(made, 1, dim) : NULL;
     PyObject *helper = b ? rwspy_helper("kernel") : NULL;
     PyObject *r = helper ? PyObject_CallFunctionObjArgs(helper, k->f, a, b, NULL) : NULL;
@@ -266,7 +267,7 @@ static double python_kernel(const float *datum, const float *made, int dim, cons
     Py_XDECREF(helper);
     Py_XDECREF(a);
     Py_XDECREF(b);
-    rwspy_give();
+    if (!held) rwspy_give();
     return x;
 }
 
