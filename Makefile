@@ -80,7 +80,7 @@ install: build/build.ninja       ## program, libraries, headers, rws.pc, man pag
 
 .PHONY: format
 format:                          ## clang-format over the C files
-	find include src tests examples bench '(' -name '*.[ch]' -o -name '*.cpp' ')' -exec clang-format -i {} +
+	find include src tests examples bench python '(' -name '*.[ch]' -o -name '*.cpp' ')' -exec clang-format -i {} +
 
 .PHONY: clean
 clean:                           ## forget everything that was built

@@ -354,6 +354,11 @@ typedef struct {
  * few rows to hold out one, all rows serve both purposes. */
 rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_options *options);
 
+/* The same for numbers at hand, `rows` x `columns`, which are copied. n_test rows of test_values are the test rows; if
+ * n_test is 0, rows are held out as the options say. `name` stands for the numbers in sentences. */
+rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *values, size_t rows, int columns,
+                                   const float *test_values, size_t n_test, const rws_table_options *options);
+
 /* Declares a field, or a label, that is made of columns of a table, and returns how many columns these are: the dim of
  * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
  * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0. An empty cell of a label, or
@@ -370,6 +375,11 @@ int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const c
 
 /* Declares a field of one number: how many rows a datum has, so that the model can visit a site for it before the items. */
 void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name);
+
+/* Declares a series whose items are all in one row of the table: the first of the columns is the number of items, the others
+ * are the items of `dim` numbers each, of which the last ones may be unused. Returns how many items there are at most; 1 after
+ * a failure. */
+int rws_setup_table_row_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int dim);
 
 /* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
  * as they are. After the last row comes the first again. RWS_BAD_INPUT if the table has no rows. */
@@ -594,6 +604,12 @@ rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, 
  * the field. Its log-density is kernel(datum, made, dim, context); in the sleep phase the datum is what was made. */
 typedef double rws_kernel(const float *datum, const float *made, int dim, const void *context);
 void rws_simulate(rws_path *path, const char *site, const float *made, rws_kernel *kernel, const void *context);
+
+/* Kernels for sequences of whole numbers, each given as its length and then its items; the context is not looked at. The
+ * first is minus the square of the edit distance (the least number of insertions, deletions and replacements of one item);
+ * the second is 0 for equal sequences and -inf for others. */
+double rws_edit_kernel(const float *datum, const float *made, int dim, const void *context);
+double rws_equal_kernel(const float *datum, const float *made, int dim, const void *context);
 
 /* A value at a site, as rws_train.h hands it out and takes it. */
 typedef struct {
@@ -901,7 +917,13 @@ typedef struct rws_model {
 
     /* For questions: the datum that a picture stands for, where a user names a PNG. May be NULL. */
     rws_status (*see)(const void *state, const rws_grey *picture, float *const *fields, rws_error *err);
+
+    /* The host of another language that the programs are written in (rws_train.h). NULL: they are C. */
+    const struct rws_host *host;
 } rws_model;
+
+/* The model whose setup this is, for a setup function that serves several models. */
+const rws_model *rws_setup_model(const rws_setup *s);
 
 /* Declares the site that rws_model.relaxed is about, during setup. */
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories);

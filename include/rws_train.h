@@ -404,6 +404,57 @@ double rws_result_last(const rws_result *r, const char *metric);
 /* The latest snapshot of that name up to the iteration; NULL if there is none. */
 const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t iteration);
 
+/* ------------------------------------------------------------------------------------- hosts of other languages */
+
+/* A host executes programs that are written in another language, by an interpreter that has a lock, a stack of its own
+ * kind, or frames that must be left in order. Models in C have none.
+ *
+ *     engine       enter   resume(path) …   leave   kernels   enter   resume(path) …   leave
+ *                             |      ^
+ *     host                 rws_path_run   returns when the path waits for values, or ends
+ *                             v      |
+ *     path's stack         rws_model.guide, then model: the host's own functions, which call the program
+ *
+ * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, with the only
+ * aim that it leaves its frames: `escape` is called in the place of the library function's return, and must get to the
+ * host's code that called the library (by longjmp). From there the host unwinds its program and returns from guide or
+ * model. The same happens where a library call of the path itself fails. */
+typedef struct rws_host {
+    /* Around the execution of paths, on the thread of the pass, and around forget: takes and gives back the interpreter's
+     * lock. Kernels run outside. */
+    void (*enter)(void);
+    void (*leave)(void);
+
+    /* Executes a path until it waits or ends, by rws_path_run. `begins`: its programs begin, whatever the path did
+     * before. */
+    void (*resume)(rws_path *path, bool begins);
+
+    /* Leaves the frames of the library on the path's stack, and does not return. NULL: the frames of the library and of
+     * the host are forgotten where they stand, as for C. */
+    void (*escape)(rws_path *path);
+
+    /* Gives back what the host keeps for a path (rws_path_slot), which ends. */
+    void (*forget)(void *kept);
+} rws_host;
+
+/* A pointer of the host's for each path, NULL at first. A path is used in many passes, for many executions. */
+void **rws_path_slot(rws_path *path);
+
+/* For rws_host.resume: executes the path on its stack, until it waits, pauses or ends. */
+void rws_path_run(rws_path *path);
+
+/* On the path's stack: has rws_path_run return to the host, which runs the path again when it likes. */
+void rws_path_pause(rws_path *path);
+
+/* Fails the pass with this sentence, and returns. */
+void rws_path_refuse(rws_path *path, rws_status status, const char *sentence);
+
+/* Whether the pass of the path has failed, and why; the sentence lives as long as the pass. */
+rws_status rws_path_failure(const rws_path *path, const char **sentence);
+
+/* Whether there is nothing left to run. */
+bool rws_path_ended(const rws_path *path);
+
 /* --------------------------------------------------------------------------------------------------------- tables */
 
 typedef struct {

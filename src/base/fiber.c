@@ -512,3 +512,8 @@ bool rws_fiber_done(const rws_fiber *f)
 {
     return f->state == DONE;
 }
+
+bool rws_fiber_armed(const rws_fiber *f)
+{
+    return f->state == ARMED;
+}

@@ -65,6 +65,9 @@ void rws_fiber_resume(rws_fiber *f);
 /* Called on the running fiber f: goes back to its resumer, and returns when f is resumed again. */
 void rws_fiber_yield(rws_fiber *f);
 
+/* True when it stands before its first instruction: the next resume enters its entry. */
+bool rws_fiber_armed(const rws_fiber *f);
+
 /* True when there is nothing to resume: the entry has returned, or the fiber was never started. */
 bool rws_fiber_done(const rws_fiber *f);
 

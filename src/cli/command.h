@@ -27,6 +27,6 @@ rws_status rws_command_join(const char *hint, rws_error *err);
 extern const rws_command *const rws_commands[];
 extern const rws_command rws_command_train, rws_command_eval, rws_command_infer, rws_command_sample, rws_command_sweep,
     rws_command_runs, rws_command_export, rws_command_plot, rws_command_serve, rws_command_reproduce, rws_command_bench,
-    rws_command_data, rws_command_list, rws_command_demo;
+    rws_command_data, rws_command_list, rws_command_demo, rws_command_draw;
 
 #endif

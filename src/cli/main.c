@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 const rws_command *const rws_commands[] = {
-    &rws_command_train, &rws_command_eval,   &rws_command_infer, &rws_command_sample, &rws_command_sweep,
-    &rws_command_runs,  &rws_command_export, &rws_command_plot,  &rws_command_serve,  &rws_command_reproduce,
-    &rws_command_bench, &rws_command_data,   &rws_command_list,  &rws_command_demo,   NULL,
+    &rws_command_train, &rws_command_eval, &rws_command_infer,     &rws_command_sample,
+    &rws_command_sweep, &rws_command_runs, &rws_command_export,    &rws_command_plot,
+    &rws_command_serve, &rws_command_draw, &rws_command_reproduce, &rws_command_bench,
+    &rws_command_data,  &rws_command_list, &rws_command_demo,      NULL,
 };
 
 typedef struct {

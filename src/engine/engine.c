@@ -50,6 +50,7 @@ rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, in
 void rws_engine_free(rws_engine *e)
 {
     if (!e) return;
+    rws_host_forget(e);
     for (uint32_t i = 0; i < e->n_made; i++) {
         rws_fiber_free(e->paths[i]->fiber);
         free(e->paths[i]->log);

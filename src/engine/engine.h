@@ -12,6 +12,7 @@
 #define RWS_ENGINE_ENGINE_H
 
 #include "base/rng.h"
+#include "rws_train.h"
 #include "tensor/op.h"
 
 typedef struct rws_engine rws_engine;
@@ -117,6 +118,10 @@ void rws_engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int 
 
 /* Whether a particle has visited the site in any pass of this engine. */
 bool rws_engine_has_site(const rws_engine *e, const char *site);
+
+/* The host of the language that programs are written in (rws_train.h); NULL, which a new engine has: C. To be called before
+ * the first pass. */
+void rws_engine_host(rws_engine *e, const rws_host *host);
 
 /* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
  * names the site. After a failure there is no table, and the engine is ready for another pass. */

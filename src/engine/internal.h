@@ -240,6 +240,9 @@ struct rws_path {
     uint32_t       stamp;      /* of the values that belong to this path */
     uint64_t       operations; /* library calls so far, those that were replayed included */
     const char    *stack_end;  /* a stack pointer below it has nearly run over */
+    bool           overflowed; /* its stack ran over: the frames on it are lost */
+    bool           abandoned;  /* it is resumed only to leave its frames: see host.c */
+    void          *slot;       /* the host's: rws_path_slot */
     rws_side       side;
     unsigned       frozen;  /* groups whose parameters count as constants */
     uint32_t       ordinal; /* draws so far on this path */
@@ -265,6 +268,8 @@ struct rws_engine {
     rws_limits               limits;
     const rws_site_gradient *gradients; /* by site */
     int                      n_gradients;
+    const rws_host          *host;   /* of the programs' language; NULL: C */
+    bool                     inside; /* between host->enter and host->leave */
     rws_pass                 pass;
     rws_path                *running; /* on its fiber; NULL: none */
     jmp_buf                  leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
@@ -384,6 +389,15 @@ void rws_call_explain(rws_engine *e,
                       uint32_t    call); /* after a call refused rows: fails the pass if a refused row is in demand */
 bool rws_node_explain(rws_engine *e, uint32_t id,
                       uint32_t row); /* fails the pass if the op has a sentence for the row */
+
+/* host.c: all do nothing for an engine without a host. */
+void rws_host_enter(rws_engine *e);
+void rws_host_leave(rws_engine *e);
+void rws_host_resume(rws_path *path); /* runs a path until it waits or ends */
+void rws_host_wait(rws_path *path);   /* on the path: waits until it is resumed */
+void rws_host_escape(rws_path *path); /* on a path that goes no further; may return, if the host has no way */
+void rws_host_abandon(rws_engine *e); /* after a pass that failed: every waiting path leaves its frames */
+void rws_host_forget(rws_engine *e);  /* before paths are freed */
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
 _Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)

@@ -22,7 +22,9 @@ static void path_entry(void *arg)
 
 static void path_overflow(void *arg)
 {
-    rws_path_overflows(arg);
+    rws_path *path = arg;
+    path->overflowed = true;
+    rws_path_overflows(path);
 }
 
 /* A path that has never been used, at the end of the list. */
@@ -70,6 +72,7 @@ static rws_path *path_new(rws_engine *e)
     path->n_wants = 0;
     path->site = NONE;
     path->site_visit = 0;
+    path->overflowed = path->abandoned = false;
     memset(path->field, 0, (size_t)e->n_fields * sizeof *path->field);
     memset(path->note, 0, sizeof path->note);
     return path;
@@ -81,12 +84,15 @@ static void path_begin(rws_engine *e, uint32_t index)
     *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = index;
 }
 
-/* On a path the fiber yields, never to be resumed, and the scheduler finds the status; elsewhere the function that the
- * engine was entered by goes on behind its setjmp. Frames that are left own no memory: all of it is the engine's. */
+/* On a path the fiber yields, never to be resumed, and the scheduler finds the status; or, with a host, the library's frames
+ * are left and the program's own code finds it. Elsewhere the function that the engine was entered by goes on behind its
+ * setjmp. Frames that are left own no memory: all of it is the engine's. */
 static _Noreturn void leave(rws_engine *e)
 {
-    if (e->running)
+    if (e->running) {
+        rws_host_escape(e->running);
         for (;;) rws_fiber_yield(e->running->fiber);
+    }
     RWS_CHECK(e->entered);
     longjmp(e->leave, 1);
 }
@@ -134,7 +140,7 @@ void rws_path_need(rws_path *path, const rws_var *v, int n)
     if (done) return;
     path->wants = v;
     path->n_wants = n;
-    rws_fiber_yield(path->fiber);
+    rws_host_wait(path);
 }
 
 void rws_await(rws_path *path, const rws_var *v, int n)
@@ -383,11 +389,12 @@ static void check_trace(rws_path *path)
 static void run_all(rws_engine *e)
 {
     while (e->status == RWS_OK) {
+        rws_host_enter(e);
         while (e->ready_at < e->n_ready && e->status == RWS_OK) {
             const uint32_t index = e->ready[e->ready_at++];
             rws_path      *path = e->paths[index];
             e->running = path;
-            rws_fiber_resume(path->fiber);
+            rws_host_resume(path);
             e->running = NULL;
             if (e->status != RWS_OK) return;
             if (rws_fiber_done(path->fiber)) {
@@ -397,6 +404,7 @@ static void run_all(rws_engine *e)
                 *RWS_PUSH(e, e->waiting, e->n_waiting, e->waiting_capacity) = index;
             }
         }
+        rws_host_leave(e);
         e->ready_at = e->n_ready = 0;
         if (e->n_waiting == 0) return;
         for (uint32_t i = 0; i < e->n_waiting; i++) {
@@ -482,5 +490,6 @@ rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *er
     e->status = RWS_OK;
     e->running = NULL;
     RWS_ENTER(e, forward(e, pass));
+    if (e->host) rws_host_abandon(e);
     return rws_engine_status(e, err);
 }

@@ -172,6 +172,11 @@ void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
     s->gradients = longer;
 }
 
+const rws_model *rws_setup_model(const rws_setup *s)
+{
+    return s->owner;
+}
+
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
 {
     if (!site || !*site || n_categories < 2) {

@@ -30,7 +30,8 @@ struct rws_setup {
     rws_given         *given;
     int                n_given;
     uint64_t           seed;
-    const char        *model;                  /* its name, for sentences; may be NULL */
+    const char        *model; /* its name, for sentences; may be NULL */
+    const rws_model   *owner;
     const char        *label_site[RWS_FIELDS]; /* by field: the site that a label has the value of; NULL: none */
     rws_site_gradient *gradients;              /* by score or reparameterised, by site; a later entry counts more */
     int                n_gradients;

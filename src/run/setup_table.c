@@ -113,20 +113,47 @@ static void free_table(void *table)
     rws_table_free(table);
 }
 
+/* The table, which the setup keeps; or an empty one after a failure, which is recorded. */
+static rws_table *kept(rws_setup *s, rws_table *t, rws_status status, rws_error *err)
+{
+    static rws_table nothing; /* what a failure returns; it stays empty, and the run never starts */
+    if (status == RWS_OK && !rws_setup_keep(s, t, free_table)) {
+        rws_table_free(t);
+        status = rws_no_memory(err, "a table");
+    }
+    if (status == RWS_OK) return t;
+    record(s, status, err);
+    return &nothing;
+}
+
 rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_options *options)
 {
-    static rws_table               nothing; /* what a failure returns; it stays empty, and the run never starts */
     static const rws_table_options defaults;
     rws_table                     *t = NULL;
     rws_error                      err;
-    rws_status status = read_table(s, setting ? setting : "data", options ? options : &defaults, &t, &err);
-    if (status == RWS_OK && !rws_setup_keep(s, t, free_table)) {
-        rws_table_free(t);
-        status = rws_no_memory(&err, "a table");
-    }
-    if (status == RWS_OK) return t;
-    record(s, status, &err);
-    return &nothing;
+    const rws_status status = read_table(s, setting ? setting : "data", options ? options : &defaults, &t, &err);
+    return kept(s, t, status, &err);
+}
+
+rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *values, size_t rows, int columns,
+                                   const float *test_values, size_t n_test, const rws_table_options *options)
+{
+    static const rws_table_options defaults;
+    const char *const              path[2] = {name, n_test ? name : NULL};
+    const float *const             from[2] = {values, test_values};
+    const size_t                   n[2] = {rows, n_test};
+    rws_sheet                      sheet[2] = {{0}, {0}};
+    rws_table                     *t = NULL;
+    rws_error                      err;
+    rws_status                     status = RWS_OK;
+    for (int split = 0; split < 2 && status == RWS_OK; split++)
+        if (n[split] || split == RWS_TRAIN)
+            status = rws_sheet_from_array(from[split], (rws_element){'f', sizeof(float)}, n[split],
+                                          columns > 0 ? (size_t)columns : 0, name, NULL, &sheet[split], &err);
+    if (status == RWS_OK) status = rws_table_new(sheet, path, options ? options : &defaults, s->seed, &t, &err);
+    else
+        for (int split = 0; split < 2; split++) rws_sheet_release(&sheet[split]);
+    return kept(s, t, status, &err);
 }
 
 /* Whether a field of this name can be made of the table. */
@@ -190,4 +217,23 @@ void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name)
     if (!can_declare(s, t, name)) return;
     if (s->n_fields < RWS_FIELDS) rws_table_add_length(t, s->n_fields);
     rws_setup_field(s, name, 1);
+}
+
+int rws_setup_table_row_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int dim)
+{
+    rws_error err;
+    int       n = 1 + dim;
+    if (!can_declare(s, t, name)) return 1;
+    rws_status status = RWS_OK;
+    if (s->n_fields < RWS_FIELDS) status = rws_table_add_field(t, s->n_fields, columns, false, &n, &err);
+    if (status == RWS_OK && (dim < 1 || n < 1 + dim || (n - 1) % dim))
+        status = rws_fail(&err, RWS_BAD_INPUT,
+                          "Model %s: series \"%s\" has %d columns, which are not a length and items of %d numbers.",
+                          model_of(s), name ? name : "NULL", n, dim);
+    if (status != RWS_OK) {
+        record(s, status, &err);
+        return 1;
+    }
+    rws_setup_series(s, name, dim, (n - 1) / dim);
+    return (n - 1) / dim;
 }

@@ -204,6 +204,7 @@ rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
     rws_engine *e = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
     if (e) rws_engine_set_gradients(e, t->setup.gradients, t->setup.n_gradients);
+    if (e) rws_engine_host(e, t->model->host);
     return e;
 }
 
@@ -224,6 +225,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
 {
     t->setup.seed = t->config.seed;
     t->setup.model = t->model->name;
+    t->setup.owner = t->model;
     rws_random       random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_INIT, 1), 0);
     const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);

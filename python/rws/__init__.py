@@ -1,0 +1,32 @@
+"""rws: learn generative programs that branch, loop and recurse on random choices, and their posterior.
+
+    import numpy as np, rws
+
+    class Mixture(rws.Model):
+        def setup(self, s):
+            self.prior = s.param("theta.prior", 3)                     # numbers to learn: the model's
+            self.net = s.mlp("phi.net", [1, 16, 3])                    # a network: the guide's
+        def guide(self, p):
+            p.categorical("z", self.net(p.observed("x")))              # looks at the datum, proposes z
+        def model(self, p):
+            z = p.categorical("z", self.prior)
+            p.normal("x", 4 * z, 1)                                    # "x" is a field of the data: observed
+
+    run = rws.train(Mixture(), data={"x": x}, method="ww", particles=20, iterations=2000)
+    print(run.infer(x=3.9).to_pandas())
+
+A program is written for one particle, with Python's own ``if``, ``for`` and recursion; the engine executes it once for
+all particles that made the same choices.
+"""
+
+from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Value,  # noqa: F401
+                   argmax, attend, clip, concat, concrete_density, cos, cover, cumulative_sum, detach, digamma, dot, elu,
+                   exp, expm1, here, lgamma, log, log1p, log_sigmoid, log_softmax, log_sum_exp, maximum, minimum,
+                   normal_density, onehot, pick, place, power, relu, row, sigmoid, sin, softplus, sqrt, square, sum,
+                   sum_many, tanh)
+from ._rws import version as __version__
+from ._model import Evaluation, Model, Setting, Setup, guide_metric, metric, posterior_metric, snapshot  # noqa: F401
+from ._run import (Answer, Answers, Interrupted, Measures, Run, Sample, Stored, Stores, Trainer,  # noqa: F401
+                   methods, models, open, optimisers, resume, runs, train)
+from ._figure import chart, grid, hinton, tree  # noqa: F401
+from ._program import main, program  # noqa: F401

@@ -1,0 +1,96 @@
+"""Figures, drawn by the program's own figure room: they show themselves in a notebook, and save to a file."""
+
+import json
+import os
+import tempfile
+
+import numpy as np
+
+from ._program import call
+
+__all__ = ["chart", "tree", "hinton", "grid", "Figure"]
+
+
+class Figure:
+    """A figure: shows itself in a notebook; `save` writes .svg, .png or .pdf."""
+
+    def __init__(self, draw):
+        self._draw, self._made = draw, {}
+
+    def _bytes(self, ending):
+        if ending not in self._made:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "figure" + ending)
+                self._draw(path)
+                with open(path, "rb") as f:
+                    self._made[ending] = f.read()
+        return self._made[ending]
+
+    def save(self, path):
+        """Writes the figure; the ending of the path says how: .svg, .png or .pdf."""
+        self._draw(os.fspath(path))
+
+    def _repr_svg_(self):
+        return self._bytes(".svg").decode()
+
+    def _repr_png_(self):
+        return self._bytes(".png")
+
+
+def chart(runs, *metrics, x=None, title=None, panels="none", log=None):
+    """Metrics of runs over the iterations. runs: a `Run` with a folder, the `Stores` of `rws.runs`, or paths."""
+    where = []
+    if hasattr(runs, "_paths"):
+        paths, where = runs._paths, runs._where
+    elif hasattr(runs, "folder"):
+        if not runs.folder:
+            raise ValueError("A run without a folder has no store to draw from: train with out=….")
+        paths = [runs.folder]
+    else:
+        paths = [os.fspath(runs)] if isinstance(runs, (str, os.PathLike)) else [os.fspath(p) for p in runs]
+    if not metrics:
+        metrics = ["log_evidence"]
+    given = [f"--panels={panels}"]
+    given += [f"--x={x}"] if x else []
+    given += [f"--title={title}"] if title else []
+    given += [] if log is None else ["--log" if log else "--linear"]
+    given += [f"--where={w}" for w in where]
+    return Figure(lambda path: call("plot", ",".join(metrics), *paths, *given, "--out", path))
+
+
+def _drawn(kind, o, title):
+    if title:
+        o["title"] = title
+    return Figure(lambda path: call("draw", kind, "--out", path, input=json.dumps(o).encode()))
+
+
+def tree(trees, captions=None, title=None):
+    """Parse trees, texts in brackets, side by side."""
+    trees = [trees] if isinstance(trees, str) else list(trees)
+    captions = captions or [None] * len(trees)
+    return _drawn("trees", {"trees": [{"text": t, **({"caption": c} if c else {})} for t, c in zip(trees, captions)]}, title)
+
+
+def _plain(a):
+    return [None if v != v else float(v) for v in np.asarray(a, float).reshape(-1)]
+
+
+def grid(images, columns=10, title=None):
+    """Grey images, an array of n x high x wide with numbers from 0 (black) to 1."""
+    a = np.asarray(images, float)
+    a = a[None] if a.ndim == 2 else a
+    n, high, wide = a.shape
+    columns = min(columns, n)
+    rows = -(-n // columns)
+    full = np.full((rows * columns, high, wide), np.nan)
+    full[:n] = a
+    return _drawn("images", {"rows": rows, "columns": columns, "high": high, "wide": wide, "values": _plain(full)}, title)
+
+
+def hinton(rows, columns=None, title=None):
+    """A Hinton diagram: squares whose area is the probability. rows: {name: probabilities}, one strip each; with `columns`,
+    each entry has a list of probabilities for each column."""
+    n = len(columns) if columns else 1
+    values = np.stack([np.asarray(v, float).reshape(n, -1) for v in rows.values()], axis=1)  # [columns][strips][values]
+    return _drawn("hinton", {"strips": [str(k) for k in rows], "columns": [str(c) for c in columns or []],
+                             "values": _plain(values)}, title)

@@ -1,0 +1,33 @@
+"""The program `rws`, which comes with the package: python -m rws."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+__all__ = ["program", "main"]
+
+
+def program():
+    """The path of the program."""
+    given = os.environ.get("RWS_PROGRAM")
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "rws")
+    for path in (given, here, shutil.which("rws")):
+        if path and os.path.exists(path):
+            return path
+    raise FileNotFoundError("The program rws is not installed beside the package; RWS_PROGRAM may name it.")
+
+
+def call(*arguments, input=None):
+    """Runs the program; its complaint becomes an exception."""
+    from ._rws import Error
+    done = subprocess.run([program(), *arguments], input=input, capture_output=True)
+    if done.returncode:
+        raise Error(done.stderr.decode(errors="replace").strip() or f"rws {arguments[0]} failed.")
+    return done.stdout
+
+
+def main():
+    """Becomes the program, with the arguments of the process."""
+    path = program()
+    os.execv(path, ["rws", *sys.argv[1:]])

@@ -1,0 +1,353 @@
+"""Stubs of the extension: what programs and setups see."""
+
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
+
+import numpy as np
+
+Like = Union["Value", "Param", float, int, Sequence[Any], np.ndarray]
+
+version: str
+replays: bool
+
+class Error(ValueError): ...
+
+class Broken(ArithmeticError): ...
+
+class Stopped(RuntimeError): ...
+
+class Abandoned(BaseException): ...
+
+class Value:
+    """A vector of numbers for each particle of a path. It belongs to the execution of the program that made it.
+
+    Operators work component by component. int(v), bool(v) and v == 3 give the number itself, for Python's own
+    control flow: the particles part where they differ.
+    """
+    def __add__(self, other: Like) -> Value: ...
+    def __radd__(self, other: Like) -> Value: ...
+    def __sub__(self, other: Like) -> Value: ...
+    def __rsub__(self, other: Like) -> Value: ...
+    def __mul__(self, other: Like) -> Value: ...
+    def __rmul__(self, other: Like) -> Value: ...
+    def __truediv__(self, other: Like) -> Value: ...
+    def __rtruediv__(self, other: Like) -> Value: ...
+    def __pow__(self, other: Like) -> Value: ...
+    def __rpow__(self, other: Like) -> Value: ...
+    def __matmul__(self, other: Like) -> Value: ...
+    def __rmatmul__(self, other: Like) -> Value: ...
+    def __gt__(self, other: Like) -> Value: ...
+    def __lt__(self, other: Like) -> Value: ...
+    def __ge__(self, other: Like) -> Value: ...
+    def __le__(self, other: Like) -> Value: ...
+    def __neg__(self) -> Value: ...
+    def __pos__(self) -> Value: ...
+    def __abs__(self) -> Value: ...
+    def __int__(self) -> int: ...
+    def __index__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __float__(self) -> float: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any) -> Value: ...
+
+class Param:
+    """A matrix of numbers to learn. In a program it stands for its values, as one vector."""
+    def __add__(self, other: Like) -> Value: ...
+    def __radd__(self, other: Like) -> Value: ...
+    def __sub__(self, other: Like) -> Value: ...
+    def __rsub__(self, other: Like) -> Value: ...
+    def __mul__(self, other: Like) -> Value: ...
+    def __rmul__(self, other: Like) -> Value: ...
+    def __truediv__(self, other: Like) -> Value: ...
+    def __rtruediv__(self, other: Like) -> Value: ...
+    def __pow__(self, other: Like) -> Value: ...
+    def __rpow__(self, other: Like) -> Value: ...
+    def __matmul__(self, other: Like) -> Value: ...
+    def __rmatmul__(self, other: Like) -> Value: ...
+    def __gt__(self, other: Like) -> Value: ...
+    def __lt__(self, other: Like) -> Value: ...
+    def __ge__(self, other: Like) -> Value: ...
+    def __le__(self, other: Like) -> Value: ...
+    def __neg__(self) -> Value: ...
+    def __pos__(self) -> Value: ...
+    def __abs__(self) -> Value: ...
+    def __int__(self) -> int: ...
+    def __index__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __float__(self) -> float: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any) -> Value: ...
+    @property
+    def values(self) -> np.ndarray:
+        """The numbers, rows x cols: a copy. Assign an array during setup to start from it, or in em to replace it."""
+    @values.setter
+    def values(self, to: Any) -> None: ...
+    @property
+    def name(self) -> str:
+        """The full name, as in the checkpoint."""
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, cols)"""
+
+class Layer:
+    """A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed
+    once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h).
+    """
+    def __call__(self, x: Any, h: Like = ...) -> Value: ...
+    @property
+    def bias(self) -> Optional[Param]:
+        """The bias of a linear layer; None for a layer of another kind."""
+
+class Numbers:
+    """The numbers of a value, as a program looks at them (Path.look). Good until the program ends."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: Any) -> Any: ...
+    def numpy(self) -> np.ndarray:
+        """A copy as an array."""
+
+class Path:
+    """One execution of a program, for all particles that made the same choices so far."""
+    def categorical(self, site: str, logits: Like) -> Value:
+        """A choice: its index, as a value."""
+    def bernoulli(self, site: str, logits: Like) -> Value:
+        """Zeros and ones, one for each logit."""
+    def normal(self, site: str, mean: Like, sd: Like) -> Value:
+        """Normal numbers, independent components."""
+    def uniform(self, site: str, low: Like, high: Like) -> Value:
+        """Numbers between low and high."""
+    def gumbel(self, site: str, location: Like) -> Value:
+        """Gumbel numbers of scale 1."""
+    def concrete(self, site: str, logits: Like, temperature: Like) -> Value:
+        """The logarithm of a point on the simplex."""
+    def exponential(self, site: str, rate: Like) -> Value:
+        """Exponential numbers."""
+    def log_normal(self, site: str, mean: Like, sd: Like) -> Value:
+        """Numbers whose logarithm is normal."""
+    def laplace(self, site: str, location: Like, scale: Like) -> Value:
+        """Laplace numbers."""
+    def half_normal(self, site: str, scale: Like) -> Value:
+        """The absolute value of a normal number."""
+    def gumbel_scale(self, site: str, location: Like, scale: Like) -> Value:
+        """Gumbel numbers."""
+    def truncated_normal(self, site: str, mean: Like, sd: Like, low: Like, high: Like) -> Value:
+        """Normal numbers between low and high, which may be infinite."""
+    def gamma(self, site: str, shape: Any, rate: Like) -> Value:
+        """Gamma numbers."""
+    def inverse_gamma(self, site: str, shape: Any, scale: Like) -> Value:
+        """1 over a Gamma number."""
+    def beta(self, site: str, a: Like, b: Like) -> Value:
+        """Beta numbers."""
+    def student_t(self, site: str, degrees: Like, location: Like, scale: Like) -> Value:
+        """Student's t."""
+    def poisson(self, site: str, rate: Like) -> Value:
+        """Poisson counts."""
+    def geometric(self, site: str, logit: Like) -> Value:
+        """Failures before the first success."""
+    def binomial(self, site: str, trials: Like, logit: Like) -> Value:
+        """Binomial counts."""
+    def negative_binomial(self, site: str, shape: Any, logit: Like) -> Value:
+        """Counts with mean shape * exp(logit)."""
+    def dirichlet(self, site: str, concentrations: Like) -> Value:
+        """A point on the simplex."""
+    def multivariate_normal(self, site: str, mean: Like, factor: Like) -> Value:
+        """A normal vector by the Cholesky factor of its covariance, row by row."""
+    def multinomial(self, site: str, trials: Like, logits: Like) -> Value:
+        """How often each of several things came."""
+    def von_mises(self, site: str, location: Like, concentration: Like) -> Value:
+        """Angles."""
+    def delta(self, site: str, at: Like) -> Value:
+        """Numbers that are certain."""
+    def categoricals(self, site: str, logits: Like, n: int) -> Value:
+        """n choices at once, each by its own part of the logits."""
+    def site(self, name: str, family: Any, *parameters: Any) -> Value:
+        """Visits a site with a distribution of one's own (rws.Family), or of the library by name."""
+    def observe(self, name: str, log_density: Any, draw: Any = ...) -> Value:
+        """An observation with a density of one's own: log_density(p, datum) is a value of one
+        number, which gradients follow; draw(p) makes a datum for the sleep phase.
+        """
+    def mixture(self, site: str, logits: Like, components: Any) -> Value:
+        """A mixture whose component is summed out; a component is (family, *parameters)."""
+    def log_density(self, family: Any, value: Like, *parameters: Any) -> Value:
+        """The log-density of a value, outside of any site."""
+    def draw_from(self, family: Any, *parameters: Any) -> Value:
+        """For the draw of a family: a value of another family, as a constant."""
+    def noise_normal(self, n: int) -> Value:
+        """For the draw of a family: n standard normal numbers."""
+    def noise_uniform(self, n: int) -> Value:
+        """For the draw of a family: n numbers in (0, 1)."""
+    def draw_index(self, log_probabilities: Like) -> Value:
+        """For the draw of a family: an index."""
+    def choose(self, site: str, logits: Like) -> int:
+        """A choice as an int, which Python code may branch on."""
+    def flip(self, site: str, logit: Like) -> int:
+        """0 or 1 as an int, which Python code may branch on."""
+    def branch(self, v: Like) -> int:
+        """The integer that v holds, as an int; int(v) is the same."""
+    def look(self, v: Like) -> Numbers:
+        """All numbers of v, for Python code. The path splits where particles differ."""
+    def wait(self, values: Any) -> None:
+        """Computes these values now, all together."""
+    def observed(self, field: str) -> Value:
+        """A field of the datum, for the guide."""
+    def length(self, series: str) -> int:
+        """The number of items of a series of the datum, as an int, for the guide."""
+    def item(self, series: str, t: int) -> Value:
+        """Item t of a series of the datum, for the guide."""
+    def constant(self, x: Any) -> Value:
+        """A value of a number, an array, a parameter or a list of values."""
+    def simulate(self, site: str, made: Any, kernel: Any = ...) -> None:
+        """An observation that Python made of its choices: an array, or a list that is
+        filled up with zeros. The kernel is "edit" (minus the squared edit distance of sequences: length, then items),
+        "equal" (0 or -inf), or a function of datum and made that returns a log-density.
+        """
+    def factor(self, name: str, log_weight: Like, in_prior: Any = ...) -> None:
+        """Multiplies the model's density by exp(log_weight)."""
+    def report(self, name: str, value: Any) -> None:
+        """States something about the particles of this path."""
+    def give_up(self, reason: Any) -> None:
+        """Stops the pass with this sentence."""
+    @property
+    def reports(self) -> bool:
+        """Whether reports are wanted, so that a program can save the work of making a text."""
+    @property
+    def reports_all(self) -> bool:
+        """Whether they are for a person to read, so that large ones are worth making."""
+    @property
+    def iteration(self) -> int:
+        """How many iterations of training came before this pass."""
+
+class Setup:
+    """The declarations of a model. Good during setup only."""
+    def param(self, name: str, shape: Any, group: Any = ..., init: Any = ...) -> Param:
+        """Declares a parameter of n or (rows, cols) numbers. It starts as "zero",
+        "uniform", "truncated" or from an array. The group is "theta", the model's, or "phi", the guide's; by default
+        it is phi for a name that begins with "phi.", else theta.
+        """
+    def linear(self, name: str, n_in: int, n_out: int, group: Any = ..., init: Any = ...) -> Layer:
+        """Declares a linear layer."""
+    def mlp(self, name: str, sizes: Any, hidden: Any = ..., group: Any = ..., init: Any = ...) -> Layer:
+        """Declares a network of linear layers."""
+    def rnn(self, name: str, n_in: int, n_hidden: int, group: Any = ..., init: Any = ...) -> Layer:
+        """Declares a recurrent cell with tanh."""
+    def gru(self, name: str, n_in: int, n_hidden: int, group: Any = ...) -> Layer:
+        """Declares a gated recurrent cell, PyTorch's GRUCell."""
+    def embedding(self, name: str, n_words: int, dim: int, group: Any = ...) -> Layer:
+        """Declares a table of vectors."""
+    def relaxed(self, site: str, n: int) -> None:
+        """Declares the site that Model.relaxed is about."""
+    def text(self, name: str) -> str:
+        """A setting of the model, as text."""
+    def path(self, name: str) -> str:
+        """A setting that is the path of a file; it becomes absolute."""
+
+class Random:
+    """A stream of random numbers, the same whenever the run is repeated."""
+    def uniform(self) -> float:
+        """A number in (0, 1)."""
+    def normal(self) -> float:
+        """A standard normal number."""
+    def below(self, n: int) -> int:
+        """An integer in 0 ... n - 1."""
+    def uniforms(self, n: int) -> np.ndarray:
+        """n numbers in (0, 1), as an array of float32."""
+    def normals(self, n: int) -> np.ndarray:
+        """n standard normal numbers, as an array of float32."""
+
+class Family:
+    """A family of distributions: log_density(p, value, *parameters) is a value of one number; draw(p, *parameters) draws
+    from p.noise_normal, p.noise_uniform, p.draw_index or p.draw_from. Both are made of functions on values, so that
+    gradients follow by themselves. Keep it in a global or an attribute; Path.site visits a site with it.
+    """
+    def __init__(self, name: str, n_params: int, log_density: Callable[..., Like], draw: Optional[Callable[..., Like]] = ...,
+                 support: str = ..., reparameterised: bool = ..., length: Optional[Callable[..., int]] = ...,
+                 prepare: Optional[Callable[..., Sequence[Like]]] = ...) -> None: ...
+
+def tanh(v: Like) -> Value:
+    """tanh, component by component."""
+def relu(v: Like) -> Value:
+    """max(0, v), component by component."""
+def elu(v: Like) -> Value:
+    """v where v > 0, else exp(v) - 1."""
+def sigmoid(v: Like) -> Value:
+    """1 / (1 + exp(-v))."""
+def softplus(v: Like) -> Value:
+    """log(1 + exp(v))."""
+def exp(v: Like) -> Value:
+    """exp(v), component by component."""
+def log(v: Like) -> Value:
+    """log(v), component by component."""
+def sqrt(v: Like) -> Value:
+    """The square root, component by component."""
+def square(v: Like) -> Value:
+    """v * v, component by component."""
+def sin(v: Like) -> Value:
+    """sin(v), component by component."""
+def cos(v: Like) -> Value:
+    """cos(v), component by component."""
+def log_sigmoid(v: Like) -> Value:
+    """log(1 / (1 + exp(-v))), accurate for large |v|."""
+def log1p(v: Like) -> Value:
+    """log(1 + v), accurate near 0."""
+def expm1(v: Like) -> Value:
+    """exp(v) - 1, accurate near 0."""
+def lgamma(v: Like) -> Value:
+    """The logarithm of the gamma function."""
+def digamma(v: Like) -> Value:
+    """The derivative of lgamma."""
+def sum(v: Like) -> Value:
+    """The sum of the components."""
+def cumulative_sum(v: Like) -> Value:
+    """Component j is the sum of components 0 ... j."""
+def log_softmax(v: Like) -> Value:
+    """v - log(sum(exp(v)))."""
+def log_sum_exp(v: Like) -> Value:
+    """log(sum(exp(v))), one number."""
+def argmax(v: Like) -> Value:
+    """The index of the largest component, as a value. It has no gradient."""
+def here(v: Like) -> Value:
+    """The same value, computed on for the particles of this path alone."""
+def detach(v: Like) -> Value:
+    """The same value as a constant: gradients stop here."""
+def dot(a: Like, b: Like) -> Value:
+    """The sum of a * b, which have the same length."""
+def minimum(a: Like, b: Like) -> Value:
+    """The smaller number, component by component."""
+def maximum(a: Like, b: Like) -> Value:
+    """The larger number, component by component."""
+def power(a: Like, b: Like) -> Value:
+    """a to the power of b."""
+def pick(a: Like, b: Like) -> Value:
+    """The component of a whose number is the value b; a[b] is the same."""
+def concat(parts: Any) -> Value:
+    """The parts, one behind the other, as one value."""
+def sum_many(parts: Any) -> Value:
+    """The sum of many values, component by component."""
+def onehot(index: Like, n: int) -> Value:
+    """A vector of n zeros with a one; costs a look-up where it enters a layer."""
+def row(matrix: Like, index: Like, n: int = ...) -> Value:
+    """Row number `index` of a parameter, or of a value with n columns."""
+def clip(v: Like, low: Like, high: Like) -> Value:
+    """v within low ... high; no gradient outside."""
+def normal_density(x: Any, mean: Like, sd: Like) -> Value:
+    """The log-density of x, outside of any site."""
+def concrete_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
+    """The log-density of the Concrete distribution."""
+def attend(image: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
+    """Reads a window of a picture."""
+def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
+    """Writes a window into a picture."""
+def cover(rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
+    """Writes a window of ones into a picture."""
+
+class Trainer:
+    def __init__(self, *args: Any) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class Posterior:
+    def __init__(self, *args: Any) -> None: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class Program:
+    def __init__(self, *args: Any) -> None: ...
+
+def results(paths: list[str], conditions: list[str]) -> list[dict[str, Any]]: ...
+def tables() -> tuple[dict[str, str], dict[str, str], dict[str, str]]: ...

@@ -1,0 +1,737 @@
+/* host.c - Python programs on the engine's paths.
+ *
+ * A path must be put aside in the middle of a program, wherever a library call waits for values, and taken up again. There
+ * are two manners; which one is used is decided when the module is imported.
+ *
+ * Swapping, for the versions of CPython that are known. The program runs on the path's own stack:
+ *
+ *     thread's stack   engine -> resume -> [swap in] -> rws_path_run ............ [swap out] -> engine
+ *     path's stack                                       guide(p) -> p.normal -> library waits
+ *
+ * A PyThreadState has a few fields that belong to a C stack: the chain of frames, the stack of their locals, the stack
+ * of handled exceptions, the depths of recursion. They are exchanged at each resume. A library call that fails comes
+ * back to rwspy_call by longjmp (rws_host.escape), which raises an exception, so that Python's frames are left in order.
+ *
+ * Replay, for every other version: no frame of Python is ever put aside. The program runs on the thread's stack, and its
+ * library calls are executed on the path's stack, one after the other:
+ *
+ *     thread's stack   resume -> guide(p) -> p.normal -> rws_path_run -> … result -> guide goes on
+ *     path's stack                                       library call -> pause
+ *
+ * If the library call waits, an exception unwinds the program. When the path is resumed, the library call ends, and the
+ * program starts again: calls that were made before return what they returned then, from the path's log. */
+#include "rwspy.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <string.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+/* The builtin saves three registers; setjmp saves all, and can be seen by AddressSanitizer. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && !SANITIZED
+typedef void *jump_point[5];
+#define SET_JUMP(j) __builtin_setjmp(j)
+#define JUMP(j) __builtin_longjmp(j, 1)
+#else
+typedef jmp_buf jump_point;
+#define SET_JUMP(j) _setjmp(j)
+#define JUMP(j) longjmp(j, 1)
+#endif
+
+/* ---- the fields of a PyThreadState that belong to a stack */
+
+#if PY_VERSION_HEX >= 0x030b0000 && PY_VERSION_HEX < 0x030e0000 && !defined(Py_GIL_DISABLED)
+#define CAN_SWAP 1
+#else
+#define CAN_SWAP 0
+#endif
+
+#if CAN_SWAP
+
+typedef struct {
+#if PY_VERSION_HEX < 0x030d0000
+    _PyCFrame *cframe;
+#else
+    struct _PyInterpreterFrame *current_frame;
+#endif
+#if PY_VERSION_HEX < 0x030c0000
+    int recursion_remaining;
+#else
+    int                         py_recursion_remaining, c_recursion_remaining;
+#endif
+    _PyStackChunk    *datastack_chunk;
+    PyObject        **datastack_top, **datastack_limit;
+    _PyErr_StackItem *exc_info;
+    PyObject         *context;
+} fields;
+
+static inline void fields_save(fields *f, const PyThreadState *ts)
+{
+#if PY_VERSION_HEX < 0x030d0000
+    f->cframe = ts->cframe;
+#else
+    f->current_frame = ts->current_frame;
+#endif
+#if PY_VERSION_HEX < 0x030c0000
+    f->recursion_remaining = ts->recursion_remaining;
+#else
+    f->py_recursion_remaining = ts->py_recursion_remaining;
+    f->c_recursion_remaining = ts->c_recursion_remaining;
+#endif
+    f->datastack_chunk = ts->datastack_chunk;
+    f->datastack_top = ts->datastack_top;
+    f->datastack_limit = ts->datastack_limit;
+    f->exc_info = ts->exc_info;
+    f->context = ts->context;
+}
+
+static inline void fields_load(const fields *f, PyThreadState *ts)
+{
+#if PY_VERSION_HEX < 0x030d0000
+    ts->cframe = f->cframe;
+#else
+    ts->current_frame = f->current_frame;
+#endif
+#if PY_VERSION_HEX < 0x030c0000
+    ts->recursion_remaining = f->recursion_remaining;
+#else
+    ts->py_recursion_remaining = f->py_recursion_remaining;
+    ts->c_recursion_remaining = f->c_recursion_remaining;
+#endif
+    ts->datastack_chunk = f->datastack_chunk;
+    ts->datastack_top = f->datastack_top;
+    ts->datastack_limit = f->datastack_limit;
+    ts->exc_info = f->exc_info;
+    if (ts->context != f->context) {
+        ts->context = f->context;
+        ts->context_ver++;
+    }
+}
+
+#endif
+
+/* ---- paths */
+
+/* What a path is asked to execute on its own stack, when programs are replayed. */
+typedef enum { JOB_NONE, JOB_CALL, JOB_RETURN } job_kind;
+typedef enum { PROGRAM_GUIDE, PROGRAM_MODEL, PROGRAM_RELAXED, PROGRAM_COMPUTE } program_kind;
+
+struct py_path {
+    rws_path   *path;
+    py_state   *state;
+    uint64_t    serial;
+    bool        failed; /* no library call is possible any more */
+    jump_point *jump;   /* leads out of the library call that is being executed, the innermost; NULL: none is */
+    PyObject   *object; /* what the program gets as its first argument */
+#if CAN_SWAP
+    fields           fields;
+    _PyErr_StackItem exceptions;
+#if PY_VERSION_HEX < 0x030d0000
+    _PyCFrame frame;
+#endif
+#endif
+    /* replay */
+    bool           idle; /* the path's stack waits for a job */
+    job_kind       job;
+    const request *asked;
+    request        kept; /* a copy of the request that waits, with its numbers in `memory` */
+    PyObject      *held; /* objects that the waiting request points into */
+    result         answer;
+    program_kind   program;  /* that the path's stack is in */
+    rws_var        given[2]; /* arguments of `relaxed` */
+    rws_relaxation how;
+    result        *log;
+    size_t         n_log, log_capacity, cursor;
+    bool           waits; /* a request waits: the program is to unwind */
+};
+
+static __thread py_path       *current __attribute__((tls_model("initial-exec")));
+static __thread PyThreadState *own_state __attribute__((tls_model("initial-exec")));
+static __thread bool           no_garbage __attribute__((tls_model("initial-exec")));
+static pthread_key_t           thread_key;
+static PyInterpreterState     *interpreter;
+static uint64_t                last_serial; /* guarded by the lock */
+static bool                    replays;
+
+py_path *rwspy_current(void)
+{
+    return current;
+}
+
+py_path *rwspy_running(const char *what)
+{
+    if (current) return current;
+    PyErr_Format(PyExc_RuntimeError, "%s can be used only inside of a program (guide or model).", what);
+    return NULL;
+}
+
+uint64_t rwspy_serial(const py_path *h)
+{
+    return h->serial;
+}
+
+PyObject *rwspy_path_object(const py_path *h)
+{
+    return h->object;
+}
+
+py_state *rwspy_state(const py_path *h)
+{
+    return h->state;
+}
+
+bool rwspy_replays(void)
+{
+    return replays;
+}
+
+/* ---- the lock */
+
+static bool finalizing(void)
+{
+#if PY_VERSION_HEX >= 0x030d0000
+    return Py_IsFinalizing();
+#else
+    return _Py_IsFinalizing();
+#endif
+}
+
+/* A thread of the library's pool ends: its state of the interpreter ends with it. */
+static void thread_ends(void *state)
+{
+    PyThreadState *ts = state;
+    if (finalizing()) return;
+    PyEval_RestoreThread(ts);
+    PyThreadState_Clear(ts);
+    PyThreadState_DeleteCurrent();
+}
+
+static void take(void)
+{
+    if (!own_state) {
+        own_state = PyGILState_GetThisThreadState();
+        if (!own_state) {
+            own_state = PyThreadState_New(interpreter);
+            pthread_setspecific(thread_key, own_state);
+        }
+    }
+    PyEval_RestoreThread(own_state);
+}
+
+/* Objects of the programs of a pass die with it, so that looking for garbage meanwhile finds nothing, at a price of a tenth
+ * of the time. It is looked for in some passes, since programs may leave cycles behind. */
+#define PASSES_WITH_GARBAGE 64
+
+static void enter(void)
+{
+    static unsigned n; /* guarded by the lock */
+    take();
+    if (++n % PASSES_WITH_GARBAGE) no_garbage = PyGC_Disable();
+}
+
+static void leave(void)
+{
+    if (no_garbage) PyGC_Enable();
+    no_garbage = false;
+    PyEval_SaveThread();
+}
+
+void rwspy_take(void)
+{
+    take();
+}
+
+void rwspy_give(void)
+{
+    PyEval_SaveThread();
+}
+
+void rwspy_begin(void)
+{
+    own_state = PyEval_SaveThread();
+}
+
+void rwspy_end(void)
+{
+    PyEval_RestoreThread(own_state);
+}
+
+/* ---- library calls */
+
+static rws_var call_layer(rws_path *path, const request *c)
+{
+    switch (c->i[0]) {
+    case 'l':
+        return c->n == 1 ? rws_linear(path, c->layer, *c->parts) : rws_linear_parts(path, c->layer, c->parts, c->n);
+    case 'm': return c->n == 1 ? rws_mlp(path, c->layer, *c->parts) : rws_mlp_parts(path, c->layer, c->parts, c->n);
+    default: return rws_embedding(path, c->layer, *c->parts);
+    }
+}
+
+static void execute(rws_path *path, const request *c, result *r)
+{
+    typedef rws_var site1(rws_path *, const char *, rws_var);
+    typedef rws_var site2(rws_path *, const char *, rws_var, rws_var);
+    typedef rws_var site3(rws_path *, const char *, rws_var, rws_var, rws_var);
+    typedef rws_var site4(rws_path *, const char *, rws_var, rws_var, rws_var, rws_var);
+    typedef rws_var one(rws_path *, rws_var);
+    typedef rws_var two(rws_path *, rws_var, rws_var);
+    typedef rws_var three(rws_path *, rws_var, rws_var, rws_var);
+    typedef rws_var many(rws_path *, const rws_var *, int);
+    const rws_var  *v = c->v;
+    const int      *i = c->i;
+    switch (c->kind) {
+    case CALL_SITE1: r->v = ((site1 *)c->f)(path, c->name, v[0]); break;
+    case CALL_SITE2: r->v = ((site2 *)c->f)(path, c->name, v[0], v[1]); break;
+    case CALL_SITE3: r->v = ((site3 *)c->f)(path, c->name, v[0], v[1], v[2]); break;
+    case CALL_SITE4: r->v = ((site4 *)c->f)(path, c->name, v[0], v[1], v[2], v[3]); break;
+    case CALL_ONE: r->v = ((one *)c->f)(path, v[0]); break;
+    case CALL_TWO: r->v = ((two *)c->f)(path, v[0], v[1]); break;
+    case CALL_THREE: r->v = ((three *)c->f)(path, v[0], v[1], v[2]); break;
+    case CALL_MANY: r->v = ((many *)c->f)(path, c->parts, c->n); break;
+    case CALL_AFFINE: r->v = rws_affine(path, v[0], c->x[0], c->x[1]); break;
+    case CALL_CLIP: r->v = rws_clip(path, v[0], c->x[0], c->x[1]); break;
+    case CALL_APPLY: r->v = rws_apply(path, (rws_function)i[0], v[0]); break;
+    case CALL_SLICE: r->v = rws_slice(path, v[0], i[0], i[1]); break;
+    case CALL_ONEHOT: r->v = rws_onehot(path, v[0], i[0]); break;
+    case CALL_ROW: r->v = rws_row(path, v[0], i[0], v[1]); break;
+    case CALL_CONSTANT: r->v = rws_constant(path, c->x[0]); break;
+    case CALL_CONSTANTS: r->v = rws_constants(path, c->numbers, c->n); break;
+    case CALL_PARAMETER: r->v = rws_parameter(path, c->param); break;
+    case CALL_OBSERVED: r->v = rws_observed(path, c->name); break;
+    case CALL_LENGTH: r->v = rws_length(path, c->name); break;
+    case CALL_ITEM: r->v = rws_item(path, c->name, i[0]); break;
+    case CALL_BRANCH: r->i = rws_branch(path, v[0]); break;
+    case CALL_LOOK: r->numbers = rws_look(path, v[0]); break;
+    case CALL_AWAIT: rws_await(path, c->parts, c->n); break;
+    case CALL_DIM: r->i = rws_dim(path, v[0]); break;
+    case CALL_REPORT: rws_report(path, c->name, v[0]); break;
+    case CALL_REPORT_TEXT: rws_report_text(path, c->name, c->context); break;
+    case CALL_REPORTS: r->i = i[0] ? rws_reports_all(path) : rws_reports(path); break;
+    case CALL_ITERATION: r->i = (int64_t)rws_iteration(path); break;
+    case CALL_FACTOR: rws_factor(path, c->name, v[0], i[0]); break;
+    case CALL_SIMULATE: {
+        float *made = rws_alloc(path, (size_t)i[0] * sizeof *made);
+        memcpy(made, c->numbers, (size_t)c->n * sizeof *made);
+        const void *context = c->context;
+        if (context) { /* a Python function; the library calls it later, when the request is gone */
+            const py_path *h = *rws_path_slot(path);
+            py_kernel     *k = rws_alloc(path, sizeof *k);
+            *k = (py_kernel){(PyObject *)c->context, h->state->program};
+            context = k;
+        }
+        rws_simulate(path, c->name, made, (rws_kernel *)c->f, context);
+        break;
+    }
+    case CALL_LAYER: r->v = call_layer(path, c); break;
+    case CALL_CELL:
+        r->v =
+            i[0] == 'g' ? rws_gru(path, c->layer, c->parts, c->n, v[0]) : rws_rnn(path, c->layer, c->parts, c->n, v[0]);
+        break;
+    case CALL_ATTEND: r->v = rws_attend(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
+    case CALL_PLACE: r->v = rws_place(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
+    case CALL_COVER: r->v = rws_cover(path, i[0], i[1], v[0], i[2], i[3]); break;
+    case CALL_GIVE_UP: rws_give_up(path, "%s", (const char *)c->context);
+    case CALL_FAMILY: r->v = rws_site_visit(path, c->name, c->f, c->parts); break;
+    case CALL_LOG_DENSITY: r->v = rws_log_density(path, c->f, v[0], c->parts); break;
+    case CALL_OBSERVE: r->v = rws_observe(path, c->name, rwspy_density, i[0] ? rwspy_drawer : NULL, c->context); break;
+    case CALL_MIXTURE: r->v = rws_mixture(path, c->name, v[0], c->context, c->n); break;
+    case CALL_CATEGORICALS: r->v = rws_categoricals(path, c->name, v[0], i[0]); break;
+    case CALL_NOISE: r->v = rws_draw_noise(path, (rws_noise)i[1], i[0]); break;
+    case CALL_DRAW_FROM: r->v = rws_draw_from(path, c->f, c->parts); break;
+    }
+}
+
+/* Raises what made the library call fail, at the line of the program. Always false. */
+static bool call_failed(py_path *h)
+{
+    const char      *text;
+    const rws_status status = rws_path_failure(h->path, &text);
+    h->failed = true;
+    if (PyErr_Occurred()) return false; /* of a distribution of the program's own */
+    if (status == RWS_OK) PyErr_SetString(rwspy_Abandoned, "The path is abandoned.");
+    else if (status == RWS_NO_MEMORY) PyErr_SetString(PyExc_MemoryError, text);
+    else PyErr_SetString(status == RWS_BROKEN ? rwspy_Broken : rwspy_Error, text);
+    return false;
+}
+
+static bool refused(void)
+{
+    if (!PyErr_Occurred())
+        PyErr_SetString(rwspy_Abandoned, "The pass has failed; its programs make no more library calls.");
+    return false;
+}
+
+static bool call_replayed(py_path *h, const request *c, result *r);
+
+bool rwspy_call(py_path *h, const request *c, result *r)
+{
+    if (__builtin_expect(h->failed, 0)) return refused();
+    if (__builtin_expect(replays, 0)) return call_replayed(h, c, r);
+    jump_point        here;
+    jump_point *const outer = h->jump; /* not NULL: this call is made by a distribution of the program's own */
+    if (SET_JUMP(here) == 0) {
+        h->jump = &here;
+        execute(h->path, c, r);
+        h->jump = outer;
+        return true;
+    }
+    h->jump = outer;
+    return call_failed(h);
+}
+
+static void escape(rws_path *path)
+{
+    py_path *h = *rws_path_slot(path);
+    if (h && h->jump) JUMP(*h->jump); /* otherwise no frame of Python waits in a library call */
+}
+
+/* ---- programs */
+
+static PyObject *function_of(const py_state *s, program_kind kind)
+{
+    switch (kind) {
+    case PROGRAM_GUIDE: return s->guide;
+    case PROGRAM_MODEL: return s->model;
+    case PROGRAM_RELAXED: return s->relaxed;
+    default: return s->compute;
+    }
+}
+
+static const char *const names[] = {"guide", "model", "relaxed", "the function of a metric"};
+
+/* Calls a Python function on the path. Its value, if it is to have one, is written to *out. */
+static bool call_program(py_path *h, program_kind kind, rws_var *out)
+{
+    static const char *const hows[] = {"argmax", "soft", "density"};
+    PyObject                *arguments[5] = {NULL, h->object}, *r = NULL;
+    int                      n = 1;
+    if (kind == PROGRAM_RELAXED) {
+        arguments[2] = rwspy_value(h, h->given[0]);
+        arguments[3] = rwspy_value(h, h->given[1]);
+        arguments[4] = PyUnicode_FromString(hows[h->how]);
+        n = 4;
+    }
+    if (n == 1 || (arguments[2] && arguments[3] && arguments[4]))
+        r = PyObject_Vectorcall(function_of(h->state, kind), arguments + 1, (size_t)n | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                NULL);
+    for (int i = 2; i < 5; i++) Py_XDECREF(arguments[i]);
+    bool good = r != NULL;
+    if (good && (kind == PROGRAM_RELAXED || kind == PROGRAM_COMPUTE)) good = rwspy_var(h, r, out);
+    Py_XDECREF(r);
+    return good;
+}
+
+/* A program ended with an exception: the pass fails, and the exception is raised where the library was called. */
+static void program_failed(py_path *h, program_kind kind)
+{
+    char sentence[500];
+    h->failed = true;
+    if (PyErr_ExceptionMatches(rwspy_Abandoned)) {
+        PyErr_Clear();
+        if (rws_path_failure(h->path, NULL) == RWS_OK)
+            rws_path_refuse(h->path, RWS_BAD_INPUT, "A program raised rws.Abandoned, which only the package does.");
+        return;
+    }
+    const char *text;
+    if (rws_path_failure(h->path, &text) != RWS_OK) { /* the library's own sentence, raised at the program's line */
+        snprintf(sentence, sizeof sentence, "%s", text);
+        rwspy_keep_exception(h->state->program, NULL, sentence, sizeof sentence);
+        return;
+    }
+    rwspy_keep_exception(h->state->program, names[kind], sentence, sizeof sentence);
+    rws_path_refuse(h->path, RWS_BAD_INPUT, sentence);
+}
+
+static py_path *path_of(rws_path *path)
+{
+    void **slot = rws_path_slot(path);
+    if (*slot) return *slot;
+    py_path *h = PyMem_Calloc(1, sizeof *h);
+    if (h) h->path = path;
+    return *slot = h;
+}
+
+static void begin(py_path *h)
+{
+    h->serial = ++last_serial;
+    h->failed = h->idle = h->waits = false;
+    h->jump = NULL;
+    h->job = JOB_NONE;
+    h->n_log = h->cursor = 0;
+    Py_CLEAR(h->held);
+    if (h->object && Py_REFCNT(h->object) > 1) { /* a program has kept the path of an earlier execution */
+        ((path_object *)h->object)->h = NULL;
+        Py_CLEAR(h->object);
+    }
+    if (!h->object) h->object = rwspy_path_new(h);
+    if (!h->object) {
+        PyErr_Clear();
+        h->failed = true;
+        rws_path_refuse(h->path, RWS_NO_MEMORY, "There is no memory for a path.");
+    }
+}
+
+#if CAN_SWAP
+
+static void resume_swapped(rws_path *path, bool begins)
+{
+    py_path *h = path_of(path);
+    if (!h) {
+        rws_path_refuse(path, RWS_NO_MEMORY, "There is no memory for a path.");
+        return;
+    }
+    PyThreadState *ts = PyThreadState_Get();
+    fields         own;
+    py_path       *before = current;
+    if (!ts->context) Py_XDECREF(PyContext_CopyCurrent()); /* makes one, which all paths of the thread share */
+    fields_save(&own, ts);
+    if (begins) {
+        begin(h);
+        _PyStackChunk *chunk = h->fields.datastack_chunk;
+        h->exceptions = (_PyErr_StackItem){0};
+        h->fields = own;
+        h->fields.exc_info = &h->exceptions;
+        /* the first chunk of the stack of locals is kept from execution to execution; its first slot stays unused */
+        h->fields.datastack_chunk = chunk;
+        h->fields.datastack_top = chunk ? &chunk->data[1] : NULL;
+        h->fields.datastack_limit = chunk ? (PyObject **)((char *)chunk + chunk->size) : NULL;
+#if PY_VERSION_HEX < 0x030d0000
+        h->frame = *own.cframe;
+        h->frame.current_frame = NULL;
+        h->frame.previous = &ts->root_cframe;
+        h->fields.cframe = &h->frame;
+#else
+        h->fields.current_frame = NULL;
+#endif
+#if PY_VERSION_HEX < 0x030c0000
+        h->fields.recursion_remaining = ts->recursion_limit;
+#else
+        h->fields.py_recursion_remaining = ts->py_recursion_limit;
+#endif
+    }
+    current = h;
+    fields_load(&h->fields, ts);
+    rws_path_run(path);
+    fields_save(&h->fields, ts);
+    fields_load(&own, ts);
+    current = before;
+}
+
+#endif
+
+static void run_swapped(rws_path *path, const void *state, program_kind kind, rws_var *out)
+{
+    py_path *h = *rws_path_slot(path);
+    h->state = (py_state *)state;
+    if (h->failed || rws_path_failure(path, NULL) != RWS_OK) return;
+    if (!call_program(h, kind, out)) program_failed(h, kind);
+}
+
+/* ---- replay */
+
+/* On the path's stack: executes library calls until the program is over. */
+static void run_replayed(rws_path *path, const void *state, program_kind kind, rws_var *out)
+{
+    py_path *h = *rws_path_slot(path);
+    h->state = (py_state *)state;
+    h->program = kind;
+    h->n_log = h->cursor = 0;
+    for (;;) {
+        h->idle = true;
+        rws_path_pause(path);
+        h->idle = false;
+        if (h->job == JOB_RETURN) break;
+        const request *c = h->asked;
+        result         r = {0};
+        execute(path, c, &r);
+        h->answer = r;
+    }
+    h->job = JOB_NONE;
+    if (out) *out = h->answer.v;
+}
+
+static bool log_add(py_path *h, const result *r)
+{
+    if (h->n_log == h->log_capacity) {
+        const size_t capacity = h->log_capacity ? 2 * h->log_capacity : 64;
+        result      *log = PyMem_Realloc(h->log, capacity * sizeof *log);
+        if (!log) {
+            PyErr_NoMemory();
+            return false;
+        }
+        h->log = log;
+        h->log_capacity = capacity;
+    }
+    h->log[h->n_log++] = *r;
+    h->cursor = h->n_log;
+    return true;
+}
+
+/* Copies what the request points to, because the program's frames, which own it, unwind before the library has read it. */
+static bool keep_request(py_path *h, const request *c)
+{
+    const size_t name = c->name ? strlen(c->name) + 1 : 0, parts = (size_t)c->n * sizeof(rws_var);
+    const bool   text = c->kind == CALL_REPORT_TEXT || c->kind == CALL_GIVE_UP;
+    const size_t numbers = c->numbers ? (size_t)c->n * sizeof(float) : 0, said = text ? strlen(c->context) + 1 : 0;
+    PyObject    *memory = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(name + parts + numbers + said + 64));
+    if (!memory) return false;
+    char *at = PyBytes_AS_STRING(memory);
+    at += -(uintptr_t)at & 15;
+    h->kept = *c;
+    if (c->parts) h->kept.parts = memcpy(at, c->parts, parts), at += parts;
+    if (numbers) h->kept.numbers = memcpy(at, c->numbers, numbers), at += numbers;
+    if (c->name) h->kept.name = memcpy(at, c->name, name), at += name;
+    if (text) h->kept.context = memcpy(at, c->context, said);
+    Py_XDECREF(h->held);
+    h->held = memory;
+    return true;
+}
+
+/* On the thread's stack, in a program: has the path execute a call. */
+static bool call_replayed(py_path *h, const request *c, result *r)
+{
+    if (h->waits) return refused(); /* the program holds up its own unwinding */
+    if (h->cursor < h->n_log) {
+        *r = h->log[h->cursor++];
+        return true;
+    }
+    if (!keep_request(h, c)) return false;
+    h->asked = &h->kept;
+    h->job = JOB_CALL;
+    rws_path_run(h->path);
+    if (rws_path_failure(h->path, NULL) != RWS_OK) return call_failed(h);
+    if (!h->idle) {
+        h->waits = true;
+        return refused();
+    }
+    *r = h->answer;
+    return log_add(h, r);
+}
+
+/* Runs the path until it wants a program, then the program until it waits or ends. */
+static void resume_replayed(rws_path *path, bool begins)
+{
+    py_path *h = path_of(path), *before = current;
+    if (!h) {
+        rws_path_refuse(path, RWS_NO_MEMORY, "There is no memory for a path.");
+        return;
+    }
+    if (begins) begin(h);
+    const bool waited = h->waits;
+    h->waits = false;
+    rws_path_run(path); /* to the first pause, or out of the call that waited */
+    if (waited && h->idle) {
+        if (!log_add(h, &h->answer))
+            PyErr_Clear(), rws_path_refuse(path, RWS_NO_MEMORY, "There is no memory for a log.");
+    } else if (waited && !rws_path_ended(path)) h->waits = true; /* it waits again */
+    current = h;
+    while (h->idle && !h->waits && !h->failed && rws_path_failure(path, NULL) == RWS_OK) {
+        const program_kind kind = h->program;
+        rws_var            v = {0};
+        h->cursor = 0;
+        const bool good = call_program(h, kind, &v);
+        if (h->waits) {
+            PyErr_Clear();
+            break;
+        }
+        if (!good) {
+            program_failed(h, kind);
+            break;
+        }
+        h->job = JOB_RETURN;
+        h->answer.v = v;
+        rws_path_run(path); /* to the pause of the next program, or to the end */
+    }
+    current = before;
+}
+
+/* ---- what the library calls */
+
+static void resume(rws_path *path, bool begins)
+{
+#if CAN_SWAP
+    if (!replays) {
+        resume_swapped(path, begins);
+        return;
+    }
+#endif
+    resume_replayed(path, begins);
+}
+
+static void forget(void *kept)
+{
+    py_path *h = kept;
+    if (h->object) ((path_object *)h->object)->h = NULL;
+    Py_XDECREF(h->object);
+    Py_XDECREF(h->held);
+    PyMem_Free(h->log);
+#if CAN_SWAP
+    PyObjectArenaAllocator a;
+    PyObject_GetArenaAllocator(&a);
+    for (_PyStackChunk *c = h->fields.datastack_chunk, *next; c; c = next) {
+        next = c->previous;
+        a.free(a.ctx, c, c->size);
+    }
+#endif
+    PyMem_Free(h);
+}
+
+static void run(rws_path *path, const void *state, program_kind kind, rws_var *out)
+{
+    (replays ? run_replayed : run_swapped)(path, state, kind, out);
+}
+
+void rwspy_guide(rws_path *path, const void *state)
+{
+    run(path, state, PROGRAM_GUIDE, NULL);
+}
+
+void rwspy_model(rws_path *path, const void *state)
+{
+    run(path, state, PROGRAM_MODEL, NULL);
+}
+
+/* After a failure there is no value; the library must not look at it, so the path ends here. */
+static rws_var value_or_end(rws_path *path, rws_var v)
+{
+    if (rws_path_failure(path, NULL) != RWS_OK) return rws_constant(path, 0);
+    return v;
+}
+
+rws_var rwspy_relaxed(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how)
+{
+    py_path *h = *rws_path_slot(path);
+    rws_var  v = {0};
+    h->given[0] = log_s;
+    h->given[1] = temperature;
+    h->how = how;
+    run(path, state, PROGRAM_RELAXED, &v);
+    return value_or_end(path, v);
+}
+
+rws_var rwspy_compute(rws_path *path, const void *state)
+{
+    rws_var v = {0};
+    run(path, state, PROGRAM_COMPUTE, &v);
+    return value_or_end(path, v);
+}
+
+rws_host rwspy_host = {.enter = enter, .leave = leave, .resume = resume, .forget = forget};
+
+bool rwspy_host_init(bool replay)
+{
+    interpreter = PyInterpreterState_Get();
+    replays = replay || !CAN_SWAP;
+    rwspy_host.escape = replays ? NULL : escape;
+    if (pthread_key_create(&thread_key, thread_ends) == 0) return true;
+    PyErr_SetString(PyExc_RuntimeError, "The system has no key for threads.");
+    return false;
+}

@@ -1,0 +1,673 @@
+/* program.c - a Python class as an rws_model: its functions call the methods of the instance that setup ran on.
+ *
+ * The library calls these functions without the interpreter's lock, on any thread; they take it. An exception is kept in the
+ * program object under the sentence that the library gets, and raised again where Python called the library. */
+#include "rwspy.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- exceptions */
+
+#define MOST_EXCEPTIONS 64 /* that are kept; a metric may raise one for every particle */
+
+void rwspy_keep_exception(program_object *p, const char *where, char *out, size_t size)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
+    if (where) {
+        PyObject   *text = PyObject_Str(value);
+        const char *said = text ? PyUnicode_AsUTF8(text) : NULL;
+        PyErr_Clear();
+        snprintf(out, size, "%s in %s: %s", ((PyTypeObject *)type)->tp_name, where, said ? said : "");
+        Py_XDECREF(text);
+    }
+    const bool room = PyList_GET_SIZE(p->exceptions) < MOST_EXCEPTIONS;
+    PyObject  *sentence = room ? PyUnicode_DecodeUTF8(out, (Py_ssize_t)strlen(out), "replace") : NULL;
+    PyObject  *entry = sentence && value ? PyTuple_Pack(2, sentence, value) : NULL;
+    if (!entry || PyList_Append(p->exceptions, entry) != 0) PyErr_Clear();
+    Py_XDECREF(entry);
+    Py_XDECREF(sentence);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
+PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err)
+{
+    PyObject *said = PyUnicode_DecodeUTF8(err->text, (Py_ssize_t)strlen(err->text), "replace"), *found = NULL;
+    for (Py_ssize_t i = 0; p && said && i < PyList_GET_SIZE(p->exceptions); i++) {
+        PyObject *entry = PyList_GET_ITEM(p->exceptions, i);
+        if (!found && PyUnicode_Tailmatch(said, PyTuple_GET_ITEM(entry, 0), 0, PY_SSIZE_T_MAX, 1) == 1)
+            found = Py_NewRef(PyTuple_GET_ITEM(entry, 1));
+    }
+    if (p && !found && PyList_GET_SIZE(p->exceptions))
+        found = Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(p->exceptions, 0), 1));
+    if (p) PyList_SetSlice(p->exceptions, 0, PyList_GET_SIZE(p->exceptions), NULL);
+    PyErr_Clear();
+    if (found) PyErr_SetObject((PyObject *)Py_TYPE(found), found);
+    else if (status == RWS_NO_MEMORY) PyErr_SetObject(PyExc_MemoryError, said);
+    else
+        PyErr_SetObject(status == RWS_BROKEN    ? rwspy_Broken
+                        : status == RWS_STOPPED ? rwspy_Stopped
+                                                : rwspy_Error,
+                        said);
+    Py_XDECREF(found);
+    Py_XDECREF(said);
+    return NULL;
+}
+
+/* A callback failed with an exception: the status and the sentence for the library. */
+static rws_status failed(program_object *p, const char *where, rws_error *err)
+{
+    char sentence[400];
+    rwspy_keep_exception(p, where, sentence, sizeof sentence);
+    return rws_fail(err, RWS_BAD_INPUT, "%s", sentence);
+}
+
+/* ---- setup and release */
+
+static void state_release(py_state *s)
+{
+    if (s->scope) s->scope->alive = false;
+    Py_CLEAR(s->scope);
+    Py_CLEAR(s->self);
+    Py_CLEAR(s->guide);
+    Py_CLEAR(s->model);
+    Py_CLEAR(s->relaxed);
+    Py_CLEAR(s->compute);
+    Py_CLEAR(s->sizes);
+}
+
+static bool set_up(py_state *s, rws_setup *setup, rws_random *random)
+{
+    scope_object *scope = PyObject_New(scope_object, &rwspy_Scope);
+    if (!scope) return false;
+    scope->alive = true;
+    s->scope = scope;
+    s->self = PyObject_CallMethod(s->program->like, "_copy", NULL);
+    if (!s->self) return false;
+    PyObject *declare = rwspy_setup_new(setup, s), *stream = rwspy_random_new(random);
+    PyObject *r = declare && stream ? PyObject_CallMethod(s->self, "_setup", "OO", declare, stream) : NULL;
+    if (declare) rwspy_setup_close(declare);
+    if (stream) ((random_object *)stream)->random = NULL;
+    Py_XDECREF(declare);
+    Py_XDECREF(stream);
+    if (!r) return false;
+    Py_DECREF(r);
+    s->guide = PyObject_GetAttrString(s->self, "guide");
+    s->model = s->guide ? PyObject_GetAttrString(s->self, "model") : NULL;
+    s->sizes = s->model ? PyObject_GetAttrString(s->self, "_sizes") : NULL;
+    if (!s->sizes) return false;
+    if (!PyDict_Check(s->sizes)) {
+        PyErr_SetString(PyExc_TypeError, "_sizes is a dictionary.");
+        return false;
+    }
+    if (!s->program->model.relaxed) return true;
+    s->relaxed = PyObject_GetAttrString(s->self, "relaxed");
+    return s->relaxed != NULL;
+}
+
+static rws_status setup(rws_setup *setup, rws_random *random, void **state, rws_error *err)
+{
+    const rws_model *model = rws_setup_model(setup);
+    py_state        *s = rws_setup_alloc(setup, sizeof *s);
+    if (!s) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for a model.");
+    s->program = (program_object *)((char *)model - offsetof(program_object, model));
+    rwspy_take();
+    const bool good = set_up(s, setup, random);
+    *state = s;
+    const rws_status status = good ? RWS_OK : failed(s->program, "setup", err);
+    rwspy_give();
+    /* a declaration that failed has a sentence of its own, which the library would put first */
+    return status;
+}
+
+static void release(void *state)
+{
+    rwspy_take();
+    state_release(state);
+    rwspy_give();
+}
+
+/* ---- data */
+
+/* Copies arrays to the library's fields: a list with an array of n x dim float32 for each field. */
+static bool copy_fields(py_state *s, PyObject *list, int n, float *const *fields)
+{
+    PyObject  *name, *size;
+    Py_ssize_t at = 0, i = 0;
+    for (; PyDict_Next(s->sizes, &at, &name, &size); i++) {
+        PyObject  *array = PySequence_GetItem(list, i);
+        float     *x;
+        Py_ssize_t count;
+        const int  dim = (int)PyLong_AsLong(size);
+        if (!array) return false;
+        if (array == Py_None) {
+            Py_DECREF(array);
+            continue;
+        }
+        const bool good = rwspy_floats(array, &x, &count);
+        Py_DECREF(array);
+        if (!good) return false;
+        if (count == (Py_ssize_t)n * dim) memcpy(fields[i], x, (size_t)count * sizeof *x);
+        else PyErr_Format(PyExc_ValueError, "The field %R has %d x %d numbers, not %zd.", name, n, dim, count);
+        PyMem_Free(x);
+        if (PyErr_Occurred()) return false;
+    }
+    return true;
+}
+
+static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                       float *const *fields, rws_error *err)
+{
+    py_state *s = (py_state *)state;
+    if (s->table) return rws_table_fill(s->table, split, first, n, random, fields, err);
+    rwspy_take();
+    PyObject        *stream = rwspy_random_new(random);
+    PyObject        *list = stream ? PyObject_CallMethod(s->self, "_data", "sKiO", split == RWS_TEST ? "test" : "train",
+                                                         (unsigned long long)first, n, stream)
+                                   : NULL;
+    const rws_status status = list && copy_fields(s, list, n, fields) ? RWS_OK : failed(s->program, "data", err);
+    if (stream) ((random_object *)stream)->random = NULL;
+    Py_XDECREF(stream);
+    Py_XDECREF(list);
+    rwspy_give();
+    return status;
+}
+
+static rws_status em(const void *state, int n_fresh, rws_random *random, rws_error *err)
+{
+    py_state  *s = (py_state *)state;
+    rws_status status = RWS_OK;
+    rwspy_take();
+    PyObject *stream = rwspy_random_new(random);
+    PyObject *r = stream ? PyObject_CallMethod(s->self, "em", "iO", n_fresh, stream) : NULL;
+    if (!r) status = failed(s->program, "em", err);
+    if (stream) ((random_object *)stream)->random = NULL;
+    Py_XDECREF(stream);
+    Py_XDECREF(r);
+    rwspy_give();
+    return status;
+}
+
+/* ---- questions */
+
+static rws_status read_text(const void *state, const char *text, float *const *fields, rws_error *err)
+{
+    py_state *s = (py_state *)state;
+    rwspy_take();
+    PyObject        *list = PyObject_CallMethod(s->self, "_read", "s", text);
+    const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : failed(s->program, "read", err);
+    Py_XDECREF(list);
+    rwspy_give();
+    return status;
+}
+
+static rws_status see(const void *state, const rws_grey *picture, float *const *fields, rws_error *err)
+{
+    py_state *s = (py_state *)state;
+    rwspy_take();
+    PyObject        *list = PyObject_CallMethod(s->self, "_see", "siiy#", picture->name, picture->wide, picture->high,
+                                                (const char *)picture->grey, (Py_ssize_t)picture->wide * picture->high);
+    const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : failed(s->program, "see", err);
+    Py_XDECREF(list);
+    rwspy_give();
+    return status;
+}
+
+/* Python's posterior returns (log evidence, [(name, text, probability), …]) after _posterior has put it in this form. */
+static rws_status posterior(const void *state, const float *const *fields, rws_teller *tell, void *context,
+                            double *log_evidence, rws_error *err)
+{
+    py_state  *s = (py_state *)state;
+    PyObject  *name, *size, *list, *r = NULL;
+    Py_ssize_t at = 0, i = 0;
+    rwspy_take();
+    list = PyList_New(0);
+    for (; list && PyDict_Next(s->sizes, &at, &name, &size); i++) {
+        PyObject *array = fields[i] ? rwspy_array(fields[i], 1, PyLong_AsLong(size)) : Py_NewRef(Py_None);
+        if (!array || PyList_Append(list, array) != 0) Py_CLEAR(list);
+        Py_XDECREF(array);
+    }
+    if (list) r = PyObject_CallMethod(s->self, "_posterior", "O", list);
+    PyObject *told = NULL;
+    if (r && PyArg_ParseTuple(r, "dO!", log_evidence, &PyList_Type, &told))
+        for (i = 0; i < PyList_GET_SIZE(told) && !PyErr_Occurred(); i++) {
+            const char *report, *text;
+            double      p;
+            if (PyArg_ParseTuple(PyList_GET_ITEM(told, i), "ssd", &report, &text, &p)) tell(context, report, text, p);
+        }
+    const rws_status status = PyErr_Occurred() ? failed(s->program, "posterior", err) : RWS_OK;
+    Py_XDECREF(r);
+    Py_XDECREF(list);
+    rwspy_give();
+    return status;
+}
+
+/* ---- metrics */
+
+typedef struct {
+    PyObject_HEAD rws_eval *e;
+    py_state               *state;
+} eval_object;
+
+typedef struct {
+    PyObject_HEAD const rws_particle *p;
+    py_state                         *state;
+} particle_object;
+
+static void object_free(PyObject *o)
+{
+    PyObject_Free(o);
+}
+
+static PyObject *eval_new(rws_eval *e, const void *state)
+{
+    eval_object *o = PyObject_New(eval_object, &rwspy_Eval);
+    if (!o) return NULL;
+    o->e = e;
+    o->state = (py_state *)state;
+    return (PyObject *)o;
+}
+
+static rws_status measured(int i, rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    py_state  *s = (py_state *)state;
+    rws_status status = RWS_OK;
+    rwspy_take();
+    PyObject *o = eval_new(e, state), *r = o ? PyObject_CallMethod(s->self, "_metric", "iO", i, o) : NULL;
+    *value = r ? PyFloat_AsDouble(r) : NAN;
+    if (PyErr_Occurred()) status = failed(s->program, s->program->metrics[i].name, err);
+    if (o) ((eval_object *)o)->e = NULL;
+    Py_XDECREF(o);
+    Py_XDECREF(r);
+    rwspy_give();
+    return status;
+}
+
+static rws_status shown(int i, rws_eval *e, const void *state, rws_error *err)
+{
+    py_state  *s = (py_state *)state;
+    rws_status status = RWS_OK;
+    rwspy_take();
+    PyObject *o = eval_new(e, state), *r = o ? PyObject_CallMethod(s->self, "_snapshot", "iO", i, o) : NULL;
+    if (!r) status = failed(s->program, s->program->snapshots[i].name, err);
+    if (o) ((eval_object *)o)->e = NULL;
+    Py_XDECREF(o);
+    Py_XDECREF(r);
+    rwspy_give();
+    return status;
+}
+
+/* A number of a particle. An exception makes it NaN, and is raised when the evaluation is over (rwspy_raise_late). */
+static double particle_number(int i, const rws_particle *p, const void *state)
+{
+    py_state *s = (py_state *)state;
+    double    x = NAN;
+    rwspy_take();
+    particle_object *o = PyObject_New(particle_object, &rwspy_Particle);
+    if (o) {
+        o->p = p;
+        o->state = s;
+    }
+    PyObject *r = o ? PyObject_CallMethod(s->self, "_metric", "iO", i, o) : NULL;
+    if (r) x = PyFloat_AsDouble(r);
+    if (PyErr_Occurred()) {
+        char sentence[400];
+        x = NAN;
+        rwspy_keep_exception(s->program, s->program->metrics[i].name, sentence, sizeof sentence);
+    }
+    if (o) o->p = NULL;
+    Py_XDECREF(o);
+    Py_XDECREF(r);
+    rwspy_give();
+    return x;
+}
+
+#define EACH8(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
+#define EACH64(X) EACH8(X, 0) EACH8(X, 01) EACH8(X, 02) EACH8(X, 03) EACH8(X, 04) EACH8(X, 05) EACH8(X, 06) EACH8(X, 07)
+/* The library does not say which metric it asks for, so each has functions of its own; numbers are octal. */
+#define FUNCTIONS(i)                                                                             \
+    static rws_status measure_##i(rws_eval *e, const void *state, double *value, rws_error *err) \
+    {                                                                                            \
+        return measured(i, e, state, value, err);                                                \
+    }                                                                                            \
+    static rws_status show_##i(rws_eval *e, const void *state, rws_error *err)                   \
+    {                                                                                            \
+        return shown(i, e, state, err);                                                          \
+    }                                                                                            \
+    static double particle_##i(const rws_particle *p, const void *state)                         \
+    {                                                                                            \
+        return particle_number(i, p, state);                                                     \
+    }
+EACH64(FUNCTIONS)
+
+#define ENTRY(i) {measure_##i, show_##i, particle_##i},
+static const struct {
+    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    rws_status (*show)(rws_eval *e, const void *state, rws_error *err);
+    double (*particle)(const rws_particle *p, const void *state);
+} callbacks[] = {EACH64(ENTRY)};
+_Static_assert(sizeof callbacks / sizeof *callbacks == RWS_MAX_METRICS, "functions for every metric");
+
+static PyObject *fields_of(const py_state *s, const float *(*get)(const void *from, const char *field),
+                           const void *from, Py_ssize_t n, PyObject *name)
+{
+    PyObject   *size = PyDict_GetItemWithError(s->sizes, name);
+    const char *text = size ? PyUnicode_AsUTF8(name) : NULL;
+    if (!text) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_KeyError, "The data have no field %R.", name);
+    const float *x = get(from, text);
+    if (!x) return PyErr_Format(PyExc_KeyError, "There are no numbers of field %R.", name);
+    return rwspy_array(x, n, PyLong_AsLong(size));
+}
+
+static const float *test_field(const void *e, const char *field)
+{
+    return rws_eval_field(e, field);
+}
+
+static eval_object *good_eval(PyObject *self)
+{
+    eval_object *o = (eval_object *)self;
+    if (o->e) return o;
+    PyErr_SetString(rwspy_Error, "An evaluation can be used only in the function that got it.");
+    return NULL;
+}
+
+static PyObject *eval_field(PyObject *self, PyObject *name)
+{
+    eval_object *o = good_eval(self);
+    return o ? fields_of(o->state, test_field, o->e, rws_eval_size(o->e), name) : NULL;
+}
+
+static PyObject *eval_size(PyObject *self, void *unused)
+{
+    (void)unused;
+    eval_object *o = good_eval(self);
+    return o ? PyLong_FromLong(rws_eval_size(o->e)) : NULL;
+}
+
+/* _compute(function, dim, n, [arrays]) */
+static PyObject *eval_compute(PyObject *self, PyObject *args)
+{
+    eval_object *o = good_eval(self);
+    PyObject    *f, *list, *r = NULL;
+    int          dim, n;
+    float       *fields[RWS_FIELDS] = {0}, *out = NULL;
+    Py_ssize_t   count, n_fields = 0;
+    if (!o || !PyArg_ParseTuple(args, "OiiO!", &f, &dim, &n, &PyList_Type, &list)) return NULL;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list) && i < RWS_FIELDS; i++, n_fields++)
+        if (!rwspy_floats(PyList_GET_ITEM(list, i), &fields[i], &count)) goto end;
+    if (dim < 1 || n < 1) {
+        PyErr_SetString(PyExc_ValueError, "compute needs at least one number and one datum.");
+        goto end;
+    }
+    out = PyMem_Calloc((size_t)n * (size_t)dim + 1, sizeof *out);
+    if (!out) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    rws_error err = {{0}};
+    Py_XSETREF(o->state->compute, Py_NewRef(f));
+    rwspy_begin();
+    const rws_status status = rws_eval_compute(o->e, rwspy_compute, n, (const float *const *)fields, out, &err);
+    rwspy_end();
+    r = status == RWS_OK ? rwspy_array(out, n, dim) : rwspy_raise(o->state->program, status, &err);
+end:
+    for (Py_ssize_t i = 0; i < n_fields; i++) PyMem_Free(fields[i]);
+    PyMem_Free(out);
+    return r;
+}
+
+static PyObject *eval_show(PyObject *self, PyObject *args)
+{
+    eval_object *o = good_eval(self);
+    double       value;
+    const char  *label = NULL;
+    if (!o || !PyArg_ParseTuple(args, "d|z:show", &value, &label)) return NULL;
+    rws_eval_show(o->e, label, value);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef eval_methods[] = {
+    {"field", eval_field, METH_O, "field(name)\n\nA field of all test data, n x dim."},
+    {"_compute", eval_compute, METH_VARARGS, NULL},
+    {"show", eval_show, METH_VARARGS, "show(value, label=None)\n\nAdds a number to the snapshot."},
+    {0},
+};
+static PyGetSetDef eval_members[] = {{"size", eval_size, NULL, "How many test data there are.", NULL}, {0}};
+
+PyTypeObject rwspy_Eval = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Eval",
+    .tp_doc = "One evaluation of a run.",
+    .tp_basicsize = sizeof(eval_object),
+    .tp_dealloc = object_free,
+    .tp_methods = eval_methods,
+    .tp_getset = eval_members,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};
+
+static const float *particle_field(const void *p, const char *field)
+{
+    return rws_particle_datum(p, field);
+}
+
+static particle_object *good_particle(PyObject *self)
+{
+    particle_object *o = (particle_object *)self;
+    if (o->p) return o;
+    PyErr_SetString(rwspy_Error, "A particle can be used only in the function that got it.");
+    return NULL;
+}
+
+static PyObject *particle_datum(PyObject *self, PyObject *name)
+{
+    particle_object *o = good_particle(self);
+    PyObject        *row = o ? fields_of(o->state, particle_field, o->p, 1, name) : NULL;
+    PyObject        *r = row ? PyObject_CallMethod(row, "reshape", "i", -1) : NULL;
+    Py_XDECREF(row);
+    return r;
+}
+
+/* report(name, time=0): a text, or the first number of a value */
+static PyObject *particle_report(PyObject *self, PyObject *args)
+{
+    particle_object *o = good_particle(self);
+    const char      *name;
+    int              time = 0;
+    if (!o || !PyArg_ParseTuple(args, "s|i:report", &name, &time)) return NULL;
+    const char *text = rws_particle_text(o->p, name, time);
+    if (text) return PyUnicode_FromString(text);
+    const float *value = rws_particle_report(o->p, name, time);
+    if (value) return PyFloat_FromDouble((double)*value);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef particle_methods[] = {
+    {"datum", particle_datum, METH_O, "datum(field)\n\nA field of the particle's datum."},
+    {"report", particle_report, METH_VARARGS,
+     "report(name, time=0)\n\nWhat the programs reported: a text, the first number of a value, or None."},
+    {0},
+};
+
+PyTypeObject rwspy_Particle = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Particle",
+    .tp_doc = "One particle of a test datum.",
+    .tp_basicsize = sizeof(particle_object),
+    .tp_dealloc = object_free,
+    .tp_methods = particle_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};
+
+/* ---- the program object */
+
+/* The text of an object, which lives as long as the program object. */
+static const char *kept_text(program_object *p, PyObject *o)
+{
+    if (PyList_Append(p->texts, o) != 0) return NULL;
+    return PyUnicode_AsUTF8(o);
+}
+
+static bool read_settings(program_object *p, PyObject *list)
+{
+    const Py_ssize_t n = PyList_GET_SIZE(list);
+    if (n > RWS_MAX_SET) {
+        PyErr_Format(PyExc_ValueError, "A model has at most %d settings.", RWS_MAX_SET);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *name, *value, *help;
+        int       whole;
+        double    min, max;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "UUddUp", &name, &value, &min, &max, &help, &whole))
+            return false;
+        rws_setting *s = &p->settings[i];
+        s->min = min;
+        s->max = max;
+        s->whole = whole;
+        if (!(s->name = kept_text(p, name)) || !(s->value = kept_text(p, value)) || !(s->help = kept_text(p, help)))
+            return false;
+    }
+    p->model.settings = n ? p->settings : NULL;
+    return true;
+}
+
+static bool read_metrics(program_object *p, PyObject *metrics, PyObject *snapshots)
+{
+    if (PyList_GET_SIZE(metrics) > RWS_MAX_METRICS - 4 || PyList_GET_SIZE(snapshots) > RWS_MAX_METRICS) {
+        PyErr_Format(PyExc_ValueError, "A model has at most %d metrics.", RWS_MAX_METRICS - 4);
+        return false;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(metrics); i++) {
+        PyObject   *name, *help;
+        int         kind;
+        rws_metric *m = &p->metrics[i];
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(metrics, i), "UUi", &name, &help, &kind)) return false;
+        if (!(m->name = kept_text(p, name)) || !(m->help = kept_text(p, help))) return false;
+        if (kind == 0) m->measure = callbacks[i].measure;
+        else if (kind == 1) m->posterior = callbacks[i].particle;
+        else m->guide = callbacks[i].particle;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(snapshots); i++) {
+        PyObject     *name, *help;
+        rws_snapshot *s = &p->snapshots[i];
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(snapshots, i), "UU", &name, &help)) return false;
+        if (!(s->name = kept_text(p, name)) || !(s->help = kept_text(p, help))) return false;
+        s->measure = callbacks[i].show;
+    }
+    if (PyList_GET_SIZE(metrics)) p->model.metrics = p->metrics;
+    if (PyList_GET_SIZE(snapshots)) p->model.snapshots = p->snapshots;
+    return true;
+}
+
+static bool contains(PyObject *list, const char *name)
+{
+    PyObject  *text = PyUnicode_FromString(name);
+    const bool found = text && PySequence_Contains(list, text) == 1;
+    Py_XDECREF(text);
+    return found;
+}
+
+/* Program(like, name, help, settings, metrics, snapshots, defaults, has, ask_setting); `has` names optional methods. */
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *like, *name, *help, *settings, *metrics, *snapshots, *has, *ask, *defaults;
+    (void)keywords;
+    if (!PyArg_ParseTuple(args, "OUUO!O!O!O!OO", &like, &name, &help, &PyList_Type, &settings, &PyList_Type, &metrics,
+                          &PyList_Type, &snapshots, &PyDict_Type, &defaults, &has, &ask))
+        return NULL;
+    program_object *p = (program_object *)type->tp_alloc(type, 0);
+    if (!p) return NULL;
+    p->texts = PyList_New(0);
+    p->exceptions = PyList_New(0);
+    p->like = Py_NewRef(like);
+    rws_model *m = &p->model;
+    *m = (rws_model){.abi = RWS_ABI,
+                     .setup = setup,
+                     .release = release,
+                     .data = data,
+                     .guide = rwspy_guide,
+                     .model = rwspy_model,
+                     .host = &rwspy_host};
+    if (!p->texts || !p->exceptions || !(m->name = kept_text(p, name)) || !(m->help = kept_text(p, help))) goto fail;
+    if (!read_settings(p, settings) || !read_metrics(p, metrics, snapshots)) goto fail;
+    if (ask != Py_None && !(m->ask_setting = kept_text(p, ask))) goto fail;
+    if (contains(has, "relaxed")) m->relaxed = rwspy_relaxed;
+    if (contains(has, "em")) m->em = em;
+    if (contains(has, "read")) m->read = read_text;
+    if (contains(has, "posterior")) m->posterior = posterior;
+    if (contains(has, "see")) m->see = see;
+    rws_defaults *d = &m->defaults;
+    PyObject     *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(defaults, &at, &key, &value);) {
+        const char *k = PyUnicode_AsUTF8(key);
+        if (!k) goto fail;
+        if (strcmp(k, "optimiser") == 0 || strcmp(k, "lr") == 0) {
+            const char *text = kept_text(p, value);
+            if (!text) goto fail;
+            if (k[0] == 'l') d->lr = text;
+            else d->optimiser = text;
+            continue;
+        }
+        int x;
+        if (!rwspy_int(value, &x)) goto fail;
+        if (strcmp(k, "batch") == 0) d->batch = x;
+        else if (strcmp(k, "particles") == 0) d->particles = x;
+        else if (strcmp(k, "iterations") == 0) d->iterations = x;
+        else if (strcmp(k, "eval_every") == 0) d->eval_every = x;
+        else if (strcmp(k, "n_test") == 0) d->n_test = x;
+        else if (strcmp(k, "shards") == 0) d->shards = x;
+        else if (strcmp(k, "at_once") == 0) d->at_once = x;
+        else if (strcmp(k, "grad_std") == 0) d->grad_std = x != 0;
+        else if (strcmp(k, "impossible") == 0) d->impossible = x != 0;
+        else if (strcmp(k, "pictures") == 0) d->pictures = x;
+        else {
+            PyErr_Format(PyExc_ValueError, "There is no default \"%s\".", k);
+            goto fail;
+        }
+    }
+    /* Python's own C functions recurse deeper than a megabyte; a page that is not touched costs nothing. */
+    d->limits.stack_bytes = (size_t)8 << 20;
+    return (PyObject *)p;
+fail:
+    Py_DECREF(p);
+    return NULL;
+}
+
+static int program_traverse(PyObject *o, visitproc visit, void *arg)
+{
+    program_object *p = (program_object *)o;
+    Py_VISIT(p->like);
+    Py_VISIT(p->exceptions);
+    return 0;
+}
+
+static int program_clear(PyObject *o)
+{
+    (void)o; /* the library may still call: the trainer that owns this ends first */
+    return 0;
+}
+
+static void program_free(PyObject *o)
+{
+    program_object *p = (program_object *)o;
+    PyObject_GC_UnTrack(o);
+    Py_XDECREF(p->like);
+    Py_XDECREF(p->texts);
+    Py_XDECREF(p->exceptions);
+    Py_TYPE(o)->tp_free(o);
+}
+
+PyTypeObject rwspy_Program = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Program",
+    .tp_doc = "A Python class as a model of the library.",
+    .tp_basicsize = sizeof(program_object),
+    .tp_new = program_new,
+    .tp_dealloc = program_free,
+    .tp_traverse = program_traverse,
+    .tp_clear = program_clear,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+};

@@ -1,0 +1,257 @@
+/* rwspy.h - what the files of the extension share. The extension is a client of rws.h and rws_train.h alone.
+ *
+ *     module.c   the module and its functions on values         program.c  a Python class as an rws_model
+ *     host.c     Python programs on the engine's paths           setup.c    declarations, streams of random numbers
+ *     value.c    values, parameters, layers                      trainer.c  training, asking, stored metrics
+ *     path.c     sites, data and reports
+ *
+ * Every library call of a program is a `request`: the wrapper of a method fills one in, rwspy_call executes it. This way
+ * the two manners of suspending a program (host.c) see the same calls.
+ */
+#ifndef RWSPY_H
+#define RWSPY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "rws_train.h"
+
+#if PY_VERSION_HEX < 0x030a0000
+#error "The package needs Python 3.10 or newer."
+#endif
+
+/* ---- requests: library calls */
+
+typedef enum {
+    CALL_SITE1, /* f(path, site, a), … */
+    CALL_SITE2,
+    CALL_SITE3,
+    CALL_SITE4,
+    CALL_ONE,    /* f(path, a) */
+    CALL_TWO,    /* f(path, a, b) */
+    CALL_MANY,   /* f(path, parts, n) */
+    CALL_THREE,  /* f(path, a, b, c) */
+    CALL_AFFINE, /* x[0] a + x[1] */
+    CALL_CLIP,
+    CALL_APPLY,
+    CALL_SLICE,
+    CALL_ONEHOT,
+    CALL_ROW,
+    CALL_CONSTANT,
+    CALL_CONSTANTS,
+    CALL_PARAMETER,
+    CALL_OBSERVED,
+    CALL_LENGTH,
+    CALL_ITEM,
+    CALL_BRANCH,
+    CALL_LOOK,
+    CALL_AWAIT,
+    CALL_DIM,
+    CALL_REPORT,
+    CALL_REPORT_TEXT,
+    CALL_REPORTS,
+    CALL_ITERATION,
+    CALL_FACTOR,
+    CALL_SIMULATE,
+    CALL_LAYER,
+    CALL_CELL,
+    CALL_ATTEND,
+    CALL_PLACE,
+    CALL_COVER,
+    CALL_GIVE_UP,
+    CALL_FAMILY,      /* a site with a family of any origin */
+    CALL_LOG_DENSITY, /* … its density, outside of any site */
+    CALL_OBSERVE,
+    CALL_MIXTURE,
+    CALL_CATEGORICALS,
+    CALL_NOISE,
+    CALL_DRAW_FROM,
+} call_kind;
+
+typedef struct {
+    call_kind        kind;
+    void            *f; /* the library's function, where the kind says so */
+    const char      *name;
+    rws_var          v[4];
+    const rws_var   *parts;
+    int              n, i[6];
+    float            x[2];
+    const float     *numbers;
+    const rws_param *param;
+    const rws_layer *layer;
+    const void      *context;
+} request;
+
+typedef union {
+    rws_var      v;
+    int64_t      i;
+    const float *numbers;
+} result;
+
+/* ---- programs on paths (host.c) */
+
+typedef struct py_state py_state;
+
+/* What a path of the engine keeps for Python. */
+typedef struct py_path py_path;
+
+/* The path whose program runs on this thread; NULL outside of programs. */
+py_path *rwspy_current(void);
+
+/* The same with an exception if there is none: `what` is used outside of a program. */
+py_path *rwspy_running(const char *what);
+
+/* The number of the execution, which no other execution has; the state of its model. */
+uint64_t  rwspy_serial(const py_path *h);
+PyObject *rwspy_path_object(const py_path *h); /* what the program calls p; borrowed */
+py_state *rwspy_state(const py_path *h);
+
+/* Executes a library call. False with an exception if it fails, or if the pass has failed. */
+bool rwspy_call(py_path *h, const request *c, result *r);
+
+/* The interpreter's lock for the library's callbacks, on any thread: rws_host.enter and leave. */
+void rwspy_take(void);
+void rwspy_give(void);
+
+/* Gives the lock back for a library call that may take long, and takes it again. */
+void rwspy_begin(void);
+void rwspy_end(void);
+
+extern rws_host rwspy_host;
+bool            rwspy_replays(void);          /* programs are suspended by unwinding and replay */
+bool            rwspy_host_init(bool replay); /* once, before the first model */
+
+/* The model's functions, which run on a path. */
+void    rwspy_guide(rws_path *path, const void *state);
+void    rwspy_model(rws_path *path, const void *state);
+rws_var rwspy_relaxed(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
+rws_var rwspy_compute(rws_path *path, const void *state);
+
+/* ---- models (program.c) */
+
+/* What is known of a model between its setup and its release. */
+struct py_state {
+    struct program_object *program;
+    PyObject              *self;                              /* the instance that setup ran on */
+    PyObject              *guide, *model, *relaxed, *compute; /* its methods; compute: a function of the moment */
+    PyObject              *sizes;                             /* numbers of each field, by name */
+    struct scope_object   *scope;
+    rws_table             *table; /* the data, if they are arrays */
+};
+
+/* Remembers the exception that is set, as the reason for a sentence; clears it. The sentence is written to out. */
+void rwspy_keep_exception(struct program_object *p, const char *where, char *out, size_t size);
+
+/* Raises what a failed library call has to say: the exception that a program left, or rws.Error. Always NULL. */
+PyObject *rwspy_raise(struct program_object *p, rws_status status, const rws_error *err);
+
+typedef struct program_object {
+    PyObject_HEAD rws_model model;
+    PyObject               *like;       /* the instance that setup copies */
+    PyObject               *texts;      /* owns what the structures point to */
+    PyObject               *exceptions; /* a list of (sentence, exception) */
+    rws_metric              metrics[RWS_MAX_METRICS + 1];
+    rws_snapshot            snapshots[RWS_MAX_METRICS + 1];
+    rws_setting             settings[RWS_MAX_SET + 1];
+} program_object;
+
+extern PyTypeObject rwspy_Program, rwspy_Eval, rwspy_Particle;
+
+/* ---- values (value.c) */
+
+/* Parameters and layers of one setup; dead after its release. */
+typedef struct scope_object {
+    PyObject_HEAD bool alive;
+} scope_object;
+
+typedef struct {
+    PyObject_HEAD rws_var v;
+    uint64_t              serial;
+} value_object;
+
+typedef struct {
+    PyObject_HEAD rws_param *param;
+    scope_object            *scope;
+    int                      rows, cols;
+    bool                     writable; /* during setup */
+    PyObject                *name;
+} param_object;
+
+typedef struct {
+    PyObject_HEAD rws_layer *layer;
+    scope_object            *scope;
+    int                      kind; /* 'l' linear, 'm' mlp, 'r' rnn, 'g' gru, 'e' embedding */
+    int                      n_out;
+    PyObject                *name;
+    vectorcallfunc           call;
+} layer_object;
+
+extern PyTypeObject rwspy_Scope, rwspy_Value, rwspy_Param, rwspy_Layer, rwspy_Numbers;
+
+PyObject *rwspy_value(const py_path *h, rws_var v);
+PyObject *rwspy_param(rws_param *p, scope_object *scope, const char *name, int rows, int cols);
+PyObject *rwspy_layer(rws_layer *l, scope_object *scope, const char *name, int kind, int n_out);
+PyObject *rwspy_numbers(const py_path *h, const float *at, int n);
+
+/* Makes a value of anything that may stand for one: a value, a parameter, a number, an array, a list of these. */
+bool rwspy_var(py_path *h, PyObject *o, rws_var *out);
+
+/* Values of a list or of one object. The array belongs to the caller (PyMem_Free). */
+bool rwspy_vars(py_path *h, PyObject *o, rws_var **out, int *n);
+
+/* Executes a library call whose result is a value. */
+PyObject *rwspy_call_value(py_path *h, const request *c);
+
+/* Floats of an array, a list or a number: a new array (PyMem_Free). At most `most` numbers where most > 0. */
+bool rwspy_floats(PyObject *o, float **out, Py_ssize_t *n);
+
+bool rwspy_int(PyObject *o, int *out);
+
+/* An array of numpy with a copy of the numbers. */
+PyObject *rwspy_array(const float *x, Py_ssize_t rows, Py_ssize_t cols);
+PyObject *rwspy_doubles(const double *x, Py_ssize_t n);
+
+extern PyMethodDef rwspy_functions[]; /* of the module */
+
+/* ---- paths (path.c), setups (setup.c), trainers (trainer.c) */
+
+extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Random, rwspy_Trainer, rwspy_Posterior;
+
+typedef struct {
+    PyObject_HEAD py_path *h; /* NULL when the path is gone */
+} path_object;
+
+typedef struct {
+    PyObject_HEAD rws_random *random; /* NULL when it may not be used any more */
+} random_object;
+
+/* family.c: distributions of a program's own, and the path of the program, for the library's callbacks. */
+rws_var   rwspy_density(rws_path *path, rws_var datum, const void *context);
+rws_var   rwspy_drawer(rws_path *path, const void *context);
+PyObject *rwspy_site(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *rwspy_observe(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *rwspy_log_density(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *rwspy_draw_from(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *rwspy_mixture(PyObject *self, PyObject *const *args, Py_ssize_t n);
+py_path  *rwspy_own(PyObject *path); /* of a Path object, whose program runs; NULL with an exception */
+
+/* The context of a kernel (rws_simulate) that is a Python function. */
+typedef struct {
+    PyObject              *f; /* the model keeps it */
+    struct program_object *program;
+} py_kernel;
+
+PyObject *rwspy_path_new(py_path *h);
+PyObject *rwspy_random_new(rws_random *g);
+PyObject *rwspy_setup_new(rws_setup *s, py_state *state);
+void      rwspy_setup_close(PyObject *setup);
+PyObject *rwspy_results(PyObject *module, PyObject *args);
+PyObject *rwspy_tables(PyObject *module, PyObject *args);
+PyObject *rwspy_reported(const rws_reported *r, int n);
+
+extern PyObject *rwspy_Error, *rwspy_Stopped, *rwspy_Abandoned, *rwspy_Broken;
+extern PyObject *rwspy_helpers; /* the Python module with helpers */
+
+PyObject *rwspy_helper(const char *name); /* a new reference */
+
+#endif

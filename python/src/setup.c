@@ -1,0 +1,382 @@
+/* setup.c - what a model declares, and streams of random numbers. */
+#include "rwspy.h"
+
+#include <string.h>
+
+/* ---- random numbers */
+
+PyObject *rwspy_random_new(rws_random *g)
+{
+    random_object *o = PyObject_New(random_object, &rwspy_Random);
+    if (o) o->random = g;
+    return (PyObject *)o;
+}
+
+static void random_free(PyObject *o)
+{
+    PyObject_Free(o);
+}
+
+static rws_random *stream(PyObject *self)
+{
+    rws_random *g = ((random_object *)self)->random;
+    if (!g) PyErr_SetString(rwspy_Error, "The stream of random numbers can be used only in the function that got it.");
+    return g;
+}
+
+static PyObject *random_uniform(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    rws_random *g = stream(self);
+    return g ? PyFloat_FromDouble(rws_random_uniform(g)) : NULL;
+}
+
+static PyObject *random_normal(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    rws_random *g = stream(self);
+    return g ? PyFloat_FromDouble(rws_random_normal(g)) : NULL;
+}
+
+static PyObject *random_below(PyObject *self, PyObject *n)
+{
+    rws_random *g = stream(self);
+    int         most;
+    if (!g || !rwspy_int(n, &most)) return NULL;
+    if (most < 1) return PyErr_Format(PyExc_ValueError, "below(n) needs an n of at least 1, not %d.", most);
+    return PyLong_FromLong(rws_random_below(g, (uint32_t)most));
+}
+
+static PyObject *random_many(PyObject *self, PyObject *count, void (*fill)(rws_random *, size_t, float *))
+{
+    rws_random      *g = stream(self);
+    const Py_ssize_t n = g ? PyNumber_AsSsize_t(count, PyExc_OverflowError) : 0;
+    if (!g || PyErr_Occurred()) return NULL;
+    if (n < 0) return PyErr_Format(PyExc_ValueError, "A number of numbers is not negative: %zd.", n);
+    float *x = PyMem_Malloc((size_t)n * sizeof *x + 1);
+    if (!x) return PyErr_NoMemory();
+    fill(g, (size_t)n, x);
+    PyObject *row = rwspy_array(x, n, 1), *r = row ? PyObject_CallMethod(row, "reshape", "i", -1) : NULL;
+    Py_XDECREF(row);
+    PyMem_Free(x);
+    return r;
+}
+
+static PyObject *random_uniforms(PyObject *self, PyObject *n)
+{
+    return random_many(self, n, rws_random_uniforms);
+}
+
+static PyObject *random_normals(PyObject *self, PyObject *n)
+{
+    return random_many(self, n, rws_random_normals);
+}
+
+static PyMethodDef random_methods[] = {
+    {"uniform", random_uniform, METH_NOARGS, "uniform()\n\nA number in (0, 1)."},
+    {"normal", random_normal, METH_NOARGS, "normal()\n\nA standard normal number."},
+    {"below", random_below, METH_O, "below(n)\n\nAn integer in 0 ... n - 1."},
+    {"uniforms", random_uniforms, METH_O, "uniforms(n)\n\nn numbers in (0, 1), as an array of float32."},
+    {"normals", random_normals, METH_O, "normals(n)\n\nn standard normal numbers, as an array of float32."},
+    {0},
+};
+
+PyTypeObject rwspy_Random = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Random",
+    .tp_doc = "A stream of random numbers, the same whenever the run is repeated.",
+    .tp_basicsize = sizeof(random_object),
+    .tp_dealloc = random_free,
+    .tp_methods = random_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};
+
+/* ---- setup */
+
+typedef struct {
+    PyObject_HEAD rws_setup *s; /* NULL after the setup */
+    py_state                *state;
+} setup_object;
+
+PyObject *rwspy_setup_new(rws_setup *s, py_state *state)
+{
+    setup_object *o = PyObject_New(setup_object, &rwspy_Setup);
+    if (!o) return NULL;
+    o->s = s;
+    o->state = state;
+    return (PyObject *)o;
+}
+
+void rwspy_setup_close(PyObject *setup)
+{
+    ((setup_object *)setup)->s = NULL;
+}
+
+static void setup_free(PyObject *o)
+{
+    PyObject_Free(o);
+}
+
+static rws_setup *open_setup(PyObject *self)
+{
+    rws_setup *s = ((setup_object *)self)->s;
+    if (!s) PyErr_SetString(rwspy_Error, "Declarations are made in setup only.");
+    return s;
+}
+
+static int find(const char *const *list, const char *name)
+{
+    for (int i = 0; list[i]; i++)
+        if (strcmp(list[i], name) == 0) return i;
+    return -1;
+}
+
+static bool group_of(const char *name, const char *group, rws_group *out)
+{
+    if (!group) group = strncmp(name, "phi", 3) == 0 && (name[3] == '.' || !name[3]) ? "phi" : "theta";
+    if (strcmp(group, "theta") != 0 && strcmp(group, "phi") != 0) {
+        PyErr_Format(PyExc_ValueError, "A group is \"theta\" (the model) or \"phi\" (the guide), not \"%s\".", group);
+        return false;
+    }
+    *out = strcmp(group, "phi") == 0 ? RWS_PHI : RWS_THETA;
+    return true;
+}
+
+static bool init_of(const char *text, rws_init *out)
+{
+    static const char *const inits[] = {"zero", "uniform", "truncated", NULL};
+    const int                i = find(inits, text);
+    if (i < 0)
+        PyErr_Format(PyExc_ValueError, "A parameter starts \"zero\", \"uniform\" or \"truncated\", not \"%s\".", text);
+    *out = (rws_init)i;
+    return i >= 0;
+}
+
+static PyObject *setup_param(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "shape", "group", "init", NULL};
+    const char  *name, *group = NULL, *init = "zero";
+    PyObject    *shape, *start = NULL;
+    rws_group    g;
+    rws_init     in;
+    int          rows = 1, cols;
+    rws_setup   *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|zO:param", names, &name, &shape, &group, &start))
+        return NULL;
+    if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 2) {
+        if (!rwspy_int(PyTuple_GET_ITEM(shape, 0), &rows) || !rwspy_int(PyTuple_GET_ITEM(shape, 1), &cols)) return NULL;
+    } else if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 1) {
+        if (!rwspy_int(PyTuple_GET_ITEM(shape, 0), &cols)) return NULL;
+    } else if (!PyLong_Check(shape))
+        return PyErr_Format(PyExc_TypeError, "A shape is n or (rows, cols), not %R.", shape);
+    else if (!rwspy_int(shape, &cols)) return NULL;
+    if (start && PyUnicode_Check(start) && !(init = PyUnicode_AsUTF8(start))) return NULL;
+    if (!group_of(name, group, &g) || !init_of(init, &in)) return NULL;
+    rws_param *p = rws_setup_param(s, g, name, rows, cols, in);
+    PyObject  *o = rwspy_param(p, ((setup_object *)self)->state->scope, name, rows, cols);
+    if (o && start && !PyUnicode_Check(start) && start != Py_None && rws_param_values(p) &&
+        PyObject_SetAttrString(o, "values", start) != 0)
+        Py_CLEAR(o);
+    return o;
+}
+
+static PyObject *setup_linear(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_in", "n_out", "group", "init", NULL};
+    const char  *name, *group = NULL, *init = "uniform";
+    int          n_in, n_out;
+    rws_group    g;
+    rws_init     in;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:linear", names, &name, &n_in, &n_out, &group, &init) ||
+        !group_of(name, group, &g) || !init_of(init, &in))
+        return NULL;
+    return rwspy_layer(rws_setup_linear(s, g, name, n_in, n_out, in), ((setup_object *)self)->state->scope, name, 'l',
+                       n_out);
+}
+
+static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char             *names[] = {"name", "sizes", "hidden", "group", "init", NULL};
+    static const char *const functions[] = {"linear", "tanh", "relu", "elu", "sigmoid", "softplus", "exp", "log", NULL};
+    const char              *name, *hidden = "tanh", *group = NULL, *init = "uniform";
+    PyObject                *list;
+    rws_group                g;
+    rws_init                 in;
+    int                      sizes[64], n;
+    rws_setup               *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|szs:mlp", names, &name, &list, &hidden, &group, &init) ||
+        !group_of(name, group, &g) || !init_of(init, &in))
+        return NULL;
+    const int f = find(functions, hidden);
+    if (f < 0) return PyErr_Format(PyExc_ValueError, "There is no function \"%s\" for a layer.", hidden);
+    PyObject *fast = PySequence_Fast(list, "The sizes of an mlp are a list of numbers.");
+    if (!fast) return NULL;
+    n = (int)PySequence_Fast_GET_SIZE(fast);
+    if (n > 64) PyErr_SetString(PyExc_ValueError, "An mlp has at most 64 sizes.");
+    for (int i = 0; i < n && !PyErr_Occurred(); i++) rwspy_int(PySequence_Fast_GET_ITEM(fast, i), &sizes[i]);
+    Py_DECREF(fast);
+    if (PyErr_Occurred()) return NULL;
+    return rwspy_layer(rws_setup_mlp(s, g, name, (rws_function)f, in, sizes, n), ((setup_object *)self)->state->scope,
+                       name, 'm', n ? sizes[n - 1] : 0);
+}
+
+static PyObject *setup_rnn(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_in", "n_hidden", "group", "init", NULL};
+    const char  *name, *group = NULL, *init = "uniform";
+    int          n_in, n_hidden;
+    rws_group    g;
+    rws_init     in;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:rnn", names, &name, &n_in, &n_hidden, &group, &init) ||
+        !group_of(name, group, &g) || !init_of(init, &in))
+        return NULL;
+    return rwspy_layer(rws_setup_rnn(s, g, name, n_in, n_hidden, in), ((setup_object *)self)->state->scope, name, 'r',
+                       n_hidden);
+}
+
+static PyObject *setup_gru(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_in", "n_hidden", "group", NULL};
+    const char  *name, *group = NULL;
+    int          n_in, n_hidden;
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:gru", names, &name, &n_in, &n_hidden, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return rwspy_layer(rws_setup_gru(s, g, name, n_in, n_hidden), ((setup_object *)self)->state->scope, name, 'g',
+                       n_hidden);
+}
+
+static PyObject *setup_embedding(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_words", "dim", "group", NULL};
+    const char  *name, *group = NULL;
+    int          n_words, dim;
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:embedding", names, &name, &n_words, &dim, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return rwspy_layer(rws_setup_embedding(s, g, name, n_words, dim), ((setup_object *)self)->state->scope, name, 'e',
+                       dim);
+}
+
+/* _field(name, dim, most, label): most > 0 for a series */
+static PyObject *setup_field(PyObject *self, PyObject *args)
+{
+    const char *name;
+    int         dim, most, label;
+    rws_setup  *s = open_setup(self);
+    if (!s || !PyArg_ParseTuple(args, "siip", &name, &dim, &most, &label)) return NULL;
+    if (most) rws_setup_series(s, name, dim, most);
+    else if (label) rws_setup_label(s, name, dim);
+    else rws_setup_field(s, name, dim);
+    Py_RETURN_NONE;
+}
+
+/* _table(name, train, rows, columns, test, n_test, options): numbers as buffers of float32 */
+static PyObject *setup_table(PyObject *self, PyObject *args)
+{
+    const char       *name;
+    Py_buffer         train, test;
+    Py_ssize_t        rows, n_test;
+    int               columns, order, last;
+    double            share;
+    rws_table_options options = {0};
+    rws_setup        *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTuple(args, "sy*niy*nidp", &name, &train, &rows, &columns, &test, &n_test, &order, &share, &last))
+        return NULL;
+    options.order = (rws_rows)order;
+    options.test_share = share;
+    options.test_last = last;
+    const bool fits = train.len >= (Py_ssize_t)sizeof(float) * rows * columns &&
+                      test.len >= (Py_ssize_t)sizeof(float) * n_test * columns;
+    if (fits)
+        ((setup_object *)self)->state->table =
+            rws_setup_table_numbers(s, name, train.buf, (size_t)rows, columns, test.buf, (size_t)n_test, &options);
+    else PyErr_SetString(PyExc_ValueError, "The arrays are smaller than their shapes.");
+    PyBuffer_Release(&train);
+    PyBuffer_Release(&test);
+    if (!fits) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *setup_table_field(PyObject *self, PyObject *args)
+{
+    const char *name, *columns;
+    int         label, item;
+    rws_setup  *s = open_setup(self);
+    rws_table  *t = ((setup_object *)self)->state->table;
+    if (!s || !PyArg_ParseTuple(args, "sspi", &name, &columns, &label, &item)) return NULL;
+    if (!t) return PyErr_Format(rwspy_Error, "There is no table.");
+    if (item) return PyLong_FromLong(rws_setup_table_row_series(s, t, name, columns, item));
+    return PyLong_FromLong(label ? rws_setup_table_label(s, t, name, columns)
+                                 : rws_setup_table_field(s, t, name, columns));
+}
+
+static PyObject *setup_relaxed(PyObject *self, PyObject *args)
+{
+    const char *site;
+    int         n;
+    rws_setup  *s = open_setup(self);
+    if (!s || !PyArg_ParseTuple(args, "si:relaxed", &site, &n)) return NULL;
+    rws_setup_relaxed(s, site, n);
+    Py_RETURN_NONE;
+}
+
+static PyObject *setup_text(PyObject *self, PyObject *name)
+{
+    rws_setup  *s = open_setup(self);
+    const char *text = s && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (s && !PyUnicode_Check(name)) PyErr_SetString(PyExc_TypeError, "The name of a setting is a text.");
+    return text ? PyUnicode_FromString(rws_setup_text(s, text)) : NULL;
+}
+
+static PyObject *setup_path(PyObject *self, PyObject *name)
+{
+    rws_setup  *s = open_setup(self);
+    const char *text = s && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    if (s && !PyUnicode_Check(name)) PyErr_SetString(PyExc_TypeError, "The name of a setting is a text.");
+    const char *path = text ? rws_setup_path(s, text) : NULL;
+    return path ? PyUnicode_FromString(path) : text ? PyErr_NoMemory() : NULL;
+}
+
+#define KEYWORDS(name) (PyCFunction)(void (*)(void)) setup_##name, METH_VARARGS | METH_KEYWORDS
+
+static PyMethodDef methods[] = {
+    {"param", KEYWORDS(param),
+     "param(name, shape, group=None, init=\"zero\")\n\nDeclares a parameter of n or (rows, cols) numbers. It starts as "
+     "\"zero\",\n"
+     "\"uniform\", \"truncated\" or from an array. The group is \"theta\", the model's, or \"phi\", the guide's; by "
+     "default\n"
+     "it is phi for a name that begins with \"phi.\", else theta."},
+    {"linear", KEYWORDS(linear), "linear(name, n_in, n_out, group=None, init=\"uniform\")\n\nDeclares a linear layer."},
+    {"mlp", KEYWORDS(mlp),
+     "mlp(name, sizes, hidden=\"tanh\", group=None, init=\"uniform\")\n\nDeclares a network of linear layers."},
+    {"rnn", KEYWORDS(rnn),
+     "rnn(name, n_in, n_hidden, group=None, init=\"uniform\")\n\nDeclares a recurrent cell with tanh."},
+    {"gru", KEYWORDS(gru),
+     "gru(name, n_in, n_hidden, group=None)\n\nDeclares a gated recurrent cell, PyTorch's GRUCell."},
+    {"embedding", KEYWORDS(embedding), "embedding(name, n_words, dim, group=None)\n\nDeclares a table of vectors."},
+    {"relaxed", setup_relaxed, METH_VARARGS, "relaxed(site, n)\n\nDeclares the site that Model.relaxed is about."},
+    {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},
+    {"path", setup_path, METH_O, "path(name)\n\nA setting that is the path of a file; it becomes absolute."},
+    {"_field", setup_field, METH_VARARGS, NULL},
+    {"_table", setup_table, METH_VARARGS, NULL},
+    {"_table_field", setup_table_field, METH_VARARGS, NULL},
+    {0},
+};
+
+PyTypeObject rwspy_Setup = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Setup",
+    .tp_doc = "The declarations of a model. Good during setup only.",
+    .tp_basicsize = sizeof(setup_object),
+    .tp_dealloc = setup_free,
+    .tp_methods = methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+};

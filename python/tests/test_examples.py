@@ -1,0 +1,82 @@
+"""The examples in Python and their twins in C: the same parameters, bit for bit."""
+
+import os
+import tempfile
+import unittest
+
+import numpy as np
+
+import rws
+
+import grammar
+import hmm
+import mixture
+import sticks
+
+BUILD = os.path.join(os.environ.get("RWS_TESTS_BUILD", "."), "examples")
+
+
+def plugin(name):
+    path = os.path.join(BUILD, name + ".so")
+    if not os.path.exists(path):
+        raise unittest.SkipTest(f"{name}.so is not built")
+    return path
+
+
+class Twins(unittest.TestCase):
+    def same(self, python, c, n=30):
+        for t in (python, c):
+            for _ in range(n):
+                t.step()
+        a, b = python.state_dict(), c.state_dict()
+        self.assertEqual(list(a), list(b))
+        for k in a:
+            self.assertEqual(a[k].tobytes(), b[k].tobytes(), k)
+        python.close()
+        c.close()
+
+    def test_mixture(self):
+        for method in ("ww", "ws", "vimco"):
+            self.same(rws.Trainer(mixture.FreshMixture(), method=method, seed=5), rws.Trainer("gmm", method=method, seed=5))
+
+    def test_grammar(self):
+        with tempfile.TemporaryDirectory() as f:
+            train, test = grammar.sentences(100, 1), grammar.sentences(10, 2)
+            for name, texts in (("a", train), ("b", test)):
+                with open(f"{f}/{name}.txt", "w") as out:
+                    out.writelines(" ".join(s) + "\n" for s in texts)
+            field = "the sentence"
+            for method in ("ww", "ws"):
+                self.same(rws.Trainer(grammar.Grammar(), {field: grammar.data(train)}, {field: grammar.data(test)}, order="drawn",
+                                      method=method, seed=3),
+                          rws.Trainer("pcfg", method=method, seed=3, set=dict(data=f"{f}/a.txt", test_data=f"{f}/b.txt")))
+
+    def test_hmm(self):
+        d = hmm.data(200)
+        with tempfile.TemporaryDirectory() as f:
+            rows = np.zeros((200, 2 + hmm.LONGEST), np.float32)
+            for row, n, y in zip(rows, d["n"], d["y"]):
+                row[0], row[1], row[2:2 + len(y)] = n, len(y), y
+            np.save(f"{f}/rows.npy", rows)
+            self.same(rws.Trainer(hmm.Hmm(), d, method="ww", seed=2),
+                      rws.Trainer(plugin("sequences"), method="ww", seed=2, set=dict(data=f"{f}/rows.npy")))
+
+    def test_sticks(self):
+        x = sticks.data(500)
+        with tempfile.TemporaryDirectory() as f:
+            np.save(f"{f}/x.npy", x)
+            self.same(rws.Trainer(sticks.Sticks(), {"x": x}, method="ww", seed=2),
+                      rws.Trainer(plugin("sticks"), method="ww", seed=2, set=dict(data=f"{f}/x.npy")))
+
+    def test_hmm_is_right(self):
+        run = rws.train(hmm.Hmm(), data=hmm.data(500), iterations=300, seed=1, progress=False)
+        y = [-2.0, 0.1, 1.9]
+        m = hmm.Hmm()
+        values = run.state_dict()
+
+        class P:
+            def __init__(self, a):
+                self.values = a
+
+        m.lengths, m.first, m.next, m.mean = (P(values["theta." + n]) for n in ("lengths", "first", "next", "mean"))
+        self.assertAlmostEqual(run.infer(n=2, y=y, particles=20000).log_evidence, m.exact(y), delta=0.05)

@@ -1,0 +1,280 @@
+"""Mistakes of users: exceptions at their line, nothing leaked, everything usable afterwards."""
+
+import gc
+import sys
+import traceback
+import unittest
+
+import numpy as np
+
+import rws
+from toys import Mixture, Steps, clusters, walks
+
+kept = []
+
+
+class Mistakes(unittest.TestCase):
+    def fails(self, model, error, sentence, line, **options):
+        """The exception, and the user's line in its traceback."""
+        try:
+            rws.train(model, data=clusters(), iterations=2, particles=3, progress=False, **options)
+        except error as e:
+            self.assertRegex(str(e), sentence or ".")
+            lines = [f.line for f in traceback.extract_tb(e.__traceback__)]
+            self.assertTrue(not line or any(line in at for at in lines), lines)
+            return e
+        self.fail(f"no {error.__name__} was raised")
+
+    def test_exceptions_of_programs(self):
+        class M(Mixture):
+            def guide(self, p):
+                z = p.choose("z", self.net(p.observed("x")))
+                if z == 1:
+                    raise KeyError("mine")
+
+        e = self.fails(M(), KeyError, "mine", 'raise KeyError("mine")')
+        self.assertNotIsInstance(e, rws.Error)
+
+        class S(Mixture):
+            def setup(self, s):
+                raise LookupError("no")
+
+        self.fails(S(), LookupError, "no", "raise LookupError")
+
+    def test_library_errors(self):
+        class M(Mixture):
+            def model(self, p):
+                p.categorical("z", self.prior)
+                p.normal("x", [1.0, 2.0], 1)
+
+        self.fails(M(), rws.Error, "2 numbers in the model", 'p.normal("x", [1.0, 2.0], 1)')
+
+        class N(Mixture):
+            def guide(self, p):
+                pass
+
+        self.fails(N(), rws.Error, "site \"z\"", None)
+
+        class O(Mixture):
+            def model(self, p):
+                self.prior + [1, 2]
+
+        self.fails(O(), rws.Error, "", "self.prior + [1, 2]")
+
+        class P(Mixture):
+            def model(self, p):
+                p.give_up("enough")
+
+        self.fails(P(), rws.Error, "enough", 'p.give_up("enough")')
+
+        class Q(Mixture):
+            def model(self, p):
+                p.normal("x", 4 * p.categorical("z", self.prior), -1)
+
+        self.fails(Q(), rws.Broken, "standard deviation", None)
+
+    def test_arguments(self):
+        for f, error in ((lambda p: p.normal("x", 1), TypeError), (lambda p: p.normal("x", 1, 2, 3), TypeError),
+                         (lambda p: p.normal(3, 1, 2), TypeError), (lambda p: p.normal("x", mean=1, scale=2), TypeError),
+                         (lambda p: p.normal(), TypeError), (lambda p: p.report("x"), TypeError),
+                         (lambda p: p.simulate("x", [1], "no"), ValueError), (lambda p: p.item("x"), TypeError)):
+            class M(Mixture):
+                def guide(self, p, f=f):
+                    f(p)
+
+            self.fails(M(), error, "", "f(p)")
+
+    def test_stale_and_foreign_values(self):
+        class M(Mixture):
+            def guide(self, p):
+                v = self.net(p.observed("x"))
+                if kept:
+                    kept[0] + v
+                kept.append(v)
+                p.categorical("z", v)
+
+        kept.clear()
+        self.fails(M(), rws.Error, "does not belong to this execution", "kept[0] + v")
+        self.assertIn("over", repr(kept[0]))
+        with self.assertRaises(RuntimeError):
+            kept[0] + 1
+
+        class P(Mixture):
+            def guide(self, p):
+                if kept and kept[0] is not p:
+                    kept[0].categorical("z", [0, 0, 0])
+                kept.append(p)
+                super().guide(p)
+
+        kept.clear()
+        self.fails(P(), rws.Error, "path", "kept[0].categorical")
+
+        other = rws.Trainer(Mixture(), data=clusters())
+        inner = []
+
+        class Q(Mixture):
+            def setup(self, s):
+                super().setup(s)
+                inner.append(self.prior)
+
+        rws.Trainer(Q(), data=clusters()).close()
+
+        class R(Mixture):
+            def model(self, p):
+                p.normal("x", p.categorical("z", inner[0]), 1)
+
+        self.fails(R(), rws.Error, "belongs to another", "inner[0]")
+        other.close()
+        with self.assertRaisesRegex(rws.Error, "closed"):
+            inner[0].values
+
+    def test_training_inside_of_a_program(self):
+        run = rws.train(Mixture(), data=clusters(), iterations=1, progress=False)
+
+        class M(Mixture):
+            def guide(self, p):
+                run.infer(x=1.0)
+
+        self.fails(M(), RuntimeError, "must not train", "run.infer")
+
+    def test_a_program_that_catches_everything(self):
+        class M(Mixture):
+            def guide(self, p):
+                for _ in range(3):
+                    try:
+                        p.normal("nowhere", [1, 2], [1, 2, 3])
+                    except BaseException:
+                        pass
+                p.categorical("z", self.net(p.observed("x")))
+
+        self.fails(M(), rws.Error, "", None)
+
+    def test_deep_recursion(self):
+        class M(Mixture):
+            def guide(self, p):
+                self.down(p)
+
+            def down(self, p):
+                p.constant(1)
+                return self.down(p)
+
+        self.fails(M(), RecursionError, "", "return self.down(p)")
+
+        class C(Mixture):
+            def guide(self, p):
+                self.cell = lambda: sorted([1, 2], key=lambda _: self.cell())  # recursion through C
+                self.cell()
+
+        self.fails(C(), RecursionError, "", None)
+
+    def test_endless(self):
+        class M(Mixture):
+            def guide(self, p):
+                while True:
+                    p.constant(1)
+
+        self.fails(M(), rws.Error, "max_operations", "p.constant(1)", max_operations=10000)
+
+    def test_generators_and_handlers_across_waits(self):
+        """Programs wait inside of generators, with-blocks and exception handlers."""
+        class M(Steps):
+            def walk(self, p, logit, depth=0):
+                def steps():
+                    for d in range(6):
+                        try:
+                            raise ValueError(d)
+                        except ValueError as e:
+                            yield p.flip("end", logit(e.args[0]))
+                            assert sys.exc_info()[1] is e
+
+                for d, end in enumerate(steps()):
+                    if end:
+                        return d
+                return 6
+
+        a = rws.train(M(), data=walks(), iterations=10, seed=1, progress=False)
+        b = rws.train(Steps(), data=walks(), iterations=10, seed=1, progress=False)
+        for k, v in a.state_dict().items():
+            self.assertTrue((v == b.state_dict()[k]).all())
+
+    def test_nothing_leaks(self):
+        """1000 passes that fail, in all manners: as many objects afterwards as before."""
+        class M(Steps):
+            turn = 0
+
+            def model(self, p):
+                M.turn += 1
+                n = self.walk(p, lambda depth: self.stop)
+                held = [object() for _ in range(50)]
+                if M.turn % 3 == 0:
+                    raise ValueError("mine")
+                if M.turn % 3 == 1:
+                    p.normal("x", [1, 2], 1)
+                p.normal("x", n, -1 if n == 2 else 1)
+                del held
+
+        t = rws.Trainer(M(), data=walks(), particles=5)
+
+        def fail(n):
+            for _ in range(n):
+                try:
+                    t.step()
+                except (ValueError, ArithmeticError):
+                    pass
+
+        fail(100)
+        gc.collect()
+        before = len(gc.get_objects()), sys.getallocatedblocks()
+        fail(1000)
+        gc.collect()
+        after = len(gc.get_objects()), sys.getallocatedblocks()
+        self.assertLess(after[0] - before[0], 20)
+        self.assertLess(after[1] - before[1], 300)
+        t.close()
+
+    def test_usable_after_a_failure(self):
+        class M(Steps):
+            broken = False
+
+            def model(self, p):
+                if M.broken:
+                    raise ValueError("broken")
+                super().model(p)
+
+        t = rws.Trainer(M(), data=walks(), particles=5, seed=4)
+        u = rws.Trainer(Steps(), data=walks(), particles=5, seed=4)
+        for i in range(6):
+            if i == 3:
+                M.broken = True
+                with self.assertRaises(ValueError):
+                    t.step()
+                M.broken = False
+            t.step()
+            u.step()
+        self.assertTrue(all((v == u.state_dict()[k]).all() for k, v in t.state_dict().items()))
+
+    def test_callbacks(self):
+        def bad(t, m):
+            raise OSError("callback")
+
+        with self.assertRaisesRegex(OSError, "callback"):
+            rws.train(Mixture(), data=clusters(), iterations=5, progress=False, callbacks=bad)
+        run = rws.train(Mixture(), data=clusters(), iterations=500, eval_every=10, progress=False,
+                        callbacks=[lambda t, m: m.iteration < 50])
+        self.assertLess(run.iteration, 500)
+
+        def asks(t, m):
+            self.assertEqual(len(t.infer(x=1.0)), 3)
+            self.assertEqual(t.state_dict()["theta.prior"].shape, (1, 3))
+
+        rws.train(Mixture(), data=clusters(), iterations=5, progress=False, callbacks=asks)
+
+    def test_options(self):
+        for options, error in ((dict(particles=-1), ValueError), (dict(particles="x"), TypeError), (dict(method="no"), rws.Error),
+                               (dict(lr="fast"), rws.Error), (dict(set={"no": 1}), rws.Error), (dict(order="up"), rws.Error)):
+            with self.assertRaises(error):
+                rws.train(Mixture(), data=clusters(), progress=False, **options)
+        with self.assertRaises(TypeError):
+            rws.train(42)
+        with self.assertRaisesRegex(rws.Error, "no run|There is"):
+            rws.open("/nowhere/at/all")
