@@ -21,9 +21,9 @@ all particles that made the same choices.
 
 from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Value,  # noqa: F401
                    argmax, attend, clip, concat, concrete_density, cos, cover, cumulative_sum, detach, digamma, dot, elu,
-                   exp, expm1, here, lgamma, log, log1p, log_sigmoid, log_softmax, log_sum_exp, maximum, minimum,
-                   normal_density, onehot, pick, place, power, relu, row, sigmoid, sin, softplus, sqrt, square, sum,
-                   sum_many, tanh)
+                   exp, expm1, lgamma, log, log1p, log_sigmoid, log_softmax, log_sum_exp, maximum, minimum,
+                   normal_density, onehot, pick, place, power, relaxed_density, relu, row, sigmoid, sin, softplus, sqrt, square,
+                   sum, sum_many, tanh)
 from ._rws import version as __version__
 from ._model import Evaluation, Model, Setting, Setup, guide_metric, metric, posterior_metric, snapshot  # noqa: F401
 from ._run import (Answer, Answers, Interrupted, Measures, Run, Sample, Stored, Stores, Trainer,  # noqa: F401

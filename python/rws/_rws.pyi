@@ -303,8 +303,6 @@ def log_sum_exp(v: Like) -> Value:
     """log(sum(exp(v))), one number."""
 def argmax(v: Like) -> Value:
     """The index of the largest component, as a value. It has no gradient."""
-def here(v: Like) -> Value:
-    """The same value, computed on for the particles of this path alone."""
 def detach(v: Like) -> Value:
     """The same value as a constant: gradients stop here."""
 def dot(a: Like, b: Like) -> Value:
@@ -331,6 +329,8 @@ def normal_density(x: Any, mean: Like, sd: Like) -> Value:
     """The log-density of x, outside of any site."""
 def concrete_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
     """The log-density of the Concrete distribution."""
+def relaxed_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
+    """The log-density of the relaxed choice under the relaxation of the method."""
 def attend(image: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
     """Reads a window of a picture."""
 def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:

@@ -542,7 +542,6 @@ EACH_FUNCTION(FUNCTION)
     X(log_softmax, rws_log_softmax, "v - log(sum(exp(v))).")                                     \
     X(log_sum_exp, rws_log_sum_exp, "log(sum(exp(v))), one number.")                             \
     X(argmax, rws_argmax, "The index of the largest component, as a value. It has no gradient.") \
-    X(here, rws_here, "The same value, computed on for the particles of this path alone.")       \
     X(detach, rws_detach, "The same value as a constant: gradients stop here.")
 EACH_ONE(ONE)
 
@@ -663,6 +662,12 @@ static PyObject *function_concrete_density(PyObject *self, PyObject *const *args
     return three("concrete_density", args, n, (void *)rws_concrete_density);
 }
 
+static PyObject *function_relaxed_density(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)self;
+    return three("relaxed_density", args, n, (void *)rws_relaxed_density);
+}
+
 /* attend(image, rows, cols, where, out_rows, out_cols), place likewise; cover(rows, cols, where, out_rows, out_cols). */
 static PyObject *window(const char *name, PyObject *const *args, Py_ssize_t n, call_kind kind)
 {
@@ -713,6 +718,9 @@ PyMethodDef rwspy_functions[] = {
      "normal_density(x, mean, sd)\n\nThe log-density of x, outside of any site."},
     {"concrete_density", FAST(concrete_density),
      "concrete_density(log_s, log_pi, temperature)\n\nThe log-density of the Concrete distribution."},
+    {"relaxed_density", FAST(relaxed_density),
+     "relaxed_density(log_s, log_pi, temperature)\n\nThe log-density of the relaxed choice under the relaxation of the "
+     "method."},
     {"attend", FAST(attend), "attend(image, rows, cols, where, out_rows, out_cols)\n\nReads a window of a picture."},
     {"place", FAST(place), "place(glimpse, rows, cols, where, out_rows, out_cols)\n\nWrites a window into a picture."},
     {"cover", FAST(cover), "cover(rows, cols, where, out_rows, out_cols)\n\nWrites a window of ones into a picture."},

@@ -31,6 +31,11 @@ class Tap(unittest.TestResult):
         super().addFailure(test, err)
         self._bad(test, err)
 
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err:
+            print("# " + self._exc_info_to_string(err, test).replace("\n", "\n# "))
+
     def addError(self, test, err):
         super().addError(test, err)
         self._bad(test, err)

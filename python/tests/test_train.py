@@ -50,7 +50,7 @@ class Training(unittest.TestCase):
                 if how == "soft":
                     prior = rws.log_sum_exp(log_s + pi)
                 elif how == "density":
-                    prior = rws.concrete_density(log_s, pi, temperature)
+                    prior = rws.relaxed_density(log_s, pi, temperature)
                 else:
                     prior = pi[rws.argmax(log_s)]
                 mean = rws.sum(rws.exp(log_s) * np.array([0, 4, 8], np.float32))
