@@ -381,7 +381,7 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  * sleep phase); both must visit the same sites, with the same distribution family and size, in any order. A site named
  * like a field of the data is observed: it belongs to the model alone, which visits it once.
  *
- * Gradients. Values of the continuous families (normal, uniform, gumbel, concrete) are reparameterised by reinforce,
+ * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce,
  * rloo, nvil, vimco and concrete: the gradient of the bound passes through the value to the parameters
  * that it was drawn with, and only discrete choices have score-function terms. Under the other methods (ws,
  * ww, wws, dww) a drawn value counts as a constant. */
@@ -408,11 +408,116 @@ rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
 /* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
- * whole number is refused with a sentence. */
+ * whole number is refused with a sentence. A draw chooses among the numbers that matter, which may be RWS_INDEX_MOST: a
+ * Poisson's rate may be up to 3e6, say. A number so large is as well drawn as a real one; scoring has no limit. */
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);
 rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit); /* mean: shape e^logit */
+
+/* Vectors whose numbers belong together. A Dirichlet is a point on the simplex. The Cholesky factor of a multivariate
+ * normal's covariance is a lower triangle with numbers above 0 on its diagonal: n * n numbers, row by row, of which the
+ * upper ones are not looked at, or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n indices at
+ * once, each by its own row of the logits, which have n * C numbers; up to 8 of them share rows like a single one.
+ * rws_multinomial is the numbers of times that each of C things came in so many trials. */
+rws_var rws_dirichlet(rws_path *path, const char *site, rws_var concentrations);
+rws_var rws_multivariate_normal(rws_path *path, const char *site, rws_var mean, rws_var factor);
+rws_var rws_categoricals(rws_path *path, const char *site, rws_var logits, int n);
+rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits);
+
+/* Angles: drawn from -pi to pi, any angle can be scored. And numbers that are certain: impossible elsewhere. */
+rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
+rws_var rws_delta(rws_path *path, const char *site, rws_var at);
+
+/* What the values of a family are: the numbers of a vector, each by itself, except for the last. */
+typedef enum {
+    RWS_SUPPORT_REAL,     /* any numbers */
+    RWS_SUPPORT_POSITIVE, /* numbers above 0 */
+    RWS_SUPPORT_UNIT,     /* numbers between 0 and 1 */
+    RWS_SUPPORT_COUNT,    /* whole numbers from 0 on */
+    RWS_SUPPORT_INDEX,    /* 0 … rws_family.choices - 1 */
+    RWS_SUPPORT_BITS,     /* zeros and ones */
+    RWS_SUPPORT_SIMPLEX,  /* numbers above 0 that add up to 1 */
+} rws_support;
+
+/* A family of distributions: how to draw a value and how to score it. The distributions of this header are such structs
+ * (rws_family_find), and a program may bring its own: a const struct that it passes to rws_site_visit. All functions are
+ * made of the functions of this header (rws_add, rws_apply, …), so that they have no loop over particles, and gradients by
+ * the value and by the parameters follow by themselves. They visit no sites and do not branch. p is the n_params
+ * parameters after `prepare`; f is the family itself, for its context. Members may be NULL where that is said; members
+ * that are left out of an initialiser mean what most families want.
+ *
+ *     static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)      an exponential, by its rate
+ *     {
+ *         rws_var u = rws_draw_noise(path, RWS_NOISE_UNIFORM, rws_dim(path, p[0]));
+ *         return rws_affine(path, rws_div(path, rws_apply(path, RWS_LOG, u), p[0]), -1, 0);
+ *     }
+ */
+#define RWS_FAMILY_PARAMS 11 /* the most parameters of a family */
+
+typedef struct rws_family rws_family;
+struct rws_family {
+    const char *name; /* for sentences; guide and model must agree in it. It must live as long as the pass */
+    const char *help; /* one line for `rws list`; may be NULL */
+    rws_support support;
+    bool        reparameterised; /* the derivative of a draw by its parameters is that of the value */
+    int         n_params;
+    const void *context; /* the family's own */
+    /* Turns what the author gave into what draw and density work on (logits into log-probabilities). NULL: as given. */
+    void (*prepare)(rws_path *path, const rws_family *f, rws_var *p);
+    /* How many numbers a value has. NULL: as many as the longest parameter; the others have as many, or one. */
+    int (*length)(rws_path *path, const rws_family *f, const rws_var *p);
+    /* How many values there are: 0 … n - 1. NULL: the family is not a choice. */
+    int (*choices)(rws_path *path, const rws_family *f, const rws_var *p);
+    /* The size that guide and model must agree in. NULL: the number of choices or, where there are none, the length. */
+    int (*size)(rws_path *path, const rws_family *f, const rws_var *p);
+    /* Draws a value, from rws_draw_noise, rws_draw_index or rws_draw_from. `stop` says that the value will count as a
+     * constant, which may save work. NULL: the family can only be scored. */
+    rws_var (*draw)(rws_path *path, const rws_family *f, const rws_var *p, bool stop);
+    /* The log-density of a value, a vector of one; minus infinity for an impossible value. */
+    rws_var (*log_density)(rws_path *path, const rws_family *f, rws_var value, const rws_var *p);
+    /* The same for a value that was not drawn here, if there is a shorter way to it. May be NULL. */
+    rws_var (*score)(rws_path *path, const rws_family *f, rws_var value, const rws_var *p);
+    /* The guide's draw for method dww, from a mixture with weight delta, and the log-density of the mixture at it. NULL:
+     * draws as for any method. */
+    rws_var (*draw_defensive)(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_density);
+};
+
+/* Visits a site with a family of any origin and its n_params parameters. */
+rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params);
+
+/* A family of the library by the name that `rws list` shows; NULL: there is none. */
+const rws_family *rws_family_find(const char *name);
+
+/* The log-density of a value under a family, outside of any site. Gradients follow it. */
+rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *params);
+
+/* A mixture of n components, whose log-density is the sum over all of them: which one a value came from is no choice. The
+ * components are of any families, with values of one length, all of them real numbers or all of them whole ones. Where all
+ * are of one family the other side may visit the site with that family alone. Draws count as constants for every method. */
+typedef struct {
+    const rws_family *family;
+    const rws_var    *params;
+} rws_component;
+rws_var rws_mixture(rws_path *path, const char *site, rws_var logits, const rws_component *components, int n);
+
+/* For the draw of a family, and of rws_observe; a program's own code has no use for them. Noise is `dim` independent numbers
+ * for every particle, uniform in (0, 1) or standard normal; from there on particles have rows of their own. An index is
+ * drawn by rows of at most RWS_INDEX_MOST normalised log-probabilities; particles that draw the same index share a row.
+ * rws_draw_from draws from another family, as a constant. */
+#define RWS_INDEX_MOST 32000 /* categories that a particle draws from at a time */
+typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
+rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
+rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
+rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params);
+
+/* An observation with a density of one's own, for the model. log_density makes the log-density, a vector of one, from the
+ * datum (an item of a series) and from what `context` points to: values of the program, in a struct on its stack. Gradients
+ * follow it. draw makes a datum for the sleep phase, by the functions above. Without it (NULL) the model cannot be
+ * sampled: methods with a sleep phase (ws, wws) and rws sample refuse it with a sentence. Returns the datum. */
+typedef rws_var rws_density(rws_path *path, rws_var datum, const void *context);
+typedef rws_var rws_drawer(rws_path *path, const void *context);
+rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, rws_drawer *draw, const void *context);
 
 /* An observation that C code makes from its choices: a sentence from a tree, for example. `made` has as many numbers as
  * the field. Its log-density is kernel(datum, made, dim, context); in the sleep phase the datum is what was made. */

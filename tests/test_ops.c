@@ -101,6 +101,7 @@ static double make(const trial *t, kind kind, die *d)
     case SMALL: return die_between(d, -0.5, 0.5);
     case INNER: return die_between(d, -0.9, 0.25);
     case LOW: return die_between(d, -2, -1);
+    case SHARES:
     case POSITIVE: return die_between(d, 0.3, 2);
     case BIT:
     case FLAG: return die_below(d, 2);
@@ -110,6 +111,7 @@ static double make(const trial *t, kind kind, die *d)
     case NOISE: return die_between(d, 0.05, 0.95);
     case COUNTER: return (double)float_of((uint32_t)die_below(d, 1 << 20));
     case INDEX: return die_below(d, t->shape->n_index);
+    case ZERO: return 0;
     case ONES: return 1 + die_below(d, 3);
     case INSIDE: return die_between(d, 0.05, 0.95);
     case STEEP: return die_between(d, -30, 30);
@@ -140,7 +142,7 @@ static void make_where(const trial *t, float *w, die *d)
 static bool has_gradient(kind kind)
 {
     return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX &&
-           kind != ONES;
+           kind != ONES && kind != ZERO;
 }
 
 static bool kinked(int f)
@@ -188,6 +190,11 @@ static void make_input(trial *t, int s, die *d)
     for (size_t i = 0; i < size; i++) {
         if (t->shape->in[s].kind != WHERE) data[i] = (float)make(t, t->shape->in[s].kind, d);
         else if (i % 4 == 0) make_where(t, data + i, d);
+    }
+    for (size_t i = 0; t->shape->in[s].kind == SHARES && i < size; i += (size_t)dim) {
+        float total = 0;
+        for (int j = 0; j < dim; j++) total += data[i + (size_t)j];
+        for (int j = 0; j < dim; j++) data[i + (size_t)j] /= total;
     }
     for (size_t i = 0; i < size; i++) t->in[s][i] = (double)data[i];
     if (t->indexed >> s & 1) {

@@ -773,6 +773,210 @@ static void negative_binomial_density(const row *r)
     SUM_EACH(log_negative(at(r, 0, j), at(r, 1, j), at(r, 2, j)));
 }
 
+static void dirichlet_draw(const row *r)
+{
+    double total = 0;
+    for (int j = 0; j < r->dim; j++) total += r->out[j] = gamma_quantile(at(r, 0, j), at(r, 1, j));
+    for (int j = 0; j < r->dim; j++) r->out[j] /= total;
+}
+
+static void dirichlet_density(const row *r)
+{
+    double sum = 0, product = 1;
+    for (int j = 0; j < r->in_dim[1]; j++) {
+        sum += r->in[1][j];
+        product *= pow(r->in[0][j], r->in[1][j] - 1) / tgamma(r->in[1][j]);
+    }
+    r->out[0] = log(tgamma(sum) * product);
+}
+
+/* The integral of exp(k cos x) over the circle, where a sum is exact. */
+static double circle(double k)
+{
+    enum { N = 32 };
+    double total = 0;
+    for (int i = 0; i < N; i++) total += exp(k * cos(2 * M_PI * i / N)) * 2 * M_PI / N;
+    return total;
+}
+
+static double von_mises_gap(double x, const double *p) /* concentration, u, the integral over the circle */
+{
+    enum { N = 60 };
+    double total = 0; /* Simpson */
+    for (int i = 0; i <= N; i++)
+        total += (i == 0 || i == N ? 1 : i % 2 ? 4 : 2) * exp(p[0] * cos(-M_PI + (x + M_PI) * i / N));
+    return total * (x + M_PI) / (3 * N) / p[2] - p[1];
+}
+
+static void von_mises_draw(const row *r)
+{
+    EACH(remainder(at(r, 0, j) +
+                       root(von_mises_gap, (double[]){at(r, 1, j), at(r, 2, j), circle(at(r, 1, j))}, -M_PI, M_PI),
+                   2 * M_PI));
+}
+
+static void von_mises_density(const row *r)
+{
+    SUM_EACH(at(r, 2, j) * cos(at(r, 0, j) - at(r, 1, j)) - log(circle(at(r, 2, j))));
+}
+
+/* Entry (i, j) of a Cholesky factor of n rows, as a matrix or as its lower triangle. */
+static double factor_at(const row *r, int s, int n, int i, int j)
+{
+    if (j > i) return 0;
+    return r->in[s][r->in_dim[s] == n * n ? i * n + j : i * (i + 1) / 2 + j];
+}
+
+static void multivariate_normal_draw(const row *r)
+{
+    for (int i = 0; i < r->dim; i++) {
+        r->out[i] = r->in[0][i];
+        for (int j = 0; j <= i; j++) r->out[i] += factor_at(r, 1, r->dim, i, j) * r->in[2][j];
+    }
+}
+
+/* y = (L L^T)^-1 y by elimination; returns the determinant. */
+static double solve_covariance(const row *r, int s, int n, double *y)
+{
+    double a[4][4], determinant = 1;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            a[i][j] = 0;
+            for (int k = 0; k < n; k++) a[i][j] += factor_at(r, s, n, i, k) * factor_at(r, s, n, j, k);
+        }
+    for (int k = 0; k < n; k++) {
+        determinant *= a[k][k];
+        for (int i = k + 1; i < n; i++) {
+            const double by = a[i][k] / a[k][k];
+            for (int j = k; j < n; j++) a[i][j] -= by * a[k][j];
+            y[i] -= by * y[k];
+        }
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        for (int j = i + 1; j < n; j++) y[i] -= a[i][j] * y[j];
+        y[i] /= a[i][i];
+    }
+    return determinant;
+}
+
+static void multivariate_normal_density(const row *r)
+{
+    const int n = r->in_dim[1];
+    double    y[4], total = 0;
+    for (int i = 0; i < n; i++) y[i] = r->in[0][i] - r->in[1][i];
+    const double determinant = solve_covariance(r, 2, n, y);
+    for (int i = 0; i < n; i++) total += y[i] * (r->in[0][i] - r->in[1][i]);
+    r->out[0] = -total / 2 - log(pow(2 * M_PI, n) * determinant) / 2;
+}
+
+static void multivariate_normal_pull(const row *r)
+{
+    for (int i = 0; i < r->dim; i++) r->out[i] = r->in[0][i];
+    solve_covariance(r, 1, r->dim, r->out);
+}
+
+static void categoricals_prepare(const row *r)
+{
+    for (int at = 0; at < r->dim; at += r->k) {
+        double total = 0;
+        for (int j = 0; j < r->k; j++) total += exp(r->in[0][at + j]);
+        for (int j = 0; j < r->k; j++) r->out[at + j] = r->in[0][at + j] - log(total);
+    }
+}
+
+/* The probabilities of the trial add up to more than 1, so that every u is below some sum. */
+static void categoricals_draw(const row *r)
+{
+    for (int i = 0; i < r->dim; i++) {
+        double below = 0;
+        for (int j = 0; j < r->k && below <= r->in[1][i]; j++) {
+            r->out[i] = j;
+            below += (1 - r->s) * exp(r->in[0][i * r->k + j]) + r->s / r->k;
+        }
+    }
+}
+
+static void categoricals_density(const row *r)
+{
+    r->out[0] = 0;
+    for (int i = 0; i < r->in_dim[0]; i++) r->out[0] += r->in[1][i * r->k + (int)r->in[0][i]];
+}
+
+static void categoricals_defended(const row *r)
+{
+    r->out[0] = 0;
+    for (int i = 0; i < r->in_dim[0]; i++)
+        r->out[0] += log((1 - r->s) * exp(r->in[1][i * r->k + (int)r->in[0][i]]) + r->s / r->k);
+}
+
+static void multinomial_logit(const row *r)
+{
+    double rest = 0;
+    for (int j = r->k + 1; j < r->in_dim[0]; j++) rest += exp(r->in[0][j]);
+    r->out[0] = log(exp(r->in[0][r->k]) / rest);
+}
+
+/* One thing, which takes all trials. */
+static void multinomial_density(const row *r)
+{
+    r->out[0] = r->in[0][0] == r->in[1][0] ? r->in[0][0] * r->in[2][0] : -(double)INFINITY;
+}
+
+static void delta_density(const row *r)
+{
+    SUM_EACH(at(r, 0, j) == at(r, 1, j) ? 0 : -(double)INFINITY);
+}
+
+/* The derivative of a twin along directions, which are its second half of inputs; inputs before `first` do not move. The
+ * error of the difference is of the order h^4. */
+static void along(const row *r, void (*twin)(const row *r), int first)
+{
+    static const double weight[] = {1 / 12.0, -8 / 12.0, 8 / 12.0, -1 / 12.0}, step[] = {-2, -1, 1, 2};
+    const double        h = 1e-3;
+    const int           n = r->n_in / 2;
+    double              moved[RWS_OP_INPUTS][8], total = 0;
+    for (int k = 0; k < 4; k++) {
+        row there = *r;
+        there.n_in = n;
+        for (int s = 0; s < n; s++) {
+            const int dim = r->in_dim[s] > r->in_dim[n + s] ? r->in_dim[s] : r->in_dim[n + s];
+            for (int j = 0; j < dim; j++) moved[s][j] = at(r, s, j) + (s < first ? 0 : h * step[k] * at(r, n + s, j));
+            there.in[s] = moved[s];
+            there.in_dim[s] = dim;
+        }
+        twin(&there);
+        total += weight[k] * r->out[0] / h;
+    }
+    r->out[0] = total;
+}
+
+#define ALONG(name_, first_)                          \
+    static void name_##_density_tangent(const row *r) \
+    {                                                 \
+        along(r, name_##_density, first_);            \
+    }
+
+ALONG(exponential, 0)
+ALONG(log_normal, 0)
+ALONG(laplace, 0)
+ALONG(half_normal, 0)
+ALONG(gumbel_scale, 0)
+ALONG(truncated_normal, 0)
+ALONG(gamma, 0)
+ALONG(inverse_gamma, 0)
+ALONG(beta, 0)
+ALONG(student_t, 0)
+ALONG(poisson, 1)
+ALONG(geometric, 1)
+ALONG(binomial, 2)
+ALONG(negative_binomial, 1)
+ALONG(von_mises, 0)
+
+static void delta_density_tangent(const row *r)
+{
+    r->out[0] = 0;
+}
+
 /* Ops of draws, for a geometric distribution: all numbers from 0 on, the mode 0 last. */
 static void count_reach(const row *r)
 {
@@ -1169,6 +1373,148 @@ const subject subjects[] = {
      negative_binomial_density,
      {{1, THREE(INDEX, 1, POSITIVE, 1, REAL, 1), .n_index = 6},
       {1, THREE(INDEX, 5, POSITIVE, 5, REAL, 1), .n_index = 6}}},
+    {"dirichlet_draw", dirichlet_draw, {{1, TWO(POSITIVE, 1, NOISE, 1)}, {5, TWO(POSITIVE, 5, NOISE, 5)}}},
+    {"dirichlet_density", dirichlet_density, {{1, TWO(SHARES, 2, POSITIVE, 2)}, {1, TWO(SHARES, 5, POSITIVE, 5)}}},
+    {"von_mises_draw",
+     von_mises_draw,
+     {{1, THREE(SMALL, 1, POSITIVE, 1, NOISE, 1)}, {3, THREE(SMALL, 3, POSITIVE, 1, NOISE, 3)}}},
+    {"von_mises_density",
+     von_mises_density,
+     {{1, THREE(REAL, 1, REAL, 1, POSITIVE, 1)}, {1, THREE(REAL, 5, REAL, 5, POSITIVE, 1)}}},
+    {"multivariate_normal_draw",
+     multivariate_normal_draw,
+     {{1, THREE(REAL, 1, POSITIVE, 1, NOISE, 1)},
+      {3, THREE(REAL, 3, POSITIVE, 9, NOISE, 3)},
+      {3, THREE(REAL, 3, POSITIVE, 6, NOISE, 3)}}},
+    {"multivariate_normal_density",
+     multivariate_normal_density,
+     {{1, THREE(REAL, 1, REAL, 1, POSITIVE, 1)},
+      {1, THREE(REAL, 3, REAL, 3, POSITIVE, 9)},
+      {1, THREE(REAL, 3, REAL, 3, POSITIVE, 6)}},
+     20},
+    {"multivariate_normal_pull", /* gradients pass through y only, so the factor is noise */
+     multivariate_normal_pull,
+     {{1, TWO(REAL, 1, NOISE, 1)}, {2, TWO(REAL, 2, NOISE, 4)}, {2, TWO(REAL, 2, NOISE, 3)}},
+     20},
+    {"categoricals_prepare", categoricals_prepare, {{3, {{REAL, 3}}, .k = 3}, {12, {{REAL, 12}}, .k = 4}}},
+    {"categoricals_draw",
+     categoricals_draw,
+     {{3, TWO(SHARES, 12, NOISE, 3), .k = 4, .s = 0},
+      {1, TWO(SHARES, 3, NOISE, 1), .k = 3, .s = 0.5f},
+      {2, TWO(SHARES, 6, NOISE, 2), .k = 3, .s = 1}}},
+    {"categoricals_density",
+     categoricals_density,
+     {{1, TWO(INDEX, 1, LOG_PROB, 4), .k = 4, .n_index = 4}, {1, TWO(INDEX, 3, LOG_PROB, 12), .k = 4, .n_index = 4}}},
+    {"categoricals_defended",
+     categoricals_defended,
+     {{1, TWO(INDEX, 3, LOG_PROB, 12), .k = 4, .n_index = 4, .s = 0.25f}}},
+    {"multinomial_logit", multinomial_logit, {{1, {{LOG_PROB, 4}}, .k = 1}}},
+    {"multinomial_density", /* trials that never add up have no gradient: there is one thing, which never came */
+     multinomial_density,
+     {{1, THREE(INDEX, 1, INDEX, 1, LOG_PROB, 1), .n_index = 1}}},
+    {"delta_density",
+     delta_density,
+     {{1, TWO(INDEX, 1, INDEX, 1), .n_index = 2}, {1, TWO(INDEX, 3, INDEX, 1), .n_index = 2}}},
+    {"exponential_density_tangent",
+     exponential_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {SMALL, 3}, {SMALL, 3}}}},
+     20},
+    {"log_normal_density_tangent",
+     log_normal_density_tangent,
+     {{1, {{POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {REAL, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"laplace_density_tangent",
+     laplace_density_tangent,
+     {{1, {{POSITIVE, 1}, {LOW, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {LOW, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"half_normal_density_tangent",
+     half_normal_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {SMALL, 3}, {SMALL, 3}}}},
+     20},
+    {"gumbel_scale_density_tangent",
+     gumbel_scale_density_tangent,
+     {{1, {{REAL, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{REAL, 3}, {REAL, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"truncated_normal_density_tangent",
+     truncated_normal_density_tangent,
+     {{1,
+       {{INNER, 1},
+        {REAL, 1},
+        {POSITIVE, 1},
+        {LOW, 1},
+        {POSITIVE, 1},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1}}},
+      {1,
+       {{INNER, 3},
+        {REAL, 3},
+        {POSITIVE, 1},
+        {LOW, 1},
+        {POSITIVE, 1},
+        {SMALL, 3},
+        {SMALL, 3},
+        {SMALL, 1},
+        {SMALL, 1},
+        {SMALL, 1}}}},
+     20},
+    {"gamma_density_tangent",
+     gamma_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"inverse_gamma_density_tangent",
+     inverse_gamma_density_tangent,
+     {{1, {{POSITIVE, 1}, {POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{POSITIVE, 3}, {POSITIVE, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"beta_density_tangent",
+     beta_density_tangent,
+     {{1, {{INSIDE, 1}, {POSITIVE, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{INSIDE, 3}, {POSITIVE, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"student_t_density_tangent",
+     student_t_density_tangent,
+     {{1, {{REAL, 1}, {POSITIVE, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{REAL, 3}, {POSITIVE, 3}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}, {SMALL, 1}}}},
+     20},
+    {"poisson_density_tangent",
+     poisson_density_tangent,
+     {{1, {{INDEX, 1}, {POSITIVE, 1}, {ZERO, 1}, {SMALL, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {POSITIVE, 3}, {ZERO, 3}, {SMALL, 3}}, .n_index = 4}},
+     20},
+    {"geometric_density_tangent",
+     geometric_density_tangent,
+     {{1, {{INDEX, 1}, {REAL, 1}, {ZERO, 1}, {SMALL, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {REAL, 3}, {ZERO, 3}, {SMALL, 3}}, .n_index = 4}},
+     20},
+    {"binomial_density_tangent",
+     binomial_density_tangent,
+     {{1, {{FLAG, 1}, {ONES, 1}, {REAL, 1}, {ZERO, 1}, {ZERO, 1}, {SMALL, 1}}},
+      {1, {{FLAG, 3}, {ONES, 3}, {REAL, 1}, {ZERO, 3}, {ZERO, 3}, {SMALL, 1}}}},
+     20},
+    {"negative_binomial_density_tangent",
+     negative_binomial_density_tangent,
+     {{1, {{INDEX, 1}, {POSITIVE, 1}, {REAL, 1}, {ZERO, 1}, {SMALL, 1}, {SMALL, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {POSITIVE, 3}, {REAL, 1}, {ZERO, 3}, {SMALL, 3}, {SMALL, 1}}, .n_index = 4}},
+     20},
+    {"von_mises_density_tangent",
+     von_mises_density_tangent,
+     {{1, {{REAL, 1}, {REAL, 1}, {POSITIVE, 1}, {SMALL, 1}, {SMALL, 1}, {SMALL, 1}}},
+      {1, {{REAL, 3}, {REAL, 3}, {POSITIVE, 1}, {SMALL, 3}, {SMALL, 3}, {SMALL, 1}}}},
+     20},
+    {"delta_density_tangent",
+     delta_density_tangent,
+     {{1, {{INDEX, 1}, {INDEX, 1}, {ZERO, 1}, {ZERO, 1}}, .n_index = 4},
+      {1, {{INDEX, 3}, {INDEX, 3}, {ZERO, 3}, {ZERO, 3}}, .n_index = 4}},
+     20},
 };
 const int n_subjects = COUNT(subjects);
 

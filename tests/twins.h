@@ -32,6 +32,8 @@ typedef enum {
     STEEP,    /* -30 … 30 */
     INSIDE,   /* 0.05 … 0.95 */
     ONES,     /* 1, 2 or 3; has no gradient */
+    ZERO,     /* 0; has no gradient */
+    SHARES,   /* numbers above 0 that add up to 1 in each row */
 } kind;
 
 typedef struct {

@@ -9,36 +9,39 @@ extern const rws_op rws_op_log_sigmoids, rws_op_bernoulli_draw, rws_op_bernoulli
 
 /* ---- one logit: rows of (log(1 - p), log p) */
 
-static void prepare(rws_path *path, rws_var *p)
+static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
+    (void)f;
     p[0] = rws_record(path, &rws_op_log_sigmoids, (rws_op_args){0}, p, 1, 2);
 }
 
-static int one(rws_path *path, const rws_var *p)
+static int one(rws_path *path, const rws_family *f, const rws_var *p)
 {
-    (void)path, (void)p;
+    (void)f, (void)path, (void)p;
     return 1;
 }
 
-static int two(rws_path *path, const rws_var *p)
+static int two(rws_path *path, const rws_family *f, const rws_var *p)
 {
-    (void)path, (void)p;
+    (void)f, (void)path, (void)p;
     return 2;
 }
 
-static rws_var draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
-    (void)stop;
+    (void)f, (void)stop;
     return rws_draw_index(path, p[0]);
 }
 
-static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
-static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_mixture)
+static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
+    (void)f;
     const rws_var mixture =
         rws_record(path, &rws_op_defend, (rws_op_args){.s = (float)rws_path_pass(path)->delta}, p, 1, 2);
     const rws_var value = rws_draw_index(path, mixture);
@@ -49,6 +52,7 @@ static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_mix
 const rws_family rws_bernoulli_family = {
     .name = "bernoulli",
     .help = "yes or no, by a logit",
+    .support = RWS_SUPPORT_INDEX,
     .n_params = 1,
     .prepare = prepare,
     .length = one,
@@ -66,14 +70,15 @@ static rws_var draw_bits(rws_path *path, rws_var logits, float delta)
     return rws_record(path, &rws_op_bernoulli_draw, (rws_op_args){.s = delta}, in, 2, rws_dim(path, logits));
 }
 
-static rws_var vector_draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var vector_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
-    (void)stop;
+    (void)f, (void)stop;
     return draw_bits(path, p[0], 0);
 }
 
-static rws_var vector_log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var vector_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     rws_var       in[RWS_OP_INPUTS + 1] = {value};
     rws_op_args   args;
     const rws_op *op = rws_var_op(path, p[0], in + 1, &args);
@@ -85,8 +90,9 @@ static rws_var vector_log_density(rws_path *path, rws_var value, const rws_var *
 }
 
 /* Every component is drawn from its own mixture with a fair coin. */
-static rws_var vector_draw_defensive(rws_path *path, const rws_var *p, rws_var *log_mixture)
+static rws_var vector_draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
+    (void)f;
     const float   delta = (float)rws_path_pass(path)->delta;
     const rws_var value = draw_bits(path, p[0], delta);
     *log_mixture =
@@ -97,7 +103,7 @@ static rws_var vector_draw_defensive(rws_path *path, const rws_var *p, rws_var *
 const rws_family rws_bernoulli_vector_family = {
     .name = "bernoulli vector",
     .help = "zeros and ones, by a vector of logits",
-    .binary = true,
+    .support = RWS_SUPPORT_BITS,
     .n_params = 1,
     .draw = vector_draw,
     .log_density = vector_log_density,

@@ -25,7 +25,8 @@ static double draw(const double *in, double *slope)
 }
 
 RWS_EACH_EXPLAIN(positive)
-RWS_EACH_FAMILY(beta, "beta", "a number between 0 and 1, by two shapes", 2, density, draw, explain, RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(beta, "beta", "a number between 0 and 1, by two shapes", RWS_SUPPORT_UNIT, 2, density, draw, explain,
+                RWS_NOISE_UNIFORM)
 
 rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b)
 {

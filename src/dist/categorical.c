@@ -14,26 +14,29 @@ extern const rws_op rws_op_defend_at, rws_op_conditional_gumbel; /* below */
 
 #define CLIP 1e-6f /* uniforms behind Gumbels stay within [CLIP, 1 - CLIP] */
 
-static void prepare(rws_path *path, rws_var *p)
+static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
+    (void)f;
     if (rws_var_op(path, p[0], NULL, NULL) == &rws_op_log_softmax)
         return; /* these logits are log-probabilities already */
     p[0] = rws_record(path, &rws_op_log_softmax, (rws_op_args){0}, p, 1, rws_dim(path, p[0]));
 }
 
-static int n_categories(rws_path *path, const rws_var *p)
+static int n_categories(rws_path *path, const rws_family *f, const rws_var *p)
 {
+    (void)f;
     return rws_dim(path, p[0]);
 }
 
-static int one(rws_path *path, const rws_var *p)
+static int one(rws_path *path, const rws_family *f, const rws_var *p)
 {
-    (void)path, (void)p;
+    (void)f, (void)path, (void)p;
     return 1;
 }
 
-static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     const rws_pass *pass = rws_path_pass(path);
     if (pass->proposal == RWS_SMOOTHED) return rws_smoothed_density(path, value, p[0]);
     if (pass->proposal == RWS_RELAXED) /* the value is the log of a point on the simplex, see draw */
@@ -44,12 +47,12 @@ static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
 }
 
 /* Where every row has logits of its own, only the log-probability of the value is computed. */
-static rws_var score(rws_path *path, rws_var value, const rws_var *p)
+static rws_var score(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
     rws_var in[RWS_OP_INPUTS] = {{0}};
     if (rws_path_pass(path)->proposal >= RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
         !rws_var_is_here(path, in[0]))
-        return log_density(path, value, p);
+        return log_density(path, f, value, p);
     return rws_record(path, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
 }
 
@@ -72,9 +75,9 @@ static rws_var draw_gumbel(rws_path *path, rws_var log_pi)
     return z;
 }
 
-static rws_var draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
-    (void)stop;
+    (void)f, (void)stop;
     const rws_pass *pass = rws_path_pass(path);
     if (pass->mode == RWS_WAKE && pass->proposal == RWS_GUMBEL) return draw_gumbel(path, p[0]);
     if (pass->mode == RWS_WAKE && pass->proposal == RWS_RELAXED) {
@@ -90,8 +93,9 @@ static rws_var draw(rws_path *path, const rws_var *p, bool stop)
     return rws_draw_index(path, p[0]);
 }
 
-static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_density)
+static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_density)
 {
+    (void)f;
     const rws_pass   *pass = rws_path_pass(path);
     const rws_op_args args = {.s = (float)pass->delta};
     const int         C = rws_dim(path, p[0]);
@@ -106,6 +110,7 @@ static rws_var draw_defensive(rws_path *path, const rws_var *p, rws_var *log_den
 const rws_family rws_categorical_family = {
     .name = "categorical",
     .help = "one of C, by logits",
+    .support = RWS_SUPPORT_INDEX,
     .n_params = 1,
     .prepare = prepare,
     .length = one,

@@ -9,14 +9,16 @@
 
 extern const rws_op rws_op_concrete_density; /* below */
 
-static void prepare(rws_path *path, rws_var *p)
+static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
+    (void)f;
     if (rws_dim(path, p[1]) != 1) rws_give_up(path, "rws_concrete takes one temperature, not %d.", rws_dim(path, p[1]));
     p[0] = rws_log_softmax(path, p[0]);
 }
 
-static rws_var draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
+    (void)f;
     const int     n = rws_dim(path, p[0]);
     const rws_var in[] = {p[0], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     const rws_var g = rws_record(path, &rws_op_gumbel_draw, (rws_op_args){.s = 1e-6f}, in, 2, n);
@@ -24,15 +26,16 @@ static rws_var draw(rws_path *path, const rws_var *p, bool stop)
     return stop ? rws_detach(path, ls) : ls;
 }
 
-static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     return rws_record(path, &rws_op_concrete_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
 }
 
 const rws_family rws_concrete_family = {
     .name = "concrete",
     .help = "the log of a point on the simplex, by logits and temperature",
-    .continuous = true,
+    .reparameterised = true,
     .n_params = 2,
     .prepare = prepare,
     .draw = draw,
@@ -53,7 +56,7 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
             path,
             "rws_concrete_density takes two vectors of one length and one temperature, not %d, %d and %d numbers.",
             rws_dim(path, log_s), rws_dim(path, log_pi), rws_dim(path, temperature));
-    return rws_returns(path, log_density(path, log_s, (rws_var[]){log_pi, temperature}));
+    return rws_returns(path, log_density(path, &rws_concrete_family, log_s, (rws_var[]){log_pi, temperature}));
 }
 
 /* ---- the log-density of the formula above. Inputs: ls, log pi, tau. Saves softmax(log pi - tau ls). */

@@ -18,8 +18,6 @@ extern const rws_op rws_op_count_reach, rws_op_count_table, rws_op_count_value; 
 
 enum { POISSON, GEOMETRIC, BINOMIAL, NEGATIVE_BINOMIAL };
 
-#define MOST_NUMBERS 32000 /* of a table: rws_draw_index counts categories in 16 bits */
-
 static double log_sigmoid(double x)
 {
     return x < 0 ? x - log1p(exp(x)) : -log1p(exp(-x));
@@ -221,12 +219,20 @@ static rws_var draw_number(rws_path *path, int kind, const rws_var *p, int n)
 {
     rws_var     in[3];
     const float reach = rws_var_most(path, rws_record(path, &rws_op_count_reach, (rws_op_args){.k = kind}, p, n, 1));
-    if (reach > MOST_NUMBERS)
-        rws_give_up(path, "A draw would choose among %g numbers, which is more than %d.", (double)reach, MOST_NUMBERS);
+    if (reach > RWS_INDEX_MOST)
+        rws_give_up(path,
+                    "A draw would choose among %g whole numbers, which is more than %d; a number so large is as well "
+                    "drawn as a real one (normal, log-normal). Scoring has no such limit.",
+                    (double)reach, RWS_INDEX_MOST);
     const int W = reach > 16 ? ((int)reach + 15) / 16 * 16 : 16; /* 16 for a NaN, which the draw then refuses */
     in[0] = rws_draw_index(path, rws_record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));
     for (int i = 0; i < n; i++) in[i + 1] = p[i];
     return rws_record(path, &rws_op_count_value, (rws_op_args){.k = kind, .offset = W}, in, n + 1, 1);
+}
+
+rws_var rws_draw_binomial(rws_path *path, rws_var trials, rws_var logit)
+{
+    return draw_number(path, BINOMIAL, (rws_var[]){trials, logit}, 2);
 }
 
 static rws_var draw_numbers(rws_path *path, int kind, const rws_var *p, int n)
@@ -249,13 +255,17 @@ static rws_var draw_numbers(rws_path *path, int kind, const rws_var *p, int n)
         return explain_whole(c, row, 0, "value", site, err);                                                      \
     }                                                                                                             \
     RWS_EACH_DENSITY(name_, n_, name_##_density, name_##_explain)                                                 \
-    static rws_var name_##_draw(rws_path *path, const rws_var *p, bool stop)                                      \
+    static rws_var name_##_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)                 \
     {                                                                                                             \
-        (void)stop;                                                                                               \
+        (void)f, (void)stop;                                                                                      \
         return draw_numbers(path, kind_, p, n_);                                                                  \
     }                                                                                                             \
-    const rws_family rws_##name_##_family = {                                                                     \
-        .name = text_, .help = help_, .n_params = n_, .draw = name_##_draw, .log_density = name_##_log_density};
+    const rws_family rws_##name_##_family = {.name = text_,                                                       \
+                                             .help = help_,                                                       \
+                                             .support = RWS_SUPPORT_COUNT,                                        \
+                                             .n_params = n_,                                                      \
+                                             .draw = name_##_draw,                                                \
+                                             .log_density = name_##_log_density};
 
 COUNT_FAMILY(poisson, "poisson", "a whole number, by its rate", POISSON, 1)
 COUNT_FAMILY(geometric, "geometric", "the failures before the first success, by the logit of a success", GEOMETRIC, 1)

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "dist/dist.h"
+#include "tensor/tangent.h"
 
 #define RWS_EACH_MOST 6 /* inputs of a function */
 
@@ -63,6 +64,72 @@ static inline __attribute__((always_inline)) void rws_each_density_backward(rws_
             if (g[s]) g[s][i] += (float)((double)c->gout[i / (size_t)dim] * slope[s]);
     }
     for (int s = 0; s < n_in; s++) rws_call_close(c, s, dim, g[s]);
+}
+
+/* The directional derivative of a log-density: the sum over components and inputs of slope_s d_s. Inputs: those of the
+ * density, n_in of them, then as many directions d. */
+static inline __attribute__((always_inline)) void rws_each_tangent_forward(rws_call *c, int n_in, rws_each_function *f)
+{
+    int          dim = 1;
+    const float *x[2 * RWS_EACH_MOST];
+    for (int s = 0; s < 2 * n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
+    for (int s = 0; s < 2 * n_in; s++) x[s] = rws_call_input(c, s, dim);
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        double total = 0;
+        for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
+            double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+            for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
+            f(in, slope);
+            for (int s = 0; s < n_in; s++)
+                if (x[n_in + s][i] != 0) total += slope[s] * (double)x[n_in + s][i];
+        }
+        c->out[r] = (float)total;
+    }
+}
+
+/* The derivatives of slope . d by the inputs are those of the slopes along d, since second derivatives commute: a central
+ * difference of slopes, which are exact, over a step that is small against every input that is not 0. */
+static inline __attribute__((always_inline)) void rws_each_tangent_backward(rws_call *c, int n_in, rws_each_function *f)
+{
+    int          dim = 1;
+    const float *x[2 * RWS_EACH_MOST];
+    float       *g[2 * RWS_EACH_MOST];
+    for (int s = 0; s < 2 * n_in; s++) dim = c->in[s].dim > dim ? c->in[s].dim : dim;
+    for (int s = 0; s < 2 * n_in; s++) x[s] = rws_call_input(c, s, dim), g[s] = rws_call_open(c, s, dim);
+    for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
+        double       in[RWS_EACH_MOST], up[RWS_EACH_MOST], down[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        double       high[RWS_EACH_MOST] = {0}, low[RWS_EACH_MOST] = {0}, least = INFINITY, most = 0;
+        const double by = (double)c->gout[i / (size_t)dim];
+        for (int s = 0; s < n_in; s++) {
+            in[s] = (double)x[s][i];
+            least = in[s] != 0 ? fmin(least, fabs(in[s])) : least;
+            most = fmax(most, fabs((double)x[n_in + s][i]));
+        }
+        if (most == 0) most = 1;
+        const double h = 1e-5 * (isfinite(least) ? least : 1) / most;
+        for (int s = 0; s < n_in; s++) {
+            const double d = (double)x[n_in + s][i];
+            up[s] = d == 0 ? in[s] : in[s] + h * d;
+            down[s] = d == 0 ? in[s] : in[s] - h * d;
+        }
+        f(in, slope), f(up, high), f(down, low);
+        for (int s = 0; s < n_in; s++) {
+            if (g[s]) g[s][i] += (float)(by * (high[s] - low[s]) / (2 * h));
+            if (g[n_in + s]) g[n_in + s][i] += (float)(by * slope[s]);
+        }
+    }
+    for (int s = 0; s < 2 * n_in; s++) rws_call_close(c, s, dim, g[s]);
+}
+
+/* Records the op above for a log-density that moves. */
+static inline rws_var rws_each_tangent(rws_tangent *t, const rws_op *op)
+{
+    rws_var in[2 * RWS_EACH_MOST];
+    for (int s = 0; s < t->n_in; s++) {
+        in[s] = t->in[s];
+        in[t->n_in + s] = t->d[s].id ? t->d[s] : rws_tangent_zeros(t, 1);
+    }
+    return rws_tangent_record(t, op, (rws_op_args){0}, in, 2 * t->n_in, 1);
 }
 
 static inline __attribute__((always_inline)) void rws_each_draw_forward(rws_call *c, int n_in, rws_each_function *f)
@@ -119,13 +186,31 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     {                                                                                                          \
         return explain_(c, row, 1, site, err);                                                                 \
     }                                                                                                          \
+    static void name_##_density_tangent_forward(rws_call *c)                                                   \
+    {                                                                                                          \
+        rws_each_tangent_forward(c, (n_) + 1, density_);                                                       \
+    }                                                                                                          \
+    static void name_##_density_tangent_backward(rws_call *c)                                                  \
+    {                                                                                                          \
+        rws_each_tangent_backward(c, (n_) + 1, density_);                                                      \
+    }                                                                                                          \
+    const rws_op   rws_op_##name_##_density_tangent = {.name = #name_ "_density_tangent",                      \
+                                                       .forgets = true,                                        \
+                                                       .forward = name_##_density_tangent_forward,             \
+                                                       .backward = name_##_density_tangent_backward};          \
+    static rws_var name_##_density_tangent(rws_tangent *t)                                                     \
+    {                                                                                                          \
+        return rws_each_tangent(t, &rws_op_##name_##_density_tangent);                                         \
+    }                                                                                                          \
     const rws_op   rws_op_##name_##_density = {.name = #name_ "_density",                                      \
                                                .forgets = true,                                                \
                                                .forward = name_##_density_forward,                             \
                                                .backward = name_##_density_backward,                           \
+                                               .tangent = name_##_density_tangent,                             \
                                                .explain = name_##_density_explain};                            \
-    static rws_var name_##_log_density(rws_path *path, rws_var value, const rws_var *p)                        \
+    static rws_var name_##_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)   \
     {                                                                                                          \
+        (void)f;                                                                                               \
         rws_var in[RWS_EACH_MOST] = {value};                                                                   \
         for (int i = 0; i < (n_); i++) in[i + 1] = p[i];                                                       \
         return rws_record(path, &rws_op_##name_##_density, (rws_op_args){0}, in, (n_) + 1, 1);                 \
@@ -150,8 +235,9 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
                                             .forward = name_##_draw_forward,                                \
                                             .backward = name_##_draw_backward,                              \
                                             .explain = name_##_draw_explain};                               \
-    static rws_var name_##_draw(rws_path *path, const rws_var *p, bool stop)                                \
+    static rws_var name_##_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)           \
     {                                                                                                       \
+        (void)f;                                                                                            \
         const int dim = rws_dist_longest(path, p, n_);                                                      \
         rws_var   in[RWS_EACH_MOST];                                                                        \
         for (int i = 0; i < (n_); i++) in[i] = p[i];                                                        \
@@ -160,14 +246,15 @@ typedef rws_status rws_each_explainer(const rws_call *c, size_t row, int first, 
     }
 
 /* Both ops and the family: rws_NAME_family. */
-#define RWS_EACH_FAMILY(name_, text_, help_, n_, density_, draw_, explain_, noise_) \
-    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                 \
-    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                               \
-    const rws_family rws_##name_##_family = {.name = text_,                         \
-                                             .help = help_,                         \
-                                             .continuous = true,                    \
-                                             .n_params = n_,                        \
-                                             .draw = name_##_draw,                  \
+#define RWS_EACH_FAMILY(name_, text_, help_, support_, n_, density_, draw_, explain_, noise_) \
+    RWS_EACH_DENSITY(name_, n_, density_, explain_)                                           \
+    RWS_EACH_DRAW(name_, n_, draw_, explain_, noise_)                                         \
+    const rws_family rws_##name_##_family = {.name = text_,                                   \
+                                             .help = help_,                                   \
+                                             .support = support_,                             \
+                                             .reparameterised = true,                         \
+                                             .n_params = n_,                                  \
+                                             .draw = name_##_draw,                            \
                                              .log_density = name_##_log_density};
 
 /* The explainer of a family in which a table `positive` names the parameters that must be above 0. */

@@ -22,8 +22,8 @@ static double draw(const double *in, double *slope)
 }
 
 RWS_EACH_EXPLAIN(positive)
-RWS_EACH_FAMILY(exponential, "exponential", "a number above 0, by its rate", 1, density, draw, explain,
-                RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(exponential, "exponential", "a number above 0, by its rate", RWS_SUPPORT_POSITIVE, 1, density, draw,
+                explain, RWS_NOISE_UNIFORM)
 
 rws_var rws_exponential(rws_path *path, const char *site, rws_var rate)
 {

@@ -17,6 +17,37 @@ static rws_status explain_scale(const rws_call *c, size_t row, int first, const 
     return rws_each_explain(c, row, first, 2, by_scale, site, err);
 }
 
+#define LARGE 1e5    /* shapes above it have quantiles by Wilson and Hilferty, right to more digits than a float has */
+#define TINY (-30.0) /* log-quantiles below it are those of the first term of the series */
+
+double rws_log_gamma_quantile(double a, double u, double *slope)
+{
+    const double first = (log(u) + rws_lgamma(a + 1)) / a; /* P(a, x) is x^a / Gamma(a + 1) for small x */
+    if (first < TINY && a < LARGE) {
+        *slope = (rws_digamma(a + 1) - first) / a;
+        return first;
+    }
+    if (a < LARGE) {
+        double       by_a;
+        const double x = rws_gamma_quantile(a, u, &by_a);
+        *slope = by_a / x;
+        return log(x);
+    }
+    const double z = u < 0.5 ? -rws_tail_inverse(log(u)) : rws_tail_inverse(log1p(-u));
+    const double root = 1 - 1 / (9 * a) + z / (3 * sqrt(a));
+    *slope = 1 / a + 3 * (1 / (9 * a * a) - z / (6 * a * sqrt(a))) / root;
+    return log(a) + 3 * log(root);
+}
+
+/* The quantile of a Gamma of rate 1, and its derivative by the shape. */
+static double quantile(double a, double u, double *by_a)
+{
+    if (a < LARGE) return rws_gamma_quantile(a, u, by_a);
+    const double x = exp(rws_log_gamma_quantile(a, u, by_a));
+    *by_a *= x;
+    return x;
+}
+
 static double density(const double *in, double *slope)
 {
     const double x = in[0], a = in[1], rate = in[2];
@@ -32,14 +63,14 @@ static double draw(const double *in, double *slope)
 {
     const double a = in[0], rate = in[1];
     if (!(a > 0 && rate > 0)) return NAN;
-    const double x = rws_gamma_quantile(a, in[2], &slope[0]);
+    const double x = quantile(a, in[2], &slope[0]);
     slope[0] /= rate;
     slope[1] = -x / (rate * rate);
     return rws_each_positive(x / rate);
 }
 
-RWS_EACH_FAMILY(gamma, "gamma", "a number above 0, by shape and rate", 2, density, draw, explain_rate,
-                RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(gamma, "gamma", "a number above 0, by shape and rate", RWS_SUPPORT_POSITIVE, 2, density, draw,
+                explain_rate, RWS_NOISE_UNIFORM)
 
 rws_var rws_gamma(rws_path *path, const char *site, rws_var shape, rws_var rate)
 {
@@ -61,14 +92,14 @@ static double inverse_draw(const double *in, double *slope)
 {
     const double a = in[0], scale = in[1];
     if (!(a > 0 && scale > 0)) return NAN;
-    const double g = rws_each_positive(rws_gamma_quantile(a, in[2], &slope[0]));
+    const double g = rws_each_positive(quantile(a, in[2], &slope[0]));
     slope[0] *= -scale / (g * g);
     slope[1] = 1 / g;
     return rws_each_positive(scale / g);
 }
 
-RWS_EACH_FAMILY(inverse_gamma, "inverse gamma", "1 over a gamma, by shape and scale", 2, inverse_density, inverse_draw,
-                explain_scale, RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(inverse_gamma, "inverse gamma", "1 over a gamma, by shape and scale", RWS_SUPPORT_POSITIVE, 2,
+                inverse_density, inverse_draw, explain_scale, RWS_NOISE_UNIFORM)
 
 rws_var rws_inverse_gamma(rws_path *path, const char *site, rws_var shape, rws_var scale)
 {

@@ -6,22 +6,24 @@
 
 extern const rws_op rws_op_gumbel_density; /* below */
 
-static rws_var draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
+    (void)f;
     const int     n = rws_dim(path, p[0]);
     const rws_var in[] = {p[0], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_gumbel_draw, (rws_op_args){.stop = stop}, in, 2, n);
 }
 
-static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     return rws_record(path, &rws_op_gumbel_density, (rws_op_args){0}, (rws_var[]){value, p[0]}, 2, 1);
 }
 
 const rws_family rws_gumbel_family = {
     .name = "gumbel",
     .help = "the largest of many numbers, by location; the scale is 1",
-    .continuous = true,
+    .reparameterised = true,
     .n_params = 1,
     .draw = draw,
     .log_density = log_density,

@@ -24,8 +24,8 @@ static double draw(const double *in, double *slope)
 }
 
 RWS_EACH_EXPLAIN(positive)
-RWS_EACH_FAMILY(gumbel_scale, "gumbel with a scale", "the largest of many numbers, by location and scale", 2, density,
-                draw, explain, RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(gumbel_scale, "gumbel with a scale", "the largest of many numbers, by location and scale",
+                RWS_SUPPORT_REAL, 2, density, draw, explain, RWS_NOISE_UNIFORM)
 
 rws_var rws_gumbel_scale(rws_path *path, const char *site, rws_var location, rws_var scale)
 {

@@ -21,8 +21,8 @@ static double draw(const double *in, double *slope)
 }
 
 RWS_EACH_EXPLAIN(positive)
-RWS_EACH_FAMILY(half_normal, "half-normal", "the magnitude of a normal of mean 0, by scale", 1, density, draw, explain,
-                RWS_NOISE_NORMAL)
+RWS_EACH_FAMILY(half_normal, "half-normal", "the magnitude of a normal of mean 0, by scale", RWS_SUPPORT_POSITIVE, 1,
+                density, draw, explain, RWS_NOISE_NORMAL)
 
 rws_var rws_half_normal(rws_path *path, const char *site, rws_var scale)
 {

@@ -24,8 +24,8 @@ static double draw(const double *in, double *slope)
 }
 
 RWS_EACH_EXPLAIN(positive)
-RWS_EACH_FAMILY(laplace, "laplace", "a number with exponential tails on both sides, by location and scale", 2, density,
-                draw, explain, RWS_NOISE_UNIFORM)
+RWS_EACH_FAMILY(laplace, "laplace", "a number with exponential tails on both sides, by location and scale",
+                RWS_SUPPORT_REAL, 2, density, draw, explain, RWS_NOISE_UNIFORM)
 
 rws_var rws_laplace(rws_path *path, const char *site, rws_var location, rws_var scale)
 {

@@ -26,7 +26,7 @@ static double draw(const double *in, double *slope)
 
 RWS_EACH_EXPLAIN(positive)
 RWS_EACH_FAMILY(log_normal, "log-normal", "a number whose logarithm is normal, by mean and standard deviation of that",
-                2, density, draw, explain, RWS_NOISE_NORMAL)
+                RWS_SUPPORT_POSITIVE, 2, density, draw, explain, RWS_NOISE_NORMAL)
 
 rws_var rws_log_normal(rws_path *path, const char *site, rws_var mean, rws_var sd)
 {

@@ -5,22 +5,24 @@
 
 extern const rws_op rws_op_normal_draw, rws_op_normal_density; /* below */
 
-static rws_var draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
+    (void)f;
     const int     n = rws_dist_longest(path, p, 2);
     const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_NORMAL, n)};
     return rws_record(path, &rws_op_normal_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
 
-static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     return rws_record(path, &rws_op_normal_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
 }
 
 const rws_family rws_normal_family = {
     .name = "normal",
     .help = "a number, by mean and standard deviation",
-    .continuous = true,
+    .reparameterised = true,
     .n_params = 2,
     .draw = draw,
     .log_density = log_density,
@@ -41,7 +43,7 @@ rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd)
         if (rws_dim(path, in[i]) != n && rws_dim(path, in[i]) != 1)
             rws_give_up(path, "rws_normal_density takes vectors of one length or of 1, not of %d, %d and %d numbers.",
                         rws_dim(path, x), rws_dim(path, mean), rws_dim(path, sd));
-    return rws_returns(path, log_density(path, x, in + 1));
+    return rws_returns(path, log_density(path, &rws_normal_family, x, in + 1));
 }
 
 /* ---- ops */

@@ -1,4 +1,7 @@
-/* site.c - what happens at a site: find the value or draw it, then add its log-density where one is wanted. */
+/* site.c - what happens at a site: find the value or draw it, then add its log-density where one is wanted.
+ *
+ * Families may be an author's own (rws_family), so what they return is checked.
+ */
 #include "dist/dist.h"
 
 #include "base/error.h"
@@ -12,49 +15,199 @@ int rws_dist_longest(rws_path *path, const rws_var *p, int n)
     return longest;
 }
 
-static int length_of(rws_path *path, const char *site, const rws_family *f, const rws_var *p)
+const rws_family *rws_family_find(const char *name)
 {
-    if (f->length) return f->length(path, p);
+    for (int i = 0; name && rws_families[i]; i++)
+        if (strcmp(rws_families[i]->name, name) == 0) return rws_families[i];
+    return NULL;
+}
+
+/* ---- families that may be an author's own */
+
+void rws_family_check(rws_path *path, const rws_family *f, const char *function)
+{
+    if (!f) rws_path_mistake(path, "%s was given no family (NULL).", function);
+    if (!f->name || !f->log_density)
+        rws_path_mistake(path, "%s was given a family without %s.", function, f->name ? "a log-density" : "a name");
+    if (f->n_params < 0 || f->n_params > RWS_FAMILY_PARAMS)
+        rws_path_mistake(path, "the family \"%s\" has %d parameters; a family has 0 to %d.", f->name, f->n_params,
+                         RWS_FAMILY_PARAMS);
+}
+
+/* Copies the parameters and prepares them. */
+static void take_params(rws_path *path, const rws_family *f, const rws_var *params, rws_var *p)
+{
+    if (f->n_params && !params) rws_path_mistake(path, "the family \"%s\" was given no parameters (NULL).", f->name);
+    if (f->n_params) memcpy(p, params, (size_t)f->n_params * sizeof *p);
+    if (f->prepare) f->prepare(path, f, p);
+}
+
+static rws_var checked_density(rws_path *path, const rws_family *f, rws_var log_density)
+{
+    const int n = rws_dim(path, log_density);
+    if (n != 1) rws_path_mistake(path, "the log-density of the family \"%s\" has %d numbers, not one.", f->name, n);
+    return log_density;
+}
+
+static rws_var checked_value(rws_path *path, const rws_family *f, rws_var value, int length)
+{
+    const int n = rws_dim(path, value);
+    if (n != length)
+        rws_path_mistake(path, "the family \"%s\" drew a value of %d numbers, but its length is %d.", f->name, n,
+                         length);
+    return value;
+}
+
+int rws_family_length(rws_path *path, const char *site, const rws_family *f, const rws_var *p)
+{
+    if (f->length) {
+        const int n = f->length(path, f, p);
+        if (n < 1) rws_path_mistake(path, "the family \"%s\" has values of %d numbers.", f->name, n);
+        return n;
+    }
     const int n = rws_dist_longest(path, p, f->n_params);
     for (int i = 0; i < f->n_params; i++)
         if (rws_dim(path, p[i]) != n && rws_dim(path, p[i]) != 1)
-            rws_give_up(path, "The parameters of the %s at site \"%s\" have %d and %d numbers; each takes %d or 1.",
-                        f->name, site, n, rws_dim(path, p[i]), n);
+            rws_give_up(path, "The parameters of the %s%s%s%s have %d and %d numbers; each takes %d or 1.", f->name,
+                        site ? " at site \"" : "", site ? site : "", site ? "\"" : "", n, rws_dim(path, p[i]), n);
     return n;
 }
+
+/* ---- sites */
 
 static bool guide_draws(const rws_pass *pass, bool found)
 {
     return !found && pass->mode == RWS_WAKE;
 }
 
-rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site)
 {
-    rws_var value;
-    if (rws_replayed(path, &value)) return value;
+    rws_give_up(path,
+                "The %s at site \"%s\" has a log-density but no program that draws it; use a method without a sleep "
+                "phase, such as ww, or write the draw.",
+                f->name, site);
+}
+
+static rws_var draw(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length)
+{
     const rws_pass *pass = rws_path_pass(path);
-    rws_var         p[RWS_OP_INPUTS], log_mixture = {0};
-    RWS_CHECK(f->n_params < RWS_OP_INPUTS);
-    memcpy(p, params, (size_t)f->n_params * sizeof *p);
-    if (f->prepare) f->prepare(path, p);
-    const int  length = length_of(path, site, f, p), n_choices = f->choices ? f->choices(path, p) : 0;
-    const int  size = f->size ? f->size(path, p) : f->choices ? n_choices : length;
+    const bool      stop = !(pass->pathwise && f->reparameterised);
+    if (!f->draw) refuse_to_draw(path, f, site);
+    const rws_var value = f->draw(path, f, p, stop);
+    if (pass->proposal == RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
+    checked_value(path, f, value, length);
+    return stop ? rws_var_stop(path, value) : value;
+}
+
+rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+{
+    const rws_pass *pass = rws_path_pass(path);
+    rws_var         value, p[RWS_FAMILY_PARAMS], log_mixture = {0};
+    if (rws_path_is_nested(path))
+        rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
+    rws_family_check(path, f, "rws_site_visit");
+    take_params(path, f, params, p);
+    const int  length = rws_family_length(path, site, f, p);
+    const int  n_choices = f->choices ? f->choices(path, f, p) : 0;
+    const int  size = f->size ? f->size(path, f, p) : f->choices ? n_choices : length;
     const bool found = rws_site_find(path, site, f->name, size, length, &value);
     const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
     if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
     if (!found) {
-        const bool given = rws_site_given(path, length, f->binary ? 2 : n_choices, &value);
-        if (!given && defended && f->draw_defensive) value = f->draw_defensive(path, p, &log_mixture);
-        else if (!given) value = f->draw(path, p, !pass->pathwise);
+        const bool given = rws_site_given(path, length, f->support == RWS_SUPPORT_BITS ? 2 : n_choices, &value);
+        if (!given && defended && f->draw_defensive)
+            value = checked_value(path, f, f->draw_defensive(path, f, p, &log_mixture), length);
+        else if (!given) value = draw(path, site, f, p, length);
         rws_site_put(path, f->name, size, value);
-    }
+    } else if (rws_dim(path, value) != length && pass->proposal != RWS_RELAXED)
+        rws_give_up(path, "Site \"%s\" has %d numbers on one side and %d on the other.", site, length,
+                    rws_dim(path, value));
     if (rws_site_scored(path)) {
-        const rws_var log_density = (found && f->score ? f->score : f->log_density)(path, value, p);
-        rws_term      kind = RWS_TERM_P;
+        const rws_var log_density =
+            checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, value, p));
+        rws_term kind = RWS_TERM_P;
         if (pass->mode == RWS_SLEEP || guide_draws(pass, found))
-            kind = f->continuous && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;
+            kind = f->reparameterised && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;
         rws_site_term(path, kind, log_density);
         if (defended) rws_site_term(path, RWS_TERM_D, log_mixture.id ? log_mixture : log_density);
     }
-    return rws_returns(path, value);
+    return value;
+}
+
+rws_var rws_site_visit(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
+{
+    rws_var value;
+    if (rws_replayed(path, &value)) return value;
+    return rws_returns(path, rws_site_work(path, site, f, params));
+}
+
+/* ---- outside of sites */
+
+rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *params)
+{
+    rws_var v, p[RWS_FAMILY_PARAMS];
+    if (rws_replayed(path, &v)) return v;
+    rws_family_check(path, f, __func__);
+    take_params(path, f, params, p);
+    const int length = rws_family_length(path, NULL, f, p), n = rws_dim(path, value);
+    if (n != length)
+        rws_give_up(path, "rws_log_density was given a value of %d numbers; values of this %s have %d.", n, f->name,
+                    length);
+    return rws_returns(path, checked_density(path, f, f->log_density(path, f, value, p)));
+}
+
+rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params)
+{
+    rws_var v, p[RWS_FAMILY_PARAMS];
+    if (rws_replayed(path, &v)) return v;
+    if (!rws_path_is_nested(path))
+        rws_path_mistake(path, "rws_draw_from was called by the program; it is for the draw of a distribution.");
+    rws_family_check(path, f, __func__);
+    take_params(path, f, params, p);
+    if (!f->draw) rws_path_mistake(path, "the family \"%s\" cannot be drawn from.", f->name);
+    const int length = rws_family_length(path, NULL, f, p);
+    v = checked_value(path, f, f->draw(path, f, p, true), length);
+    return rws_returns(path, rws_var_stop(path, v));
+}
+
+/* ---- observations with a density of their own */
+
+typedef struct {
+    rws_density *log_density;
+    rws_drawer  *draw;
+    const void  *context;
+    int          dim;
+} own_density;
+
+static int own_length(rws_path *path, const rws_family *f, const rws_var *p)
+{
+    (void)path, (void)p;
+    return ((const own_density *)f->context)->dim;
+}
+
+static rws_var own_log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
+{
+    (void)p;
+    const own_density *own = f->context;
+    return own->log_density(path, value, own->context);
+}
+
+static rws_var own_draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
+{
+    (void)p, (void)stop;
+    const own_density *own = f->context;
+    return own->draw(path, own->context);
+}
+
+rws_var rws_observe(rws_path *path, const char *site, rws_density *log_density, rws_drawer *draw, const void *context)
+{
+    if (!site || !log_density) rws_path_mistake(path, "rws_observe was given no %s (NULL).", site ? "density" : "site");
+    const own_density own = {log_density, draw, context, rws_site_observes(path, site)};
+    const rws_family  f = {.name = "density of its own",
+                           .length = own_length,
+                           .draw = draw ? own_draw : NULL,
+                           .log_density = own_log_density,
+                           .context = &own};
+    if (!own.dim) rws_give_up(path, "The data have no field \"%s\", which the model observes.", site);
+    return rws_site_visit(path, site, &f, NULL);
 }

@@ -56,8 +56,9 @@ const rws_op rws_op_student_t_draw = {.name = "student_t_draw",
                                       .backward = draw_backward,
                                       .explain = draw_explain};
 
-static rws_var draw_value(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw_value(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
+    (void)f;
     const int     dim = rws_dist_longest(path, p, 3);
     const rws_var in[] = {p[0], p[1], p[2], rws_draw_noise(path, RWS_NOISE_UNIFORM, dim),
                           rws_draw_noise(path, RWS_NOISE_NORMAL, dim)};
@@ -67,7 +68,7 @@ static rws_var draw_value(rws_path *path, const rws_var *p, bool stop)
 const rws_family rws_student_t_family = {
     .name = "student t",
     .help = "a number with heavy tails, by degrees of freedom, location and scale",
-    .continuous = true,
+    .reparameterised = true,
     .n_params = 3,
     .draw = draw_value,
     .log_density = student_t_log_density,

@@ -82,8 +82,8 @@ static rws_status explain(const rws_call *c, size_t row, int first, const char *
 }
 
 RWS_EACH_FAMILY(truncated_normal, "truncated normal",
-                "a normal between two bounds, by mean, standard deviation, low and high", 4, density, draw, explain,
-                RWS_NOISE_UNIFORM)
+                "a normal between two bounds, by mean, standard deviation, low and high", RWS_SUPPORT_REAL, 4, density,
+                draw, explain, RWS_NOISE_UNIFORM)
 
 rws_var rws_truncated_normal(rws_path *path, const char *site, rws_var mean, rws_var sd, rws_var low, rws_var high)
 {

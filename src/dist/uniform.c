@@ -4,22 +4,24 @@
 
 extern const rws_op rws_op_uniform_draw, rws_op_uniform_density; /* below */
 
-static rws_var draw(rws_path *path, const rws_var *p, bool stop)
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
 {
+    (void)f;
     const int     n = rws_dist_longest(path, p, 2);
     const rws_var in[] = {p[0], p[1], rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_uniform_draw, (rws_op_args){.stop = stop}, in, 3, n);
 }
 
-static rws_var log_density(rws_path *path, rws_var value, const rws_var *p)
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
+    (void)f;
     return rws_record(path, &rws_op_uniform_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
 }
 
 const rws_family rws_uniform_family = {
     .name = "uniform",
     .help = "a number between low and high",
-    .continuous = true,
+    .reparameterised = true,
     .n_params = 2,
     .draw = draw,
     .log_density = log_density,

@@ -310,9 +310,21 @@ static thresholds make_thresholds(rws_path *path, const node *n)
     return (thresholds){full, upper};
 }
 
+/* A draw outside of a site would be random without a density. */
+static void expect_site(rws_path *path, const char *function)
+{
+    if (path->depth == 0)
+        rws_path_mistake(path, "%s was called by the program; it is for the draw of a distribution.", function);
+}
+
 rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
 {
     rws_engine *e = path->e;
+    expect_site(path, __func__);
+    rws_path_expect(path, log_probabilities, __func__);
+    if (e->nodes[log_probabilities.id].dim > RWS_INDEX_MOST)
+        rws_path_mistake(path, "rws_draw_index was given %d log-probabilities, which is more than %d.",
+                         e->nodes[log_probabilities.id].dim, RWS_INDEX_MOST);
     rws_path_need(path, &log_probabilities, 1);
     const uint32_t   from = path->level, ordinal = path->ordinal++;
     const node      *n = &e->nodes[log_probabilities.id];
@@ -418,6 +430,8 @@ static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_no
 rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim)
 {
     rws_engine *e = path->e;
+    expect_site(path, __func__);
+    if (dim < 1) rws_path_mistake(path, "rws_draw_noise was asked for %d numbers.", dim);
     path->level = rws_level_expand(e, path->level);
     rws_level_particles(e, path->level);
     const level   *l = &e->levels[path->level];

@@ -169,6 +169,15 @@ _Noreturn void rws_path_mistake(rws_path *path, const char *format, ...) __attri
 /* rws_dim of an argument, for a function that has not called rws_replayed yet. */
 int rws_dim_for(const rws_path *path, rws_var v, const char *function);
 
+/* Whether the function that has called rws_replayed was called by another library function, not by a program. */
+bool rws_path_is_nested(const rws_path *path);
+
+/* The length of a value at a site that observes a field or an item of a series; 0: the site is latent. */
+int rws_site_observes(const rws_path *path, const char *site);
+
+/* v as a constant: v itself if no gradient passes through it anyway. */
+rws_var rws_var_stop(rws_path *path, rws_var v);
+
 rws_var rws_record(rws_path *path, const rws_op *op, rws_op_args args, const rws_var *in, int n_in, int dim);
 
 /* The op and inputs behind a value; NULL for one that was not computed. */
@@ -208,17 +217,9 @@ enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
 
-/* Draws an index for every particle from rows of log-probabilities; rows are refined by what was drawn. */
-rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
-
 /* Computes v now and returns the largest of its numbers, for draws whose tables are as long as the values ask for. Rows that
  * have left the path count too. NaN if one of the numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
-
-/* Independent numbers for every particle: uniform in (0, 1) or standard normal. From here on particles have rows of
- * their own. */
-typedef enum { RWS_NOISE_UNIFORM, RWS_NOISE_NORMAL } rws_noise;
-rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
 
 /* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers
  * as they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */

@@ -254,6 +254,25 @@ int rws_dim(const rws_path *path, rws_var v)
     return rws_dim_for(path, v, __func__);
 }
 
+bool rws_path_is_nested(const rws_path *path)
+{
+    return path->depth > 1;
+}
+
+int rws_site_observes(const rws_path *path, const char *site)
+{
+    const rws_engine *e = path->e;
+    for (int i = 0; i < e->n_fields; i++)
+        if (strcmp(e->fields[i].name, site) == 0) return e->fields[i].most ? e->fields[i].item : e->fields[i].dim;
+    return 0;
+}
+
+rws_var rws_var_stop(rws_path *path, rws_var v)
+{
+    rws_path_expect(path, v, "a draw");
+    return path->e->nodes[v.id].depends ? rws_detach(path, v) : v;
+}
+
 const rws_op *rws_var_op(const rws_path *path, rws_var v, rws_var *in, rws_op_args *args)
 {
     const node *n = &path->e->nodes[v.id];

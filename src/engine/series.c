@@ -110,10 +110,13 @@ void rws_series_expect_choice(rws_path *path, int field, int n)
     const node  *data = row_node(path, field);
     const size_t at = 1 + path->site_visit * (size_t)path->e->fields[field].item;
     for (uint32_t i = 0; i < path->e->levels[data->level].n_rows; i++) {
-        const float *row = data->value + i * (size_t)data->dim, x = row[at];
-        if ((uint32_t)row[0] > path->site_visit && !(x >= 0 && x < (float)n && x == (float)(int)x))
+        const float *row = data->value + i * (size_t)data->dim;
+        for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > path->site_visit; j++) {
+            const float x = row[at + (size_t)j];
+            if (x >= 0 && x < (float)n && x == (float)(int)x) continue;
             rws_path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.",
                           path->site_visit, path->e->fields[field].name, (double)x, n - 1);
+        }
     }
 }
 

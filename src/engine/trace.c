@@ -183,7 +183,7 @@ void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int
         return;
     }
     const node *data = &e->nodes[value.id];
-    for (uint32_t i = 0; i < e->levels[data->level].n_rows; i++)
+    for (size_t i = 0; i < (size_t)e->levels[data->level].n_rows * (size_t)data->dim; i++)
         if (!(data->value[i] >= 0 && data->value[i] < (float)n && data->value[i] == (float)(int)data->value[i]))
             rws_path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
                           (double)data->value[i], site, n - 1);

@@ -1,0 +1,160 @@
+/* multinomial.c - how often each of C things came in so many trials, by the number of trials and logits.
+ *
+ * A draw is C - 1 binomials, one after the other: of the trials that are left, thing i takes each with probability
+ * p_i / (p_i + … + p_C-1), and the last thing takes the rest. Particles with equal numbers share a row. */
+#include "base/error.h"
+#include "dist/dist.h"
+#include "tensor/special.h"
+#include "tensor/tangent.h"
+
+extern const rws_op rws_op_multinomial_logit, rws_op_multinomial_density; /* below */
+
+static void prepare(rws_path *path, const rws_family *f, rws_var *p)
+{
+    (void)f;
+    if (rws_dim(path, p[0]) != 1)
+        rws_give_up(path, "rws_multinomial takes one number of trials, not %d.", rws_dim(path, p[0]));
+    p[1] = rws_log_softmax(path, p[1]);
+}
+
+static int length(rws_path *path, const rws_family *f, const rws_var *p)
+{
+    (void)f;
+    return rws_dim(path, p[1]);
+}
+
+static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
+{
+    (void)f, (void)stop;
+    const int C = rws_dim(path, p[1]);
+    rws_var  *x = rws_alloc(path, (size_t)C * sizeof *x), left = p[0];
+    for (int i = 0; i + 1 < C; i++) {
+        const rws_var logit = rws_record(path, &rws_op_multinomial_logit, (rws_op_args){.k = i}, &p[1], 1, 1);
+        x[i] = rws_draw_binomial(path, left, logit);
+        left = rws_sub(path, left, x[i]);
+    }
+    x[C - 1] = left;
+    return C == 1 ? left : rws_concat(path, x, C);
+}
+
+static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
+{
+    (void)f;
+    return rws_record(path, &rws_op_multinomial_density, (rws_op_args){0}, (rws_var[]){value, p[0], p[1]}, 3, 1);
+}
+
+const rws_family rws_multinomial_family = {
+    .name = "multinomial",
+    .help = "how often each of C things came in so many trials, by the number of trials and logits",
+    .support = RWS_SUPPORT_COUNT,
+    .n_params = 2,
+    .prepare = prepare,
+    .length = length,
+    .draw = draw,
+    .log_density = log_density,
+};
+
+rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits)
+{
+    return rws_site_visit(path, site, &rws_multinomial_family, (rws_var[]){trials, logits});
+}
+
+/* ---- ops */
+
+/* log p_k - log(p_k+1 + … + p_C-1). A thing that is impossible together with all that follow has the logit 0; no trials are
+ * left for it. Input: log-probabilities. */
+static void multinomial_logit_forward(rws_call *c)
+{
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *l = rws_view_row(&c->in[0], r);
+        double       rest = 0;
+        for (int j = c->args.k + 1; j < c->in[0].dim; j++) rest += exp((double)l[j]);
+        const double mine = (double)l[c->args.k];
+        c->out[r] = mine == -INFINITY && rest == 0 ? 0 : (float)(mine - log(rest));
+    }
+}
+
+static bool whole(float x)
+{
+    return x == floorf(x);
+}
+
+static bool allowed(const float *x, float trials, size_t C)
+{
+    bool fine = trials >= 0 && whole(trials);
+    for (size_t j = 0; j < C; j++) fine &= whole(x[j]);
+    return fine;
+}
+
+static bool adds_up(const float *x, float trials, size_t C)
+{
+    double total = 0;
+    for (size_t j = 0; j < C; j++) {
+        if (x[j] < 0) return false;
+        total += (double)x[j];
+    }
+    return total == (double)trials;
+}
+
+/* lgamma(n + 1) + the sum of x_j log p_j - lgamma(x_j + 1). Inputs: x, n, log p. */
+static void multinomial_density_forward(rws_call *c)
+{
+    const size_t C = (size_t)c->in[2].dim;
+    for (size_t r = 0; r < (size_t)c->n; r++) {
+        const float *x = rws_view_row(&c->in[0], r), n = rws_view_row(&c->in[1], r)[0], *l = rws_view_row(&c->in[2], r);
+        const bool   fine = allowed(x, n, C);
+        double       total = rws_lgamma((double)n + 1);
+        for (size_t j = 0; j < C; j++)
+            if (x[j] != 0) total += (double)x[j] * (double)l[j] - rws_lgamma((double)x[j] + 1);
+        c->out[r] = !fine ? NAN : adds_up(x, n, C) ? (float)total : -INFINITY;
+        c->refused |= !fine;
+    }
+}
+
+static void multinomial_density_backward(rws_call *c)
+{
+    const size_t C = (size_t)c->in[2].dim;
+    float       *g = rws_call_open(c, 2, c->in[2].dim);
+    rws_call_clear(c, 0);
+    rws_call_clear(c, 1);
+    for (size_t r = 0; g && r < (size_t)c->n; r++) {
+        const float *x = rws_view_row(&c->in[0], r);
+        if (!adds_up(x, rws_view_row(&c->in[1], r)[0], C)) continue;
+        for (size_t j = 0; j < C; j++) g[r * C + j] += c->gout[r] * x[j];
+    }
+    rws_call_close(c, 2, c->in[2].dim, g);
+}
+
+/* The density is linear in the log-probabilities, and whole numbers do not move. */
+static rws_var multinomial_density_tangent(rws_tangent *t)
+{
+    if (t->d[0].id || t->d[1].id) return RWS_NO_TANGENT;
+    return rws_tangent_record(t, &rws_op_dot, (rws_op_args){0}, (rws_var[]){t->in[0], t->d[2]}, 2, 1);
+}
+
+static rws_status explain(const rws_call *c, size_t row, const char *site, rws_error *err)
+{
+    const float n = rws_view_row(&c->in[1], row)[0];
+    const char *in = site ? " at site " : "", *name = site ? site : "";
+    if (!whole(n))
+        return rws_fail(err, RWS_BROKEN, "The number of trials%s%s is %g; it must be a whole number.", in, name,
+                        rws_plain(n));
+    if (!(n >= 0))
+        return rws_fail(err, RWS_BROKEN, "The number of trials%s%s is %g; it must not be negative.", in, name,
+                        rws_plain(n));
+    for (int j = 0; j < c->in[0].dim; j++) {
+        const float x = rws_view_row(&c->in[0], row)[j];
+        if (!whole(x))
+            return rws_fail(err, RWS_BROKEN, "The value%s%s is %g; it must be a whole number.", in, name, rws_plain(x));
+    }
+    return RWS_OK;
+}
+
+const rws_op rws_op_multinomial_logit = {
+    .name = "multinomial_logit", .constant = true, .forward = multinomial_logit_forward};
+const rws_op rws_op_multinomial_density = {.name = "multinomial_density",
+                                           .forgets = true,
+                                           .forward = multinomial_density_forward,
+                                           .backward = multinomial_density_backward,
+                                           .tangent = multinomial_density_tangent,
+                                           .explain = explain};
