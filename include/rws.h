@@ -211,14 +211,61 @@ typedef enum {
 } rws_function;
 
 /* Layers. Parameter names and layouts are PyTorch's: NAME.weight [out, in], NAME.bias; an mlp counts like
- * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn and gru like nn.RNNCell and nn.GRUCell (gates r, z, n).
+ * nn.Sequential(Linear, f, Linear, …): NAME.0, NAME.2, …; rnn, gru and lstm like nn.RNNCell, nn.GRUCell (gates r, z, n)
+ * and nn.LSTMCell (gates i, f, g, o).
  * Never NULL: a declaration that failed returns a layer that no run will use. */
 rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int n_in, int n_out, rws_init init);
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes);
 rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init);
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
+rws_layer *rws_setup_lstm(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden);
 rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, int n_words, int dim);
+
+/* Two recurrent cells that read a series from both ends, with the parameters of a bidirectional nn.RNN, nn.GRU or nn.LSTM of
+ * one layer: NAME.weight_ih_l0, …, and the same with _reverse. */
+typedef enum { RWS_RNN, RWS_GRU, RWS_LSTM } rws_recurrent;
+rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *name, rws_recurrent cell, int n_in,
+                                   int n_hidden);
+
+/* Attention with the parameters of nn.MultiheadAttention: a query of `dim` numbers over items of n_item numbers each. `heads`
+ * divides dim. */
+rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, int dim, int heads, int n_item);
+
+/* An encoder of sets: an mlp for each item, with the parameters of rws_setup_mlp, then the sum, mean or maximum over the
+ * items, component by component. */
+typedef enum { RWS_SUM, RWS_MEAN, RWS_MAX } rws_pooling;
+rws_layer *rws_setup_set_encoder(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_pooling how,
+                                 const int *sizes, int n_sizes);
+
+/* Layer norm like nn.LayerNorm, of n numbers; and an mlp whose blocks add to their input, for deep networks: NAME.in, then
+ * n_blocks blocks of nn.Sequential(LayerNorm, Linear, f, Linear), NAME.blocks.0, …, then NAME.out. */
+rws_layer *rws_setup_layer_norm(rws_setup *s, rws_group group, const char *name, int n);
+rws_layer *rws_setup_residual_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, int n_in,
+                                  int width, int n_blocks, int n_out);
+
+/* A convolution of pictures: n_in channels of rows x cols numbers, one behind the other, become n_out channels. Parameters,
+ * layouts and sizes are those of nn.Conv2d and nn.ConvTranspose2d.
+ *
+ *     const rws_conv down = {.n_in = 1, .n_out = 8, .rows = 28, .cols = 28, .kernel = 3, .padding = 1};
+ *     w->conv = rws_setup_conv2d(s, RWS_PHI, "phi.conv", &down);                                             in setup
+ *     rws_var y = rws_apply(path, RWS_RELU, rws_conv2d(path, w->conv, rws_observed(path, "x")));             in the guide
+ *     y = rws_pool2d(path, y, 8, 28, 2, RWS_MAX);                                                            8 x 14 x 14
+ */
+typedef struct {
+    int n_in, n_out;    /* channels */
+    int rows, cols;     /* of a picture that goes in */
+    int kernel;         /* rows and columns of a kernel */
+    int stride;         /* 0: 1 */
+    int padding;        /* zeros around a picture */
+    int output_padding; /* of a transposed convolution: rows and columns that are added to what comes out */
+} rws_conv;
+rws_layer *rws_setup_conv2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
+rws_layer *rws_setup_conv_transpose2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
+
+/* How many numbers come out of a layer, to declare the layer after it; and as a picture: channels, rows and columns, each
+ * of which may be NULL. For a layer that is no convolution, they are 1, 1 and all numbers. */
+int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols);
 
 /* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
@@ -591,6 +638,26 @@ rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* a vector of n; co
 /* Row number `index` of a matrix with n columns that is given as one vector (rws_parameter). */
 rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 
+/* Matrices. A matrix is a vector of rows * cols numbers, row after row: a parameter, or any value. For a Gaussian process
+ * with the covariance k (n x n), noise of variance s2 and observations y (n numbers), the log-density is
+ *
+ *     rws_var l = rws_cholesky(path, rws_add_diagonal(path, k, s2)), half = rws_triangular_solve(path, l, y, false);
+ *     rws_var log_p = rws_affine(path, rws_add(path, rws_dot(path, half, half), rws_log_determinant(path, l)), -0.5f,
+ *                                -0.5f * n * logf(2 * M_PI));
+ */
+rws_var rws_matvec(rws_path *path, rws_var a, rws_var x);            /* a has as many columns as x has numbers */
+rws_var rws_matmul(rws_path *path, rws_var a, rws_var b, int inner); /* a has `inner` columns, b `inner` rows */
+rws_var rws_transpose(rws_path *path, rws_var a, int cols);          /* of a matrix with `cols` columns */
+rws_var rws_diagonal(rws_path *path, rws_var a);                     /* of a square matrix */
+rws_var rws_add_diagonal(rws_path *path, rws_var a, rws_var d);      /* d: a number for each row, or one for all */
+
+/* The lower triangular l with l l^T = a, zeros above its diagonal. Only the lower triangle of `a` is read, and only it
+ * gets a gradient. A matrix that is not positive definite stops the pass with RWS_BROKEN. */
+rws_var rws_cholesky(rws_path *path, rws_var a);
+rws_var rws_cholesky_solve(rws_path *path, rws_var l, rws_var b); /* (l l^T)^-1 b, where b has one or more columns */
+rws_var rws_triangular_solve(rws_path *path, rws_var l, rws_var b, bool transposed); /* l^-1 b, or (l^T)^-1 b */
+rws_var rws_log_determinant(rws_path *path, rws_var l); /* log det(l l^T) of a Cholesky factor l */
+
 /* Log-densities of given values, outside of any site. */
 rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd);
 rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
@@ -615,6 +682,51 @@ rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, 
 rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h); /* tanh */
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h);
 rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
+
+/* The state h after one more input; *c, the memory of the cell, is replaced by the next one. */
+rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
+
+/* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the items is
+ * computed for the data of this path alone, as by rws_here. For the guide.
+ *
+ *     int     n;
+ *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
+ *     rws_var  all = rws_bidirectional(path, reader, x, n, h);       2 * n_hidden numbers about the whole series
+ *     for (int t = 0; t < n; t++) rws_categorical(path, "z", rws_linear(path, to_z, h[t]));      … and about each item
+ */
+static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
+{
+    *n = rws_branch(path, rws_length(path, series));
+    rws_var *items = (rws_var *)rws_alloc(path, (size_t)(*n + 1) * sizeof *items);
+    for (int t = 0; t < *n; t++) items[t] = rws_here(path, rws_item(path, series, t));
+    return items;
+}
+
+/* Reads n items from both ends. Returns the last state of each direction, one behind the other, zeros if n is 0. Unless
+ * `states` is NULL, states[t] becomes the two states after item t, as in PyTorch's output. */
+rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states);
+
+/* Layers over n items, which may be those of a series or of a set; n may differ from datum to datum. A part holds one item, or
+ * several one behind the other. The guide of a datum that is a set of points:
+ *
+ *     rws_var *x = rws_items(path, "x", &n);
+ *     rws_var  all = rws_set_encoder(path, encoder, x, n), about_0 = rws_attention(path, attention, all, x, n);
+ *
+ * Without items, attention has values of zero, and an encoder gives zeros. */
+rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const rws_var *items, int n);
+rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items, int n);
+
+/* The mean of n values, weighted by softmax(query . key / sqrt(dim)), without parameters: the attention of one head. A key
+ * has as many numbers as the query. n is at least 1. */
+rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, const rws_var *values, int n);
+
+rws_var rws_layer_norm(rws_path *path, const rws_layer *l, rws_var x);
+rws_var rws_residual_mlp(rws_path *path, const rws_layer *l, const rws_var *parts, int n);
+
+/* Pictures of several channels, one behind the other. rws_pool2d makes one number of each window of size x size numbers. */
+rws_var rws_conv2d(rws_path *path, const rws_layer *l, rws_var pictures);
+rws_var rws_conv_transpose2d(rws_path *path, const rws_layer *l, rws_var pictures);
+rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int size, rws_pooling how);
 
 /* Pictures, row by row. `where` is (scale x, scale y, shift x, shift y) of a window in a picture whose sides are at -1
  * and 1. Bilinear; beyond its border, over one point, a picture fades to zero. */

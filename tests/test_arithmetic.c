@@ -146,6 +146,107 @@ static double row_twin(const double *x)
     return pow(x[2] * x[N + 2], 2) + pow(x[3] * x[N + 3], 2);
 }
 
+/* The 2 x 2 matrices of a and of b. */
+static void products(const double *a, const double *b, double *out)
+{
+    for (int i = 0; i < 4; i++) out[i] = a[i / 2 * 2] * b[i % 2] + a[i / 2 * 2 + 1] * b[2 + i % 2];
+}
+
+static rws_var matmul_program(rws_path *path, rws_var a, rws_var b)
+{
+    return weighted(path, rws_matmul(path, a, rws_transpose(path, rws_matmul(path, b, a, 2), 2), 2));
+}
+
+static double matmul_twin(const double *x)
+{
+    double ba[4], out[4];
+    products(x + N, x, ba);
+    products(x, (double[]){ba[0], ba[2], ba[1], ba[3]}, out);
+    SUM(out[j]);
+}
+
+static rws_var matvec_program(rws_path *path, rws_var a, rws_var b)
+{
+    const rws_var two = rws_matvec(path, a, rws_slice(path, b, 1, 2)), one = rws_matvec(path, a, rws_mul(path, a, b));
+    return rws_add(path, rws_dot(path, two, rws_diagonal(path, b)), one);
+}
+
+static double matvec_twin(const double *x)
+{
+    const double *a = x, *b = x + N;
+    double        total = (a[0] * b[1] + a[1] * b[2]) * b[0] + (a[2] * b[1] + a[3] * b[2]) * b[3];
+    for (int j = 0; j < N; j++) total += a[j] * a[j] * b[j];
+    return total;
+}
+
+/* A positive definite matrix: a a^T + 2 on the diagonal, of the 2 x 2 matrix a. */
+static rws_var covariance(rws_path *path, rws_var a)
+{
+    const rws_var square = rws_matmul(path, a, rws_transpose(path, a, 2), 2);
+    return rws_add_diagonal(path, square, rws_constant(path, 2));
+}
+
+static void covariance_twin(const double *a, double *k)
+{
+    k[0] = a[0] * a[0] + a[1] * a[1] + 2;
+    k[1] = k[2] = a[0] * a[2] + a[1] * a[3];
+    k[3] = a[2] * a[2] + a[3] * a[3] + 2;
+}
+
+static rws_var cholesky_program(rws_path *path, rws_var a, rws_var b)
+{
+    const rws_var l = rws_cholesky(path, rws_add_diagonal(path, covariance(path, a), rws_dot(path, b, b)));
+    return weighted(path, l);
+}
+
+static double cholesky_twin(const double *x)
+{
+    double k[4], l[4] = {0}, more = 0;
+    for (int j = 0; j < N; j++) more += x[N + j] * x[N + j];
+    covariance_twin(x, k);
+    l[0] = sqrt(k[0] + more);
+    l[2] = k[2] / l[0];
+    l[3] = sqrt(k[3] + more - l[2] * l[2]);
+    SUM(l[j]);
+}
+
+/* The log-density of a Gaussian process, without its constant. */
+static rws_var gaussian_program(rws_path *path, rws_var a, rws_var b)
+{
+    const rws_var l = rws_cholesky(path, covariance(path, a)), y = rws_slice(path, b, 0, 2);
+    const rws_var far = rws_dot(path, y, rws_cholesky_solve(path, l, y));
+    return rws_add(path, far, rws_log_determinant(path, l));
+}
+
+static double gaussian_twin(const double *x)
+{
+    double k[4];
+    covariance_twin(x, k);
+    const double *y = x + N, det = k[0] * k[3] - k[1] * k[2];
+    return (k[3] * y[0] * y[0] - 2 * k[1] * y[0] * y[1] + k[0] * y[1] * y[1]) / det + log(det);
+}
+
+/* Triangular systems with several right sides, both ways; l has numbers above its diagonal, which do not count. */
+static rws_var solve_program(rws_path *path, rws_var a, rws_var b)
+{
+    const rws_var l = rws_add_diagonal(path, a, rws_constants(path, (float[]){4, -5}, 2));
+    const rws_var half = rws_triangular_solve(path, l, b, false);
+    return weighted(path, rws_triangular_solve(path, l, half, true));
+}
+
+static double solve_twin(const double *x)
+{
+    const double l0 = x[0] + 4, l2 = x[2], l3 = x[3] - 5, *b = x + N;
+    double       half[4], out[4];
+    for (int q = 0; q < 2; q++) {
+        half[q] = b[q] / l0;
+        half[2 + q] = (b[2 + q] - l2 * half[q]) / l3;
+        out[2 + q] = half[2 + q] / l3;
+        out[q] = (half[q] - l2 * out[2 + q]) / l0;
+    }
+    SUM(out[j]);
+}
+
 #define SUBJECT(name)                      \
     {                                      \
 #name, name##_program, name##_twin \
@@ -154,7 +255,8 @@ static const subject subjects[] = {
     SUBJECT(root),        SUBJECT(square),   SUBJECT(sine),      SUBJECT(cosine),    SUBJECT(magnitude),
     SUBJECT(log_sigmoid), SUBJECT(log_plus), SUBJECT(exp_minus), SUBJECT(log_gamma), SUBJECT(digamma),
     SUBJECT(min),         SUBJECT(max),      SUBJECT(power),     SUBJECT(dot),       SUBJECT(running),
-    SUBJECT(many),        SUBJECT(row),
+    SUBJECT(many),        SUBJECT(row),      SUBJECT(matmul),    SUBJECT(matvec),    SUBJECT(cholesky),
+    SUBJECT(gaussian),    SUBJECT(solve),
 };
 
 typedef struct {
@@ -247,6 +349,21 @@ static void bad_program(rws_path *path, void *context)
     case 5: v = rws_row(path, three, 1, two); break;
     case 6: v = rws_row(path, three, 1, rws_constant(path, 3)); break;
     case 7: v = rws_row(path, three, 1, rws_constant(path, 0.5f)); break;
+    case 8: v = rws_matvec(path, three, two); break;
+    case 9: v = rws_matmul(path, two, three, 2); break;
+    case 10: v = rws_transpose(path, three, 2); break;
+    case 11: v = rws_diagonal(path, three); break;
+    case 12: v = rws_add_diagonal(path, rws_concat(path, (rws_var[]){two, two}, 2), three); break;
+    case 13: v = rws_cholesky(path, two); break;
+    case 14: v = rws_cholesky_solve(path, rws_concat(path, (rws_var[]){two, two}, 2), three); break;
+    case 15: v = rws_triangular_solve(path, two, three, true); break;
+    case 16: v = rws_log_determinant(path, three); break;
+    case 17: v = rws_dot_attention(path, two, &two, &two, 0); break;
+    case 18: v = rws_dot_attention(path, two, &three, &two, 1); break;
+    case 19: v = rws_dot_attention(path, rws_constant(path, 1), &two, &three, 1); break;
+    case 20: v = rws_pool2d(path, three, 2, 1, 1, RWS_MAX); break;
+    case 21: v = rws_pool2d(path, three, 1, 3, 2, RWS_MAX); break;
+    case 22: v = rws_pool2d(path, three, 1, 1, 1, (rws_pooling)7); break;
     default: v = rws_apply(path, (rws_function)99, two); break;
     }
     rws_path_output(path, 0, rws_sum(path, v));
@@ -264,6 +381,21 @@ static void mistakes_are_said(void **state)
         "rws_row takes one index, not 2.",
         "The index of rws_row is 3; it must be a whole number from 0 to 2.",
         "The index of rws_row is 0.5; it must be a whole number from 0 to 2.",
+        "rws_matvec of a matrix of 3 numbers and a vector of 2.",
+        "rws_matmul takes a matrix with 2 columns and one with 2 rows, not 2 and 3 numbers.",
+        "rws_transpose takes a matrix with 2 columns, not 3 numbers.",
+        "rws_diagonal takes a square matrix, not 3 numbers.",
+        "rws_add_diagonal adds 1 or 2 numbers to a matrix of 2 rows, not 3.",
+        "rws_cholesky takes a square matrix, not 2 numbers.",
+        "rws_cholesky_solve takes a right side of 2 rows, not 3 numbers.",
+        "rws_triangular_solve takes a square matrix, not 2 numbers.",
+        "rws_log_determinant takes a square matrix, not 3 numbers.",
+        "rws_dot_attention takes at least one item, not 0.",
+        "rws_dot_attention takes keys of 2 numbers, as its query has; 3 numbers are no whole keys.",
+        "rws_dot_attention was given 2 keys, but 3 numbers as values.",
+        "rws_pool2d takes 2 channels of 1 rows, not 3 numbers.",
+        "rws_pool2d takes windows of 1 to 1 rows and columns from 3 x 1 pictures, not of 2.",
+        "rws_pool2d was given pooling number 7.",
         "rws_apply was given function number 99.",
     };
     for (int i = 0; i < COUNT(sentences); i++) {

@@ -4,85 +4,15 @@
  * A layer is fed from every level there is: `top` is a parameter (one row for all), `x` a field of the datum times a
  * parameter (so that its gradient shows), the one-hots come from indices in the data, and `z` is drawn by the particle.
  */
-#include "nn/layer.h"
+#include "nn_twins.h"
+
 #include "tensor/gemm.h"
 
-#include "support.h"
-
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA = 5, PARTICLES = 3, WIDE = 3, WORDS = 4, BITS = 2, MOST = 6, MANY = 30 };
-
-typedef struct net net;
-
-typedef struct {
-    rws_var x, top, hot, bit, z, word; /* hot and bit are one-hots of WORDS and BITS, word the index behind hot */
-} inputs;
-
-typedef struct {
-    double x[WIDE], top[WIDE], z[WIDE];
-    int    word, bit;
-} numbers;
-
-typedef struct {
-    const char *name; /* begins with the kind of the layer */
-    int         n_out;
-    void (*declare)(net *n);
-    rws_var (*run)(rws_path *path, const net *n, const inputs *in);
-    void (*twin)(const net *n, const numbers *in, double *out);
-    bool in_parts; /* takes parts; is also tested with the parts joined to one vector */
-    bool once;     /* has no second derivatives, and must say so */
-    struct {
-        const char *name;
-        int         rows, cols;
-    } params[8]; /* as PyTorch has them; a bias is one row */
-} subject;
-
-struct net {
-    const subject *subject;
-    bool           joined; /* feed the parts as one vector */
-    bool           whole;  /* hand out the layer's output instead of a number */
-    rws_setup      setup;
-    rws_engine    *engine;
-    rws_layer     *layer;
-    rws_param     *scale, *top;
-    float          x[DATA * WIDE], word[DATA], bit[DATA], mix[MOST];
-    double        *theta; /* the parameters, as the twin reads them */
-};
-
 /* ---- twins */
-
-static const double *values(const net *n, const char *name)
-{
-    for (int i = 0; i < n->setup.params.n; i++)
-        if (strcmp(n->setup.params.list[i]->name, name) == 0) return n->theta + n->setup.params.list[i]->offset;
-    fail_msg("%s has no parameter \"%s\"", n->subject->name, name);
-    return NULL;
-}
-
-/* out = W in + b, by the names of W and b */
-static void twin_linear(const net *n, const char *weight, const char *bias, const double *in, int n_in, double *out,
-                        int n_out)
-{
-    const double *w = values(n, weight), *b = values(n, bias);
-    for (int o = 0; o < n_out; o++) {
-        out[o] = b[o];
-        for (int i = 0; i < n_in; i++) out[o] += w[o * n_in + i] * in[i];
-    }
-}
-
-static int put(double *to, const double *from, int n)
-{
-    memcpy(to, from, (size_t)n * sizeof *to);
-    return n;
-}
-
-static int put_hot(double *to, int index, int n)
-{
-    for (int i = 0; i < n; i++) to[i] = i == index;
-    return n;
-}
 
 static void linear_twin(const net *n, const numbers *in, double *out)
 {
@@ -216,12 +146,15 @@ static rws_var linear_run(rws_path *path, const net *n, const inputs *in)
     return rws_linear(path, n->layer, in->x);
 }
 
-/* The parts as they are, or joined to one. */
-static int feed(rws_path *path, const net *n, rws_var *parts, int n_parts)
+static rws_var here_run(rws_path *path, const net *n, const inputs *in)
 {
-    if (!n->joined) return n_parts;
-    parts[0] = rws_concat(path, parts, n_parts);
-    return 1;
+    return rws_linear(path, n->layer, rws_here(path, in->x));
+}
+
+/* rws_clip has no second derivative */
+static rws_var clip_run(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_clip(path, rws_linear(path, n->layer, in->x), -100, 100);
 }
 
 static void parts_declare(net *n)
@@ -344,7 +277,7 @@ static rws_var embedding_run(rws_path *path, const net *n, const inputs *in)
     return rws_embedding(path, n->layer, in->word);
 }
 
-static const subject subjects[] = {
+static const subject own_subjects[] = {
     {"linear", 2, linear_declare, linear_run, linear_twin, false, false, {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
     {"linear of parts",
      2,
@@ -421,11 +354,35 @@ static const subject subjects[] = {
      gru_run,
      gru_twin,
      true,
-     true,
+     false,
      {{"net.weight_ih", 9, 7}, {"net.weight_hh", 9, 3}, {"net.bias_ih", 1, 9}, {"net.bias_hh", 1, 9}}},
+    {"linear, with an input that is taken here",
+     2,
+     linear_declare,
+     here_run,
+     linear_twin,
+     false,
+     false,
+     {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
+    {"linear, clipped",
+     2,
+     linear_declare,
+     clip_run,
+     linear_twin,
+     false,
+     true,
+     {{"net.weight", 2, 3}, {"net.bias", 1, 2}}},
     {"embedding", 5, embedding_declare, embedding_run, embedding_twin, false, false, {{"net.weight", WORDS, 5}}},
 };
-enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
+enum { N_OWN = sizeof own_subjects / sizeof *own_subjects };
+
+static int n_subjects;
+
+/* The subjects of this file, then those of nn_twins.c. */
+static const subject *subject_at(int i)
+{
+    return i < N_OWN ? &own_subjects[i] : &more_subjects[i - N_OWN];
+}
 
 /* ---- the program around the layers */
 
@@ -686,18 +643,18 @@ static void layer_has_directional_derivatives(void **state)
 static void parameters_have_pytorch_names_and_shapes(void **state)
 {
     (void)state;
-    for (int i = 0; i < N_SUBJECTS; i++) {
+    for (int i = 0; i < n_subjects; i++) {
         net n;
         int n_named = 0;
-        net_init(&n, &subjects[i]);
-        for (; n_named < 8 && subjects[i].params[n_named].name; n_named++) {
+        net_init(&n, subject_at(i));
+        for (; n_named < N_PARAMS && subject_at(i)->params[n_named].name; n_named++) {
             rws_param *p = NULL;
             for (int j = 0; j < n.setup.params.n; j++)
-                if (strcmp(n.setup.params.list[j]->name, subjects[i].params[n_named].name) == 0)
+                if (strcmp(n.setup.params.list[j]->name, subject_at(i)->params[n_named].name) == 0)
                     p = n.setup.params.list[j];
-            if (!p) fail_msg("%s has no parameter \"%s\"", subjects[i].name, subjects[i].params[n_named].name);
-            assert_int_equal(p->rows, subjects[i].params[n_named].rows);
-            assert_int_equal(p->cols, subjects[i].params[n_named].cols);
+            if (!p) fail_msg("%s has no parameter \"%s\"", subject_at(i)->name, subject_at(i)->params[n_named].name);
+            assert_int_equal(p->rows, subject_at(i)->params[n_named].rows);
+            assert_int_equal(p->cols, subject_at(i)->params[n_named].cols);
             assert_int_equal(p->group, RWS_PHI);
         }
         assert_int_equal(n.setup.params.n, n_named + 2); /* besides these the net has `scale` and `top` */
@@ -711,7 +668,7 @@ static void every_kind_is_tested(void **state)
     for (int k = 0; rws_layer_kinds[k]; k++) {
         const char *kind = rws_layer_kinds[k]->name;
         bool        found = false;
-        for (int i = 0; i < N_SUBJECTS; i++) found |= strncmp(subjects[i].name, kind, strlen(kind)) == 0;
+        for (int i = 0; i < n_subjects; i++) found |= strncmp(subject_at(i)->name, kind, strlen(kind)) == 0;
         if (!found) fail_msg("no layer of kind %s is tested", kind);
         for (int i = 0; i < k; i++) assert_string_not_equal(rws_layer_kinds[i]->name, kind);
     }
@@ -739,10 +696,96 @@ static rws_var short_gru_state(rws_path *path, const net *n, const inputs *in)
     return rws_gru(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->hot);
 }
 
+static rws_var short_memory(rws_path *path, const net *n, const inputs *in)
+{
+    rws_var c = in->hot;
+    return rws_lstm(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->top, &c);
+}
+
+static rws_var no_memory(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_lstm(path, n->layer, (rws_var[]){in->x, in->hot}, 2, in->top, NULL);
+}
+
+static rws_var long_items(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_bidirectional(path, n->layer, (rws_var[]){in->x, in->hot}, 2, NULL);
+}
+
+static rws_var long_query(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_attention(path, n->layer, in->hot, &in->x, 1);
+}
+
+static rws_var broken_items(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_attention(path, n->layer, in->x, (rws_var[]){in->x, in->hot}, 2);
+}
+
+static rws_var broken_set(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_set_encoder(path, n->layer, (rws_var[]){in->x, in->hot}, 2);
+}
+
+static rws_var below_none(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_set_encoder(path, n->layer, &in->x, -1);
+}
+
+static rws_var long_norm(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_layer_norm(path, n->layer, in->hot);
+}
+
+static rws_var small_picture(rws_path *path, const net *n, const inputs *in)
+{
+    return rws_conv2d(path, n->layer, in->x);
+}
+
+static void gru_reader_declare(net *n)
+{
+    n->layer = rws_setup_bidirectional(&n->setup, RWS_PHI, "net", RWS_GRU, WIDE, WIDE);
+}
+
+static void lstm_declare(net *n)
+{
+    n->layer = rws_setup_lstm(&n->setup, RWS_PHI, "net", WIDE + WORDS, WIDE);
+}
+
+static void attention_declare(net *n)
+{
+    n->layer = rws_setup_attention(&n->setup, RWS_PHI, "net", WIDE, 1, WIDE);
+}
+
+static void set_declare(net *n)
+{
+    n->layer = rws_setup_set_encoder(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_SUM, (int[]){WIDE, 2}, 2);
+}
+
+static void norm_declare(net *n)
+{
+    n->layer = rws_setup_layer_norm(&n->setup, RWS_PHI, "net", WIDE);
+}
+
+static void conv_declare(net *n)
+{
+    n->layer = rws_setup_conv2d(&n->setup, RWS_PHI, "net",
+                                &(rws_conv){.n_in = 1, .n_out = 1, .rows = 2, .cols = 2, .kernel = 1});
+}
+
 static void mistakes_name_the_layer(void **state)
 {
     (void)state;
     static const subject wrong[] = {
+        {"a short memory", WIDE, lstm_declare, short_memory, rnn_twin, false, false, {{0}}},
+        {"no memory", WIDE, lstm_declare, no_memory, rnn_twin, false, false, {{0}}},
+        {"long items", WIDE, gru_reader_declare, long_items, rnn_twin, false, false, {{0}}},
+        {"a long query", WIDE, attention_declare, long_query, rnn_twin, false, false, {{0}}},
+        {"broken items", WIDE, attention_declare, broken_items, rnn_twin, false, false, {{0}}},
+        {"a broken set", 2, set_declare, broken_set, rnn_twin, false, false, {{0}}},
+        {"fewer items than none", 2, set_declare, below_none, rnn_twin, false, false, {{0}}},
+        {"a long input of a norm", WIDE, norm_declare, long_norm, rnn_twin, false, false, {{0}}},
+        {"a small picture", 4, conv_declare, small_picture, rnn_twin, false, false, {{0}}},
         {"too wide", 2, linear_declare, too_wide, linear_twin, false, false, {{0}}},
         {"another kind", 2, linear_declare, another_kind, linear_twin, false, false, {{0}}},
         {"a short state", WIDE, rnn_declare, short_state, rnn_twin, false, false, {{0}}},
@@ -913,6 +956,48 @@ static void declarations_that_cannot_be(void **state)
     assert_non_null(strstr(single.error.text, "\"single\""));
     rws_setup_release(&single);
 
+    static const struct {
+        rws_conv    how;
+        const char *sentence;
+    } convs[] = {
+        {{.n_in = 0, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3}, "channels"},
+        {{.n_in = 1, .n_out = 1, .rows = 0, .cols = 4, .kernel = 3}, "rows and columns"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 0}, "a kernel and a stride of 1 to 127"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .stride = -1}, "a kernel and a stride of 1 to 127"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .padding = -1}, "a padding of 0 to 127"},
+        {{.n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .output_padding = 1}, "no output padding"},
+        {{.n_in = 1, .n_out = 1, .rows = 2, .cols = 4, .kernel = 3}, "that its kernel fits into"},
+        {{.n_in = 60000, .n_out = 1, .rows = 4000, .cols = 4000, .kernel = 1}, "fewer numbers"},
+    };
+    for (int i = 0; i <= COUNT(convs); i++) {
+        rws_setup bad = {.seed = 1};
+        assert_non_null(rws_setup_conv2d(&bad, RWS_PHI, "bad", i < COUNT(convs) ? &convs[i].how : NULL));
+        assert_int_equal(bad.status, RWS_BAD_INPUT);
+        if (!strstr(bad.error.text, i < COUNT(convs) ? convs[i].sentence : "not NULL") ||
+            !strstr(bad.error.text, "The conv2d \"bad\" takes"))
+            fail_msg("conv %d: %s", i, bad.error.text);
+        rws_setup_release(&bad);
+    }
+    for (int i = 0; i < 7; i++) {
+        rws_setup bad = {.seed = 1};
+        switch (i) {
+        case 0: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 4, 6); break;
+        case 1: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 0, 6); break;
+        case 2: rws_setup_bidirectional(&bad, RWS_PHI, "bad", (rws_recurrent)9, 2, 2); break;
+        case 3: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, RWS_SUM, (int[]){3}, 1); break;
+        case 4: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, (rws_pooling)3, (int[]){3, 2}, 2); break;
+        case 5: rws_setup_residual_mlp(&bad, RWS_PHI, "bad", RWS_TANH, 3, 4, 0, 2); break;
+        default:
+            rws_setup_conv_transpose2d(
+                &bad, RWS_PHI, "bad",
+                &(rws_conv){
+                    .n_in = 1, .n_out = 1, .rows = 4, .cols = 4, .kernel = 3, .stride = 2, .output_padding = 2});
+        }
+        assert_int_equal(bad.status, RWS_BAD_INPUT);
+        if (!strstr(bad.error.text, "\"bad\"")) fail_msg("declaration %d: %s", i, bad.error.text);
+        rws_setup_release(&bad);
+    }
+
     rws_setup empty = {.seed = 1};
     rws_setup_linear(&empty, RWS_PHI, "empty", 0, 2, RWS_ZERO);
     assert_int_equal(empty.status, RWS_BAD_INPUT);
@@ -963,6 +1048,36 @@ static void start_embedding(rws_setup *s, int wide)
     rws_setup_embedding(s, RWS_PHI, "net", 200 * wide, N_IN);
 }
 
+static void start_attention(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_attention(s, RWS_PHI, "net", 96, 4, 96);
+}
+
+static void start_narrow(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_attention(s, RWS_PHI, "net", 100, 4, 50);
+}
+
+static void start_conv(rws_setup *s, int wide)
+{
+    rws_setup_conv2d(s, RWS_PHI, "net",
+                     &(rws_conv){.n_in = N_IN, .n_out = 40 * wide, .rows = 8, .cols = 8, .kernel = 2});
+}
+
+static void start_transposed(rws_setup *s, int wide)
+{
+    rws_setup_conv_transpose2d(s, RWS_PHI, "net",
+                               &(rws_conv){.n_in = 40 * wide, .n_out = N_IN, .rows = 8, .cols = 8, .kernel = 2});
+}
+
+static void start_lstm(rws_setup *s, int wide)
+{
+    (void)wide;
+    rws_setup_bidirectional(s, RWS_PHI, "net", RWS_LSTM, 9 * N_IN, N_HIDDEN);
+}
+
 /* N(0, 1) cut at two standard deviations has the variance 1 - 4 phi(2) / (2 Phi(2) - 1). */
 #define CUT_VARIANCE 0.773741
 
@@ -976,6 +1091,15 @@ static const starting starts[] = {
       {"net.weight_hh", 0.5, 0.0625 * CUT_VARIANCE},
       {"net.bias_hh", 0, 0}}},
     {start_embedding, {{"net.weight", 0.2, 0.04 / 3}}},
+    {start_attention, /* sqrt(6 / (rows + cols)) */
+     {{"net.in_proj_weight", 0.125, 0.015625 / 3},
+      {"net.in_proj_bias", 0, 0},
+      {"net.out_proj.weight", 0.1020620726, 1. / 288},
+      {"net.out_proj.bias", 0, 0}}},
+    {start_narrow, {{"net.q_proj_weight", 0.1732050808, 0.01}, {"net.k_proj_weight", 0.2, 0.04 / 3}}},
+    {start_conv, {{"net.weight", 0.1, 0.01 / 3}, {"net.bias", 0.1, 0.01 / 3}}},
+    {start_transposed, {{"net.weight", 0.1, 0.01 / 3}}},
+    {start_lstm, {{"net.weight_ih_l0", 0.25, 0.0625 / 3}, {"net.weight_hh_l0_reverse", 0.25, 0.0625 / 3}}},
 };
 
 /* Tests mean 0 and the variance by their standard errors. No number may exceed the limit, and one must come near it. */
@@ -1038,19 +1162,21 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[40] = {
+    struct CMUnitTest tests[10 + 2 * MOST_SUBJECTS] = {
         cmocka_unit_test(every_kind_is_tested),           cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
         cmocka_unit_test(mistakes_name_the_layer),        cmocka_unit_test(declarations_that_cannot_be),
         cmocka_unit_test(an_index_out_of_range_is_named), cmocka_unit_test(an_index_may_be_guarded),
         cmocka_unit_test(starts_have_their_moments),      cmocka_unit_test(starts_are_the_seed_s),
     };
-    size_t      n = 8;
-    static char second[N_SUBJECTS][60];
-    for (int i = 0; i < N_SUBJECTS; i++) {
-        tests[n++] = (struct CMUnitTest){subjects[i].name, layer_equals_its_twin, NULL, NULL, (void *)&subjects[i]};
-        snprintf(second[i], sizeof second[i], "%s, along a direction", subjects[i].name);
+    size_t n = 8;
+    n_subjects = N_OWN + n_more_subjects;
+    assert(n_subjects <= MOST_SUBJECTS);
+    static char second[MOST_SUBJECTS][60];
+    for (int i = 0; i < n_subjects; i++) {
+        tests[n++] = (struct CMUnitTest){subject_at(i)->name, layer_equals_its_twin, NULL, NULL, (void *)subject_at(i)};
+        snprintf(second[i], sizeof second[i], "%s, along a direction", subject_at(i)->name);
         tests[n++] =
-            (struct CMUnitTest){second[i], layer_has_directional_derivatives, NULL, NULL, (void *)&subjects[i]};
+            (struct CMUnitTest){second[i], layer_has_directional_derivatives, NULL, NULL, (void *)subject_at(i)};
     }
     return _cmocka_run_group_tests("nn", tests, n, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include "base/vecmath.h"
 #include "dist/dist.h"
+#include "engine/engine.h"
 #include "nn/layer.h"
 #include "tensor/gemm.h"
 #include "tensor/products.h"
@@ -139,6 +140,21 @@ static void make_where(const trial *t, float *w, die *d)
            !smooth(t, s->offset, s->k, (double)w[1], (double)w[3]));
 }
 
+/* A lower triangular matrix with a diagonal above 0, or the lower triangle of its product with its transpose. */
+static void make_matrix(kind kind, int size, float *a, die *d)
+{
+    const int n = (int)lrint(sqrt((double)size));
+    double    l[WIDEST];
+    for (int i = 0; i < size; i++)
+        l[i] = i / n > i % n ? die_between(d, -0.5, 0.5) : i / n == i % n ? die_between(d, 0.7, 1.5) : 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) {
+            double sum = 0;
+            for (int k = 0; k < n && kind == COVARIANCE; k++) sum += l[i * n + k] * l[j * n + k];
+            a[i * n + j] = (float)(j > i ? die_between(d, -2, 2) : kind == COVARIANCE ? sum : l[i * n + j]);
+        }
+}
+
 static bool has_gradient(kind kind)
 {
     return kind != ABSENT && kind != FLAG && kind != NOISE && kind != COUNTER && kind != INDEX && kind != SOFTMAX &&
@@ -159,12 +175,15 @@ static void make_weights(trial *t, die *d)
     t->w = rws_params_add(&t->params, RWS_PHI, "w", s->rows, s->cols);
     const bool either =
         strcmp(t->op->name, "dense") == 0 || strcmp(t->op->name, "embed") == 0; /* with and without a transposed copy */
-    t->w->transposed = (strcmp(t->op->name, "dense") == 0 || s->k == 0) && !(either && t->indexed == 0x555);
-    t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->rows) : NULL;
+    const bool each = strcmp(t->op->name, "project") == 0;
+    t->w->transposed =
+        (strcmp(t->op->name, "dense") == 0 || each || s->k == 0) && !((either || each) && t->indexed == 0x555);
+    t->b = s->bias ? rws_params_add(&t->params, RWS_PHI, "b", 1, s->n_bias ? s->n_bias : s->rows) : NULL;
     for (int p = 0; p < t->params.n; p++)
         for (size_t i = 0; i < rws_param_size(t->params.list[p]); i++)
             t->params.list[p]->value[i] = (float)die_between(d, -0.5, 0.5);
-    for (int j = 0; t->b && kinked(t->k) && j < s->rows; j++) t->b->value[j] = t->k != RWS_LOG && j % 2 ? -2.5f : 2.5f;
+    for (int j = 0; t->b && !s->n_bias && kinked(t->k) && j < s->rows; j++)
+        t->b->value[j] = t->k != RWS_LOG && j % 2 ? -2.5f : 2.5f;
     rws_params_pack(&t->params);
     t->weights = take(t, t->params.size, sizeof(double));
     for (size_t i = 0; i < t->params.size; i++) t->weights[i] = (double)t->params.value[i];
@@ -188,7 +207,10 @@ static void make_input(trial *t, int s, die *d)
     float       *data = take_floats(t, d, size);
     t->in[s] = take(t, size, sizeof(double));
     for (size_t i = 0; i < size; i++) {
-        if (t->shape->in[s].kind != WHERE) data[i] = (float)make(t, t->shape->in[s].kind, d);
+        const kind kind = t->shape->in[s].kind;
+        if (kind == COVARIANCE || kind == FACTOR) {
+            if (i % (size_t)dim == 0) make_matrix(kind, dim, data + i, d);
+        } else if (kind != WHERE) data[i] = (float)make(t, kind, d);
         else if (i % 4 == 0) make_where(t, data + i, d);
     }
     for (size_t i = 0; t->shape->in[s].kind == SHARES && i < size; i += (size_t)dim) {
@@ -424,6 +446,182 @@ static void op_equals_its_twin(void **state)
     assert_true(n_shapes > 0);
 }
 
+/* ---- tangents: the directional derivative of an op and its gradient, by the engine, where every input and weight is a
+ * parameter */
+
+typedef struct {
+    trial      *t;
+    rws_params  params;
+    rws_param  *in[RWS_OP_INPUTS], *w, *b;
+    rws_op_args args;
+    float       mix[WIDEST];
+} tangent_bench;
+
+static void tangent_program(rws_path *path, void *context)
+{
+    const tangent_bench *b = context;
+    const trial         *t = b->t;
+    rws_var              in[RWS_OP_INPUTS] = {{0}};
+    for (int s = 0; s < t->n_in; s++) {
+        if (b->in[s]) in[s] = rws_parameter(path, b->in[s]);
+        else if (t->in[s]) in[s] = rws_constants(path, t->call.in[s].data, t->shape->in[s].dim);
+    }
+    const rws_var y = rws_record(path, t->op, b->args, in, t->n_in, t->shape->dim);
+    rws_path_output(path, 0, rws_dot(path, y, rws_constants(path, b->mix, t->shape->dim)));
+}
+
+static rws_param *copy_param(tangent_bench *b, const char *name, int rows, int cols, const double *from)
+{
+    rws_param *p = rws_params_add(&b->params, RWS_PHI, name, rows, cols);
+    for (size_t i = 0; i < rws_param_size(p); i++) p->value[i] = (float)from[i];
+    return p;
+}
+
+static void tangent_init(tangent_bench *b, trial *t, die *d)
+{
+    *b = (tangent_bench){.t = t, .args = t->call.args};
+    for (int s = 0; s < t->n_in; s++) {
+        char name[8];
+        snprintf(name, sizeof name, "in%d", s);
+        if (t->in[s] && has_gradient(t->shape->in[s].kind))
+            b->in[s] = copy_param(b, name, 1, t->shape->in[s].dim, t->in[s]);
+    }
+    if (t->w) b->w = copy_param(b, "w", t->w->rows, t->w->cols, t->weights + t->w->offset);
+    if (t->w) b->w->transposed = t->w->transposed;
+    if (t->b) b->b = copy_param(b, "b", 1, t->b->cols, t->weights + t->b->offset);
+    b->args.w = b->w, b->args.b = b->b;
+    for (int j = 0; j < t->shape->dim; j++) b->mix[j] = (float)die_between(d, -1, 1);
+    rws_params_pack(&b->params);
+}
+
+/* Where the twin reads number i of the flat vector of parameters. */
+static double *twin_number(const tangent_bench *b, size_t i)
+{
+    const trial *t = b->t;
+    for (int s = 0; s < t->n_in; s++)
+        if (b->in[s] && i >= b->in[s]->offset && i < b->in[s]->offset + rws_param_size(b->in[s]))
+            return t->in[s] + (i - b->in[s]->offset);
+    if (b->b && i >= b->b->offset) return t->weights + t->b->offset + (i - b->b->offset);
+    return t->weights + t->w->offset + (i - b->w->offset);
+}
+
+static void twin_move(const tangent_bench *b, const float *direction, double by)
+{
+    for (size_t i = 0; i < b->params.size; i++) *twin_number(b, i) += by * (double)direction[i];
+}
+
+/* The derivative of the twin's number along a direction. */
+static double twin_along(const tangent_bench *b, const float *direction)
+{
+    const double h = 1e-5;
+    double       up[WIDEST], down[WIDEST], total = 0;
+    twin_move(b, direction, h);
+    twin_row(b->t, 0, up);
+    twin_move(b, direction, -2 * h);
+    twin_row(b->t, 0, down);
+    twin_move(b, direction, h);
+    for (int j = 0; j < b->t->shape->dim; j++) total += (double)b->mix[j] * (up[j] - down[j]) / (2 * h);
+    return total;
+}
+
+static bool is_in(const rws_op *op, const rws_op *const *room)
+{
+    while (*room && *room != op) room++;
+    return *room;
+}
+
+/* Returns false where the op says that it has no second derivative for these inputs. The gradient of the tangent is compared
+ * for the rooms tensor and nn: a rule of a distribution may take what forward saved as a constant. */
+static bool check_tangent(trial *t, die *d)
+{
+    enum { SLOT = 4 };
+    tangent_bench b;
+    char          text[160];
+    rws_error     err;
+    tangent_init(&b, t, d);
+    float *direction = calloc(b.params.size, sizeof *direction), *gradient = calloc(b.params.size, sizeof *gradient);
+    for (size_t i = 0; i < b.params.size; i++) direction[i] = (float)die_between(d, -1, 1);
+    rws_engine    *e = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    const rws_pass pass = {.program = tangent_program,
+                           .context = &b,
+                           .mode = RWS_WAKE,
+                           .groups = 1u << RWS_PHI,
+                           .n_data = 1,
+                           .n_particles = 1};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s: %s", describe(t, text), err.text);
+    rws_scores *s = rws_engine_scores(e);
+    const bool  known = rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, direction, &err) == RWS_OK;
+    if (!known) assert_non_null(strstr(err.text, "second derivative"));
+    else {
+        const double along = twin_along(&b, direction), slack = t->subject->slack ? t->subject->slack : 1;
+        if (!near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
+            fail_msg("%s: the tangent is %.9g, not %.9g", describe(t, text), s->out[SLOT][0], along);
+        s->coef_out[SLOT][0] = 1;
+        assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
+        const bool whole = is_in(t->op, rws_tensor_ops) || is_in(t->op, rws_nn_ops);
+        for (size_t i = 0; i < b.params.size && whole; i++) {
+            const double h = 1e-4;
+            double      *x = twin_number(&b, i), end[2];
+            for (int k = 0; k < 2; k++) {
+                *x += k ? -2 * h : h;
+                end[k] = twin_along(&b, direction);
+            }
+            *x += h;
+            const double want = (end[0] - end[1]) / (2 * h);
+            if (!near((double)gradient[i], want, 5e-4 * slack * (1 + fabs(want) + fabs(along))))
+                fail_msg("%s: the gradient of the tangent by number %zu is %.9g, not %.9g", describe(t, text), i,
+                         (double)gradient[i], want);
+        }
+    }
+    rws_engine_free(e);
+    rws_params_release(&b.params);
+    free(direction), free(gradient);
+    return known;
+}
+
+static void tangents_equal_differences(void **state)
+{
+    (void)state;
+    die d = {47};
+    for (int i = 0; i < n_ops; i++) {
+        const subject *subject = subject_of(ops[i]->name);
+        int            n_known = 0;
+        for (const shape *s = subject->shapes; ops[i]->tangent && s < subject->shapes + MAX_SHAPES && s->dim; s++)
+            for (int k = s->each_function ? 0
+                         : s->each_map    ? RWS_LOG + 1
+                                          : s->k,
+                     end = s->each_function ? RWS_LOG
+                           : s->each_map    ? RWS_DIGAMMA
+                                            : s->k;
+                 k <= end; k++) {
+                trial t;
+                trial_init(&t, ops[i], s, k, 1, 0, &d);
+                n_known += check_tangent(&t, &d);
+                trial_release(&t);
+            }
+        const bool own = is_in(ops[i], rws_tensor_ops) || is_in(ops[i], rws_nn_ops);
+        if (ops[i]->tangent && own && !n_known) fail_msg("the tangent of %s is nowhere known", ops[i]->name);
+    }
+}
+
+/* The ops of these rooms that have no tangent: ops of tangents, ops that only the engine records, and clip. */
+static void ops_without_a_tangent_are_known(void **state)
+{
+    (void)state;
+    static const char *const   without[] = {"apply_tangent", "map_tangent",      "log_softmax_tangent",
+                                            "softmax_dot",   "log_softmax_pick", "attention_softmax_tangent",
+                                            "clip"};
+    const rws_op *const *const rooms[] = {rws_tensor_ops, rws_nn_ops};
+    for (int r = 0; r < COUNT(rooms); r++)
+        for (int i = 0; rooms[r][i]; i++) {
+            const rws_op *op = rooms[r][i];
+            bool          listed = false;
+            for (int k = 0; k < COUNT(without); k++) listed |= strcmp(op->name, without[k]) == 0;
+            if (!op->constant && listed == (op->tangent != NULL))
+                fail_msg("%s %s", op->name, listed ? "has a tangent and is listed without" : "has no tangent");
+        }
+}
+
 static void every_twin_has_an_op(void **state)
 {
     (void)state;
@@ -431,7 +629,8 @@ static void every_twin_has_an_op(void **state)
     for (int n = 0; n < n_ops; n++)
         for (int i = 0; i < n; i++) assert_string_not_equal(ops[i]->name, ops[n]->name);
     for (int i = 0; i < n_subjects; i++) op_named(subjects[i].name);
-    assert_int_equal(n_ops, n_subjects);
+    for (int i = 0; i < n_matrix_subjects; i++) op_named(matrix_subjects[i].name);
+    assert_int_equal(n_ops, n_subjects + n_matrix_subjects);
 }
 
 /* ---- very large numbers and infinities: -inf is data and must not become NaN */
@@ -755,6 +954,65 @@ static void pictures_at_the_ends(void **state)
     expect("bits of a background", &total, (double[]){-8 * 88}, 1);
 }
 
+/* A product with one matrix for all rows, as of a parameter, gives what a product with as many equal matrices gives. */
+static void one_matrix_for_all_rows(void **state)
+{
+    (void)state;
+    enum { ROWS = 11, M = 5, K = 7 };
+    float     a[M * K], x[ROWS * K], g[ROWS * M], out[2][ROWS * M], ga[2][M * K], gx[2][ROWS * K];
+    uint32_t  first[ROWS] = {0};
+    rws_arena arena = {0};
+    die       d = {23};
+    for (int i = 0; i < M * K; i++) a[i] = (float)die_between(&d, -1, 1);
+    for (int i = 0; i < ROWS * K; i++) x[i] = (float)die_between(&d, -1, 1);
+    for (int i = 0; i < ROWS * M; i++) g[i] = (float)die_between(&d, -1, 1);
+    for (int same = 0; same < 2; same++) {
+        for (int i = 0; i < M * K; i++) ga[same][i] = 1;
+        rws_call c = {.op = &rws_op_matmul,
+                      .n = ROWS,
+                      .dim = M,
+                      .n_in = 2,
+                      .args = {.k = K},
+                      .in = {{a, first, M * K, .same = same}, {x, NULL, K}},
+                      .gin = {{ga[same], first, false}, {gx[same], NULL, true}},
+                      .out = out[same],
+                      .gout = g,
+                      .arena = &arena};
+        rws_op_matmul.forward(&c);
+        rws_op_matmul.backward(&c);
+    }
+    for (int i = 0; i < ROWS * M; i++) assert_true(near((double)out[1][i], (double)out[0][i], 1e-5));
+    for (int i = 0; i < M * K; i++) assert_true(near((double)ga[1][i], (double)ga[0][i], 2e-5));
+    for (int i = 0; i < ROWS * K; i++) assert_true(near((double)gx[1][i], (double)gx[0][i], 1e-5));
+    rws_arena_free(&arena);
+}
+
+/* A matrix that has no factor is refused with a sentence, also where it holds a NaN, and does not disturb other rows. */
+static void matrices_without_a_factor(void **state)
+{
+    (void)state;
+    static const float matrices[][4] = {{4, 9, 2, 5}, {1, 0, 2, 1}, {0, 0, 0, 0}, {1, 0, NAN, 1}, {NAN, 0, 0, 1}};
+    const double       root[] = {2, 0, 1, 2};
+    rws_arena          arena = {0};
+    for (int i = 0; i < COUNT(matrices); i++) {
+        float     rows[8], out[8];
+        rws_error err;
+        memcpy(rows, matrices[i], sizeof matrices[i]);
+        memcpy(rows + 4, matrices[0], sizeof matrices[0]);
+        rws_call c = {.op = &rws_op_cholesky, .n = 2, .dim = 4, .n_in = 1, .in = {{rows, NULL, 4}}, .out = out};
+        c.arena = &arena;
+        rws_op_cholesky.forward(&c);
+        expect("a factor", out + 4, root, 4);
+        assert_true(c.refused == (i > 0));
+        assert_int_equal(rws_op_cholesky.explain(&c, 1, NULL, &err), RWS_OK);
+        assert_int_equal(rws_op_cholesky.explain(&c, 0, "\"z\"", &err), i ? RWS_BROKEN : RWS_OK);
+        if (i)
+            assert_non_null(strstr(err.text, "The matrix of rws_cholesky after site \"z\" is not positive definite"));
+        for (int j = 0; j < 4; j++) assert_true(isfinite(out[j]));
+    }
+    rws_arena_free(&arena);
+}
+
 int main(void)
 {
     rws_error err;
@@ -762,13 +1020,21 @@ int main(void)
         fprintf(stderr, "%s\n", err.text);
         return 1;
     }
-    struct CMUnitTest tests[MOST_OPS + 8] = {
-        cmocka_unit_test(every_twin_has_an_op),           cmocka_unit_test(log_softmax_of_impossible_and_huge),
-        cmocka_unit_test(functions_at_the_ends),          cmocka_unit_test(densities_at_the_ends),
-        cmocka_unit_test(smoothed_bits_follow_their_law), cmocka_unit_test(pictures_at_identity),
-        cmocka_unit_test(pictures_at_the_ends),           cmocka_unit_test(exponentials_at_hand_change_nothing),
+    struct CMUnitTest tests[MOST_OPS + 12] = {
+        cmocka_unit_test(every_twin_has_an_op),
+        cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(functions_at_the_ends),
+        cmocka_unit_test(densities_at_the_ends),
+        cmocka_unit_test(smoothed_bits_follow_their_law),
+        cmocka_unit_test(pictures_at_identity),
+        cmocka_unit_test(pictures_at_the_ends),
+        cmocka_unit_test(exponentials_at_hand_change_nothing),
+        cmocka_unit_test(one_matrix_for_all_rows),
+        cmocka_unit_test(matrices_without_a_factor),
+        cmocka_unit_test(tangents_equal_differences),
+        cmocka_unit_test(ops_without_a_tangent_are_known),
     };
-    size_t n = 7;
+    size_t n = 12;
     gather_ops();
     for (int i = 0; i < n_ops; i++)
         tests[n++] = (struct CMUnitTest){ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)ops[i]};

@@ -1522,5 +1522,7 @@ const subject *subject_of(const char *name)
 {
     for (int i = 0; i < n_subjects; i++)
         if (strcmp(subjects[i].name, name) == 0) return &subjects[i];
+    for (int i = 0; i < n_matrix_subjects; i++)
+        if (strcmp(matrix_subjects[i].name, name) == 0) return &matrix_subjects[i];
     return NULL;
 }

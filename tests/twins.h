@@ -12,28 +12,30 @@
 /* ---- shapes: what a trial makes inputs of */
 
 typedef enum {
-    NONE,     /* ends the list of inputs */
-    ABSENT,   /* an input without data */
-    REAL,     /* -2 … 2 */
-    SMALL,    /* -0.5 … 0.5 */
-    INNER,    /* -0.9 … 0.25, between LOW and POSITIVE */
-    LOW,      /* -2 … -1 */
-    POSITIVE, /* 0.3 … 2 */
-    BIT,      /* 0 or 1 */
-    FLAG,     /* 0 or 1; has no gradient */
-    LOG_PROB, /* -4 … -0.1 */
-    FOR_X,    /* where the function of the trial is smooth */
-    FOR_Y,    /* a value of that function at such a point */
-    NOISE,    /* 0.05 … 0.95; has no gradient */
-    COUNTER,  /* words of a counter in place of floats; has no gradient */
-    INDEX,    /* 0 … n_index - 1; has no gradient */
-    SOFTMAX,  /* the softmax of input 2, or of the sum of inputs 2 and 3 if they are equally long; has no gradient */
-    WHERE,    /* two scales and two shifts, so that no point falls on a line of the source's grid */
-    STEEP,    /* -30 … 30 */
-    INSIDE,   /* 0.05 … 0.95 */
-    ONES,     /* 1, 2 or 3; has no gradient */
-    ZERO,     /* 0; has no gradient */
-    SHARES,   /* numbers above 0 that add up to 1 in each row */
+    NONE,       /* ends the list of inputs */
+    ABSENT,     /* an input without data */
+    REAL,       /* -2 … 2 */
+    SMALL,      /* -0.5 … 0.5 */
+    INNER,      /* -0.9 … 0.25, between LOW and POSITIVE */
+    LOW,        /* -2 … -1 */
+    POSITIVE,   /* 0.3 … 2 */
+    BIT,        /* 0 or 1 */
+    FLAG,       /* 0 or 1; has no gradient */
+    LOG_PROB,   /* -4 … -0.1 */
+    FOR_X,      /* where the function of the trial is smooth */
+    FOR_Y,      /* a value of that function at such a point */
+    NOISE,      /* 0.05 … 0.95; has no gradient */
+    COUNTER,    /* words of a counter in place of floats; has no gradient */
+    INDEX,      /* 0 … n_index - 1; has no gradient */
+    SOFTMAX,    /* the softmax of input 2, or of the sum of inputs 2 and 3 if they are equally long; has no gradient */
+    WHERE,      /* two scales and two shifts, so that no point falls on a line of the source's grid */
+    STEEP,      /* -30 … 30 */
+    INSIDE,     /* 0.05 … 0.95 */
+    ONES,       /* 1, 2 or 3; has no gradient */
+    COVARIANCE, /* a positive definite matrix; above the diagonal are numbers that no op reads */
+    FACTOR,     /* a lower triangular matrix; above the diagonal likewise */
+    ZERO,       /* 0; has no gradient */
+    SHARES,     /* numbers above 0 that add up to 1 in each row */
 } kind;
 
 typedef struct {
@@ -46,6 +48,7 @@ typedef struct {
     float s, t;
     int   rows, cols, offset; /* of the weight, if there is one */
     bool  bias;
+    int   n_bias; /* numbers of the bias; 0: as many as the weight has rows */
     int   n_index;
     bool  each_function; /* k is every rws_function up to RWS_LOG in turn */
     bool  each_map;      /* k is every rws_function after RWS_LOG in turn */
@@ -73,8 +76,9 @@ typedef struct {
     double slack; /* factor of the tolerance, for ops whose terms cancel within a row; 0: 1 */
 } subject;
 
-extern const subject subjects[];
-extern const int     n_subjects;
+extern const subject subjects[];        /* twins.c */
+extern const subject matrix_subjects[]; /* twins_matrix.c: matrices and layers */
+extern const int     n_subjects, n_matrix_subjects;
 
 const subject *subject_of(const char *name); /* NULL: there is none */
 

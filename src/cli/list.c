@@ -133,7 +133,7 @@ static void list_vocabulary(unsigned what, bool json)
         entry("distribution", rws_families[i]->name, rws_families[i]->help, 19, json);
     if (what & LAYERS && !json) puts("Layers:");
     for (int i = 0; what & LAYERS && rws_layer_kinds[i]; i++)
-        entry("layer", rws_layer_kinds[i]->name, rws_layer_kinds[i]->help, 12, json);
+        entry("layer", rws_layer_kinds[i]->name, rws_layer_kinds[i]->help, 19, json);
     if (what & FUNCTIONS && !json) puts("Functions, for rws_apply:");
     for (int i = 0; what & FUNCTIONS && i <= RWS_DIGAMMA; i++)
         entry("function", rws_functions[i].name, rws_functions[i].help, 12, json);

@@ -9,9 +9,11 @@ typedef struct {
     rws_linear_layer *from_input, *from_state; /* both have gates x n_out outputs */
 } rws_cell;
 
-/* A cell with PyTorch's names for its parameters: NAME.weight_ih, NAME.bias_ih, NAME.weight_hh, NAME.bias_hh. If the
- * start is uniform, both maps scale with the length of the state. */
-rws_cell *rws_cell_new(rws_setup *s, rws_group group, const rws_layer_kind *kind, const char *name, int n_in,
-                       int n_hidden, int gates, rws_init init);
+/* A cell with PyTorch's names for its parameters: NAME.weight_ih, NAME.bias_ih, NAME.weight_hh, NAME.bias_hh, each with a
+ * suffix. If the start is uniform, both maps scale with the length of the state. */
+rws_cell *rws_cell_new(rws_setup *s, rws_group group, const rws_layer_kind *kind, const char *name, const char *suffix,
+                       int n_in, int n_hidden, int gates, rws_init init);
+
+extern const rws_layer_kind rws_rnn_kind, rws_gru_kind, rws_lstm_kind;
 
 #endif

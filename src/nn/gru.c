@@ -6,6 +6,7 @@
  */
 #include "base/vecmath.h"
 #include "nn/cell.h"
+#include "tensor/tangent.h"
 
 extern const rws_op rws_op_gru; /* below */
 
@@ -13,7 +14,7 @@ const rws_layer_kind rws_gru_kind = {"gru", "a recurrent cell with gates, like n
 
 rws_layer *rws_setup_gru(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden)
 {
-    return &rws_cell_new(s, group, &rws_gru_kind, name, n_in, n_hidden, 3, RWS_UNIFORM)->layer;
+    return &rws_cell_new(s, group, &rws_gru_kind, name, "", n_in, n_hidden, 3, RWS_UNIFORM)->layer;
 }
 
 rws_var rws_gru(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h)
@@ -74,4 +75,27 @@ static void gru_backward(rws_call *c)
     rws_call_close(c, 2, (int)H, gh);
 }
 
-const rws_op rws_op_gru = {.name = "gru", .saves = true, .forward = gru_forward, .backward = gru_backward};
+/* dn = tanh'(n) (da_n + c_n dr + r dc_n),  dh' = dn + (h - n) dz + z (dh - dn) */
+static rws_var gru_tangent(rws_tangent *t)
+{
+    const int     H = t->dim;
+    const rws_var s = rws_tangent_add(t, t->in[0], t->in[1]), ds = rws_tangent_add(t, t->d[0], t->d[1]);
+    rws_var       y[2], d[2]; /* r, z */
+    for (int k = 0; k < 2; k++) {
+        y[k] = rws_tangent_apply(t, RWS_SIGMOID, rws_tangent_slice(t, s, k * H, H));
+        d[k] = rws_tangent_slope(t, RWS_SIGMOID, y[k], rws_tangent_slice(t, ds, k * H, H));
+    }
+    const rws_var a = rws_tangent_slice(t, t->in[0], 2 * H, H), c = rws_tangent_slice(t, t->in[1], 2 * H, H);
+    const rws_var n = rws_tangent_apply(t, RWS_TANH, rws_tangent_add(t, a, rws_tangent_mul(t, y[0], c)));
+    const rws_var by_r = rws_tangent_mul(t, d[0], c),
+                  by_c = rws_tangent_mul(t, y[0], rws_tangent_slice(t, t->d[1], 2 * H, H));
+    const rws_var inner = rws_tangent_add(t, rws_tangent_slice(t, t->d[0], 2 * H, H), rws_tangent_add(t, by_r, by_c));
+    const rws_var dn = rws_tangent_slope(t, RWS_TANH, n, inner), minus_dn = rws_tangent_scale(t, dn, -1);
+    const rws_var gap = rws_tangent_add(t, t->in[2], rws_tangent_scale(t, n, -1));
+    const rws_var by_z = rws_tangent_mul(t, d[1], gap),
+                  by_gap = rws_tangent_mul(t, y[1], rws_tangent_add(t, t->d[2], minus_dn));
+    return rws_tangent_add(t, dn, rws_tangent_add(t, by_z, by_gap));
+}
+
+const rws_op rws_op_gru = {
+    .name = "gru", .saves = true, .tangent = gru_tangent, .forward = gru_forward, .backward = gru_backward};

@@ -5,7 +5,7 @@ const rws_layer_kind rws_rnn_kind = {"rnn", "a recurrent cell with tanh, like nn
 
 rws_layer *rws_setup_rnn(rws_setup *s, rws_group group, const char *name, int n_in, int n_hidden, rws_init init)
 {
-    return &rws_cell_new(s, group, &rws_rnn_kind, name, n_in, n_hidden, 1, init)->layer;
+    return &rws_cell_new(s, group, &rws_rnn_kind, name, "", n_in, n_hidden, 1, init)->layer;
 }
 
 rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h)

@@ -292,6 +292,11 @@ static void here_backward(rws_call *c)
     }
 }
 
+static rws_var here_tangent(rws_tangent *t) /* dx, which has all rows of x; the rows of y are among them */
+{
+    return t->d[0];
+}
+
 /* ---- clip: x, but not below s and not above t; outside of these no gradient passes */
 
 static void clip_forward(rws_call *c)
@@ -469,8 +474,12 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = apply_rule, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
-const rws_op rws_op_here = {
-    .name = "here", .forgets = true, .local = true, .forward = here_forward, .backward = here_backward};
+const rws_op rws_op_here = {.name = "here",
+                            .forgets = true,
+                            .local = true,
+                            .tangent = here_tangent,
+                            .forward = here_forward,
+                            .backward = here_backward};
 const rws_op rws_op_clip = {.name = "clip", .forgets = true, .forward = clip_forward, .backward = clip_backward};
 const rws_op rws_op_dot = {.name = "dot", .tangent = dot_tangent, .forward = dot_forward, .backward = dot_backward};
 const rws_op rws_op_exp_dot = {.name = "exp_dot",

@@ -17,7 +17,8 @@ struct rws_param {
     rws_group group;
     int       number; /* its place in the order of declaration */
     int       rows, cols;
-    size_t    offset;        /* in the flat vectors, after rws_params_pack */
+    int       kernel; /* of a convolution: in files the matrix is [rows, cols / kernel^2, kernel, kernel]; else 0 */
+    size_t    offset; /* in the flat vectors, after rws_params_pack */
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
     bool      transposed;
     float    *value; /* its own memory until pack, then into rws_params.value */

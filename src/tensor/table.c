@@ -9,6 +9,7 @@
     OP(map) OP(map_tangent) OP(min) OP(max) OP(power) OP(cumulative) OP(total) OP(row)       \
     OP(log_softmax) OP(log_softmax_pick) OP(log_softmax_tangent) OP(log_sum_exp)             \
     OP(softmax_dot)                                                                          \
-    OP(dense) OP(bits) OP(embed)
+    OP(dense) OP(bits) OP(embed)                                                             \
+    OP(matmul) OP(transpose) OP(diagonal) OP(add_diagonal) OP(triangle) OP(cholesky) OP(solve)
 /* clang-format on */
 RWS_OP_TABLE(rws_tensor_ops, OPS);

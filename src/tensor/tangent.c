@@ -25,6 +25,24 @@ rws_var rws_tangent_scale(rws_tangent *t, rws_var a, float s)
     return rws_tangent_record(t, &rws_op_affine, (rws_op_args){.s = s}, &a, 1, rws_tangent_dim(t, a));
 }
 
+rws_var rws_tangent_slice(rws_tangent *t, rws_var a, int first, int n)
+{
+    return a.id ? rws_tangent_record(t, &rws_op_slice, (rws_op_args){.k = first}, &a, 1, n) : a;
+}
+
+rws_var rws_tangent_apply(rws_tangent *t, rws_function f, rws_var a)
+{
+    const rws_op *op = f > RWS_LOG ? &rws_op_map : &rws_op_apply;
+    return rws_tangent_record(t, op, (rws_op_args){.k = (int)f}, &a, 1, rws_tangent_dim(t, a));
+}
+
+rws_var rws_tangent_slope(rws_tangent *t, rws_function f, rws_var y, rws_var dx)
+{
+    if (!dx.id) return dx;
+    return rws_tangent_record(t, &rws_op_apply_tangent, (rws_op_args){.k = (int)f}, (rws_var[]){y, dx}, 2,
+                              rws_tangent_dim(t, y));
+}
+
 rws_var rws_tangent_linear(rws_tangent *t)
 {
     rws_var     in[RWS_OP_INPUTS];

@@ -40,6 +40,12 @@ rws_var rws_tangent_add(rws_tangent *t, rws_var a, rws_var b);
 rws_var rws_tangent_mul(rws_tangent *t, rws_var a, rws_var b);
 rws_var rws_tangent_scale(rws_tangent *t, rws_var a, float s);
 
+/* n components of a from number `first`; f(a) of an rws_function; and f'(x) dx where y = f(x), of a function up to RWS_LOG.
+ * The first and the last are zero if what they are made of is. */
+rws_var rws_tangent_slice(rws_tangent *t, rws_var a, int first, int n);
+rws_var rws_tangent_apply(rws_tangent *t, rws_function f, rws_var a);
+rws_var rws_tangent_slope(rws_tangent *t, rws_function f, rws_var y, rws_var dx);
+
 /* Rules that several ops have: of a linear op, the same op on the derivatives, without its constant args.t; of an op
  * whose inputs never move, the same op with the derivatives of its weight and bias in their place. */
 rws_var rws_tangent_linear(rws_tangent *t);
