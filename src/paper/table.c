@@ -13,5 +13,6 @@ const rws_experiment *const rws_experiments[] = {
     &rws_experiment_air,
     &rws_experiment_air_code,
     &rws_experiment_sbn,
+    &rws_experiment_gallery,
     NULL,
 };
