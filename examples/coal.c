@@ -1,13 +1,9 @@
 /* coal.c - change points in the accidents of British coal mines: when did mining become safer?
- *
  *     make examples && build/rws train build/examples/coal.so
- *
  * The years fall into stretches. Each stretch has a rate of its own, and its years have Poisson numbers of accidents:
- *
  *     1851                      1887                                        1962
  *     |--------- 3.1 -----------|------------------- 0.9 --------------------|     rates: Gamma(2, 1)
  *      4 5 4 1 0 4 3 4 0 6 3 3 …  … 0 1 0 1 0 2 1 0 1 1 …                           counts: seen
- *
  * A stretch ends after each of its years with a probability that is learned. The metric "exact" is log p(x) by dynamic
  * programming over the stretches, whose rates can be integrated out. */
 #include <math.h>

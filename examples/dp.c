@@ -1,7 +1,5 @@
 /* dp.c - a Dirichlet-process mixture: how many clusters do eight galaxies make?
- *
  *     make examples && build/rws train build/examples/dp.so
- *
  * Galaxies come one by one, like guests into a Chinese restaurant: a galaxy joins a cluster of n galaxies with a
  * probability proportional to n, or opens a new one with a probability proportional to alpha. The velocities of a cluster
  * are normal around a mean of its own, which is integrated out. A datum is 8 of 82 measured velocities, drawn at random.
@@ -9,7 +7,7 @@
 #include <math.h>
 #include <rws.h>
 
-enum { N = 8, GALAXIES = 82, ALPHA, CENTRE = 0, HIDDEN = 32 };
+enum { N = 8, GALAXIES = 82, HIDDEN = 32 };
 
 /* Velocities in km/s of galaxies in the Corona Borealis region: K. Roeder, Density estimation with confidence sets
  * exemplified by superclusters and voids in the galaxies, JASA 85 (1990), 617-624. */
@@ -69,10 +67,9 @@ static void model(rws_path *path, const void *state)
         weight[clusters] = alpha;
         const int     k = rws_choose(path, "z", rws_apply(path, RWS_LOG, rws_concat(path, weight, clusters + 1)));
         const rws_var precision = rws_affine(path, ratio, 1, (float)n[k]); /* in units of 1 / v */
-        const rws_var spread =
-            rws_apply(path, RWS_SQRT, rws_affine(path, rws_div(path, rws_constant(path, 1), precision), 1, 1));
-        const rws_var x =
-            rws_normal(path, "x", rws_div(path, sum[k], precision), rws_mul(path, sd, spread)); /* observed */
+        const rws_var spread = rws_apply(path, RWS_SQRT, rws_div(path, rws_affine(path, precision, 1, 1), precision));
+        const rws_var mean = rws_div(path, sum[k], precision);
+        const rws_var x = rws_normal(path, "x", mean, rws_mul(path, sd, spread)); /* observed */
         clusters += k == clusters;
         sum[k] = rws_add(path, sum[k], x);
         weight[k] = rws_constant(path, (float)++n[k]);

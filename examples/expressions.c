@@ -1,7 +1,5 @@
 /* expressions.c - expression induction: which formula goes through noisy points?
- *
  *     make examples && build/rws train build/examples/expressions.so --method ws
- *
  * A grammar writes a formula, to a depth of 2:     f -> x | 1 | 2 | sin f | f + f | f * f
  * A datum is the values of the formula at ten places, with noise. The metric "exact" is log p(y) by the sum over all 1179
  * formulas, and "truth" the same at the numbers behind the data. */
@@ -24,8 +22,8 @@ typedef struct {
 static values combine(int way, values a, values b)
 {
     for (int i = 0; i < PLACES; i++) {
-        const float x = -2 + 4 * (float)i / (PLACES - 1), *u = &a.y[i], *v = &b.y[i];
-        a.y[i] = way == X ? x : way < SIN ? (float)way : way == SIN ? sinf(*u) : way == PLUS ? *u + *v : *u * *v;
+        const float x = -2 + 4 * (float)i / (PLACES - 1), u = a.y[i], v = b.y[i];
+        a.y[i] = (const float[]){x, 1, 2, sinf(u), u + v, u * v}[way];
     }
     return a;
 }
@@ -80,10 +78,9 @@ static values formula(rws_path *path, rws_var ways, int depth)
 
 static void model(rws_path *path, const void *state)
 {
-    const world  *w = state;
-    const values  f = formula(path, rws_parameter(path, w->ways), DEPTH);
-    const rws_var sd = rws_apply(path, RWS_EXP, rws_parameter(path, w->log_sd));
-    rws_normal(path, "y", rws_constants(path, f.y, PLACES), sd); /* observed */
+    const world *w = state;
+    const values f = formula(path, rws_parameter(path, w->ways), DEPTH);
+    rws_normal(path, "y", rws_constants(path, f.y, PLACES), rws_apply(path, RWS_EXP, rws_parameter(path, w->log_sd)));
 }
 
 /* Writes a formula in the same order; h remembers what was written. */
@@ -98,23 +95,23 @@ static rws_var guess(rws_path *path, const world *w, rws_var y, rws_var h, int d
 
 static void guide(rws_path *path, const void *state)
 {
-    guess(path, state, rws_affine(path, rws_observed(path, "y"), 0.25f, 0),
-          rws_constants(path, (float[HIDDEN]){0}, HIDDEN), DEPTH);
+    const rws_var y = rws_affine(path, rws_observed(path, "y"), 0.25f, 0);
+    guess(path, state, y, rws_constants(path, (float[HIDDEN]){0}, HIDDEN), DEPTH);
 }
 
 static rws_status total(rws_eval *e, const double *ways, double sd, double *value)
 {
-    values    f[MOST];
-    double    p[MOST];
-    const int n = formulas(ways, DEPTH, f, p);
-    *value = 0;
+    values f[MOST];
+    double p[MOST];
+    formulas(ways, DEPTH, f, p);
+    *value = -PLACES * log(sd * sqrt(2 * M_PI));
     for (int i = 0; i < rws_eval_size(e); i++) {
-        const float *y = rws_eval_field(e, "y") + i * PLACES;
-        double       sum = 0;
-        for (int k = 0; k < n; k++) {
-            double log_p = log(p[k]) - PLACES * log(sd * sqrt(2 * M_PI));
-            for (int j = 0; j < PLACES; j++) log_p -= pow((double)(y[j] - f[k].y[j]) / sd, 2) / 2;
-            sum += exp(log_p);
+        double sum = 0;
+        for (int k = 0; k < MOST; k++) {
+            double squares = 0;
+            for (int j = 0; j < PLACES; j++)
+                squares += pow((double)(rws_eval_field(e, "y")[i * PLACES + j] - f[k].y[j]) / sd, 2);
+            sum += p[k] * exp(-squares / 2);
         }
         *value += log(sum) / rws_eval_size(e);
     }
@@ -138,8 +135,7 @@ const rws_model rws_user_model = {
     .abi = RWS_ABI,
     .name = "expressions",
     .help = "formulas behind noisy points",
-    .metrics =
-        (const rws_metric[]){{"exact", "log p(y) at theta", exact}, {"truth", "the same at the truth", truth}, {0}},
+    .metrics = (const rws_metric[]){{"exact", "log p(y) at theta", exact}, {"truth", "at the truth", truth}, {0}},
     .defaults = {.batch = 50, .particles = 10, .iterations = 1500, .n_test = 200, .lr = "5e-3,1200:1e-3"},
     .setup = setup,
     .data = data,

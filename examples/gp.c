@@ -1,15 +1,18 @@
 /* gp.c - a grammar of kernels: which Gaussian process are the passengers of airlines?
- *
  *     make examples && build/rws train build/examples/gp.so
- *
  * A grammar writes a kernel, to a depth of 2:     k -> smooth | yearly | line | k + k | k * k
  * and the logarithm of the passengers, in every third month, is a Gaussian process with this kernel and noise. The numbers
  * of the three kernels are learned. The metric "exact" is log p(y) by the sum over all 885 kernels.
  * After D. Duvenaud et al., Structure discovery in nonparametric regression (2013). */
 #include <math.h>
 #include <rws.h>
+#include <stdlib.h>
 
-enum { SMOOTH, YEARLY, LINE, PLUS, TIMES, WAYS, LEAVES = PLUS, N = 48, DEPTH = 2, INNER = 21, HIDDEN = 16 };
+enum { SMOOTH, YEARLY, LINE, PLUS, TIMES, WAYS, LEAVES = PLUS, N = 48, DEPTH = 2, HIDDEN = 16, ALL = 909 };
+
+static const int count[DEPTH + 1] = {3, 21, 885}; /* kernels of a depth */
+
+typedef double matrix[N * N];
 
 /* Thousands of passengers, January, April, July and October of 1949 to 1960: G. Box and G. Jenkins, Time series analysis:
  * forecasting and control (1976), series G. */
@@ -25,8 +28,7 @@ typedef struct {
 
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
-    world *w = ((void)random, *state = rws_setup_alloc(s, sizeof *w));
-    if (!w) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for the kernels.");
+    world *w = ((void)random, (void)err, *state = rws_setup_alloc(s, sizeof *w));
     rws_setup_field(s, "y", N);
     w->ways = rws_setup_param(s, RWS_THETA, "theta.ways", 1, WAYS, RWS_ZERO);
     w->numbers = rws_setup_param(s, RWS_THETA, "theta.numbers", 1, 2 * LEAVES + 1, RWS_ZERO);
@@ -87,52 +89,51 @@ static void guide(rws_path *path, const void *state)
     guess(path, state, rws_constants(path, (float[HIDDEN]){0}, HIDDEN), DEPTH);
 }
 
-/* log N(y; 0, k + noise), by a Cholesky factor that is made row by row. */
+/* log N(y; 0, k + noise) by the Cholesky factor l, row by row; its last row becomes l^-1 y. */
 static double log_normal(const double *k, double noise, const float *y)
 {
-    double l[N][N], half[N], log_p = -N * log(2 * M_PI) / 2;
-    for (int i = 0; i < N; i++) {
-        half[i] = (double)y[i];
-        for (int j = 0; j <= i; j++) {
-            l[i][j] = k[i * N + j] + (i == j ? noise : 0);
+    double l[N + 1][N], log_p = -N * log(2 * M_PI) / 2;
+    for (int i = 0; i <= N; i++)
+        for (int j = 0; j < N && j <= i; j++) {
+            l[i][j] = i == N ? (double)y[j] : k[i * N + j] + (i == j ? noise : 0);
             for (int m = 0; m < j; m++) l[i][j] -= l[i][m] * l[j][m];
             l[i][j] = i == j ? sqrt(l[i][j]) : l[i][j] / l[j][j];
-            half[i] -= j < i ? l[i][j] * half[j] : 0;
+            log_p -= i == j ? log(l[i][j]) : i == N ? l[i][j] * l[i][j] / 2 : 0;
         }
-        half[i] /= l[i][i];
-        log_p -= half[i] * half[i] / 2 + log(l[i][i]);
-    }
     return log_p;
 }
 
-/* Kernels of depth 0, 1 and 2, one after the other: the first ones of a depth are its leaves, then come all pairs. The
- * matrices of the last depth are not kept. */
+/* Writes all kernels of a depth and their probabilities; returns their number. The ones of the depth before follow them. */
+static int kernels(const world *w, int depth, matrix *k, double *p)
+{
+    const float *numbers = rws_param_values(w->numbers);
+    const int    inner = count[depth], n_inner = depth ? kernels(w, depth - 1, k + inner, p + inner) : 0;
+    double       ways[WAYS], all = 0;
+    int          n = LEAVES;
+    for (int i = 0; i < (depth ? WAYS : LEAVES); i++) all += ways[i] = exp((double)rws_param_values(w->ways)[i]);
+    for (int i = 0; i < LEAVES; i++) {
+        const double s2 = exp(2 * (double)numbers[2 * i]), l2 = exp(2 * (double)numbers[2 * i + 1]);
+        p[i] = ways[i] / all;
+        for (int j = 0; j < N * N; j++)
+            k[i][j] = s2 * (i == LINE ? (double)w->shape[i][j] : exp((double)w->shape[i][j] / l2));
+    }
+    for (int i = 0; i < 2 * n_inner * n_inner; i++, n++) {
+        const int way = PLUS + i % 2, a = inner + i / 2 / n_inner, b = inner + i / 2 % n_inner;
+        p[n] = ways[way] / all * p[a] * p[b];
+        for (int j = 0; j < N * N; j++) k[n][j] = way == PLUS ? k[a][j] + k[b][j] : k[a][j] * k[b][j];
+    }
+    return n;
+}
+
 static rws_status exact(rws_eval *e, const void *state, double *value, rws_error *err)
 {
     const world *w = state;
-    const float *numbers = rws_param_values(w->numbers), *y = rws_eval_field(e, "y");
-    const double noise = exp(2 * (double)numbers[2 * LEAVES]) + 1e-3;
-    double       ways[WAYS], all = 0, leaves = 0, sum = 0, p[DEPTH][INNER], k[DEPTH][INNER][N * N], last[N * N];
-    for (int i = 0; i < WAYS; i++) all += ways[i] = exp((double)rws_param_values(w->ways)[i]);
-    for (int i = 0; i < LEAVES; i++) leaves += ways[i];
-    for (int depth = 0, n = 0; depth <= DEPTH; depth++, n = LEAVES + 2 * n * n) /* n kernels of the depth before */
-        for (int i = 0; i < LEAVES + 2 * n * n; i++) {
-            const int     a = i < LEAVES ? 0 : (i - LEAVES) / 2 / n, b = i < LEAVES ? 0 : (i - LEAVES) / 2 % n;
-            const int     way = i < LEAVES ? i : PLUS + (i - LEAVES) % 2, leaf = i < LEAVES ? i : 0;
-            const double *left = k[depth ? depth - 1 : 0][a], *right = k[depth ? depth - 1 : 0][b];
-            const double  s2 = exp(2 * (double)numbers[2 * leaf]), l2 = exp(2 * (double)numbers[2 * leaf + 1]);
-            double       *to = depth < DEPTH ? k[depth][i] : last, prior = ways[way] / (depth ? all : leaves);
-            for (int j = 0; j < N * N; j++) {
-                const double shape = (double)w->shape[leaf][j];
-                to[j] = way == PLUS    ? left[j] + right[j]
-                        : way == TIMES ? left[j] * right[j]
-                                       : s2 * (way == LINE ? shape : exp(shape / l2));
-            }
-            if (i >= LEAVES) prior *= p[depth - 1][a] * p[depth - 1][b];
-            if (depth < DEPTH) p[depth][i] = prior;
-            else sum += prior * exp(log_normal(to, noise, y));
-        }
-    return (void)err, *value = log(sum), RWS_OK;
+    const double noise = exp(2 * (double)rws_param_values(w->numbers)[2 * LEAVES]) + 1e-3;
+    double       sum = 0, p[ALL];
+    matrix      *k = malloc(ALL * sizeof *k);
+    if (!k) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for all kernels.");
+    for (int n = kernels(w, DEPTH, k, p); n-- > 0;) sum += p[n] * exp(log_normal(k[n], noise, rws_eval_field(e, "y")));
+    return free(k), *value = log(sum), RWS_OK;
 }
 
 const rws_model rws_user_model = {

@@ -1,13 +1,10 @@
 /* slds.c - switching linear dynamics: a hidden position that now and then changes the law by which it moves.
- *
  *     make examples && build/rws train build/examples/slds.so
- *
  *     s_0 -> s_1 -> … -> s_9       the law: calm or wild; hidden, it stays the same with probability `stay`
  *      |      |           |
  *     z_0 -> z_1 -> … -> z_9       the position: z_t = a[s_t] z_{t-1} + noise of deviation q[s_t]; hidden
  *      |      |           |
  *     x_0    x_1         x_9       what is seen: z_t + noise of deviation 1/2
- *
  * Given the laws everything is normal, so that the model sums over positions by a Kalman filter, and the guide guesses the
  * laws. The metric "exact" is log p(x) by the sum over all 1024 series of laws, "truth" the same at the true numbers. */
 #include <math.h>
@@ -123,8 +120,7 @@ const rws_model rws_user_model = {
     .abi = RWS_ABI,
     .name = "slds",
     .help = "switching linear dynamics",
-    .metrics =
-        (const rws_metric[]){{"exact", "log p(x) at theta", exact}, {"truth", "the same at the truth", truth}, {0}},
+    .metrics = (const rws_metric[]){{"exact", "log p(x) at theta", exact}, {"truth", "at the truth", truth}, {0}},
     .defaults = {.batch = 50, .particles = 10, .iterations = 3000, .n_test = 200, .lr = "1e-2,2500:1e-3"},
     .setup = setup,
     .data = data,

@@ -1,12 +1,9 @@
 /* tracking.c - tracking: how many objects are there, and where, if some are missed and some sightings are false?
- *
  *     make examples && build/rws train build/examples/tracking.so --method wws
- *
  *     frame 0   . . # . . . . . . .      In each frame an object may appear; every object may disappear, or else stays or
  *     frame 1   . . . # . . . # . .      goes one cell to the left or right. A cell with objects lights up unless all of
  *     frame 2   . . . # . . . . . .      them are missed; a cell without may light up by itself (clutter).
  *     frame 3   # . . . # . . . . .
- *
  * The sum over all tracks is out of reach: compare log_evidence for more and more particles (rws eval RUN -k 1000). The
  * metric "wrong" is the mean error in the number of objects. */
 #include <math.h>

@@ -55,29 +55,46 @@ static rws_curve curve_of(const rws_result *r, const char *metric, const char *s
                        .line = line};
 }
 
+/* An axis of log p(x) that shows one nat at least, so that the noise of an estimate does not look like a difference. */
+static rws_axis evidence_axis(const rws_curve *curves, int n)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < curves[i].n; k++) low = fmin(low, curves[i].y[k]), high = fmax(high, curves[i].y[k]);
+    const double middle = (low + high) / 2;
+    if (!(high - low < 1)) return (rws_axis){.label = "log p(x)"};
+    return (rws_axis){.label = "log p(x)", .low = middle - 0.5, .high = middle + 0.5};
+}
+
+/* Two panels: log p(x), as the guide estimates it and as it is; and how far the guide is from the posterior. */
 static rws_status draw(const rws_query *q, const char *name, const char *path, rws_error *err)
 {
+    static const struct {
+        const char *metric, *style, *label;
+        rws_line    line;
+    } lines[] = {{"truth", "vimco", "exact, true numbers", RWS_LINE_DASHED},
+                 {"exact", "reinforce", "exact, learned numbers", RWS_LINE_DASHED},
+                 {"log_evidence", "ww", "by the guide, learned numbers", RWS_LINE_SOLID}};
     const rws_result *r = run_of(q, name);
-    rws_curve         curves[3] = {0};
+    rws_curve         curves[3], kl = {0};
     int               n = 0, m = 0;
     while (strcmp(models[m].name, name) != 0) m++;
-    if (r) {
-        curves[n++] = curve_of(r, "truth", "vimco", "true numbers, exact", RWS_LINE_DASHED);
-        n -= curves[n - 1].n == 0;
-        curves[n++] = curve_of(r, "exact", "reinforce", "learned numbers, exact", RWS_LINE_DASHED);
-        n -= curves[n - 1].n == 0;
-        curves[n++] = curve_of(r, "log_evidence", "ww", "learned numbers, by the guide", RWS_LINE_SOLID);
+    for (int i = 0; r && i < 3; i++) {
+        curves[n] = curve_of(r, lines[i].metric, lines[i].style, lines[i].label, lines[i].line);
+        n += curves[n].n > 0;
     }
-    const rws_panel panel = {.curves = curves, .n_curves = n};
-    const rws_axis  x = {.label = "iteration"}, y = {.label = "log p(x)"};
+    if (r) kl = curve_of(r, "kl", "ww", "by the guide, learned numbers", RWS_LINE_SOLID);
+    const rws_panel panels[] = {{.curves = curves, .n_curves = n}, {.curves = &kl, .n_curves = kl.n > 0}};
+    const rws_axis  x[] = {{.label = "iteration"}, {.label = "iteration"}};
+    const rws_axis  y[] = {evidence_axis(curves, n), {.label = "KL(q || p)", .scale = RWS_AXIS_LOG}};
     const rws_chart chart = {.title = models[m].title,
                              .n_rows = 1,
-                             .n_columns = 1,
-                             .panels = &panel,
-                             .x = &x,
-                             .y = &y,
-                             .names = RWS_NAMES_LEGEND,
-                             .width = 360};
+                             .n_columns = 2,
+                             .panels = panels,
+                             .x = x,
+                             .y = y,
+                             .own_y = true,
+                             .names = RWS_NAMES_LEGEND};
     return rws_chart_draw(&chart, path, err);
 }
 
@@ -95,7 +112,7 @@ FIGURE(rules)
 FIGURE(gp)
 FIGURE(tracking)
 
-#define CAPTION "log p(x) over the iterations: the guide's estimate and the exact value"
+#define CAPTION "log p(x) over the iterations, by the guide and exactly; and the guide's KL(q || p)"
 static const rws_paper_figure figures[] = {
     {"hmm", CAPTION, draw_hmm},
     {"slds", CAPTION, draw_slds},
