@@ -35,6 +35,21 @@ awk -F '[:,]' '{ for (i = 1; i < NF; i++) if ($i == "\"log_evidence\"") { if (!n
     END { print "# " first, last > "/dev/stderr"; exit !(n >= 2 && last > first + 0.3) }' out
 report $? "more than it knew at first"
 
+# Two kinds of pages, about cats and about ships, with some words of the other kind.
+awk 'BEGIN { srand(1); print "n,cat,fur,ship,sail"
+    for (i = 0; i < 200; i++) { split("0 0 0 0", c, " ")
+        for (k = 0; k < 20; k++) c[(rand() < 0.9 ? i % 2 : 1 - i % 2) * 2 + (rand() < 0.5) + 1]++
+        print 20 "," c[1] "," c[2] "," c[3] "," c[4] } }' >pages.csv
+gives 0 "lda learns" train "$examples/lda.so" --data pages.csv --method vimco --threads 1 -n 200 --eval-every 200 --eval-particles 50 \
+    --out topics --json
+awk -F '[:,]' '{ for (i = 1; i < NF; i++) if ($i == "\"log_evidence\"") { if (!n++) first = $(i + 1); last = $(i + 1) } }
+    END { print "# " first, last > "/dev/stderr"; exit !(n >= 2 && last > first + 1) }' out
+report $? "more than it knew at first"
+gives 0 "its topics" export topics --snapshots
+grep -q 'topics.*[0-9] ship' out
+report $? "have words"
+refuses 'needs a file to learn from' train "$examples/lda.so"
+
 # ---- the table
 
 gives 0 "its sweep" reproduce gallery --sweep --quick --examples "$examples"
