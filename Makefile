@@ -19,7 +19,7 @@ endef
 
 .PHONY: all
 all: build/build.ninja           ## install what is missing, configure, build: build/rws
-	@ninja -C build rws
+	@ninja -C build program
 
 .PHONY: demo
 demo: all                        ## a short tour: train, compare, draw
@@ -28,6 +28,16 @@ demo: all                        ## a short tour: train, compare, draw
 .PHONY: test
 test: all                        ## the test suite; the last line is "N passed, N failed"
 	$(call run_tests,build)
+
+.PHONY: test-browser
+test-browser: all                ## the page of rws serve in Debian's chromium, driven by a script
+	@$(SETUP) browser
+	python3 tests/test_browser.py build/rws
+
+.PHONY: load
+load: all                        ## rws serve under load from wrk: requests per second, latencies, memory
+	@$(SETUP) browser
+	tests/load.py build/rws $(LOAD)
 
 .PHONY: bench
 bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch)
@@ -51,6 +61,11 @@ valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stan
 tsan: build-tsan/build.ninja     ## the tests that use threads, with ThreadSanitizer, in build-tsan/
 	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine posterior golden)
 
+.PHONY: test-cluster
+test-cluster: all                ## one run over real MPIs, sweeps on a real Slurm, hosts made of namespaces: < 10 minutes
+	@ninja -C build
+	tests/cluster/run build
+
 .PHONY: fuzz
 fuzz: all                        ## the readers of files under libFuzzer, each for FUZZ_SECONDS (60); needs clang
 	@$(SETUP) extra
@@ -73,7 +88,7 @@ clean:                           ## forget everything that was built
 
 .PHONY: help
 help:                            ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 .PHONY: setup
 setup:

@@ -142,8 +142,19 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes);
 void rws_setup_field(rws_setup *s, const char *name, int dim);
 
 /* The same for numbers that programs do not see and metrics compare with: the true number of objects in a picture. A
- * label may be NaN. */
+ * label may be NaN. A label named "datum" numbers the data, from 0: `rws train --given FILE` finds the choices of a datum
+ * by it. */
 void rws_setup_label(rws_setup *s, const char *name, int dim);
+
+/* The same for a series of labels, laid out as by rws_setup_series; a length that is NaN counts as 0. */
+void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most);
+
+/* Says that a label, which was declared before, is the value of a latent site where it is known: in training the guide
+ * takes it instead of drawing one, and learns to find it. A label is the value at visit 0, item t of a series of labels
+ * that at visit t. NaN means that the value of a datum or visit is not known. A particle that does not come by a value
+ * that is known for its datum is impossible. Evaluations and questions do not use labels so. docs/labels.md says what each
+ * method does. */
+void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
 
 /* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
@@ -159,6 +170,18 @@ typedef struct {
     bool        label;      /* programs do not see it */
     int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
+
+/* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under the methods that
+ * reparameterise (reinforce, rloo, nvil, vimco): through the value, or by the score of its density as for a choice. The
+ * score has more variance but needs no derivative of what is computed from the value: for a density with jumps, or a
+ * program that branches on the value, only the score is right. Where the bounds of a uniform are learned, only the other
+ * one is. */
+typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
+
+/* Chooses for a site, in all its visits. A user's `--set site.NAME=score`, or reparameterised, counts more. Without either,
+ * values of continuous families are reparameterised. A discrete choice always has its score; to ask for more stops the
+ * first pass that visits the site. */
+void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);
 
 /* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */
 typedef enum {
@@ -333,7 +356,8 @@ rws_table *rws_setup_table(rws_setup *s, const char *setting, const rws_table_op
 
 /* Declares a field, or a label, that is made of columns of a table, and returns how many columns these are: the dim of
  * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
- * "first:last"); NULL means all columns. */
+ * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0. An empty cell of a label, or
+ * one that is NaN, is NaN: not known. */
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 
@@ -430,8 +454,8 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  *
  * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce,
  * rloo, nvil, vimco and concrete: the gradient of the bound passes through the value to the parameters
- * that it was drawn with, and only discrete choices have score-function terms. Under the other methods (ws,
- * ww, wws, dww) a drawn value counts as a constant. */
+ * that it was drawn with, and only discrete choices have score-function terms; rws_setup_gradient chooses otherwise for
+ * single sites. Under the other methods (ws, ww, wws, dww) a drawn value counts as a constant. */
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
@@ -576,6 +600,7 @@ typedef struct {
     const char  *site;
     int          visit, dim; /* the first visit is 0 */
     const float *value;      /* dim numbers; a choice is its index */
+    bool         given;      /* where it is handed out: the value was given, not drawn */
 } rws_choice;
 
 /* Reports on the particles of this path, for metrics, for questions and for samples: a value, or a text that all of
@@ -666,10 +691,6 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
  * under the relaxation of the method: Concrete, or the smoothed bits of dvae. */
 rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_var temperature);
 
-/* The same value, but what is made of it is computed for the particles of this path alone, not for all particles that v
- * was computed for. Worth it before a large network, if many particles have taken other paths since. */
-rws_var rws_here(rws_path *path, rws_var v);
-
 /* The same value as a constant: gradients stop here. */
 rws_var rws_detach(rws_path *path, rws_var a);
 
@@ -687,7 +708,7 @@ rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index);
 rws_var rws_lstm(rws_path *path, const rws_layer *l, const rws_var *parts, int n, rws_var h, rws_var *c);
 
 /* All items of a series of the datum, and their number *n. The path splits where lengths differ; what is made of the items is
- * computed for the data of this path alone, as by rws_here. For the guide.
+ * computed for the data of this path alone. For the guide.
  *
  *     int     n;
  *     rws_var *x = rws_items(path, "x", &n), *h = (rws_var *)rws_alloc(path, n * sizeof *h);
@@ -698,7 +719,7 @@ static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
 {
     *n = rws_branch(path, rws_length(path, series));
     rws_var *items = (rws_var *)rws_alloc(path, (size_t)(*n + 1) * sizeof *items);
-    for (int t = 0; t < *n; t++) items[t] = rws_here(path, rws_item(path, series, t));
+    for (int t = 0; t < *n; t++) items[t] = rws_item(path, series, t);
     return items;
 }
 

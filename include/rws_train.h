@@ -57,7 +57,7 @@ typedef struct {
     const char *method; /* "ww"; rws_method_at lists them */
     int         particles;        /* K, per datum: 10 */
     int         batch;            /* B, data per iteration: 100 */
-    int         shards;           /* fixed parts of a batch that threads share; the numbers depend on it: 4 */
+    int         shards;           /* fixed parts of a batch that threads and ranks share; the numbers depend on it: 4 */
     int         n_test;           /* test data of an evaluation: 100 */
     int         eval_particles;   /* per test datum: as many as in training */
     uint64_t    iterations;       /* in all: 10000 */
@@ -69,7 +69,8 @@ typedef struct {
     double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
     const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
     int         n_set;
-    rws_limits  limits; /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
+    rws_limits  limits;          /* of the programs; changes no number: RWS_STACK_BYTES, RWS_MAX_OPERATIONS, … */
+    int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
 } rws_config;
 
 /* Fills in every default, for reading: of the model at hand, or of the one that config->model names if model is NULL. A
@@ -118,6 +119,24 @@ double     rws_measures_get(const rws_measures *m, const char *metric); /* NaN i
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
                                 rws_error *err) RWS_MUST_CHECK;
 
+/* Gives choices to training: for each datum of every batch, the choices that the guide takes instead of drawing them. It is
+ * called by the thread that steps the trainer, before the iteration (and before rws_trainer_gradient on a training
+ * batch), for datum 0 … batch - 1. `fields` are those of the datum in the order of declaration, labels included. It sets
+ * *choices and returns how many there are, 0 if nothing is given; the list must last until the step ends, and must not
+ * name a site and visit twice. */
+typedef int rws_giver(void *context, uint64_t iteration, int datum, const float *const *fields,
+                      const rws_choice **choices);
+
+/* Takes choices from this function from now on, instead of those that labels (rws_setup_label_site) and the setting
+ * `given` have; NULL: from those again. A resumed trainer has none. RWS_BAD_INPUT if the method cannot learn from given
+ * choices (rebar, relax, concrete, em). Base of memories of traces: the theta of a memorised trace learns from log p(x, z),
+ * the guide from log q(z | x). */
+rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err) RWS_MUST_CHECK;
+
+/* A site that labels, the setting `given` or settings site.NAME name, and that no particle has visited since the trainer
+ * was made; NULL if there is none. Its name may be wrong. */
+const char *rws_trainer_unvisited(const rws_trainer *t);
+
 /* A parameter matrix, where the trainer has it. */
 typedef struct {
     const char *name; /* as in the checkpoint: "phi.mlp.0.weight" */
@@ -136,6 +155,20 @@ bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out);
 
 /* To be called after numbers were written through a view and before anything else is done with the trainer. */
 void rws_trainer_changed(rws_trainer *t);
+
+/* ---------------------------------------------------------------------------------------------------- many machines */
+
+/* Joins the other processes that mpirun or srun has started together with this one: the ranks of a job. Every trainer
+ * that is made or resumed afterwards is one run over all ranks, and each rank must make the same calls in the same order;
+ * only the functions that read (rws_trainer_config, rws_trainer_ask, …) are a rank's own affair. Only rank 0 has a
+ * folder and writes. RWS_OK and one rank if the process was started alone. RWS_BAD_INPUT if this build has no part for
+ * the MPI that started it, or the ranks cannot be joined. */
+rws_status rws_ranks_open(rws_error *err) RWS_MUST_CHECK;
+void       rws_ranks_close(void); /* to be called by all ranks, at the end */
+
+int rws_rank(void);      /* 0 … rws_n_ranks() - 1; 0 before rws_ranks_open */
+int rws_n_ranks(void);   /* 1 before rws_ranks_open */
+int rws_rank_lost(void); /* the rank that is gone, after a function has failed because of it; -1: none */
 
 /* ------------------------------------------------------------------------------------------------- a run's folder */
 
@@ -212,6 +245,15 @@ typedef struct {
     int                 n_particles;
     uint64_t            seed;
     bool                particles; /* list the particles, with their choices */
+    /* Choices that are known, by site and visit: every particle takes them, and the guide draws the rest. Answers are then
+     * of the posterior given the datum and these choices, and log_evidence is that of both together, log p(x, given). A
+     * particle that does not come by all of them is impossible. `given` of a choice is not looked at. */
+    const rws_choice *given;
+    int               n_given;
+    /* Asked before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
+     * NULL. */
+    bool (*stop)(void *context);
+    void *context;
 } rws_question;
 
 /* Equal reports of particles, and how probable they are given the datum. */
@@ -220,17 +262,19 @@ typedef struct {
     int                 n_reports;
     double              guide;     /* share of the guide's particles */
     double              posterior; /* by importance weights; NaN if all particles are impossible */
-    double              exact;     /* by the model's exact posterior; NaN if it is not known */
+    double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
 } rws_answer;
 
 /* Particles that made the same choices; some thousands of particles may come as several of these. */
 typedef struct {
-    double            log_p, log_q; /* log p(z, x) and log q(z | x) of one of them */
-    double            weight;       /* normalised importance weight of all of them; NaN if all are impossible */
-    int               count;        /* how many they are */
-    int               answer;       /* the number of their answer */
-    const rws_choice *choices;      /* in the order of the visits */
+    double            log_p;   /* log p(z, x) of one of them */
+    double            log_q;   /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */
+    double            weight;  /* normalised importance weight of all of them; NaN if all are impossible */
+    int               count;   /* how many they are */
+    int               answer;  /* the number of their answer */
+    const rws_choice *choices; /* in the order of the visits */
     int               n_choices;
+    double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
 } rws_weighted;
 
 /* Answers, the most probable first: by weights, then by the exact posterior, then by the guide. */
@@ -245,7 +289,8 @@ typedef struct {
     double              exact_log_evidence; /* NaN if it is not known */
 } rws_answers;
 
-/* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN. */
+/* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN; if a choice
+ * that is given does not fit its site, is given twice, or no particle comes by it. */
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out,
                              rws_error *err) RWS_MUST_CHECK;
 void       rws_answers_free(rws_answers *a);
@@ -259,7 +304,8 @@ const char         *rws_answer_text(const rws_answer *a, const char *name);
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time);
 
 /* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The datum is that
- * of the question, whose particles and seed are not looked at. */
+ * of the question, whose particles, seed and own given choices are not looked at. To score some choices and sum over the
+ * rest, ask with rws_question.given. */
 typedef struct {
     double log_p, log_q;
 } rws_score;

@@ -9,9 +9,10 @@ cd "${1:-$(dirname "$0")/../src}"
 find . -name '*.[chS]' | sort | xargs awk '
 BEGIN {
     # From the ground up. The order alone does not decide: model sees only what a user of rws.h sees, data, and the
-    # likelihood of pictures in vision; figure and paper draw and judge what run stored and know nothing of how it came
+    # likelihood of pictures in vision; figure, paper and serve show what run stored and know nothing of how it came
     # about.
     may["base"]      = ""
+    may["comm"]      = "base"
     may["tensor"]    = "base"
     may["engine"]    = "base tensor"
     may["dist"]      = "base tensor engine"
@@ -21,10 +22,11 @@ BEGIN {
     may["optim"]     = "base tensor engine"
     may["data"]      = "base"
     may["model"]     = "base data vision"
-    may["run"]       = "base tensor engine dist nn vision estimator optim model data"
+    may["run"]       = "base comm tensor engine dist nn vision estimator optim model data"
     may["figure"]    = "base run"
     may["paper"]     = "base run figure"
-    may["cli"]       = "base tensor engine dist nn vision estimator optim model data run figure paper"
+    may["serve"]     = "base run figure"
+    may["cli"]       = "base comm tensor engine dist nn vision estimator optim model data run figure paper serve"
     for (room in may) {
         allowed[room, room] = 1
         n = split(may[room], other, " ")

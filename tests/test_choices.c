@@ -73,12 +73,13 @@ typedef struct {
     int        n;
 } list;
 
-static void keep(void *context, const char *site, int visit, int dim, const float *value)
+static void keep(void *context, const rws_choice *c)
 {
     list *l = context;
-    assert_true(l->n < MOST && dim <= 3);
-    memcpy(l->value[l->n], value, (size_t)dim * sizeof(float));
-    l->at[l->n] = (rws_choice){site, visit, dim, l->value[l->n]};
+    assert_true(l->n < MOST && c->dim <= 3);
+    memcpy(l->value[l->n], c->value, (size_t)c->dim * sizeof(float));
+    l->at[l->n] = *c;
+    l->at[l->n].value = l->value[l->n];
     l->n++;
 }
 
@@ -113,8 +114,8 @@ static void score_again(rws_method *m, rws_engine *e, const list *l, const float
         assert_int_equal(s->n, scalar ? 3 : 1);
         for (int i = 0; i < s->n; i++) {
             if (!isnan(log_p)) assert_same(s->log_p[i], log_p);
-            assert_same(s->log_q[i], log_q);
-            assert_same(s->log_d[i], log_q);
+            assert_same(s->log_given[i], log_q);
+            assert_true(s->log_q[i] == 0 && s->log_d[i] == 0); /* nothing was drawn */
         }
     }
 }
@@ -214,6 +215,158 @@ static void partly_given(void **unused)
     }
 }
 
+/* ---- choices of every datum's own */
+
+/* Sums over the particles of a datum; log_p without impossible ones. */
+typedef struct {
+    double n, impossible, log_p, log_q, log_d, log_given;
+} totals;
+
+static totals add_up(const rws_scores *s, int d)
+{
+    totals t = {0};
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
+        t.n += s->count[i];
+        if (s->log_p[i] == -INFINITY) t.impossible += s->count[i];
+        else t.log_p += s->count[i] * s->log_p[i];
+        t.log_q += s->count[i] * s->log_q[i];
+        t.log_d += s->count[i] * s->log_d[i];
+        if (s->log_given) t.log_given += s->count[i] * s->log_given[i];
+    }
+    return t;
+}
+
+static void assert_totals(totals a, totals b)
+{
+    assert_true(a.n == b.n && a.impossible == b.impossible);
+    assert_same(a.log_p, b.log_p);
+    assert_same(a.log_q, b.log_q);
+    assert_same(a.log_d, b.log_d);
+    assert_same(a.log_given, b.log_given);
+}
+
+static const float zero = 0, one_f = 1, two_f = 2, some_bits[] = {0, 1, 0}, half_f = 0.5f;
+
+/* Datum 0 has a loop of two turns, datum 1 nothing, datum 2 a vector and the second turn of a loop whose length is drawn. */
+static const rws_choice own[] = {{"more", 0, 1, &one_f},    {"more", 1, 1, &one_f},  {"more", 2, 1, &zero},
+                                 {"kind", 0, 1, &two_f},    {"step", 1, 1, &half_f}, {"bits", 0, 3, some_bits},
+                                 {"uniform", 0, 1, &half_f}};
+static const uint32_t   own_start[] = {0, 4, 4, 7};
+
+/* In one pass for all data, in scalar mode, and in a pass for each datum with a list that holds for all its data: the same
+ * particles with the same densities. */
+static void data_have_choices_of_their_own(void **unused)
+{
+    (void)unused;
+    rws_method  m = {.model = &every};
+    rws_params  none = {0};
+    rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL), *scalar = rws_engine_new(&none, &field_x, 1, NULL);
+    for (int defensive = 0; defensive < 2; defensive++) {
+        rws_pass p = pass_of(&m, RWS_WAKE, false);
+        p.given = own;
+        p.given_start = own_start;
+        p.proposal = defensive ? RWS_DEFENSIVE : RWS_PLAIN;
+        p.delta = 0.3;
+        p.choices = true;
+        run(e, &p);
+        p.scalar = true;
+        run(scalar, &p);
+        totals batched[B];
+        for (int d = 0; d < B; d++) {
+            batched[d] = add_up(rws_engine_scores(e), d);
+            assert_totals(batched[d], add_up(rws_engine_scores(scalar), d));
+        }
+        assert_true(batched[0].impossible == 0 && batched[0].log_given < 0);
+        assert_true(batched[1].impossible == 0 && batched[1].log_given == 0);
+        assert_true(batched[2].impossible > 0 && batched[2].impossible < K);
+        const rws_scores *s = rws_engine_scores(e);
+        for (uint32_t i = s->start[0]; i < s->start[3]; i++) { /* the list says what was given */
+            list l = {.n = 0};
+            int  n_given = 0;
+            rws_engine_choices(e, (int)i, keep, &l);
+            for (int k = 0; k < l.n; k++) n_given += l.at[k].given;
+            assert_int_equal(n_given, i < s->start[1] ? 4 : i < s->start[2] ? 0 : choice(&l, "step", 1) ? 3 : 2);
+            assert_int_equal(s->log_p[i] == -INFINITY, i >= s->start[2] && !choice(&l, "step", 1));
+        }
+        for (int d = 0; d < B; d++) {
+            const float *x = &xs[d];
+            p.scalar = false;
+            p.n_data = 1;
+            p.first_datum = (uint32_t)d;
+            p.fields = &x;
+            p.given = own + own_start[d];
+            p.n_given = (int)(own_start[d + 1] - own_start[d]);
+            p.given_start = NULL;
+            run(e, &p);
+            assert_totals(add_up(rws_engine_scores(e), 0), batched[d]);
+        }
+    }
+    rws_engine_free(e);
+    rws_engine_free(scalar);
+}
+
+/* A particle that does not come by what is given is impossible; and the engine says what none came by. */
+static void particles_elsewhere_are_impossible(void **unused)
+{
+    (void)unused;
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_method       m = {.model = &every};
+        rws_params       none = {0};
+        rws_engine      *e = rws_engine_new(&none, &field_x, 1, NULL);
+        const rws_choice given[] = {{"kind", 0, 1, &zero}, {"nowhere", 0, 1, &zero}};
+        rws_pass         p = pass_of(&m, RWS_WAKE, scalar);
+        p.given = given;
+        p.n_given = 2;
+        run(e, &p);
+        for (int i = 0; i < rws_engine_scores(e)->n; i++) assert_true(rws_engine_scores(e)->log_p[i] == -INFINITY);
+        assert_true(rws_engine_given_reached(e, 0) && !rws_engine_given_reached(e, 1));
+
+        rws_error err = {""};
+        p = pass_of(&m, RWS_SLEEP, scalar);
+        p.given = given;
+        p.n_given = 2;
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_non_null(strstr(err.text, "A value is given for site \"nowhere\" (visit 1), but the model does not"));
+        rws_engine_free(e);
+    }
+}
+
+/* A datum whose choices are all given has one particle only, so that a choice too many is a mistake. */
+static void a_choice_too_many_is_named(void **unused)
+{
+    (void)unused;
+    static const float simplex[] = {-1, -1, -1};
+    const rws_choice   all[] = {{"kind", 0, 1, &two_f},     {"bits", 0, 3, some_bits},   {"more", 0, 1, &zero},
+                                {"uniform", 0, 1, &half_f}, {"gumbel", 0, 3, some_bits}, {"simplex", 0, 3, simplex},
+                                {"quiet", 0, 1, &one_f},    {"step", 0, 1, &half_f}};
+    const uint32_t     start[] = {0, 0, 8, 8};
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_method  m = {.model = &every};
+        rws_params  none = {0};
+        rws_engine *e = rws_engine_new(&none, &field_x, 1, NULL);
+        rws_pass    p = pass_of(&m, RWS_WAKE, scalar);
+        rws_error   err = {""};
+        p.given = all;
+        p.given_start = start;
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "A value is given for site \"step\" (visit 1) of datum 1, but the guide does not "
+                                      "come by it.");
+        p.given_start = (const uint32_t[]){0, 0, 7, 7};
+        run(e, &p);
+        const rws_scores *s = rws_engine_scores(e);
+        assert_true(s->log_q[s->start[1]] == 0 && s->log_given[s->start[1]] < 0);
+        if (!scalar) assert_int_equal(s->start[2] - s->start[1], 1);
+        rws_choice wrong[8];
+        memcpy(wrong, all, sizeof wrong);
+        wrong[0].value = &half_f;
+        p.given = wrong;
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text,
+                            "The value given for site \"kind\" of datum 1 is 0.5, which is not a choice of 0 to 2.");
+        rws_engine_free(e);
+    }
+}
+
 static void bad_choices_are_named(void **unused)
 {
     (void)unused;
@@ -227,14 +380,10 @@ static void bad_choices_are_named(void **unused)
         {{"kind", 0, 1, &half}, false, "The value given for site \"kind\" is 0.5, which is not a choice of 0 to 2."},
         {{"kind", 0, 1, &minus}, false, "The value given for site \"kind\" is -1, which"},
         {{"kind", 0, 1, &nan}, false, "The value given for site \"kind\" is "},
-        {{"kind", 0, 3, good}, false, "Site \"kind\" has 1 numbers, but 3 are given."},
+        {{"kind", 0, 3, good}, false, "Site \"kind\" has 1 number, but 3 are given."},
         {{"bits", 0, 3, bits}, false, "The value given for site \"bits\" is 2, which is not a choice of 0 to 1."},
         {{"more", 0, 1, &half}, false, "The value given for site \"more\" is 0.5, which is not a choice of 0 to 1."},
         {{"gumbel", 0, 3, (float[]){0, INFINITY, 0}}, false, "The value given for site \"gumbel\" is inf."},
-        {{"kind", 1, 1, good},
-         false,
-         "A value is given for site \"kind\" (visit 2), but the guide does not come by it."},
-        {{"nowhere", 0, 1, good}, false, "A value is given for site \"nowhere\" (visit 1), but"},
         {{"kind", 0, 1, good}, true, "No value is given for site \"bits\"."},
         {{0}, true, "No value is given for site \"kind\"."},
     };
@@ -266,6 +415,9 @@ int main(void)
         cmocka_unit_test(wake_choices_score_as_drawn),
         cmocka_unit_test(sleep_choices_and_data),
         cmocka_unit_test(partly_given),
+        cmocka_unit_test(data_have_choices_of_their_own),
+        cmocka_unit_test(particles_elsewhere_are_impossible),
+        cmocka_unit_test(a_choice_too_many_is_named),
         cmocka_unit_test(bad_choices_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

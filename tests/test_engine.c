@@ -342,57 +342,6 @@ static void long_paths(void **unused)
     rws_engine_free(e);
 }
 
-/* ---- rws_here: a value of all particles, and what is made of it for the few that drew yes */
-
-static bool with_here;
-
-static rws_var draw_and_flip(rws_path *path, rws_var logit)
-{
-    const rws_var v = rws_normal(path, "v", zero(path), rws_constant(path, 1));
-    if (!rws_flip(path, "some", logit)) return rws_constant(path, -1);
-    return rws_affine(path, with_here ? rws_here(path, v) : v, 2, 1);
-}
-
-static void few_guide(rws_path *path, const void *state)
-{
-    (void)state;
-    rws_flip(path, "then", draw_and_flip(path, rws_constant(path, -2)));
-}
-
-static void few_model(rws_path *path, const void *state)
-{
-    rws_normal(path, "v", zero(path), rws_constant(path, 1));
-    rws_flip(path, "some", zero(path));
-    rws_flip(path, "then", zero(path));
-    x_only(path, state);
-}
-
-static void here_computes_fewer_rows(void **unused)
-{
-    (void)unused;
-    const rws_params params = {0};
-    const rws_field  field = {"x", 1};
-    const float      x = 0, *fields[] = {&x};
-    const rws_model  m = {.guide = few_guide, .model = few_model};
-    rws_method       method = {.model = &m};
-    double           log_q[2][1000];
-    uint64_t         rows[2];
-    for (int here = 0; here < 2; here++) {
-        rws_engine    *e = rws_engine_new(&params, &field, 1, NULL);
-        rws_error      err = {""};
-        const rws_pass pass = {
-            .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 1000, .fields = fields};
-        with_here = here;
-        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
-        memcpy(log_q[here], rws_engine_scores(e)->log_q, sizeof log_q[here]);
-        rows[here] = rws_engine_take_stats(e).rows;
-        rws_engine_free(e);
-    }
-    /* A vector loop and its scalar tail may round log-sigmoids differently, so fewer rows may move the last bit. */
-    for (int i = 0; i < 1000; i++) assert_true(fabs(log_q[0][i] - log_q[1][i]) <= 1e-6 * fabs(log_q[0][i]));
-    assert_true(rows[1] + 1000 < rows[0]); /* 2 v + 1 and its flip for about 120 of 1000 */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,7 +352,6 @@ int main(void)
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(misfits_are_named),
         cmocka_unit_test(long_paths),
-        cmocka_unit_test(here_computes_fewer_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

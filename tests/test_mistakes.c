@@ -155,8 +155,7 @@ static void uses(rws_path *path, const void *state)
     case 23: rws_apply(path, RWS_EXP, (rws_var){0}); break;
     case 24: rws_greater(path, zero(path), (rws_var){0}); break;
     case 25: rws_detach(path, (rws_var){0}); break;
-    case 26: rws_here(path, (rws_var){0}); break;
-    case 27: rws_clip(path, (rws_var){0}, 0, 1); break;
+    case 26: rws_clip(path, (rws_var){0}, 0, 1); break;
     }
 }
 
@@ -189,7 +188,6 @@ static void no_value(void **unused)
         "rws_apply",
         "rws_greater",
         "rws_detach",
-        "rws_here",
         "rws_clip",
     };
     rws_engine *e = engine(NULL);

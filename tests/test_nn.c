@@ -148,7 +148,7 @@ static rws_var linear_run(rws_path *path, const net *n, const inputs *in)
 
 static rws_var here_run(rws_path *path, const net *n, const inputs *in)
 {
-    return rws_linear(path, n->layer, rws_here(path, in->x));
+    return rws_linear(path, n->layer, in->x);
 }
 
 /* rws_clip has no second derivative */

@@ -554,7 +554,8 @@ static bool check_tangent(trial *t, die *d)
     if (!known) assert_non_null(strstr(err.text, "second derivative"));
     else {
         const double along = twin_along(&b, direction), slack = t->subject->slack ? t->subject->slack : 1;
-        if (!near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
+        /* delta's density is -inf on both sides of its only point */
+        if (isfinite(along) && !near(s->out[SLOT][0], along, 1e-4 * slack * (1 + fabs(along))))
             fail_msg("%s: the tangent is %.9g, not %.9g", describe(t, text), s->out[SLOT][0], along);
         s->coef_out[SLOT][0] = 1;
         assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, gradient, NULL), RWS_OK);
@@ -1021,18 +1022,12 @@ int main(void)
         return 1;
     }
     struct CMUnitTest tests[MOST_OPS + 12] = {
-        cmocka_unit_test(every_twin_has_an_op),
-        cmocka_unit_test(log_softmax_of_impossible_and_huge),
-        cmocka_unit_test(functions_at_the_ends),
-        cmocka_unit_test(densities_at_the_ends),
-        cmocka_unit_test(smoothed_bits_follow_their_law),
-        cmocka_unit_test(pictures_at_identity),
-        cmocka_unit_test(pictures_at_the_ends),
-        cmocka_unit_test(exponentials_at_hand_change_nothing),
-        cmocka_unit_test(one_matrix_for_all_rows),
-        cmocka_unit_test(matrices_without_a_factor),
-        cmocka_unit_test(tangents_equal_differences),
-        cmocka_unit_test(ops_without_a_tangent_are_known),
+        cmocka_unit_test(every_twin_has_an_op),           cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(functions_at_the_ends),          cmocka_unit_test(densities_at_the_ends),
+        cmocka_unit_test(smoothed_bits_follow_their_law), cmocka_unit_test(pictures_at_identity),
+        cmocka_unit_test(pictures_at_the_ends),           cmocka_unit_test(exponentials_at_hand_change_nothing),
+        cmocka_unit_test(one_matrix_for_all_rows),        cmocka_unit_test(matrices_without_a_factor),
+        cmocka_unit_test(tangents_equal_differences),     cmocka_unit_test(ops_without_a_tangent_are_known),
     };
     size_t n = 12;
     gather_ops();

@@ -418,10 +418,7 @@ static rws_trainer *start(const rws_model *m, const char *method, bool scalar)
 /* Methods that need more than the two programs (em, and the ones with a relaxed model) are left out. */
 static bool applies(const char *method)
 {
-    const char *const others[] = {"em", "rebar", "relax", "concrete"};
-    for (int i = 0; i < COUNT(others); i++)
-        if (strcmp(method, others[i]) == 0) return false;
-    return true;
+    return !rws_estimator_find(method)->refuses;
 }
 
 static void the_expression_is_the_built_in_density(void **state)

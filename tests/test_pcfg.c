@@ -116,17 +116,18 @@ static void sentences_come_from_a_file(void **unused)
     const char *set = set_file("data", text);
     world      *w = world_new((const char *const[]){set, NULL});
     rws_random  random = rws_random_new(rws_key_for(2, 0, RWS_KEY_DATA, 0), 0);
-    float      *x = malloc(1000 * (size_t)w->dim * sizeof *x);
-    rws_error   err = {""};
-    int         seen[21] = {0};
-    assert_int_equal(rws_model_pcfg.data(w->state, RWS_TRAIN, 7, 1000, &random, &x, &err), RWS_OK);
+    float *x = malloc(1000 * (size_t)w->dim * sizeof *x), number[1000], *const fields[] = {x, number};
+    rws_error err = {""};
+    int       seen[21] = {0};
+    assert_int_equal(rws_model_pcfg.data(w->state, RWS_TRAIN, 7, 1000, &random, fields, &err), RWS_OK);
     for (int i = 0; i < 1000; i++) {
         const float *at = x + (size_t)i * (size_t)w->dim;
         seen[(int)at[0]]++;
+        assert_true(number[i] == at[0] - 1 - (at[0] > 10)); /* among the sentences for training */
         for (int k = 0; k < (int)at[0]; k++) assert_true(at[1 + k] == 3);
     }
     for (int n = 1; n <= 20; n++) assert_true(n % 10 ? seen[n] > 20 && seen[n] < 110 : seen[n] == 0);
-    assert_int_equal(rws_model_pcfg.data(w->state, RWS_TEST, 1, 3, &random, &x, &err), RWS_OK);
+    assert_int_equal(rws_model_pcfg.data(w->state, RWS_TEST, 1, 3, &random, fields, &err), RWS_OK);
     assert_true(x[0] == 20 && x[w->dim] == 10 && x[2 * w->dim] == 20);
     free(x);
     world_free(w);
@@ -298,6 +299,43 @@ static void nothing_is_allocated_once_warm(void **unused)
     }
 }
 
+/* With all trees given, and a likelihood that takes the very sentence only, the rules are learned from the trees: wrong
+ * trees, or trees in a wrong order of visits, would be impossible or do not fit the guide. */
+static void given_trees_are_learned(void **unused)
+{
+    (void)unused;
+    for (int sequential = 0; sequential < 2; sequential++) {
+        const char *const set[] = {"labelled=1", "likelihood=hard",
+                                   sequential ? "pcfg_core=sequential" : "pcfg_core=tree", NULL};
+        rws_trainer *t = trainer("ww", (rws_config){.particles = 1, .batch = 20, .lr = "theta=3e-2,phi=2e-3"}, set);
+        const double before = metric(t, "q_error");
+        steps(t, 150);
+        const double p_error = metric(t, "p_error"), q_error = metric(t, "q_error");
+        if (!(p_error < 0.01 && q_error < before)) fail_msg("p %g, q %g from %g", p_error, q_error, before);
+        rws_trainer_free(t);
+    }
+}
+
+/* The same sentences come, and every fifth has its tree. */
+static void a_share_of_trees_is_given(void **unused)
+{
+    (void)unused;
+    rws_trainer *with = trainer("ww", (rws_config){.batch = 5}, (const char *const[]){"labelled=0.2", NULL});
+    rws_trainer *none = trainer("ww", (rws_config){.batch = 5}, (const char *const[]){"labelled=0", NULL});
+    float       *a = malloc(rws_trainer_size(with) * sizeof *a), *b = malloc(rws_trainer_size(none) * sizeof *b);
+    gradient_of(with, 0, a);
+    gradient_of(none, 0, b);
+    assert_int_not_equal(memcmp(a, b, rws_trainer_size(with) * sizeof *a), 0);
+    free(a), free(b);
+    rws_trainer_free(with);
+    rws_trainer_free(none);
+    rws_config   c = {.model = "pcfg", .method = "em", .set = {"labelled=0.1"}, .n_set = 1, .seed = 1};
+    rws_trainer *t;
+    rws_error    err = {""};
+    assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "Method em cannot learn from given choices"));
+}
+
 int main(void)
 {
 #define WITH_FILES(f) cmocka_unit_test_setup_teardown(f, folder_make, folder_remove)
@@ -310,6 +348,8 @@ int main(void)
         WITH_FILES(em_climbs),
         WITH_FILES(em_counts_rules),
         cmocka_unit_test(snapshots_show_rules_and_trees),
+        cmocka_unit_test(given_trees_are_learned),
+        cmocka_unit_test(a_share_of_trees_is_given),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),
     };

@@ -414,11 +414,8 @@ static rws_trainer *letter_trainer(const char *method, rws_config c)
 /* The next method that works on a model with many sites, from *i on; NULL: there is no more. */
 static const char *next_method(int *i)
 {
-    for (; rws_estimators[*i]; ++*i) {
-        const char *name = rws_estimators[*i]->name;
-        if (rws_estimators[*i]->n_phases && strcmp(name, "rebar") && strcmp(name, "relax") && strcmp(name, "concrete"))
-            return rws_estimators[(*i)++]->name;
-    }
+    for (; rws_estimators[*i]; ++*i)
+        if (!rws_estimators[*i]->refuses) return rws_estimators[(*i)++]->name;
     return NULL;
 }
 

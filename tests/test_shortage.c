@@ -100,10 +100,10 @@ static rws_status world_new(world *w, rws_error *err)
     return rws_user_model.data(w->state, RWS_TRAIN, 0, B, &random, w->fields, err);
 }
 
-static void read_choice(void *context, const char *site, int visit, int dim, const float *value)
+static void read_choice(void *context, const rws_choice *c)
 {
     double *sum = context;
-    *sum += (double)value[dim - 1] + visit + (double)strlen(site);
+    *sum += (double)c->value[c->dim - 1] + c->visit + (double)strlen(c->site);
 }
 
 /* A pass, its gradient, and its choices. */

@@ -485,6 +485,31 @@ static void test_rows_come_from_another_file(void **state)
     rws_setup_release(&w.s);
 }
 
+/* A label may be missing in some rows, a field must not; "#" is the number of a row in its file. */
+static void labels_may_be_missing(void **state)
+{
+    (void)state;
+    static const char       text[] = "x,z\n1,\n2,5\n3,nan\n4,6\n";
+    const rws_table_options o = {.order = RWS_ROWS_IN_ORDER, .test_share = 0.25, .test_last = false};
+    world                   w;
+    float x[3], z[3], number[3], *const fields[] = {x, z, number};
+    rws_error err = {""};
+    spill("m.csv", text, strlen(text));
+    world_init(&w, in_folder("m.csv"), "");
+    rws_table *t = rws_setup_table(&w.s, NULL, &o);
+    rws_setup_table_field(&w.s, t, "x", "x");
+    assert_int_equal(rws_setup_table_label(&w.s, t, "z", "z"), 1);
+    assert_int_equal(rws_setup_table_label(&w.s, t, "datum", "#"), 1);
+    must(w.s.status, &w.s.error);
+    must(rws_table_fill(t, RWS_TRAIN, 0, 3, NULL, fields, &err), &err);
+    for (int i = 0; i < 3; i++) assert_true(number[i] == x[i] - 1 && (x[i] == 2 ? z[i] == 5 : isnan(z[i])));
+    must(rws_table_fill(t, RWS_TEST, 0, 1, NULL, fields, &err), &err);
+    assert_true(x[0] == 4 && number[0] == 3 && z[0] == 6);
+    rws_setup_table_field(&w.s, t, "y", "z");
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "m.csv\", line 2, column 2 (\"z\")", "the cell is empty");
+    rws_setup_release(&w.s);
+}
+
 static void columns_become_fields(void **state)
 {
     (void)state;
@@ -968,6 +993,7 @@ int main(void)
         cmocka_unit_test(bad_arrays_are_refused),
         cmocka_unit_test(rows_are_split),
         cmocka_unit_test(test_rows_come_from_another_file),
+        cmocka_unit_test(labels_may_be_missing),
         cmocka_unit_test(columns_become_fields),
         cmocka_unit_test(rows_come_in_their_order),
         cmocka_unit_test(shuffles_are_permutations),

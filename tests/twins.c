@@ -390,11 +390,6 @@ static void picture_bits(const row *r)
     for (int j = 0; j < r->in_dim[0]; j++) r->out[0] += r->in[0][j] * pixel(r, 1, j) - log1p(exp(pixel(r, 1, j)));
 }
 
-static void here(const row *r)
-{
-    EACH(at(r, 0, j));
-}
-
 static void clip(const row *r)
 {
     EACH(fmin(r->t, fmax(r->s, at(r, 0, j))));
@@ -1094,7 +1089,6 @@ const subject subjects[] = {
      {{1, TWO(REAL, 1, INDEX, 1), .n_index = 1},
       {5, TWO(REAL, 20, INDEX, 1), .n_index = 4},
       {33, TWO(REAL, 66, INDEX, 1), .n_index = 2}}},
-    {"here", here, {{1, ONE(REAL)}, {33, {{REAL, 33}}}}},
     {"clip", clip, {{5, {{REAL, 5}}, .s = -1, .t = 1.25f}, {33, {{REAL, 33}}, .s = -0.5f, .t = 9}}},
     {"greater", greater, {{1, TWO(REAL, 1, REAL, 1)}, {5, TWO(REAL, 5, REAL, 1)}, {33, TWO(REAL, 1, REAL, 33)}}},
     {"argmax", argmax, {{1, ONE(REAL)}, {1, {{REAL, 5}}}, {1, {{REAL, 33}}}}},

@@ -185,13 +185,20 @@ json_t *rws_asked_describe_choices(const rws_choice *choices, int n)
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         const rws_choice *c = &choices[i];
-        json_array_append_new(list, json_pack("{s:s,s:i,s:o}", "site", c->site, "visit", c->visit, "value",
-                                              json_of_value(c->value, c->dim)));
+        json_t           *object =
+            json_pack("{s:s,s:i,s:o}", "site", c->site, "visit", c->visit, "value", json_of_value(c->value, c->dim));
+        if (c->given) json_object_set_new(object, "given", json_true());
+        json_array_append_new(list, object);
     }
     return list;
 }
 
 void rws_asked_print_choices(const rws_choice *choices, int n, int indent)
 {
-    for (int i = 0; i < n; i++) print_value(choices[i].site, choices[i].value, choices[i].dim, indent);
+    for (int i = 0; i < n; i++) {
+        const rws_choice *c = &choices[i];
+        printf("%*s%s", indent, "", c->site);
+        for (int k = 0; k < c->dim; k++) printf(" %g", (double)c->value[k]);
+        puts(c->given ? " (given)" : "");
+    }
 }

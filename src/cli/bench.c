@@ -1,4 +1,5 @@
-/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows, particles and kernel calls.
+/* bench.c - rws bench: the time of an iteration, its memory, and its numbers of rows (those that are computed, and those
+ * that would be enough), particles and kernel calls.
  *
  * The same iterations are timed several times: training is rewound between, so that a fast machine, which gets further
  * while it warms up, times the same work as a slow one. The best time is what the machine can do; a median far above it
@@ -11,6 +12,7 @@
 #include "cli/options.h"
 #include "cli/reopen.h"
 #include "cli/report.h"
+#include "comm/comm.h"
 #include "run/checkpoint.h"
 #include "tensor/gemm.h"
 
@@ -36,12 +38,14 @@ typedef struct {
     uint64_t         iterations;
     double           seconds;
     rws_engine_stats stats;
+    rws_comm_stats   comm; /* of this rank */
 } chunk;
 
 typedef struct {
     chunk    best;
     double   median; /* seconds per iteration */
     int      repeats;
+    uint64_t needed;                  /* rows that the iterations of a repeat need */
     uint64_t allocations, iterations; /* of all repeats */
     double   peak_rss, machine_gflops;
 } result;
@@ -94,16 +98,25 @@ static rws_status time_chunk(rws_trainer *t, uint64_t iterations, chunk *out, rw
 {
     *out = (chunk){.iterations = iterations};
     rws_trainer_take_stats(t);
+    rws_comm_take_stats(rws_comm_world());
     const double start = rws_clock_now();
     for (uint64_t i = 0; i < iterations; i++) RWS_TRY(rws_trainer_step(t, err));
     out->seconds = rws_clock_now() - start;
     out->stats = rws_trainer_take_stats(t);
+    out->comm = rws_comm_take_stats(rws_comm_world());
     return RWS_OK;
 }
 
 static double seconds_each(const chunk *c)
 {
     return c->seconds / (double)c->iterations;
+}
+
+/* What rank 0 decides by its clock, all ranks do. */
+static rws_status follow(uint64_t *decision, rws_error *err)
+{
+    rws_comm *c = rws_comm_world();
+    return c ? rws_comm_broadcast(c, decision, sizeof *decision, err) : RWS_OK;
 }
 
 /* Steps until memory has its final size, so that no growing arena is timed. *iterations becomes the number of iterations
@@ -116,11 +129,14 @@ static rws_status warm_up(rws_trainer *t, uint64_t *iterations, rws_error *err)
         const uint64_t before = rws_trainer_allocations(t);
         RWS_TRY(time_chunk(t, n, &c, err));
         total += c.seconds;
-        if (total >= WARM_MOST || (total >= WARM_LEAST && rws_trainer_allocations(t) == before)) break;
-        if (c.seconds < WARM_LEAST) n *= 2;
+        uint64_t more = c.seconds < WARM_LEAST ? 2 * n : n;
+        if (total >= WARM_MOST || (total >= WARM_LEAST && rws_trainer_allocations(t) == before)) more = 0;
+        RWS_TRY(follow(&more, err));
+        if (!more) break;
+        n = more;
     }
     *iterations = (uint64_t)(CHUNK / seconds_each(&c)) + 1;
-    return RWS_OK;
+    return follow(iterations, err);
 }
 
 static int ascending(const void *a, const void *b)
@@ -149,6 +165,13 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
     out->allocations = rws_trainer_allocations(t) - before;
     qsort(each, (size_t)repeats, sizeof *each, ascending);
     out->median = 0.5 * (each[(repeats - 1) / 2] + each[repeats / 2]);
+    /* The same iterations once more, not timed, because counting takes time. */
+    chunk counted;
+    rewind_to(start, t);
+    rws_trainer_count_rows(t, true);
+    RWS_TRY(time_chunk(t, iterations, &counted, err));
+    rws_trainer_count_rows(t, false);
+    out->needed = counted.stats.needed;
     return RWS_OK;
 }
 
@@ -183,28 +206,41 @@ typedef struct {
     bool        whole;
 } line;
 
+/* Lines that only several ranks have. */
+static int lines_of_ranks(const rws_trainer *t, const chunk *best, line *out)
+{
+    const double n = (double)best->iterations, threads = rws_trainer_config(t)->threads;
+    if (rws_n_ranks() == 1) return 0;
+    out[0] = (line){"ranks", rws_n_ranks(), true};
+    out[1] = (line){"communication_share", best->comm.seconds / (best->seconds * threads), false};
+    out[2] = (line){"bytes_sent_per_iteration", (double)best->comm.bytes / n, false};
+    out[3] = (line){"messages_sent_per_iteration", (double)best->comm.messages / n, false};
+    return 4;
+}
+
 static void report(const rws_trainer *t, const result *r, bool json)
 {
     const rws_config *c = rws_trainer_config(t);
     const chunk      *best = &r->best;
     const double      n = (double)best->iterations;
-    const line        lines[] = {
-               {"us_per_iteration", 1e6 * seconds_each(best), false},
-               {"us_per_iteration_median", 1e6 * r->median, false},
-               {"iterations", n, true},
-               {"repeats", r->repeats, true},
-               {"threads", c->threads, true},
-               {"particles", c->particles, true},
-               {"batch", c->batch, true},
-               {"peak_rss_mb", r->peak_rss, false},
-               {"rows_per_iteration", (double)best->stats.rows / n, false},
-               {"particles_per_iteration", (double)best->stats.particles / n, false},
-               {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
-               {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
-               {"machine_gflops", r->machine_gflops, false},
-               {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
+    line              lines[19] = {
+                     {"us_per_iteration", 1e6 * seconds_each(best), false},
+                     {"us_per_iteration_median", 1e6 * r->median, false},
+                     {"iterations", n, true},
+                     {"repeats", r->repeats, true},
+                     {"threads", c->threads, true},
+                     {"particles", c->particles, true},
+                     {"batch", c->batch, true},
+                     {"peak_rss_mb", r->peak_rss, false},
+                     {"rows_per_iteration", (double)best->stats.rows / n, false},
+                     {"rows_needed_per_iteration", (double)r->needed / n, false},
+                     {"particles_per_iteration", (double)best->stats.particles / n, false},
+                     {"kernel_calls_per_iteration", (double)best->stats.calls / n, false},
+                     {"gflops", 1e-9 * (double)best->stats.flops / best->seconds, false},
+                     {"machine_gflops", r->machine_gflops, false},
+                     {"allocations_per_iteration", (double)r->allocations / (double)r->iterations, false},
     };
-    const int n_lines = sizeof lines / sizeof *lines;
+    const int n_lines = 15 + lines_of_ranks(t, best, lines + 15);
     if (!json) {
         printf("%-27s %s\n%-27s %s\n", "model", rws_trainer_model(t)->name, "method", c->method);
         for (int i = 0; i < n_lines; i++)
@@ -284,6 +320,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     bench_options b = {0};
     RWS_TRY(rws_arguments_parse(&argp, "rws bench", argc, argv, 0, &b, err));
+    RWS_TRY(rws_command_join("", err));
     rws_folder  *folder = NULL;
     rws_trainer *trainer = NULL;
     result       r = {0};
@@ -304,4 +341,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_bench = {"bench", "time the iterations of a model", run};
+const rws_command rws_command_bench = {"bench", "time the iterations of a model", run, .ranks = true};

@@ -3,11 +3,13 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/child.h"
 #include "cli/options.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "cli/slurm.h"
 #include "run/checkpoint.h"
 #include "run/store.h"
 
@@ -22,8 +24,9 @@
 enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256, MOST_REFUSALS = 3 };
 
 #define TRAINED_ELSEWHERE "is being trained by another process" /* in the sentence of rws_folder_lock */
-#define REFUSED 0.2   /* seconds until a run that was refused is tried again */
-#define ELSEWHERE 2.0 /* seconds until a run that another program trains is looked at again */
+#define REFUSED 0.2     /* seconds until a run that was refused is tried again */
+#define TASK_WRITES 5.0 /* seconds between two times that a task writes down what it does */
+#define ELSEWHERE 2.0   /* seconds until a run that another program trains is looked at again */
 
 typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
 
@@ -48,7 +51,8 @@ typedef struct {
 
 typedef struct {
     const rws_campaign_options *options;
-    char                       *store;
+    char                       *store;   /* of all runs; NULL: every run has its own */
+    double                      written; /* time at which the task last wrote down what it does */
     entry                      *entries;
     int                         n, n_jobs;
     rws_child                  *children;
@@ -66,10 +70,23 @@ static bool is_done(const entry *e, const rws_store_progress *p)
            (p->measured || !e->run->final_particles);
 }
 
+/* The store of a run, for the caller to free. */
+static char *store_of(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    char *store = s->store ? strdup(s->store) : rws_file_join(folder, "metrics.sqlite");
+    rws_need_memory(store != NULL, "the path of a run");
+    free(folder);
+    return store;
+}
+
 static rws_status look_up(campaign *s, entry *e, rws_error *err)
 {
     rws_store_progress p;
-    RWS_TRY(rws_store_ask(s->store, e->run->name, &p, err));
+    char              *store = store_of(s, e);
+    const rws_status   status = rws_store_ask(store, e->run->name, &p, err);
+    free(store);
+    RWS_TRY(status);
     e->iteration = p.iteration;
     if (is_done(e, &p)) e->stage = FINISHED;
     else if (p.failed && !s->options->retry) {
@@ -91,12 +108,52 @@ static bool same_kind(const rws_config *a, const rws_config *b)
     return same;
 }
 
+static bool exists_in(const char *folder, const char *name)
+{
+    char *path = rws_file_join(folder, name);
+    rws_need_memory(path != NULL, "the path of a run");
+    const bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+rws_status rws_campaign_separate(const char *folder, rws_error *err)
+{
+    if (!exists_in(folder, "metrics.sqlite")) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "The runs in \"%s\" share a store, which two machines must not write: give tasks another --out.",
+                    rws_quote(folder).text);
+}
+
+/* Whether every run has a store of its own: tasks work on the runs, or have begun them. */
+static bool is_separate(const campaign *s, const rws_sweep *sweep)
+{
+    if (s->options->n_tasks) return true;
+    if (exists_in(s->options->folder, "metrics.sqlite")) return false;
+    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER);
+    for (int i = 0; i < sweep->n && !separate; i++) {
+        char *folder = rws_file_join(s->options->folder, sweep->runs[i].name);
+        separate = exists_in(folder, "metrics.sqlite");
+        free(folder);
+    }
+    return separate;
+}
+
 static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
 {
     RWS_TRY(rws_file_make_folder(s->options->folder, err));
-    s->store = rws_file_join(s->options->folder, "metrics.sqlite");
-    if (!s->store) return rws_no_memory(err, "a sweep");
-    RWS_TRY(rws_store_make(s->store, err));
+    if (s->options->n_tasks) RWS_TRY(rws_campaign_separate(s->options->folder, err));
+    if (s->options->n_tasks) {
+        char            *tasks = rws_file_join(s->options->folder, RWS_TASKS_FOLDER);
+        const rws_status status = rws_file_make_folder(tasks, err);
+        free(tasks);
+        RWS_TRY(status);
+    }
+    if (!is_separate(s, sweep)) {
+        s->store = rws_file_join(s->options->folder, "metrics.sqlite");
+        if (!s->store) return rws_no_memory(err, "a sweep");
+        RWS_TRY(rws_store_make(s->store, err));
+    }
     for (int i = 0; i < s->n; i++) {
         entry *e = &s->entries[i];
         e->run = &sweep->runs[i];
@@ -193,6 +250,7 @@ static void add_training(arguments *a, const entry *e, const char *folder, bool 
     if (c->n_test) add(a, "--eval-data=%d", c->n_test);
     if (c->eval_particles) add(a, "--eval-particles=%d", c->eval_particles);
     if (c->shards) add(a, "--shards=%d", c->shards);
+    if (c->particle_shards) add(a, "--particle-shards=%d", c->particle_shards);
     if (c->optimiser) add(a, "--optimiser=%s", c->optimiser);
     if (c->lr) add(a, "--lr=%s", c->lr);
     if (c->l2 != 0) add(a, "--l2=%.17g", c->l2);
@@ -226,7 +284,11 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
         /* A run that ended before its first checkpoint and its first measures begins anew, as the sweep has it now. */
         const bool resume = access(config, F_OK) == 0 && (e->iteration > 0 || access(checkpoint, F_OK) == 0);
         /* A run whose folder is gone begins anew too, without its old measures. */
-        if (!resume && e->iteration > 0) status = rws_store_drop(s->store, e->run->name, err);
+        if (!resume && e->iteration > 0) {
+            char *store = store_of(s, e);
+            status = rws_store_drop(store, e->run->name, err);
+            free(store);
+        }
         if (!resume) e->iteration = 0;
         add_training(&a, e, s->options->folder, resume);
         free(checkpoint);
@@ -399,6 +461,21 @@ static rws_status fill_places(campaign *s, rws_error *err)
     return RWS_OK;
 }
 
+/* For `rws sweep --status`. */
+static void write_down(campaign *s, bool ended)
+{
+    const rws_campaign_options *o = s->options;
+    rws_task_run                runs[s->n_jobs];
+    int                         n = 0;
+    const double                now = rws_clock_now();
+    if (!o->n_tasks || (!ended && now - s->written < TASK_WRITES)) return;
+    s->written = now;
+    for (int i = 0; i < s->n_jobs; i++)
+        if (s->children[i].pid)
+            runs[n++] = (rws_task_run){s->entries[s->doing[i]].run->name, s->entries[s->doing[i]].iteration};
+    rws_task_write(o->folder, o->task, o->n_tasks, runs, n, ended);
+}
+
 /* After the first error of this program itself, as after Ctrl-C, no run is started, and those under way are stopped. */
 static rws_status work(campaign *s, rws_error *err)
 {
@@ -418,7 +495,9 @@ static rws_status work(campaign *s, rws_error *err)
             if (status == RWS_OK && end != RWS_OK) *err = other, status = end;
         }
         show(s);
+        write_down(s, false);
     }
+    write_down(s, true);
     rws_progress_clear(&s->progress);
     return status;
 }

@@ -4,6 +4,9 @@
  * stop the others. Several programs may work on the same folder: none starts a run that another one trains.
  *
  *     sweep -> [campaign] -> child -> rws train, rws eval -> folders, metrics.sqlite
+ *
+ * On one machine all runs share a store. Tasks on several machines (slurm.h) have runs of their own, and every run has a
+ * store of its own, since SQLite must not be written by two machines.
  */
 #ifndef RWS_CLI_CAMPAIGN_H
 #define RWS_CLI_CAMPAIGN_H
@@ -17,6 +20,7 @@ typedef struct {
     uint64_t    jobs;   /* runs at a time; 0: as many as there are cores */
     bool        retry;  /* also runs that failed before */
     bool        json;
+    int         task, n_tasks; /* which task this is, from 1 on, of how many; 0: it is no task */
 } rws_campaign_options;
 
 /* Options --jobs, --retry and --json: for a command's argp_child. The input is an rws_campaign_options. */
@@ -33,6 +37,9 @@ typedef struct {
  * run can be started. */
 rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
                             rws_error *err) __attribute__((warn_unused_result));
+
+/* RWS_BAD_INPUT if the runs of the folder share a store, so that tasks cannot work on them. */
+rws_status rws_campaign_separate(const char *folder, rws_error *err) __attribute__((warn_unused_result));
 
 /* RWS_OK, or the status and the sentence for runs that failed. */
 rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err);

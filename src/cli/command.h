@@ -15,12 +15,18 @@ typedef struct {
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the sentence says how to go on. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
+    bool
+        ranks; /* it may be started by mpirun or srun as several ranks, which it joins by rws_command_join; or is a task */
 } rws_command;
+
+/* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows the
+ * sentence that tells of a rank that is gone. */
+rws_status rws_command_join(const char *hint, rws_error *err);
 
 /* Every command, NULL-terminated. */
 extern const rws_command *const rws_commands[];
 extern const rws_command rws_command_train, rws_command_eval, rws_command_infer, rws_command_sample, rws_command_sweep,
-    rws_command_runs, rws_command_export, rws_command_plot, rws_command_reproduce, rws_command_bench, rws_command_data,
-    rws_command_list, rws_command_demo;
+    rws_command_runs, rws_command_export, rws_command_plot, rws_command_serve, rws_command_reproduce, rws_command_bench,
+    rws_command_data, rws_command_list, rws_command_demo;
 
 #endif

@@ -4,6 +4,7 @@
 #include "cli/options.h"
 #include "cli/reopen.h"
 #include "cli/report.h"
+#include "comm/comm.h"
 #include "run/checkpoint.h"
 
 #include <math.h>
@@ -71,22 +72,30 @@ static rws_status record(rws_folder *folder, const rws_measures *m, double secon
     return rws_folder_add(folder, m->iteration, seconds, m->n, pointers, m->value, err);
 }
 
+static rws_status open_run(const eval_options *o, rws_config *config, rws_folder **folder, rws_error *err)
+{
+    RWS_TRY(rws_reopen(o->folder, o->model, config, folder, err));
+    if (o->record && rws_rank() == 0)
+        RWS_TRY(rws_folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
+    return rws_reopen_checkpoint(o->folder, *folder, err);
+}
+
+/* Every rank reads the folder; rank 0 prints and records. */
 static rws_status measure(const eval_options *o, rws_folder **folder, rws_trainer **trainer, rws_error *err)
 {
+    rws_comm    *comm = rws_comm_world();
     rws_config   config;
     rws_measures m;
     double       seconds = 0;
-    RWS_TRY(rws_reopen(o->folder, o->model, &config, folder, err));
-    if (o->record) RWS_TRY(rws_folder_lock(*folder, err)); /* a second sweep must not measure the same meanwhile */
-    RWS_TRY(rws_reopen_checkpoint(o->folder, *folder, err));
+    RWS_TRY(rws_comm_agree(comm, open_run(o, &config, folder, err), err));
     config.limits = o->limits;
     if (o->particles) config.eval_particles = (int)o->particles;
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
-    RWS_TRY(rws_folder_look(*folder, *trainer, &seconds, err));
+    RWS_TRY(rws_comm_agree(comm, rws_folder_look(*folder, *trainer, &seconds, err), err));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
-    if (o->record) RWS_TRY(record(*folder, &m, seconds, err));
+    if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, seconds, err));
     if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, seconds, true);
     else print_measures(&m, seconds);
     return RWS_OK;
@@ -104,6 +113,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     eval_options o = {0};
     RWS_TRY(rws_arguments_parse(&argp, "rws eval", argc, argv, 0, &o, err));
+    RWS_TRY(rws_command_join("", err));
     rws_folder      *folder = NULL;
     rws_trainer     *trainer = NULL;
     const rws_status status = measure(&o, &folder, &trainer, err);
@@ -112,4 +122,5 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_eval = {"eval", "measure a run with more particles or other test data", run};
+const rws_command rws_command_eval = {"eval", "measure a run with more particles or other test data", run,
+                                      .ranks = true};

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/datum.h"
 #include "cli/gallery.h"
+#include "cli/given.h"
 #include "cli/report.h"
 #include "figure/png.h"
 
@@ -14,18 +15,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
+enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
 
 typedef struct {
-    rws_asked   asked;
-    const char *typed[MOST_TYPED];
-    int         n_typed;
-    const char *file, *out; /* NULL: none */
-    const char *test;       /* numbers and ranges of test data; NULL: none */
-    uint64_t    particles, top;
-    bool        brackets;
-    int         n_done;   /* data */
-    rws_gallery pictures; /* of the best answer to each datum */
+    rws_asked      asked;
+    const char    *typed[MOST_TYPED];
+    int            n_typed;
+    const char    *file, *out; /* NULL: none */
+    const char    *test;       /* numbers and ranges of test data; NULL: none */
+    uint64_t       particles, top;
+    bool           brackets;
+    rws_given_list given;    /* choices that are known */
+    int            n_done;   /* data */
+    rws_gallery    pictures; /* of the best answer to each datum */
 } infer_options;
 
 static error_t parse_test(const char *text, infer_options *o, const struct argp_state *state)
@@ -40,6 +42,13 @@ static error_t parse_test(const char *text, infer_options *o, const struct argp_
     return 0;
 }
 
+static error_t parse_given(const char *text, infer_options *o, const struct argp_state *state)
+{
+    rws_error err;
+    if (rws_given_list_add(&o->given, text, &err) == RWS_OK) return 0;
+    return rws_arguments_fail(state, "%s", err.text);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     infer_options *o = state->input;
@@ -49,6 +58,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'f': o->file = arg; return 0;
     case 'o': o->out = arg; return 0;
     case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
+    case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_TEST: return parse_test(arg, o, state);
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
@@ -78,6 +88,10 @@ static const struct argp argp = {
             {"top", KEY_TOP, "N", 0, "Number of answers that are shown, the most probable ones (5; 0: all)", 0},
             {"test", KEY_TEST, "LIST", 0,
              "Also ask about test data, by numbers from 0 and ranges: 0-9,12; with the very numbers that eval sees", 0},
+            {"given", KEY_GIVEN, "SITE[:VISIT]=VALUE[,...]", 0,
+             "Random choices that are known: answers are then of the posterior given the datum and these; the first "
+             "visit is 0; several numbers of a value have blanks between them; may be repeated",
+             0},
             {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
             {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
             {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
@@ -139,10 +153,12 @@ static json_t *json_particles(const infer_options *o, const rws_answers *a)
     json_t              *array = json_array();
     for (int i = 0; i < n_particles_shown(o, a); i++) {
         const rws_weighted *w = list[i];
-        json_array_append_new(array, json_pack("{s:o,s:i,s:i,s:o,s:o,s:o}", "weight", rws_report_real(w->weight),
-                                               "count", w->count, "answer", w->answer, "log_p",
-                                               rws_report_real(w->log_p), "log_q", rws_report_real(w->log_q), "choices",
-                                               rws_asked_describe_choices(w->choices, w->n_choices)));
+        json_t             *particle =
+            json_pack("{s:o,s:i,s:i,s:o,s:o,s:o}", "weight", rws_report_real(w->weight), "count", w->count, "answer",
+                      w->answer, "log_p", rws_report_real(w->log_p), "log_q", rws_report_real(w->log_q), "choices",
+                      rws_asked_describe_choices(w->choices, w->n_choices));
+        if (o->given.n) json_object_set_new(particle, "log_q_given", rws_report_real(w->log_given));
+        json_array_append_new(array, particle);
     }
     free(list);
     return array;
@@ -155,6 +171,7 @@ static void report_json(const infer_options *o, const char *text, int test, cons
     json_t *list = json_array(), *object = json_pack("{s:s,s:i}", "asked", text, "particles", a->n_particles);
     if (!object) object = json_pack("{s:n,s:i}", "asked", "particles", a->n_particles); /* not UTF-8 */
     if (test >= 0) json_object_set_new(object, "test", json_integer(test));
+    if (o->given.n) json_object_set_new(object, "given", rws_asked_describe_choices(o->given.list, o->given.n));
     json_object_set_new(object, "ess", rws_report_real(a->ess));
     json_object_set_new(object, "log_evidence", rws_report_real(a->log_evidence));
     rws_report_known(object, "exact_log_evidence", a->exact_log_evidence);
@@ -204,14 +221,16 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
 {
     char one[32], two[32], three[32];
     printf("%s%s\n", o->n_done ? "\n" : "", text);
-    if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws_report_number(a->log_evidence, one));
+    if (o->given.n) printf("  log p(x, given) %s", rws_report_number(a->log_evidence, one));
+    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws_report_number(a->log_evidence, one));
     else
         printf("  log p(x) %s, exactly %s", rws_report_number(a->log_evidence, one),
                rws_report_number(a->exact_log_evidence, two));
     printf("; %d particles, as good as %.0f of the posterior\n", a->n_particles, a->ess * a->n_particles);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
-        printf("  No particle explains this datum. The guide proposes, and the exact posterior has:\n");
+        printf(o->given.n ? "  No particle explains this datum with these choices. The guide proposes:\n"
+                          : "  No particle explains this datum. The guide proposes, and the exact posterior has:\n");
     const bool silent = !has_reports(a);
     const int  n = silent ? a->n : n_shown(o, a);
     double     rest = 0;
@@ -273,8 +292,12 @@ static rws_status ask(const infer_options *o, const char *typed, int test, rws_a
 {
     rws_posterior   *p = o->asked.posterior;
     const rws_model *m = rws_posterior_model(p);
-    rws_question     q = {
-            .test = test, .n_particles = (int)o->particles, .seed = o->asked.seed, .particles = o->asked.choices};
+    rws_question     q = {.test = test,
+                          .n_particles = (int)o->particles,
+                          .seed = o->asked.seed,
+                          .particles = o->asked.choices,
+                          .given = o->given.list,
+                          .n_given = o->given.n};
     if (typed && m->see && rws_png_is(typed)) return ask_picture(p, typed, &q, a, err);
     if (typed && !m->read) return ask_numbers(p, typed, &q, a, err);
     q.text = typed;
@@ -365,6 +388,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     if (status == RWS_OK && o.test) status = answer_test(&o, err);
     if (status == RWS_OK && o.pictures.n) status = rws_gallery_draw(&o.pictures, NULL, o.out, err);
     rws_gallery_release(&o.pictures);
+    rws_given_list_release(&o.given);
     rws_asked_close(&o.asked);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "dist/dist.h"
 #include "nn/layer.h"
 #include "run/plugin.h"
+#include "run/run.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -148,6 +149,10 @@ static void list_tables(unsigned what, bool json)
     for (int i = 0; what & MODELS && (model = rws_model_at(i)); i++) (json ? json_model : print_model)(model);
     if (what & METHODS && !json) puts("Methods, with their settings (default, range):");
     for (int i = 0; what & METHODS && rws_method_at(i, &method); i++) (json ? json_method : print_method)(&method);
+    if (what & METHODS && !json) {
+        puts("Settings with every model and method:");
+        print_settings(rws_open_settings);
+    }
     if (what & OPTIMISERS && !json) puts("Optimisers:");
     for (int i = 0; what & OPTIMISERS && rws_optimiser_at(i, &optimiser); i++)
         entry("optimiser", optimiser.name, optimiser.help, 12, json);

@@ -1,22 +1,21 @@
 /* main.c - rws COMMAND: finds the command, prints the sentence of its error, and returns the exit status. */
+#include "base/error.h"
 #include "base/quote.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/report.h"
+#include "comm/comm.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const rws_command *const rws_commands[] = {
-    &rws_command_train,     &rws_command_eval,
-    &rws_command_infer,     &rws_command_sample,
-    &rws_command_sweep,     &rws_command_runs,
-    &rws_command_export,    &rws_command_plot,
-    &rws_command_reproduce, &rws_command_bench,
-    &rws_command_data,      &rws_command_list,
-    &rws_command_demo,      NULL,
+    &rws_command_train, &rws_command_eval,   &rws_command_infer, &rws_command_sample, &rws_command_sweep,
+    &rws_command_runs,  &rws_command_export, &rws_command_plot,  &rws_command_serve,  &rws_command_reproduce,
+    &rws_command_bench, &rws_command_data,   &rws_command_list,  &rws_command_demo,   NULL,
 };
 
 typedef struct {
@@ -78,7 +77,28 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
     if (!command)
         return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.",
                         rws_quote_short(argv[o.at]).text);
+    if (!command->ranks && rws_comm_started() > 1)
+        return rws_fail(err, RWS_BAD_INPUT, "rws %s works alone, not as %d ranks: start it without mpirun or srun.",
+                        command->name, rws_comm_started());
     return command->run(argc - o.at, argv + o.at, err);
+}
+
+static const char *hint = ""; /* what follows the sentence about a rank that is gone */
+
+/* One rank tells: the first, or the second if the first is gone. */
+static void tell_loss(const char *sentence)
+{
+    if (rws_rank() == (rws_rank_lost() == 0)) rws_complain("%s%s", sentence, hint);
+}
+
+rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
+{
+    hint = hint_of_loss;
+    rws_comm_on_loss(tell_loss);
+    RWS_TRY(rws_ranks_open(err));
+    if (rws_rank() > 0 && !freopen("/dev/null", "w", stdout))
+        return rws_fail(err, RWS_BAD_INPUT, "/dev/null cannot be opened: %s.", strerror(errno));
+    return RWS_OK;
 }
 
 static int exit_status(rws_status status)
@@ -93,6 +113,13 @@ static int exit_status(rws_status status)
     return 1;
 }
 
+/* A rank that is gone was told of when that was noticed. */
+static void tell(const char *sentence)
+{
+    const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;
+    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", sentence);
+}
+
 int main(int argc, char **argv)
 {
     rws_error  err = {{0}};
@@ -101,6 +128,12 @@ int main(int argc, char **argv)
         status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
     /* A sentence that is too long for its room ends in dots. */
     if (strlen(err.text) == sizeof err.text - 1) memcpy(err.text + sizeof err.text - 5, "....", 4);
-    if (status != RWS_OK) rws_note("%s", err.text);
+    if (status != RWS_OK) tell(err.text);
+    if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */
+        fflush(NULL);
+        usleep(500000); /* launchers drop what was printed when they see ranks end */
+        _exit(exit_status(status));
+    }
+    rws_ranks_close();
     return exit_status(status);
 }

@@ -13,6 +13,7 @@
 enum {
     KEY_METHOD = 0x2000,
     KEY_SHARDS,
+    KEY_PARTICLE_SHARDS,
     KEY_EVAL_EVERY,
     KEY_EVAL_DATA,
     KEY_EVAL_PARTICLES,
@@ -22,6 +23,7 @@ enum {
     KEY_SCALAR,
     KEY_SET,
     KEY_DATA,
+    KEY_GIVEN,
     KEY_RESUME,
     KEY_MODEL,
     KEY_LIMIT,
@@ -52,6 +54,7 @@ static const field fields[] = {
     {"seed", 's', COUNT, AT(seed), 0, UINT64_MAX, false},
     {"threads", 't', INT, AT(threads), 0, 1024, true},
     {"shards", KEY_SHARDS, INT, AT(shards), 1, 1024, false},
+    {"particle-shards", KEY_PARTICLE_SHARDS, INT, AT(particle_shards), 1, 1024, false},
     {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, LARGE, false},
     {"eval-data", KEY_EVAL_DATA, INT, AT(n_test), 1, 1000000, false},
     {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, 10000000, false},
@@ -70,6 +73,8 @@ static const struct argp_option options[] = {
     {"iterations", 'n', "N", 0, "Number of iterations", 1},
     {"seed", 's', "S", 0, "Seed of all random numbers (default 1)", 1},
     {"data", KEY_DATA, "FILE", 0, "The file that the model learns from; short for --set data=FILE", 1},
+    {"given", KEY_GIVEN, "FILE", 0,
+     "Random choices that are known, a line for each: datum,site,visit,value; short for --set given=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
     {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser; one of ", 2},
@@ -88,7 +93,10 @@ static const struct argp_option options[] = {
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
-    {"shards", KEY_SHARDS, "N", 0, "Parts into which a batch is divided for threads; the numbers depend on it", 4},
+    {"shards", KEY_SHARDS, "N", 0,
+     "Parts into which a batch is divided for threads and ranks; the numbers depend on it", 4},
+    {"particle-shards", KEY_PARTICLE_SHARDS, "N", 0,
+     "Parts into which each datum's particles are divided as well (default 1); the numbers depend on it", 4},
     {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 4},
     {"scalar", KEY_SCALAR, 0, 0, "Run every particle by itself: slow, for finding mistakes", 4},
     {0},
@@ -162,6 +170,14 @@ static error_t parse_data(const char *text, rws_options *o, const struct argp_st
     return parse_set(o->data, &o->config, state);
 }
 
+static error_t parse_given(const char *text, rws_options *o, const struct argp_state *state)
+{
+    if (o->given_file[0]) return rws_arguments_fail(state, "--given can be given once only.");
+    if ((size_t)snprintf(o->given_file, sizeof o->given_file, "given=%s", text) >= sizeof o->given_file || !text[0])
+        return rws_arguments_fail(state, "--given needs the name of a file.");
+    return parse_set(o->given_file, &o->config, state);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     rws_options *o = state->input;
@@ -169,6 +185,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_INIT: *o = (rws_options){0}; return 0;
     case KEY_SET: return parse_set(arg, &o->config, state);
     case KEY_DATA: return parse_data(arg, o, state);
+    case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_RESUME: o->resume = true; return 0;
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->config.limits);

@@ -17,7 +17,8 @@ typedef struct {
     const char *out;    /* NULL: none */
     const char *model;  /* the shared object of a run that is resumed, where it has moved; NULL: it has not */
     bool        resume, json;
-    char        data[4096]; /* the setting that --data stands for */
+    char        data[4096];       /* the setting that --data stands for */
+    char        given_file[4096]; /* the setting that --given stands for */
 } rws_options;
 
 /* For a command's argp_child; the input is an rws_options. MODEL is an argument, which may be missing with --resume

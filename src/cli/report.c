@@ -9,19 +9,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-void rws_note(const char *format, ...)
+/* Writes to stderr what terminals cannot misunderstand. */
+static void note(const char *format, va_list args)
 {
-    char    text[2048];
-    va_list args;
-    va_start(args, format);
+    char text[2048];
     vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     for (unsigned char *at = (unsigned char *)text; *at; at++) {
         const bool c1 = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey too */
         if (*at < 0x20 || *at == 0x7f || c1) *at = '?';
         if (c1) at[1] = '?';
     }
     fprintf(stderr, "rws: %s\n", text);
+}
+
+void rws_note(const char *format, ...)
+{
+    va_list args;
+    if (rws_rank() > 0) return;
+    va_start(args, format);
+    note(format, args);
+    va_end(args);
+}
+
+void rws_complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    note(format, args);
+    va_end(args);
 }
 
 bool rws_shell_word(const char *word, char *out, size_t room)

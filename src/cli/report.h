@@ -13,8 +13,9 @@
 
 #include <jansson.h>
 
-/* Prints "rws: " and a sentence on stderr. */
+/* Prints "rws: " and a sentence on stderr, if this is rank 0; and whichever rank this is. */
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void rws_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* `word` as a shell takes it for one word, in quotes where it needs them. False: there is not room enough. */
 bool rws_shell_word(const char *word, char *out, size_t room);

@@ -1,6 +1,7 @@
 /* train.c - rws train: trains a run until the end or Ctrl-C, prints its evaluations and draws pictures of them. */
 #include "base/error.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/gallery.h"
 #include "cli/options.h"
@@ -8,6 +9,7 @@
 #include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/signals.h"
+#include "comm/comm.h"
 #include "run/checkpoint.h"
 
 #include <inttypes.h>
@@ -25,6 +27,7 @@ typedef struct {
     rws_trainer *trainer;
     rws_progress progress;
     bool         heading; /* the heading of the table is printed */
+    bool         looked;  /* for sites that are not visited */
 } session;
 
 /* ---- pictures: the first test data with the answers of the guide */
@@ -86,6 +89,17 @@ static void progress(void *context, const rws_trainer *t)
     rws_progress_show(&s->progress, rws_trainer_iteration(t));
 }
 
+/* At the first evaluation and at the end: a site that the user names and that no particle has visited. */
+static void note_unvisited(session *s, const rws_trainer *t, bool final)
+{
+    const char *site = s->looked && !final ? NULL : rws_trainer_unvisited(t);
+    s->looked = true;
+    if (!site) return;
+    rws_progress_clear(&s->progress);
+    rws_note("No particle has come by site \"%s\"%s, which is given choices or a gradient; is its name right?",
+             rws_quote_short(site).text, final ? "" : " yet");
+}
+
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
 {
     (void)err;
@@ -100,8 +114,16 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
         rws_report_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
-    if (!final && s->options.out && s->pictures) draw_pictures(s);
+    if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
+    note_unvisited(s, t, final);
     return RWS_OK;
+}
+
+/* Appends a second sentence. */
+static void append(rws_error *err, const char *sentence)
+{
+    const size_t n = strlen(err->text);
+    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
 }
 
 static rws_status train(session *s, rws_error *err)
@@ -136,6 +158,12 @@ static rws_status train(session *s, rws_error *err)
 
 static void note_remarks(const session *s)
 {
+    const rws_config *c = rws_trainer_config(s->trainer);
+    const int         n = c->shards * c->particle_shards;
+    if (rws_n_ranks() > n)
+        rws_note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
+                 rws_n_ranks(), n, rws_n_ranks() - n);
+    if (!rws_trainer_folder(s->trainer)) return;
     const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
     if (remarks[0]) rws_note("%s", remarks);
 }
@@ -145,21 +173,13 @@ static rws_status begin(session *s, rws_error *err)
     rws_options *o = &s->options;
     rws_options_fill(o);
     RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
-    if (!o->out) return RWS_OK;
-    RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
+    if (o->out) RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
     note_remarks(s);
     return RWS_OK;
 }
 
-/* Appends a second sentence. */
-static void append(rws_error *err, const char *sentence)
-{
-    const size_t n = strlen(err->text);
-    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
-}
-
 /* The options that were given must agree with the run, except those that may change. */
-static rws_status check_resume(const rws_options *o, rws_config *changes, rws_error *err)
+static rws_status check_resume(const rws_options *o, rws_error *err)
 {
     rws_folder *folder = NULL;
     rws_config  stored, config;
@@ -170,18 +190,24 @@ static rws_status check_resume(const rws_options *o, rws_config *changes, rws_er
             append(err, " It has no checkpoint yet: without --resume it begins anew.");
     }
     rws_folder_close(folder);
-    *changes = (rws_config){.model = o->model, .limits = o->config.limits};
-    if (rws_options_given(o, "threads")) changes->threads = config.threads;
-    if (rws_options_given(o, "iterations")) changes->iterations = config.iterations;
-    if (rws_options_given(o, "lr")) changes->lr = o->config.lr;
     return status;
+}
+
+/* Those that may. */
+static rws_config changes_of(const rws_options *o)
+{
+    rws_config changes = {.model = o->model, .limits = o->config.limits};
+    if (rws_options_given(o, "threads")) changes.threads = o->config.threads ? o->config.threads : rws_options_cores();
+    if (rws_options_given(o, "iterations")) changes.iterations = o->config.iterations;
+    if (rws_options_given(o, "lr")) changes.lr = o->config.lr;
+    return changes;
 }
 
 static rws_status begin_again(session *s, rws_error *err)
 {
     const rws_options *o = &s->options;
-    rws_config         changes;
-    RWS_TRY(check_resume(o, &changes, err));
+    const rws_config   changes = changes_of(o);
+    RWS_TRY(rws_comm_agree(rws_comm_world(), rws_rank() == 0 ? check_resume(o, err) : RWS_OK, err));
     RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
     note_remarks(s);
     return RWS_OK;
@@ -233,6 +259,8 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
     RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
+    const char *hint = s.options.out ? " The last checkpoint of the run is whole; go on with --resume." : "";
+    RWS_TRY(rws_command_join(hint, err));
     rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
     if (status == RWS_OK) {
         const uint64_t most = (uint64_t)rws_trainer_model(s.trainer)->defaults.pictures;
@@ -244,4 +272,4 @@ static rws_status run(int argc, char **argv, rws_error *err)
     return status;
 }
 
-const rws_command rws_command_train = {"train", "train a model by one of the methods", run};
+const rws_command rws_command_train = {"train", "train a model by one of the methods", run, .ranks = true};

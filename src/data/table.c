@@ -174,8 +174,14 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
     return RWS_OK;
 }
 
+/* A label may lack a value, which is then NaN. */
+static bool is_only_missing(const rws_sheet *s, int column)
+{
+    return s->flaws[column].what == RWS_CELL_EMPTY || s->flaws[column].what == RWS_CELL_NOT_FINITE;
+}
+
 /* The columns of a field, which must be numbers. *list is the caller's; it is NULL on failure. */
-static rws_status find_columns(const rws_table *t, const char *columns, int **list, int *n, rws_error *err)
+static rws_status find_columns(const rws_table *t, const char *columns, bool label, int **list, int *n, rws_error *err)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS && t->sheet[RWS_TRAIN].n_columns > 0);
     *list = NULL;
@@ -189,7 +195,8 @@ static rws_status find_columns(const rws_table *t, const char *columns, int **li
         for (int i = 0; i < *n; i++) to[i] = i;
     for (int split = 0; split < 2; split++)
         for (int i = 0; i < *n && t->path[split] && status == RWS_OK; i++)
-            status = rws_sheet_check_column(&t->sheet[split], to[i], t->path[split], err);
+            if (!label || !is_only_missing(&t->sheet[split], to[i]))
+                status = rws_sheet_check_column(&t->sheet[split], to[i], t->path[split], err);
     if (status == RWS_OK) *list = to;
     else free(to);
     return status;
@@ -206,7 +213,8 @@ static rws_status check_same(const rws_table *t, rws_split sheet, const int *col
         for (int i = 1; i < n_rows; i++)
             for (int k = 0; k < n; k++) {
                 const float *row = s->values + (size_t)rows[i] * (size_t)s->n_columns;
-                if (row[columns[k]] == first[columns[k]]) continue;
+                if (row[columns[k]] == first[columns[k]] || (isnan(row[columns[k]]) && isnan(first[columns[k]])))
+                    continue;
                 char wrong[160];
                 snprintf(wrong, sizeof wrong,
                          "it is %.9g, but %.9g in %s %d, which has the same id; a field has one value for each id, and "
@@ -219,10 +227,16 @@ static rws_status check_same(const rws_table *t, rws_split sheet, const int *col
     return RWS_OK;
 }
 
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
 {
     int *list, n;
-    RWS_TRY(find_columns(t, columns, &list, &n, err));
+    if (columns && strcmp(columns, "#") == 0) {
+        RWS_CHECK(t->n_fields < RWS_FIELDS);
+        t->fields[t->n_fields++] = (rws_table_field){.at = at, .dim = 1};
+        *dim = 1;
+        return RWS_OK;
+    }
+    RWS_TRY(find_columns(t, columns, label, &list, &n, err));
     for (int split = 0; split < 2; split++) {
         const rws_status status = check_same(t, (rws_split)split, list, n, err);
         if (status == RWS_OK) continue;
@@ -256,7 +270,7 @@ rws_status rws_table_add_series(rws_table *t, int at, const char *columns, int *
                         "A series is made of a table without ids; the option id of the table names their column.");
     if (*most == 0) *most = rws_table_longest(t);
     for (int split = 0; split < 2; split++) RWS_TRY(check_lengths(t, (rws_split)split, *most, err));
-    RWS_TRY(find_columns(t, columns, &list, &n, err));
+    RWS_TRY(find_columns(t, columns, false, &list, &n, err));
     t->fields[t->n_fields++] = (rws_table_field){at, n, list, *most};
     *dim = n;
     return RWS_OK;
@@ -317,8 +331,8 @@ static void fill_field(const rws_table *t, rws_split sheet, int d, const rws_tab
     int              n;
     const int       *rows = rows_of(t, sheet, d, &n);
     const int        n_items = f->most ? n : 1;
-    if (f->dim == 0) {
-        to[i] = (float)n;
+    if (!f->columns) {
+        to[i] = (float)(f->dim ? d : n);
         return;
     }
     to += i * (f->most ? 1 + (size_t)f->most * (size_t)f->dim : (size_t)f->dim);

@@ -27,7 +27,7 @@
 typedef struct {
     int  at;      /* place among the fields of the model */
     int  dim;     /* number of columns; 0: the field is the number of rows of a datum */
-    int *columns; /* from 0 */
+    int *columns; /* from 0; NULL: the field is the number of the datum in its sheet, or of its rows */
     int  most;    /* most items of a series, whose items are the rows of a datum; 0: the field is no series */
 } rws_table_field;
 
@@ -52,8 +52,8 @@ rws_status rws_table_new(rws_sheet sheet[2], const char *const path[2], const rw
 void       rws_table_free(rws_table *t); /* NULL is allowed */
 
 /* Makes a field of the model, which has place `at`, of a list of columns as rws_setup_table_field takes it. RWS_BAD_INPUT
- * with a sentence if there is no such column or one is not all finite numbers. */
-rws_status rws_table_add_field(rws_table *t, int at, const char *columns, int *dim, rws_error *err)
+ * with a sentence if there is no such column or one is not all finite numbers; those of a label may be missing. */
+rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Makes a series of the model, likewise, whose items are the rows of a datum. *most is the most items that it may have;

@@ -88,13 +88,13 @@ static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site
                 f->name, site);
 }
 
-static rws_var draw(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length)
+/* pathwise: gradients pass through the value */
+static rws_var draw(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length, bool pathwise)
 {
-    const rws_pass *pass = rws_path_pass(path);
-    const bool      stop = !(pass->pathwise && f->reparameterised);
+    const bool stop = !pathwise;
     if (!f->draw) refuse_to_draw(path, f, site);
     const rws_var value = f->draw(path, f, p, stop);
-    if (pass->proposal == RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
+    if (rws_path_pass(path)->proposal >= RWS_RELAXED) return value; /* a categorical is a point on the simplex then */
     checked_value(path, f, value, length);
     return stop ? rws_var_stop(path, value) : value;
 }
@@ -111,23 +111,25 @@ rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, con
     const int  n_choices = f->choices ? f->choices(path, f, p) : 0;
     const int  size = f->size ? f->size(path, f, p) : f->choices ? n_choices : length;
     const bool found = rws_site_find(path, site, f->name, size, length, &value);
-    const bool defended = guide_draws(pass, found) && pass->proposal == RWS_DEFENSIVE;
     if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
-    if (!found) {
-        const bool given = rws_site_given(path, length, f->support == RWS_SUPPORT_BITS ? 2 : n_choices, &value);
-        if (!given && defended && f->draw_defensive)
+    const bool given = !found && rws_site_given(path, length, f->support == RWS_SUPPORT_BITS ? 2 : n_choices, &value);
+    const bool pathwise = rws_site_pathwise(path, f->name, f->reparameterised);
+    const bool defended = guide_draws(pass, found) && !given && pass->proposal == RWS_DEFENSIVE;
+    if (given) rws_site_put_given(path, f->name, size, value);
+    else if (!found) {
+        if (defended && f->draw_defensive)
             value = checked_value(path, f, f->draw_defensive(path, f, p, &log_mixture), length);
-        else if (!given) value = draw(path, site, f, p, length);
+        else value = draw(path, site, f, p, length, pathwise);
         rws_site_put(path, f->name, size, value);
-    } else if (rws_dim(path, value) != length && pass->proposal != RWS_RELAXED)
+    } else if (rws_dim(path, value) != length && pass->proposal < RWS_RELAXED)
         rws_give_up(path, "Site \"%s\" has %d numbers on one side and %d on the other.", site, length,
                     rws_dim(path, value));
     if (rws_site_scored(path)) {
         const rws_var log_density =
             checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, value, p));
         rws_term kind = RWS_TERM_P;
-        if (pass->mode == RWS_SLEEP || guide_draws(pass, found))
-            kind = f->reparameterised && pass->pathwise ? RWS_TERM_R : RWS_TERM_Q;
+        if (given && pass->mode == RWS_WAKE) kind = RWS_TERM_G;
+        else if (pass->mode == RWS_SLEEP || guide_draws(pass, found)) kind = pathwise ? RWS_TERM_R : RWS_TERM_Q;
         rws_site_term(path, kind, log_density);
         if (defended) rws_site_term(path, RWS_TERM_D, log_mixture.id ? log_mixture : log_density);
     }

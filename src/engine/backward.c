@@ -29,13 +29,44 @@ static void mark(const rws_scores *s, double negligible, const double *coef, int
 static const uint8_t *alive_rows(rws_engine *e)
 {
     const rws_scores *s = &e->scores;
-    const double     *tables[N_COEF + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r};
+    const double     *tables[N_COEF + RWS_OUTPUTS] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given};
     uint8_t          *alive = RWS_NEW0(&e->arena, uint8_t, s->n);
     for (int slot = 0; slot < RWS_OUTPUTS; slot++) tables[N_COEF + slot] = s->coef_out[slot];
     for (int d = 0; d < s->B; d++)
         for (int t = 0; t < N_COEF + RWS_OUTPUTS; t++)
             if (tables[t]) mark(s, e->pass.negligible, tables[t], d, alive);
     return memchr(alive, 0, (size_t)s->n) ? alive : NULL;
+}
+
+/* Lists the live rows of a level. */
+static void list_live(rws_engine *e, level *l, const uint8_t *alive)
+{
+    uint32_t *live = RWS_NEW(&e->arena, uint32_t, l->n_rows);
+    uint32_t *position = RWS_NEW(&e->arena, uint32_t, l->n_rows), n = 0;
+    for (uint32_t row = 0; row < l->n_rows; row++) {
+        position[row] = n;
+        if (alive[row]) live[n++] = row;
+    }
+    l->n_live = n;
+    if (n < l->n_rows) l->live = live, l->position = position;
+}
+
+/* A row of a narrowed level is live if a live row of a level that reads it stands on it. Readers that are narrowed
+ * levels themselves come first; they are beside a lower level, or have fewer rows. */
+static const uint8_t *narrowed_alive(rws_engine *e, uint8_t **alive, uint32_t at)
+{
+    if (alive[at]) return alive[at];
+    alive[at] = RWS_NEW0(&e->arena, uint8_t, e->levels[at].n_rows);
+    for (const reader *r = e->levels[at].readers; r; r = r->next) {
+        const uint8_t  *above = narrowed_alive(e, alive, r->level);
+        const uint32_t *map = rws_level_map(e, r->level, at);
+        for (uint32_t row = 0; row < e->levels[r->level].n_rows; row++) {
+            const uint32_t to = map ? map[row] : row;
+            if (above[row] && to != NONE) alive[at][to] = 1;
+        }
+    }
+    list_live(e, &e->levels[at], alive[at]);
+    return alive[at];
 }
 
 /* Finds the rows of every level that backward works on, and where the rows of a node begin in its call. */
@@ -50,24 +81,20 @@ static void find_live(rws_engine *e)
     const uint8_t *table = try ? alive_rows(e) : NULL;
     if (table) {
         uint8_t **alive = RWS_NEW(&e->arena, uint8_t *, e->n_levels);
-        for (uint32_t i = 0; i < e->n_levels; i++) alive[i] = RWS_NEW0(&e->arena, uint8_t, e->levels[i].n_rows);
+        for (uint32_t i = 0; i < e->n_levels; i++)
+            alive[i] = e->levels[i].place ? NULL : RWS_NEW0(&e->arena, uint8_t, e->levels[i].n_rows);
         uint32_t at = 0;
         for (uint32_t i = 0; i < e->n_ends; i++)
             for (uint32_t row = 0; row < e->levels[e->ends[i].level].n_rows; row++)
                 alive[e->ends[i].level][row] = table[rws_scores_place(e, at++)];
         for (uint32_t i = e->n_levels; i-- > 0;) {
-            level    *l = &e->levels[i];
-            uint32_t *live = RWS_NEW(&e->arena, uint32_t, l->n_rows);
-            uint32_t *position = RWS_NEW(&e->arena, uint32_t, l->n_rows), n = 0;
-            for (uint32_t row = 0; row < l->n_rows; row++) {
-                position[row] = n;
-                if (!alive[i][row]) continue;
-                live[n++] = row;
-                if (l->parent != NONE) alive[l->parent][l->up[row]] = 1;
-            }
-            l->n_live = n;
-            if (n < l->n_rows) l->live = live, l->position = position;
+            level *l = &e->levels[i];
+            if (l->place) continue;
+            for (uint32_t row = 0; row < l->n_rows && l->parent != NONE; row++)
+                if (alive[i][row]) alive[l->parent][l->up[row]] = 1;
+            list_live(e, l, alive[i]);
         }
+        for (uint32_t i = e->n_levels; i-- > 0;) narrowed_alive(e, alive, i); /* most readers have larger numbers */
     }
     for (uint32_t i = 0; i < e->n_calls; i++) {
         call *c = &e->calls[i];
@@ -76,7 +103,7 @@ static void find_live(rws_engine *e)
         for (uint32_t k = 0; k < c->n_nodes; k++) {
             node *n = &e->nodes[e->order[c->first + k]];
             n->first_live = c->n_live;
-            c->n_live += e->levels[n->level].n_live;
+            c->n_live += e->levels[n->rows].n_live;
         }
     }
 }
@@ -106,14 +133,33 @@ float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient)
     return c->gradient + (size_t)n->first_live * (size_t)n->dim;
 }
 
+/* Where the gradient of a row of a node is, whichever part has it. */
+static float *row_gradient(rws_engine *e, uint32_t id, uint32_t row, float *gradient)
+{
+    const uint32_t place = rws_node_row(e, &id, row);
+    const node    *n = &e->nodes[id];
+    return rws_node_gradient(e, id, gradient) + live_position(&e->levels[n->rows], place) * (size_t)n->dim;
+}
+
 /* gradient of a node += coefficients of the rows of level `at`, which is at or below the node's level */
 static void seed(rws_engine *e, uint32_t id, uint32_t at, const double *coef, unsigned groups, float *gradient)
 {
     const node *n = &e->nodes[id];
     if (!(n->depends & groups)) return;
-    float          *g = rws_node_gradient(e, id, gradient);
-    const uint32_t *map = rws_level_map(e, at, n->level);
-    const level    *from = &e->levels[at], *to = &e->levels[n->level];
+    const level   *from = &e->levels[at];
+    const uint32_t part = rws_node_part(e, id, at);
+    if (part == NONE) {
+        const uint32_t *map = rws_level_map(e, at, n->level);
+        for (uint32_t i = 0; i < from->n_live; i++) {
+            const uint32_t row = live_row(from, i);
+            *row_gradient(e, id, map ? map[row] : row, gradient) += (float)coef[row];
+        }
+        return;
+    }
+    n = &e->nodes[part];
+    float          *g = rws_node_gradient(e, part, gradient);
+    const uint32_t *map = rws_level_map(e, at, n->rows);
+    const level    *to = &e->levels[n->rows];
     if (from->live || to->live)
         for (uint32_t i = 0; i < from->n_live; i++) {
             const uint32_t row = live_row(from, i);
@@ -137,7 +183,7 @@ static double *leaf_coef(rws_engine *e, double *table, uint32_t at, uint32_t n)
 static void seed_terms(rws_engine *e, unsigned groups, float *gradient)
 {
     const rws_scores *s = &e->scores;
-    double           *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r};
+    double           *tables[N_COEF] = {s->coef_p, s->coef_q, s->coef_r, s->coef_given};
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (int k = 0; k < N_COEF; k++) e->levels[l].coef[k] = NULL;
     uint32_t at = 0;
@@ -185,14 +231,18 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
     const size_t dim = (size_t)c->c.in[s].dim;
     for (uint32_t i = 0; i < c->n_nodes; i++) {
         const node    *n = &e->nodes[e->order[c->first + i]], *source = &e->nodes[n->in[s]];
-        const uint32_t rows = e->levels[n->level].n_live;
+        const level   *mine = &e->levels[n->rows];
+        const uint32_t rows = mine->n_live;
         if (source->depends & groups && rows) {
-            float          *to = rws_node_gradient(e, n->in[s], gradient);
-            const uint32_t *map = rws_level_map(e, n->level, source->level);
-            const level    *mine = &e->levels[n->level], *its = &e->levels[source->level];
+            const uint32_t  part = rws_node_part(e, n->in[s], n->rows);
+            const bool      one = part != NONE;
+            float          *to = one ? rws_node_gradient(e, part, gradient) : NULL;
+            const level    *its = one ? &e->levels[e->nodes[part].rows] : NULL;
+            const uint32_t *map = rws_level_map(e, n->rows, one ? e->nodes[part].rows : source->level);
             for (uint32_t r = 0; r < rows; r++) {
-                const uint32_t row = live_row(mine, r);
-                float *restrict sum = to + live_position(its, map ? map[row] : row) * dim;
+                const uint32_t at = live_row(mine, r), row = map ? map[at] : at;
+                float *restrict sum =
+                    one ? to + live_position(its, row) * dim : row_gradient(e, n->in[s], row, gradient);
                 for (size_t j = 0; j < dim; j++) sum[j] += from[r * dim + j];
             }
         }
@@ -204,10 +254,35 @@ static void scatter(rws_engine *e, const call *c, int s, unsigned groups, const 
 static bool is_whole(const rws_engine *e, const call *c, int s)
 {
     const node *n = &e->nodes[c->source[s]];
-    if (n->param || c->c.in[s].row || e->calls[n->call].gradient || e->calls[n->call].c.n != c->c.n) return false;
+    if (n->param || c->c.in[s].row || e->calls[n->call].gradient || e->calls[n->call].c.n != c->c.n ||
+        e->calls[n->call].n_live != c->n_live)
+        return false;
     for (int i = 0; i < c->c.n_in; i++)
         if (i != s && c->source[i] && c->source[i] != NONE && e->nodes[c->source[i]].call == n->call) return false;
     return true;
+}
+
+/* Places of the live rows of a call among those of input s, which has the same rows in the same order, but may have more
+ * live ones: a narrowed level with further readers. NULL: it has the same live rows. */
+static const uint32_t *live_places(rws_engine *e, const call *c, int s)
+{
+    const node *first = &e->nodes[c->source[s]];
+    uint32_t    differ = 0, at = 0;
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        const node *n = &e->nodes[e->order[c->first + i]];
+        if (n->rows == e->nodes[n->in[s]].rows) continue;
+        const node *m = &e->nodes[rws_node_part(e, n->in[s], n->rows)];
+        differ |= e->levels[n->rows].n_live != e->levels[m->rows].n_live;
+    }
+    if (!differ) return NULL;
+    uint32_t *place = RWS_NEW(&e->arena, uint32_t, c->n_live);
+    for (uint32_t i = 0; i < c->n_nodes; i++) {
+        const node  *n = &e->nodes[e->order[c->first + i]], *m = &e->nodes[rws_node_part(e, n->in[s], n->rows)];
+        const level *mine = &e->levels[n->rows], *its = &e->levels[m->rows];
+        for (uint32_t r = 0; r < mine->n_live; r++)
+            place[at++] = m->first_live - first->first_live + live_position(its, live_row(mine, r));
+    }
+    return place;
 }
 
 /* Where to add the gradient of input s, which is one node's or contiguous in one call. */
@@ -221,7 +296,8 @@ static rws_sink sink_of(rws_engine *e, const call *c, int s, const uint32_t *row
         return (rws_sink){.data = source->gradient, .fresh = true};
     }
     rws_sink     sink = {rws_node_gradient(e, c->source[s], gradient), v->row, false};
-    const level *its = &e->levels[e->nodes[c->source[s]].level];
+    const level *its = &e->levels[e->nodes[c->source[s]].rows];
+    if (!v->row) sink.row = live_places(e, c, s);
     if (!v->row || (!rows && !its->live)) return sink;
     uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->n_live);
     for (uint32_t i = 0; i < c->n_live; i++) row[i] = live_position(its, v->row[rows ? rows[i] : i]);
@@ -245,7 +321,7 @@ static const uint32_t *narrow(rws_engine *e, const call *c, rws_call *k)
     if ((int)c->n_live == k->n) return NULL;
     uint32_t *rows = RWS_NEW(&e->arena, uint32_t, c->n_live), at = 0, first = 0;
     for (uint32_t i = 0; i < c->n_nodes; i++) {
-        const level *l = &e->levels[e->nodes[e->order[c->first + i]].level];
+        const level *l = &e->levels[e->nodes[e->order[c->first + i]].rows];
         for (uint32_t r = 0; r < l->n_live; r++) rows[at++] = first + live_row(l, r);
         first += l->n_rows;
     }

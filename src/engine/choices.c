@@ -3,78 +3,211 @@
 #include "engine/internal.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-/* ---- given */
+/* ---- given
+ *
+ * The list of a pass holds for every datum, or each datum has a part of it. Where some data of a path have a value for the
+ * site that the path visits and others have none, the path parts before the visit:
+ *
+ *     rows a b c d,                path 1   rows b d   no value is given: draws
+ *     values for a and c           path 2   rows a c   starts again, visits the site once more and takes the values
+ *
+ * so that all rows of a path have come by equally many given choices (rws_path.n_taken). A row whose datum has more than
+ * that is impossible.
+ */
+
+/* Choices first … end - 1 of the list are given for a datum. */
+typedef struct {
+    uint32_t first, end;
+} range;
+
+static range range_of(const rws_engine *e, uint32_t datum)
+{
+    const uint32_t *start = e->pass.given_start;
+    return start ? (range){start[datum], start[datum + 1]} : (range){0, e->n_given};
+}
 
 void rws_given_begin(rws_engine *e)
 {
     const rws_pass *p = &e->pass;
-    e->given_next = 0;
-    if (!p->n_given) return;
+    const uint32_t  n_lists = p->given_start ? (uint32_t)p->n_data : 1;
+    e->n_given = p->given_start ? p->given_start[p->n_data] - p->given_start[0] : (uint32_t)p->n_given;
+    if (!e->n_given) return;
     if (p->proposal != RWS_PLAIN && p->proposal != RWS_DEFENSIVE)
-        e->status = rws_fail(&e->error, RWS_BAD_INPUT, "Choices can be given only where they would be drawn plainly.");
-    e->given_used = RWS_NEW0(&e->arena, bool, p->n_given);
+        rws_engine_fail(e, RWS_BAD_INPUT, "Choices can be given only where they would be drawn plainly.");
+    e->given_next = RWS_NEW(&e->arena, uint32_t, n_lists);
+    for (uint32_t d = 0; d < n_lists; d++) e->given_next[d] = range_of(e, d).first;
+    e->given_used = p->given_start ? NULL : RWS_NEW0(&e->arena, bool, e->n_given);
 }
 
+bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
+{
+    const range r = range_of(e, datum);
+    return path->n_taken < r.end - r.first;
+}
+
+bool rws_engine_given_reached(const rws_engine *e, int i)
+{
+    RWS_CHECK(e->given_used && i >= 0 && (uint32_t)i < e->n_given);
+    return e->given_used[i];
+}
+
+/* Whether everything that the drawing side has chosen on the path was given, so that no particle can differ. */
+static bool drew_nothing(const rws_path *path)
+{
+    for (uint32_t i = 0; i < path->n_trace; i++)
+        if (!path->trace[i].given && path->e->sites[path->trace[i].site].field < 0) return false;
+    return true;
+}
+
+/* The first choice that is given for a datum and that the path has not come by. */
+static const rws_choice *first_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
+{
+    const range r = range_of(e, datum);
+    for (uint32_t i = r.first; i < r.end; i++) {
+        const rws_choice *c = &e->pass.given[i];
+        bool              visited = false;
+        for (uint32_t k = 0; k < path->n_trace && !visited; k++)
+            visited =
+                path->trace[k].visit == (uint32_t)c->visit && strcmp(e->sites[path->trace[k].site].name, c->site) == 0;
+        if (!visited) return c;
+    }
+    return &e->pass.given[r.first];
+}
+
+/* A given choice that certainly no particle comes by is a mistake: one of a datum whose choices were all given; or, where
+ * the caller says that all are given, or in a sleep pass, one that no path came by. */
 void rws_given_end(rws_engine *e)
 {
-    for (int i = 0; i < e->pass.n_given; i++) {
+    const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
+    for (uint32_t i = 0; i < e->n_ends && e->n_given && e->pass.given_start; i++) {
+        const rws_path *path = e->paths[e->ends[i].path];
+        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        for (uint32_t row = 0; row < e->levels[last].n_rows; row++) {
+            const uint32_t d = rws_row_datum(e, last, to_base, row);
+            if (!rws_given_missing(e, path, d) || !drew_nothing(path)) continue;
+            const rws_choice *c = first_missing(e, path, d);
+            rws_engine_fail(
+                e, RWS_BAD_INPUT,
+                "A value is given for site \"%.100s\" (visit %d) of datum %u, but the %s does not come by it.", c->site,
+                c->visit + 1, e->pass.first_datum + d, drew);
+        }
+    }
+    for (uint32_t i = 0; i < e->n_given && !e->pass.given_start; i++) {
         const rws_choice *c = &e->pass.given[i];
-        if (e->given_used[i]) continue;
-        e->status = rws_fail(&e->error, RWS_BAD_INPUT,
-                             "A value is given for site \"%.100s\" (visit %d), but the %s does not come by it.",
-                             c->site, c->visit + 1, e->pass.mode == RWS_SLEEP ? "model" : "guide");
-        return;
+        if (e->given_used[i] || (e->pass.mode == RWS_WAKE && !e->pass.given_all)) continue;
+        rws_engine_fail(e, RWS_BAD_INPUT,
+                        "A value is given for site \"%.100s\" (visit %d), but the %s does not come by it.", c->site,
+                        c->visit + 1, drew);
     }
 }
 
-/* Choices are mostly visited in the order of the list, so the search begins behind the last one found. */
-static const rws_choice *find(rws_engine *e, const char *site, int visit)
+/* The place in the list of what is given for a datum at a site and visit; NONE: nothing is. Choices are mostly visited in
+ * the order of the list, so the search begins behind the last one found. */
+static uint32_t find(rws_engine *e, uint32_t datum, const char *site, uint32_t visit)
 {
-    const int n = e->pass.n_given;
-    for (int i = 0; i < n; i++) {
-        const int         at = e->given_next + i < n ? e->given_next + i : e->given_next + i - n;
+    const range r = range_of(e, datum);
+    uint32_t   *next = &e->given_next[e->pass.given_start ? datum : 0], at = *next;
+    for (uint32_t i = r.first; i < r.end; i++, at = at + 1 < r.end ? at + 1 : r.first) {
         const rws_choice *c = &e->pass.given[at];
-        if (c->visit != visit || strcmp(c->site, site) != 0) continue;
-        e->given_used[at] = true;
-        e->given_next = at + 1 < n ? at + 1 : 0;
-        return c;
+        if ((uint32_t)c->visit != visit || strcmp(c->site, site) != 0) continue;
+        *next = at + 1 < r.end ? at + 1 : r.first;
+        return at;
     }
-    return NULL;
+    return NONE;
 }
 
-static void check(rws_path *path, const rws_choice *c, int dim, int n_values)
+/* datum: NONE if the value is given for all data. */
+static void check(rws_path *path, const rws_choice *c, int dim, int n_values, uint32_t datum)
 {
-    char text[160];
+    char text[160], whose[40] = "";
     rws_site_text(path->e, path->site, path->site_visit, text);
+    if (datum != NONE) snprintf(whose, sizeof whose, " of datum %u", path->e->pass.first_datum + datum);
     if (c->dim != dim)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site %s has %d numbers, but %d are given.", text, dim, c->dim);
+        rws_path_fail(path, RWS_BAD_INPUT, "Site %s%s has %d number%s, but %d %s given.", text, whose, dim,
+                      dim == 1 ? "" : "s", c->dim, c->dim == 1 ? "is" : "are");
     for (int i = 0; i < dim; i++) {
         const double x = (double)c->value[i];
-        if (!isfinite(x)) rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s is %g.", text, x);
+        if (!isfinite(x)) rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g.", text, whose, x);
         if (n_values && !(x >= 0 && x < n_values && x == rint(x)))
-            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s is %g, which is not a choice of 0 to %d.",
-                          text, x, n_values - 1);
+            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g, which is not a choice of 0 to %d.",
+                          text, whose, x, n_values - 1);
     }
+}
+
+/* For every row of the path, the place in the list of what is given for its datum here. Returns how many have one. */
+static uint32_t find_rows(rws_path *path, uint32_t *at)
+{
+    rws_engine     *e = path->e;
+    const uint32_t  n = e->levels[path->level].n_rows;
+    const uint32_t *to_base = e->pass.scalar ? NULL : rws_level_map(e, path->level, path->base);
+    uint32_t        last = NONE, n_found = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t d = rws_row_datum(e, path->level, to_base, i);
+        at[i] = d == last ? at[i - 1] : find(e, d, e->sites[path->site].name, path->site_visit);
+        last = d;
+        n_found += at[i] != NONE;
+    }
+    return n_found;
+}
+
+/* The values of all rows, as a leaf node at the level of the path. */
+static rws_var take_rows(rws_path *path, const uint32_t *at, int dim, int n_values)
+{
+    rws_engine     *e = path->e;
+    const uint32_t  n = e->levels[path->level].n_rows;
+    const uint32_t *to_base = e->pass.scalar ? NULL : rws_level_map(e, path->level, path->base);
+    float          *value = RWS_NEW(&e->arena, float, n *(size_t)dim);
+    for (uint32_t i = 0; i < n; i++) {
+        const rws_choice *c = &e->pass.given[at[i]];
+        if (i == 0 || at[i] != at[i - 1]) check(path, c, dim, n_values, rws_row_datum(e, path->level, to_base, i));
+        memcpy(value + i * (size_t)dim, c->value, (size_t)dim * sizeof *value);
+    }
+    return path_var(path, rws_node_leaf(e, path->level, dim, value));
+}
+
+static bool take_own(rws_path *path, int dim, int n_values, rws_var *value)
+{
+    rws_engine    *e = path->e;
+    const uint32_t n = e->levels[path->level].n_rows;
+    uint32_t      *at = RWS_NEW(&e->arena, uint32_t, n);
+    const uint32_t n_found = find_rows(path, at);
+    if (n_found == n) {
+        *value = take_rows(path, at, dim, n_values);
+        return true;
+    }
+    for (uint32_t i = 0; i < n; i++) at[i] = at[i] != NONE;
+    if (n_found) rws_path_part(path, at, 2);
+    return false;
+}
+
+static bool take_common(rws_path *path, int dim, int n_values, rws_var *value)
+{
+    rws_engine    *e = path->e;
+    const uint32_t at = find(e, 0, e->sites[path->site].name, path->site_visit);
+    if (at == NONE) return false;
+    e->given_used[at] = true;
+    check(path, &e->pass.given[at], dim, n_values, NONE);
+    *value = path_var(path, rws_node_leaf(e, ROOT, dim, (float *)e->pass.given[at].value));
+    return true;
 }
 
 bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value)
 {
     rws_engine *e = path->e;
-    if (!e->pass.n_given && !e->pass.given_all) return false;
-    const rws_choice *c = find(e, e->sites[path->site].name, (int)path->site_visit);
-    char              text[160];
-    if (!c) {
-        if (e->pass.given_all && !rws_site_is_field(path))
-            rws_path_fail(path, RWS_BAD_INPUT, "No value is given for site %s.",
-                          rws_site_text(e, path->site, path->site_visit, text));
-        return false;
+    if (!e->n_given && !e->pass.given_all) return false;
+    if (e->n_given && (e->pass.given_start ? take_own : take_common)(path, dim, n_values, value)) {
+        path->ordinal++; /* so that later draws are the same as after a draw of this value */
+        path->n_taken++;
+        return true;
     }
-    check(path, c, dim, n_values);
-    path->ordinal++; /* so that later draws are the same as after a draw of this value */
-    *value = path_var(path, rws_node_leaf(e, ROOT, dim, (float *)c->value));
-    return true;
+    char text[160];
+    if (e->pass.given_all && !rws_site_is_field(path))
+        rws_path_fail(path, RWS_BAD_INPUT, "No value is given for site %s.",
+                      rws_site_text(e, path->site, path->site_visit, text));
+    return false;
 }
 
 /* ---- listed */
@@ -86,7 +219,11 @@ static void read_choices(rws_engine *e, int row, rws_choice_reader *each, void *
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
         if (e->sites[t->site].field >= 0) continue; /* an item of a series */
-        each(context, e->sites[t->site].name, (int)t->visit, e->nodes[t->var].dim, rws_value_at(e, o, t->var));
+        each(context, &(rws_choice){.site = e->sites[t->site].name,
+                                    .visit = (int)t->visit,
+                                    .dim = e->nodes[t->var].dim,
+                                    .value = rws_value_at(e, o, t->var),
+                                    .given = t->given});
     }
 }
 
@@ -104,7 +241,8 @@ static void read_field(rws_engine *e, int row, int field, const float **value)
     const uint32_t  id = path->field[field];
     if (!id && e->fields[field].most) *value = rws_series_dream(e, path, o, field);
     if (!id) return;
-    if (e->nodes[id].state != DONE) rws_engine_execute(e, &id, 1);
+    rws_ask(e, id, e->ends[o.end].level);
+    rws_engine_execute(e);
     *value = rws_value_at(e, o, id);
 }
 

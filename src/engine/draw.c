@@ -287,16 +287,18 @@ const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
 }
 
 /* Rows of probabilities as thresholds, a row for each row of the path's level. */
-static thresholds make_thresholds(rws_path *path, const node *n)
+static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
 {
     rws_engine    *e = path->e;
-    const size_t   C = (size_t)n->dim, width = (size_t)padded(n->dim);
-    const uint32_t rows = e->levels[path->level].n_rows, *map = rws_level_map(e, path->level, n->level);
-    const float   *p = n->saved;
+    const int      dim = e->nodes[log_probabilities.id].dim;
+    const size_t   C = (size_t)dim, width = (size_t)padded(dim);
+    const reading  r = rws_node_read(e, log_probabilities.id, path->level);
+    const uint32_t rows = e->levels[path->level].n_rows, *map = r.row;
+    const float   *p = r.saved;
     if (!p) {
-        const size_t size = (size_t)e->levels[n->level].n_rows * C;
+        const size_t size = r.n * C;
         float       *exps = RWS_NEW(&e->arena, float, size);
-        rws_function_apply(RWS_EXP, size, n->value, exps);
+        rws_function_apply(RWS_EXP, size, r.value, exps);
         p = exps;
     }
     int32_t *full = RWS_NEW(&e->arena, int32_t, rows * width);
@@ -327,9 +329,8 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
                          e->nodes[log_probabilities.id].dim, RWS_INDEX_MOST);
     rws_path_need(path, &log_probabilities, 1);
     const uint32_t   from = path->level, ordinal = path->ordinal++;
-    const node      *n = &e->nodes[log_probabilities.id];
-    const int        C = n->dim;
-    const thresholds threshold = make_thresholds(path, n);
+    const int        C = e->nodes[log_probabilities.id].dim;
+    const thresholds threshold = make_thresholds(path, log_probabilities);
     word_source     *source = rws_words_new(e, from, ordinal);
     const level     *l = &e->levels[from];
     const uint32_t   rows = l->n_rows;

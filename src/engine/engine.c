@@ -42,6 +42,7 @@ rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, in
     if (!l->max_operations) l->max_operations = RWS_MAX_OPERATIONS;
     if (!l->max_paths) l->max_paths = RWS_MAX_PATHS;
     if (!l->max_nodes) l->max_nodes = RWS_MAX_NODES;
+    e->asked_low = NONE;
     e->stamp = first_stamp();
     return e;
 }
@@ -58,9 +59,9 @@ void rws_engine_free(rws_engine *e)
         free(e->paths[i]);
     }
     for (uint32_t i = 0; i < e->n_sites; i++) free((char *)e->sites[i].name);
-    void *arrays[] = {e->levels, e->terms, e->nodes,      e->calls,       e->order, e->pending,
-                      e->shared, e->paths, e->ready,      e->waiting,     e->ends,  e->words,
-                      e->fields, e->sites, e->site_table, e->field_sites, e->items};
+    void *arrays[] = {e->levels, e->terms, e->nodes,      e->calls,       e->order, e->pending, e->shared,
+                      e->paths,  e->ready, e->waiting,    e->ends,        e->words, e->fields,  e->sites,
+                      e->asked,  e->asks,  e->site_table, e->field_sites, e->items, e->mixtures};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) free(arrays[i]);
     rws_arena_free(&e->arena);
     free(e);
@@ -68,6 +69,7 @@ void rws_engine_free(rws_engine *e)
 
 rws_engine_stats rws_engine_take_stats(rws_engine *e)
 {
+    if (e->n_asks) RWS_ENTER(e, rws_demand_count(e));
     rws_engine_stats s = e->stats;
     e->stats = (rws_engine_stats){0};
     return s;

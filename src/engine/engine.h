@@ -62,13 +62,17 @@ typedef struct {
     int            n_data, n_particles;         /* n_particles per datum; in sleep, n_data is 1 */
     const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
     /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead
-     * of drawing one; both sides score it like any other. Only in a plain or defensive pass. The list must last as long
-     * as the pass. A listed site and visit that no path reaches is RWS_BAD_INPUT, and so is a value that does not fit
-     * its site. */
+     * of drawing one. In a wake pass the guide's log-density of the value is log_given, not log_q, and a particle that
+     * does not come by everything that is given for its datum is impossible: log_p is -inf. Only in a plain or
+     * defensive pass. The list must last as long as the pass; no site and visit is listed twice. RWS_BAD_INPUT for a
+     * value that does not fit its site, and for one that certainly no particle comes by (choices.c). */
     const rws_choice *given;
     int               n_given;
-    bool              given_all; /* a latent site that is not listed is RWS_BAD_INPUT */
-    bool              choices;   /* the values at all latent sites are wanted after the pass: rws_engine_choices */
+    /* n_data + 1 places: datum d has choices given_start[d] … given_start[d + 1] - 1 of the list, and n_given is not
+     * looked at. NULL: the list holds for every datum. */
+    const uint32_t *given_start;
+    bool            given_all; /* a latent site that is not listed is RWS_BAD_INPUT */
+    bool            choices;   /* the values at all latent sites are wanted after the pass: rws_engine_choices */
 } rws_pass;
 
 /* The rows of a finished forward pass, ordered by datum: those of datum d are start[d] … start[d + 1] - 1. A row stands
@@ -76,28 +80,43 @@ typedef struct {
 typedef struct {
     int             B, K, n;
     const uint32_t *start, *count;
-    const double   *log_p; /* of latents and data under the model */
-    const double   *log_q; /* of the latents under the guide */
-    const double   *log_d; /* of the latents under what they were drawn from: log_q unless defensive */
+    const double   *log_p;     /* of latents and data under the model */
+    const double   *log_q;     /* of the latents under the guide, without those that were given */
+    const double   *log_given; /* of the given choices under the guide; NULL if none was given */
+    const double   *log_d;     /* of the latents under what they were drawn from: log_q unless defensive */
     const double   *out[RWS_OUTPUTS];
     /* To be filled in before backward, zero at first: the coefficient of a row's gradient, for all its particles
      * together. */
     double *coef_p;
-    double *coef_q; /* log q of choices, and of all sites in a pass that is not pathwise */
-    double *coef_r; /* log q of continuous values in a pathwise pass */
+    double *coef_q;     /* log q of choices, and of all sites in a pass that is not pathwise */
+    double *coef_r;     /* log q of continuous values in a pathwise pass */
+    double *coef_given; /* log q of given choices; NULL if none was given */
     double *coef_out[RWS_OUTPUTS];
     double *l, *w, *L; /* scratch for weighing: a number per row, per row, per datum */
     double *work[2];   /* scratch: two numbers per row */
 } rws_scores;
 
 typedef struct {
-    uint64_t rows, particles, calls, flops;
+    uint64_t rows, needed, particles, calls, flops; /* needed: 0 unless rws_engine_count_rows is on */
 } rws_engine_stats;
 
 /* An engine for programs with these parameters and data, which must outlive it; limits may be NULL. NULL when there is
  * no memory. */
 rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
 void        rws_engine_free(rws_engine *e);
+
+/* How the gradient of the values at a site comes, where the author or the user says so. */
+typedef struct {
+    const char  *site;
+    rws_gradient how;
+} rws_site_gradient;
+
+/* Says so for n sites, before the first pass; of two entries for a site the later one counts. The list must outlive the
+ * engine. */
+void rws_engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n);
+
+/* Whether a particle has visited the site in any pass of this engine. */
+bool rws_engine_has_site(const rws_engine *e, const char *site);
 
 /* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
  * names the site. After a failure there is no table, and the engine is ready for another pass. */
@@ -135,15 +154,19 @@ rws_status   rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *
 
 /* Calls `each` for the value of every latent site of row i of the table, in the order in which the drawing side visited
  * them. Needs rws_pass.choices. The values live until the next pass. RWS_OK or RWS_NO_MEMORY. */
-typedef void rws_choice_reader(void *context, const char *site, int visit, int dim, const float *value);
+typedef void rws_choice_reader(void *context, const rws_choice *choice);
 rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
+
+/* Whether some particle of the last pass came by choice i of rws_pass.given, whose list held for every datum. */
+bool rws_engine_given_reached(const rws_engine *e, int i);
 
 /* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
  * model made. NULL: no program made it (a label, in a sleep pass), or no memory. Lives until the next pass. */
 const float *rws_engine_observed(rws_engine *e, int row, int field, int *dim);
 
-rws_engine_stats rws_engine_take_stats(rws_engine *e);        /* since the last call */
-uint64_t         rws_engine_allocations(const rws_engine *e); /* requests to the system so far */
+rws_engine_stats rws_engine_take_stats(rws_engine *e);  /* since the last call */
+void     rws_engine_count_rows(rws_engine *e, bool on); /* counts the rows that a pass needs, which takes time */
+uint64_t rws_engine_allocations(const rws_engine *e);   /* requests to the system so far */
 
 /* ---- For programs that drive programs (estimators), and for distributions and layers, which record operations. */
 
@@ -197,16 +220,22 @@ bool rws_site_find(rws_path *path, const char *site, const char *family, int siz
 void rws_site_put(rws_path *path, const char *family, int size, rws_var value);
 
 /* Whether a value is given for the site that rws_site_find has just left to be drawn; then it takes the place of the
- * draw. Stops with a sentence if it has not `dim` numbers, or is not in 0 … n_values - 1 where n_values is not 0. */
+ * draw, and rws_site_put_given records it. If values are given for some data of the path only, the path splits here.
+ * Stops with a sentence if the value has not `dim` numbers, or is not in 0 … n_values - 1 where n_values is not 0. */
 bool rws_site_given(rws_path *path, int dim, int n_values, rws_var *value);
+void rws_site_put_given(rws_path *path, const char *family, int size, rws_var value);
 
 /* A program calls this if it has scored the data by other means than visiting their sites. */
 void rws_path_fields_scored(rws_path *path);
 
+/* Whether values at the site that is being visited are reparameterised in this pass. `continuous`: the family can. */
+bool rws_site_pathwise(rws_path *path, const char *family, bool continuous);
+
 /* Stops with a sentence if the site is observed and the data hold anything but 0 … n - 1 there. */
 void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int n);
 
-typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_D, RWS_TERMS } rws_term;
+/* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of the proposal */
+typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_G, RWS_TERM_D, RWS_TERMS } rws_term;
 
 /* Whether this pass needs the log-density of the current side; and adds a log-density to every particle of the path. */
 bool rws_site_scored(const rws_path *path);
@@ -218,7 +247,7 @@ void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
 
 /* Computes v now and returns the largest of its numbers, for draws whose tables are as long as the values ask for. Rows that
- * have left the path count too. NaN if one of the numbers is NaN. */
+ * have left the path may count too. NaN if one of the numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
 
 /* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers

@@ -11,13 +11,12 @@
 
 #include <string.h>
 
-#define FEW 24 /* at most so many nodes are sorted by insertion */
 #define ALONE \
     128 /* a node with so many rows has a call to itself: gathering its inputs would cost more than the call */
 
 static uint32_t n_rows(const rws_engine *e, const node *n)
 {
-    return e->levels[n->level].n_rows;
+    return e->levels[n->rows].n_rows;
 }
 
 /* exp(value) of a node, if its op saved it; else NULL. */
@@ -25,7 +24,26 @@ static const float *exponentials(const rws_engine *e, uint32_t id)
 {
     const node *n = &e->nodes[id];
     if (!n->op || !n->op->saves_exp) return NULL;
-    return n->op->saves ? n->saved : exponentials(e, n->in[0]);
+    if (n->op->saves) return n->saved;
+    return e->nodes[n->in[0]].rows == n->rows ? exponentials(e, n->in[0]) : NULL;
+}
+
+/* Whether node n reads the rows of node m in their order. */
+static bool in_order(rws_engine *e, const node *n, const node *m)
+{
+    if (n->rows == m->rows) return true;
+    return e->levels[m->rows].place && n_rows(e, n) == n_rows(e, m) && !rws_level_map(e, n->rows, m->rows);
+}
+
+/* Copies the rows that node n reads of its input, which may have several parts. */
+static float *gather(rws_engine *e, const node *n, uint32_t in, float *to)
+{
+    const reading r = rws_node_read(e, in, n->rows);
+    const size_t  dim = (size_t)e->nodes[in].dim, rows = n_rows(e, n);
+    if (!r.row) memcpy(to, r.value, rows * dim * sizeof(float));
+    else
+        for (size_t j = 0; j < rows; j++) memcpy(to + j * dim, r.value + r.row[j] * dim, dim * sizeof(float));
+    return to + rows * dim;
 }
 
 /* Input s of all nodes of a call as one view. */
@@ -33,18 +51,25 @@ static void resolve(rws_engine *e, call *c, int s)
 {
     const uint32_t *ids = e->order + c->first;
     const node     *first = &e->nodes[ids[0]];
-    const uint32_t  source = first->in[s];
+    if (!first->in[s]) { /* absent */
+        c->source[s] = 0;
+        return;
+    }
+    const uint32_t source = rws_node_part(e, first->in[s], first->rows);
     c->source[s] = source;
-    if (!source) return; /* absent */
     rws_view *v = &c->c.in[s];
-    v->dim = e->nodes[source].dim;
+    v->dim = e->nodes[first->in[s]].dim;
 
-    bool         one_source = true, contiguous = true;
-    const float *expected = e->nodes[source].value;
-    for (uint32_t i = 0; i < c->n_nodes; i++) {
-        const node *n = &e->nodes[ids[i]], *m = &e->nodes[n->in[s]];
-        one_source &= n->in[s] == source;
-        contiguous &= m->level == n->level && m->value == expected && m->call == e->nodes[source].call;
+    bool         one_source = source != NONE, contiguous = one_source;
+    const float *expected = one_source ? e->nodes[source].value : NULL;
+    for (uint32_t i = 0; i < c->n_nodes && one_source | contiguous; i++) {
+        const node    *n = &e->nodes[ids[i]];
+        const uint32_t part = rws_node_part(e, n->in[s], n->rows);
+        one_source &= part == source;
+        contiguous &= part != NONE;
+        if (!contiguous) continue;
+        const node *m = &e->nodes[part];
+        contiguous &= m->value == expected && m->call == e->nodes[source].call && in_order(e, n, m);
         expected = m->value + (size_t)n_rows(e, n) * (size_t)v->dim;
     }
     if (contiguous && (c->n_nodes == 1 || e->nodes[source].call != NONE)) {
@@ -55,34 +80,23 @@ static void resolve(rws_engine *e, call *c, int s)
         v->data = e->nodes[source].value;
         v->exp = exponentials(e, source);
         v->same = n_rows(e, &e->nodes[source]) == 1;
-        const uint32_t from = e->nodes[source].level;
+        const uint32_t from = e->nodes[source].rows;
         if (c->n_nodes == 1) {
-            v->row = rws_level_map(e, first->level, from);
+            v->row = rws_level_map(e, first->rows, from);
             return;
         }
         uint32_t *row = RWS_NEW(&e->arena, uint32_t, c->c.n), at = 0;
         for (uint32_t i = 0; i < c->n_nodes; i++) {
             const node     *n = &e->nodes[ids[i]];
-            const uint32_t *map = rws_level_map(e, n->level, from);
+            const uint32_t *map = rws_level_map(e, n->rows, from);
             for (uint32_t j = 0; j < n_rows(e, n); j++) row[at++] = map ? map[j] : j;
         }
         v->row = row;
     } else {
         c->source[s] = NONE;
-        const size_t dim = (size_t)v->dim;
-        float       *data = RWS_NEW(&e->arena, float, (size_t)c->c.n *dim), *to = data;
-        for (uint32_t i = 0; i < c->n_nodes; i++) {
-            const node     *n = &e->nodes[ids[i]], *m = &e->nodes[n->in[s]];
-            const uint32_t *map = rws_level_map(e, n->level, m->level);
-            if (!map) {
-                memcpy(to, m->value, n_rows(e, n) * dim * sizeof(float));
-                to += n_rows(e, n) * dim;
-            } else {
-                for (uint32_t j = 0; j < n_rows(e, n); j++, to += dim)
-                    memcpy(to, m->value + map[j] * dim, dim * sizeof(float));
-            }
-        }
-        v->data = data;
+        float *to = RWS_NEW(&e->arena, float, (size_t)c->c.n *(size_t)v->dim);
+        v->data = to;
+        for (uint32_t i = 0; i < c->n_nodes; i++) to = gather(e, &e->nodes[ids[i]], e->nodes[ids[i]].in[s], to);
     }
 }
 
@@ -117,55 +131,13 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
         n->value = k->out + (size_t)row * (size_t)k->dim;
         if (k->saved) n->saved = k->saved + (size_t)row * (size_t)k->in[0].dim;
         n->call = e->n_calls - 1;
-        n->state = DONE;
+        n->state = e->nodes[n->origin].state = DONE;
         row += n_rows(e, n);
         c->depends |= n->depends;
     }
     e->stats.calls++;
     e->stats.rows += (uint64_t)k->n;
     if (k->refused && e->status == RWS_OK) rws_call_explain(e, e->n_calls - 1);
-}
-
-/* Lists in e->pending all nodes that must be executed before the wanted ones are there. */
-static void collect(rws_engine *e, const uint32_t *wanted, uint32_t n)
-{
-    e->n_pending = 0;
-    for (uint32_t i = 0; i < n; i++)
-        if (e->nodes[wanted[i]].state == WAITING) {
-            e->nodes[wanted[i]].state = NEEDED;
-            *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = wanted[i];
-        }
-    for (uint32_t i = 0; i < e->n_pending; i++) {
-        const uint32_t id = e->pending[i];
-        for (int s = 0; s < e->nodes[id].n_in; s++) {
-            const uint32_t in = e->nodes[id].in[s];
-            if (!in || e->nodes[in].state != WAITING) continue;
-            e->nodes[in].state = NEEDED;
-            *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = in;
-        }
-    }
-}
-
-static void sort_few(uint32_t *ids, uint32_t n)
-{
-    for (uint32_t i = 1; i < n; i++)
-        for (uint32_t j = i; j > 0 && ids[j - 1] > ids[j]; j--) {
-            const uint32_t swap = ids[j];
-            ids[j] = ids[j - 1];
-            ids[j - 1] = swap;
-        }
-}
-
-/* Bitmap sort, with a bit for each node of the pass. */
-static void sort_many(rws_engine *e, uint32_t *ids, uint32_t n)
-{
-    const rws_arena_mark mark = rws_arena_at(&e->arena);
-    const uint32_t       n_words = e->n_nodes / 64 + 1;
-    uint64_t            *bits = RWS_NEW0(&e->arena, uint64_t, n_words);
-    for (uint32_t i = 0; i < n; i++) bits[ids[i] / 64] |= (uint64_t)1 << ids[i] % 64;
-    for (uint32_t w = 0, at = 0; w < n_words; w++)
-        for (uint64_t left = bits[w]; left; left &= left - 1) ids[at++] = 64 * w + (uint32_t)__builtin_ctzll(left);
-    rws_arena_release(&e->arena, mark);
 }
 
 /* Pending nodes of one wave with equal call keys. */
@@ -216,20 +188,18 @@ static void bring_together(rws_engine *e)
     rws_arena_release(&e->arena, mark);
 }
 
-void rws_engine_execute(rws_engine *e, const uint32_t *wanted, uint32_t n)
+void rws_engine_execute(rws_engine *e)
 {
-    collect(e, wanted, n);
+    rws_demand(e);
     if (e->n_pending == 0) return;
-    /* by number: a node has a larger number than its inputs */
-    if (e->n_pending <= FEW) sort_few(e->pending, e->n_pending);
-    else sort_many(e, e->pending, e->n_pending);
     for (uint32_t i = 0; i < e->n_pending; i++) {
-        node *m = &e->nodes[e->pending[i]];
-        m->wave = 0;
+        node    *m = &e->nodes[e->pending[i]];
+        uint32_t wave = 0;
         for (int s = 0; s < m->n_in; s++) {
             const node *in = &e->nodes[m->in[s]];
-            if (m->in[s] && in->state == NEEDED && in->wave >= m->wave) m->wave = in->wave + 1;
+            if (m->in[s] && in->state == NEEDED && in->wave >= wave) wave = in->wave + 1;
         }
+        m->wave = e->nodes[m->origin].wave = wave;
     }
     if (!e->pass.scalar) bring_together(e);
     const uint32_t base = e->n_order;

@@ -1,6 +1,6 @@
 /* explain.c - rows that an op cannot work with (rws_op.explain): an index out of range, a negative standard deviation.
  *
- * An op computes all rows of its nodes, also rows that no path reads. A value that was made before a branch has rows of
+ * An op may compute all rows of its nodes, also rows that no path reads (demand.c). A value that was made before a branch has rows of
  * both sides, and so has what one side makes of it afterwards:
  *
  *     z            rows 1 4 7              a level with a row for each value of z
@@ -14,8 +14,9 @@
 
 bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
 {
+    row = rws_node_row(e, &id, row);
     const node *n = &e->nodes[id];
-    if (!n->op || !n->op->explain || n->call == NONE) return false;
+    if (row == NONE || !n->op || !n->op->explain || n->call == NONE) return false;
     const rws_call  *c = &e->calls[n->call].c;
     const size_t     first = (size_t)(n->value - c->out) / (size_t)c->dim; /* the node's first row in the call */
     char             text[160];
@@ -79,5 +80,5 @@ void rws_call_explain(rws_engine *e, uint32_t call_number)
 {
     const call *c = &e->calls[call_number];
     for (uint32_t i = 0; i < c->n_nodes; i++)
-        if (explain_node(e, e->order[c->first + i])) return;
+        if (explain_node(e, e->nodes[e->order[c->first + i]].origin)) return;
 }

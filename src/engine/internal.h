@@ -20,7 +20,21 @@
  * Nodes and calls. A node is an operation that a path recorded; a call is the batched execution of nodes with equal
  * call keys. Nodes wait until a value that is made of them is needed; then the waiting nodes of all paths with equal
  * keys meet in a call. Calls in the order of execution are the tape. A leaf node has no op: its value is there from the
- * beginning. */
+ * beginning.
+ *
+ * Rows on demand. The level of a node says which rows its value has in principle; a row is computed when a path that
+ * waits can reach it. A node of which few rows are wanted is computed for a narrowed level, a list of these rows that
+ * hangs beside the tree. If other rows of it are wanted later, a second node, a part of the first, computes them:
+ *
+ *     data      rows  0 1 2 3 4 5 6 7            x; mlp(x, constants of path 1) is at this level, too
+ *      |\
+ *     path 1    rows  2 5                        waits for mlp(…) in an early flush, so 2 and 5 are computed
+ *     path 1'   rows  1 2                        waits in a later flush, so 1 is computed
+ *
+ *     mlp(…)    ----- 2 5   narrowed {2, 5}, the node that programs know
+ *       more    --- 1       narrowed {1}, its second part
+ *
+ * Paths, hashes and replay know nothing of this. A program that never splits has no narrowed levels: see demand.c. */
 #ifndef RWS_ENGINE_INTERNAL_H
 #define RWS_ENGINE_INTERNAL_H
 
@@ -33,7 +47,7 @@
 
 #define NONE UINT32_MAX
 #define N_NOTES 4
-#define N_COEF 3 /* P, Q, R: the terms that have gradients */
+#define N_COEF 4 /* P, Q, R, G: the terms that have gradients */
 
 enum { ROOT = 0, DATA = 1 }; /* the first levels; a pass that sleeps has no data, and DATA is like any other */
 
@@ -58,6 +72,27 @@ typedef struct {
     const uint32_t *category; /* per row of the drawn level */
 } draw_record;
 
+#define N_MAPS 4
+
+/* The map to a level; NULL: row i is row i. */
+typedef struct {
+    uint32_t        to;
+    const uint32_t *map;
+} known_map;
+
+#define N_IMAGES 8
+
+/* What is computed of nodes at the level `at` if the rows of another level read them: a narrowed level, or all rows. */
+typedef struct {
+    uint32_t at, rows;
+} known_image;
+
+/* A level whose rows read the rows of a narrowed level. */
+typedef struct reader {
+    uint32_t       level;
+    struct reader *next;
+} reader;
+
 typedef struct {
     uint32_t        parent, n_rows;
     const uint32_t *up;
@@ -73,8 +108,15 @@ typedef struct {
     double            *coef[N_COEF];
     uint32_t           n_live;          /* rows that backward works on: all rows, or those listed in `live` */
     const uint32_t    *live, *position; /* position: from a row to its place in `live` */
-    uint32_t           map_to;          /* the ancestor of the last composed map, which is usually asked for again */
-    const uint32_t    *map, *to_data;   /* to_data: the map to level DATA, once it is known */
+    known_map          maps[N_MAPS];    /* the last composed ones, which are usually asked for again */
+    const uint32_t    *to_data;         /* the map to level DATA, once it is known */
+    uint32_t           next_map;        /* the one of them that is replaced next */
+    uint32_t           cover;           /* the highest level upwards from here whose every row has rows here */
+    known_image        images[N_IMAGES];
+    uint32_t           next_image; /* the one of them that is replaced next */
+    const uint32_t    *place;   /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
+    reader            *readers; /* of a narrowed level */
+    uint32_t narrowed;          /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
 } level;
 
 typedef struct {
@@ -88,6 +130,7 @@ typedef struct {
     const char *name;
     uint64_t    hash;
     int         field; /* the field of the data that it observes; -1: it is latent */
+    int8_t      how;   /* rws_gradient of its values; -1: reparameterised where the family can */
 } site;
 
 #define MAX_SITES (1u << 24) /* what fits a term */
@@ -104,19 +147,43 @@ typedef struct {
 typedef enum { WAITING, NEEDED, DONE } node_state;
 
 typedef struct {
-    const rws_op    *op;       /* NULL: a leaf node (data, noise, a drawn index, a constant, a parameter) */
-    uint64_t         call_key; /* nodes with equal keys may share a call */
-    uint32_t         in[RWS_OP_INPUTS];
-    uint8_t          n_in, state, depends; /* depends: bit per parameter group that the value depends on */
-    uint32_t         level, wave, call;
-    uint32_t         first_live; /* place of its first live row among the live rows of the call */
-    int              dim;
-    uint32_t         tangent;
-    uint16_t         site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
-    float           *value, *saved;
+    const rws_op *op;       /* NULL: a leaf node (data, noise, a drawn index, a constant, a parameter) */
+    uint64_t      call_key; /* nodes with equal keys may share a call */
+    uint32_t      in[RWS_OP_INPUTS];
+    uint8_t       n_in, state, depends; /* depends: bit per parameter group that the value depends on */
+    uint32_t      level, wave, call;
+    uint32_t      rows;   /* the level whose rows `value` has: `level`, or a narrowed level beside it */
+    uint32_t      origin; /* the node that this is a part of; itself for the first part */
+    uint32_t      more;   /* the next part; 0: none */
+    uint32_t      asker;  /* while rows are asked for: a level that reads the node, or MIXED and a number; NONE: none */
+    uint32_t      first_live; /* place of its first live row among the live rows of the call */
+    int           dim;
+    uint32_t      tangent;
+    uint16_t      site, visit; /* the last site of the path that recorded it, for sentences; NO_SITE: none known */
+    float        *value, *saved;
     const rws_param *param; /* the parameter that a leaf node is; else NULL */
     rws_op_args      args;
 } node;
+
+/* Rows of a node that several levels read, while these are asked for. */
+typedef struct {
+    uint64_t *rows; /* a bit for each row of the node's level */
+    reader   *readers;
+} mixture;
+
+#define MIXED (1u << 31)
+
+/* A value that was asked for, and the level that reads it. */
+typedef struct {
+    uint32_t node, level;
+} ask;
+
+/* The rows of a node that a level reads: row i of the level is row `row ? row[i] : i` of these. */
+typedef struct {
+    const float    *value, *saved;
+    const uint32_t *row;
+    uint32_t        n; /* rows of value */
+} reading;
 
 /* A slot of the table of nodes; a slot of an earlier pass is free. Small, because the table is as large as a cache. */
 typedef struct {
@@ -138,6 +205,7 @@ typedef struct {
     uint32_t    known;     /* after a branch, the constant node that every particle of the path has drawn; else 0 */
     uint32_t    site, visit;
     int         size;
+    bool        given;
 } trace_entry;
 
 /* A site on a path: its latest entry of the trace, and the first one that the other side has not scored; of a series, the
@@ -179,7 +247,8 @@ struct rws_path {
     int            n_wants;
     trace_entry   *trace;
     uint32_t       n_trace, trace_capacity, n_scored;
-    visited       *sites; /* by number of the site */
+    uint32_t       n_taken; /* given choices that it came by */
+    visited       *sites;   /* by number of the site */
     uint32_t       n_sites, site_capacity;
     uint64_t       fields_seen; /* bit per field: its site has been visited */
     uint32_t       note[N_NOTES];
@@ -190,18 +259,20 @@ struct rws_path {
 };
 
 struct rws_engine {
-    const rws_params *params;
-    rws_field        *fields;
-    int               n_fields;
-    rws_limits        limits;
-    rws_pass          pass;
-    rws_path         *running; /* on its fiber; NULL: none */
-    jmp_buf           leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
-    bool              entered; /* `leave` is set */
-    uint32_t          stamp;   /* of the path that began last */
-    rws_arena         arena;
-    rws_status        status;
-    rws_error         error;
+    const rws_params        *params;
+    rws_field               *fields;
+    int                      n_fields;
+    rws_limits               limits;
+    const rws_site_gradient *gradients; /* by site */
+    int                      n_gradients;
+    rws_pass                 pass;
+    rws_path                *running; /* on its fiber; NULL: none */
+    jmp_buf                  leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
+    bool                     entered; /* `leave` is set */
+    uint32_t                 stamp;   /* of the path that began last */
+    rws_arena                arena;
+    rws_status               status;
+    rws_error                error;
 
     level      *levels;
     uint32_t    n_levels, level_capacity;
@@ -215,6 +286,13 @@ struct rws_engine {
     uint32_t    n_order, order_capacity;
     uint32_t   *pending; /* scratch of rws_engine_execute */
     uint32_t    n_pending, pending_capacity;
+    uint64_t   *asked; /* a bit for each node that is asked for; all zero between flushes */
+    uint32_t    asked_capacity, asked_low, asked_end; /* words of it that may not be zero: low … end - 1 */
+    mixture    *mixtures;
+    uint32_t    n_mixtures, mixture_capacity;
+    ask        *asks; /* everything that was asked for in this pass, if rows are counted */
+    uint32_t    n_asks, ask_capacity;
+    bool        counts; /* rows that are needed are counted: rws_engine_count_rows */
     known_node *shared; /* hash table of the nodes that another path may record again */
     uint32_t    n_shared, shared_capacity;
     uint8_t     pass_number; /* 1 … 255, in turn */
@@ -243,8 +321,9 @@ struct rws_engine {
     rws_scores scores;
     uint32_t *place; /* from the rows of all ends, one end after the other, to their places in scores; NULL: in order */
     origin   *origins;    /* per row of the table; NULL: not asked for yet */
-    bool     *given_used; /* by place in pass.given: some path took it */
-    int       given_next; /* place in pass.given where the next search begins */
+    uint32_t  n_given;    /* choices given for the data of this pass */
+    bool     *given_used; /* by place in pass.given: some path took it; if the list holds for every datum */
+    uint32_t *given_next; /* place in pass.given where the next search begins; for each datum if they have their own */
     rws_products     products;
     bool            *touched; /* by number of the parameter: something was added to its gradient; or NULL */
     const float     *tangent, *tangent_transposed;
@@ -254,8 +333,11 @@ struct rws_engine {
 };
 
 /* level.c */
-uint32_t        rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
-const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t ancestor); /* NULL: the same level */
+uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
+/* From rows of a level to rows of an ancestor, or of a narrowed level beside an ancestor, where a row that it has not is
+ * NONE. NULL: row i is row i. */
+const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
+void            rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
 const uint32_t *rws_level_particles(rws_engine *e, uint32_t l); /* lists them if needed; NULL where stride is not 0 */
 uint32_t        rws_level_expand(rws_engine *e, uint32_t l);    /* a level below with one particle per row */
 
@@ -264,12 +346,38 @@ uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
 uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const uint32_t *in, int n_in, int dim,
                      uint32_t at, unsigned frozen);
 uint32_t rws_node_constant(rws_path *path, float value);
+uint32_t rws_node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
 float   *rws_node_gradient(rws_engine *e, uint32_t id,
                            float *gradient); /* allocates the gradient of the call on first use */
 
+/* demand.c: rows on demand */
+void     rws_demand_begin(rws_engine *e);                    /* forgets what a pass that failed has asked for */
+void     rws_ask(rws_engine *e, uint32_t id, uint32_t from); /* the rows of a level want to read a node */
+void     rws_demand(rws_engine *e); /* lists in e->pending what must be executed for that, inputs first */
+bool     rws_node_has(rws_engine *e, uint32_t id, uint32_t from);  /* all that the rows of a level read of it */
+uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from); /* the part that has all of that; NONE: several */
+uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row); /* moves on to the part with this row of the
+                                                                           level; its place there, NONE: not computed */
+reading  rws_node_gather(rws_engine *e, uint32_t id, uint32_t from); /* a copy of what the rows of a level read of it */
+void     rws_demand_count(rws_engine *e); /* adds the rows that the last pass needed to the stats */
+
+/* The part of a node that has all the rows that a level reads. NONE: they are in several parts. */
+static inline uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
+{
+    return e->nodes[id].more ? rws_node_find(e, id, from) : id;
+}
+
+/* What the rows of a level read of a node. */
+static inline reading rws_node_read(rws_engine *e, uint32_t id, uint32_t from)
+{
+    const uint32_t part = rws_node_part(e, id, from);
+    if (part == NONE) return rws_node_gather(e, id, from);
+    const node *n = &e->nodes[part];
+    return (reading){n->value, n->saved, rws_level_map(e, from, n->rows), e->levels[n->rows].n_rows};
+}
+
 /* execute.c */
-void rws_engine_execute(rws_engine *e, const uint32_t *wanted,
-                        uint32_t n); /* computes these nodes and what they need */
+void rws_engine_execute(rws_engine *e); /* computes what was asked for, and what that needs */
 
 /* explain.c */
 void rws_call_explain(rws_engine *e,
@@ -315,9 +423,18 @@ void     rws_scores_output(rws_engine *e, int slot);
 origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
 const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
 
-/* choices.c: what a pass does with rws_pass.given before and after its programs. */
+/* choices.c: what a pass does with rws_pass.given before and after its programs; and whether a particle of a datum on
+ * this path has not come by everything that is given for the datum. */
 void rws_given_begin(rws_engine *e);
 void rws_given_end(rws_engine *e);
+bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum);
+
+/* schedule.c: parts the path before the library call that it executes: row i belongs to part[i] in 0 … n_parts - 1, and
+ * no part is empty. This path goes on as part 0; the others execute the call themselves. */
+void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts);
+
+/* scores.c: the datum, from 0, that a row of a level belongs to. to_base: the map to the data, rws_level_map. */
+uint32_t rws_row_datum(rws_engine *e, uint32_t level, const uint32_t *to_base, uint32_t row);
 
 /* series.c */
 bool rws_series_find(rws_path *path, int field, const char *family, int size, int dim, uint32_t visit, rws_var *value);

@@ -1,10 +1,16 @@
 /* level.c - sets of rows: how they are refined, and the maps from their rows to rows of ancestors. */
 #include "engine/internal.h"
 
+#include <string.h>
+
 uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows)
 {
     level *l = RWS_PUSH(e, e->levels, e->n_levels, e->level_capacity);
-    *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE, .map_to = NONE};
+    *l = (level){.parent = parent, .n_rows = n_rows, .terms = NONE};
+    l->narrowed = NONE;
+    for (int i = 0; i < N_MAPS; i++) l->maps[i].to = NONE;
+    for (int i = 0; i < N_IMAGES; i++) l->images[i].at = NONE;
+    l->cover = parent == NONE ? ROOT : e->levels[parent].cover; /* a draw leaves no row without rows below */
     for (int i = 0; i < RWS_OUTPUTS; i++) l->outputs[i] = NONE;
     return e->n_levels - 1;
 }
@@ -38,29 +44,67 @@ static const uint32_t *map_to_data(rws_engine *e, uint32_t from)
     return e->levels[from].to_data;
 }
 
-/* Any other map is composed upwards. The last one is kept: a map to a level further up continues it, because ancestors
- * have smaller numbers, and maps that were kept on the way are taken as a whole. */
-const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t ancestor)
+void rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map)
 {
-    if (from == ancestor) return NULL;
     level *l = &e->levels[from];
-    if (l->parent == ancestor) return l->up;
-    if (ancestor == ROOT) return map_to_root(e, l->n_rows);
-    if (ancestor == DATA) return map_to_data(e, from);
-    if (l->map_to == ancestor) return l->map;
-    const bool      further = l->map_to != NONE && l->map_to > ancestor;
-    uint32_t        at = further ? l->map_to : l->parent;
-    const uint32_t *map = further ? l->map : l->up;
-    uint32_t       *to = RWS_NEW(&e->arena, uint32_t, l->n_rows);
-    for (bool first = true; at != ancestor; first = false) {
-        const level    *m = &e->levels[at];
-        const bool      far = m->map_to != NONE && m->map_to >= ancestor;
-        const uint32_t *above = far ? m->map : m->up;
-        for (uint32_t i = 0; i < l->n_rows; i++) to[i] = above[(first ? map : to)[i]];
-        at = far ? m->map_to : m->parent;
+    l->maps[l->next_map++ % N_MAPS] = (known_map){to, map};
+}
+
+/* The furthest map from a level towards an ancestor that is at hand: a known one, or that to its parent. Ancestors have smaller
+ * numbers. */
+static known_map map_towards(const rws_engine *e, uint32_t from, uint32_t ancestor)
+{
+    const level *l = &e->levels[from];
+    known_map    best = {l->parent, l->up};
+    for (int i = 0; i < N_MAPS; i++) {
+        const known_map *m = &l->maps[i];
+        if (m->map && m->to < best.to && m->to >= ancestor && !e->levels[m->to].place) best = *m;
     }
-    l->map_to = ancestor;
-    return l->map = to;
+    return best;
+}
+
+/* The map to an ancestor that is neither the root nor the data nor the parent, composed upwards. */
+static const uint32_t *map_up(rws_engine *e, uint32_t from, uint32_t ancestor)
+{
+    const uint32_t n = e->levels[from].n_rows;
+    uint32_t      *map = RWS_NEW(&e->arena, uint32_t, n);
+    known_map      m = map_towards(e, from, ancestor);
+    memcpy(map, m.map, n * sizeof *map);
+    while (m.to != ancestor) {
+        m = map_towards(e, m.to, ancestor);
+        for (uint32_t i = 0; i < n; i++) map[i] = m.map[map[i]];
+    }
+    return map;
+}
+
+/* The map to a narrowed level. */
+static const uint32_t *map_beside(rws_engine *e, uint32_t from, uint32_t to)
+{
+    const level         *l = &e->levels[from], *narrowed = &e->levels[to];
+    const uint32_t      *above = rws_level_map(e, from, narrowed->parent);
+    const rws_arena_mark mark = rws_arena_at(&e->arena);
+    uint32_t            *map = RWS_NEW(&e->arena, uint32_t, l->n_rows);
+    bool                 same = l->n_rows == narrowed->n_rows;
+    for (uint32_t i = 0; i < l->n_rows; i++) {
+        map[i] = narrowed->place[above ? above[i] : i];
+        same &= map[i] == i;
+    }
+    if (same) rws_arena_release(&e->arena, mark);
+    return same ? NULL : map;
+}
+
+const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
+{
+    const level *l = &e->levels[from];
+    if (from == to) return NULL;
+    if (l->parent == to) return l->up;
+    if (to == ROOT) return map_to_root(e, l->n_rows);
+    if (to == DATA) return map_to_data(e, from);
+    for (int i = 0; i < N_MAPS; i++)
+        if (l->maps[i].to == to) return l->maps[i].map;
+    const uint32_t *map = e->levels[to].place ? map_beside(e, from, to) : map_up(e, from, to);
+    rws_level_note_map(e, from, to, map);
+    return map;
 }
 
 uint32_t rws_level_expand(rws_engine *e, uint32_t from)

@@ -3,11 +3,10 @@
 
 float rws_var_most(rws_path *path, rws_var v)
 {
-    const rws_engine *e = path->e;
     rws_path_need(path, &v, 1);
-    const node *n = &e->nodes[v.id];
-    float       most = -INFINITY;
-    for (size_t i = 0; i < (size_t)e->levels[n->level].n_rows * (size_t)n->dim; i++)
-        most = n->value[i] > most || isnan(n->value[i]) ? n->value[i] : most;
+    const reading r = rws_node_read(path->e, v.id, path->level);
+    float         most = -INFINITY;
+    for (size_t i = 0; i < (size_t)r.n * (size_t)path->e->nodes[v.id].dim; i++)
+        most = r.value[i] > most || isnan(r.value[i]) ? r.value[i] : most;
     return most;
 }

@@ -100,9 +100,11 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->op = NULL;
     n->n_in = n->depends = 0;
     n->state = state;
-    n->level = level;
+    n->level = n->rows = level;
     n->dim = dim;
-    n->wave = n->first_live = 0;
+    n->wave = n->first_live = n->more = 0;
+    n->origin = e->n_nodes;
+    n->asker = NONE;
     n->call = n->tangent = NONE;
     n->site = NO_SITE;
     n->value = n->saved = NULL;
@@ -113,6 +115,16 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
 uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value)
 {
     node_draft(e, level, dim, DONE)->value = value;
+    return e->n_nodes++;
+}
+
+uint32_t rws_node_more(rws_engine *e, uint32_t id)
+{
+    node *n = node_draft(e, ROOT, 1, WAITING), *first = &e->nodes[id];
+    *n = *first;
+    n->value = n->saved = NULL;
+    n->call = NONE;
+    first->more = e->n_nodes;
     return e->n_nodes++;
 }
 
@@ -214,6 +226,7 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
         if (m->level > n->level) n->level = m->level;
         depends |= m->depends;
     }
+    n->rows = n->level;
     n->op = op;
     n->args = args;
     n->n_in = (uint8_t)n_in;

@@ -62,7 +62,7 @@ static rws_path *path_new(rws_engine *e)
     if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
     path->stamp = e->stamp;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
-    path->fields_seen = path->operations = 0;
+    path->fields_seen = path->operations = path->n_taken = 0;
     path->depth = 0;
     path->function = "";
     path->side = RWS_SIDE_NONE;
@@ -130,7 +130,7 @@ void rws_give_up(rws_path *path, const char *format, ...)
 void rws_path_need(rws_path *path, const rws_var *v, int n)
 {
     bool done = true;
-    for (int i = 0; i < n; i++) done &= path->e->nodes[v[i].id].state == DONE;
+    for (int i = 0; i < n; i++) done &= rws_node_has(path->e, v[i].id, path->level);
     if (done) return;
     path->wants = v;
     path->n_wants = n;
@@ -157,6 +157,7 @@ static uint32_t subset(rws_engine *e, uint32_t from, const uint32_t *rows, uint3
     e->levels[to].up = up;
     e->levels[to].count = count;
     e->levels[to].single = single;
+    e->levels[to].cover = to;
     return to;
 }
 
@@ -168,6 +169,7 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->site = from->site;
     to->site_visit = from->site_visit;
     to->n_scored = from->n_scored;
+    to->n_taken = from->n_taken;
     to->fields_seen = from->fields_seen;
     while (to->log_capacity < from->n_log + 1) to->log = rws_grow(e, to->log, &to->log_capacity, sizeof *to->log);
     memcpy(to->log, from->log, from->n_log * sizeof *to->log);
@@ -204,7 +206,7 @@ static void note_known(rws_path *path, rws_var v, uint32_t value)
 }
 
 /* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
- * returns answer[p] to part p. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
+ * returns answer[p] to part p; NULL: the other parts are to execute it. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
  * on as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
@@ -223,13 +225,18 @@ static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, con
         rws_path *child = path_new(e);
         copy_path(child, path);
         child->level = to;
-        child->log[child->n_log++] = answer[p];
+        if (answer) child->log[child->n_log++] = answer[p];
         if (known.id) note_known(child, known, answer[p]);
         path_begin(e, e->n_paths - 1);
     }
     path->level = self;
     if (known.id) note_known(path, known, answer[0]);
-    return rws_returns(path, (rws_var){answer[0]});
+    return answer ? rws_returns(path, (rws_var){answer[0]}) : (rws_var){0};
+}
+
+void rws_path_part(rws_path *path, const uint32_t *part, uint32_t n_parts)
+{
+    split(path, part, n_parts, NULL, (rws_var){0});
 }
 
 static _Noreturn void no_integer(rws_path *path, double x)
@@ -250,12 +257,11 @@ int rws_branch(rws_path *path, rws_var v)
         rws_path_mistake(path, "rws_branch takes one number, not a vector of %d.", e->nodes[v.id].dim);
     rws_path_need(path, &v, 1);
 
-    const uint32_t  from = path->level, n = e->levels[from].n_rows;
-    const node     *value = &e->nodes[v.id];
-    const uint32_t *map = rws_level_map(e, from, value->level);
-    uint32_t       *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
+    const uint32_t from = path->level, n = e->levels[from].n_rows;
+    const reading  value = rws_node_read(e, v.id, from);
+    uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
-        const float x = value->value[map ? map[i] : i];
+        const float x = value.value[value.row ? value.row[i] : i];
         if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, (double)x);
         /* parts in ascending order of their value */
         uint32_t p = 0;
@@ -281,15 +287,16 @@ const float *rws_look(rws_path *path, rws_var v)
         rws_path_mistake(path, "a program may look at values only in its own code, not inside a layer.");
     rws_path_need(path, &v, 1);
 
-    const uint32_t from = path->level, n = e->levels[from].n_rows, *map = rws_level_map(e, from, e->nodes[v.id].level);
+    const uint32_t from = path->level, n = e->levels[from].n_rows;
+    const reading  value = rws_node_read(e, v.id, from);
     const int      dim = e->nodes[v.id].dim;
     const size_t   bytes = (size_t)dim * sizeof(float);
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
-        float *row = e->nodes[v.id].value + (map ? map[i] : i) * (size_t)dim;
+        const float *row = value.value + (value.row ? value.row[i] : i) * (size_t)dim;
         for (part[i] = 0; part[i] < n_parts; part[i]++)
             if (memcmp(e->nodes[answers[part[i]]].value, row, bytes) == 0) break;
-        if (part[i] == n_parts) answers[n_parts++] = rws_node_leaf(e, ROOT, dim, row);
+        if (part[i] == n_parts) answers[n_parts++] = rws_node_leaf(e, ROOT, dim, (float *)row);
     }
     return e->nodes[split(path, part, n_parts, answers, (rws_var){0}).id].value;
 }
@@ -354,8 +361,9 @@ static void check_trace(rws_path *path)
     rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
-        else if (!(path->fields_seen >> f & 1) && !e->fields[f].label) {
+        if (e->fields[f].label) continue;
+        else if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
+        else if (!(path->fields_seen >> f & 1)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);
             return;
@@ -391,14 +399,11 @@ static void run_all(rws_engine *e)
         }
         e->ready_at = e->n_ready = 0;
         if (e->n_waiting == 0) return;
-        uint32_t n = 0, at = 0;
-        for (uint32_t i = 0; i < e->n_waiting; i++) n += (uint32_t)e->paths[e->waiting[i]]->n_wants;
-        uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, n);
         for (uint32_t i = 0; i < e->n_waiting; i++) {
             const rws_path *path = e->paths[e->waiting[i]];
-            for (int k = 0; k < path->n_wants; k++) wanted[at++] = path->wants[k].id;
+            for (int k = 0; k < path->n_wants; k++) rws_ask(e, path->wants[k].id, path->level);
         }
-        rws_engine_execute(e, wanted, n);
+        rws_engine_execute(e);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];
         e->n_waiting = 0;
@@ -440,10 +445,12 @@ static void check_data(rws_engine *e)
 static void begin(rws_engine *e, const rws_pass *pass)
 {
     rws_fiber_thread(e->pass_number % PASSES_PER_LOOK == 0);
+    if (e->n_asks) rws_demand_count(e);
     rws_arena_reset(&e->arena);
     e->pass = *pass;
     e->n_levels = e->n_terms = e->n_calls = e->n_order = e->n_paths = e->n_ends = e->n_waiting = 0;
     e->n_ready = e->ready_at = e->n_zeros = e->n_items = 0;
+    rws_demand_begin(e);
     e->products = (rws_products){.arena = &e->arena};
     e->tangent = e->tangent_transposed = NULL;
     e->touched = NULL;

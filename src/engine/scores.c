@@ -14,28 +14,22 @@ static uint32_t output_of(const rws_engine *e, uint32_t at, int slot)
 /* Executes what the table needs and no branch has needed yet. */
 static void execute_rest(rws_engine *e)
 {
-    uint32_t most = e->n_terms + RWS_OUTPUTS * e->n_ends, n = 0;
+    for (uint32_t l = 0, n = e->n_levels; l < n; l++)
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) rws_ask(e, e->terms[t].node, l);
     for (uint32_t i = 0; i < e->n_ends; i++) {
+        const uint32_t  last = e->ends[i].level;
         const rws_path *path = e->paths[e->ends[i].path];
-        most += path->n_reports + (e->pass.choices ? path->n_trace + (uint32_t)e->n_fields : 0);
-    }
-    uint32_t *wanted = RWS_NEW(&e->arena, uint32_t, most);
-    for (uint32_t i = 0; i < e->n_terms; i++) wanted[n++] = e->terms[i].node;
-    for (uint32_t i = 0; i < e->n_ends; i++)
         for (int s = 0; s < RWS_OUTPUTS; s++) {
-            const uint32_t id = output_of(e, e->ends[i].level, s);
-            if (id != NONE) wanted[n++] = id;
+            const uint32_t id = output_of(e, last, s);
+            if (id != NONE) rws_ask(e, id, last);
         }
-    for (uint32_t i = 0; i < e->n_ends; i++) {
-        const rws_path *path = e->paths[e->ends[i].path];
         for (uint32_t k = 0; k < path->n_reports; k++)
-            if (path->reports[k].node) wanted[n++] = path->reports[k].node;
-        if (!e->pass.choices) continue;
-        for (uint32_t k = 0; k < path->n_trace; k++) wanted[n++] = path->trace[k].var;
-        for (int f = 0; f < e->n_fields; f++)
-            if (path->field[f]) wanted[n++] = path->field[f];
+            if (path->reports[k].node) rws_ask(e, path->reports[k].node, last);
+        for (uint32_t k = 0; k < path->n_trace && e->pass.choices; k++) rws_ask(e, path->trace[k].var, last);
+        for (int f = 0; f < e->n_fields && e->pass.choices; f++)
+            if (path->field[f]) rws_ask(e, path->field[f], last);
     }
-    rws_engine_execute(e, wanted, n);
+    rws_engine_execute(e);
 }
 
 /* total = the values of n rows, or += if it is not fresh. */
@@ -56,6 +50,7 @@ static void add_up(rws_engine *e)
 {
     for (uint32_t at = 0; at < e->n_levels; at++) {
         level *l = &e->levels[at];
+        if (l->place) continue; /* narrowed: it has no terms */
         for (int k = 0; k < RWS_TERMS && l->parent != NONE; k++) {
             const double *above = e->levels[l->parent].total[k];
             if (!above) continue;
@@ -63,17 +58,16 @@ static void add_up(rws_engine *e)
             for (uint32_t i = 0; i < l->n_rows; i++) l->total[k][i] = above[l->up[i]];
         }
         for (uint32_t t = l->terms; t != NONE; t = e->terms[t].next) {
-            const int   k = e->terms[t].kind;
-            const node *n = &e->nodes[e->terms[t].node];
-            const bool  first = !l->total[k];
+            const int     k = e->terms[t].kind;
+            const reading r = rws_node_read(e, e->terms[t].node, at);
+            const bool    first = !l->total[k];
             if (first) l->total[k] = RWS_NEW(&e->arena, double, l->n_rows);
-            add_values(n->value, rws_level_map(e, at, n->level), l->n_rows, first, l->total[k]);
+            add_values(r.value, r.row, l->n_rows, first, l->total[k]);
         }
     }
 }
 
-/* Which datum a row of the level of an end belongs to. */
-static uint32_t datum_of(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
+uint32_t rws_row_datum(rws_engine *e, uint32_t at, const uint32_t *to_base, uint32_t row)
 {
     if (e->pass.mode == RWS_SLEEP) return 0;
     if (!e->pass.scalar) return to_base ? to_base[row] : row;
@@ -104,7 +98,7 @@ static void order_by_datum(rws_engine *e, rws_scores *s)
         const uint32_t  last = e->ends[i].level;
         const uint32_t *to_base = e->pass.mode == RWS_SLEEP || e->pass.scalar ? NULL : rws_level_map(e, last, 1);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
-            datum[at] = datum_of(e, last, to_base, row);
+            datum[at] = rws_row_datum(e, last, to_base, row);
             in_order &= at == 0 || datum[at] >= datum[at - 1];
             start[datum[at] + 1]++;
         }
@@ -138,9 +132,9 @@ origin rws_scores_origin(rws_engine *e, int row)
 
 const float *rws_value_at(rws_engine *e, origin o, uint32_t id)
 {
-    const node     *n = &e->nodes[id];
-    const uint32_t *map = rws_level_map(e, e->ends[o.end].level, n->level);
-    return n->value + (map ? map[o.row] : o.row) * (size_t)n->dim;
+    const uint32_t *map = rws_level_map(e, e->ends[o.end].level, e->nodes[id].level);
+    const size_t    row = rws_node_row(e, &id, map ? map[o.row] : o.row);
+    return e->nodes[id].value + row * (size_t)e->nodes[id].dim;
 }
 
 /* For each row of the table, the sum of its terms of one kind, or of two kinds. */
@@ -160,6 +154,23 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
         }
     }
     return out;
+}
+
+/* Rows that have not come by all that is given for their datum are impossible. Returns log_p, or a copy with -inf. */
+static const double *exclude_missing(rws_engine *e, int n, const double *log_p)
+{
+    double  *copy = NULL;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < e->n_ends; i++) {
+        const rws_path *path = e->paths[e->ends[i].path];
+        const uint32_t  last = e->ends[i].level, *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        for (uint32_t row = 0; row < e->levels[last].n_rows; row++, at++) {
+            if (!rws_given_missing(e, path, rws_row_datum(e, last, to_base, row))) continue;
+            if (!copy) copy = memcpy(RWS_NEW(&e->arena, double, n), log_p, (size_t)n * sizeof *log_p);
+            copy[rws_scores_place(e, at)] = -INFINITY;
+        }
+    }
+    return copy ? copy : log_p;
 }
 
 static const uint32_t *gather_counts(rws_engine *e, int n)
@@ -184,10 +195,10 @@ static const double *gather_output(rws_engine *e, int n, int slot)
             continue;
         }
         if (!out) out = RWS_NEW0(&e->arena, double, n);
-        const uint32_t *map = rws_level_map(e, e->ends[i].level, e->nodes[id].level);
-        if (!e->place) add_values(e->nodes[id].value, map, l->n_rows, true, out + at);
+        const reading r = rws_node_read(e, id, e->ends[i].level);
+        if (!e->place) add_values(r.value, r.row, l->n_rows, true, out + at);
         for (uint32_t row = 0; row < l->n_rows && e->place; row++)
-            out[e->place[at + row]] = (double)e->nodes[id].value[map ? map[row] : row];
+            out[e->place[at + row]] = (double)r.value[r.row ? r.row[row] : row];
         at += l->n_rows;
     }
     return out;
@@ -200,8 +211,10 @@ static void check_numbers(rws_engine *e)
     double            zero = 0; /* NaN if a number is not finite */
 #pragma omp simd reduction(+ : zero)
     for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
+    for (int i = 0; s->log_given && i < s->n; i++) zero += 0 * s->log_given[i];
     if (zero == 0) return;
     bool broken = false; /* -inf is data */
+    for (int i = 0; s->log_given && i < s->n; i++) broken |= isnan(s->log_given[i]) || s->log_given[i] == INFINITY;
     for (int i = 0; i < s->n; i++)
         broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
                   s->log_p[i] == INFINITY;
@@ -210,16 +223,16 @@ static void check_numbers(rws_engine *e)
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
     for (uint32_t t = 0; t < e->n_terms; t++) {
-        const node     *n = &e->nodes[e->terms[t].node];
-        const uint32_t *map = rws_level_map(e, level_of[t], n->level);
+        const uint32_t id = e->terms[t].node, *map = rws_level_map(e, level_of[t], e->nodes[id].level);
+        const reading  r = rws_node_read(e, id, level_of[t]);
         for (uint32_t row = 0; row < e->levels[level_of[t]].n_rows; row++) {
-            const uint32_t i = map ? map[row] : row;
-            if (!isnan(n->value[i]) && n->value[i] != INFINITY) continue;
-            if (rws_node_explain(e, e->terms[t].node, i)) return;
+            const float value = r.value[r.row ? r.row[row] : row];
+            if (!isnan(value) && value != INFINITY) continue;
+            if (rws_node_explain(e, id, map ? map[row] : row)) return;
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
-                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)n->value[i]);
+                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)value);
             return;
         }
     }
@@ -239,6 +252,11 @@ void rws_scores_make(rws_engine *e)
     s->count = gather_counts(e, s->n);
     s->log_p = gather_totals(e, s->n, RWS_TERM_P, RWS_TERM_P);
     s->log_q = gather_totals(e, s->n, RWS_TERM_Q, RWS_TERM_R);
+    if (e->n_given && e->pass.mode == RWS_WAKE) {
+        s->log_p = exclude_missing(e, s->n, s->log_p);
+        s->log_given = gather_totals(e, s->n, RWS_TERM_G, RWS_TERM_G);
+        s->coef_given = RWS_NEW0(&e->arena, double, s->n);
+    }
     s->log_d = e->pass.proposal == RWS_DEFENSIVE ? gather_totals(e, s->n, RWS_TERM_D, RWS_TERM_D) : s->log_q;
     for (int i = 0; i < RWS_OUTPUTS; i++) {
         s->out[i] = gather_output(e, s->n, i);
@@ -281,10 +299,11 @@ static void read_result(rws_engine *e, int *dim, float **result)
             out = RWS_NEW0(&e->arena, float, (size_t)e->pass.n_data *d);
         }
         RWS_CHECK((size_t)n->dim == d);
-        const uint32_t *map = rws_level_map(e, last, n->level),
-                       *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        const uint32_t *to_base = e->pass.scalar ? NULL : rws_level_map(e, last, 1);
+        const reading   r = rws_node_read(e, id, last);
         for (uint32_t row = 0; row < e->levels[last].n_rows; row++)
-            memcpy(out + datum_of(e, last, to_base, row) * d, n->value + (map ? map[row] : row) * d, d * sizeof(float));
+            memcpy(out + rws_row_datum(e, last, to_base, row) * d, r.value + (r.row ? r.row[row] : row) * d,
+                   d * sizeof(float));
     }
     *dim = (int)d;
     *result = out;

@@ -156,7 +156,8 @@ const float *rws_series_dream(rws_engine *e, const rws_path *path, origin o, int
     for (uint32_t i = 0; i < path->n_trace; i++) {
         const trace_entry *t = &path->trace[i];
         if (e->sites[t->site].field != field) continue;
-        if (e->nodes[t->var].state != DONE) rws_engine_execute(e, &t->var, 1);
+        rws_ask(e, t->var, e->ends[o.end].level);
+        rws_engine_execute(e);
         memcpy(row + 1 + t->visit * (size_t)f.item, rws_value_at(e, o, t->var), (size_t)f.item * sizeof(float));
         row[0] = (float)(t->visit + 1);
     }

@@ -114,7 +114,7 @@ static void declare_field(rws_setup *s, const char *name, int dim, bool label)
     else s->fields[s->n_fields++] = (rws_field){.name = copy(s, name), .dim = dim, .label = label};
 }
 
-void rws_setup_series(rws_setup *s, const char *name, int dim, int most)
+static void declare_series(rws_setup *s, const char *name, int dim, int most, bool label)
 {
     const int n = s->n_fields;
     if (dim < 1 || most < 1 || (int64_t)dim * most >= INT32_MAX) {
@@ -122,8 +122,13 @@ void rws_setup_series(rws_setup *s, const char *name, int dim, int most)
                        dim);
         return;
     }
-    declare_field(s, name, 1 + dim * most, false);
+    declare_field(s, name, 1 + dim * most, label);
     if (s->n_fields > n) s->fields[n].item = dim, s->fields[n].most = most;
+}
+
+void rws_setup_series(rws_setup *s, const char *name, int dim, int most)
+{
+    declare_series(s, name, dim, most, false);
 }
 
 void rws_setup_field(rws_setup *s, const char *name, int dim)
@@ -134,6 +139,37 @@ void rws_setup_field(rws_setup *s, const char *name, int dim)
 void rws_setup_label(rws_setup *s, const char *name, int dim)
 {
     declare_field(s, name, dim, true);
+}
+
+void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most)
+{
+    declare_series(s, name, dim, most, true);
+}
+
+void rws_setup_label_site(rws_setup *s, const char *label, const char *site)
+{
+    const char *name = label ? label : "NULL";
+    int         f = 0;
+    while (f < s->n_fields && strcmp(s->fields[f].name, name) != 0) f++;
+    if (!site || !*site) declare_failed(s, "The label \"%s\" is given no site that it is the value of.", name);
+    else if (f == s->n_fields)
+        declare_failed(s, "There is no label \"%s\" to be the value of site \"%s\".", name, site);
+    else if (!s->fields[f].label)
+        declare_failed(s, "\"%s\" is a field; only a label can be the value of site \"%s\".", name, site);
+    else s->label_site[f] = copy(s, site);
+}
+
+void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
+{
+    if (!site || !*site || (how != RWS_SCORE && how != RWS_REPARAMETERISED)) {
+        declare_failed(s, "rws_setup_gradient takes a site and RWS_REPARAMETERISED or RWS_SCORE.");
+        return;
+    }
+    rws_site_gradient *longer = rws_setup_alloc(s, (size_t)(s->n_gradients + 1) * sizeof *longer);
+    if (!longer) return;
+    for (int i = 0; i < s->n_gradients; i++) longer[i] = s->gradients[i];
+    longer[s->n_gradients++] = (rws_site_gradient){copy(s, site), how};
+    s->gradients = longer;
 }
 
 void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)

@@ -22,19 +22,22 @@ typedef struct rws_kept {
 } rws_kept;
 
 struct rws_setup {
-    rws_params  params;
-    rws_arena   memory;
-    rws_kept   *kept; /* in the arena; the latest first */
-    rws_field   fields[RWS_FIELDS];
-    int         n_fields;
-    rws_given  *given;
-    int         n_given;
-    uint64_t    seed;
-    const char *model; /* its name, for sentences; may be NULL */
-    const char *relaxed_site;
-    int         relaxed_categories; /* 0: the model has none */
-    rws_status  status;             /* of the declarations so far; the author need not check each */
-    rws_error   error;
+    rws_params         params;
+    rws_arena          memory;
+    rws_kept          *kept; /* in the arena; the latest first */
+    rws_field          fields[RWS_FIELDS];
+    int                n_fields;
+    rws_given         *given;
+    int                n_given;
+    uint64_t           seed;
+    const char        *model;                  /* its name, for sentences; may be NULL */
+    const char        *label_site[RWS_FIELDS]; /* by field: the site that a label has the value of; NULL: none */
+    rws_site_gradient *gradients;              /* by score or reparameterised, by site; a later entry counts more */
+    int                n_gradients;
+    const char        *relaxed_site;
+    int                relaxed_categories; /* 0: the model has none */
+    rws_status         status;             /* of the declarations so far; the author need not check each */
+    rws_error          error;
 };
 
 void rws_setup_release(rws_setup *s);

@@ -19,8 +19,16 @@ rws_var rws_tangent_record(rws_tangent *t, const rws_op *op, rws_op_args args, c
 
 rws_var rws_tangent_saved(rws_tangent *t)
 {
-    const node *n = &t->engine->nodes[t->y.id];
-    return (rws_var){rws_node_leaf(t->engine, n->level, t->engine->nodes[n->in[0]].dim, n->saved)};
+    rws_engine *e = t->engine;
+    uint32_t    id = 0;
+    for (uint32_t part = t->y.id; part; part = e->nodes[part].more) {
+        const node     n = e->nodes[part]; /* a copy: the nodes may move */
+        const uint32_t leaf = rws_node_leaf(e, n.level, e->nodes[n.in[0]].dim, n.saved);
+        e->nodes[leaf].rows = n.rows;
+        e->nodes[leaf].more = id;
+        id = leaf;
+    }
+    return (rws_var){id};
 }
 
 rws_var rws_tangent_zeros(rws_tangent *t, int dim)

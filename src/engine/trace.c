@@ -81,10 +81,35 @@ static uint32_t site_number(rws_path *path, const char *name)
     if (!copy) rws_engine_no_memory(e);
     e->n_allocations++;
     const int field = field_number(e, name);
-    e->sites[e->n_sites] = (site){copy, hash, field};
+    e->sites[e->n_sites] = (site){copy, hash, field, -1};
     if (field >= 0) e->field_sites[field] = e->n_sites;
+    for (int i = 0; i < e->n_gradients; i++)
+        if (strcmp(e->gradients[i].site, name) == 0) e->sites[e->n_sites].how = (int8_t)e->gradients[i].how;
     e->site_table[at] = ++e->n_sites;
     return e->n_sites - 1;
+}
+
+void rws_engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n)
+{
+    e->gradients = list;
+    e->n_gradients = n;
+}
+
+bool rws_engine_has_site(const rws_engine *e, const char *name)
+{
+    for (uint32_t i = 0; i < e->n_sites; i++)
+        if (strcmp(e->sites[i].name, name) == 0) return true;
+    return false;
+}
+
+bool rws_site_pathwise(rws_path *path, const char *family, bool continuous)
+{
+    const int how = path->e->sites[path->site].how;
+    if (how == RWS_REPARAMETERISED && !continuous)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",
+                      path->e->sites[path->site].name, family);
+    return continuous && path->e->pass.pathwise && how != RWS_SCORE;
 }
 
 /* The entry of a site on a path, which grows its table as it visits sites. */
@@ -208,6 +233,12 @@ void rws_site_put(rws_path *path, const char *family, int size, rws_var value)
     if (field < 0) rws_trace_add(path, family, size, value);
     else if (path->e->fields[field].most) rws_series_put(path, field, family, size, value);
     else path->field[field] = value.id;
+}
+
+void rws_site_put_given(rws_path *path, const char *family, int size, rws_var value)
+{
+    rws_site_put(path, family, size, value);
+    if (!rws_site_is_field(path)) path->trace[path->n_trace - 1].given = true;
 }
 
 /* A sleep pass needs the guide's densities only. */

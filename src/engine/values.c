@@ -141,11 +141,6 @@ rws_var rws_onehot(rws_path *path, rws_var index, int n)
     return rws_returns(path, rws_record(path, &rws_op_onehot, (rws_op_args){0}, &index, 1, n));
 }
 
-rws_var rws_here(rws_path *path, rws_var a)
-{
-    return unary(path, &rws_op_here, __func__, (rws_op_args){0}, a, 0);
-}
-
 rws_var rws_detach(rws_path *path, rws_var a)
 {
     return unary(path, &rws_op_detach, __func__, (rws_op_args){0}, a, 0);

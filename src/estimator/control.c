@@ -135,18 +135,20 @@ static double second_of(const rws_control *control, rws_scores *s, double share,
     return by_scale;
 }
 
-rws_status rws_control_second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                              rws_error *err)
+rws_status rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err)
 {
     const rws_controls *c = m->own;
     for (int i = 0; i < c->n; i++) {
         RWS_TRY(rws_engine_tangent(e, v_at(i), DERIVATIVES + v_at(i), RWS_BIT(RWS_PHI), direction, err));
         RWS_TRY(rws_engine_tangent(e, v_tilde_at(i), DERIVATIVES + v_tilde_at(i), RWS_BIT(RWS_PHI), direction, err));
     }
-    RWS_TRY(rws_engine_tangent(e, LOG_Q, DERIVATIVES + LOG_Q, RWS_BIT(RWS_PHI), direction, err));
+    return rws_engine_tangent(e, LOG_Q, DERIVATIVES + LOG_Q, RWS_BIT(RWS_PHI), direction, err);
+}
 
-    rws_scores  *s = rws_engine_scores(e);
-    const size_t bytes = (size_t)s->n * sizeof(double);
+void rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
+{
+    const rws_controls *c = m->own;
+    const size_t        bytes = (size_t)s->n * sizeof(double);
     memset(s->coef_p, 0, bytes);
     memset(s->coef_q, 0, bytes);
     memset(s->coef_r, 0, bytes);
@@ -160,9 +162,8 @@ rws_status rws_control_second(const rws_method *m, rws_engine *e, double share, 
     }
     for (int i = 0; i < c->n; i++) {
         const double by_scale = second_of(&c->list[i], s, share, i, moved);
-        if (c->list[i].scale) gradient[c->list[i].scale->offset] += (float)by_scale;
+        if (c->list[i].scale && gradient) gradient[c->list[i].scale->offset] += (float)by_scale;
     }
-    return rws_engine_backward(e, RWS_BIT(RWS_CONTROL), gradient, err);
 }
 
 void rws_control_remember(rws_method *m, const rws_tally *tally)

@@ -40,9 +40,9 @@ void       rws_controls_add_net(rws_controls *c, rws_setup *s);
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s);
 void        rws_control_program(rws_path *path, void *method);
 void        rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
-rws_status rws_control_second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                              rws_error *err);
-void       rws_control_remember(rws_method *m, const rws_tally *tally);
+rws_status  rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
+void        rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient);
+void        rws_control_remember(rws_method *m, const rws_tally *tally);
 
 /* Everything but name, help, settings and setup. */
 #define RWS_CONTROL_ESTIMATOR                                                          \
@@ -53,7 +53,9 @@ void       rws_control_remember(rws_method *m, const rws_tally *tally);
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_CONTROL), \
                 .program = rws_control_program,                                        \
                 .weigh = rws_control_weigh,                                            \
-                .second = rws_control_second}},                                        \
+                .extend = rws_control_extend,                                          \
+                .weigh_second = rws_control_weigh_second,                              \
+                .second_gradients = RWS_BIT(RWS_CONTROL)}},                            \
     .refuses = rws_control_refuses, .remember = rws_control_remember
 
 #endif

@@ -53,6 +53,7 @@ const rws_estimator rws_estimator_dww = {
     .phases = {{.mode = RWS_WAKE, .gradients = RWS_BIT(RWS_THETA), .steps = RWS_BIT(RWS_THETA), .weigh = weigh_theta},
                {.mode = RWS_WAKE,
                 .proposal = RWS_DEFENSIVE,
+                .labels = true,
                 .gradients = RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_PHI),
                 .prepare = prepare,

@@ -46,15 +46,19 @@ typedef struct {
     unsigned     gradients; /* bit g: this phase adds to the gradient of parameter group g */
     unsigned     steps;     /* bit g: group g is stepped after this phase, and its gradient begins anew */
     bool         pathwise;  /* continuous values are reparameterised */
+    bool         labels;    /* the guide learns in this phase from choices that are given: rws_weigh_given */
     void (*program)(rws_path *path, void *method); /* NULL: rws_programs, guide and model and nothing else */
     /* Fills in what the pass of this phase needs from the estimator's settings. NULL: nothing. */
     void (*prepare)(const rws_method *m, rws_pass *pass);
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
     void (*weigh)(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
-    /* For control variates: coefficients of a second backward, on the tape extended by derivatives along `direction`.
-     * Adds to the gradient of the control group, or of phi. NULL: there is no second backward. */
-    rws_status (*second)(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                         rws_error *err);
+    /* For control variates, a second backward on the tape extended by derivatives along `direction`. `extend` makes these
+     * outputs of the table; `weigh_second` fills the coefficients, and adds to `gradient` (flat, of one of the shards that
+     * have the data; NULL: this is another one) what no coefficient can say. The second backward adds to the gradients of
+     * `second_gradients`, as a mask like `gradients`. NULL: there is no second backward. */
+    rws_status (*extend)(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
+    void (*weigh_second)(const rws_method *m, rws_scores *s, double share, float *gradient);
+    unsigned second_gradients;
     /* The parameter that `direction` moves, a single number. NULL: it moves phi along its gradient, by 2 g_phi / D. */
     const rws_param *(*along)(const rws_method *m);
 } rws_phase;

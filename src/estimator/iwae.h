@@ -10,8 +10,8 @@
 
 #include "estimator/weights.h"
 
-#define RWS_IWAE_PHASE                                                                      \
-    .mode = RWS_WAKE, .pathwise = true, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
+#define RWS_IWAE_PHASE                                                                                      \
+    .mode = RWS_WAKE, .pathwise = true, .labels = true, .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI), \
     .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)
 
 /* signal: of one particle of row i, or anything if the datum is impossible */

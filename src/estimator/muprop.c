@@ -63,12 +63,15 @@ static void weigh(const rws_method *m, rws_scores *s, double share, rws_tally *t
     }
 }
 
-static rws_status second(const rws_method *m, rws_engine *e, double share, const float *direction, float *gradient,
-                         rws_error *err)
+static rws_status extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err)
 {
     (void)m;
-    RWS_TRY(rws_engine_tangent(e, H, DH, RWS_BIT(RWS_CONTROL), direction, err));
-    rws_scores  *s = rws_engine_scores(e);
+    return rws_engine_tangent(e, H, DH, RWS_BIT(RWS_CONTROL), direction, err);
+}
+
+static void weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient)
+{
+    (void)m, (void)gradient;
     const size_t bytes = (size_t)s->n * sizeof(double);
     memset(s->coef_p, 0, bytes);
     memset(s->coef_r, 0, bytes);
@@ -79,7 +82,6 @@ static rws_status second(const rws_method *m, rws_engine *e, double share, const
         const double coef = s->L[d] > -INFINITY ? -share * sum / s->K : 0;
         for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) s->coef_q[i] = coef;
     }
-    return rws_engine_backward(e, RWS_BIT(RWS_PHI), gradient, err);
 }
 
 const rws_estimator rws_estimator_muprop = {
@@ -94,7 +96,9 @@ const rws_estimator rws_estimator_muprop = {
                 .program = program,
                 .weigh = weigh,
                 .along = parameter,
-                .second = second}},
+                .extend = extend,
+                .weigh_second = weigh_second,
+                .second_gradients = RWS_BIT(RWS_PHI)}},
     .setup = setup,
     .refuses = rws_control_refuses,
 };

@@ -73,6 +73,7 @@ const rws_estimator rws_estimator_nvil = {
     .n_phases = 1,
     .phases = {{.mode = RWS_WAKE,
                 .pathwise = true,
+                .labels = true,
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_BASELINE),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI) | RWS_BIT(RWS_BASELINE),
                 .program = program,

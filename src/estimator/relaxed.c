@@ -25,3 +25,11 @@ void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tal
     rws_weigh(s, share, tally);
     for (int i = 0; i < s->n; i++) s->coef_q[i] = -share * s->w[i];
 }
+
+/* Coefficients of scores have no signal here: everything is reparameterised. */
+const char *rws_relaxed_refuses(const rws_model *model, const rws_setup *s)
+{
+    for (int i = 0; i < s->n_gradients; i++)
+        if (s->gradients[i].how == RWS_SCORE) return "it reparameterises everything, and a site is to have its score";
+    return rws_control_refuses(model, s);
+}

@@ -5,8 +5,9 @@
 
 #include "estimator/control.h"
 
-void rws_relaxed_program(rws_path *path, void *method);
-void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
+const char *rws_relaxed_refuses(const rws_model *model, const rws_setup *s);
+void        rws_relaxed_program(rws_path *path, void *method);
+void        rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
 
 /* Everything but name, help, settings and setup. */
 #define RWS_RELAXED_ESTIMATOR(how, prepared)                        \
@@ -19,6 +20,6 @@ void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tal
                 .program = rws_relaxed_program,                     \
                 .prepare = prepared,                                \
                 .weigh = rws_relaxed_weigh}},                       \
-    .refuses = rws_control_refuses
+    .refuses = rws_relaxed_refuses
 
 #endif

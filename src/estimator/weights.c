@@ -42,6 +42,11 @@ void rws_weigh(rws_scores *s, double share, rws_tally *tally)
     }
 }
 
+void rws_weigh_given(rws_scores *s)
+{
+    for (int i = 0; i < s->n && s->coef_given; i++) s->coef_given[i] = s->coef_p[i];
+}
+
 /* log of the sum of the weights of all particles but one of row `without` of a datum, on the scale of its own largest
  * weight; and the same with the geometric mean of those weights added. */
 static double log_others(const rws_scores *s, int d, uint32_t without, bool with_geometric)

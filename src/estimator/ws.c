@@ -21,6 +21,10 @@ const rws_estimator rws_estimator_ws = {
     .help = "wake-sleep: phi from the model's own samples",
     .min_particles = 1,
     .n_phases = 2,
-    .phases = {{.mode = RWS_WAKE, .gradients = RWS_BIT(RWS_THETA), .steps = RWS_BIT(RWS_THETA), .weigh = weigh_wake},
+    .phases = {{.mode = RWS_WAKE,
+                .labels = true,
+                .gradients = RWS_BIT(RWS_THETA),
+                .steps = RWS_BIT(RWS_THETA),
+                .weigh = weigh_wake},
                {.mode = RWS_SLEEP, .gradients = RWS_BIT(RWS_PHI), .steps = RWS_BIT(RWS_PHI), .weigh = weigh_sleep}},
 };

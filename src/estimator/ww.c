@@ -38,6 +38,7 @@ const rws_estimator rws_estimator_ww = {
     .min_particles = 1,
     .n_phases = 1,
     .phases = {{.mode = RWS_WAKE,
+                .labels = true,
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .weigh = weigh}},

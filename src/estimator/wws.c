@@ -20,6 +20,7 @@ const rws_estimator rws_estimator_wws = {
     .min_particles = 1,
     .n_phases = 2,
     .phases = {{.mode = RWS_WAKE,
+                .labels = true,
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA),
                 .weigh = weigh_wake},

@@ -391,7 +391,6 @@ static void guide(rws_path *path, const void *state)
         h = rws_rnn(path, m->cell, (rws_var[]){e, what, where, yes}, 4, h);
         if (!rws_flip(path, "more", rws_affine(path, rws_mlp(path, m->more, h), 1, 1))) break;
 
-        h = rws_here(path, h);
         const rws_var at = rws_mlp(path, m->where, h);
         where = rws_normal(path, "where", rws_slice(path, at, 0, m->free),
                            spread(path, rws_affine(path, rws_slice(path, at, m->free, m->free), 1, -3)));

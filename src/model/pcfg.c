@@ -32,6 +32,7 @@ static const rws_setting settings[] = {
     {"data", "grammar", 0, 0,
      "grammar (fresh sentences of its own), or the path of a file with a sentence on each line"},
     {"test_data", "data", 0, 0, "data (every tenth sentence of that file, not learned from), or the path of another"},
+    {"labelled", "0", 0, 1, "share of the sentences drawn for training whose tree is given to the guide"},
     {"unknown", "refuse", 0, 0, "what to do with sentences whose words the grammar does not have: refuse or skip them"},
     {0},
 };
@@ -109,6 +110,33 @@ static rws_status declare_guide(rws_setup *s, rws_pcfg *m, rws_error *err)
     return RWS_OK;
 }
 
+/* Labels with the productions of a tree, for each non-terminal in the order of the guide's visits. */
+static rws_status declare_labels(rws_setup *s, rws_pcfg *m, rws_error *err)
+{
+    const rws_grammar *g = m->g;
+    int                field = 1;
+    m->labelled = rws_setup_number(s, "labelled");
+    if (m->path[RWS_TRAIN]) {
+        if (m->labelled > 0)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "labelled is about sentences that are drawn from the grammar; trees of the sentences in a "
+                            "file are given by --given FILE.");
+        rws_setup_label(s, "datum", 1);
+        m->number = field;
+    }
+    m->label = rws_setup_alloc(s, (size_t)g->n_nonterminals * sizeof *m->label);
+    if (!m->label) return rws_no_memory(err, "the labels of trees");
+    for (int a = 0; a < g->n_nonterminals && m->labelled > 0; a++) {
+        if (rws_pcfg_rules(g, a) == 1) continue;
+        const char *name = joined(s, "rules of ", g->nonterminals[a]);
+        if (!name) return rws_no_memory(err, "the labels of trees");
+        rws_setup_label_series(s, name, 1, m->caps.max_nodes);
+        rws_setup_label_site(s, name, g->nonterminals[a]);
+        m->label[a] = field++;
+    }
+    return RWS_OK;
+}
+
 /* The path in a setting; *path is NULL if the setting is the word `none`. */
 static rws_status path_of(rws_setup *s, const char *name, const char *none, const char **path, rws_error *err)
 {
@@ -158,6 +186,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->n_places = count_places(g);
     find_deep(m);
     rws_setup_field(s, RWS_PCFG_SENTENCE, 1 + m->room);
+    RWS_TRY(declare_labels(s, m, err));
     RWS_TRY(declare_rules(s, m, random, from_grammar, err));
     return declare_guide(s, m, err);
 }

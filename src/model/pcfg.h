@@ -22,7 +22,10 @@ typedef struct {
     float       *log_truth; /* by production; NULL if the file does not give probabilities */
     const char  *path[2];   /* files of sentences, by split; NULL: none */
     rws_unknown  unknown;
-    rws_corpus  *corpus; /* empty until data are first needed */
+    rws_corpus  *corpus;   /* empty until data are first needed */
+    double       labelled; /* share of the drawn training sentences whose tree is given */
+    int         *label;    /* by non-terminal: the field with the productions of its nodes; 0: none */
+    int          number;   /* the field with the number of a sentence of a file; 0: none */
 } rws_pcfg;
 
 /* The number of productions of a non-terminal. */
@@ -55,6 +58,7 @@ typedef struct {
     int             n_file; /* sentences in the corpus; 0: draw from the grammar */
     double         *log_p;
     rws_sequence    tree, words;
+    rws_cut         cut; /* of a drawn tree */
 } rws_pcfg_source;
 
 rws_status rws_pcfg_source_open(rws_pcfg_source *s, const rws_pcfg *m, rws_split split, rws_error *err);

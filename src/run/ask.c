@@ -9,6 +9,7 @@
 #include "run/ask.h"
 
 #include "base/denormals.h"
+#include "base/quote.h"
 #include "estimator/weights.h"
 
 #include <math.h>
@@ -90,13 +91,14 @@ typedef struct {
     bool        memory_short;
 } choices;
 
-static void add_choice(void *context, const char *site, int visit, int dim, const float *value)
+static void add_choice(void *context, const rws_choice *choice)
 {
     choices *c = context;
     if (c->n < c->capacity) {
         rws_choice *to = &c->list[c->n];
-        *to = (rws_choice){.visit = visit, .dim = dim};
-        c->memory_short |= !keep_text(c->memory, site, &to->site) || !keep_values(c->memory, value, dim, &to->value);
+        *to = *choice;
+        c->memory_short |= !keep_text(c->memory, choice->site, &to->site) ||
+                           !keep_values(c->memory, choice->value, choice->dim, &to->value);
     }
     c->n++;
 }
@@ -221,6 +223,7 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
                         .log_weight = log_weight,
                         .candidate = e,
                         .next = t->last_particle};
+        if (s->log_given) w->particle.log_given = s->log_given[i];
         w->particle.choices = rws_choices_of_row(memory, engine, i, &w->particle.n_choices);
         if (!w->particle.choices) return rws_no_memory(err, "particles");
         t->last_particle = w;
@@ -376,6 +379,45 @@ float **rws_question_room(const rws_trainer *t, rws_arena *memory)
     return fields;
 }
 
+/* ---- given choices */
+
+static rws_status check_given(const rws_question *q, rws_error *err)
+{
+    if (q->n_given < 0 || (q->n_given && !q->given))
+        return rws_fail(err, RWS_BAD_INPUT, "The question has %d given choices, but no list of them.", q->n_given);
+    for (int i = 0; i < q->n_given; i++) {
+        const rws_choice *c = &q->given[i];
+        if (!c->site || !c->value || c->visit < 0)
+            return rws_fail(err, RWS_BAD_INPUT, "Given choice %d needs a site, a value and a visit from 0 on.", i);
+        for (int k = 0; k < i; k++)
+            if (q->given[k].visit == c->visit && strcmp(q->given[k].site, c->site) == 0)
+                return rws_fail(err, RWS_BAD_INPUT,
+                                "A value for site \"%s\" at visit %d (the first is 0) is given twice.",
+                                rws_quote_short(c->site).text, c->visit);
+    }
+    return RWS_OK;
+}
+
+/* Whether each given choice was reached by a particle. If none of them came by one, the question is about nothing. */
+static rws_status check_reached(const rws_trainer *t, const rws_question *q, const bool *reached, rws_error *err)
+{
+    for (int i = 0; i < q->n_given; i++) {
+        const rws_choice *c = &q->given[i];
+        if (reached[i]) continue;
+        for (int f = 0; f < t->setup.n_fields; f++)
+            if (strcmp(t->setup.fields[f].name, c->site) == 0)
+                return rws_fail(err, RWS_BAD_INPUT,
+                                "Site \"%s\" is data; it is not given as a choice, but as part of the datum.",
+                                rws_quote_short(c->site).text);
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "A value is given for site \"%s\" at visit %d (the first is 0), but no particle of the guide comes "
+            "by it.",
+            rws_quote_short(c->site).text, c->visit);
+    }
+    return RWS_OK;
+}
+
 /* ---- asking */
 
 static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q, table *answers, rws_error *err)
@@ -384,16 +426,26 @@ static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q,
     const int K = answers->out->public.n_particles;
     float   **fields = rws_question_room(t, &answers->out->memory);
     if (!fields) return rws_no_memory(err, "a datum");
+    RWS_TRY(check_given(q, err));
+    bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
+    if (!reached) return rws_no_memory(err, "given choices");
+    memset(reached, 0, (size_t)q->n_given * sizeof *reached);
     RWS_TRY(rws_question_read(t, q, fields, err));
     for (int k = 0; k < K; k += most) {
         const int end = K - k < most ? K : k + most;
-        rws_pass  pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
+        if (q->stop && q->stop(q->context))
+            return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
+        rws_pass pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
         pass.asked = true;
         pass.choices = q->particles;
+        pass.given = q->given;
+        pass.n_given = q->n_given;
         RWS_TRY(rws_engine_forward(engine, &pass, err));
         RWS_TRY(add_rows(answers, engine, q->particles, err));
+        for (int i = 0; i < q->n_given; i++) reached[i] |= rws_engine_given_reached(engine, i);
     }
-    if (!t->model->posterior) return RWS_OK;
+    RWS_TRY(check_reached(t, q, reached, err));
+    if (!t->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
     return t->model->posterior(t->state, (const float *const *)fields, tell_exact, answers,
                                &answers->out->public.exact_log_evidence, err);
 }

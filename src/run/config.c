@@ -26,6 +26,7 @@ static const char *const must_be[] = {
 };
 
 #define MOST_ITERATIONS UINT64_C(1000000000000000)
+#define PARTICLE_SHARDS "particle_shards" /* is written, and may be missing, if it is 1 */
 
 /* Writer and reader both walk this table, so that every field that is written is read. */
 static const struct {
@@ -39,6 +40,7 @@ static const struct {
     {"particles", COUNT, offsetof(rws_config, particles), 1, RWS_MAX_PARTICLES},
     {"batch", COUNT, offsetof(rws_config, batch), 1, 1000000},
     {"shards", COUNT, offsetof(rws_config, shards), 1, 1024},
+    {PARTICLE_SHARDS, COUNT, offsetof(rws_config, particle_shards), 1, 1024},
     {"n_test", COUNT, offsetof(rws_config, n_test), 1, 1000000},
     {"eval_particles", COUNT, offsetof(rws_config, eval_particles), 1, RWS_MAX_PARTICLES},
     {"iterations", BIG_COUNT, offsetof(rws_config, iterations), 1, MOST_ITERATIONS},
@@ -52,7 +54,7 @@ static const struct {
 };
 
 #define MOST_BYTES (1 << 20)            /* of config.json */
-#define FINGERPRINT "model_fingerprint" /* the only key that may be missing */
+#define FINGERPRINT "model_fingerprint" /* may be missing, too */
 
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
 
@@ -169,7 +171,9 @@ static rws_status describe(json_t *document, const rws_config *config, const rws
 {
     char fingerprint[RWS_FINGERPRINT_SIZE];
     if (!document) return rws_no_memory(err, "config.json");
-    for (int i = 0; i < N_FIELDS; i++) RWS_TRY(put(document, config, i, err));
+    for (int i = 0; i < N_FIELDS; i++)
+        if (strcmp(fields[i].key, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
+            RWS_TRY(put(document, config, i, err));
     if (rws_model_is_path(config->model)) {
         RWS_TRY(rws_config_fingerprint(config->model, fingerprint, err));
         RWS_TRY(put_text(document, FINGERPRINT, fingerprint, err));
@@ -430,6 +434,10 @@ static rws_status read_document(const char *path, json_t *document, rws_config *
     }
     for (int i = 0; i < N_FIELDS; i++) {
         const json_t *value = json_object_get(document, fields[i].key);
+        if (!value && strcmp(fields[i].key, PARTICLE_SHARDS) == 0) {
+            config->particle_shards = 1;
+            continue;
+        }
         if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file.text, fields[i].key);
         if (!read_value(value, fields[i].kind, (char *)config + fields[i].at)) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file.text, fields[i].key,

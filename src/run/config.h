@@ -3,8 +3,9 @@
  *     {"format": 1, "version": "0.1.0", "model": "gmm", "method": "ww", "particles": 20, …,
  *      "settings": {"theta_mult": "5", …}}
  *
- * Nothing is left to a default: a key that is missing, that is unknown or has another type is refused. The one exception
- * is "model_fingerprint", which only runs of a shared object have, and not those of version 0.1. Whether the values fit
+ * Nothing is left to a default: a key that is missing, that is unknown or has another type is refused. There are two
+ * exceptions: "model_fingerprint", which only runs of a shared object have, and not those of version 0.1; and
+ * "particle_shards", which only runs have whose particles are cut. Whether the values fit
  * the model is for rws_trainer_new to say. A number above 2^63 - 1, which JSON's readers do not agree on, is written as
  * text. Settings are text, as they were typed.
  *

@@ -91,9 +91,47 @@ rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
     return rws_trainer_guess(e->t, fields, K, each, context, err);
 }
 
+/* A metric that the model measures by itself; the ranks share them out, one by one. */
+typedef struct {
+    double value;
+    int    rank; /* that measured it */
+} measured;
+
+static bool measures_itself(const rws_trainer *t, int i)
+{
+    return i < t->n_model_metrics && t->model->metrics[i].measure;
+}
+
+static rws_status measure_own(rws_trainer *t, measured *out, rws_error *err)
+{
+    rws_eval e = {.t = t};
+    for (int i = 0, k = 0; i < t->n_model_metrics; i++) {
+        if (!measures_itself(t, i) || k++ % t->ranks.size != t->ranks.rank) continue;
+        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out[i].value, err));
+        out[i].rank = t->ranks.rank;
+    }
+    return RWS_OK;
+}
+
+static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
+{
+    const int n = t->n_model_metrics;
+    measured  mine[RWS_MAX_METRICS], *all = malloc((size_t)t->ranks.size * sizeof mine);
+    if (!all) return rws_no_memory(err, "an evaluation");
+    for (int i = 0; i < n; i++) mine[i] = (measured){NAN, -1};
+    rws_status status = rws_trainer_agree(t, measure_own(t, mine, err), err);
+    if (status == RWS_OK && t->ranks.comm) status = rws_comm_gather(t->ranks.comm, mine, sizeof mine, all, err);
+    else memcpy(all, mine, sizeof mine);
+    for (int rank = 0; rank < t->ranks.size && status == RWS_OK; rank++)
+        for (int i = 0; i < n; i++)
+            if (all[rank * RWS_MAX_METRICS + i].rank == rank) values[i] = all[rank * RWS_MAX_METRICS + i].value;
+    free(all);
+    return status;
+}
+
 static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 {
-    rws_eval   e = {.t = t};
     rws_bound  b;
     rws_spread spread = {0};
     *out = (rws_measures){.iteration = t->iteration,
@@ -103,11 +141,11 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
                           .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
     if (t->model->defaults.grad_std) RWS_TRY(rws_trainer_spread(t, &spread, err));
+    RWS_TRY(measure_models(t, out->value, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
-        RWS_TRY(rws_trainer_go_on(t, 0, err));
-        if (i < t->n_model_metrics && !t->model->metrics[i].measure) out->value[i] = b.metric[i];
-        else if (i < t->n_model_metrics) RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out->value[i], err));
+        if (measures_itself(t, i)) continue;
+        if (i < t->n_model_metrics) out->value[i] = b.metric[i];
         else if (strcmp(name, "grad_std") == 0) out->value[i] = spread.std;
         else if (strcmp(name, "snr_theta") == 0) out->value[i] = spread.snr_theta;
         else if (strcmp(name, "snr_phi") == 0) out->value[i] = spread.snr_phi;

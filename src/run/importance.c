@@ -176,9 +176,8 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     if (j.n_portions > PORTIONS) j.n_portions = PORTIONS;
     j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
     if (!j.portions) return rws_no_memory(err, "an evaluation");
-    rws_pool_run(t->pool, j.n_portions, measure_portion, &j);
-
-    portion all = {0};
+    portion all = {.status =
+                       rws_trainer_share(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err)};
     for (int i = 0; i < j.n_portions && all.status == RWS_OK; i++) {
         const portion *p = &j.portions[i];
         all.status = p->status;

@@ -1,19 +1,27 @@
-/* keep.c - a trainer and the folder of its run. */
+/* keep.c - a trainer and the folder of its run, which rank 0 alone reads and writes. */
 #include "run/checkpoint.h"
 #include "run/trainer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
 {
-    if (t->folder) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
-    return rws_folder_create(folder, t, &t->folder, err);
+    rws_status status = RWS_OK;
+    if (t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
+    if (t->ranks.rank == 0) status = rws_folder_create(folder, t, &t->folder, err);
+    RWS_TRY(rws_trainer_agree(t, status, err));
+    t->kept = true;
+    return RWS_OK;
 }
 
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
 {
-    if (!t->folder) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
-    return rws_folder_save(t->folder, t, t->seconds, err);
+    rws_status status = RWS_OK;
+    if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
+    RWS_TRY(rws_trainer_collect_slots(t, err));
+    if (t->folder) status = rws_folder_save(t->folder, t, t->seconds, err);
+    return rws_trainer_agree(t, status, err);
 }
 
 /* A run that goes on may have more iterations, other rates from here on, and its shared object elsewhere; its folder says
@@ -34,12 +42,76 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
     return rws_folder_amend(t->folder, c, err);
 }
 
-static rws_status resume(const char *path, const rws_config *changes, const rws_model *model, rws_folder **folder,
-                         rws_trainer **out, rws_error *err)
+/* ---- the configuration of a run, from rank 0 to the others */
+
+static const char **texts_of(rws_config *c, int i)
 {
-    rws_config stored, config;
-    RWS_TRY(rws_folder_open(path, &stored, folder, err));
-    RWS_TRY(rws_folder_lock(*folder, err));
+    const char **texts[] = {&c->model, &c->method, &c->optimiser, &c->lr};
+    return i < 4 ? texts[i] : &c->set[i - 4];
+}
+
+/* The structure and its texts, one after the other; for the caller to free. */
+static char *pack(rws_config *c, size_t *size)
+{
+    *size = sizeof *c;
+    for (int i = 0; i < 4 + c->n_set; i++) *size += strlen(*texts_of(c, i)) + 1;
+    char *block = malloc(*size), *at = block + sizeof *c;
+    if (!block) return NULL;
+    memcpy(block, c, sizeof *c);
+    for (int i = 0; i < 4 + c->n_set; i++) at = stpcpy(at, *texts_of(c, i)) + 1;
+    return block;
+}
+
+/* Texts point into the block. */
+static void unpack(char *block, rws_config *c)
+{
+    const char *at = block + sizeof *c;
+    memcpy(c, block, sizeof *c);
+    for (int i = 0; i < 4 + c->n_set; i++) {
+        *texts_of(c, i) = at;
+        at += strlen(at) + 1;
+    }
+}
+
+/* *block belongs to the caller and holds the texts of other ranks than 0. */
+static rws_status spread_config(rws_comm *comm, rws_config *c, char **block, rws_error *err)
+{
+    size_t size = 0;
+    *block = NULL;
+    if (!comm) return RWS_OK;
+    if (rws_comm_rank(comm) == 0) *block = pack(c, &size);
+    RWS_TRY(rws_comm_broadcast(comm, &size, sizeof size, err));
+    if (rws_comm_rank(comm)) *block = malloc(size);
+    RWS_TRY(rws_comm_agree(comm, *block ? RWS_OK : rws_no_memory(err, "the configuration"), err));
+    RWS_TRY(rws_comm_broadcast(comm, *block, size, err));
+    if (rws_comm_rank(comm)) unpack(*block, c);
+    return RWS_OK;
+}
+
+/* ---- going on */
+
+static rws_status open_locked(const char *path, rws_config *stored, rws_folder **folder, rws_error *err)
+{
+    RWS_TRY(rws_folder_open(path, stored, folder, err));
+    return rws_folder_lock(*folder, err);
+}
+
+/* Loads the checkpoint, if there is one, and says in the folder what has changed. */
+static rws_status load(rws_trainer *t, const rws_config *stored, const char *path, rws_error *err)
+{
+    if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
+    else RWS_TRY(rws_folder_restart(t->folder, err));
+    return amend(t, stored, path, err);
+}
+
+static rws_status resume(const char *path, const rws_config *changes, const rws_model *model, rws_folder **folder,
+                         rws_trainer **out, char **block, rws_error *err)
+{
+    rws_comm  *comm = rws_comm_world();
+    const bool writes = rws_comm_rank(comm) == 0;
+    rws_config stored = {0}, config;
+    RWS_TRY(rws_comm_agree(comm, writes ? open_locked(path, &stored, folder, err) : RWS_OK, err));
+    RWS_TRY(spread_config(comm, &stored, block, err));
     config = stored;
     if (changes->model) config.model = changes->model;
     if (changes->iterations) config.iterations = changes->iterations;
@@ -49,10 +121,10 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     RWS_TRY(rws_trainer_new(&config, model, out, err));
     rws_trainer *t = *out;
     t->folder = *folder;
+    t->kept = true;
     *folder = NULL;
-    if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
-    else RWS_TRY(rws_folder_restart(t->folder, err));
-    return amend(t, &stored, path, err);
+    RWS_TRY(rws_trainer_agree(t, writes ? load(t, &stored, path, err) : RWS_OK, err));
+    return rws_trainer_spread_state(t, err);
 }
 
 rws_status rws_trainer_resume(const char *path, const rws_config *changes, const rws_model *model, rws_trainer **out,
@@ -60,9 +132,11 @@ rws_status rws_trainer_resume(const char *path, const rws_config *changes, const
 {
     static const rws_config none;
     rws_folder             *folder = NULL;
+    char                   *block = NULL;
     *out = NULL;
-    const rws_status status = resume(path, changes ? changes : &none, model, &folder, out, err);
+    const rws_status status = resume(path, changes ? changes : &none, model, &folder, out, &block, err);
     rws_folder_close(folder);
+    free(block);
     if (status == RWS_OK) return RWS_OK;
     rws_trainer_free(*out);
     *out = NULL;

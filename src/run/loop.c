@@ -7,6 +7,9 @@
  * An evaluation is recorded before the checkpoint of its iteration is saved: on resuming, what was measured after the
  * last checkpoint is forgotten and measured again. An evaluation that is stopped is not recorded; the checkpoint of its
  * iteration is saved all the same, and training that goes on from there begins with the evaluation.
+ *
+ * Over several ranks every rank runs this loop. What depends on a clock or a signal is a wish, which travels with the
+ * next phase, so that all ranks stop, or save, after the same iteration. Only rank 0 has the folder.
  */
 #include "run/trainer.h"
 
@@ -35,7 +38,15 @@ rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err)
 {
     const rws_watch *w = t->watch;
     if (worker == 0 && w && w->stop && w->stop(w->context)) __atomic_store_n(&t->stopping, true, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&t->stopping, __ATOMIC_RELAXED)) return RWS_OK;
+    if (!__atomic_load_n(&t->stopping, __ATOMIC_RELAXED)) return rws_comm_alive(t->ranks.comm, err);
+    return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
+}
+
+rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err)
+{
+    if (!t->ranks.comm) return rws_trainer_go_on(t, 0, err);
+    if (rws_trainer_go_on(t, 0, err) == RWS_STOPPED) t->wish |= RWS_WISH_STOP;
+    if (!(t->wishes & RWS_WISH_STOP)) return rws_comm_alive(t->ranks.comm, err);
     return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
 }
 
@@ -63,23 +74,63 @@ static rws_status tell_evaluated(loop *l, bool final, rws_error *err)
     return w->evaluated ? w->evaluated(w->context, l->t, &l->latest, final, err) : RWS_OK;
 }
 
+/* Writing and telling are a rank's own affair; if one of them fails, all ranks do. `saves`: a checkpoint follows, which
+ * brings evaluations into the store too. */
+static rws_status record_and_tell(loop *l, bool saves, rws_error *err)
+{
+    const double now = rws_clock_now();
+    if (l->t->folder) RWS_TRY(record(l, err));
+    RWS_TRY(tell_evaluated(l, false, err));
+    if (!l->t->folder || saves || now - l->flushed_at < FLUSH_LEAST) return RWS_OK;
+    l->flushed_at = now;
+    return rws_folder_flush(l->t->folder, err);
+}
+
 static rws_status evaluate(loop *l, bool last, rws_error *err)
 {
-    rws_folder *folder = l->t->folder;
-    RWS_TRY(rws_trainer_evaluate(l->t, &l->latest, err));
-    if (folder) RWS_TRY(record(l, err));
-    RWS_TRY(tell_evaluated(l, false, err));
-    if (!folder) return RWS_OK;
-    const double now = rws_clock_now();
-    if (last || !l->saved_at || now - l->saved_at >= l->save_every) return save(l, err);
-    if (now - l->flushed_at < FLUSH_LEAST) return RWS_OK;
-    l->flushed_at = now;
-    return rws_folder_flush(folder, err);
+    rws_trainer *t = l->t;
+    RWS_TRY(rws_trainer_evaluate(t, &l->latest, err));
+    bool due = t->kept && (last || !l->saved_at || rws_clock_now() - l->saved_at >= l->save_every);
+    if (t->ranks.comm) RWS_TRY(rws_comm_broadcast(t->ranks.comm, &due, sizeof due, err)); /* by the clock of rank 0 */
+    RWS_TRY(rws_trainer_agree(t, record_and_tell(l, due, err), err));
+    return due ? save(l, err) : RWS_OK;
 }
 
 static bool is_due(const rws_config *c, uint64_t done)
 {
     return done == 1 || done % c->eval_every == 0 || done == c->iterations;
+}
+
+/* Whether the evaluation of the present iteration is missing from the store, which rank 0 knows. */
+static rws_status begins_with_evaluation(loop *l, bool *missing, rws_error *err)
+{
+    rws_trainer *t = l->t;
+    rws_status   status = RWS_OK;
+    *missing = false;
+    if (!t->kept || t->iteration == 0 || !is_due(&t->config, t->iteration)) return RWS_OK;
+    if (t->folder) status = rws_folder_lacks(t->folder, t->iteration, missing, err);
+    RWS_TRY(rws_trainer_agree(t, status, err));
+    return t->ranks.comm ? rws_comm_broadcast(t->ranks.comm, missing, sizeof *missing, err) : RWS_OK;
+}
+
+/* What this rank wishes, about every 50 ms. */
+static void wish(loop *l)
+{
+    rws_trainer     *t = l->t;
+    const rws_watch *w = l->watch;
+    if (w->stop && w->stop(w->context)) t->wish |= RWS_WISH_STOP;
+    if (t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every)) t->wish |= RWS_WISH_SAVE;
+}
+
+/* An iteration, after which all ranks know what any of them wished for. */
+static rws_status step(loop *l, int *wishes, rws_error *err)
+{
+    rws_trainer *t = l->t;
+    RWS_TRY(rws_trainer_step(t, err));
+    if (!t->method.estimator->n_phases) RWS_TRY(rws_trainer_wishes(t, err));
+    *wishes = t->wishes;
+    t->wish = t->wishes = 0;
+    return RWS_OK;
 }
 
 static rws_status iterate(loop *l, rws_error *err)
@@ -88,20 +139,20 @@ static rws_status iterate(loop *l, rws_error *err)
     const rws_config *c = &t->config;
     const rws_watch  *w = l->watch;
     rws_pace          pace = rws_pace_start();
-    bool              missing = false;
-    if (t->folder && t->iteration > 0 && is_due(c, t->iteration))
-        RWS_TRY(rws_folder_lacks(t->folder, t->iteration, &missing, err));
+    bool              missing;
+    int               wishes;
+    RWS_TRY(begins_with_evaluation(l, &missing, err));
     if (missing) RWS_TRY(evaluate(l, false, err));
     while (t->iteration < c->iterations) {
         const bool due = rws_pace_due(&pace);
-        if (due && w->stop && w->stop(w->context)) return RWS_STOPPED;
-        RWS_TRY(rws_trainer_step(t, err));
+        if (due) wish(l);
+        if (t->wish & RWS_WISH_STOP && !t->ranks.comm) return RWS_STOPPED;
+        RWS_TRY(step(l, &wishes, err));
         const uint64_t done = t->iteration;
-        const bool     last = done == c->iterations;
-        if (is_due(c, done)) RWS_TRY(evaluate(l, last, err));
-        else if (due && t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every))
-            RWS_TRY(save(l, err));
+        if (is_due(c, done)) RWS_TRY(evaluate(l, done == c->iterations, err));
+        else if (wishes & RWS_WISH_SAVE) RWS_TRY(save(l, err));
         if (due && w->progress) w->progress(w->context, t);
+        if (wishes & RWS_WISH_STOP && done < c->iterations) return RWS_STOPPED;
     }
     return RWS_OK;
 }
@@ -111,7 +162,7 @@ static rws_status stopped(loop *l, rws_error *err)
     const uint64_t done = l->t->iteration;
     /* A run whose last evaluation was stopped is not finished: it goes on from the checkpoint before. */
     const bool finished = done == l->t->config.iterations;
-    if (l->t->folder && !finished && (l->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
+    if (l->t->kept && !finished && (l->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
 
@@ -150,13 +201,18 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
     rws_error              unread;
     loop                   l = {.t = t, .watch = watch ? watch : &nothing, .save_every = SAVE_LEAST};
     if (l.watch->save_every != 0) l.save_every = fmax(0, l.watch->save_every);
-    if (t->folder && rws_folder_has_checkpoint(t->folder)) {
+    bool       has_checkpoint = t->folder && rws_folder_has_checkpoint(t->folder);
+    rws_status status = RWS_OK;
+    if (!err) err = &unread;
+    if (t->ranks.comm) status = rws_comm_broadcast(t->ranks.comm, &has_checkpoint, sizeof has_checkpoint, err);
+    if (has_checkpoint) {
         l.saved = t->iteration;
         l.saved_at = rws_clock_now();
     }
     t->watch = l.watch;
     t->stopping = false;
-    const rws_status status = run(&l, err ? err : &unread);
+    t->wish = t->wishes = 0;
+    if (status == RWS_OK) status = run(&l, err);
     t->watch = NULL;
     t->stopping = false;
     return status;

@@ -171,7 +171,7 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
     pass.given_all = true;
     RWS_TRY(rws_engine_forward(engine, &pass, err));
     const rws_scores *s = rws_engine_scores(engine);
-    *out = (rws_score){s->log_p[0], s->log_q[0]};
+    *out = (rws_score){s->log_p[0], s->log_q[0] + (s->log_given ? s->log_given[0] : 0)};
     return RWS_OK;
 }
 

@@ -248,12 +248,11 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     return code || !r->memory->starved ? code : SQLITE_NOMEM;
 }
 
-/* All is read in one transaction, so that it is of the same moment. The file is opened for writing if possible, because
- * only then can SQLite roll back what a killed writer left behind. */
+/* All is read in one transaction, so that it is of the same moment. */
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
     sqlite3 *db = NULL;
-    int      format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
+    int      format = 0, code = rws_store_open(path, rws_store_reader_flags(path), &db);
     if (!code) code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format == 0) {

@@ -15,9 +15,12 @@ typedef struct rws_folder rws_folder;
 
 const rws_estimator *rws_trainer_estimator(const rws_trainer *t);
 const rws_given     *rws_trainer_settings(const rws_trainer *t, int *n); /* all, with defaults, model's then method's */
-rws_folder          *rws_trainer_folder(const rws_trainer *t);           /* NULL: it is kept nowhere */
-int                  rws_trainer_n_metrics(const rws_trainer *t);
-const char          *rws_trainer_metric_name(const rws_trainer *t, int i);
+/* Settings that any run may have and that none has unless a user gives it, whatever the model; ends with a NULL name. */
+extern const rws_setting rws_open_settings[];
+
+rws_folder *rws_trainer_folder(const rws_trainer *t); /* NULL: it is kept nowhere */
+int         rws_trainer_n_metrics(const rws_trainer *t);
+const char *rws_trainer_metric_name(const rws_trainer *t, int i);
 
 /* A number of a snapshot, as the model showed it. */
 typedef struct {
@@ -47,6 +50,7 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
 
 /* Statistics of all engines since the last call; and memory requests to the system since the trainer was made. */
 rws_engine_stats rws_trainer_take_stats(rws_trainer *t);
+void             rws_trainer_count_rows(rws_trainer *t, bool on); /* counts the rows that are needed; see engine.h */
 uint64_t         rws_trainer_allocations(const rws_trainer *t);
 
 /* For checkpoints and tests: everything that training changes. */

@@ -46,6 +46,59 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
     return RWS_OK;
 }
 
+enum { GIVEN, SITE };
+#define SITE_PREFIX "site."
+
+const rws_setting rws_open_settings[] = {
+    [GIVEN] = {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
+    [SITE] = {SITE_PREFIX "NAME", "", 0, 0,
+              "score or reparameterised: how the gradient of the values at site NAME comes"},
+    {0},
+};
+
+static bool is_open(const rws_given *g, int which)
+{
+    return g->setting->help == rws_open_settings[which].help;
+}
+
+/* Adds such a setting if the first `length` bytes of the text name one. NULL: they do not, or there is no memory. */
+static rws_given *add_open(rws_setup *s, const char *text, size_t length)
+{
+    const size_t prefix = strlen(SITE_PREFIX);
+    const bool   given =
+        length == strlen(rws_open_settings[GIVEN].name) && strncmp(text, rws_open_settings[GIVEN].name, length) == 0;
+    if (!given && (length <= prefix || strncmp(text, SITE_PREFIX, prefix) != 0)) return NULL;
+    rws_setting *own = rws_setup_alloc(s, sizeof *own);
+    char        *name = rws_setup_alloc(s, length + 1);
+    if (!own || !name) return NULL;
+    *own = rws_open_settings[given ? GIVEN : SITE];
+    own->name = memcpy(name, text, length);
+    s->given[s->n_given] = (rws_given){own, ""};
+    return &s->given[s->n_given++];
+}
+
+const char *rws_trainer_given_file(rws_trainer *t)
+{
+    for (int i = 0; i < t->setup.n_given; i++)
+        if (is_open(&t->setup.given[i], GIVEN))
+            return *t->setup.given[i].value ? rws_setup_path(&t->setup, rws_open_settings[GIVEN].name) : NULL;
+    return NULL;
+}
+
+rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
+{
+    rws_setup *s = &t->setup;
+    for (int i = 0; i < s->n_given; i++) {
+        const char *name = s->given[i].setting->name, *value = s->given[i].value;
+        if (!is_open(&s->given[i], SITE)) continue;
+        const bool score = strcmp(value, "score") == 0;
+        if (!score && strcmp(value, "reparameterised") != 0)
+            return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score or reparameterised, not \"%s\".", name, value);
+        rws_setup_gradient(s, name + strlen(SITE_PREFIX), score ? RWS_SCORE : RWS_REPARAMETERISED);
+    }
+    return RWS_OK;
+}
+
 /* Gives a setting the value that "name=value" says. */
 static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
 {
@@ -57,6 +110,7 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
     for (int k = 0; k < s->n_given; k++)
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
             g = &s->given[k];
+    if (!g) g = add_open(s, text, length);
     if (!g) {
         for (int k = 0; rws_estimators[k]; k++)
             if (has(rws_estimators[k]->settings, text, length))
@@ -79,8 +133,8 @@ rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estima
     const rws_config  *c = &t->config;
     rws_setup         *s = &t->setup;
     const rws_setting *run = t->model->defaults.grad_std ? run_settings : NULL;
-    s->given = rws_setup_alloc(s, (size_t)(count(t->model->settings) + count(estimator->settings) + count(run) + 1) *
-                                      sizeof *s->given);
+    const int n = count(t->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_ask_set + 1;
+    s->given = rws_setup_alloc(s, (size_t)n * sizeof *s->given);
     if (!s->given) return rws_no_memory(err, "the settings");
     s->n_given = add(s->given, 0, t->model->settings);
     s->n_given = add(s->given, s->n_given, estimator->settings);

@@ -149,7 +149,7 @@ static int declare(rws_setup *s, rws_table *t, const char *name, const char *col
     int       dim = 1;
     if (!can_declare(s, t, name)) return 1;
     if (s->n_fields < RWS_FIELDS) {
-        const rws_status status = rws_table_add_field(t, s->n_fields, columns, &dim, &err);
+        const rws_status status = rws_table_add_field(t, s->n_fields, columns, field == rws_setup_label, &dim, &err);
         if (status != RWS_OK) {
             record(s, status, &err);
             return 1;

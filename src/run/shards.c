@@ -2,9 +2,16 @@
  *
  *     batch    |    shard 0    |    shard 1    |    shard 2    |    shard 3    |     fixed by the configuration
  *     passes   |  |  |  |  |                                                          as many data as fit in memory
+ *     ranks    |            rank 0             |            rank 1             |     any number
  *
- * Threads take whole shards, in any order; a shard adds to a gradient of its own, and the sums over shards are made in
- * their order. Therefore the number of threads changes nothing.
+ * Threads take whole shards of their rank, in any order; a shard adds to a gradient of its own, and the sums over shards
+ * are made along a fixed tree (update.c). Therefore neither the number of threads nor that of ranks changes anything.
+ *
+ * With config.particle_shards, shards cut the particles of every datum as well. Weights compare all particles of a
+ * datum: all shards make forward, exchange the rows of their tables (cut.c), and only then make backward.
+ *
+ *     datum 0  | particles 0 … 49 | 50 … 99 |      shards 0 and 1
+ *     datum 1  | particles 0 … 49 | 50 … 99 |      shards 2 and 3
  *
  * The gradients of large weights are sums of products of rows. A shard's last pass may leave these products to update.c,
  * which computes them slice by slice while the slice is in the cache; the engine must then keep its pass until the step,
@@ -12,29 +19,44 @@
  */
 #include "run/trainer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Shard i of n has data [i B / n, (i + 1) B / n), which may be none. */
-static bool range_of(const rws_phase_work *w, int i, int *first, int *end)
+/* Part i of the n parts of the data is [i B / n, (i + 1) B / n), which may be none. */
+static bool range_of(const rws_phase_work *w, int shard, int *first, int *end)
 {
-    const int n = w->t->config.shards;
+    const int n = w->t->config.shards, i = shard / w->t->config.particle_shards;
     *first = (int)((int64_t)w->n_data * i / n);
     *end = (int)((int64_t)w->n_data * (i + 1) / n);
     return *first < *end;
 }
 
+void rws_shard_particles(const rws_trainer *t, int shard, int n, int *first, int *end)
+{
+    const int parts = t->config.particle_shards, i = shard % parts;
+    *first = (int)((int64_t)n * i / parts);
+    *end = (int)((int64_t)n * (i + 1) / parts);
+}
+
+/* Shards weigh together if they have particles of the same data; a dream is weighed alone. */
+static bool is_cut(const rws_phase_work *w)
+{
+    return w->t->config.particle_shards > 1 && w->phase->mode != RWS_SLEEP;
+}
+
 /* Data of one pass: as many as the model says fit, at least one; all if a second backward is to find them. */
 static int data_at_once(const rws_phase_work *w)
 {
-    const int limit = w->t->model->defaults.at_once, K = w->t->config.particles;
-    if (!limit || w->phase->second) return w->n_data;
+    const rws_config *c = &w->t->config;
+    const int limit = w->t->model->defaults.at_once, K = (c->particles + c->particle_shards - 1) / c->particle_shards;
+    if (!limit || w->phase->extend) return w->n_data;
     return limit > K ? limit / K : 1;
 }
 
 /* Products may wait if nothing else comes before the step that needs them. */
 static bool may_defer(const rws_phase_work *w)
 {
-    return w->t->defers && !w->phase->second && !(w->phase->gradients & ~w->phase->steps);
+    return w->t->defers && !w->phase->extend && !(w->phase->gradients & ~w->phase->steps);
 }
 
 static void touch_all(const rws_trainer *t, rws_shard *s)
@@ -51,6 +73,11 @@ rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine 
     return rws_engine_backward(engine, w->phase->gradients, s->gradient, &s->error);
 }
 
+static rws_engine *engine_of(const rws_trainer *t, int shard, int worker)
+{
+    return t->engines[t->engine_per_shard ? shard - t->ranks.first : worker];
+}
+
 static rws_shard *shard_begin(const rws_phase_work *w, int i)
 {
     rws_shard *s = &w->t->shards[i];
@@ -59,12 +86,74 @@ static rws_shard *shard_begin(const rws_phase_work *w, int i)
     return s;
 }
 
+/* ---- what the shards of all ranks have come to */
+
+typedef struct rws_outcome {
+    rws_tally tally;
+    int       status;
+    int       wish; /* of the shard's rank */
+    uint64_t  bytes;
+} outcome;
+
+bool rws_shards_make_outcomes(rws_trainer *t)
+{
+    return (t->outcomes = calloc((size_t)t->n_shards, sizeof *t->outcomes)) != NULL;
+}
+
+static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err)
+{
+    for (int i = t->ranks.first; i < t->ranks.end; i++) {
+        const rws_shard *s = &t->shards[i];
+        all[i] = (outcome){s->tally, s->status, t->wish, s->n_rows_bytes};
+    }
+    return rws_trainer_exchange(t, t->n_shards, all, sizeof *all, err);
+}
+
+/* The sentence of the first shard that failed, in their order, whose rank has it. */
+static rws_status describe_failure(rws_trainer *t, int shard, rws_status status, rws_error *err)
+{
+    rws_error text = {{0}}, *texts = NULL;
+    if (t->ranks.first <= shard && shard < t->ranks.end) text = t->shards[shard].error;
+    if (t->ranks.comm) {
+        texts = malloc((size_t)t->ranks.size * sizeof *texts);
+        if (!texts) return rws_no_memory(err, "messages");
+        const rws_status sent = rws_comm_gather(t->ranks.comm, &text, sizeof text, texts, err);
+        if (sent == RWS_OK) text = texts[rws_ranks_holder(t->ranks.size, t->n_shards, shard)];
+        free(texts);
+        RWS_TRY(sent);
+    }
+    return rws_fail(err, status, "%s", text.text);
+}
+
+/* Runs a job on every shard; then every rank knows how all of them ended, and the tallies are added in their order. */
+static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error *err)
+{
+    rws_trainer *t = w->t;
+    outcome     *all = t->outcomes;
+    rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
+    rws_status status = exchange_outcomes(t, all, err);
+    for (int i = 0; i < t->n_shards && status == RWS_OK; i++) {
+        const rws_tally *tally = &all[i].tally;
+        if (all[i].status != RWS_OK) status = describe_failure(t, i, (rws_status)all[i].status, err);
+        t->shards[i].n_rows_bytes = all[i].bytes;
+        t->wishes |= all[i].wish;
+        t->tally.log_evidence += tally->log_evidence;
+        t->tally.ess += tally->ess;
+        t->tally.signal += tally->signal;
+        t->tally.signal2 += tally->signal2;
+        t->tally.n_data += tally->n_data;
+        t->tally.impossible += tally->impossible;
+    }
+    return status;
+}
+
+/* ---- shards that weigh by themselves */
+
 static void run_shard(void *context, int i, int worker)
 {
     const rws_phase_work *w = context;
-    rws_trainer          *t = w->t;
     rws_shard            *s = shard_begin(w, i);
-    rws_engine           *engine = t->engines[t->engine_per_shard ? i : worker];
+    rws_engine           *engine = engine_of(w->t, i, worker);
     const int             at_once = data_at_once(w);
     int                   first, end;
     if (!range_of(w, i, &first, &end)) return;
@@ -76,37 +165,113 @@ static void run_shard(void *context, int i, int worker)
 
 static void run_shard_second(void *context, int i, int worker)
 {
-    (void)worker;
     const rws_phase_work *w = context;
     rws_trainer          *t = w->t;
     rws_shard            *s = shard_begin(w, i);
+    rws_engine           *engine = engine_of(t, i, worker);
     int                   first, end;
     if (!range_of(w, i, &first, &end)) return; /* its engine holds an older pass */
     touch_all(t, s);
-    s->status = w->phase->second(&t->method, t->engines[i], w->share, t->direction, s->gradient, &s->error);
+    s->status = w->phase->extend(&t->method, engine, t->direction, &s->error);
+    if (s->status != RWS_OK) return;
+    w->phase->weigh_second(&t->method, rws_engine_scores(engine), w->share, s->gradient);
+    s->status = rws_engine_backward(engine, w->phase->second_gradients, s->gradient, &s->error);
 }
 
-/* Runs a job on every shard. The first shard that failed, in their order, says why. */
-static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error *err)
+/* ---- shards that weigh together, one pass of each at a time */
+
+typedef struct {
+    rws_phase_work work;
+    int            round;
+} round_work;
+
+/* The data of a shard's pass in this round; false: it has none. */
+static bool round_of(const round_work *r, int shard, int *first, int *end)
 {
-    rws_trainer *t = w->t;
-    rws_pool_run(t->pool, t->config.shards, job, (void *)w);
-    for (int i = 0; i < t->config.shards; i++) {
-        const rws_shard *s = &t->shards[i];
-        if (s->status != RWS_OK) return rws_fail(err, s->status, "%s", s->error.text);
-        t->tally.log_evidence += s->tally.log_evidence;
-        t->tally.ess += s->tally.ess;
-        t->tally.signal += s->tally.signal;
-        t->tally.signal2 += s->tally.signal2;
-        t->tally.n_data += s->tally.n_data;
-        t->tally.impossible += s->tally.impossible;
-    }
+    const int at_once = data_at_once(&r->work);
+    int       last;
+    if (!range_of(&r->work, shard, first, &last)) return false;
+    const int64_t from = *first + (int64_t)r->round * at_once;
+    if (from >= last) return false;
+    *first = (int)from;
+    *end = last - *first < at_once ? last : *first + at_once;
+    return true;
+}
+
+static void round_forward(void *context, int i, int worker)
+{
+    const round_work *r = context;
+    rws_shard        *s = shard_begin(&r->work, i);
+    rws_engine       *engine = engine_of(r->work.t, i, worker);
+    int               first, end;
+    s->n_rows_bytes = 0;
+    if (!round_of(r, i, &first, &end)) return;
+    s->status = rws_phase_forward(&r->work, s, engine, first, end);
+    if (s->status == RWS_OK) s->status = rws_cut_write(&r->work, i, engine, false);
+}
+
+static void round_backward(void *context, int i, int worker)
+{
+    const round_work *r = context;
+    rws_trainer      *t = r->work.t;
+    rws_shard        *s = &t->shards[i];
+    rws_engine       *engine = engine_of(t, i, worker);
+    int               first, end, all_first, all_end;
+    if (!round_of(r, i, &first, &end)) return;
+    range_of(&r->work, i, &all_first, &all_end);
+    rws_cut_read(&r->work, i, engine);
+    s->status = rws_shard_backward(&r->work, s, engine, end == all_end);
+}
+
+static void round_extend(void *context, int i, int worker)
+{
+    const round_work *r = context;
+    rws_trainer      *t = r->work.t;
+    rws_shard        *s = shard_begin(&r->work, i);
+    rws_engine       *engine = engine_of(t, i, worker);
+    int               first, end;
+    s->n_rows_bytes = 0;
+    if (!round_of(r, i, &first, &end)) return;
+    touch_all(t, s);
+    s->status = r->work.phase->extend(&t->method, engine, t->direction, &s->error);
+    if (s->status == RWS_OK) s->status = rws_cut_write(&r->work, i, engine, true);
+}
+
+static void round_second(void *context, int i, int worker)
+{
+    const round_work *r = context;
+    rws_trainer      *t = r->work.t;
+    rws_shard        *s = &t->shards[i];
+    rws_engine       *engine = engine_of(t, i, worker);
+    int               first, end;
+    if (!round_of(r, i, &first, &end)) return;
+    rws_cut_read(&r->work, i, engine);
+    s->status = rws_engine_backward(engine, r->work.phase->second_gradients, s->gradient, &s->error);
+}
+
+static rws_status run_round(const round_work *r, bool second, rws_error *err)
+{
+    RWS_TRY(run_all(&r->work, second ? round_extend : round_forward, err));
+    for (int i = r->work.t->ranks.first; i < r->work.t->ranks.end; i++) r->work.t->shards[i].tally = (rws_tally){0};
+    RWS_TRY(rws_cut_weigh(&r->work, second, err));
+    return run_all(&r->work, second ? round_second : round_backward, err);
+}
+
+static rws_status run_rounds(const rws_phase_work *w, bool second, rws_error *err)
+{
+    round_work r = {*w, 0};
+    int        most = 0, first, end;
+    for (int i = 0; i < w->t->n_shards; i++)
+        if (range_of(w, i, &first, &end) && end - first > most) most = end - first;
+    for (const int at_once = data_at_once(w); r.round * at_once < most; r.round++) RWS_TRY(run_round(&r, second, err));
     return RWS_OK;
 }
 
+/* ---- a phase */
+
 rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
 {
-    return run_all(w, run_shard, err);
+    return is_cut(w) ? run_rounds(w, false, err) : run_all(w, run_shard, err);
 }
 
 rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err)
@@ -120,12 +285,13 @@ rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err)
     else
         for (size_t k = first; k < end; k++)
             t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
-    return run_all(w, run_shard_second, err);
+    return is_cut(w) ? run_rounds(w, true, err) : run_all(w, run_shard_second, err);
 }
 
 void rws_shards_forget(rws_trainer *t)
 {
-    for (int i = 0; i < t->config.shards; i++) {
+    for (int i = 0; i < t->n_shards; i++) {
+        if (!t->shards[i].gradient) continue; /* of another rank */
         memset(t->shards[i].gradient, 0, t->setup.params.size * sizeof(float));
         memset(t->shards[i].touched, 0, (size_t)t->setup.params.n * sizeof(bool));
         t->shards[i].products = NULL;

@@ -12,7 +12,7 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
 {
     const size_t size = t->setup.params.size;
     for (uint64_t i = 0; i < DRAWS; i++) {
-        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(rws_trainer_go_on_together(t, err));
         RWS_TRY(rws_trainer_gradient(t, RWS_TEST, i, gradient, size, err));
         for (size_t k = 0; k < size; k++) {
             const double g = (double)gradient[k];

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define TEXT_OF(x) #x
@@ -83,6 +84,18 @@ int rws_store_open(const char *path, int flags, sqlite3 **db)
     if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
     const int code = sqlite3_open_v2(path, db, flags, NULL);
     return code ? code : rws_store_wait(*db);
+}
+
+int rws_store_reader_flags(const char *path)
+{
+    /* NFS, SMB, CIFS, AFS, Lustre, GPFS, BeeGFS, Ceph, OrangeFS, FUSE, 9p */
+    static const uint32_t shared[] = {0x6969,     0x517b,     0xff534d42, 0x5346414f, 0x0bd00bd0, 0x47504653,
+                                      0x19830326, 0x00c36400, 0x20030528, 0x65735546, 0xfe534d42, 0x01021997};
+    struct statfs         about;
+    if (!path || statfs(path, &about) != 0) return SQLITE_OPEN_READWRITE;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if ((uint32_t)about.f_type == shared[i]) return SQLITE_OPEN_READONLY;
+    return SQLITE_OPEN_READWRITE;
 }
 
 /* Opens the store and begins a transaction that writes. IMMEDIATE waits for the lock here, before anything is read that

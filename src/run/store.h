@@ -108,6 +108,10 @@ int rws_store_check_format(sqlite3 *db, int *format);
 /* Opens a regular file that waits for locks; *db may be set on failure too. Returns SQLite's result code. */
 int rws_store_open(const char *path, int flags, sqlite3 **db);
 
+/* How a reader opens a store: for writing, since only then can SQLite roll back what a killed writer left behind; but for
+ * reading only on a file system of several machines, where the writer may be another one. */
+int rws_store_reader_flags(const char *path);
+
 /* Makes the connection wait for locks as long as rws_store_patience says. Returns SQLite's result code. */
 int rws_store_wait(sqlite3 *db);
 

@@ -195,6 +195,7 @@ static const struct {
     {"eval-data", INT, offsetof(rws_config, n_test), 1000000, NULL, false},
     {"eval-particles", INT, offsetof(rws_config, eval_particles), 10000000, NULL, false},
     {"shards", INT, offsetof(rws_config, shards), 1024, NULL, false},
+    {"particle-shards", INT, offsetof(rws_config, particle_shards), 1024, NULL, false},
     {"iterations", COUNT, offsetof(rws_config, iterations), UINT64_C(1000000000000000), NULL, false},
     {"eval-every", COUNT, offsetof(rws_config, eval_every), UINT64_C(1000000000000000), NULL, false},
     {"l2", REAL, offsetof(rws_config, l2), 1000000, NULL, false},

@@ -14,7 +14,8 @@
  *     set        start far                a setting, for all runs of the block
  *     set        dww.delta 0.05 0.1 0.2   a setting of one method, with several values
  *     iterations 100000                   these keys default as in `rws train`: iterations, lr, eval-every,
- *     lr         1e-3                     eval-data, eval-particles, batch, shards, optimiser, l2
+ *     lr         1e-3                     eval-data, eval-particles, batch, shards, particle-shards,
+ *                                         optimiser, l2
  *     final      5000 1000                after training, measure with 5000 particles on 1000 test data
  *
  * The runs of a block are all combinations. They are sorted by seed, so that a sweep that is stopped early has runs of

@@ -2,20 +2,28 @@
  *
  *     next batch; for each phase of the method: forward, weigh, backward on every shard, then step the parameters
  *
- * The phases and their weights are the estimator's (estimator/); shards.c spreads a phase over threads; update.c adds
- * the gradients up and steps.
+ * The phases and their weights are the estimator's (estimator/); shards.c spreads a phase over ranks and threads;
+ * update.c adds the gradients up and steps.
  */
 #include "run/trainer.h"
 
 #include "base/clock.h"
 #include "base/denormals.h"
+#include "estimator/weights.h"
+#include "run/given.h"
+
+rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
+{
+    const float   *fields[w->t->setup.n_fields];
+    const rws_pass pass = rws_phase_make_pass(w, (int)(s - w->t->shards), first, end, fields);
+    return rws_engine_forward(engine, &pass, &s->error);
+}
 
 rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last)
 {
-    const float   *fields[w->t->setup.n_fields];
-    const rws_pass pass = rws_phase_make_pass(w, first, end, fields);
-    RWS_TRY(rws_engine_forward(engine, &pass, &s->error));
+    RWS_TRY(rws_phase_forward(w, s, engine, first, end));
     w->phase->weigh(&w->t->method, rws_engine_scores(engine), w->share, &s->tally);
+    if (w->phase->labels) rws_weigh_given(rws_engine_scores(engine));
     return rws_shard_backward(w, s, engine, last);
 }
 
@@ -23,9 +31,10 @@ rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key
                              const float *const *fields, rws_error *err)
 {
     const double         n = phase->mode == RWS_SLEEP ? (double)n_data * t->config.particles : n_data;
-    const rws_phase_work w = {t, phase, n_data, key, fields, 1 / n};
+    const rws_phase      with_labels = rws_phase_with_labels(t, phase);
+    const rws_phase_work w = {t, &with_labels, n_data, key, fields, 1 / n};
     RWS_TRY(rws_shards_run(&w, err));
-    return phase->second ? rws_shards_run_second(&w, err) : RWS_OK;
+    return phase->extend ? rws_shards_run_second(&w, err) : RWS_OK;
 }
 
 rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err)
@@ -33,7 +42,8 @@ rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err)
     const rws_config *c = &t->config;
     rws_random        random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
     t->method.progress = (double)t->iteration / (double)c->iterations;
-    return t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err);
+    RWS_TRY(t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err));
+    return rws_given_gather(t, err);
 }
 
 /* A step that the estimator makes by other means than phases, on the same sample each time if data are drawn fresh. */

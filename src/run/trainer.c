@@ -3,6 +3,7 @@
 
 #include "base/quote.h"
 #include "run/checkpoint.h"
+#include "run/given.h"
 #include "run/plugin.h"
 #include "tensor/gemm.h"
 
@@ -21,16 +22,19 @@ void rws_trainer_free(rws_trainer *t)
     if (!t) return;
     rws_pool_free(t->pool);
     for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
-    for (int i = 0; i < t->config.shards && t->shards; i++) {
+    for (int i = 0; i < t->n_shards && t->shards; i++) {
         free(t->shards[i].gradient);
         free(t->shards[i].touched);
+        free(t->shards[i].rows);
     }
+    rws_cut_free(t);
     rws_slices_free(t);
+    rws_given_close(t);
     for (int i = 0; i < t->setup.n_fields; i++) {
         if (t->batch) free(t->batch[i]);
         if (t->test) free(t->test[i]);
     }
-    void *vectors[] = {t->shards, t->engines, t->slot[0], t->slot[1], t->direction, t->batch, t->test};
+    void *vectors[] = {t->shards, t->outcomes, t->engines, t->slot[0], t->slot[1], t->direction, t->batch, t->test};
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) free(vectors[i]);
     if (t->state && t->model->release) t->model->release(t->state);
     rws_setup_release(&t->setup);
@@ -48,6 +52,7 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     DEFAULT(batch, 100);
     DEFAULT(particles, 10);
     DEFAULT(shards, 4);
+    if (!c->particle_shards) c->particle_shards = 1;
     DEFAULT(n_test, 100);
     if (!c->eval_particles) c->eval_particles = c->particles;
     DEFAULT(optimiser, "adam");
@@ -100,7 +105,11 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
     RWS_TRY(check_range("--eval-data", c->n_test, 1, 1000000, err));
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
+    RWS_TRY(check_range("--particle-shards", c->particle_shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
+    if (c->particle_shards > c->particles)
+        return rws_fail(err, RWS_BAD_INPUT, "--particle-shards is at most the number of particles, %d, not %d.",
+                        c->particles, c->particle_shards);
     if ((double)c->particles * c->batch > 1e9)
         return rws_fail(err, RWS_BAD_INPUT, "--particles times --batch must be at most 1000000000, not %.0f.",
                         (double)c->particles * c->batch);
@@ -161,11 +170,14 @@ static bool make_data(rws_trainer *t)
     return t->batch && t->test;
 }
 
+/* Shards of other ranks have no memory; only shard 0 has, for sums. */
 static bool make_shards(rws_trainer *t)
 {
     const rws_params *p = &t->setup.params;
-    t->shards = calloc((size_t)t->config.shards, sizeof *t->shards);
-    for (int i = 0; i < t->config.shards && t->shards; i++) {
+    t->shards = calloc((size_t)t->n_shards, sizeof *t->shards);
+    if (!rws_shards_make_outcomes(t)) return false;
+    for (int i = 0; i < t->n_shards && t->shards; i++) {
+        if (i && (i < t->ranks.first || i >= t->ranks.end)) continue;
         t->shards[i].gradient = vector(p->size);
         t->shards[i].touched = calloc((size_t)p->n + 1, sizeof *t->shards[i].touched);
         if (!t->shards[i].gradient || !t->shards[i].touched) return false;
@@ -182,23 +194,26 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
     if (!memory || !make_data(t) || !make_shards(t))
         return rws_fail(err, RWS_NO_MEMORY,
                         "There is no memory for %d shards of %zu parameters, a batch of %d and %d test data.",
-                        t->config.shards, p->size, t->config.batch, t->config.n_test);
+                        t->n_shards, p->size, t->config.batch, t->config.n_test);
+    RWS_TRY(rws_cut_new(t, err));
     rws_optimiser_reset(t->optimiser, p->size, t->slot);
     return rws_slices_new(t, err);
 }
 
 rws_engine *rws_trainer_engine_new(const rws_trainer *t)
 {
-    return rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
+    rws_engine *e = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
+    if (e) rws_engine_set_gradients(e, t->setup.gradients, t->setup.n_gradients);
+    return e;
 }
 
 static rws_status make_engines(rws_trainer *t, rws_error *err)
 {
     const rws_config *c = &t->config;
-    t->engine_per_shard = t->defers;
+    t->engine_per_shard = t->defers || c->particle_shards > 1;
     for (int i = 0; i < t->method.estimator->n_phases; i++)
-        t->engine_per_shard |= t->method.estimator->phases[i].second != NULL;
-    const int n = t->engine_per_shard && c->shards > c->threads ? c->shards : c->threads;
+        t->engine_per_shard |= t->method.estimator->phases[i].extend != NULL;
+    const int own = t->ranks.end - t->ranks.first, n = t->engine_per_shard && own > c->threads ? own : c->threads;
     t->engines = calloc((size_t)n, sizeof *t->engines);
     while (t->engines && t->n_engines < n && (t->engines[t->n_engines] = rws_trainer_engine_new(t))) t->n_engines++;
     return t->n_engines == n ? rws_pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");
@@ -213,6 +228,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
     const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     RWS_TRY(status);
+    RWS_TRY(rws_trainer_make_gradients(t, err));
     RWS_TRY(rws_method_init(&t->method, e, t->model, t->state, &t->setup, err));
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     if (t->setup.n_fields == 0)
@@ -240,6 +256,8 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
         return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; `rws list` shows them.",
                         rws_quote_short(c->method).text);
     RWS_TRY(check_config(c, e, err));
+    t->n_shards = c->shards * c->particle_shards;
+    t->ranks = rws_ranks_make(t->asking ? NULL : rws_comm_world(), t->n_shards);
     t->optimiser = rws_optimiser_find(c->optimiser);
     if (!t->optimiser)
         return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; `rws list` shows them.",
@@ -253,6 +271,7 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     t->grad_snr = is_set(t, "grad_snr");
+    RWS_TRY(rws_given_open(t, err));
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
     if (!t->asking) RWS_TRY(make_test(t, err));
@@ -267,7 +286,9 @@ static rws_status trainer_new(const rws_config *config, bool asking, const char 
     t->config = *config;
     t->model = model;
     t->asking = asking;
-    const rws_status status = build(t, ask_set, n_ask_set, err);
+    rws_status status = build(t, ask_set, n_ask_set, err);
+    if (!asking) status = rws_comm_agree(rws_comm_world(), status, err);
+    if (status == RWS_OK) status = rws_trainer_meet(t, err);
     if (status != RWS_OK) {
         rws_trainer_free(t);
         *out = NULL;
@@ -284,7 +305,8 @@ rws_status rws_trainer_new_for_asking(const rws_config *config, const char *cons
                                       const rws_model *model, rws_trainer **out, rws_error *err)
 {
     rws_config c = *config;
-    c.threads = c.shards = c.batch = 1; /* questions need none of them, and their memory is not taken */
+    c.threads = c.shards = c.particle_shards = c.batch =
+        1; /* questions need none of them, and their memory is not taken */
     return trainer_new(&c, true, ask_set, n_ask_set, model, out, err);
 }
 
@@ -359,12 +381,18 @@ const char *rws_trainer_metric_name(const rws_trainer *t, int i)
     return t->metric_names[i];
 }
 
+void rws_trainer_count_rows(rws_trainer *t, bool on)
+{
+    for (int i = 0; i < t->n_engines; i++) rws_engine_count_rows(t->engines[i], on);
+}
+
 rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
 {
     rws_engine_stats total = {0};
     for (int i = 0; i < t->n_engines; i++) {
         const rws_engine_stats s = rws_engine_take_stats(t->engines[i]);
         total.rows += s.rows;
+        total.needed += s.needed;
         total.particles += s.particles;
         total.calls += s.calls;
         total.flops += s.flops;

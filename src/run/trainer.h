@@ -2,8 +2,12 @@
  *
  *     train.c     the algorithm: batch, phases, forward, weigh, backward, step
  *     shards.c    how a phase is spread over the shards of a batch, and a shard over passes
+ *     cut.c       weighing where several shards have particles of one datum
  *     pass.c      every rws_pass that a run makes
+ *     given.c     choices that are given for a batch: by labels, by a file, by the caller
  *     update.c    from the shards' gradients to new parameters, slice by slice
+ *     tree.c      the order in which shards are added
+ *     ranks.c     which rank does what, when there are several
  *     gradient.c  the gradient of an iteration without its step
  *     importance.c, evaluate.c    metrics on the test data
  *     loop.c      iterations, evaluations and checkpoints until the end
@@ -15,9 +19,12 @@
 
 #include "base/error.h"
 #include "run/pool.h"
+#include "run/ranks.h"
 #include "run/run.h"
 
-/* A fixed part of every batch. The thread that works on it changes nothing. */
+/* A fixed part of every batch: some of its data and, if the configuration cuts particles too, some of their particles.
+ * Which thread and which rank works on it changes nothing. Shards of other ranks have no memory of their own, but shard 0
+ * has a gradient everywhere, where sums are left. */
 typedef struct {
     float              *gradient; /* flat: what the shard has added since the parameters were last stepped */
     bool               *touched;  /* by number of the parameter: false if its part of `gradient` is all zeros */
@@ -25,43 +32,57 @@ typedef struct {
     rws_tally           tally;
     rws_status          status;
     rws_error           error;
+    void               *rows; /* cut.c: the rows of its table, for the other shards of its data */
+    size_t              n_rows_bytes, rows_capacity;
 } rws_shard;
+
+/* The table of all particles of some data, whose rows several shards have. See cut.c. */
+typedef struct rws_joined rws_joined;
 
 /* A part of the flat parameter vector, of whole rows of parameters of one group; see update.c. */
 typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
-    rws_config           config;
-    const rws_model     *model;
-    void                *library; /* the shared object of a user's model; NULL: none */
-    rws_setup            setup;
-    void                *state; /* the model's */
-    bool                 asking;
-    rws_method           method;
-    rws_schedule         schedule;
-    rws_optim_config     optim;
-    const rws_optimiser *optimiser;
-    float               *slot[2], *direction;
-    uint64_t             steps[RWS_GROUPS], iteration;
-    double               seconds; /* spent in training */
-    rws_tally            tally;   /* of the last iteration's wake phase */
-    rws_shard           *shards;
-    rws_pool            *pool;
-    rws_engine         **engines; /* one per thread, or one per shard if something needs what an engine holds */
-    int                  n_engines;
-    bool                 engine_per_shard;
-    bool                 defers; /* products of weights are added slice by slice; needs an engine per shard */
-    rws_param_slice     *slices;
-    int                  n_slices;
-    rws_arena           *scratch;           /* per thread, for work on slices */
-    uint64_t             flops;             /* of that work, since the last rws_trainer_take_stats */
-    float              **batch, **test;     /* by field */
-    bool                 std_ref, grad_snr; /* settings about metrics of gradients */
-    const char          *metric_names[RWS_MAX_METRICS];
-    int                  n_metrics, n_model_metrics;
-    rws_folder          *folder;   /* where the run is kept; NULL: nowhere */
-    const rws_watch     *watch;    /* while rws_trainer_train runs; else NULL */
-    bool                 stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
+    rws_config              config;
+    const rws_model        *model;
+    void                   *library; /* the shared object of a user's model; NULL: none */
+    rws_setup               setup;
+    void                   *state; /* the model's */
+    bool                    asking;
+    rws_method              method;
+    rws_schedule            schedule;
+    rws_optim_config        optim;
+    const rws_optimiser    *optimiser;
+    float                  *slot[2], *direction;
+    uint64_t                steps[RWS_GROUPS], iteration;
+    double                  seconds; /* spent in training */
+    rws_tally               tally;   /* of the last iteration's wake phase */
+    rws_shard              *shards;
+    int                     n_shards; /* config.shards times config.particle_shards */
+    rws_ranks               ranks;
+    struct rws_outcome     *outcomes;     /* by shard: how it ended; see shards.c */
+    int                     wish, wishes; /* RWS_WISH_…: of this rank, and of any since the loop last looked */
+    rws_joined             *joined;       /* by part of the data; NULL: particles are not cut */
+    rws_pool               *pool;
+    rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
+    int                     n_engines;
+    bool                    engine_per_shard;
+    bool                    defers; /* products of weights are added slice by slice; needs an engine per shard */
+    rws_param_slice        *slices;
+    int                     n_slices;
+    int                    *slice_order;       /* in which this rank works on slices */
+    bool                    few_params;        /* rank 0 owns all slices */
+    rws_arena              *scratch;           /* per thread, for work on slices */
+    uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
+    float                 **batch, **test;     /* by field */
+    struct rws_batch_given *given;             /* choices that are given for the batch: given.c; NULL: none ever are */
+    bool                    std_ref, grad_snr; /* settings about metrics of gradients */
+    const char             *metric_names[RWS_MAX_METRICS];
+    int                     n_metrics, n_model_metrics;
+    rws_folder             *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
+    bool                    kept;     /* rank 0 has a folder */
+    const rws_watch        *watch;    /* while rws_trainer_train runs; else NULL */
+    bool                    stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
 };
 
 /* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
@@ -80,8 +101,11 @@ typedef struct {
 rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
                              const float *const *fields, rws_error *err);
 
-/* Forward, weigh, backward for data first … end - 1, by one shard. `last`: this is the shard's last pass of the phase. */
+/* Forward, weigh, backward for data first … end - 1 of a shard. `last`: this is the shard's last pass of the phase. */
 rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last);
+
+/* Forward alone, for shards that weigh together. */
+rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end);
 
 /* Fills t->batch with the data of the present iteration. */
 rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
@@ -91,8 +115,14 @@ rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
 /* Runs rws_phase_pass for all data, shard by shard; then adds the shards' tallies to the trainer's. */
 rws_status rws_shards_run(const rws_phase_work *w, rws_error *err);
 
+/* Memory for what the shards come to. False: there is none. */
+bool rws_shards_make_outcomes(rws_trainer *t);
+
 /* The second backward of a phase with a control variate, on the passes that the engines still hold. */
 rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err);
+
+/* The particles that a shard has, of n. */
+void rws_shard_particles(const rws_trainer *t, int shard, int n, int *first, int *end);
 
 /* Backward of the pass that the engine holds. Products of weights may wait for update.c if the pass is the last one. */
 rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last);
@@ -100,14 +130,58 @@ rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine 
 /* Forgets what the shards have added since the last step: for an iteration that failed. */
 void rws_shards_forget(rws_trainer *t);
 
+/* ---- cut.c */
+
+/* Memory for it, if the configuration cuts particles; and its end. */
+rws_status rws_cut_new(rws_trainer *t, rws_error *err);
+void       rws_cut_free(rws_trainer *t);
+
+/* Writes the rows of the engine's table down for the other shards of the same data; `second`: outputs that the second
+ * backward needs. */
+rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine, bool second);
+
+/* Brings the rows of other ranks here, joins them and weighs the data, after every shard has written its rows. */
+rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err);
+
+/* Writes the coefficients of the shard's own rows into its engine's table. */
+void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine);
+
+/* ---- ranks.c */
+
+/* Runs jobs first … end - 1 on the threads of this rank. */
+void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context);
+
+/* records has n records of `size` bytes, and this rank has filled in those of its range (rws_ranks_range): every rank
+ * gets all. */
+rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err);
+
+/* Runs n jobs, spread over the ranks and their threads, each of which writes its record; then every rank has all. */
+rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
+                             rws_error *err);
+
+/* The first rank that failed decides for all (rws_comm_agree). */
+rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err);
+
+/* Adds what all ranks wish for to t->wishes. Phases do the same by the way. */
+rws_status rws_trainer_wishes(rws_trainer *t, rws_error *err);
+
+/* Every rank gets the parameters, the optimiser's state and the counters of rank 0. */
+rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err);
+
+/* RWS_BAD_INPUT if the ranks have different programs, options, models or data. */
+rws_status rws_trainer_meet(rws_trainer *t, rws_error *err);
+
 /* ---- pass.c */
 
 /* A pass of the trainer's programs; the caller adds what is special about it. */
 rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_particles, const float *const *fields,
                           rws_key key);
 
-/* The pass of a phase for data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
-rws_pass rws_phase_make_pass(const rws_phase_work *w, int first, int end, const float **fields);
+/* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
+rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields);
+
+/* The phase, with a gradient of phi besides if the guide learns in it from choices that are given. */
+rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase);
 
 /* Particles first … end - 1 that the guide proposes for one datum, with their reports. */
 rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
@@ -127,11 +201,17 @@ rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
 /* The same, and steps the parameters of the groups along the sum, which then begins anew. */
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
 
+/* Rank 0 gets the optimiser's state of the slices that other ranks own: before a checkpoint. */
+rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);
+
 /* ---- loop.c */
 
 /* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
  * trains, calls the user's function; the others see what it said. */
 rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err);
+
+/* The same where ranks must stop at the same place: what a rank wishes here counts after the next phase. */
+rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err);
 
 /* ---- importance.c */
 
@@ -167,6 +247,13 @@ rws_status rws_trainer_new_for_asking(const rws_config *config, const char *cons
 /* The model's and the method's settings with the values they are given. */
 rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
                                      int n_ask_set, rws_error *err);
+
+/* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one says
+ * neither score nor reparameterised. */
+rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err);
+
+/* The file that the setting `given` names; NULL: none. */
+const char *rws_trainer_given_file(rws_trainer *t);
 
 /* A built-in model by name, or one from a shared object by path. */
 rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);

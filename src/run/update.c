@@ -5,22 +5,32 @@
  *     …         biases and the rest -'
  *
  * The flat vector is cut into slices, each of whole rows of parameters of one group. A thread takes a slice through all
- * of this while the slice is in the cache; the gradients of weights exist nowhere else. Shards are added in their order,
- * so that it changes nothing which thread works on a slice, and when.
+ * of this while the slice is in the cache; the gradients of weights exist nowhere else. Shards are added along a fixed
+ * tree (tree.h), so that it changes nothing which thread or rank works on a slice, and when.
+ *
+ * Over several ranks (ranks.h) a slice has an owner. The others compute what their shards add to it, send that and go on
+ * with the next slice while the message is under way; their own slices come last, when most messages are there.
+ *
+ *     rank 1   slices of rank 2, of rank 0: products -> send          own slices: products, receive, add, step, send back
+ *     rank 2   slices of rank 0, of rank 1: products -> send          own slices: …
+ *
+ * Every message with new values ends with a number that is not 0 if the owner could not step the slice.
  */
 #include "run/trainer.h"
 
+#include "run/tree.h"
 #include "tensor/gemm.h"
 #include "tensor/products.h"
 
-#include <math.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE 16384 /* numbers of a slice, about */
-#define ROWS 96     /* rows of a piece of a weight; long rows: fewer, but a multiple of FEW */
+#define SLICE 16384             /* numbers of a slice, about */
+#define FEW_NUMBERS (2 * SLICE) /* parameters of a model that rank 0 owns all */
+#define ROWS 96                 /* rows of a piece of a weight; long rows: fewer, but a multiple of FEW */
 #define FEW 12
 
 /* Rows first … end - 1 of a parameter. */
@@ -29,12 +39,25 @@ typedef struct {
     int              first, end;
 } piece;
 
+/* Messages about a slice. */
+typedef struct {
+    float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent */
+    float       **in;       /* forests of the sources, in their order; NULL for this rank */
+    rws_transfer *incoming; /* by source */
+    rws_transfer *leaving;  /* values, by source */
+    rws_transfer  sending;  /* `out` */
+    rws_transfer  coming;   /* values, from the parent */
+    float        *values;   /* of the slice, and one number more: STEPPED, … */
+    rws_route    *route;
+} mail;
+
 /* Pieces of one group that are next to each other in the flat vector. */
 struct rws_param_slice {
     rws_group group;
     size_t    from, end;
-    int       n_pieces;
+    int       n_pieces, owner; /* the rank that steps it */
     piece    *pieces;
+    mail     *mail; /* NULL: the trainer is alone */
 };
 
 static int rows_of_piece(const rws_param *p)
@@ -63,6 +86,72 @@ static bool add_piece(rws_trainer *t, const piece *p)
     return true;
 }
 
+/* Slices of each group go to the ranks in turn, as many to each. */
+static void find_owners(rws_trainer *t)
+{
+    const int R = t->ranks.size;
+    t->few_params = t->setup.params.size <= FEW_NUMBERS;
+    for (int g = 0; g < RWS_GROUPS; g++) {
+        int n = 0, k = 0;
+        for (int i = 0; i < t->n_slices; i++) n += t->slices[i].group == (rws_group)g;
+        for (int i = 0; i < t->n_slices; i++)
+            if (t->slices[i].group == (rws_group)g) t->slices[i].owner = t->few_params ? 0 : k++ * R / n;
+    }
+}
+
+/* Shards that source number k of a route brings. */
+static void range_of_source(const rws_trainer *t, const rws_route *route, int k, int *first, int *end)
+{
+    const rws_ranks *r = &t->ranks;
+    int              ignored;
+    rws_ranks_range(r->size, route->source[k], t->n_shards, first, &ignored);
+    rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
+}
+
+static bool mail_new(rws_trainer *t, rws_param_slice *s)
+{
+    const size_t R = (size_t)t->ranks.size, n = s->end - s->from;
+    mail        *m = s->mail = calloc(1, sizeof *m);
+    int          first = t->ranks.first, end = t->ranks.end, from, last = end;
+    if (!m || !(m->route = malloc(sizeof *m->route + R * sizeof(int)))) return false;
+    rws_ranks_route(&t->ranks, s->owner, t->few_params, m->route);
+    m->in = calloc((size_t)m->route->n, sizeof *m->in);
+    m->incoming = malloc((size_t)m->route->n * sizeof *m->incoming);
+    m->leaving = malloc((size_t)m->route->n * sizeof *m->leaving);
+    m->values = malloc((n + 1) * sizeof *m->values);
+    if (!m->in || !m->incoming || !m->leaving || !m->values) return false;
+    for (int k = 0; k < m->route->n; k++) {
+        range_of_source(t, m->route, k, &from, &last);
+        if (m->route->source[k] == t->ranks.rank || from == last) continue;
+        m->in[k] = malloc((size_t)rws_forest_of(from, last).n * n * sizeof(float));
+        if (!m->in[k]) return false;
+        if (last > end) end = last;
+    }
+    if (m->route->parent < 0 || first == end) return true;
+    m->out = malloc((size_t)rws_forest_of(first, end).n * n * sizeof(float));
+    return m->out != NULL;
+}
+
+static void mail_free(mail *m)
+{
+    if (!m) return;
+    for (int k = 0; m->route && m->in && k < m->route->n; k++) free(m->in[k]);
+    void *parts[] = {m->out, m->in, m->incoming, m->leaving, m->values, m->route, m};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
+}
+
+/* The order in which this rank works on slices: its own come last. */
+static bool make_order(rws_trainer *t)
+{
+    const int R = t->ranks.size;
+    int       n = 0;
+    t->slice_order = malloc((size_t)(t->n_slices + 1) * sizeof *t->slice_order);
+    for (int k = 1; k <= R && t->slice_order; k++)
+        for (int i = 0; i < t->n_slices; i++)
+            if (t->slices[i].owner == (t->ranks.rank + k) % R) t->slice_order[n++] = i;
+    return t->slice_order != NULL;
+}
+
 rws_status rws_slices_new(rws_trainer *t, rws_error *err)
 {
     const rws_params *params = &t->setup.params;
@@ -74,6 +163,9 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
             for (int first = 0; first < p->rows && p->group == (rws_group)g && memory; first += n)
                 memory = add_piece(t, &(piece){p, first, p->rows - first < n ? p->rows : first + n});
         }
+    find_owners(t);
+    memory = memory && make_order(t);
+    for (int i = 0; i < t->n_slices && memory && t->ranks.comm; i++) memory = mail_new(t, &t->slices[i]);
     t->defers = params->size > SLICE;
     t->scratch = calloc((size_t)t->config.threads, sizeof *t->scratch);
     return memory && t->scratch ? RWS_OK : rws_no_memory(err, "the slices of the parameters");
@@ -81,115 +173,374 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
 
 void rws_slices_free(rws_trainer *t)
 {
-    for (int i = 0; i < t->n_slices; i++) free(t->slices[i].pieces);
+    for (int i = 0; i < t->n_slices; i++) {
+        free(t->slices[i].pieces);
+        if (rws_rank_lost() < 0) mail_free(t->slices[i].mail); /* else messages may still be on their way into it */
+    }
     for (int i = 0; i < t->config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
     free(t->slices);
+    free(t->slice_order);
     free(t->scratch);
 }
+
+enum { STEPPED, NOT_FINITE };
 
 typedef struct {
     rws_trainer         *t;
     unsigned             groups;
     bool                 steps; /* else the gradients are only added up */
     float                lr[RWS_GROUPS];
-    atomic_bool          broken; /* a gradient is not finite */
-    atomic_bool          no_memory;
+    atomic_int           broken; /* number, plus one, of the first parameter whose gradient is not finite; 0: none */
+    atomic_bool          no_memory, stopped;
     atomic_uint_fast64_t flops;
+    rws_error            error; /* why communication stopped */
 } slice_work;
 
-/* The sum of the shards' gradients of a piece, in their order, becomes that of shard 0; the others begin anew. False if
- * no shard has touched the parameter. */
-static bool sum_piece(rws_trainer *t, const piece *p, rws_arena *scratch)
+static size_t length_of(const rws_param_slice *s)
 {
-    const size_t size = (size_t)(p->end - p->first) * (size_t)p->param->cols;
-    const size_t from = p->param->offset + (size_t)p->first * (size_t)p->param->cols;
-    float *restrict sum = t->shards[0].gradient + from;
-    bool any = t->shards[0].touched[p->param->number];
-    for (int i = 0; i < t->config.shards; i++) {
-        const rws_shard *s = &t->shards[i];
-        if (s->products)
-            any |= rws_products_sum(s->products, p->param, p->first, p->end, t->shards[0].gradient, scratch);
-        if (i == 0 || !s->touched[p->param->number]) continue;
-        float *restrict part = s->gradient + from;
-        for (size_t k = 0; k < size; k++) sum[k] += part[k];
-        memset(part, 0, size * sizeof(float));
-        any = true;
-    }
-    return any;
+    return s->end - s->from;
 }
 
-static void step_slice(slice_work *j, const rws_param_slice *slice, bool any)
+/* ---- the sum of this rank's shards */
+
+/* Memory of one slice each, for sums that have no other place. */
+typedef struct {
+    float     *slot[RWS_FOREST_MOST];
+    rws_arena *arena;
+} slots;
+
+/* Zeros in a slot that the forest does not use. */
+static float *zeros(slots *s, const rws_forest *f, size_t length)
+{
+    for (int k = 0;; k++) {
+        bool used = false;
+        RWS_CHECK(k < RWS_FOREST_MOST);
+        for (int i = 0; i < f->n; i++) used |= s->slot[k] && f->list[i].sum == s->slot[k];
+        if (used) continue;
+        if (!s->slot[k]) s->slot[k] = RWS_NEW(s->arena, float, length);
+        return memset(s->slot[k], 0, length * sizeof(float));
+    }
+}
+
+static bool is_touched(const rws_shard *s, const rws_param_slice *slice)
+{
+    bool touched = false;
+    for (int i = 0; i < slice->n_pieces; i++) touched |= s->touched[slice->pieces[i].param->number];
+    return touched;
+}
+
+/* What shard i adds to the slice; NULL: nothing. It is summed up where the shard has its gradient if there is something
+ * already, and for the first shard, which the others are added to. */
+static float *leaf(rws_trainer *t, const rws_param_slice *slice, int i, const rws_forest *f, slots *scratch)
+{
+    const rws_shard *s = &t->shards[i];
+    bool             any = is_touched(s, slice);
+    float           *to = s->gradient + slice->from;
+    if (!s->products) return any ? to : NULL;
+    if (!any && i != t->ranks.first) to = zeros(scratch, f, length_of(slice));
+    for (int k = 0; k < slice->n_pieces; k++) {
+        const piece *p = &slice->pieces[k];
+        any |= rws_products_sum(s->products, p->param, p->first, p->end, to - slice->from, scratch->arena);
+    }
+    return any ? to : NULL;
+}
+
+static rws_forest sum_own(slice_work *j, const rws_param_slice *slice, slots *scratch)
+{
+    const uint64_t flops = rws_gemm_flops;
+    rws_trainer   *t = j->t;
+    rws_forest     f = {0};
+    for (int i = t->ranks.first; i < t->ranks.end; i++)
+        rws_forest_add(&f, (rws_subtree){i, 1, leaf(t, slice, i, &f, scratch)}, length_of(slice));
+    j->flops += rws_gemm_flops - flops;
+    return f;
+}
+
+/* The gradients of this rank's shards begin anew. The place of shard 0 is left alone if it holds the sum. */
+static void clear_own(const slice_work *j, const rws_param_slice *slice)
 {
     rws_trainer *t = j->t;
-    rws_params  *p = &t->setup.params;
-    const size_t from = slice->from, n = slice->end - from;
-    float       *gradient = t->shards[0].gradient + from, total = 0;
-    float       *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
+    for (int i = t->ranks.first; i < t->ranks.end; i++) {
+        rws_shard *s = &t->shards[i];
+        if (i == 0 && !j->steps) continue;
+        if (is_touched(s, slice) || (s->products && i == t->ranks.first))
+            memset(s->gradient + slice->from, 0, length_of(slice) * sizeof(float));
+    }
+}
+
+/* ---- the step of a slice */
+
+static bool is_finite(const float *gradient, size_t n)
+{
+    float total = 0;
 #pragma omp simd reduction(+ : total)
     for (size_t k = 0; k < n; k++) total += gradient[k] * 0;
-    if (total != 0) { /* NaN: something times zero that is not zero */
-        j->broken = true;
-        return;
+    return total == 0; /* NaN: something times zero that is not zero */
+}
+
+/* Notes the first parameter, in the order of declaration, whose gradient is not finite. */
+static void note_broken(slice_work *j, const rws_param_slice *slice, const float *gradient)
+{
+    for (int i = 0; i < slice->n_pieces; i++) {
+        const piece *p = &slice->pieces[i];
+        const size_t from = p->param->offset + (size_t)p->first * (size_t)p->param->cols - slice->from;
+        const size_t n = (size_t)(p->end - p->first) * (size_t)p->param->cols;
+        if (is_finite(gradient + from, n)) continue;
+        int was = j->broken;
+        while ((!was || was > p->param->number + 1) &&
+               !atomic_compare_exchange_weak(&j->broken, &was, p->param->number + 1)) {}
     }
-    t->optimiser->step(&t->optim, j->lr[slice->group], t->steps[slice->group], n, p->value + from, gradient, slot);
-    if (any) memset(gradient, 0, n * sizeof(float));
+}
+
+static void transpose(rws_trainer *t, const rws_param_slice *slice)
+{
+    rws_params *p = &t->setup.params;
     for (int i = 0; i < slice->n_pieces; i++)
         rws_param_transpose(slice->pieces[i].param, slice->pieces[i].first, slice->pieces[i].end, p->value,
                             p->transposed);
 }
 
-static void sum_and_step(slice_work *j, const rws_param_slice *slice, rws_arena *scratch)
+static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradient)
 {
-    const uint64_t flops = rws_gemm_flops;
-    bool           any = false;
-    for (int i = 0; i < slice->n_pieces; i++) any |= sum_piece(j->t, &slice->pieces[i], scratch);
-    if (j->steps) step_slice(j, slice, any);
-    j->flops += rws_gemm_flops - flops;
+    rws_trainer *t = j->t;
+    rws_params  *p = &t->setup.params;
+    const size_t from = slice->from, n = length_of(slice);
+    float       *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
+    if (!is_finite(gradient, n)) {
+        note_broken(j, slice, gradient);
+        return false;
+    }
+    t->optimiser->step(&t->optim, j->lr[slice->group], t->steps[slice->group], n, p->value + from, gradient, slot);
+    transpose(t, slice);
+    return true;
 }
 
-static void work_on_slice(void *context, int index, int worker)
+/* The sum over all shards is known: steps the slice, or leaves the sum in the place of shard 0. True if all is well. */
+static bool finish(slice_work *j, const rws_param_slice *slice, rws_forest *f, slots *scratch)
 {
-    slice_work            *j = context;
+    const size_t n = length_of(slice);
+    float       *kept = j->t->shards[0].gradient + slice->from, *sum = rws_forest_sum(f, n);
+    if (!sum) sum = zeros(scratch, f, n);
+    const bool well = !j->steps || step_slice(j, slice, sum);
+    if (!j->steps && kept != sum) memcpy(kept, sum, n * sizeof(float));
+    clear_own(j, slice);
+    return well;
+}
+
+static void sum_and_step(slice_work *j, int index, rws_arena *arena)
+{
     const rws_param_slice *slice = &j->t->slices[index];
-    rws_arena             *scratch = &j->t->scratch[worker];
-    jmp_buf                leave;
-    if (!(j->groups >> slice->group & 1)) return;
+    slots                  scratch = {.arena = arena};
+    rws_forest             f = sum_own(j, slice, &scratch);
+    finish(j, slice, &f, &scratch);
+}
+
+/* ---- the same over ranks */
+
+/* Where the numbers of a slice are that travel: new values, or the sum of the gradients. */
+static float *place_of(const slice_work *j, const rws_param_slice *slice)
+{
+    rws_trainer *t = j->t;
+    return (j->steps ? t->setup.params.value : t->shards[0].gradient) + slice->from;
+}
+
+/* Everything that will come is expected before it comes. */
+static rws_status expect(slice_work *j, int index, rws_error *err)
+{
+    rws_trainer           *t = j->t;
+    const rws_param_slice *slice = &t->slices[index];
+    mail                  *m = slice->mail;
+    const size_t           n = length_of(slice);
+    m->sending = m->coming = -1;
+    for (int k = 0; k < m->route->n; k++) m->incoming[k] = m->leaving[k] = -1;
+    for (int k = 0; k < m->route->n; k++) {
+        int first, end;
+        if (!m->in[k]) continue;
+        range_of_source(t, m->route, k, &first, &end);
+        RWS_TRY(rws_comm_receive(t->ranks.comm, m->route->source[k], 2 * index, m->in[k],
+                                 (size_t)rws_forest_of(first, end).n * n * sizeof(float), &m->incoming[k], err));
+    }
+    if (m->route->parent < 0) return RWS_OK;
+    return rws_comm_receive(t->ranks.comm, m->route->parent, 2 * index + 1, m->values, (n + 1) * sizeof(float),
+                            &m->coming, err);
+}
+
+/* Values go on to the ranks that the slice's sums came from. */
+static rws_status pass_on(slice_work *j, int index, rws_error *err)
+{
+    rws_trainer           *t = j->t;
+    const rws_param_slice *slice = &t->slices[index];
+    mail                  *m = slice->mail;
+    for (int k = 0; k < m->route->n; k++) {
+        if (m->route->source[k] == t->ranks.rank) continue;
+        RWS_TRY(rws_comm_send(t->ranks.comm, m->route->source[k], 2 * index + 1, m->values,
+                              (length_of(slice) + 1) * sizeof(float), &m->leaving[k], err));
+    }
+    return RWS_OK;
+}
+
+/* The forest of all sources, in the order of their ranks: own shards, and what others bring. */
+static rws_status collect(slice_work *j, const rws_param_slice *slice, rws_forest *own, rws_forest *all, rws_error *err)
+{
+    rws_trainer *t = j->t;
+    mail        *m = slice->mail;
+    const size_t n = length_of(slice);
+    for (int k = 0; k < m->route->n; k++) {
+        rws_forest brought = *own;
+        if (m->route->source[k] != t->ranks.rank) {
+            int first, end;
+            if (!m->in[k]) continue;
+            RWS_TRY(rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err));
+            range_of_source(t, m->route, k, &first, &end);
+            brought = rws_forest_of(first, end);
+            for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
+        }
+        for (int i = 0; i < brought.n; i++) rws_forest_add(all, brought.list[i], n);
+    }
+    return RWS_OK;
+}
+
+static rws_status collect_and_step(slice_work *j, int index, rws_arena *arena, rws_error *err)
+{
+    rws_trainer           *t = j->t;
+    const rws_param_slice *slice = &t->slices[index];
+    mail                  *m = slice->mail;
+    const size_t           n = length_of(slice);
+    slots                  scratch = {.arena = arena};
+    rws_forest             own = sum_own(j, slice, &scratch), all = {0};
+    RWS_TRY(collect(j, slice, &own, &all, err));
+    if (m->route->parent < 0) {
+        const bool well = finish(j, slice, &all, &scratch);
+        memcpy(m->values, place_of(j, slice), n * sizeof(float));
+        m->values[n] = well ? STEPPED : NOT_FINITE;
+        return pass_on(j, index, err);
+    }
+    for (int i = 0; i < all.n; i++) {
+        if (all.list[i].sum) memcpy(m->out + (size_t)i * n, all.list[i].sum, n * sizeof(float));
+        else memset(m->out + (size_t)i * n, 0, n * sizeof(float));
+    }
+    clear_own(j, slice);
+    if (!m->out) return RWS_OK; /* there are more ranks than shards */
+    return rws_comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, (size_t)all.n * n * sizeof(float),
+                         &m->sending, err);
+}
+
+/* Takes new values from the slice's owner. */
+static rws_status take_values(slice_work *j, int index, rws_error *err)
+{
+    rws_trainer           *t = j->t;
+    const rws_param_slice *slice = &t->slices[index];
+    mail                  *m = slice->mail;
+    const size_t           n = length_of(slice);
+    if (m->route->parent < 0) return RWS_OK;
+    RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
+    RWS_TRY(pass_on(j, index, err));
+    if (m->values[n] != STEPPED) {
+        int none = 0; /* the owner knows which parameter it is */
+        atomic_compare_exchange_strong(&j->broken, &none, INT_MAX);
+        return RWS_OK;
+    }
+    memcpy(place_of(j, slice), m->values, n * sizeof(float));
+    if (j->steps) transpose(t, slice);
+    return RWS_OK;
+}
+
+static rws_status wait_until_sent(slice_work *j, int index, rws_error *err)
+{
+    mail *m = j->t->slices[index].mail;
+    RWS_TRY(rws_comm_wait(j->t->ranks.comm, &m->sending, 1, err));
+    return rws_comm_wait(j->t->ranks.comm, m->leaving, m->route->n, err);
+}
+
+/* ---- jobs of the pool */
+
+static void note_failure(slice_work *j, rws_status status, const rws_error *err)
+{
+    bool was = false;
+    if (status != RWS_OK && atomic_compare_exchange_strong(&j->stopped, &was, true)) j->error = *err;
+}
+
+static bool is_wanted(const slice_work *j, int index)
+{
+    return !j->stopped && j->groups >> j->t->slices[index].group & 1;
+}
+
+static void add_slice(void *context, int place, int worker)
+{
+    slice_work *j = context;
+    rws_arena  *scratch = &j->t->scratch[worker];
+    const int   index = j->t->slice_order[place];
+    jmp_buf     leave;
+    rws_error   err;
+    if (!is_wanted(j, index)) return;
     scratch->no_memory = rws_arena_jump;
     scratch->context = &leave;
-    if (setjmp(leave) == 0) sum_and_step(j, slice, scratch);
-    else j->no_memory = true;
+    const rws_arena_mark mark = rws_arena_at(scratch);
+    if (setjmp(leave) != 0) j->no_memory = true;
+    else if (!j->t->ranks.comm) sum_and_step(j, index, scratch);
+    else note_failure(j, collect_and_step(j, index, scratch, &err), &err);
+    rws_arena_release(scratch, mark);
+}
+
+static void take_slice(void *context, int place, int worker)
+{
+    (void)worker;
+    slice_work *j = context;
+    const int   index = j->t->slice_order[place];
+    rws_error   err;
+    if (is_wanted(j, index)) note_failure(j, take_values(j, index, &err), &err);
+}
+
+/* After the first failure nothing more is sent or waited for: the job is over. */
+static void run_over_ranks(slice_work *j, rws_pool *pool)
+{
+    rws_trainer *t = j->t;
+    rws_error    err;
+    for (int i = 0; i < t->n_slices; i++)
+        if (is_wanted(j, i)) note_failure(j, expect(j, i, &err), &err);
+    rws_pool_run(pool, t->n_slices, add_slice, j);
+    rws_pool_run(pool, t->n_slices, take_slice, j);
+    for (int i = 0; i < t->n_slices; i++)
+        if (is_wanted(j, i)) note_failure(j, wait_until_sent(j, i, &err), &err);
 }
 
 /* Serial if the parameters fit one slice, or if there is one shard, whose gradient is in the cache of its thread. */
-static void run_slices(slice_work *j)
+static rws_status run_slices(slice_work *j, rws_error *err)
 {
     rws_trainer *t = j->t;
-    rws_pool_run(t->defers && t->config.shards > 1 ? t->pool : NULL, t->n_slices, work_on_slice, j);
+    rws_pool    *pool = t->defers && t->n_shards > 1 ? t->pool : NULL;
+    if (t->ranks.comm) run_over_ranks(j, pool);
+    else rws_pool_run(pool, t->n_slices, add_slice, j);
     t->flops += j->flops;
     for (int k = 0; k < t->setup.params.n; k++) {
         const rws_param *p = t->setup.params.list[k];
         if (!(j->groups >> p->group & 1)) continue;
-        for (int i = 0; i < t->config.shards; i++) t->shards[i].touched[p->number] = !j->steps && i == 0;
+        for (int i = t->ranks.first; i < t->ranks.end; i++) t->shards[i].touched[p->number] = !j->steps && i == 0;
     }
-    for (int i = 0; i < t->config.shards; i++) t->shards[i].products = NULL;
+    for (int i = t->ranks.first; i < t->ranks.end; i++) t->shards[i].products = NULL;
+    if (j->no_memory) return rws_no_memory(err, "the products of a slice");
+    return j->stopped ? rws_fail(err, RWS_BAD_INPUT, "%s", j->error.text) : RWS_OK;
 }
 
 rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err)
 {
     slice_work j = {.t = t, .groups = groups};
-    run_slices(&j);
-    return j.no_memory ? rws_no_memory(err, "the products of a slice") : RWS_OK;
+    return run_slices(&j, err);
 }
 
-static rws_status describe_broken(const rws_trainer *t, rws_error *err)
+/* Each rank knows of its own slices; the first parameter of all ranks is named. */
+static rws_status describe_broken(const slice_work *j, rws_error *err)
 {
-    const rws_params *p = &t->setup.params;
-    for (int i = 0; i < p->n; i++)
-        for (size_t k = 0; k < rws_param_size(p->list[i]); k++)
-            if (!isfinite(t->shards[0].gradient[p->list[i]->offset + k]))
-                return rws_fail(err, RWS_BROKEN, "The gradient of %s is not a finite number.", p->list[i]->name);
-    RWS_CHECK(!"a gradient that is not finite");
-    return RWS_BROKEN;
+    rws_trainer *t = j->t;
+    int          first = j->broken, all[t->ranks.size];
+    if (t->ranks.comm) {
+        RWS_TRY(rws_comm_gather(t->ranks.comm, &first, sizeof first, all, err));
+        for (int i = 0; i < t->ranks.size; i++)
+            if (all[i] && all[i] < first) first = all[i];
+    }
+    RWS_CHECK(first > 0 && first <= t->setup.params.n);
+    return rws_fail(err, RWS_BROKEN, "The gradient of %s is not a finite number.",
+                    t->setup.params.list[first - 1]->name);
 }
 
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
@@ -201,7 +552,27 @@ rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
         j.lr[g] = (float)((double)rws_schedule_at(&t->schedule, (rws_group)g, t->iteration) * t->method.rate[g]);
         t->steps[g]++;
     }
-    run_slices(&j);
-    if (j.no_memory) return rws_no_memory(err, "the products of a slice");
-    return j.broken ? describe_broken(t, err) : RWS_OK;
+    RWS_TRY(run_slices(&j, err));
+    return j.broken ? describe_broken(&j, err) : RWS_OK;
+}
+
+rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err)
+{
+    rws_comm  *c = t->ranks.comm;
+    rws_status status = RWS_OK;
+    if (!c) return RWS_OK;
+    for (int i = 0; i < t->n_slices && status == RWS_OK; i++) {
+        const rws_param_slice *s = &t->slices[i];
+        for (int k = 0; k < 2 && s->owner != 0 && status == RWS_OK; k++) {
+            rws_transfer moving = -1;
+            if (!t->slot[k]) continue;
+            if (t->ranks.rank == s->owner)
+                status = rws_comm_send(c, 0, 2 * i, t->slot[k] + s->from, length_of(s) * sizeof(float), &moving, err);
+            else if (t->ranks.rank == 0)
+                status = rws_comm_receive(c, s->owner, 2 * i, t->slot[k] + s->from, length_of(s) * sizeof(float),
+                                          &moving, err);
+            if (status == RWS_OK) status = rws_comm_wait(c, &moving, 1, err);
+        }
+    }
+    return status;
 }

@@ -170,7 +170,7 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
 
 /* The ops that other files than their own record or look for. */
 extern const rws_op rws_op_affine, rws_op_detach, rws_op_add, rws_op_sub, rws_op_mul, rws_op_div, rws_op_apply,
-    rws_op_apply_tangent, rws_op_here, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
+    rws_op_apply_tangent, rws_op_clip, rws_op_greater, rws_op_concat, rws_op_slice, rws_op_sum, rws_op_dot,
     rws_op_exp_dot, rws_op_log_softmax, rws_op_log_softmax_pick, rws_op_log_sum_exp, rws_op_argmax, rws_op_pick,
     rws_op_onehot, rws_op_dense, rws_op_bits, rws_op_embed, rws_op_map, rws_op_min, rws_op_max, rws_op_power,
     rws_op_cumulative, rws_op_total, rws_op_row, rws_op_matmul, rws_op_transpose, rws_op_diagonal, rws_op_add_diagonal,

@@ -272,31 +272,6 @@ static rws_var exp_dot_tangent(rws_tangent *t) /* sum of e^a b da + e^a db */
     return rws_tangent_add(t, by_a, by_b);
 }
 
-/* ---- here: a copy of the rows that the program still has */
-
-static void here_forward(rws_call *c)
-{
-    const size_t dim = (size_t)c->dim;
-    for (size_t r = 0; r < (size_t)c->n; r++) memcpy(c->out + r * dim, rws_view_row(&c->in[0], r), dim * sizeof(float));
-}
-
-static void here_backward(rws_call *c)
-{
-    const size_t dim = (size_t)c->dim;
-    if (!c->gin[0].data) return;
-    rws_call_clear(c, 0);
-    for (size_t r = 0; r < (size_t)c->n; r++) {
-        const float *restrict g = c->gout + r * dim;
-        float *restrict to = rws_sink_row(&c->gin[0], r, dim);
-        RWS_EACH(dim, to[i] += g[i]);
-    }
-}
-
-static rws_var here_tangent(rws_tangent *t) /* dx, which has all rows of x; the rows of y are among them */
-{
-    return t->d[0];
-}
-
 /* ---- clip: x, but not below s and not above t; outside of these no gradient passes */
 
 static void clip_forward(rws_call *c)
@@ -474,12 +449,6 @@ const rws_op rws_op_apply = {
     .name = "apply", .tangent = apply_rule, .forward = apply_forward, .backward = apply_backward};
 const rws_op rws_op_apply_tangent = {
     .name = "apply_tangent", .forward = apply_tangent_forward, .backward = apply_tangent_backward};
-const rws_op rws_op_here = {.name = "here",
-                            .forgets = true,
-                            .local = true,
-                            .tangent = here_tangent,
-                            .forward = here_forward,
-                            .backward = here_backward};
 const rws_op rws_op_clip = {.name = "clip", .forgets = true, .forward = clip_forward, .backward = clip_backward};
 const rws_op rws_op_dot = {.name = "dot", .tangent = dot_tangent, .forward = dot_forward, .backward = dot_backward};
 const rws_op rws_op_exp_dot = {.name = "exp_dot",

@@ -1,0 +1,478 @@
+/* comm.c - joining a job, messages, and the collective operations that are made of them. */
+#include "comm/comm.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "comm/carriers.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPIN 2000     /* looks at a message before the thread yields */
+#define PATIENCE 0.05 /* seconds of yielding before the thread sleeps between two looks */
+#define NAP 200000    /* nanoseconds of such a sleep */
+#define HOST_SIZE 64
+#define VERSION_SIZE 64
+#define TAG_GATHER 1
+#define TAG_BROADCAST 2
+
+/* A rank, as the others name it. */
+typedef struct {
+    char host[HOST_SIZE];
+    int  pid;
+} member;
+
+struct rws_comm {
+    const rws_carrier   *carrier;
+    void                *library;
+    int                  rank, size;
+    member              *members;
+    bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
+    pthread_mutex_t      lock;    /* around the carrier, and for: */
+    int                 *others;  /* by ticket: the rank at the other end */
+    int                  n_others;
+    rws_comm_watch      *watch;
+    atomic_int           lost; /* 0: no rank is gone; else its number and one */
+    char                 how[96];
+    atomic_uint_fast64_t nanoseconds, bytes, messages;
+};
+
+static rws_comm *world;
+
+rws_comm *rws_comm_world(void)
+{
+    return world && world->size > 1 ? world : NULL;
+}
+
+int rws_comm_rank(const rws_comm *c)
+{
+    return c ? c->rank : 0;
+}
+
+int rws_comm_size(const rws_comm *c)
+{
+    return c ? c->size : 1;
+}
+
+int rws_rank(void)
+{
+    return rws_comm_rank(world);
+}
+
+int rws_n_ranks(void)
+{
+    return rws_comm_size(world);
+}
+
+const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t size)
+{
+    snprintf(room, size, "Rank %d on %s (process %d)", rank, c->members[rank].host, c->members[rank].pid);
+    return room;
+}
+
+/* ---- ranks that are gone */
+
+static void (*teller)(const char *sentence);
+
+void rws_comm_on_loss(void (*tell)(const char *sentence))
+{
+    teller = tell;
+}
+
+rws_status rws_comm_alive(const rws_comm *c, rws_error *err)
+{
+    char who[160];
+    if (!c || !c->lost) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "%s %s; all ranks stop.", rws_comm_describe(c, c->lost - 1, who, sizeof who),
+                    c->how);
+}
+
+void rws_comm_lost(rws_comm *c, int rank, const char *how)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&once);
+    const bool news = !c->lost;
+    rws_error  sentence;
+    if (news) {
+        snprintf(c->how, sizeof c->how, "%s", how);
+        c->lost = rank + 1;
+    }
+    if (news && teller && rws_comm_alive(c, &sentence) != RWS_OK) teller(sentence.text);
+    pthread_mutex_unlock(&once);
+}
+
+int rws_rank_lost(void)
+{
+    return world ? world->lost - 1 : -1;
+}
+
+/* ---- messages */
+
+static void count_time(rws_comm *c, double since)
+{
+    c->nanoseconds += (uint64_t)(1e9 * (rws_clock_now() - since));
+}
+
+static rws_status broke(rws_comm *c, int other, rws_error *err)
+{
+    struct timespec moment = {0, 300000000}; /* the watch knows better what has happened, but a little later */
+    nanosleep(&moment, NULL);
+    rws_comm_lost(c, other, "cannot be reached");
+    return rws_comm_alive(c, err);
+}
+
+/* Notes who is at the other end of a message. Without memory a failure of the message would name rank 0. */
+static void note_other(rws_comm *c, int ticket, int other)
+{
+    if (ticket >= c->n_others) {
+        const int n = 2 * ticket + 64;
+        int      *longer = realloc(c->others, (size_t)n * sizeof *longer);
+        if (!longer) return;
+        memset(longer + c->n_others, 0, (size_t)(n - c->n_others) * sizeof *longer);
+        c->others = longer;
+        c->n_others = n;
+    }
+    c->others[ticket] = other;
+}
+
+static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel, int tag, void *data, size_t bytes,
+                        rws_transfer *out, rws_error *err)
+{
+    const double since = rws_clock_now();
+    RWS_TRY(rws_comm_alive(c, err));
+    pthread_mutex_lock(&c->lock);
+    *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
+                 : c->carrier->receive(data, bytes, other, channel, tag);
+    if (*out >= 0) note_other(c, *out, other);
+    pthread_mutex_unlock(&c->lock);
+    if (sends) {
+        c->bytes += bytes;
+        c->messages++;
+    }
+    count_time(c, since);
+    return *out >= 0 ? RWS_OK : broke(c, other, err);
+}
+
+rws_status rws_comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
+                         rws_error *err)
+{
+    return start(c, true, to, RWS_CHANNEL_SLICES, tag, (void *)data, bytes, out, err);
+}
+
+rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out, rws_error *err)
+{
+    return start(c, false, from, RWS_CHANNEL_SLICES, tag, data, bytes, out, err);
+}
+
+/* Waits for a while that grows with the time that was waited already. */
+static void rest(const rws_comm *c, unsigned looks, double since)
+{
+    if (looks < SPIN && !c->crowded) {
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
+    } else if (looks % 64 || rws_clock_now() - since < PATIENCE) {
+        sched_yield();
+    } else {
+        nanosleep(&(struct timespec){0, NAP}, NULL);
+    }
+}
+
+rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
+{
+    const double since = rws_clock_now();
+    rws_status   status = RWS_OK;
+    for (int i = 0; i < n && status == RWS_OK; i++) {
+        for (unsigned looks = 0; list[i] >= 0 && status == RWS_OK; looks++) {
+            pthread_mutex_lock(&c->lock);
+            const int done = c->carrier->test(list[i]), other = list[i] < c->n_others ? c->others[list[i]] : 0;
+            pthread_mutex_unlock(&c->lock);
+            if (done > 0) list[i] = -1;
+            else if (done < 0) status = broke(c, other, err);
+            else if (c->lost) status = rws_comm_alive(c, err);
+            else rest(c, looks, since);
+        }
+    }
+    count_time(c, since);
+    return status;
+}
+
+/* ---- collective operations */
+
+static rws_status exchange(rws_comm *c, int tag, int to, void *out, int from, void *in, size_t bytes, rws_error *err)
+{
+    rws_transfer both[2];
+    RWS_TRY(start(c, false, from, RWS_CHANNEL_CONTROL, tag, in, bytes, &both[0], err));
+    RWS_TRY(start(c, true, to, RWS_CHANNEL_CONTROL, tag, out, bytes, &both[1], err));
+    return rws_comm_wait(c, both, 2, err);
+}
+
+/* Bruck's way: in round k a rank has the blocks of 2^k ranks, from its own on, and gets as many more from the rank 2^k
+ * further. */
+rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err)
+{
+    const int R = c->size;
+    char     *blocks = malloc((size_t)R * bytes);
+    if (!blocks) return rws_no_memory(err, "messages");
+    memcpy(blocks, mine, bytes);
+    rws_status status = RWS_OK;
+    for (int k = 1; k < R && status == RWS_OK; k *= 2) {
+        const int n = k < R - k ? k : R - k;
+        status = exchange(c, TAG_GATHER, (c->rank - k + R) % R, blocks, (c->rank + k) % R, blocks + (size_t)k * bytes,
+                          (size_t)n * bytes, err);
+    }
+    for (int i = 0; i < R && status == RWS_OK; i++)
+        memcpy((char *)all + (size_t)((c->rank + i) % R) * bytes, blocks + (size_t)i * bytes, bytes);
+    if (status == RWS_OK) free(blocks); /* else a message may still be on its way into it */
+    return status;
+}
+
+/* A binomial tree with root 0: rank r gets it from r without its lowest bit, and passes it on to r + 1, r + 2, r + 4, …
+ * below that bit. */
+static rws_status broadcast(rws_comm *c, char *data, size_t bytes, rws_error *err)
+{
+    rws_transfer t;
+    int          bit = 1;
+    while (bit < c->size && !(c->rank & bit)) bit *= 2;
+    if (c->rank) {
+        RWS_TRY(start(c, false, c->rank - bit, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
+        RWS_TRY(rws_comm_wait(c, &t, 1, err));
+    }
+    for (bit /= 2; bit > 0; bit /= 2) {
+        if (c->rank + bit >= c->size) continue;
+        RWS_TRY(start(c, true, c->rank + bit, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
+        RWS_TRY(rws_comm_wait(c, &t, 1, err));
+    }
+    return RWS_OK;
+}
+
+rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err)
+{
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = bytes - done < RWS_CARRIER_MOST_BYTES ? bytes - done : RWS_CARRIER_MOST_BYTES;
+        RWS_TRY(broadcast(c, (char *)data + done, n, err));
+    }
+    return RWS_OK;
+}
+
+rws_status rws_comm_agree(rws_comm *c, rws_status status, rws_error *err)
+{
+    if (!c) return status;
+    int mine = status, all[c->size], first = 0;
+    RWS_TRY(rws_comm_gather(c, &mine, sizeof mine, all, err));
+    while (first < c->size && all[first] == RWS_OK) first++;
+    if (first == c->size) return RWS_OK;
+    rws_error *texts = malloc((size_t)c->size * sizeof *texts), text = {{0}};
+    if (!texts) return rws_no_memory(err, "messages");
+    if (status != RWS_OK && err) text = *err;
+    const rws_status sent = rws_comm_gather(c, &text, sizeof text, texts, err);
+    if (sent == RWS_OK) {
+        char who[160];
+        if (first == 0) rws_fail(err, (rws_status)all[0], "%s", texts[0].text);
+        else
+            rws_fail(err, (rws_status)all[first], "%s: %.300s", rws_comm_describe(c, first, who, sizeof who),
+                     texts[first].text);
+    }
+    free(texts);
+    return sent == RWS_OK ? (rws_status)all[first] : sent;
+}
+
+rws_comm_stats rws_comm_take_stats(rws_comm *c)
+{
+    if (!c) return (rws_comm_stats){0};
+    return (rws_comm_stats){1e-9 * (double)atomic_exchange(&c->nanoseconds, 0), atomic_exchange(&c->bytes, 0),
+                            atomic_exchange(&c->messages, 0)};
+}
+
+/* ---- joining */
+
+/* The kinds of MPI that a rank may have been started by, and how that shows. */
+static const struct {
+    const char *file, *variables[4];
+} kinds[] = {
+    {"librws-openmpi.so", {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK"}},
+    {"librws-mpich.so", {"PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "PMIX_RANK"}},
+};
+
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static bool started_by(int kind)
+{
+    for (int i = 0; i < 4 && kinds[kind].variables[i]; i++)
+        if (getenv(kinds[kind].variables[i])) return true;
+    return false;
+}
+
+static long number_of(const char *variable)
+{
+    const char *text = getenv(variable);
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
+int rws_comm_started(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i])) return (int)number_of(variables[i]);
+    return 0;
+}
+
+int rws_comm_started_as(void)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"};
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (getenv(variables[i])) return (int)number_of(variables[i]);
+    return 0;
+}
+
+void rws_comm_forget_start(void)
+{
+    for (int i = 0; i < KINDS; i++)
+        for (int k = 0; k < 4 && kinds[i].variables[k]; k++) unsetenv(kinds[i].variables[k]);
+    unsetenv("SLURM_STEP_NUM_TASKS");
+}
+
+/* The folder of the program or library that this code is in. */
+static bool own_folder(char *out, size_t room)
+{
+    Dl_info about;
+    char    self[4096];
+    if (dladdr((void *)rws_ranks_open, &about) == 0 || !about.dli_fname) return false;
+    const char   *file = about.dli_fname;
+    const ssize_t n = strchr(file, '/') ? -1 : readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n > 0) {
+        self[n] = '\0';
+        file = self;
+    }
+    const char *slash = strrchr(file, '/');
+    if (!slash) return false;
+    return snprintf(out, room, "%.*s", (int)(slash - file), file) < (int)room;
+}
+
+/* The carrier is beside the program or the library, or where `make install` puts it. */
+static void *load(const char *file, const rws_carrier **carrier)
+{
+    char folder[4096], path[3][8300];
+    int  n = 0;
+    if (own_folder(folder, sizeof folder)) {
+        snprintf(path[n++], sizeof path[0], "%s/%s", folder, file);
+        snprintf(path[n++], sizeof path[0], "%s/rws/%s", folder, file);
+    }
+    snprintf(path[n++], sizeof path[0], "%s/%s", RWS_CARRIER_FOLDER, file);
+    for (int i = 0; i < n; i++) {
+        /* Open MPI loads parts of its own, which must find the symbols of its main library. */
+        void *library = dlopen(path[i], RTLD_NOW | RTLD_GLOBAL);
+        if (!library) continue;
+        *carrier = dlsym(library, RWS_CARRIER_SYMBOL);
+        if (*carrier && (*carrier)->version == RWS_CARRIER_VERSION) return library;
+        dlclose(library);
+    }
+    return NULL;
+}
+
+static rws_status find_carrier(rws_comm *c, bool *found, rws_error *err)
+{
+    bool started = false;
+    *found = false;
+    if (rws_comm_started() == 1) return RWS_OK; /* and children of this process may not be ranks */
+    for (int i = 0; i < KINDS && !*found; i++) {
+        if (!started_by(i)) continue;
+        started = true;
+        c->library = load(kinds[i].file, &c->carrier);
+        *found = c->library != NULL;
+    }
+    if (*found) return RWS_OK;
+    if (started)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The program was started by an MPI that this build has no part for: install it (scripts/setup "
+                        "cluster), build again, or start the program without mpirun.");
+    if (number_of("SLURM_STEP_NUM_TASKS") > 1)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "srun started %ld tasks that do not know each other: add --mpi=pmix (or what `srun --mpi=list` "
+                        "shows for your MPI), or -n 1.",
+                        number_of("SLURM_STEP_NUM_TASKS"));
+    return RWS_OK;
+}
+
+/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. */
+static rws_status compare_versions(rws_comm *c, rws_error *err)
+{
+    char(*all)[VERSION_SIZE] = calloc((size_t)c->size, VERSION_SIZE), mine[VERSION_SIZE] = RWS_VERSION_STRING;
+    if (!all) return rws_no_memory(err, "the ranks");
+    rws_status status = rws_comm_gather(c, mine, VERSION_SIZE, all, err);
+    for (int i = 1; i < c->size && status == RWS_OK; i++)
+        if (memcmp(all[i], all[0], VERSION_SIZE) != 0)
+            status =
+                rws_fail(err, RWS_BAD_INPUT,
+                         "Rank %d has version %.60s of the program and rank 0 has version %.60s: all ranks need the "
+                         "same.",
+                         i, all[i], all[0]);
+    free(all);
+    return status;
+}
+
+/* Every rank learns the machines and processes of all. */
+static rws_status introduce(rws_comm *c, rws_error *err)
+{
+    member me = {.pid = (int)getpid()};
+    gethostname(me.host, sizeof me.host - 1);
+    c->members = calloc((size_t)c->size, sizeof *c->members);
+    if (!c->members) return rws_no_memory(err, "the ranks");
+    for (int i = 0; i < c->size; i++) c->members[i].host[0] = '?';
+    RWS_TRY(rws_comm_gather(c, &me, sizeof me, c->members, err));
+    int here = 0;
+    for (int i = 0; i < c->size; i++) here += strcmp(c->members[i].host, me.host) == 0;
+    c->crowded = here > sysconf(_SC_NPROCESSORS_ONLN);
+    return RWS_OK;
+}
+
+static rws_status open_world(rws_comm *c, rws_error *err)
+{
+    bool found;
+    char why[128] = "";
+    RWS_TRY(find_carrier(c, &found, err));
+    if (!found) return RWS_OK;
+    if (!c->carrier->open(&c->rank, &c->size, why, sizeof why))
+        return rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
+    if (c->size == 1) return RWS_OK;
+    RWS_TRY(compare_versions(c, err));
+    RWS_TRY(introduce(c, err));
+    return rws_comm_watch_start(c, &c->watch, err);
+}
+
+rws_status rws_ranks_open(rws_error *err)
+{
+    if (world) return RWS_OK;
+    rws_comm *c = calloc(1, sizeof *c);
+    if (!c) return rws_no_memory(err, "the ranks");
+    c->size = 1;
+    pthread_mutex_init(&c->lock, NULL);
+    world = c;
+    const rws_status status = open_world(c, err);
+    if (status == RWS_OK) return RWS_OK;
+    world = NULL;
+    if (!c->carrier) free(c); /* else what MPI has begun cannot be undone, and the watch may be using c */
+    return status;
+}
+
+void rws_ranks_close(void)
+{
+    rws_comm *c = world;
+    if (!c) return;
+    world = NULL;
+    rws_error ignored;
+    int       word = 0, words[c->size];
+    /* Messages of a job that is over are under way for ever: MPI is left as it is. */
+    const bool whole = c->size == 1 || rws_comm_gather(c, &word, sizeof word, words, &ignored) == RWS_OK;
+    rws_comm_watch_stop(c->watch);
+    if (c->carrier && whole) c->carrier->close();
+    free(c->members);
+    free(c->others);
+    free(c);
+}

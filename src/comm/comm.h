@@ -1,0 +1,95 @@
+/* comm.h - the ranks of a job: several processes, on one machine or many, that train one run together.
+ *
+ * There is one job per process: rws_ranks_open of rws_train.h joins it, and every trainer that is made afterwards is
+ * spread over its ranks. This room moves bytes and notices ranks that are gone; it does not know what the bytes mean.
+ *
+ *     run -> [comm] -> carrier (carrier.h) -> MPI
+ *              |
+ *              '-> watch.c: a thread that hears from the other ranks every second
+ *
+ * Every rank calls the collective functions in the same order. Messages between two ranks with the same tag arrive in
+ * the order in which they were sent. A function that fails returns RWS_BAD_INPUT with a sentence that names the rank
+ * that is gone: the job is then over, and every later call fails at once.
+ */
+#ifndef RWS_COMM_COMM_H
+#define RWS_COMM_COMM_H
+
+#include "comm/carrier.h"
+#include "rws_train.h"
+
+#include <stdint.h>
+
+typedef struct rws_comm rws_comm;
+
+/* The job of this process; NULL if the process is alone, or has not called rws_ranks_open. */
+rws_comm *rws_comm_world(void);
+
+int rws_comm_rank(const rws_comm *c);
+int rws_comm_size(const rws_comm *c);
+
+/* The name of the machine of a rank, and the sentence's beginning "Rank 2 on node7 (process 4711)". */
+const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t size);
+
+/* Whether a rank is gone: RWS_BAD_INPUT and the sentence, else RWS_OK. It costs a read of a flag. */
+rws_status rws_comm_alive(const rws_comm *c, rws_error *err);
+
+/* Calls `tell` with the sentence as soon as a rank is gone, on the thread that has noticed it: launchers end the other
+ * ranks soon after. NULL: nobody is told. */
+void rws_comm_on_loss(void (*tell)(const char *sentence));
+
+/* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
+ * none of them did, or it does not say), and the number of this one. */
+int rws_comm_started(void);
+int rws_comm_started_as(void);
+
+/* Makes this process and its children know nothing of that: they are not ranks of one job. */
+void rws_comm_forget_start(void);
+
+/* ---- messages that are under way while the caller works: on the channel of slices, from any thread */
+
+typedef int rws_transfer; /* -1: none, or done */
+
+rws_status rws_comm_send(rws_comm *c, int to, int tag, const void *data, size_t bytes, rws_transfer *out,
+                         rws_error *err);
+rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out,
+                            rws_error *err);
+
+/* Waits until these are done; done ones become -1. */
+rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err);
+
+/* ---- collective, by the thread that trains */
+
+/* all[i] becomes `mine` of rank i, `bytes` each. log2 of the ranks rounds of messages. */
+rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err);
+
+/* Every rank gets what rank 0 has. */
+rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);
+
+/* The first rank whose status is not RWS_OK decides for all: the same status and sentence everywhere, which says which
+ * rank it was unless it is rank 0. */
+rws_status rws_comm_agree(rws_comm *c, rws_status status, rws_error *err);
+
+/* What communication has cost this rank since the last call: seconds in which threads waited or handed messages over,
+ * added up over threads; bytes and messages sent. */
+typedef struct {
+    double   seconds;
+    uint64_t bytes, messages;
+} rws_comm_stats;
+
+rws_comm_stats rws_comm_take_stats(rws_comm *c);
+
+/* ---- for watch.c */
+
+/* A rank is gone: `how` ends the sentence. The first call counts. */
+void rws_comm_lost(rws_comm *c, int rank, const char *how);
+
+typedef struct rws_comm_watch rws_comm_watch;
+
+/* Starts the thread that hears from the other ranks; collective. Where the ranks cannot connect to rank 0, the watch is
+ * NULL everywhere and only MPI notices a rank that is gone. */
+rws_status rws_comm_watch_start(rws_comm *c, rws_comm_watch **out, rws_error *err);
+
+/* Says goodbye and ends the thread. NULL is allowed. */
+void rws_comm_watch_stop(rws_comm_watch *w);
+
+#endif

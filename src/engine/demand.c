@@ -1,0 +1,399 @@
+/* demand.c - rows on demand: a row of a node is computed only if a path that waits can reach it, and only once.
+ *
+ * What is asked for are nodes, each by a level: that of a path that waits, or of a log-density. One scan over the nodes
+ * downwards, in which a node passes on to its inputs which of its rows will be computed, unites all demands on a node
+ * before it is reached, because inputs have smaller numbers:
+ *
+ *     level a  rows 2 5     asks for y    y    at the level of the data: rows 2 5 7, computed for a narrowed level N
+ *     level b  rows 5 7     asks for y    h    an input of y at the same level, asked for by N: the same rows
+ *                                         x    a leaf node: nothing to compute, y and h read it through a map
+ *
+ * A level covers an ancestor if every row of the ancestor has rows there. Draws refine rows, and only splits drop some,
+ * so without splits all levels cover all of their ancestors, and a demand is seen to be for all rows at a glance.
+ *
+ * A narrowed level notes which levels read it, because backward works on the live rows only: a row of a narrowed level
+ * is live if a live row of a reader stands on it. A reader's rows are all among those of the narrowed level; where they
+ * are not, the parent takes the reader's place, which makes too many rows live, but keeps the notes free of circles. */
+#include "engine/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A demand for some rows is worth a narrowed level if it saves one row in SHARE, and at least LEAST rows. Else all rows
+ * are computed: the others are often asked for later, and maps and a further call cost as much as a few rows. */
+#define SHARE 8
+#define LEAST 4
+
+#define MOST_PARTS 8 /* of a node; the last computes all rows that are left */
+
+/* ---- sets of rows as bits */
+
+static uint32_t n_words(uint32_t n_rows)
+{
+    return (n_rows + 63) / 64;
+}
+
+static uint32_t count(const uint64_t *bits, uint32_t n_rows)
+{
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < n_words(n_rows); w++) n += (uint32_t)__builtin_popcountll(bits[w]);
+    return n;
+}
+
+/* Adds the rows of level `to` that the rows of a level below stand on. */
+static void add_image(rws_engine *e, uint32_t from, uint32_t to, uint64_t *bits)
+{
+    const uint32_t *map = rws_level_map(e, from, to), n = e->levels[from].n_rows;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t row = map ? map[i] : i;
+        bits[row / 64] |= (uint64_t)1 << row % 64;
+    }
+}
+
+static uint64_t *bits_of(rws_engine *e, uint32_t at)
+{
+    return RWS_NEW0(&e->arena, uint64_t, n_words(e->levels[at].n_rows));
+}
+
+/* ---- narrowed levels */
+
+static bool covers(const rws_engine *e, uint32_t from, uint32_t ancestor)
+{
+    return ancestor == ROOT || e->levels[from].cover <= ancestor; /* ancestors have smaller numbers */
+}
+
+/* Whether to compute n rows only, of `all` that there are. What was saved for derivatives exists only for rows that
+ * were computed, so that derivatives are computed for no others. */
+static bool worthwhile(const rws_engine *e, uint32_t n, uint32_t all)
+{
+    if (e->tangent) return n < all;
+    return all - n >= LEAST && all - n >= all / SHARE;
+}
+
+static void add_reader(rws_engine *e, uint32_t narrowed, uint32_t from)
+{
+    level       *l = &e->levels[narrowed];
+    const level *r = &e->levels[from];
+    if (from == narrowed || (l->readers && l->readers->level == from)) return;
+    if (r->place && r->parent == l->parent && r->n_rows == l->n_rows) from = l->parent; /* equal rows: see above */
+    reader *next = RWS_NEW(&e->arena, reader, 1);
+    *next = (reader){from, l->readers};
+    l->readers = next;
+}
+
+static void add_readers(rws_engine *e, uint32_t narrowed, const reader *r)
+{
+    for (; r; r = r->next) add_reader(e, narrowed, r->level);
+}
+
+static uint32_t narrowed_new(rws_engine *e, uint32_t parent, const uint64_t *bits, uint32_t n)
+{
+    const uint32_t all = e->levels[parent].n_rows, to = rws_level_new(e, parent, n);
+    uint32_t      *up = RWS_NEW(&e->arena, uint32_t, n), *place = RWS_NEW(&e->arena, uint32_t, all), at = 0;
+    for (uint32_t row = 0; row < all; row++) {
+        const bool in = bits[row / 64] >> row % 64 & 1;
+        place[row] = in ? at : NONE;
+        if (in) up[at++] = row;
+    }
+    level *l = &e->levels[to];
+    l->up = up;
+    l->place = place;
+    l->cover = to;
+    return to;
+}
+
+/* A narrowed level with these rows: one that was made for several readers before, or a new one. */
+static uint32_t narrowed_find(rws_engine *e, uint32_t parent, const uint64_t *bits, uint32_t n)
+{
+    for (uint32_t at = e->levels[parent].narrowed; at != NONE; at = e->levels[at].narrowed) {
+        const level *l = &e->levels[at];
+        uint32_t     i = 0;
+        if (l->n_rows != n) continue;
+        while (i < n && bits[l->up[i] / 64] >> l->up[i] % 64 & 1) i++;
+        if (i == n) return at;
+    }
+    const uint32_t to = narrowed_new(e, parent, bits, n);
+    e->levels[to].narrowed = e->levels[parent].narrowed;
+    return e->levels[parent].narrowed = to;
+}
+
+/* The level that nodes at level `at` are computed for if the rows of one level read them, and do not cover it. */
+static uint32_t new_image(rws_engine *e, uint32_t from, uint32_t at)
+{
+    const uint32_t all = e->levels[at].n_rows;
+    uint64_t      *bits = bits_of(e, at);
+    add_image(e, from, at, bits);
+    const uint32_t n = count(bits, all);
+    if (!worthwhile(e, n, all)) return at;
+    const uint32_t to = narrowed_new(e, at, bits, n);
+    add_reader(e, to, from);
+    if (n == e->levels[from].n_rows) rws_level_note_map(e, from, to, NULL); /* each row has one of its own, in order */
+    return to;
+}
+
+static uint32_t rows_for_one(rws_engine *e, uint32_t from, uint32_t at)
+{
+    if (covers(e, from, at)) return at;
+    from = e->levels[from].cover;
+    const level *l = &e->levels[from];
+    if (l->place && l->parent == at) return from;
+    for (int i = 0; i < N_IMAGES; i++)
+        if (l->images[i].at == at && (l->images[i].rows != at || !e->tangent)) return l->images[i].rows;
+    const uint32_t rows = new_image(e, from, at);
+    level         *f = &e->levels[from];
+    f->images[f->next_image++ % N_IMAGES] = (known_image){at, rows};
+    return rows;
+}
+
+/* The same if several levels read it. */
+static uint32_t rows_for_many(rws_engine *e, const mixture *m, uint32_t at)
+{
+    const uint32_t all = e->levels[at].n_rows, n = count(m->rows, all);
+    if (!worthwhile(e, n, all)) return at;
+    const uint32_t to = narrowed_find(e, at, m->rows, n);
+    add_readers(e, to, m->readers);
+    return to;
+}
+
+/* ---- demands */
+
+static void mix(rws_engine *e, mixture *m, uint32_t from, uint32_t at)
+{
+    const uint32_t cover = e->levels[from].cover;
+    reader        *r = RWS_NEW(&e->arena, reader, 1);
+    *r = (reader){cover > at ? cover : at, m->readers};
+    m->readers = r;
+    add_image(e, r->level, at, m->rows);
+}
+
+static void join(rws_engine *e, node *n, uint32_t from)
+{
+    if (covers(e, from, n->level)) {
+        n->asker = n->level;
+        return;
+    }
+    if (!(n->asker & MIXED)) {
+        const uint32_t first = n->asker;
+        *RWS_PUSH(e, e->mixtures, e->n_mixtures, e->mixture_capacity) = (mixture){bits_of(e, n->level), NULL};
+        n->asker = MIXED | (e->n_mixtures - 1);
+        mix(e, &e->mixtures[e->n_mixtures - 1], first, n->level);
+    }
+    mix(e, &e->mixtures[n->asker & ~MIXED], from, n->level);
+}
+
+static void grow_asked(rws_engine *e, uint32_t word)
+{
+    const uint32_t before = e->asked_capacity;
+    while (e->asked_capacity <= word) e->asked = rws_grow(e, e->asked, &e->asked_capacity, sizeof *e->asked);
+    memset(e->asked + before, 0, (e->asked_capacity - before) * sizeof *e->asked);
+}
+
+static void demand(rws_engine *e, uint32_t id, uint32_t from)
+{
+    node *n = &e->nodes[id];
+    if (n->state == DONE && (n->rows == n->level || !n->op)) return;
+    if (n->asker == from) return;
+    if (n->asker != NONE) {
+        if (n->asker & MIXED || !covers(e, n->asker, n->level)) join(e, n, from);
+        return;
+    }
+    const uint32_t word = id / 64;
+    n->asker = from;
+    if (word >= e->asked_capacity) grow_asked(e, word);
+    e->asked[word] |= (uint64_t)1 << id % 64;
+    if (word < e->asked_low) e->asked_low = word;
+    if (word >= e->asked_end) e->asked_end = word + 1;
+}
+
+void rws_ask(rws_engine *e, uint32_t id, uint32_t from)
+{
+    if (e->counts) *RWS_PUSH(e, e->asks, e->n_asks, e->ask_capacity) = (ask){id, from};
+    demand(e, id, from);
+}
+
+/* Takes the rows that a node has already from a set of rows. Returns how many rows of its level it has not. */
+static uint32_t take_away(const rws_engine *e, uint32_t id, uint64_t *bits)
+{
+    uint32_t n_left = e->levels[e->nodes[id].level].n_rows;
+    for (uint32_t p = id; p; p = e->nodes[p].more) {
+        const level *l = &e->levels[e->nodes[p].rows];
+        for (uint32_t i = 0; i < l->n_rows; i++) bits[l->up[i] / 64] &= ~((uint64_t)1 << l->up[i] % 64);
+        n_left -= l->n_rows;
+    }
+    return n_left;
+}
+
+static uint32_t n_parts(const rws_engine *e, uint32_t id)
+{
+    uint32_t n = 0;
+    for (; id; id = e->nodes[id].more) n++;
+    return n;
+}
+
+/* A further part of node id, some of whose rows are there. NONE: no row is missing. */
+static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
+{
+    const uint32_t at = e->nodes[id].level, all = e->levels[at].n_rows;
+    mixture        m = {NULL, NULL};
+    if (asker & MIXED) m = e->mixtures[asker & ~MIXED];
+    else {
+        m.rows = bits_of(e, at);
+        mix(e, &m, asker, at);
+    }
+    const uint32_t n_asked = count(m.rows, all), n_left = take_away(e, id, m.rows), n = count(m.rows, all);
+    if (n == 0 && !e->nodes[id].more) add_readers(e, e->nodes[id].rows, m.readers);
+    else if (n < n_asked) /* they read several parts */
+        for (uint32_t p = id; p; p = e->nodes[p].more) add_reader(e, e->nodes[p].rows, at);
+    if (n == 0) return NONE;
+
+    const bool rest = !e->tangent && (!worthwhile(e, n, n_left) || n_parts(e, id) + 1 == MOST_PARTS);
+    if (rest) {
+        for (uint32_t row = 0; row < all; row++) m.rows[row / 64] |= (uint64_t)1 << row % 64;
+        take_away(e, id, m.rows);
+    }
+    const uint32_t rows = narrowed_find(e, at, m.rows, rest ? n_left : n), part = rws_node_more(e, id);
+    e->nodes[part].rows = rows;
+    if (n < n_asked) add_reader(e, rows, at);
+    else add_readers(e, rows, m.readers);
+    return part;
+}
+
+/* Lists a node that was asked for, unless it has the rows, and asks for its inputs. */
+static void visit(rws_engine *e, uint32_t id)
+{
+    const uint32_t asker = e->nodes[id].asker, at = e->nodes[id].level;
+    uint32_t       part = id;
+    e->nodes[id].asker = NONE;
+    if (e->nodes[id].state == DONE) {
+        part = missing(e, id, asker);
+        if (part == NONE) return;
+    } else {
+        const uint32_t rows =
+            asker & MIXED ? rows_for_many(e, &e->mixtures[asker & ~MIXED], at) : rows_for_one(e, asker, at);
+        e->nodes[id].rows = rows;
+    }
+    e->nodes[id].state = e->nodes[part].state = NEEDED;
+    *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = part;
+    const node *n = &e->nodes[part];
+    for (int s = 0; s < n->n_in; s++)
+        if (n->in[s]) demand(e, n->in[s], n->rows);
+}
+
+static void forget(rws_engine *e)
+{
+    e->asked_low = NONE;
+    e->asked_end = e->n_mixtures = 0;
+}
+
+void rws_demand_begin(rws_engine *e)
+{
+    for (uint32_t w = e->asked_low; w < e->asked_end; w++) e->asked[w] = 0;
+    forget(e);
+}
+
+void rws_demand(rws_engine *e)
+{
+    e->n_pending = 0;
+    for (uint32_t w = e->asked_end; w-- > e->asked_low;)
+        while (e->asked[w]) {
+            const uint32_t bit = 63 - (uint32_t)__builtin_clzll(e->asked[w]);
+            e->asked[w] ^= (uint64_t)1 << bit;
+            visit(e, 64 * w + bit);
+        }
+    forget(e);
+    for (uint32_t i = 0, j = e->n_pending; i + 1 < j; i++) {
+        const uint32_t swap = e->pending[--j];
+        e->pending[j] = e->pending[i];
+        e->pending[i] = swap;
+    }
+}
+
+/* ---- reading what was computed */
+
+uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row)
+{
+    for (; *id; *id = e->nodes[*id].more) {
+        const node  *n = &e->nodes[*id];
+        const level *l = &e->levels[n->rows];
+        if (n->rows == n->level) return row;
+        if (l->place[row] != NONE && n->value) return l->place[row];
+    }
+    return NONE;
+}
+
+bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from)
+{
+    const node *n = &e->nodes[id];
+    if (n->state != DONE || n->rows == n->level) return n->state == DONE;
+    const uint32_t *map = rws_level_map(e, from, n->level);
+    for (uint32_t i = 0; i < e->levels[from].n_rows; i++) {
+        uint32_t part = id;
+        if (rws_node_row(e, &part, map ? map[i] : i) == NONE) return false;
+    }
+    return true;
+}
+
+uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from)
+{
+    const uint32_t *map = rws_level_map(e, from, e->nodes[id].level);
+    uint32_t        part = id;
+    rws_node_row(e, &part, map ? map[0] : 0);
+    const uint32_t *place = e->levels[e->nodes[part].rows].place;
+    for (uint32_t i = 1; i < e->levels[from].n_rows; i++)
+        if (place[map ? map[i] : i] == NONE) return NONE;
+    return part;
+}
+
+reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from)
+{
+    const node     *first = &e->nodes[id];
+    const uint32_t *map = rws_level_map(e, from, first->level), n = e->levels[from].n_rows;
+    const size_t    dim = (size_t)first->dim, width = first->saved ? (size_t)e->nodes[first->in[0]].dim : 0;
+    float          *value = RWS_NEW(&e->arena, float, n *dim), *saved = RWS_NEW(&e->arena, float, n *width);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t     at = id;
+        const size_t row = rws_node_row(e, &at, map ? map[i] : i);
+        memcpy(value + i * dim, e->nodes[at].value + row * dim, dim * sizeof(float));
+        if (width) memcpy(saved + i * width, e->nodes[at].saved + row * width, width * sizeof(float));
+    }
+    return (reading){value, width ? saved : NULL, NULL, n};
+}
+
+/* ---- counting, for rws bench and tests: which rows would have been enough */
+
+static uint64_t *needed_rows(rws_engine *e, uint64_t **needed, uint32_t id)
+{
+    if (!needed[id]) needed[id] = bits_of(e, e->nodes[id].level);
+    return needed[id];
+}
+
+/* Adds to the rows of an input what n needs of it. */
+static void add_needed(rws_engine *e, const node *n, const uint64_t *rows, uint32_t in, uint64_t *bits)
+{
+    const uint32_t *map = rws_level_map(e, n->level, in);
+    for (uint32_t i = 0; i < e->levels[n->level].n_rows; i++) {
+        const uint32_t row = map ? map[i] : i;
+        if (rows[i / 64] >> i % 64 & 1) bits[row / 64] |= (uint64_t)1 << row % 64;
+    }
+}
+
+void rws_demand_count(rws_engine *e)
+{
+    uint64_t **needed = RWS_NEW0(&e->arena, uint64_t *, e->n_nodes);
+    for (uint32_t i = 0; i < e->n_asks; i++)
+        add_image(e, e->asks[i].level, e->nodes[e->asks[i].node].level, needed_rows(e, needed, e->asks[i].node));
+    for (uint32_t id = e->n_nodes; id-- > 0;) {
+        const node *n = &e->nodes[id];
+        if (!needed[id] || !n->op) continue;
+        e->stats.needed += count(needed[id], e->levels[n->level].n_rows);
+        for (int s = 0; s < n->n_in; s++)
+            if (n->in[s] && e->nodes[n->in[s]].op)
+                add_needed(e, n, needed[id], e->nodes[n->in[s]].level, needed_rows(e, needed, n->in[s]));
+    }
+    e->n_asks = 0;
+}
+
+void rws_engine_count_rows(rws_engine *e, bool on)
+{
+    e->counts = on;
+}

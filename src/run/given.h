@@ -1,0 +1,20 @@
+/* given.h - choices that training is given: gathered for every batch, put into the passes of its wake phases. */
+#ifndef RWS_RUN_GIVEN_H
+#define RWS_RUN_GIVEN_H
+
+#include "run/trainer.h"
+
+#define RWS_DATUM_LABEL "datum" /* the label that numbers the data of a model */
+
+/* Reads the file that the setting `given` names, and sees whether the model has labels that are values of sites. Does
+ * nothing for a trainer without either. RWS_BAD_INPUT if the method cannot learn from them, or the file is wrong. */
+rws_status rws_given_open(rws_trainer *t, rws_error *err);
+void       rws_given_close(rws_trainer *t);
+
+/* Gathers the choices that are given for the data of t->batch. */
+rws_status rws_given_gather(rws_trainer *t, rws_error *err);
+
+/* Puts them into a pass whose data begin with number `first` of the batch. */
+void rws_given_put(const rws_trainer *t, int first, rws_pass *pass);
+
+#endif

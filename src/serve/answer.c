@@ -1,0 +1,292 @@
+#include "serve/answer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OUTCOMES = 64, MOST_MOMENTS = 8, MOST_PARTICLES = 1000 };
+
+static void key_number(rws_buffer *b, const char *key, double value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_number(b, value);
+}
+
+/* ---- values */
+
+/* Six digits: as many as a float has. */
+static void write_float(rws_buffer *b, float value)
+{
+    if (value == floorf(value) || !isfinite(value)) rws_buffer_number(b, (double)value);
+    else {
+        char text[32];
+        snprintf(text, sizeof text, "%.6g", (double)value);
+        rws_buffer_value(b, text);
+    }
+}
+
+static void write_value(rws_buffer *b, const float *value, int dim)
+{
+    if (dim == 1) {
+        write_float(b, value[0]);
+        return;
+    }
+    rws_buffer_open(b, '[');
+    for (int i = 0; i < dim; i++) write_float(b, value[i]);
+    rws_buffer_close(b, ']');
+}
+
+static void write_report(rws_buffer *b, const rws_reported *r)
+{
+    if (r->text) rws_buffer_text(b, r->text);
+    else write_value(b, r->value, r->dim);
+}
+
+/* A name that was reported several times has an array. */
+static void write_reports(rws_buffer *b, const rws_reported *list, int n)
+{
+    rws_buffer_open(b, '{');
+    for (int i = 0; i < n; i++) {
+        bool first = true, several = false;
+        for (int k = 0; k < i && first; k++) first = strcmp(list[k].name, list[i].name) != 0;
+        for (int k = i + 1; k < n && first && !several; k++) several = strcmp(list[k].name, list[i].name) == 0;
+        if (!first) continue;
+        rws_buffer_key(b, list[i].name);
+        if (several) rws_buffer_open(b, '[');
+        for (int k = i; k < n; k++)
+            if (strcmp(list[k].name, list[i].name) == 0) write_report(b, &list[k]);
+        if (several) rws_buffer_close(b, ']');
+    }
+    rws_buffer_close(b, '}');
+}
+
+static void write_choices(rws_buffer *b, const rws_choice *list, int n)
+{
+    rws_buffer_open(b, '[');
+    for (int i = 0; i < n; i++) {
+        rws_buffer_open(b, '{');
+        rws_buffer_key(b, "site");
+        rws_buffer_text(b, list[i].site);
+        key_number(b, "visit", list[i].visit);
+        rws_buffer_key(b, "value");
+        write_value(b, list[i].value, list[i].dim);
+        rws_buffer_close(b, '}');
+    }
+    rws_buffer_close(b, ']');
+}
+
+/* ---- marginals: the distribution of each choice and of each report that is a number */
+
+/* A value of a particle, with the particle's share of the posterior and of the guide. */
+typedef struct {
+    const char  *name;
+    int          visit, dim;
+    bool         choice; /* or a report */
+    const float *value;
+    double       posterior, guide;
+} outcome;
+
+typedef struct {
+    outcome *list;
+    int      n, room;
+} outcomes;
+
+static void add_outcome(outcomes *o, const outcome *new)
+{
+    if (o->n == o->room) {
+        const int room = 2 * o->room + 256;
+        outcome  *longer = realloc(o->list, (size_t)room * sizeof *longer);
+        if (!longer) return;
+        o->list = longer;
+        o->room = room;
+    }
+    o->list[o->n++] = *new;
+}
+
+static int by_site(const outcome *x, const outcome *y)
+{
+    if (x->choice != y->choice) return x->choice - y->choice;
+    const int names = strcmp(x->name, y->name);
+    return names ? names : x->visit != y->visit ? x->visit - y->visit : x->dim - y->dim;
+}
+
+static int by_outcome(const void *a, const void *b)
+{
+    const outcome *x = a, *y = b;
+    const int      sites = by_site(x, y);
+    if (sites) return sites;
+    return x->value[0] < y->value[0] ? -1 : x->value[0] > y->value[0];
+}
+
+static void collect(const rws_answers *a, outcomes *out)
+{
+    for (int i = 0; i < a->n; i++) {
+        const rws_answer *answer = &a->list[i];
+        for (int k = 0; k < answer->n_reports; k++) {
+            const rws_reported *r = &answer->reports[k];
+            int                 time = 0;
+            if (r->text || r->dim != 1) continue;
+            for (int j = 0; j < k; j++) time += strcmp(answer->reports[j].name, r->name) == 0;
+            add_outcome(out, &(outcome){r->name, time, 1, false, r->value, answer->posterior, answer->guide});
+        }
+    }
+    for (int i = 0; i < a->n_weighted; i++) {
+        const rws_weighted *w = &a->particles[i];
+        for (int k = 0; k < w->n_choices; k++)
+            add_outcome(out, &(outcome){w->choices[k].site, w->choices[k].visit, w->choices[k].dim, true,
+                                        w->choices[k].value, w->weight, (double)w->count / a->n_particles});
+    }
+}
+
+/* The distribution of whole numbers: a list of values with their probabilities. */
+static void write_outcomes(const outcome *list, int n, rws_buffer *b)
+{
+    rws_buffer_key(b, "values");
+    rws_buffer_open(b, '[');
+    for (int i = 0, next; i < n; i = next) {
+        double posterior = 0, guide = 0;
+        for (next = i; next < n && list[next].value[0] == list[i].value[0]; next++)
+            posterior += list[next].posterior, guide += list[next].guide;
+        rws_buffer_open(b, '{');
+        key_number(b, "value", (double)list[i].value[0]);
+        key_number(b, "posterior", posterior);
+        key_number(b, "guide", guide);
+        rws_buffer_close(b, '}');
+    }
+    rws_buffer_close(b, ']');
+}
+
+/* Mean and standard deviation of each component under the posterior, over the particles that have the site. */
+static void write_moments(const outcome *list, int n, rws_buffer *b)
+{
+    double mean[MOST_MOMENTS] = {0}, square[MOST_MOMENTS] = {0}, total = 0;
+    for (int i = 0; i < n; i++) total += list[i].posterior;
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < list[0].dim; d++) mean[d] += list[i].posterior / total * (double)list[i].value[d];
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < list[0].dim; d++)
+            square[d] += list[i].posterior / total * pow((double)list[i].value[d] - mean[d], 2);
+    for (int d = 0; d < list[0].dim; d++) square[d] = sqrt(square[d]);
+    rws_buffer_key(b, "mean");
+    rws_buffer_numbers(b, mean, list[0].dim);
+    rws_buffer_key(b, "sd");
+    rws_buffer_numbers(b, square, list[0].dim);
+}
+
+static void write_marginal(const outcome *list, int n, rws_buffer *b)
+{
+    int    distinct = 1;
+    bool   whole = list[0].dim == 1;
+    double posterior = 0, guide = 0;
+    for (int i = 0; i < n; i++) {
+        whole = whole && list[i].value[0] == floorf(list[i].value[0]);
+        distinct += i && list[i].value[0] != list[i - 1].value[0];
+        posterior += list[i].posterior;
+        guide += list[i].guide;
+    }
+    if (!(whole && distinct <= MOST_OUTCOMES) && list[0].dim > MOST_MOMENTS) return; /* a picture, a code */
+    rws_buffer_open(b, '{');
+    rws_buffer_key(b, list[0].choice ? "site" : "report");
+    rws_buffer_text(b, list[0].name);
+    key_number(b, "visit", list[0].visit);
+    key_number(b, "posterior", posterior); /* that the site is visited so often */
+    key_number(b, "guide", guide);
+    if (whole && distinct <= MOST_OUTCOMES) write_outcomes(list, n, b);
+    else write_moments(list, n, b);
+    rws_buffer_close(b, '}');
+}
+
+static void write_marginals(const rws_answers *a, rws_buffer *b)
+{
+    outcomes all = {0};
+    collect(a, &all);
+    if (all.n) qsort(all.list, (size_t)all.n, sizeof *all.list, by_outcome);
+    rws_buffer_key(b, "marginals");
+    rws_buffer_open(b, '[');
+    for (int i = 0, next; i < all.n; i = next) {
+        for (next = i; next < all.n && by_site(&all.list[i], &all.list[next]) == 0;) next++;
+        write_marginal(all.list + i, next - i, b);
+    }
+    rws_buffer_close(b, ']');
+    free(all.list);
+}
+
+/* ---- answers */
+
+static int by_weight(const void *a, const void *b)
+{
+    const rws_weighted *const *x = a, *const *y = b;
+    if ((*x)->weight != (*y)->weight) return (*x)->weight < (*y)->weight ? 1 : -1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void write_particles(const rws_answers *a, rws_buffer *b)
+{
+    const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
+    rws_buffer_key(b, "particles_listed");
+    rws_buffer_open(b, '[');
+    for (int i = 0; i < a->n_weighted && list; i++) list[i] = &a->particles[i];
+    if (list) qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
+    for (int i = 0; i < a->n_weighted && i < MOST_PARTICLES && list; i++) {
+        rws_buffer_open(b, '{');
+        key_number(b, "weight", list[i]->weight);
+        key_number(b, "count", list[i]->count);
+        key_number(b, "answer", list[i]->answer);
+        key_number(b, "log_p", list[i]->log_p);
+        key_number(b, "log_q", list[i]->log_q);
+        rws_buffer_key(b, "choices");
+        write_choices(b, list[i]->choices, list[i]->n_choices);
+        rws_buffer_close(b, '}');
+    }
+    rws_buffer_close(b, ']');
+    free(list);
+}
+
+void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *out)
+{
+    rws_buffer_open(out, '{');
+    key_number(out, "particles", a->n_particles);
+    key_number(out, "ess", a->ess);
+    key_number(out, "log_evidence", a->log_evidence);
+    /* An exact number that the model cannot compute has no key: null is that of an impossible datum. */
+    if (!isnan(a->exact_log_evidence)) key_number(out, "exact_log_evidence", a->exact_log_evidence);
+    key_number(out, "n_answers", a->n);
+    rws_buffer_key(out, "answers");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < a->n && i < posed->top; i++) {
+        rws_buffer_open(out, '{');
+        key_number(out, "posterior", a->list[i].posterior);
+        if (!isnan(a->list[i].exact)) key_number(out, "exact", a->list[i].exact);
+        key_number(out, "guide", a->list[i].guide);
+        rws_buffer_key(out, "reports");
+        write_reports(out, a->list[i].reports, a->list[i].n_reports);
+        rws_buffer_close(out, '}');
+    }
+    rws_buffer_close(out, ']');
+    if (posed->marginals) write_marginals(a, out);
+    if (posed->listed) write_particles(a, out);
+    rws_buffer_close(out, '}');
+}
+
+void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices, rws_buffer *out)
+{
+    rws_field f;
+    bool      text = false; /* the text is the datum, and its numbers say nothing */
+    for (int i = 0; i < s->n_reports; i++) text |= s->reports[i].text != NULL;
+    rws_buffer_open(out, '{');
+    rws_buffer_key(out, "reports");
+    write_reports(out, s->reports, s->n_reports);
+    rws_buffer_key(out, "fields");
+    rws_buffer_open(out, '{');
+    for (int i = 0; rws_posterior_field(p, i, &f); i++) {
+        if (f.label || text || !s->fields[i]) continue;
+        rws_buffer_key(out, f.name);
+        write_value(out, s->fields[i], f.dim);
+    }
+    rws_buffer_close(out, '}');
+    if (choices) {
+        rws_buffer_key(out, "choices");
+        write_choices(out, s->choices, s->n_choices);
+    }
+    rws_buffer_close(out, '}');
+}

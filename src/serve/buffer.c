@@ -1,0 +1,159 @@
+#include "serve/buffer.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rws_buffer_release(rws_buffer *b)
+{
+    free(b->bytes);
+    *b = (rws_buffer){0};
+}
+
+/* Room for n more bytes and a zero byte. */
+static bool grow(rws_buffer *b, size_t n)
+{
+    if (b->starved) return false;
+    if (b->room - b->n > n) return true;
+    const size_t room = 2 * b->room + n + 256;
+    char        *longer = realloc(b->bytes, room);
+    b->starved = !longer;
+    if (!longer) return false;
+    b->bytes = longer;
+    b->room = room;
+    return true;
+}
+
+void rws_buffer_add(rws_buffer *b, const char *bytes, size_t n)
+{
+    if (!grow(b, n)) return;
+    memcpy(b->bytes + b->n, bytes, n);
+    b->n += n;
+    b->bytes[b->n] = '\0';
+}
+
+void rws_buffer_print(rws_buffer *b, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, format, args);
+    if (n >= 0 && grow(b, (size_t)n)) {
+        vsnprintf(b->bytes + b->n, (size_t)n + 1, format, again);
+        b->n += (size_t)n;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+/* ---- JSON */
+
+static void comma(rws_buffer *b)
+{
+    if (b->n && !strchr("{[,:\n", b->bytes[b->n - 1])) rws_buffer_add(b, ",", 1);
+}
+
+void rws_buffer_open(rws_buffer *b, char bracket)
+{
+    comma(b);
+    rws_buffer_add(b, &bracket, 1);
+}
+
+void rws_buffer_close(rws_buffer *b, char bracket)
+{
+    rws_buffer_add(b, &bracket, 1);
+}
+
+/* The number of bytes of the UTF-8 character at `at`; 0 if there is none. */
+static int utf8_length(const unsigned char *at)
+{
+    const int n = at[0] < 0x80                    ? 1
+                  : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
+                  : (at[0] & 0xf0) == 0xe0        ? 3
+                  : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
+                                                  : 0;
+    for (int i = 1; i < n; i++)
+        if ((at[i] & 0xc0) != 0x80) return 0;
+    if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* longer than needed */
+    if (at[0] == 0xed && at[1] > 0x9f) return 0; /* half of a pair of UTF-16 */
+    if (at[0] == 0xf0 && at[1] < 0x90) return 0;
+    if (at[0] == 0xf4 && at[1] > 0x8f) return 0;
+    return n;
+}
+
+static void add_character(rws_buffer *b, const unsigned char **at)
+{
+    const int n = utf8_length(*at);
+    if (n == 0) rws_buffer_add(b, "\xef\xbf\xbd", 3);
+    else if (n > 1) rws_buffer_add(b, (const char *)*at, (size_t)n);
+    else if (**at == '"' || **at == '\\') rws_buffer_print(b, "\\%c", **at);
+    /* < and & are escaped too, so that no text can end the element of a page that somebody puts it in. */
+    else if (**at < 0x20 || **at == 0x7f || **at == '<' || **at == '&') rws_buffer_print(b, "\\u%04x", **at);
+    else rws_buffer_add(b, (const char *)*at, 1);
+    *at += n ? n : 1;
+}
+
+static void add_quoted(rws_buffer *b, const char *text)
+{
+    rws_buffer_add(b, "\"", 1);
+    for (const unsigned char *at = (const unsigned char *)text; *at;) add_character(b, &at);
+    rws_buffer_add(b, "\"", 1);
+}
+
+void rws_buffer_key(rws_buffer *b, const char *key)
+{
+    comma(b);
+    add_quoted(b, key);
+    rws_buffer_add(b, ":", 1);
+}
+
+void rws_buffer_text(rws_buffer *b, const char *text)
+{
+    comma(b);
+    if (text) add_quoted(b, text);
+    else rws_buffer_add(b, "null", 4);
+}
+
+/* A whole number in decimal digits, which is what most numbers of a curve are; snprintf takes five times as long. */
+static void add_whole(rws_buffer *b, double value)
+{
+    char     digits[24], *at = digits + sizeof digits;
+    uint64_t rest = (uint64_t)fabs(value);
+    do *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0) *--at = '-';
+    rws_buffer_add(b, at, (size_t)(digits + sizeof digits - at));
+}
+
+void rws_buffer_number(rws_buffer *b, double value)
+{
+    comma(b);
+    if (!isfinite(value)) rws_buffer_add(b, "null", 4);
+    else if (fabs(value) < 1e15 && value == floor(value)) add_whole(b, value);
+    else rws_buffer_print(b, "%.9g", value);
+}
+
+void rws_buffer_numbers(rws_buffer *b, const double *values, int n)
+{
+    rws_buffer_open(b, '[');
+    for (int i = 0; i < n; i++) rws_buffer_number(b, values[i]);
+    rws_buffer_close(b, ']');
+}
+
+void rws_buffer_true(rws_buffer *b, bool value)
+{
+    comma(b);
+    rws_buffer_add(b, value ? "true" : "false", value ? 4 : 5);
+}
+
+void rws_buffer_value(rws_buffer *b, const char *text)
+{
+    char        *end;
+    const double value = strtod(text, &end);
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) rws_buffer_true(b, text[0] == 't');
+    else if (end == text || *end || !isfinite(value) || strpbrk(text, "xX ")) rws_buffer_text(b, text);
+    else rws_buffer_number(b, value);
+}

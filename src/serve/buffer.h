@@ -1,0 +1,43 @@
+/* buffer.h - JSON and other text as it is being written, in memory that grows.
+ *
+ * Commas are put by themselves: an item or a key is preceded by one unless it is the first of its list or object. A
+ * buffer that could not grow is `starved`: it takes no more text, and the caller looks once, at the end.
+ *
+ *     catalogue, answers -> [buffer] -> reply
+ */
+#ifndef RWS_SERVE_BUFFER_H
+#define RWS_SERVE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A zeroed buffer is valid and empty. */
+typedef struct {
+    char  *bytes; /* followed by a zero byte; NULL while empty */
+    size_t n, room;
+    bool   starved;
+} rws_buffer;
+
+void rws_buffer_release(rws_buffer *b);
+
+void rws_buffer_add(rws_buffer *b, const char *bytes, size_t n);
+void rws_buffer_print(rws_buffer *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- JSON. Each of these puts the comma in front of itself, where one belongs. */
+
+void rws_buffer_open(rws_buffer *b, char bracket);  /* '{' or '[' */
+void rws_buffer_close(rws_buffer *b, char bracket); /* '}' or ']'; no comma */
+void rws_buffer_key(rws_buffer *b, const char *key);
+
+/* A text in quotation marks; NULL is null. Bytes that are not UTF-8 become U+FFFD. */
+void rws_buffer_text(rws_buffer *b, const char *text);
+
+/* A number with up to 9 digits, whole numbers with all of theirs; null if it is NaN or infinite. */
+void rws_buffer_number(rws_buffer *b, double value);
+void rws_buffer_numbers(rws_buffer *b, const double *values, int n); /* as an array */
+void rws_buffer_true(rws_buffer *b, bool value);
+
+/* A text of a configuration: a number if it reads like one, true, false or a text. */
+void rws_buffer_value(rws_buffer *b, const char *text);
+
+#endif

@@ -1,0 +1,85 @@
+/* core.h - the server without its sockets: what the routes share.
+ *
+ *     request -> [core: routes] -> catalogue, posteriors, news, page -> reply
+ *
+ * Any number of threads may call rws_core_answer at once.
+ */
+#ifndef RWS_SERVE_CORE_H
+#define RWS_SERVE_CORE_H
+
+#include "serve/catalogue.h"
+#include "serve/news.h"
+#include "serve/question.h"
+#include "serve/request.h"
+#include "serve/serve.h"
+#include "serve/warm.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+typedef struct rws_reply_cache rws_reply_cache;
+
+struct rws_core {
+    rws_serve_options options; /* borrowed */
+    rws_gate          gate;
+    rws_posed_limits  limits;
+    rws_catalogue    *catalogue;
+    rws_news         *news;
+    rws_warm_set     *warm;
+    rws_reply_cache  *cache;
+    sem_t             work;    /* questions that may be answered at a time */
+    pthread_mutex_t   drawing; /* one figure is drawn at a time */
+    atomic_int        n_watchers;
+    atomic_bool       draining;
+};
+
+typedef struct rws_core rws_core;
+
+/* `options` must live as long. Reads the folders once. */
+rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
+    __attribute__((warn_unused_result));
+void rws_core_free(rws_core *c); /* NULL is allowed */
+
+/* Looks at the folders again, and tells watchers what has changed. One thread at a time. */
+void rws_core_refresh(rws_core *c);
+
+/* Checks the request and answers it. The caller releases *reply. */
+void rws_core_answer(rws_core *c, const rws_request *r, rws_reply *reply);
+
+/* ---- Routes. A handler returns true with a reply of status 200 unless it sets another, or false with a failure. */
+
+typedef bool rws_handler(rws_core *c, const rws_request *r, rws_reply *reply);
+
+typedef struct {
+    const char  *method, *path; /* "/api/runs/{run}" */
+    rws_handler *answer;
+    bool         cached; /* the reply depends on the query and the catalogue only */
+} rws_route;
+
+extern const rws_route rws_routes[]; /* ends with a NULL method */
+
+rws_handler rws_answer_overview, rws_answer_openapi, rws_answer_runs, rws_answer_run, rws_answer_metrics,
+    rws_answer_metrics_of, rws_answer_snapshots, rws_answer_pictures, rws_answer_picture, rws_answer_compare,
+    rws_answer_compare_svg, rws_answer_compare_pdf, rws_answer_compare_png, rws_answer_compare_csv, rws_answer_askable,
+    rws_answer_infer, rws_answer_sample, rws_answer_score, rws_answer_events;
+
+/* ---- What several files of routes need. */
+
+/* The runs that "where" and "runs" of the query select; the caller frees *out. False with the reply if the query is wrong.
+ * Between rws_catalogue_read and rws_catalogue_done. */
+bool rws_core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply);
+
+/* The run of segment 2; NULL with a 404. Likewise. */
+const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_reply *reply);
+
+/* A run as an object with its configuration, last values and warnings. Likewise. */
+void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+
+/* Sentences about a run that a person should see, as an array of {"kind", "sentence"}. Likewise. */
+void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+
+/* The end of a reply: 503 if there was no memory for it. */
+bool rws_reply_end(rws_reply *reply, const char *type);
+
+#endif

@@ -1,0 +1,150 @@
+// compare.js - runs beside each other: medians with quartile bands over seeds, panel by panel.
+
+import { h, keyName, metricName, metricHelp, plural, empty, failure, fill, calm, compareTexts } from "./text.js";
+import { get, query, runs, live } from "./api.js";
+import { Chart, swatch } from "./charts.js";
+import { matching, nothing } from "./runs.js";
+
+const defaults = { runs: "", filter: "", model: "", metrics: "", x: "iteration", log: "", panel: "particles" };
+const hidden = new Set(); // labels of curves that were switched off
+
+const ignored = new Set(["seed", "threads", "eval_every", "eval_particles", "n_test", "iterations", "model"]);
+
+// What is shown is in the address, so that it can be kept and sent.
+function readView(parameters) {
+  return { ...defaults, ...Object.fromEntries(Object.keys(defaults).filter(k => parameters.has(k)).map(k => [k, parameters.get(k)])) };
+}
+
+function writeView(view) {
+  const some = Object.fromEntries(Object.entries(view).filter(([k, v]) => v !== defaults[k]));
+  history.replaceState(null, "", "#/compare" + (Object.keys(some).length ? "?" + query(some) : ""));
+}
+
+export function showCompare(main, rest, parameters) {
+  const view = readView(parameters);
+  let charts = new Map(), metricsNow = "", panelsNow = "";
+  const controls = h("div", { class: "controls" });
+  const legend = h("div", { class: "legend", role: "group", "aria-label": "curves" });
+  const body = h("div", { class: "compare" });
+  const note = h("p", { class: "quiet" });
+  main.replaceChildren(h("div", { class: "head" }, h("h1", {}, "Compare"), note), controls, legend, body);
+
+  function selected() {
+    const ids = view.runs ? new Set(view.runs.split(",")) : null;
+    const all = matching(view.filter).filter(r => !ids || ids.has(r.id));
+    const list = all.filter(r => ids || r.state !== "failed"); // unless they were chosen
+    const models = [...new Set(list.map(r => r.model))].sort();
+    if (!models.includes(view.model)) view.model = models.length ? models.reduce((a, b) => list.filter(r => r.model === b).length > list.filter(r => r.model === a).length ? b : a) : "";
+    return { list: list.filter(r => r.model === view.model), models, n_failed: all.filter(r => r.model === view.model && !list.includes(r)).length };
+  }
+
+  function metricsOf(list) {
+    const all = [...new Set(list.flatMap(r => Object.keys(r.last)))].sort(compareTexts);
+    const wanted = view.metrics.split(",").filter(m => all.includes(m));
+    const first = ["p_error", "log_evidence", "count_accuracy", "q_error"].filter(m => all.includes(m)).slice(0, 2);
+    return { all, wanted: wanted.length ? wanted : first.length ? first : all.slice(0, 1) };
+  }
+
+  const choice = (label, value, options, change) => h("label", { class: "field" }, label, h("select", { onchange: e => change(e.target.value) }, options.map(([v, name]) => h("option", { value: v, selected: v === value }, name))));
+  const toggle = (name, on, change, title) => h("button", { type: "button", class: "toggle", "aria-pressed": String(on), title: title || null, onclick: change }, name);
+
+  function drawControls(list, models, metrics) {
+    const keys = [...new Set(list.flatMap(r => Object.keys(r.config)))].filter(k => !ignored.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1);
+    const set = change => { Object.assign(view, change); refresh(); };
+    const flip = (text, part) => text.includes(part) ? text.replace(part, "").replace(/^,|,$/g, "") : [text, part].filter(Boolean).join(",");
+    fill(controls,
+      models.length > 1 ? choice("Model ", view.model, models.map(m => [m, m]), v => set({ model: v, metrics: "" })) : null,
+      h("div", { class: "set", role: "group", "aria-label": "metrics" }, metrics.all.map(m => toggle(metricName(m), metrics.wanted.includes(m), () => {
+        const next = metrics.wanted.includes(m) ? metrics.wanted.filter(w => w !== m) : [...metrics.wanted, m];
+        if (next.length) set({ metrics: next.join(",") });
+      }, metricHelp(m)))),
+      h("div", { class: "set", role: "group", "aria-label": "x axis" }, toggle("iteration", view.x === "iteration", () => set({ x: "iteration" })), toggle("seconds", view.x === "seconds", () => set({ x: "seconds" }), "time of training")),
+      h("div", { class: "set", role: "group", "aria-label": "logarithmic axes" }, toggle("log x", view.log.includes("x"), () => set({ log: flip(view.log, "x") })), toggle("log y", view.log.includes("y"), () => set({ log: flip(view.log, "y") }))),
+      choice("Panels ", keys.includes(view.panel) ? view.panel : "none", [...keys.filter(k => k !== "method"), "method", "none"].filter((k, i, a) => a.indexOf(k) === i && (k === "none" || keys.includes(k))).map(k => [k, k === "none" ? "none" : keyName(k)]), v => set({ panel: v })),
+      h("input", { type: "search", id: "filter", placeholder: "Filter", value: view.filter, "aria-label": "filter the runs", onchange: e => set({ filter: e.target.value }) }),
+      view.runs ? h("button", { type: "button", class: "plain", onclick: () => set({ runs: "" }) }, `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`) : null);
+    view.panelShown = keys.includes(view.panel) ? view.panel : "none";
+  }
+
+  function parameters_(metric, list) {
+    const all = list.length === [...runs.values()].filter(r => r.model === view.model).length;
+    return { metric, x: view.x, panel: view.panelShown, where: [`model=${view.model}`], ...(all ? {} : { runs: list.map(r => r.id).join(",") }) };
+  }
+
+  function drawLegend(groups) {
+    const seen = new Map();
+    for (const g of groups) if (!seen.has(g.label)) seen.set(g.label, g);
+    legend.replaceChildren(...[...seen.values()].map(g => h("button", { type: "button", class: "key", "aria-pressed": String(!hidden.has(g.label)), title: "click to hide or show; with Shift, to see it alone",
+      onclick: e => {
+        if (e.shiftKey) { const alone = [...seen.keys()].every(l => l === g.label || hidden.has(l)); for (const l of seen.keys()) alone || l === g.label ? hidden.delete(l) : hidden.add(l); }
+        else hidden.has(g.label) ? hidden.delete(g.label) : hidden.add(g.label);
+        for (const chart of charts.values()) for (const l of seen.keys()) chart.hide(l, hidden.has(l));
+        drawLegend(groups);
+      } }, swatch(g.method, g.shade), g.label)));
+  }
+
+  function tools(metric, list) {
+    const to = kind => `/api/compare.${kind}?` + query({ ...parameters_(metric, list), log: view.log, points: 2000 });
+    return h("span", { class: "tools" }, ["svg", "pdf", "csv"].map(k => h("a", { href: to(k), download: "", title: `download as ${k.toUpperCase()}` }, k.toUpperCase())));
+  }
+
+  const curve = g => ({ label: g.label, method: g.method, shade: g.shade, x: g.x, y: g.median, low: g.low, high: g.high, count: g.count });
+
+  // A panel that was zoomed gets the points of its range.
+  async function zoom(metric, panel, list, from, to, chart) {
+    const range = from === null ? {} : { from, to };
+    const answer = await get("/api/compare?" + query({ ...parameters_(metric, list), ...range }));
+    chart.range = range;
+    chart.set(answer.groups.filter(g => g.panel === panel).map(curve));
+  }
+
+  function drawMetric(metric, answer, list) {
+    const panels = [...new Set(answer.groups.map(g => g.panel))].sort(compareTexts);
+    const key = JSON.stringify([metric, panels, view.log, view.x]);
+    let section = body.querySelector(`section[data-key="${CSS.escape(key)}"]`);
+    if (!section) {
+      section = h("section", { "data-key": key, "data-metric": metric }, h("div", { class: "metric-head" }, h("h2", { title: metricHelp(metric) }, metricName(metric)), h("span", { class: "quiet" }, metricHelp(metric)), h("span", { class: "spring" }), tools(metric, list)), h("div", { class: "panels" }));
+      for (const panel of panels) {
+        const chart = new Chart({ title: panel || " ", metric, xName: view.x, logX: view.log.includes("x"), logY: view.log.includes("y"), height: panels.length > 2 ? 210 : 260, hidden, onZoom: (from, to, c) => zoom(metric, panel, list, from, to, c).catch(() => {}) });
+        charts.set(key + panel, chart);
+        section.lastChild.append(chart.element);
+      }
+      const old = body.querySelector(`section[data-metric="${CSS.escape(metric)}"]`);
+      old ? old.replaceWith(section) : body.append(section);
+    }
+    section.querySelector(".tools").replaceWith(tools(metric, list));
+    for (const panel of panels) {
+      const chart = charts.get(key + panel);
+      if (chart.zoomed) zoom(metric, panel, list, chart.range.from ?? null, chart.range.to, chart).catch(() => {});
+      else chart.set(answer.groups.filter(g => g.panel === panel).map(curve));
+    }
+  }
+
+  async function refresh() {
+    const { list, models, n_failed } = selected();
+    if (runs.size === 0) { note.textContent = ""; controls.replaceChildren(); legend.replaceChildren(); body.replaceChildren(nothing()); return; }
+    const metrics = metricsOf(list);
+    drawControls(list, models, metrics);
+    writeView({ ...view, panelShown: undefined, metrics: view.metrics, model: models.length > 1 ? view.model : "" });
+    const groupsBySeed = new Set(list.map(r => JSON.stringify(Object.entries(r.config).filter(([k]) => k !== "seed" && k !== "threads"))));
+    note.textContent = list.length ? `${plural(list.length, "run")} of ${view.model}, ${plural(groupsBySeed.size, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}` : "";
+    if (list.length === 0) { legend.replaceChildren(); body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list.")); return; }
+    try {
+      const answers = await Promise.all(metrics.wanted.map(m => get("/api/compare?" + query(parameters_(m, list)))));
+      for (const old of body.querySelectorAll("section")) if (!metrics.wanted.includes(old.dataset.metric)) old.remove();
+      for (const old of body.querySelectorAll(".empty")) old.remove();
+      metrics.wanted.forEach((m, i) => drawMetric(m, answers[i], list));
+      drawLegend(answers.flatMap(a => a.groups));
+    } catch (error) {
+      body.replaceChildren(failure(error));
+    }
+  }
+
+  const soon = calm(refresh, 1500);
+  live.addEventListener("runs", soon);
+  refresh();
+  return {
+    free() { live.removeEventListener("runs", soon); for (const c of charts.values()) c.free(); },
+    repaint() { for (const c of charts.values()) c.free(); charts = new Map(); body.replaceChildren(); refresh(); },
+  };
+}

@@ -1,0 +1,110 @@
+// text.js - numbers, times and elements: how everything on the page is written.
+
+// An element. Attributes: on… adds a listener, class and data-… as in HTML; a child is an element or a text, which is never
+// read as HTML.
+export function h(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name in element && name !== "list" && name !== "form" && typeof value !== "string") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+// The same for SVG.
+export function s(tag, attributes, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes || {}))
+    if (value !== null && value !== undefined) element.setAttribute(name, value);
+  element.append(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+  return element;
+}
+
+const minus = text => text.replace("-", "−");
+
+// A number in few characters: 0.0123, 1.2 × 10⁻⁵ as 1.2e−5, 12,300.
+export function number(x, digits = 4) {
+  if (x === null || x === undefined || Number.isNaN(x)) return "–";
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (Number.isInteger(x) && size < 1e15) return minus(x.toLocaleString("en-US"));
+  if (size < 1e-4 || size >= 1e7) return minus(x.toExponential(Math.max(0, digits - 2)).replace(/\.?0+e/, "e").replace("e+", "e"));
+  const rounded = Number(x.toPrecision(digits));
+  return minus(size >= 1e4 ? rounded.toLocaleString("en-US") : String(rounded));
+}
+
+// A probability with three decimals; below them "<0.001".
+export function share(x) {
+  if (x === null || x === undefined || Number.isNaN(x)) return "–";
+  if (x > 0 && x < 0.0005) return "<0.001";
+  return x.toFixed(3);
+}
+
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 1) return `${Math.max(1, Math.round(1000 * seconds))} ms`;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  if (seconds >= 600 && seconds < 3600) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(Math.floor(seconds % 60)).padStart(2, "0")} s`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${String(Math.floor(seconds % 3600 / 60)).padStart(2, "0")} min`;
+  return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds % 86400 / 3600)} h`;
+}
+
+export function moment(text) {
+  const date = text ? new Date(text) : null;
+  if (!date || Number.isNaN(date.getTime())) return "–";
+  return date.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
+}
+
+// Replaces the children of an element; null is no child.
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter(c => c !== null && c !== undefined && c !== false));
+}
+
+// The short name of a key of the configuration.
+export const keyName = key => key === "particles" ? "K" : key.replaceAll("_", " ");
+export const metricName = metric => metric.replaceAll("_", " ");
+
+const helps = {
+  ess: "effective number of particles, as a share of K",
+  kl: "KL(q‖p): how far the guide is from the posterior",
+  log_evidence: "log p(x), mean over the test data",
+  log_p_exact: "log p(x) by an exact parser, mean over the test data",
+  p_error: "distance between the learned and the true model",
+  q_error: "distance between the guide and the true posterior",
+  count_accuracy: "share of the posterior that has the true number of objects",
+  presence: "mean number of objects that the guide proposes",
+  truncated: "share of the guide’s trees that meet a cap",
+};
+export const metricHelp = metric => helps[metric] || "";
+
+// "a2" before "a10".
+const collator = new Intl.Collator("en", { numeric: true });
+export const compareTexts = (a, b) => collator.compare(String(a), String(b));
+
+export function plural(n, one, many) {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many || one + "s"}`;
+}
+
+// What is shown when there is nothing, or when something went wrong: what it is, and what to do.
+export function empty(title, ...lines) {
+  return h("div", { class: "empty" }, h("h2", {}, title), lines.map(l => typeof l === "string" ? h("p", {}, l) : l));
+}
+
+export function failure(error) {
+  return h("div", { class: "empty failed", role: "alert" }, h("h2", {}, "That did not work"), h("p", {}, error.message || String(error)));
+}
+
+// Calls f at most once in so many milliseconds, and once more at the end.
+export function calm(f, milliseconds) {
+  let timer = null, again = false;
+  return () => {
+    if (timer) { again = true; return; }
+    f();
+    timer = setTimeout(() => { timer = null; if (again) { again = false; f(); } }, milliseconds);
+  };
+}

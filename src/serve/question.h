@@ -1,0 +1,54 @@
+/* question.h - from the JSON body of a request to questions for a posterior.
+ *
+ *     {"text": "stars saw ears"}                                 read by the model
+ *     {"picture": {"wide": 50, "high": 50, "grey": [0, …]}}      seen by the model
+ *     {"fields": {"x": 0.3, "y": [1, 2]}}                        the numbers of each field; a series is a list of items
+ *     {"test": 7}                                                a test datum
+ *     {"data": [ … ]}                                            many of these
+ *
+ * with "particles", "seed", "top" (answers in the reply), "particles_listed", "marginals", and for a score "choices".
+ * This file knows no model; it gets the fields.
+ */
+#ifndef RWS_SERVE_QUESTION_H
+#define RWS_SERVE_QUESTION_H
+
+#include "rws_train.h"
+
+#include <jansson.h>
+
+typedef struct {
+    int    particles; /* of one datum */
+    int    data;      /* in a request */
+    double work;      /* particles of all data together */
+    int    samples;
+} rws_posed_limits;
+
+/* One datum. */
+typedef struct {
+    rws_question  question; /* particles and seed are set too */
+    rws_grey      picture;
+    float        *numbers;
+    const float **fields;
+} rws_posed_datum;
+
+typedef struct {
+    rws_posed_datum *data;
+    int              n_data;
+    bool             many; /* as "data": the reply is a line per datum */
+    int              particles, top, samples;
+    uint64_t         seed;
+    bool             listed, marginals;
+    rws_choice      *choices; /* for a score */
+    int              n_choices;
+    json_t          *document; /* has the texts */
+} rws_posed;
+
+typedef enum { RWS_POSED_INFER, RWS_POSED_SAMPLE, RWS_POSED_SCORE } rws_posed_kind;
+
+/* RWS_BAD_INPUT with a sentence that names the key. The caller releases *out, also after a failure. */
+rws_status rws_posed_read(const char *body, size_t n, rws_posed_kind kind, const rws_field *fields, int n_fields,
+                          const rws_posed_limits *limits, rws_posed *out, rws_error *err)
+    __attribute__((warn_unused_result));
+void rws_posed_release(rws_posed *p);
+
+#endif

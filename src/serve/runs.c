@@ -1,0 +1,395 @@
+/* runs.c - the routes about runs: the list, a run, its curves, snapshots and pictures. */
+#include "base/error.h"
+#include "base/file.h"
+#include "figure/style.h"
+#include "serve/core.h"
+#include "serve/thin.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SPARK = 40, MOST_PICTURE = 1 << 24 };
+
+bool rws_reply_end(rws_reply *reply, const char *type)
+{
+    reply->type = type;
+    if (!reply->body.starved) return true;
+    reply->retry = true;
+    return rws_reply_fail(reply, 503, "There is no memory for this reply.");
+}
+
+/* ---- selecting */
+
+/* Whether the text is one of a list "a,b,c". */
+static bool is_among(const char *text, const char *list)
+{
+    const size_t n = strlen(text);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, text, n) == 0 && (at[n] == ',' || !at[n])) return true;
+    }
+    return false;
+}
+
+/* "key=value,value". The state is that of the catalogue. */
+static bool meets(const rws_listed *run, const char *condition)
+{
+    const char  *equals = strchr(condition, '=');
+    const size_t n = (size_t)(equals - condition);
+    char         key[128], value[512];
+    snprintf(key, sizeof key, "%.*s", (int)n, condition);
+    if (strcmp(key, "state") == 0) return is_among(run->state, equals + 1);
+    for (const char *at = equals + 1; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        snprintf(value, sizeof value, "%.*s", (int)strcspn(at, ","), at);
+        if (rws_result_has(&run->result, key, value)) return true;
+    }
+    return false;
+}
+
+static bool is_selected(const rws_request *r, const rws_listed *run)
+{
+    for (int i = 0; i < r->n_arguments; i++) {
+        const rws_argument *a = &r->arguments[i];
+        if (strcmp(a->name, "where") == 0 && !meets(run, a->value)) return false;
+        if (strcmp(a->name, "runs") == 0 && !is_among(run->id, a->value)) return false;
+    }
+    return true;
+}
+
+bool rws_core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply)
+{
+    const int all = rws_catalogue_n(c->catalogue);
+    *n = 0;
+    *out = NULL;
+    for (int i = 0; i < r->n_arguments; i++) {
+        const rws_argument *a = &r->arguments[i];
+        if (strcmp(a->name, "where") == 0 && (!strchr(a->value, '=') || a->value[0] == '='))
+            return rws_reply_fail(reply, 400, "\"where\" is key=value or key=value,value, such as where=method=ww.");
+    }
+    *out = calloc((size_t)all + 1, sizeof **out);
+    if (!*out) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    for (int i = 0; i < all; i++) {
+        const rws_listed *run = rws_catalogue_at(c->catalogue, i);
+        if (is_selected(r, run)) (*out)[(*n)++] = run;
+    }
+    return true;
+}
+
+const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    const rws_listed *run = rws_catalogue_find(c->catalogue, r->segment[2]);
+    if (!run) rws_reply_fail(reply, 404, "There is no such run; /api/runs lists them.");
+    return run;
+}
+
+/* ---- a run as an object */
+
+static void key_text(rws_buffer *b, const char *key, const char *text)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_text(b, text);
+}
+
+static void key_number(rws_buffer *b, const char *key, double value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_number(b, value);
+}
+
+/* A curve in few points, for the list. */
+static void write_spark(const rws_result *r, rws_buffer *out)
+{
+    const rws_history *h = rws_result_history(r, "log_evidence");
+    int                keep[SPARK];
+    if (!h && r->n_histories) h = &r->histories[0];
+    const int n = h ? rws_thin(h->iterations, h->values, h->n, SPARK, keep) : 0;
+    rws_buffer_key(out, "spark");
+    rws_buffer_open(out, '{');
+    key_text(out, "metric", h ? h->metric : NULL);
+    rws_buffer_key(out, "values");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < n; i++) rws_buffer_number(out, h->values[keep[i]]);
+    rws_buffer_close(out, ']');
+    rws_buffer_close(out, '}');
+}
+
+static double time_left(const rws_listed *run)
+{
+    const rws_result *r = &run->result;
+    if (strcmp(run->state, "training") != 0 || r->iteration == 0 || r->iterations < r->iteration) return NAN;
+    return r->seconds / (double)r->iteration * (double)(r->iterations - r->iteration);
+}
+
+void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
+{
+    const rws_result *r = &run->result;
+    rws_buffer_open(out, '{');
+    key_text(out, "id", run->id);
+    key_text(out, "name", r->name);
+    key_text(out, "store", r->store);
+    key_text(out, "state", run->state);
+    key_text(out, "model", rws_result_get(r, "model"));
+    key_text(out, "method", rws_result_get(r, "method"));
+    key_number(out, "iteration", (double)r->iteration);
+    key_number(out, "iterations", (double)r->iterations);
+    key_number(out, "seconds", r->seconds);
+    key_number(out, "time_left", time_left(run));
+    key_text(out, "started", r->started);
+    key_text(out, "host", r->host);
+    key_text(out, "version", r->version);
+    key_text(out, "failure", r->failure);
+    rws_buffer_key(out, "has_folder");
+    rws_buffer_true(out, run->folder != NULL);
+    rws_buffer_key(out, "config");
+    rws_buffer_open(out, '{');
+    for (int i = 0; i < r->n_keys; i++) {
+        rws_buffer_key(out, r->keys[i].key);
+        rws_buffer_value(out, r->keys[i].value);
+    }
+    rws_buffer_close(out, '}');
+    rws_buffer_key(out, "last");
+    rws_buffer_open(out, '{');
+    for (int i = 0; i < r->n_histories; i++)
+        key_number(out, r->histories[i].metric, rws_result_last(r, r->histories[i].metric));
+    rws_buffer_close(out, '}');
+    write_spark(r, out);
+    rws_buffer_key(out, "warnings");
+    rws_concerns_write(c, run, out);
+    rws_buffer_close(out, '}');
+}
+
+bool rws_answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    const rws_listed **runs;
+    int                n;
+    rws_buffer        *out = &reply->body;
+    rws_catalogue_read(c->catalogue);
+    const bool good = rws_core_select(c, r, &runs, &n, reply);
+    if (good) {
+        rws_buffer_open(out, '{');
+        key_number(out, "serial", (double)rws_catalogue_serial(c->catalogue));
+        key_number(out, "event", (double)rws_news_latest(c->news));
+        rws_buffer_key(out, "runs");
+        rws_buffer_open(out, '[');
+        for (int i = 0; i < n; i++) rws_listed_write(c, runs[i], out);
+        rws_buffer_close(out, ']');
+        rws_buffer_key(out, "problems");
+        rws_buffer_open(out, '[');
+        for (int i = 0; rws_catalogue_problem(c->catalogue, i); i++) {
+            rws_buffer_open(out, '{');
+            key_text(out, "path", rws_catalogue_problem(c->catalogue, i)->path);
+            key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->sentence);
+            rws_buffer_close(out, '}');
+        }
+        rws_buffer_close(out, ']');
+        rws_buffer_close(out, '}');
+    }
+    rws_catalogue_done(c->catalogue);
+    free(runs);
+    return good && rws_reply_end(reply, "application/json");
+}
+
+bool rws_answer_run(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    rws_catalogue_read(c->catalogue);
+    const rws_listed *run = rws_core_run(c, r, reply);
+    if (run) rws_listed_write(c, run, &reply->body);
+    rws_catalogue_done(c->catalogue);
+    return run && rws_reply_end(reply, "application/json");
+}
+
+/* ---- curves */
+
+typedef struct {
+    double      since, points;
+    const char *names; /* NULL: all */
+} wanted;
+
+static bool read_wanted(const rws_request *r, wanted *w, rws_reply *reply)
+{
+    w->names = rws_request_argument(r, "metric");
+    return rws_request_count(r, "since", -1, 1e18, -1, &w->since, reply) &&
+           rws_request_count(r, "points", 3, RWS_MAX_POINTS, 1000, &w->points, reply);
+}
+
+static void write_kept(rws_buffer *out, const char *key, const double *values, const int *keep, int n)
+{
+    rws_buffer_key(out, key);
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < n; i++) rws_buffer_number(out, values[keep[i]]);
+    rws_buffer_close(out, ']');
+}
+
+/* The points after iteration `since`. n is how many there are before they are thinned out. */
+static void write_history(const rws_history *h, const wanted *w, int *keep, rws_buffer *out)
+{
+    int first = 0;
+    while (first < h->n && h->iterations[first] <= w->since) first++;
+    const int n = rws_thin(h->iterations + first, h->values + first, h->n - first, (int)w->points, keep);
+    rws_buffer_open(out, '{');
+    key_text(out, "name", h->metric);
+    key_number(out, "n", h->n - first);
+    write_kept(out, "iterations", h->iterations + first, keep, n);
+    write_kept(out, "seconds", h->seconds + first, keep, n);
+    write_kept(out, "values", h->values + first, keep, n);
+    rws_buffer_close(out, '}');
+}
+
+static void write_histories(const rws_listed *run, const wanted *w, int *keep, rws_buffer *out)
+{
+    const rws_result *r = &run->result;
+    rws_buffer_open(out, '{');
+    key_text(out, "id", run->id);
+    key_text(out, "name", r->name);
+    key_number(out, "iteration", (double)r->iteration);
+    rws_buffer_key(out, "metrics");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < r->n_histories; i++)
+        if (!w->names || is_among(r->histories[i].metric, w->names)) write_history(&r->histories[i], w, keep, out);
+    rws_buffer_close(out, ']');
+    rws_buffer_close(out, '}');
+}
+
+bool rws_answer_metrics_of(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    wanted w;
+    if (!read_wanted(r, &w, reply)) return false;
+    int *keep = malloc(RWS_MAX_POINTS * sizeof *keep);
+    if (!keep) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    rws_catalogue_read(c->catalogue);
+    const rws_listed *run = rws_core_run(c, r, reply);
+    if (run) write_histories(run, &w, keep, &reply->body);
+    rws_catalogue_done(c->catalogue);
+    free(keep);
+    return run && rws_reply_end(reply, "application/json");
+}
+
+bool rws_answer_metrics(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    wanted             w;
+    const rws_listed **runs;
+    int                n;
+    if (!read_wanted(r, &w, reply)) return false;
+    int *keep = malloc(RWS_MAX_POINTS * sizeof *keep);
+    if (!keep) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    rws_catalogue_read(c->catalogue);
+    const bool good = rws_core_select(c, r, &runs, &n, reply);
+    if (good) {
+        rws_buffer_open(&reply->body, '{');
+        rws_buffer_key(&reply->body, "runs");
+        rws_buffer_open(&reply->body, '[');
+        for (int i = 0; i < n; i++) write_histories(runs[i], &w, keep, &reply->body);
+        rws_buffer_close(&reply->body, ']');
+        rws_buffer_close(&reply->body, '}');
+    }
+    rws_catalogue_done(c->catalogue);
+    free(runs);
+    free(keep);
+    return good && rws_reply_end(reply, "application/json");
+}
+
+/* ---- snapshots */
+
+static void write_shot(const rws_shot *s, rws_buffer *out)
+{
+    rws_buffer_open(out, '{');
+    key_text(out, "name", s->name);
+    key_number(out, "iteration", (double)s->iteration);
+    rws_buffer_key(out, "values");
+    rws_buffer_numbers(out, s->values, s->n);
+    rws_buffer_key(out, "labels");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < s->n; i++) rws_buffer_text(out, s->labels[i]);
+    rws_buffer_close(out, ']');
+    rws_buffer_close(out, '}');
+}
+
+bool rws_answer_snapshots(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    rws_catalogue_read(c->catalogue);
+    const rws_listed *run = rws_core_run(c, r, reply);
+    if (run) {
+        rws_buffer_open(&reply->body, '{');
+        rws_buffer_key(&reply->body, "snapshots");
+        rws_buffer_open(&reply->body, '[');
+        for (int i = 0; i < run->result.n_shots; i++) write_shot(&run->result.shots[i], &reply->body);
+        rws_buffer_close(&reply->body, ']');
+        rws_buffer_close(&reply->body, '}');
+    }
+    rws_catalogue_done(c->catalogue);
+    return run && rws_reply_end(reply, "application/json");
+}
+
+/* ---- pictures: RUN/pictures/00010000.png */
+
+/* The folder with the pictures of the run, the caller's to free; NULL with the reply. */
+static char *pictures_of(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    rws_catalogue_read(c->catalogue);
+    const rws_listed *run = rws_core_run(c, r, reply);
+    char             *folder = run && run->folder ? rws_file_join(run->folder, "pictures") : NULL;
+    if (run && !folder) rws_reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
+    if (folder && !rws_catalogue_holds(c->catalogue, folder)) {
+        free(folder);
+        folder = strdup(""); /* there are none, or a link leads outside */
+    }
+    rws_catalogue_done(c->catalogue);
+    return folder;
+}
+
+static int is_picture(const struct dirent *item)
+{
+    const size_t n = strspn(item->d_name, "0123456789");
+    return n > 0 && n < 19 && strcmp(item->d_name + n, ".png") == 0;
+}
+
+bool rws_answer_pictures(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    char           *folder = pictures_of(c, r, reply);
+    struct dirent **list = NULL;
+    if (!folder) return false;
+    const int n = folder[0] ? scandir(folder, &list, is_picture, versionsort) : 0;
+    rws_buffer_open(&reply->body, '{');
+    rws_buffer_key(&reply->body, "iterations");
+    rws_buffer_open(&reply->body, '[');
+    for (int i = 0; i < n; i++) {
+        rws_buffer_number(&reply->body, strtod(list[i]->d_name, NULL));
+        free(list[i]);
+    }
+    rws_buffer_close(&reply->body, ']');
+    rws_buffer_close(&reply->body, '}');
+    free(list);
+    free(folder);
+    return rws_reply_end(reply, "application/json");
+}
+
+/* The name of the file is made from the number, and never taken from the request. */
+bool rws_answer_picture(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    char          *end, name[32];
+    const uint64_t iteration = strtoull(r->segment[4], &end, 10);
+    rws_error      err = {""};
+    uint8_t       *bytes;
+    size_t         size;
+    if (!isdigit((unsigned char)r->segment[4][0]) || *end)
+        return rws_reply_fail(reply, 400, "A picture is named by the number of its iteration.");
+    char *folder = pictures_of(c, r, reply);
+    if (!folder) return false;
+    snprintf(name, sizeof name, "%08" PRIu64 ".png", iteration);
+    char      *path = folder[0] ? rws_file_join(folder, name) : NULL;
+    const bool inside = path && rws_catalogue_holds(c->catalogue, path);
+    const bool good = inside && rws_file_read(path, MOST_PICTURE, &bytes, &size, &err) == RWS_OK;
+    if (good) {
+        rws_buffer_add(&reply->body, (const char *)bytes, size);
+        free(bytes);
+    } else rws_reply_fail(reply, 404, "There is no picture of iteration %" PRIu64 ".", iteration);
+    free(path);
+    free(folder);
+    return good && rws_reply_end(reply, "image/png");
+}

@@ -1,0 +1,442 @@
+/* server.c - connections: libmicrohttpd on one side, the routes on the other.
+ *
+ * Every connection has a thread, so that a stream of events may wait and a long question holds up nobody. One more thread
+ * looks at the folders once a second and cuts off clients that are too slow: libmicrohttpd's own limit is on silence, and a
+ * client that sends a byte now and then would never meet it.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/quote.h"
+#include "serve/core.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <math.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BLOCK = 16 * 1024, STACK = 4 << 20 };
+
+/* A connection: what it is doing, since when. */
+typedef struct wire {
+    int          socket;
+    bool         sending, streaming;
+    double       since;
+    struct wire *next, *before;
+} wire;
+
+struct rws_server {
+    rws_core          *core;
+    struct MHD_Daemon *daemon;
+    pthread_t          watcher;
+    bool               watching;
+    pthread_mutex_t    lock; /* of the list, and of `over` */
+    pthread_cond_t     wake;
+    wire              *links;
+    bool               over;
+};
+
+/* ---- the socket */
+
+rws_status rws_serve_listen(const char *address, int *port, int *out, rws_error *err)
+{
+    struct sockaddr_in  four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)*port)};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)*port)};
+    const bool          is_four = inet_pton(AF_INET, address, &four.sin_addr) == 1;
+    if (!is_four && inet_pton(AF_INET6, address, &six.sin6_addr) != 1)
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a numeric address, such as 0.0.0.0 or ::.",
+                        rws_quote_short(address).text);
+    const int fd = socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+    void     *at = is_four ? (void *)&four : (void *)&six;
+    socklen_t size = is_four ? sizeof four : sizeof six;
+    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (fd < 0 || bind(fd, at, size) != 0 || listen(fd, 128) != 0 || getsockname(fd, at, &size) != 0) {
+        const int why = errno;
+        if (fd >= 0) close(fd);
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot listen on %s port %d: %s.", address, *port, strerror(why));
+    }
+    *port = ntohs(is_four ? four.sin_port : six.sin6_port);
+    *out = fd;
+    return RWS_OK;
+}
+
+bool rws_serve_token(char out[static 33])
+{
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes) return false;
+    for (int i = 0; i < 16; i++) sprintf(out + 2 * i, "%02x", bytes[i]);
+    return true;
+}
+
+/* ---- connections */
+
+static void note_connection(void *context, struct MHD_Connection *connection, void **own,
+                            enum MHD_ConnectionNotificationCode code)
+{
+    rws_server *s = context;
+    pthread_mutex_lock(&s->lock);
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        wire                           *l = calloc(1, sizeof *l);
+        *own = l;
+        if (l && info) {
+            *l = (wire){.socket = info->connect_fd, .since = rws_clock_now(), .next = s->links};
+            if (s->links) s->links->before = l;
+            s->links = l;
+        }
+    } else if (*own) {
+        wire *l = *own;
+        if (l->next) l->next->before = l->before;
+        if (l->before) l->before->next = l->next;
+        else if (s->links == l) s->links = l->next;
+        free(l);
+        *own = NULL;
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void note_phase(rws_server *s, struct MHD_Connection *connection, bool sending, bool streaming)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    wire                           *l = info ? info->socket_context : NULL;
+    if (!l) return;
+    pthread_mutex_lock(&s->lock);
+    l->sending = sending;
+    l->streaming = streaming;
+    l->since = rws_clock_now();
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Cuts off the clients that have taken too long. The socket is shut, not closed: it is the connection's. */
+static void cut_slow(rws_server *s)
+{
+    const double now = rws_clock_now(), compute = s->core->options.max_seconds;
+    pthread_mutex_lock(&s->lock);
+    for (wire *l = s->links; l; l = l->next) {
+        const double limit = l->sending ? RWS_SEND_SECONDS + 2 * compute : RWS_RECEIVE_SECONDS;
+        if (!l->streaming && now - l->since > limit) shutdown(l->socket, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void *watch(void *context)
+{
+    rws_server *s = context;
+    pthread_mutex_lock(&s->lock);
+    while (!s->over) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&s->wake, &s->lock, &until);
+        if (s->over) break;
+        pthread_mutex_unlock(&s->lock);
+        cut_slow(s);
+        rws_core_refresh(s->core);
+        pthread_mutex_lock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+/* ---- a request */
+
+/* A request whose body is still coming. */
+typedef struct {
+    rws_request request;
+    rws_buffer  body;
+    bool        begun, bad_path, bad_query;
+    bool too_large, hopeless; /* a body that is too large is read to its end, unless it is hopeless: a client that
+                                        is cut off while it sends would not see the reply */
+} receiving;
+
+static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    receiving *in = context;
+    (void)kind;
+    in->bad_query |= in->request.n_arguments == RWS_MAX_ARGUMENTS;
+    if (in->request.n_arguments < RWS_MAX_ARGUMENTS)
+        in->request.arguments[in->request.n_arguments++] = (rws_argument){key, value ? value : ""};
+    return MHD_YES;
+}
+
+/* A byte behind a zero byte would not be seen by anything that reads the text. */
+static enum MHD_Result check_argument(void *context, enum MHD_ValueKind kind, const char *key, size_t n_key,
+                                      const char *value, size_t n_value)
+{
+    receiving *in = context;
+    (void)kind;
+    in->bad_query |= !key || strlen(key) != n_key || (value && strlen(value) != n_value);
+    return MHD_YES;
+}
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+/* Called with the address as it was sent, before anything else. libmicrohttpd decodes it, and %00 would hide what
+ * follows. */
+static void *note_address(void *context, const char *address, struct MHD_Connection *connection)
+{
+    receiving *in = calloc(1, sizeof *in);
+    (void)context;
+    (void)connection;
+    if (in) in->bad_path = strstr(address, "%00") != NULL;
+    return in;
+}
+
+static void receive(receiving *in, struct MHD_Connection *connection, const char *url, const char *method)
+{
+    rws_request *r = &in->request;
+    in->begun = true;
+    r->method = method;
+    in->bad_path |= !rws_request_path(r, url);
+    MHD_get_connection_values_n(connection, MHD_GET_ARGUMENT_KIND, check_argument, in);
+    MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_argument, in);
+    r->host = header(connection, MHD_HTTP_HEADER_HOST);
+    r->origin = header(connection, MHD_HTTP_HEADER_ORIGIN);
+    r->site = header(connection, "Sec-Fetch-Site");
+    r->type = header(connection, MHD_HTTP_HEADER_CONTENT_TYPE);
+    r->authorization = header(connection, MHD_HTTP_HEADER_AUTHORIZATION);
+    r->cookie = header(connection, MHD_HTTP_HEADER_COOKIE);
+    r->accept = header(connection, MHD_HTTP_HEADER_ACCEPT);
+    r->match = header(connection, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    r->last_event = header(connection, "Last-Event-ID");
+    const char              *length = header(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const unsigned long long n = length ? strtoull(length, NULL, 10) : 0;
+    in->too_large = n > RWS_MAX_BODY;
+    in->hopeless = n > 8 * RWS_MAX_BODY;
+}
+
+/* ---- a reply */
+
+/* A stream on its way: the piece that was produced last, and how much of it is gone. */
+typedef struct {
+    rws_server            *server;
+    struct MHD_Connection *connection;
+    bool                   events;
+    rws_stream             stream;
+    rws_buffer             piece;
+    size_t                 sent;
+} flowing;
+
+static ssize_t flow(void *context, uint64_t at, char *out, size_t room)
+{
+    flowing *f = context;
+    (void)at;
+    if (f->sent == f->piece.n) {
+        f->piece.n = f->sent = 0;
+        note_phase(f->server, f->connection, true, f->events); /* the client has taken the last piece */
+        if (!f->stream.next(f->stream.context, &f->piece)) return MHD_CONTENT_READER_END_OF_STREAM;
+        if (f->piece.starved) return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    const size_t left = f->piece.n - f->sent, n = left < room ? left : room;
+    memcpy(out, f->piece.bytes + f->sent, n);
+    f->sent += n;
+    return (ssize_t)n;
+}
+
+static void end_flow(void *context)
+{
+    flowing *f = context;
+    f->stream.free(f->stream.context);
+    rws_buffer_release(&f->piece);
+    free(f);
+}
+
+static struct MHD_Response *make_response(rws_server *s, struct MHD_Connection *connection, bool events,
+                                          rws_reply *reply)
+{
+    struct MHD_Response *response = NULL;
+    if (reply->stream.next) {
+        flowing *f = calloc(1, sizeof *f);
+        if (!f) return NULL;
+        *f = (flowing){.server = s, .connection = connection, .events = events, .stream = reply->stream};
+        reply->stream = (rws_stream){0};
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, flow, f, end_flow);
+        if (!response) end_flow(f);
+        return response;
+    }
+    if (reply->fixed)
+        return MHD_create_response_from_buffer(reply->n_fixed, (void *)reply->fixed, MHD_RESPMEM_PERSISTENT);
+    response = MHD_create_response_from_buffer(reply->body.n, reply->body.n ? reply->body.bytes : (void *)"",
+                                               reply->body.n ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    if (response && reply->body.n) reply->body = (rws_buffer){0};
+    return response;
+}
+
+/* What every reply says: take nothing from elsewhere, be framed by nobody, guess no types, keep nothing. */
+static const char *const always[][2] = {
+    {"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+                                "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+};
+
+static void add_headers(struct MHD_Response *response, const rws_reply *reply)
+{
+    char disposition[128];
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        MHD_add_response_header(response, always[i][0], always[i][1]);
+    snprintf(disposition, sizeof disposition, "attachment; filename=\"%s\"", reply->file);
+    const char *const some[][2] = {
+        {"Content-Type", reply->type},
+        {"Cache-Control", reply->etag[0] ? "no-cache" : "no-store"},
+        {"ETag", reply->etag[0] ? reply->etag : NULL},
+        {"Set-Cookie", reply->cookie[0] ? reply->cookie : NULL},
+        {"Location", reply->location[0] ? reply->location : NULL},
+        {"Content-Disposition", reply->file[0] ? disposition : NULL},
+        {"Allow", reply->allow},
+        {"Retry-After", reply->retry ? "1" : NULL},
+        {"WWW-Authenticate", reply->status == 401 ? "Bearer" : NULL},
+        {"Connection", reply->status == 413 ? "close" : NULL},
+    };
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        if (some[i][1]) MHD_add_response_header(response, some[i][0], some[i][1]);
+}
+
+static enum MHD_Result respond(rws_server *s, struct MHD_Connection *connection, rws_reply *reply)
+{
+    const bool           events = reply->type && strcmp(reply->type, "text/event-stream") == 0;
+    const unsigned       status = (unsigned)reply->status;
+    struct MHD_Response *response = make_response(s, connection, events, reply);
+    if (!response) {
+        rws_reply_release(reply);
+        return MHD_NO;
+    }
+    add_headers(response, reply);
+    note_phase(s, connection, true, events);
+    const enum MHD_Result done = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    rws_reply_release(reply);
+    return done;
+}
+
+/* ---- libmicrohttpd calls this when the headers are there, for each part of the body, and when all of it is there */
+
+static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+                              const char *version, const char *part, size_t *n_part, void **own)
+{
+    rws_server *s = context;
+    receiving  *in = *own;
+    rws_reply   reply = {0};
+    (void)version;
+    if (!in) return MHD_NO; /* no memory */
+    if (!in->begun) {
+        receive(in, connection, url, method);
+        if (!in->hopeless) return MHD_YES;
+        rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
+        return respond(s, connection, &reply);
+    }
+    if (*n_part > 0) {
+        in->too_large |= in->body.n + *n_part > RWS_MAX_BODY;
+        if (!in->too_large) rws_buffer_add(&in->body, part, *n_part);
+        *n_part = 0;
+        return MHD_YES;
+    }
+    in->request.body = in->body.n ? in->body.bytes : "";
+    in->request.n_body = in->body.n;
+    note_phase(s, connection, true, false);
+    if (in->too_large) rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
+    else if (in->body.starved) rws_reply_fail(&reply, 503, "There is no memory for this request.");
+    else if (in->bad_query) rws_reply_fail(&reply, 400, "The query has too many arguments, or a zero byte.");
+    else if (in->bad_path) rws_reply_fail(&reply, 404, "There is no such address; /api lists them.");
+    else rws_core_answer(s->core, &in->request, &reply);
+    return respond(s, connection, &reply);
+}
+
+static void complete(void *context, struct MHD_Connection *connection, void **own, enum MHD_RequestTerminationCode code)
+{
+    receiving *in = *own;
+    (void)code;
+    note_phase(context, connection, false, false);
+    if (in) rws_buffer_release(&in->body);
+    free(in);
+    *own = NULL;
+}
+
+/* ---- life */
+
+static void free_server(rws_server *s)
+{
+    if (!s) return;
+    pthread_mutex_lock(&s->lock);
+    s->over = true;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    if (s->watching) pthread_join(s->watcher, NULL);
+    rws_core_free(s->core);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free(s);
+}
+
+rws_status rws_server_new(const rws_serve_options *options, int socket, int port, rws_server **out, rws_error *err)
+{
+    rws_server *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s) return rws_no_memory(err, "a server");
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->wake, NULL);
+    const rws_status status = rws_core_new(options, port, &s->core, err);
+    if (status != RWS_OK) {
+        free_server(s);
+        return status;
+    }
+    /* libmicrohttpd's limit on silence counts the time in which a question is answered; cut_slow has the shorter ones. */
+    const unsigned silence = RWS_RECEIVE_SECONDS + RWS_SEND_SECONDS + 3 * (unsigned)ceil(options->max_seconds);
+    s->daemon = MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
+        handle, s, MHD_OPTION_LISTEN_SOCKET, socket, MHD_OPTION_NOTIFY_COMPLETED, complete, s,
+        MHD_OPTION_URI_LOG_CALLBACK, note_address, s, MHD_OPTION_NOTIFY_CONNECTION, note_connection, s,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)RWS_MAX_CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        options->anywhere ? (unsigned)RWS_MAX_FROM_ONE : 0u, MHD_OPTION_CONNECTION_TIMEOUT, silence,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)RWS_MAX_HEAD, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+    s->watching = s->daemon && pthread_create(&s->watcher, NULL, watch, s) == 0;
+    if (s->watching) {
+        *out = s;
+        return RWS_OK;
+    }
+    if (s->daemon) MHD_stop_daemon(s->daemon);
+    free_server(s);
+    return rws_fail(err, RWS_BAD_INPUT, "The server cannot be started: there are no threads, or no connections, left.");
+}
+
+void rws_server_drain(rws_server *s, double seconds)
+{
+    if (!s) return;
+    const double until = rws_clock_now() + seconds;
+    s->core->draining = true;
+    MHD_quiesce_daemon(s->daemon); /* the socket stays open, and is the caller's */
+    rws_news_end(s->core->news);
+    for (bool busy = true; busy && rws_clock_now() < until;) {
+        busy = false;
+        pthread_mutex_lock(&s->lock);
+        for (const wire *l = s->links; l && !busy; l = l->next) busy = l->sending;
+        pthread_mutex_unlock(&s->lock);
+        if (busy) usleep(20000);
+    }
+    pthread_mutex_lock(&s->lock);
+    for (const wire *l = s->links; l; l = l->next) shutdown(l->socket, SHUT_RDWR);
+    pthread_mutex_unlock(&s->lock);
+    MHD_stop_daemon(s->daemon);
+    free_server(s);
+}
+
+int rws_server_n_runs(rws_server *s)
+{
+    rws_catalogue_read(s->core->catalogue);
+    const int n = rws_catalogue_n(s->core->catalogue);
+    rws_catalogue_done(s->core->catalogue);
+    return n;
+}

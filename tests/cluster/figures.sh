@@ -1,0 +1,148 @@
+#!/bin/sh
+# figures.sh BUILD [PART…] - prints the measured figures of docs/cluster.md, and what follows from them. Wants a quiet
+# machine with at least two cores.
+#
+#     threads   2 ranks against 2 threads of one process
+#     cable     two hosts with a delay of 1 ms and 1 Gbit/s: the share of communication, and what the formula predicts
+#     compute   the time of an iteration on one core, by the number of shards; bytes and messages of 2 ranks
+#     scaling   from these: the speed-up of one batch for 2 to 1024 ranks over 10 and 100 Gbit/s
+#     weak      and the share of the time in which ranks compute if each has a batch of its own
+set -u
+build=$(realpath "${1:?usage: figures.sh BUILD [PART…]}")
+shift
+here=$(realpath "$(dirname "$0")")
+rws=$build/rws
+cable=$build/tests/cable
+. "$here/../tap.sh"
+. "$here/../mpi.sh"
+. "$here/network.sh"
+trap 'network_stop; rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+repeat=${REPEAT:-7}
+models='gmm pcfg air sbn'
+
+arguments() { # model
+    case $1 in
+    gmm) echo "gmm --method ww -k 20 --batch 100" ;;
+    pcfg) echo "pcfg --method ws -k 20 --batch 64" ;;
+    air) echo "air --method vimco -k 10 --batch 64" ;;
+    sbn) echo "sbn --method ww -k 50 --batch 64" ;;
+    esac
+}
+phases() { case $1 in pcfg) echo 2 ;; *) echo 1 ;; esac; }
+value() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" out; }
+bench() { # launcher… -- arguments: one JSON object in out
+    "$@" --json --repeat "$repeat" >out 2>err || { cat err >&2; exit 1; }
+}
+
+# What communication takes, in microseconds. few: the parameters fit two slices, and sums travel along a tree of ranks.
+#     outcomes of the shards      P ceil(log2 R) L                     P phases, R ranks, latency L
+#     few: up the tree, and back  2 P ceil(log2 R) L + 2 ceil(log2 R) 4 N / W        N parameters, W bytes per second
+#     many: to the owners, back   2 P L + 2 (R - 1) / R 4 N / W
+formula='
+function rounds(R,  k, n) { for (n = 1; n < R; n *= 2) k++; return k + 0 }
+function communication(R, P, N, latency, gigabits,  bytes, time) {
+    if (R == 1) return 0
+    bytes = 4 * N * 8e-3 / gigabits # microseconds
+    if (N <= 32768) return 3 * P * rounds(R) * latency + 2 * rounds(R) * bytes
+    return P * rounds(R) * latency + 2 * P * latency + 2 * (R - 1) / R * bytes
+}'
+
+threads() {
+    echo "2 ranks against 2 threads of one process, microseconds per iteration (best of $repeat):"
+    for model in air sbn; do
+        bench "$rws" bench $(arguments $model) --shards 2 --threads 2
+        two=$(value us_per_iteration)
+        for kind in $(kinds); do
+            bench ranks "$kind" 2 "$rws" bench $(arguments $model) --shards 2
+            echo "$model $kind $two $(value us_per_iteration) $(value communication_share)" |
+                awk '{ printf "  %-4s %-8s threads %.0f  ranks %.0f  (%+.1f %%)  communication %.1f %%\n", $1, $2, $3, $4, 100 * ($4 / $3 - 1), 100 * $5 }'
+        done
+    done
+}
+
+parameters() { # model: how many
+    rm -rf run
+    "$rws" train $(arguments "$1") --batch 2 -k 2 -n 1 --eval-data 2 --eval-particles 2 --out run >out 2>err || return 1
+    length=$(od -An -tu8 -N8 run/checkpoint.safetensors | tr -d ' ')
+    head -c $((8 + length)) run/checkpoint.safetensors | tail -c "$length" | tr '}' '\n' |
+        sed -nE 's/^.*"(theta|phi|control|baseline)[^"]*":.*"data_offsets":\[([0-9]+),([0-9]+)\].*/\2 \3/p' |
+        awk '{ n += ($2 - $1) / 4 } END { print n }'
+}
+
+slow() { # the same under a slow cable
+    delay=${DELAY:-1000} rate=${RATE:-1000}
+    network_start "$work/net" "$delay" "$rate" || { echo "  no network namespaces here"; return; }
+    echo "two hosts, $delay microseconds of delay and $rate Mbit/s, share of communication (microseconds per iteration):"
+    for model in $models; do
+        N=$(parameters $model) P=$(phases $model)
+        for network_kind in $(kinds); do
+            bench ranks "$network_kind" 2 "$rws" bench $(arguments $model) --shards 2
+            near=$(value us_per_iteration) near_share=$(value communication_share)
+            bench network_ranks 2 "$rws" bench $(arguments $model) --shards 2
+            echo "$model $network_kind $N $P $near $near_share $(value us_per_iteration) $(value communication_share) $delay $rate" |
+                awk "$formula"'{
+                    compute = $5 * (1 - $6); wait = communication(2, $4, $3, $9, $10 / 1000)
+                    printf "  %-4s %-8s measured %.1f %% (%.0f)  predicted %.1f %% (%.0f)\n", $1, $2, 100 * $8, $7,
+                        100 * wait / (wait + compute), wait + compute }'
+        done
+    done
+    network_stop
+}
+
+compute() {
+    echo "one core, microseconds per iteration by the number of shards; bytes and messages that a rank of 2 sends in one:"
+    echo "  model parameters phases       1       2       4       8      16      32      64     bytes messages"
+    for model in $models; do
+        line="$model $(parameters $model) $(phases $model)"
+        for shards in 1 2 4 8 16 32 64; do
+            bench "$rws" bench $(arguments $model) --shards $shards
+            line="$line $(value us_per_iteration)"
+        done
+        kind=$(kinds | head -n 1) bytes=0 messages=0
+        if [ "$kind" ]; then
+            bench ranks "$kind" 2 "$rws" bench $(arguments $model) --shards 2
+            bytes=$(value bytes_sent_per_iteration) messages=$(value messages_sent_per_iteration)
+        fi
+        echo "$line $bytes $messages" |
+            awk '{ printf "  %-5s %10d %6d", $1, $2, $3; for (i = 4; i <= 10; i++) printf " %7.0f", $i; printf " %9d %8d\n", $11, $12 }'
+        echo "$line" >>computed
+    done
+}
+
+# A rank of R computes shards of which there are R: the time of R shards on one core, divided by R. Above 64 the share
+# of a shard is taken to be that of 64 and the work to be cut no further.
+scaling() {
+    [ -s computed ] || compute >/dev/null
+    for network in "10 25" "100 3"; do
+        echo "$network" | awk '{ print "speed-up over " $1 " Gbit/s with a latency of " $2 " microseconds, for ranks 2 4 8 16 32 64 128 256 1024:" }'
+        awk -v gigabits="${network% *}" -v latency="${network#* }" "$formula"'{
+            printf "  %-5s", $1
+            for (i = 0; split("2 4 8 16 32 64 128 256 1024", R, " ") && i++ < 9;) {
+                k = R[i] < 64 ? rounds(R[i]) : 6
+                work = $(4 + k) / (R[i] < 64 ? R[i] : 64)
+                printf " %6.1f", $4 / (work + communication(R[i], $3, $2, latency, gigabits))
+            }
+            print ""
+        }' computed
+    done
+}
+
+# The same where the batch grows with the ranks: each has a batch of the usual size, as one shard.
+weak() {
+    [ -s computed ] || compute >/dev/null
+    for network in "10 25" "100 3"; do
+        echo "$network" | awk '{ print "share of the time in which ranks compute, with a batch per rank, over " $1 " Gbit/s, for ranks 2 4 8 16 32 64 128 256 1024:" }'
+        awk -v gigabits="${network% *}" -v latency="${network#* }" "$formula"'{
+            printf "  %-5s", $1
+            for (i = 0; split("2 4 8 16 32 64 128 256 1024", R, " ") && i++ < 9;)
+                printf " %5.0f%%", 100 * $4 / ($4 + communication(R[i], $3, $2, latency, gigabits))
+            print ""
+        }' computed
+    done
+}
+
+for part in ${*:-threads cable compute scaling weak}; do
+    [ $part = cable ] && part=slow
+    $part
+done

@@ -1,0 +1,589 @@
+"""test_serve.py PROGRAM - rws serve over HTTP: the API against its own description, live runs, safety, crashes, draining.
+
+Prints TAP. Uses the standard library only, and raw sockets where a client must misbehave.
+"""
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+RWS = os.path.realpath(sys.argv[1])
+WORK = tempfile.mkdtemp(prefix="rws-serve-")
+RUNS = os.path.join(WORK, "runs")
+count = failed = 0
+
+
+def report(good, name, detail=""):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)
+    if not good and detail != "":
+        print(f"# {str(detail)[:600]}", flush=True)
+
+
+def rws(*arguments, check=True):
+    done = subprocess.run([RWS, *arguments], capture_output=True, text=True)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"rws {' '.join(arguments)}: {done.stderr}")
+    return done
+
+
+class Server:
+    def __init__(self, *arguments):
+        self.process = subprocess.Popen([RWS, "serve", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            raise RuntimeError(self.process.stderr.read())
+        self.port = int(re.search(r":(\d+)/", self.address).group(1))
+        self.host = f"127.0.0.1:{self.port}"
+
+    def ask(self, path, body=None, method=None, headers=None, timeout=30):
+        """(status, headers, bytes)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        headers = dict(headers or {})
+        if body is not None and not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+            headers.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method or ("GET" if body is None else "POST"), path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+        finally:
+            connection.close()
+
+    def json(self, path, body=None, **rest):
+        status, headers, data = self.ask(path, body, **rest)
+        if status != 200:
+            raise RuntimeError(f"{path}: {status} {data[:300]}")
+        return json.loads(data)
+
+    def raw(self, data, timeout=5, pause=0):
+        """Sends bytes (or several, with a pause between them) and returns all that comes back."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as s:
+            try:
+                for part in data if isinstance(data, list) else [data]:
+                    s.sendall(part)
+                    time.sleep(pause)
+            except OSError:
+                pass
+            got = b""
+            try:
+                while True:
+                    more = s.recv(65536)
+                    if not more:
+                        break
+                    got += more
+            except (OSError, socket.timeout):
+                pass
+            return got
+
+    def children(self):
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, err
+
+
+def wait(condition, seconds=20):
+    until = time.time() + seconds
+    while time.time() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.1)
+    return None
+
+
+# ---- a small reader of JSON schemas, as much of it as the description uses
+
+def check_schema(value, schema, root, where="reply"):
+    if "$ref" in schema:
+        at = root
+        for part in schema["$ref"][2:].split("/"):
+            at = at[part]
+        return check_schema(value, at, root, where)
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+    wanted = schema.get("type")
+    if wanted:
+        wanted = wanted if isinstance(wanted, list) else [wanted]
+        good = any((isinstance(value, (int, float)) and not isinstance(value, bool)) if kind in ("number", "integer")
+                   else isinstance(value, kinds[kind]) for kind in wanted)
+        if not good:
+            return f"{where} is {json.dumps(value)[:80]}, not {wanted}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{where} is {value!r}"
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        return f"{where} is {value!r}"
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            wrong = check_schema(item, schema.get("items", {}), root, f"{where}[{i}]")
+            if wrong:
+                return wrong
+    if isinstance(value, dict):
+        for key in schema.get("required", []):
+            if key not in value:
+                return f"{where} lacks {key!r}"
+        for key, item in value.items():
+            properties, extra = schema.get("properties", {}), schema.get("additionalProperties", True)
+            if key not in properties and extra is False:
+                return f"{where} has {key!r}, which is not described"
+            inner = properties.get(key, extra if isinstance(extra, dict) else {})
+            wrong = check_schema(item, inner, root, f"{where}.{key}")
+            if wrong:
+                return wrong
+    return None
+
+
+def example_path(path, operation, run, skip=()):
+    query = []
+    for parameter in operation["parameters"]:
+        if parameter["in"] == "path":
+            path = path.replace("{" + parameter["name"] + "}", run if parameter["name"] == "run" else "1")
+        elif "example" in parameter and parameter["name"] not in skip:
+            query.append(f"{parameter['name']}={parameter['example']}")
+    return path + ("?" + "&".join(query) if query else "")
+
+
+def test_description(server, run):
+    root = server.json("/api/openapi.json")
+    routes = set(server.json("/api")["routes"])
+    described = {f"{method.upper()} {path}" for path, item in root["paths"].items() for method in item}
+    report(routes == described, "the description has every address of the server, and no other", routes ^ described)
+    for path, item in root["paths"].items():
+        for method, operation in item.items():
+            content = operation["responses"]["200"]["content"]
+            if path == "/api/events" or path.endswith("{iteration}"):
+                continue
+            if method == "get":
+                status, headers, data = server.ask(example_path(path, operation, run))
+                kind = headers["content-type"].split(";")[0]
+                wrong = None if status == 200 and kind in content else f"{status} {kind} {data[:200]}"
+                schema = content.get(kind, {}).get("schema")
+                if not wrong and schema:
+                    wrong = check_schema(json.loads(data), schema, root)
+                report(not wrong, f"GET {path} is as described", wrong)
+                bad, _, data = server.ask(path.replace("{run}", "0" * 16).replace("{iteration}", "1"))
+                if "{run}" in path:
+                    report(bad == 404 and "error" in json.loads(data), f"GET {path} of no run is 404", (bad, data))
+                continue
+            media = operation["requestBody"]["content"]["application/json"]
+            for name, example in media["examples"].items():
+                wrong = check_schema(example["value"], media["schema"], root, "example")
+                status, headers, data = server.ask(path.replace("{run}", run), example["value"])
+                kind = headers["content-type"].split(";")[0]
+                if not wrong and (status != 200 or kind not in content):
+                    wrong = f"{status} {kind} {data[:200]}"
+                schema = content["application/json"]["schema"]
+                for line in data.splitlines() if not wrong else []:
+                    wrong = wrong or check_schema(json.loads(line), schema, root)
+                report(not wrong, f"POST {path}, {name}, is as described", wrong)
+                status, _, data = server.ask(path.replace("{run}", run), {**example["value"], "nonsense": 1})
+                report(status == 400 and b"nonsense" in data, f"POST {path}, {name}: a key that does not exist is refused", data)
+
+
+# ---- the API
+
+def test_api(server, runs):
+    by_name = {r["name"]: r for r in server.json("/api/runs")["runs"]}
+    report(set(by_name) == set(runs), "all runs are listed", (set(by_name), set(runs)))
+    report(all(r["state"] == "finished" for r in by_name.values()), "with their state", {n: r["state"] for n, r in by_name.items()})
+    gmm, pcfg = by_name["ww-1"], by_name["grammar"]
+    listed = rws("runs", RUNS, "--json").stdout.splitlines()
+    last = {j["run"]: j["metrics"] for j in map(json.loads, listed)}
+    good = all(abs(by_name[n]["last"][m] - v) <= 1e-6 * abs(v) + 1e-9 for n in last for m, v in last[n].items() if v is not None and m in by_name[n]["last"])
+    report(good, "the last values are those of rws runs")
+    some = server.json("/api/runs?where=method=ww&where=seed=2")["runs"]
+    report([r["name"] for r in some] == ["ww-2"], "where selects", [r["name"] for r in some])
+    report(server.ask("/api/runs?where=nonsense")[0] == 400, "a condition without = is refused")
+    curves = server.json(f"/api/runs/{gmm['id']}/metrics?metric=p_error")["metrics"]
+    db = sqlite3.connect(os.path.join(RUNS, "ww-1", "metrics.sqlite"))
+    rows = db.execute("SELECT iteration, value FROM metrics WHERE name = 'p_error' ORDER BY iteration").fetchall()
+    db.close()
+    good = curves[0]["iterations"] == [r[0] for r in rows] and all(abs(a - b[1]) < 1e-8 for a, b in zip(curves[0]["values"], rows))
+    report(len(curves) == 1 and good, "a curve is what the store has")
+    after = server.json(f"/api/runs/{gmm['id']}/metrics?metric=p_error&since={rows[-2][0]}")["metrics"][0]
+    report(after["iterations"] == [rows[-1][0]], "since gives what is new", after["iterations"])
+    thin = server.json(f"/api/runs/{gmm['id']}/metrics?metric=p_error&points=5")["metrics"][0]
+    report(len(thin["values"]) == 5 and thin["iterations"][0] == rows[0][0] and thin["iterations"][-1] == rows[-1][0] and max(r[1] for r in rows) - max(thin["values"]) < 1e-8,
+           "points thins out, and keeps both ends and the largest", thin)
+    groups = server.json("/api/compare?metric=p_error&where=model=gmm&panel=none")["groups"]
+    ww = [g for g in groups if g["method"] == "ww"][0]
+    values = sorted(by_name[n]["last"]["p_error"] for n in ("ww-1", "ww-2", "ww-3"))
+    report(len(groups) == 2 and len(ww["runs"]) == 3 and abs(ww["median"][-1] - values[1]) < 1e-8 and abs(ww["low"][-1] - (values[0] + values[1]) / 2) < 1e-8,
+           "a comparison has the median and the quartiles over seeds", groups)
+    report(server.ask("/api/compare")[0] == 400, "a comparison needs a metric")
+    for ending, head in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG"), ("csv", b"curve,")):
+        status, headers, data = server.ask(f"/api/compare.{ending}?metric=p_error&where=model=gmm")
+        report(status == 200 and data.startswith(head) and f"p_error.{ending}" in headers["content-disposition"], f"as {ending}", data[:100])
+    shots = server.json(f"/api/runs/{gmm['id']}/snapshots")["snapshots"]
+    report({s["name"] for s in shots} >= {"p", "true_p"} and all(len(s["values"]) == 20 for s in shots), "snapshots")
+    status, headers, data = server.ask("/api/runs", method="HEAD")
+    report(status == 200 and not data, "HEAD has no body")
+
+    answer = server.json(f"/api/runs/{pcfg['id']}/infer", {"text": "stars saw ears", "particles": 500, "seed": 3})
+    cli = json.loads(rws("infer", os.path.join(RUNS, "grammar"), "stars saw ears", "-k", "500", "--seed", "3", "--json").stdout)
+    good = abs(answer["log_evidence"] - cli["log_evidence"]) < 1e-6 and answer["answers"][0]["reports"]["tree"] == cli["answers"][0]["tree"]
+    report(good and abs(answer["answers"][0]["posterior"] - cli["answers"][0]["posterior"]) < 1e-6, "an answer is that of rws infer", (answer, cli))
+    lines = server.ask(f"/api/runs/{pcfg['id']}/infer", {"data": [{"text": "stars saw ears"}, {"text": "foo"}, {"text": "ears saw stars"}], "particles": 50})[2].splitlines()
+    report(len(lines) == 3 and "answers" in json.loads(lines[0]) and "foo" in json.loads(lines[1])["error"] and "answers" in json.loads(lines[2]),
+           "many data are answered line by line, and a bad one has its sentence", lines)
+    lines = server.ask(f"/api/runs/{gmm['id']}/sample", {"n": 2500}, headers={"Accept": "application/x-ndjson"})[2].splitlines()
+    report(len(lines) == 2500 and all("x" in json.loads(l)["fields"] for l in lines[:50]), "samples line by line", len(lines))
+    report(server.ask(f"/api/runs/{gmm['id']}/sample", {"n": 2500})[0] == 400, "so many do not come in one piece")
+    listed = server.json(f"/api/runs/{gmm['id']}/infer", {"fields": {"x": 30}, "particles_listed": True})["particles_listed"][0]
+    score = server.json(f"/api/runs/{gmm['id']}/score", {"fields": {"x": 30}, "choices": listed["choices"]})
+    report(abs(score["log_p"] - listed["log_p"]) < 1e-4 and abs(score["log_q"] - listed["log_q"]) < 1e-4, "the score of a particle's choices is that of the particle", (listed, score))
+    bad = [({"text": "foo bar"}, "foo"), ({}, "Which datum"), ({"text": 3}, "text"), ({"fields": {"y": 1}}, "no field"), ({"text": "stars", "particles": 0}, "particles"),
+           ({"text": "stars", "particles": 10 ** 9}, "particles"), ({"text": "stars", "test": 1}, "either"), ([], "object"), ({"picture": {"wide": 2, "high": 2, "grey": [1]}}, "picture"),
+           ({"text": "stars", "seed": -1}, "seed"), ({"data": []}, "data"), ({"test": 1.5}, "test"), ({"": 1}, "no key"), ({" text": "a"}, "no key"), ({"text picture": "a"}, "no key")]
+    for body, words in bad:
+        status, _, data = server.ask(f"/api/runs/{pcfg['id']}/infer", body)
+        report(status == 400 and words in json.loads(data)["error"], f"refused: {json.dumps(body)[:60]}", data)
+    for body in (b"", b"{", b'{"text":"a","text":"b"}', b"[" * 5000, b'{"text":"\\ud800"}', b"\xff\xfe", b'{"text":"a\\u0000b"}', b"nul"):
+        status, _, data = server.ask(f"/api/runs/{pcfg['id']}/infer", body, headers={"Content-Type": "application/json"})
+        report(status == 400 and "error" in json.loads(data), f"refused: {body[:24]!r}", (status, data))
+    threads = []
+    answers = []
+    for i in range(24):
+        thread = threading.Thread(target=lambda: answers.append(server.json(f"/api/runs/{pcfg['id']}/infer", {"text": "stars saw ears with stars", "particles": 300, "seed": 9})))
+        thread.start()
+        threads.append(thread)
+    for thread in threads:
+        thread.join()
+    report(len(answers) == 24 and all(a == answers[0] for a in answers), "24 clients at once get the same answer")
+
+
+def events(server, seconds, stop):
+    """Server-sent events until stop(list) or the time is over."""
+    got = []
+    with socket.create_connection(("127.0.0.1", server.port), timeout=1) as s:
+        s.sendall(f"GET /api/events HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+        until, text = time.time() + seconds, b""
+        while time.time() < until and not stop(got):
+            try:
+                more = s.recv(65536)
+                if not more:
+                    break
+                text += more
+            except socket.timeout:
+                continue
+            got = [json.loads(m) for m in re.findall(rb"data: (\{.*\})\n", text)]
+    return got
+
+
+def test_live(server):
+    train = subprocess.Popen([RWS, "train", "gmm", "--method", "ww", "-k", "5", "--iterations", "100000000", "--eval-every", "400", "--save-every", "0", "--out", os.path.join(RUNS, "live")],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        is_live = lambda r: r["name"] == "live" and r["state"] == "training"
+        got = events(server, 30, lambda g: len({r["iteration"] for e in g for r in e["runs"] if is_live(r)}) >= 3)
+        steps = [r["iteration"] for e in got for r in e["runs"] if is_live(r)]
+        report(len(set(steps)) >= 3 and steps == sorted(steps), "a run that begins meanwhile appears, and moves", steps)
+        run = [r for r in server.json("/api/runs")["runs"] if r["name"] == "live"][0]
+        report(run["state"] == "training" and run["time_left"] > 0, "with the time that is left", run["time_left"])
+        first = server.json(f"/api/runs/{run['id']}/ask")["iteration"]
+        newer = wait(lambda: server.json(f"/api/runs/{run['id']}/ask")["iteration"] > first, 30)
+        report(newer, "questions see the newest checkpoint")
+    finally:
+        train.send_signal(signal.SIGTERM)
+        train.wait(30)
+    stopped = wait(lambda: [r for r in server.json("/api/runs?where=state=stopped")["runs"] if r["name"] == "live"])
+    report(stopped, "a run that was stopped is said to be stopped")
+    shutil.rmtree(os.path.join(RUNS, "live"))
+    report(wait(lambda: not any(r["name"] == "live" for r in server.json("/api/runs")["runs"])), "a run that is removed disappears")
+
+
+# ---- safety
+
+def head(server, path="/api", host=None, extra=""):
+    return f"GET {path} HTTP/1.1\r\nHost: {host or server.host}\r\nConnection: close\r\n{extra}\r\n".encode()
+
+
+def status_of(data):
+    match = re.match(rb"HTTP/1\.[01] (\d+)", data)
+    return int(match.group(1)) if match else 0
+
+
+def test_safety(server, run):
+    for path in ("/../etc/passwd", "/..%2f..%2fetc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/api/runs/../../etc", "/api/runs/..%2f", "/.git/config",
+                 "/%00", "/api/runs/%00", "/api/runs/" + run + "/pictures/..%2f..%2fconfig.json", "/api/runs/" + run + "/pictures/../../config.json",
+                 "/api/runs/" + run + "/pictures/1.png", "/api/runs/" + run + "%2f..", "/style.css/..", "/C:\\windows", "/" + "a" * 300, "/a/" * 40, "/\u2025/etc".encode("utf-8").decode("latin-1")):
+        got = server.raw(f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\nConnection: close\r\n\r\n".encode("latin-1"))
+        report(status_of(got) in (400, 404) and b"root:" not in got and b'"format"' not in got, f"nothing at {path[:60]!r}", got[:200])
+    for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "127.0.0.1:1", f"127.0.0.1.evil.example:{server.port}", f"localhost.evil:{server.port}", "", "[::1", f"{server.host}@evil", f"0x7f.1:{server.port}", f"127.1:{server.port}"):
+        got = server.raw(head(server, host=host or " "))
+        report(status_of(got) in (400, 421) and b"version" not in got, f"the host {host!r} is refused", got[:200])
+    got = server.raw(f"GET /api HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
+    report(status_of(got) in (400, 421), "and so is a request without one", got[:100])
+    for name in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
+        report(status_of(server.raw(head(server, host=name))) == 200, f"the host {name} is this one")
+    infer, good = f"/api/runs/{run}/infer", {"test": 0, "particles": 10}
+    for headers, want in (({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403), ({"Origin": f"http://{server.host}"}, 200), ({"Origin": f"http://{server.host}.evil"}, 403),
+                          ({"Sec-Fetch-Site": "cross-site"}, 403), ({"Sec-Fetch-Site": "same-site"}, 403), ({"Sec-Fetch-Site": "same-origin"}, 200),
+                          ({"Content-Type": "text/plain"}, 415), ({"Content-Type": "application/x-www-form-urlencoded"}, 415), ({"Content-Type": "application/json; charset=utf-8"}, 200),
+                          ({"Content-Type": "application/jsonp"}, 415)):
+        got = server.ask(infer, good, headers=headers)[0]
+        report(got == want, f"a post with {headers} is {want}", got)
+    got = server.ask(infer, b'{"test": 0}', headers={})[0]
+    report(got == 415, "a post without a content type is 415", got)
+    for method, path, want in (("GET", infer, 405), ("POST", "/api/runs", 405), ("DELETE", "/api/runs", 405), ("PUT", "/", 405), ("OPTIONS", infer, 405), ("TRACE", "/", 405), ("PATCH", "/api", 405)):
+        status, headers, _ = server.ask(path, {} if method in ("POST", "PUT", "PATCH") else None, method=method)
+        report(status == want and "allow" in headers, f"{method} {path[:24]} is {want}", status)
+    status, headers, _ = server.ask("/")
+    policy = headers.get("content-security-policy", "")
+    report("default-src 'none'" in policy and "unsafe" not in policy and headers["x-content-type-options"] == "nosniff" and "access-control-allow-origin" not in headers, "the page has a strict policy", headers)
+    report(all(server.ask(p)[1].get("content-security-policy") for p in ("/api", "/nothing", "/api/runs/x")), "and so has every reply")
+    etag = headers["etag"]
+    report(server.ask("/", headers={"If-None-Match": etag})[0] == 304, "the page is not sent twice")
+    # limits
+    status, _, data = server.ask(infer, b"[" + b" " * (1 << 20) + b"]", headers={"Content-Type": "application/json"})
+    report(status == 413, "a body of more than 1 MB is 413", status)
+    got = server.raw(f"POST {infer} HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\nContent-Length: 99999999999999999999\r\n\r\n{{".encode())
+    report(status_of(got) in (400, 413), "and so is a length that says so", got[:100])
+    chunk = b"%x\r\n" % 65536 + b"x" * 65536 + b"\r\n"
+    got = server.raw([f"POST {infer} HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode()] + [chunk] * 20 + [b"0\r\n\r\n"])
+    report(status_of(got) in (413, 0), "and a body in chunks", got[:100])
+    got = server.raw(head(server, extra="X: " + "a" * 60000 + "\r\n"))
+    report(status_of(got) in (400, 413, 431, 414), "headers of more than 32 KB are refused", got[:100])
+    got = server.raw(head(server, path="/api?" + "a" * 60000))
+    report(status_of(got) in (400, 413, 414, 431), "and so is such an address", got[:100])
+    got = server.raw(head(server, path="/api/runs?" + "&".join(f"a{i}=1" for i in range(100))))
+    report(status_of(got) == 400, "and 100 arguments", got[:100])
+    for name, data in (("nothing", b""), ("noise", os.urandom(2000)), ("half a line", b"GET /api HT"), ("a bad version", b"GET / HTTP/9.9\r\n\r\n"), ("two lengths", f"POST {infer} HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde".encode()),
+                       ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(500)), ("a header that is none", f"GET /api HTTP/1.1\r\nHost: {server.host}\r\nnonsense\r\n\r\n".encode())):
+        server.raw(data, timeout=1)
+        report(server.ask("/api")[0] == 200, f"the server lives after {name}")
+    for _ in range(30):
+        s = socket.create_connection(("127.0.0.1", server.port))
+        s.sendall(f"GET /api/runs HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+        s.close()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as s:
+        s.sendall(head(server))
+        s.shutdown(socket.SHUT_WR)
+        got = b"".join(iter(lambda: s.recv(65536), b""))
+    report(status_of(got) in (200, 0) and server.ask("/api")[0] == 200, "connections that are closed early or halfway do no harm")
+
+
+def test_slow(server):
+    """Clients that send a byte now and then, or nothing, are cut off; others are served meanwhile."""
+    began = time.time()
+    lazy = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(40)]
+    drip = socket.create_connection(("127.0.0.1", server.port))
+    ends = {}
+    text = f"GET /api HTTP/1.1\r\nHost: {server.host}\r\nX: {'a' * 4000}".encode()
+    meanwhile = True
+    for i in range(60):
+        try:
+            drip.sendall(text[i:i + 1])
+            drip.setblocking(False)
+            try:
+                if drip.recv(100) == b"":
+                    ends["drip"] = time.time() - began
+            except BlockingIOError:
+                pass
+            drip.setblocking(True)
+        except OSError:
+            ends["drip"] = time.time() - began
+        if "drip" in ends:
+            break
+        if i % 5 == 0:
+            meanwhile &= server.ask("/api")[0] == 200
+        time.sleep(0.5)
+    report("drip" in ends and ends["drip"] < 26, "a client that sends a byte now and then is cut off after 20 s", ends)
+    report(meanwhile, "others are served meanwhile")
+    closed = 0
+    for s in lazy:
+        s.settimeout(8)
+        try:
+            closed += s.recv(10) == b""
+        except (OSError, socket.timeout):
+            pass
+        s.close()
+    report(closed == 40, "and so are clients that say nothing", closed)
+    drip.close()
+
+
+def test_outside():
+    """A link out of the folder is not followed; names in a store lead nowhere."""
+    inside, outside = os.path.join(WORK, "inside"), os.path.join(WORK, "outside")
+    os.makedirs(inside)
+    shutil.copytree(os.path.join(RUNS, "ww-1"), outside)
+    shutil.copytree(os.path.join(RUNS, "ww-1"), os.path.join(inside, "mine"))
+    os.symlink(outside, os.path.join(inside, "link"))
+    os.makedirs(os.path.join(inside, "sweep"))
+    db = sqlite3.connect(os.path.join(inside, "sweep", "metrics.sqlite"))
+    source = sqlite3.connect(os.path.join(RUNS, "ww-1", "metrics.sqlite"))
+    source.backup(db)
+    for table in ("runs", "metrics", "snapshots"):
+        db.execute(f"UPDATE {table} SET run = '../../outside'")
+    db.execute("INSERT INTO runs SELECT '<script>alert(1)</script>', config, host, version, started, iteration, seconds FROM runs")
+    db.execute("INSERT INTO failures VALUES('<script>alert(1)</script>', 1, 'broken \"</script>\"')")
+    db.commit()
+    os.makedirs(os.path.join(inside, "bad"))
+    with open(os.path.join(inside, "bad", "metrics.sqlite"), "wb") as file:
+        file.write(os.urandom(5000))
+    os.makedirs(os.path.join(inside, "pics"))
+    shutil.copytree(os.path.join(RUNS, "ww-1"), os.path.join(inside, "pics", "run"))
+    os.symlink("/etc", os.path.join(inside, "pics", "run", "pictures"))
+    server = Server(inside, "--port", "0")
+    try:
+        answer = server.json("/api/runs")
+        names = sorted(r["name"] for r in answer["runs"])
+        report(names == ["../../outside", "<script>alert(1)</script>", "ww-1", "ww-1"], "a link that leads out of the folder is not followed", names)
+        sentences = " ".join(p["sentence"] for p in answer["problems"])
+        report("link" in sentences and "damaged" in sentences, "and is named, with the store that is damaged", answer["problems"])
+        up = [r for r in answer["runs"] if r["name"] == "../../outside"][0]
+        report(not up["has_folder"] and server.ask(f"/api/runs/{up['id']}/ask")[0] == 404, "a run whose name leads up has no folder")
+        raw = server.ask("/api/runs")[2]
+        report(b"<script" not in raw and b"\\u003cscript" in raw, "markup in names is escaped")
+        for r in answer["runs"]:
+            if "pics" in r["store"]:
+                report(server.json(f"/api/runs/{r['id']}/pictures")["iterations"] == [] and server.ask(f"/api/runs/{r['id']}/pictures/1")[0] == 404, "pictures that are a link elsewhere are not shown")
+    finally:
+        server.stop()
+
+
+def test_token():
+    server = Server(RUNS, "--port", "0", "--listen", "0.0.0.0", "--host", "some.name")
+    try:
+        token = server.address.split("token=")[1]
+        report(re.fullmatch("[0-9a-f]{32}", token), "--listen prints a token")
+        for path in ("/", "/api", "/api/runs", "/app.js", "/api/events"):
+            report(server.ask(path)[0] == 401, f"{path} needs it")
+        for wrong in (token[:-1], token + "0", token[:-1] + "g", "", token.upper() + "x", "0" * 32):
+            got = server.ask("/api", headers={"Authorization": "Bearer " + wrong})[0], server.ask("/api", headers={"Cookie": "rws-token=" + wrong})[0], server.ask("/?token=" + wrong)[0]
+            report(got == (401, 401, 401), f"the token {wrong[:8]}… is refused", got)
+        report(server.ask("/api", headers={"Authorization": "Bearer " + token})[0] == 200, "the right one opens")
+        status, headers, data = server.ask("/?token=" + token)
+        cookie = headers.get("set-cookie", "")
+        report(status == 303 and headers["location"] == "/" and "HttpOnly" in cookie and "SameSite=Strict" in cookie and token.encode() not in data, "in the address it becomes a cookie", headers)
+        report(server.ask("/api/runs", headers={"Cookie": "a=b; " + cookie.split(";")[0]})[0] == 200, "which opens too")
+        report(status_of(server.raw(head(server, host=f"10.1.2.3:{server.port}", extra=f"Authorization: Bearer {token}\r\n"))) == 200, "numeric hosts are this one")
+        report(status_of(server.raw(head(server, host=f"some.name:{server.port}", extra=f"Authorization: Bearer {token}\r\n"))) == 200, "and so is --host")
+        report(status_of(server.raw(head(server, host=f"evil.example:{server.port}", extra=f"Authorization: Bearer {token}\r\n"))) == 421, "other names are not, with the token or without")
+    finally:
+        code, err = server.stop()
+    report("not encrypted" in err, "a warning says that the connection is not encrypted", err)
+    command = subprocess.run([RWS, "serve", RUNS, "--listen", "example.com"], capture_output=True, text=True)
+    report(command.returncode == 2 and "numeric address" in command.stderr, "--listen takes a numeric address", command.stderr)
+    command = subprocess.run([RWS, "serve", os.path.join(WORK, "nowhere")], capture_output=True, text=True)
+    report(command.returncode == 2 and command.stderr.startswith("rws: ") and "nowhere" in command.stderr, "a folder that is not there is refused", command.stderr)
+    server = Server(RUNS, "--port", "0", "--token")
+    report(server.ask("/api")[0] == 401, "--token needs one on loopback too")
+    other = subprocess.run([RWS, "serve", RUNS, "--port", str(server.port)], capture_output=True, text=True)
+    report(other.returncode == 2 and "Cannot listen" in other.stderr, "a port that is taken is refused", other.stderr)
+    server.stop()
+
+
+def test_limits(run):
+    server = Server(RUNS, "--port", "0", "--max-particles", "2000000", "--max-seconds", "0.5", "--threads", "1")
+    try:
+        began = time.time()
+        status, _, data = server.ask(f"/api/runs/{run}/infer", {"text": "stars saw ears with stars with ears", "particles": 2000000})
+        report(status == 503 and b"fewer particles" in data and time.time() - began < 8, "a question that takes too long is stopped", (status, data, time.time() - began))
+        report(server.ask("/api")[0] == 200, "and the server answers others")
+    finally:
+        server.stop()
+
+
+def test_crash(run):
+    server = Server(RUNS, "--port", "0")
+    try:
+        child = server.children()[0]
+        os.kill(child, signal.SIGSEGV)
+        good = wait(lambda: server.children() and server.children()[0] != child)
+        report(good, "a server that crashes is started again")
+        report(wait(lambda: server.ask("/api/runs")[0] == 200), "and answers at the same address")
+        report(server.json(f"/api/runs/{run}/infer", {"test": 0, "particles": 10})["answers"], "questions too")
+    finally:
+        code, err = server.stop()
+    report(code == 0 and "crashed" in err, "and says so", (code, err))
+
+
+def test_drain(run):
+    server = Server(RUNS, "--port", "0")
+    got = {}
+    question = {"text": "stars saw ears with stars with ears with stars", "particles": 500}
+    server.json(f"/api/runs/{run}/infer", question)
+    began = time.time()
+    server.json(f"/api/runs/{run}/infer", {**question, "seed": 2})
+    question["particles"] = max(500, min(60000, int(500 * 4 / (time.time() - began))))  # about four seconds
+
+    def slow():
+        got["answer"] = server.ask(f"/api/runs/{run}/infer", question, timeout=60)[0]
+
+    def stream():
+        with socket.create_connection(("127.0.0.1", server.port), timeout=30) as s:
+            s.sendall(f"GET /api/events HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+            while s.recv(65536):
+                pass
+        got["stream"] = True
+
+    threads = [threading.Thread(target=slow), threading.Thread(target=stream)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.2)
+    began = time.time()
+    code, err = server.stop()
+    for thread in threads:
+        thread.join()
+    report(code == 0 and got.get("answer") == 200, "SIGTERM lets the question that is being answered end", (code, err, got))
+    report(got.get("stream") and time.time() - began < 50, "and ends the streams", time.time() - began)
+    try:
+        socket.create_connection(("127.0.0.1", server.port), timeout=1).close()
+        refused = False
+    except OSError:
+        refused = True
+    report(refused, "afterwards nobody listens")
+
+
+def main():
+    os.makedirs(RUNS)
+    for seed in "123":
+        rws("train", "gmm", "--method", "ww", "-k", "5", "--seed", seed, "--iterations", "200", "--eval-every", "10", "--out", os.path.join(RUNS, f"ww-{seed}"))
+    rws("train", "gmm", "--method", "ws", "-k", "5", "--iterations", "200", "--eval-every", "10", "--out", os.path.join(RUNS, "ws-1"))
+    rws("train", "pcfg", "--method", "ws", "-k", "5", "--iterations", "20", "--eval-every", "10", "--set", "rules=grammar", "--out", os.path.join(RUNS, "grammar"))
+    server = Server(RUNS, "--port", "0")
+    try:
+        ids = {r["name"]: r["id"] for r in server.json("/api/runs")["runs"]}
+        report(server.address == f"http://127.0.0.1:{server.port}/", "the address is printed", server.address)
+        with open(f"/proc/net/tcp") as file:
+            listening = [l.split()[1] for l in file if l.split()[3] == "0A" and l.split()[1].endswith(f":{server.port:04X}")]
+        report(listening == [f"0100007F:{server.port:04X}"], "it listens on 127.0.0.1 only", listening)
+        test_description(server, ids["ww-1"])
+        test_api(server, ids)
+        test_safety(server, ids["ww-1"])
+        slow = threading.Thread(target=test_slow, args=(server,))
+        slow.start()
+        test_live(server)
+        slow.join()
+    finally:
+        code, err = server.stop()
+    report(code == 0 and err == "", "it ends with status 0 and without a word", (code, err))
+    test_outside()
+    test_token()
+    test_limits(ids["grammar"])
+    test_crash(ids["ww-1"])
+    test_drain(ids["grammar"])
+    print(f"1..{count}")
+    return failed > 0
+
+
+try:
+    status = main()
+finally:
+    shutil.rmtree(WORK, ignore_errors=True)
+sys.exit(status)
