@@ -24,7 +24,7 @@ learns()
 learns slds ww 0.05 -n 200 --eval-every 200 --eval-data 100 --eval-particles 100
 learns coal ww 0.3 -n 300 --eval-every 300 --eval-particles 2000
 learns dp ww 0.1 -n 200 --eval-every 200 --eval-data 30 --eval-particles 200
-learns expressions ws 0.1 -n 200 --eval-every 200 --eval-data 100 --eval-particles 100
+learns expressions ws 0.1 -n 300 --eval-every 300 --eval-data 100 --eval-particles 300
 learns rules wws 0.1 -n 200 --batch 30 --eval-every 200 --eval-data 100 --eval-particles 200
 learns gp ww 0.3 -n 400 --eval-every 400 --eval-particles 1000
 
@@ -64,5 +64,7 @@ grep -q '^| hmm | -' table/gallery-quick/table.md && [ -s table/gallery-quick/hm
 report $? "and is written down with its figures"
 refuses 'make examples' reproduce gallery --out nothing --examples "$work/nowhere"
 mkdir "with blank"
+mkdir empty
+refuses 'empty/hmm.so": build the models by `make examples`' reproduce gallery --out nothing --examples empty
 refuses 'has a blank' reproduce gallery --out nothing --examples "with blank"
 finish

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
+
 enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
 
 typedef struct {
@@ -58,32 +60,44 @@ static char *find_examples(const reproduce_options *o)
     return NULL;
 }
 
+/* Fails unless all models that the sweep names by examples/ are in the folder, which may be NULL. */
+static rws_status check_examples(const char *text, const char *folder, const char *name, rws_error *err)
+{
+    static const char advice[] = "build the models by `make examples` and name their folder by --examples DIR";
+    if (!folder) return rws_fail(err, RWS_BAD_INPUT, "The models of %s are not there: %s.", name, advice);
+    if (strpbrk(folder, " \t\n#"))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The path \"%s\" has a blank or a # in it; make a link without, and name it by --examples.",
+                        rws_quote(folder).text);
+    while ((text = strstr(text, EXAMPLES))) {
+        char *path;
+        text += strlen(EXAMPLES);
+        rws_need_memory(asprintf(&path, "%s/%.*s", folder, (int)strcspn(text, "\n"), text) > 0, "the path of a model");
+        const bool there = access(path, R_OK) == 0;
+        if (!there) rws_fail(err, RWS_BAD_INPUT, "There is no model \"%s\": %s.", rws_quote(path).text, advice);
+        free(path);
+        if (!there) return RWS_BAD_INPUT;
+    }
+    return RWS_OK;
+}
+
 /* The sweep of an experiment, in which the folder examples/ is the real one; the caller frees *out. */
 static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
 {
-    const char *text = o->quick ? e->quick : e->sweep, *const key = "examples/", *place;
-    char  *folder = e->examples ? find_examples(o) : NULL;
-    size_t size;
-    *out = NULL;
-    if (e->examples && !folder)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "The models of %s are not there: build them by `make examples` and name their folder by "
-                        "--examples DIR (build/examples).",
-                        e->name);
-    if (folder && strpbrk(folder, " \t\n#")) {
-        rws_fail(err, RWS_BAD_INPUT, "The path \"%s\" has a blank or a # in it; name a link without by --examples.",
-                 rws_quote(folder).text);
-        free(folder);
-        return RWS_BAD_INPUT;
+    const char *text = o->quick ? e->quick : e->sweep, *place;
+    char       *folder = e->examples ? find_examples(o) : NULL;
+    size_t      size;
+    rws_status  status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
+    FILE       *to = status == RWS_OK ? open_memstream(out, &size) : NULL;
+    rws_need_memory(to || status != RWS_OK, "the sweep of an experiment");
+    if (to) {
+        for (; folder && (place = strstr(text, EXAMPLES)); text = place + strlen(EXAMPLES))
+            fprintf(to, "%.*s%s/", (int)(place - text), text, folder);
+        fputs(text, to);
+        rws_need_memory(fclose(to) == 0, "the sweep of an experiment");
     }
-    FILE *to = open_memstream(out, &size);
-    rws_need_memory(to != NULL, "the sweep of an experiment");
-    for (; folder && (place = strstr(text, key)); text = place + strlen(key))
-        fprintf(to, "%.*s%s/", (int)(place - text), text, folder);
-    fputs(text, to);
-    rws_need_memory(fclose(to) == 0, "the sweep of an experiment");
     free(folder);
-    return RWS_OK;
+    return status;
 }
 
 /* ---- one experiment */
