@@ -5,7 +5,7 @@ root=$(realpath "${1:?usage: test_docs.sh ROOT}")
 . "$(dirname "$0")/tap.sh"
 
 : >err
-for document in README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/reproduction/README.md bench/README.md; do
+for document in README.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md docs/*.md docs/gallery/*.md docs/reproduction/README.md bench/README.md; do
     for path in "$root"/$document; do
         : >out
         grep -oE '\]\([^)#]+' "$path" | sed 's/^](//' | grep -v '^https*:' | while read -r link; do

@@ -11,16 +11,21 @@
 #include "paper/paper.h"
 #include "run/sweep.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
+#define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
+
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
 
 typedef struct {
     const rws_experiment *wanted[MOST_EXPERIMENTS];
     int                   n_wanted;
     const char           *out;
+    const char           *examples; /* folder of the models of examples/; NULL: looked for beside the program */
     bool                  quick, report, sweep;
     rws_campaign_options  campaign;
 } reproduce_options;
@@ -33,6 +38,67 @@ typedef struct {
     int                      n_begun;   /* experiments */
     int                      n_refused; /* experiments that failed as a whole */
 } reproduction;
+
+/* ---- models of examples/ */
+
+/* The folder of the models of examples/, which the caller frees: the one that was named, or the first of build/examples
+ * (beside the program) and lib/rws/examples (of an installation) that is there. NULL: none is there. */
+static char *find_examples(const reproduce_options *o)
+{
+    static const char *const places[] = {"examples", "../lib/rws/examples"};
+    char                     program[PATH_MAX];
+    if (o->examples) return realpath(o->examples, NULL);
+    const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (n <= 0) return NULL;
+    program[n] = '\0';
+    *strrchr(program, '/') = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *folder = rws_file_join(program, places[i]), *found = realpath(folder, NULL);
+        free(folder);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+/* Fails unless all models that the sweep names by examples/ are in the folder, which may be NULL. */
+static rws_status check_examples(const char *text, const char *folder, const char *name, rws_error *err)
+{
+    static const char advice[] = "build the models by `make examples` and name their folder by --examples DIR";
+    if (!folder) return rws_fail(err, RWS_BAD_INPUT, "The models of %s are not there: %s.", name, advice);
+    if (strpbrk(folder, " \t\n#"))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The path \"%s\" has a blank or a # in it; make a link without, and name it by --examples.",
+                        rws_quote(folder).text);
+    while ((text = strstr(text, EXAMPLES))) {
+        char *path;
+        text += strlen(EXAMPLES);
+        rws_need_memory(asprintf(&path, "%s/%.*s", folder, (int)strcspn(text, "\n"), text) > 0, "the path of a model");
+        const bool there = access(path, R_OK) == 0;
+        if (!there) rws_fail(err, RWS_BAD_INPUT, "There is no model \"%s\": %s.", rws_quote(path).text, advice);
+        free(path);
+        if (!there) return RWS_BAD_INPUT;
+    }
+    return RWS_OK;
+}
+
+/* The sweep of an experiment, in which the folder examples/ is the real one; the caller frees *out. */
+static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
+{
+    const char *text = o->quick ? e->quick : e->sweep, *place;
+    char       *folder = e->examples ? find_examples(o) : NULL;
+    size_t      size;
+    rws_status  status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
+    FILE       *to = status == RWS_OK ? open_memstream(out, &size) : NULL;
+    rws_need_memory(to || status != RWS_OK, "the sweep of an experiment");
+    if (to) {
+        for (; folder && (place = strstr(text, EXAMPLES)); text = place + strlen(EXAMPLES))
+            fprintf(to, "%.*s%s/", (int)(place - text), text, folder);
+        fputs(text, to);
+        rws_need_memory(fclose(to) == 0, "the sweep of an experiment");
+    }
+    free(folder);
+    return status;
+}
 
 /* ---- one experiment */
 
@@ -48,10 +114,12 @@ static char *folder_of(const reproduce_options *o, const rws_experiment *e)
 
 static rws_status train(reproduction *r, const rws_experiment *e, const char *folder, rws_error *err)
 {
-    const char *text = r->o->quick ? e->quick : e->sweep;
-    rws_sweep  *sweep;
-    RWS_TRY(rws_sweep_parse(text, strlen(text), e->name, &sweep, err));
-    rws_status status = rws_sweep_check(sweep, err);
+    char      *text;
+    rws_sweep *sweep = NULL;
+    RWS_TRY(sweep_of(r->o, e, &text, err));
+    rws_status status = rws_sweep_parse(text, strlen(text), e->name, &sweep, err);
+    free(text);
+    if (status == RWS_OK) status = rws_sweep_check(sweep, err);
     if (status == RWS_OK) {
         char what[64];
         if (r->o->n_wanted > 1) snprintf(what, sizeof what, "%s (%d of %d)", e->name, r->n_begun, r->o->n_wanted);
@@ -87,6 +155,18 @@ static rws_status write_claims(const rws_checked *claims, int n, const char *fol
     return status;
 }
 
+/* Prints the experiment's own table, if it has one, and writes it into the folder. */
+static rws_status write_table(const reproduction *r, const rws_experiment *e, const rws_results *results,
+                              const char *folder, rws_error *err)
+{
+    char *text = rws_paper_table(e, results), *path = rws_file_join(folder, "table.md");
+    if (text && !r->o->campaign.json) printf("\n%s\n", text);
+    const rws_status status = text ? rws_file_write_text(path, text, err) : RWS_OK;
+    free(path);
+    free(text);
+    return status;
+}
+
 /* Draws the figures and checks the claims, from the store alone. */
 static rws_status report(reproduction *r, const rws_experiment *e, const char *folder, const char *runs, rws_error *err)
 {
@@ -95,7 +175,9 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
     RWS_TRY(rws_results_read(&runs, 1, &results, err));
     r->n_claims += rws_paper_check(e, results, r->claims + first, MOST_CLAIMS - first);
     rws_status status = rws_paper_draw(e, results, folder, err);
-    if (status == RWS_OK) status = write_claims(r->claims + first, r->n_claims - first, folder, err);
+    if (status == RWS_OK && r->n_claims > first)
+        status = write_claims(r->claims + first, r->n_claims - first, folder, err);
+    if (status == RWS_OK) status = write_table(r, e, results, folder, err);
     rws_results_free(results);
     return status;
 }
@@ -105,7 +187,8 @@ static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error 
     char      *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
     rws_status status = r->o->report ? RWS_OK : train(r, e, runs, err);
     if (status == RWS_OK) status = report(r, e, folder, runs, err);
-    if (status == RWS_OK && !r->o->campaign.json) printf("%s: figures and claims are in %s\n", e->name, folder);
+    if (status == RWS_OK && !r->o->campaign.json)
+        printf("%s: figures and %s are in %s\n", e->name, e->table ? "the table" : "claims", folder);
     free(runs);
     free(folder);
     return status;
@@ -133,7 +216,7 @@ static void print_claims(const reproduction *r)
         rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i,s:i}", "final", 1, "hold", counts[RWS_HOLDS], "do_not_hold",
                                   counts[RWS_FAILS], "undecided", counts[RWS_UNDECIDED], "unknown", counts[RWS_UNKNOWN],
                                   "failed_runs", r->total.failed));
-    else
+    else if (r->n_claims)
         printf(
             "\n%d of %d claims hold, %d do not, %d are undecided at a level of 5 %%, and for %d there are not enough "
             "runs.\n",
@@ -166,6 +249,7 @@ static const struct argp_option options[] = {
     {"out", 'o', "DIR", 0, "The folder in which each experiment has its own (default: reproduction)", 0},
     {"report", KEY_REPORT, 0, 0, "Train nothing: figures and claims from the runs that are there", 0},
     {"sweep", KEY_SWEEP, 0, 0, "Only print the experiment's sweep file", 0},
+    {"examples", KEY_EXAMPLES, "DIR", 0, "For gallery: the folder of the models (default: beside the program)", 0},
     {0},
 };
 
@@ -174,7 +258,7 @@ static error_t want(const char *name, reproduce_options *o, const struct argp_st
     const bool all = strcmp(name, "all") == 0;
     bool       found = false;
     for (int i = 0; rws_experiments[i]; i++) {
-        if (!all && strcmp(rws_experiments[i]->name, name) != 0) continue;
+        if (all ? rws_experiments[i]->examples : strcmp(rws_experiments[i]->name, name) != 0) continue;
         found = true;
         bool known = false;
         for (int k = 0; k < o->n_wanted; k++) known = known || o->wanted[k] == rws_experiments[i];
@@ -194,6 +278,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case KEY_REPORT: o->report = true; return 0;
     case KEY_SWEEP: o->sweep = true; return 0;
+    case KEY_EXAMPLES: return rws_arguments_folder(state, "--examples", arg, &o->examples);
     case ARGP_KEY_ARG: return want(arg, o, state);
     case ARGP_KEY_END:
         return o->n_wanted ? 0 : rws_arguments_fail(state, "Which experiment? See rws reproduce --help.");
@@ -206,7 +291,7 @@ static void list_experiments(FILE *stream)
     fputs("Experiments:\n", stream);
     for (int i = 0; rws_experiments[i]; i++)
         fprintf(stream, "  %-10s %s\n", rws_experiments[i]->name, rws_experiments[i]->help);
-    fputs("  all        all experiments", stream);
+    fputs("  all        all experiments of the paper", stream);
 }
 
 static char *help_filter(int key, const char *text, void *input)
@@ -230,7 +315,12 @@ static rws_status run(int argc, char **argv, rws_error *err)
 {
     reproduce_options o = {.out = "reproduction"};
     RWS_TRY(rws_arguments_parse(&argp, "rws reproduce", argc, argv, 0, &o, err));
-    for (int i = 0; i < o.n_wanted && o.sweep; i++) fputs(o.quick ? o.wanted[i]->quick : o.wanted[i]->sweep, stdout);
+    for (int i = 0; i < o.n_wanted && o.sweep; i++) {
+        char *text;
+        RWS_TRY(sweep_of(&o, o.wanted[i], &text, err));
+        fputs(text, stdout);
+        free(text);
+    }
     if (o.sweep) return RWS_OK;
     reproduction *r = calloc(1, sizeof *r);
     if (!r) return rws_no_memory(err, "a reproduction");

@@ -66,6 +66,12 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
 
 /* ---- as text */
 
+char *rws_paper_table(const rws_experiment *e, const rws_results *r)
+{
+    const rws_query q = query_of(e, r, &e->variants[0]);
+    return e->table ? e->table(&q) : NULL;
+}
+
 /* A '|' would end the cell. */
 static void put_cell(FILE *out, const char *text)
 {

@@ -1,4 +1,4 @@
-/* paper.h - the experiments of the paper: their runs, figures and claims.
+/* paper.h - the experiments of the paper, and the gallery of examples: their runs, figures, claims and tables.
  *
  * An experiment is a sweep (in full, and a quick one with fewer or shorter runs), figures and claims. It reads results;
  * it trains nothing and prints nothing.
@@ -33,14 +33,17 @@ typedef struct {
 extern const rws_variant rws_vimco_variants[];
 
 typedef struct {
-    const char             *name; /* on the command line: "gmm-near" */
-    const char             *help; /* one line */
-    bool                    code; /* with the settings of the authors' code, where these differ from the text */
+    const char             *name;     /* on the command line: "gmm-near" */
+    const char             *help;     /* one line */
+    bool                    code;     /* with the settings of the authors' code, where these differ from the text */
+    bool                    examples; /* models are built from examples/, which stands for their folder in a sweep;
+                                              not part of "all" */
     const char             *sweep, *quick; /* sweep files (sweep.h) */
     const rws_result_key   *where;         /* keys and values that all its runs have */
     const rws_variant      *variants;      /* the experiment's own reading first; the end has own NULL */
     const rws_paper_figure *figures;       /* the end has file NULL */
     const rws_claim        *claims;        /* the end has name NULL */
+    char *(*table)(const rws_query *q);    /* a Markdown table of results, which the caller frees; may be NULL */
 } rws_experiment;
 
 /* A block of an experiment's sweep; `more` are further lines. */
@@ -56,7 +59,7 @@ typedef struct {
 extern const rws_experiment *const rws_experiments[];
 extern const rws_experiment        rws_experiment_gmm, rws_experiment_gmm_code, rws_experiment_gmm_near,
     rws_experiment_gmm_near_code, rws_experiment_gmm_snr, rws_experiment_gmm_tried, rws_experiment_pcfg,
-    rws_experiment_air, rws_experiment_air_code, rws_experiment_sbn;
+    rws_experiment_air, rws_experiment_air_code, rws_experiment_sbn, rws_experiment_gallery;
 
 /* A claim that was checked. */
 typedef struct {
@@ -73,6 +76,9 @@ int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *
 /* Draws the experiment's figures into the folder, each as PNG, SVG and PDF. */
 rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* The experiment's own table of results as Markdown, which the caller frees; NULL if it has none. */
+char *rws_paper_table(const rws_experiment *e, const rws_results *r);
 
 /* The claims as a Markdown table and as a JSON array; the caller frees the text. */
 char *rws_paper_markdown(const rws_checked *claims, int n);
