@@ -65,7 +65,9 @@ class Setup:
         self._inner, self._model = inner, model
         #: A stream of random numbers, for parameters that start from values of the model's own.
         self.random = random
-        for name in ("param", "linear", "mlp", "rnn", "gru", "embedding", "relaxed", "text", "path"):
+        for name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention",
+                     "set_encoder", "layer_norm", "residual_mlp", "conv2d", "conv_transpose2d", "label_site", "gradient",
+                     "relaxed", "text", "path"):
             setattr(self, name, getattr(inner, name))
 
     def __getitem__(self, name):
@@ -92,6 +94,10 @@ class Setup:
     def series(self, name, dim=1, most=None):
         """Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has."""
         self._declare(name, dim, most, False)
+
+    def label_series(self, name, dim=1, most=None):
+        """Declares a series of labels, laid out as by `series`: up to `most` items of `dim` numbers, NaN where not known."""
+        self._declare(name, dim, most, True)
 
     def _declare(self, name, dim, most, label):
         m = self._model

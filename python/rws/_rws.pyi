@@ -90,9 +90,17 @@ class Param:
 
 class Layer:
     """A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed
-    once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h).
+    once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h); an lstm takes and
+    gives two: h, c = cell(x, (h, c)). Over items, a list: set_encoder(items), attention(query, items), and
+    last, states = bidirectional(items), where states has the two states after each item.
     """
-    def __call__(self, x: Any, h: Like = ...) -> Value: ...
+    def __call__(self, x: Any, h: Any = ...) -> Any: ...
+    @property
+    def n_out(self) -> int:
+        """How many numbers come out, to declare the layer after it."""
+    @property
+    def picture(self) -> tuple[int, int, int]:
+        """What comes out as a picture: (channels, rows, cols); (1, 1, n_out) for a layer that is no convolution."""
     @property
     def bias(self) -> Optional[Param]:
         """The bias of a linear layer; None for a layer of another kind."""
@@ -192,6 +200,8 @@ class Path:
         """The number of items of a series of the datum, as an int, for the guide."""
     def item(self, series: str, t: int) -> Value:
         """Item t of a series of the datum, for the guide."""
+    def items(self, series: str) -> list[Value]:
+        """All items of a series of the datum, a list, for the guide."""
     def constant(self, x: Any) -> Value:
         """A value of a number, an array, a parameter or a list of values."""
     def simulate(self, site: str, made: Any, kernel: Any = ...) -> None:
@@ -230,10 +240,37 @@ class Setup:
         """Declares a recurrent cell with tanh."""
     def gru(self, name: str, n_in: int, n_hidden: int, group: Any = ...) -> Layer:
         """Declares a gated recurrent cell, PyTorch's GRUCell."""
+    def lstm(self, name: str, n_in: int, n_hidden: int, group: Any = ...) -> Layer:
+        """Declares a recurrent cell with a memory, PyTorch's LSTMCell."""
+    def bidirectional(self, name: str, n_in: int, n_hidden: int, cell: str = ..., group: Any = ...) -> Layer:
+        """Declares two cells that read a series from both ends: "rnn", "gru" or "lstm"."""
+    def attention(self, name: str, dim: int, heads: int, n_item: int, group: Any = ...) -> Layer:
+        """Declares PyTorch's MultiheadAttention: a query of dim numbers over items of n_item numbers."""
+    def set_encoder(self, name: str, sizes: Any, how: str = ..., hidden: str = ..., group: Any = ...) -> Layer:
+        """Declares an encoder of sets: an mlp for each item, then the "sum", "mean" or "max"
+        over the items.
+        """
+    def layer_norm(self, name: str, n: int, group: Any = ...) -> Layer:
+        """Declares PyTorch's LayerNorm of n numbers."""
+    def residual_mlp(self, name: str, n_in: int, width: int, n_blocks: int, n_out: int, hidden: str = ...,
+                     group: Any = ...) -> Layer:
+        """Declares an mlp whose blocks add to their input, for deep networks."""
+    def conv2d(self, name: str, n_in: int, n_out: int, rows: int, cols: int, kernel: int, stride: int = ...,
+               padding: int = ..., group: Any = ...) -> Layer:
+        """Declares PyTorch's Conv2d for pictures of rows x cols numbers; Layer.picture is what comes out."""
+    def conv_transpose2d(self, name: str, n_in: int, n_out: int, rows: int, cols: int, kernel: int, stride: int = ...,
+                         padding: int = ..., output_padding: int = ..., group: Any = ...) -> Layer:
+        """Declares PyTorch's ConvTranspose2d for pictures of rows x cols numbers."""
     def embedding(self, name: str, n_words: int, dim: int, group: Any = ...) -> Layer:
         """Declares a table of vectors."""
     def relaxed(self, site: str, n: int) -> None:
         """Declares the site that Model.relaxed is about."""
+    def label_site(self, label: str, site: str) -> None:
+        """Says that a label is the value of a latent site where it is known, and NaN where it is not."""
+    def gradient(self, site: str, how: str) -> None:
+        """How the gradient reaches the parameters of a continuous value: "reparameterised", through the value,
+        or by its "score".
+        """
     def text(self, name: str) -> str:
         """A setting of the model, as text."""
     def path(self, name: str) -> str:
@@ -303,6 +340,12 @@ def log_sum_exp(v: Like) -> Value:
     """log(sum(exp(v))), one number."""
 def argmax(v: Like) -> Value:
     """The index of the largest component, as a value. It has no gradient."""
+def diagonal(v: Like) -> Value:
+    """The diagonal of a square matrix."""
+def cholesky(v: Like) -> Value:
+    """The lower triangle l with l l^T = v, a positive definite matrix."""
+def log_determinant(v: Like) -> Value:
+    """log det(l l^T) of a Cholesky factor l."""
 def detach(v: Like) -> Value:
     """The same value as a constant: gradients stop here."""
 def dot(a: Like, b: Like) -> Value:
@@ -313,6 +356,12 @@ def maximum(a: Like, b: Like) -> Value:
     """The larger number, component by component."""
 def power(a: Like, b: Like) -> Value:
     """a to the power of b."""
+def matvec(a: Like, b: Like) -> Value:
+    """The product of a matrix a, row after row, and a vector b."""
+def add_diagonal(a: Like, b: Like) -> Value:
+    """A square matrix a with b on its diagonal added: a number for each row, or one."""
+def cholesky_solve(a: Like, b: Like) -> Value:
+    """(a a^T)^-1 b for a Cholesky factor a; b has one or more columns."""
 def pick(a: Like, b: Like) -> Value:
     """The component of a whose number is the value b; a[b] is the same."""
 def concat(parts: Any) -> Value:
@@ -331,6 +380,20 @@ def concrete_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
     """The log-density of the Concrete distribution."""
 def relaxed_density(log_s: Like, log_pi: Like, temperature: Like) -> Value:
     """The log-density of the relaxed choice under the relaxation of the method."""
+def matmul(a: Like, b: Like, inner: Optional[int] = ...) -> Value:
+    """The product of two matrices, row after row. `inner` is the number of columns of a and of rows
+    of b; it may be left out where one of them is a parameter or an array of two dimensions.
+    """
+def transpose(a: Like, cols: Optional[int] = ...) -> Value:
+    """The transpose of a matrix with so many columns, which a parameter and an array of two dimensions know."""
+def triangular_solve(l: Like, b: Like, transposed: bool = ...) -> Value:
+    """l^-1 b for a lower triangle l, or (l^T)^-1 b; b has one or more columns."""
+def dot_attention(query: Like, keys: Sequence[Like], values: Sequence[Like]) -> Value:
+    """The mean of the values, weighted by softmax(query . key / sqrt(dim)); keys and values are lists."""
+def pool2d(pictures: Like, channels: int, rows: int, size: int, how: str = ...) -> Value:
+    """One number of each window of size x size numbers: their "max",
+    "mean" or "sum".
+    """
 def attend(image: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
     """Reads a window of a picture."""
 def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:

@@ -268,9 +268,18 @@ void rwspy_end(void)
 static rws_var call_layer(rws_path *path, const request *c)
 {
     switch (c->i[0]) {
-    case 'l':
+    case LAYER_LINEAR:
         return c->n == 1 ? rws_linear(path, c->layer, *c->parts) : rws_linear_parts(path, c->layer, c->parts, c->n);
-    case 'm': return c->n == 1 ? rws_mlp(path, c->layer, *c->parts) : rws_mlp_parts(path, c->layer, c->parts, c->n);
+    case LAYER_MLP:
+        return c->n == 1 ? rws_mlp(path, c->layer, *c->parts) : rws_mlp_parts(path, c->layer, c->parts, c->n);
+    case LAYER_RNN: return rws_rnn(path, c->layer, c->parts, c->n, c->v[0]);
+    case LAYER_GRU: return rws_gru(path, c->layer, c->parts, c->n, c->v[0]);
+    case LAYER_ATTENTION: return rws_attention(path, c->layer, c->v[0], c->parts, c->n);
+    case LAYER_SET_ENCODER: return rws_set_encoder(path, c->layer, c->parts, c->n);
+    case LAYER_NORM: return rws_layer_norm(path, c->layer, *c->parts);
+    case LAYER_RESIDUAL_MLP: return rws_residual_mlp(path, c->layer, c->parts, c->n);
+    case LAYER_CONV2D: return rws_conv2d(path, c->layer, *c->parts);
+    case LAYER_CONV_TRANSPOSE2D: return rws_conv_transpose2d(path, c->layer, *c->parts);
     default: return rws_embedding(path, c->layer, *c->parts);
     }
 }
@@ -331,10 +340,21 @@ static void execute(rws_path *path, const request *c, result *r)
         break;
     }
     case CALL_LAYER: r->v = call_layer(path, c); break;
-    case CALL_CELL:
-        r->v =
-            i[0] == 'g' ? rws_gru(path, c->layer, c->parts, c->n, v[0]) : rws_rnn(path, c->layer, c->parts, c->n, v[0]);
+    case CALL_LSTM:
+        r->c = v[1];
+        r->v = rws_lstm(path, c->layer, c->parts, c->n, v[0], &r->c);
         break;
+    case CALL_BIDIRECTIONAL: {
+        rws_var *states = rws_alloc(path, ((size_t)c->n + 1) * sizeof *states);
+        r->v = rws_bidirectional(path, c->layer, c->parts, c->n, states);
+        r->states = states;
+        break;
+    }
+    case CALL_DOT_ATTENTION: r->v = rws_dot_attention(path, v[0], c->parts, c->parts + i[0], i[0]); break;
+    case CALL_POOL: r->v = rws_pool2d(path, v[0], i[0], i[1], i[2], (rws_pooling)i[3]); break;
+    case CALL_MATMUL: r->v = rws_matmul(path, v[0], v[1], i[0]); break;
+    case CALL_TRANSPOSE: r->v = rws_transpose(path, v[0], i[0]); break;
+    case CALL_TRIANGULAR: r->v = rws_triangular_solve(path, v[0], v[1], i[0]); break;
     case CALL_ATTEND: r->v = rws_attend(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
     case CALL_PLACE: r->v = rws_place(path, v[0], i[0], i[1], v[1], i[2], i[3]); break;
     case CALL_COVER: r->v = rws_cover(path, i[0], i[1], v[0], i[2], i[3]); break;

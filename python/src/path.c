@@ -238,6 +238,23 @@ static PyObject *path_item(PyObject *self, PyObject *const *args, Py_ssize_t n)
     return rwspy_call_value(h, &c);
 }
 
+static PyObject *path_items(PyObject *self, PyObject *name)
+{
+    py_path   *h = own(self);
+    PyObject  *length = h ? path_length(self, name) : NULL;
+    request    c = {.kind = CALL_ITEM};
+    int        n = 0;
+    const bool good = length && rwspy_int(length, &n);
+    Py_XDECREF(length);
+    PyObject *list = good && (c.name = text_of(name, "The name of a series")) ? PyList_New(n) : NULL;
+    for (; list && c.i[0] < n; c.i[0]++) {
+        PyObject *item = rwspy_call_value(h, &c);
+        if (item) PyList_SET_ITEM(list, c.i[0], item);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
 static PyObject *path_constant(PyObject *self, PyObject *o)
 {
     py_path *h = own(self);
@@ -452,6 +469,7 @@ static PyMethodDef methods[] = {
     {"length", path_length, METH_O,
      "length(series)\n\nThe number of items of a series of the datum, as an int, for the guide."},
     {"item", FAST(item), "item(series, t)\n\nItem t of a series of the datum, for the guide."},
+    {"items", path_items, METH_O, "items(series)\n\nAll items of a series of the datum, a list, for the guide."},
     {"constant", path_constant, METH_O,
      "constant(x)\n\nA value of a number, an array, a parameter or a list of values."},
     {"simulate", FAST(simulate),

@@ -54,7 +54,13 @@ typedef enum {
     CALL_FACTOR,
     CALL_SIMULATE,
     CALL_LAYER,
-    CALL_CELL,
+    CALL_LSTM,          /* v[0] and v[1] are h and c; the result has both */
+    CALL_BIDIRECTIONAL, /* the result has the states of all items beside the value */
+    CALL_DOT_ATTENTION, /* parts: i[0] keys, then as many values */
+    CALL_POOL,
+    CALL_MATMUL,
+    CALL_TRANSPOSE,
+    CALL_TRIANGULAR,
     CALL_ATTEND,
     CALL_PLACE,
     CALL_COVER,
@@ -82,10 +88,16 @@ typedef struct {
     const void      *context;
 } request;
 
-typedef union {
-    rws_var      v;
-    int64_t      i;
-    const float *numbers;
+typedef struct {
+    union {
+        rws_var      v;
+        int64_t      i;
+        const float *numbers;
+    };
+    union {
+        rws_var        c;      /* of CALL_LSTM: the memory of the cell */
+        const rws_var *states; /* of CALL_BIDIRECTIONAL, in the path's memory */
+    };
 } result;
 
 /* ---- programs on paths (host.c) */
@@ -177,10 +189,26 @@ typedef struct {
     PyObject                *name;
 } param_object;
 
+enum {
+    LAYER_LINEAR,
+    LAYER_MLP,
+    LAYER_RNN,
+    LAYER_GRU,
+    LAYER_LSTM,
+    LAYER_EMBEDDING,
+    LAYER_BIDIRECTIONAL,
+    LAYER_ATTENTION,
+    LAYER_SET_ENCODER,
+    LAYER_NORM,
+    LAYER_RESIDUAL_MLP,
+    LAYER_CONV2D,
+    LAYER_CONV_TRANSPOSE2D,
+};
+
 typedef struct {
     PyObject_HEAD rws_layer *layer;
     scope_object            *scope;
-    int                      kind; /* 'l' linear, 'm' mlp, 'r' rnn, 'g' gru, 'e' embedding */
+    int                      kind; /* one of LAYER_… */
     int                      n_out;
     PyObject                *name;
     vectorcallfunc           call;
@@ -206,6 +234,7 @@ PyObject *rwspy_call_value(py_path *h, const request *c);
 bool rwspy_floats(PyObject *o, float **out, Py_ssize_t *n);
 
 bool rwspy_int(PyObject *o, int *out);
+bool rwspy_pooling(const char *name, int *out); /* an rws_pooling by its name */
 
 /* An array of numpy with a copy of the numbers. */
 PyObject *rwspy_array(const float *x, Py_ssize_t rows, Py_ssize_t cols);

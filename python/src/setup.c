@@ -191,34 +191,174 @@ static PyObject *setup_linear(PyObject *self, PyObject *args, PyObject *keywords
         !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:linear", names, &name, &n_in, &n_out, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in))
         return NULL;
-    return rwspy_layer(rws_setup_linear(s, g, name, n_in, n_out, in), ((setup_object *)self)->state->scope, name, 'l',
-                       n_out);
+    return rwspy_layer(rws_setup_linear(s, g, name, n_in, n_out, in), ((setup_object *)self)->state->scope, name,
+                       LAYER_LINEAR, n_out);
+}
+
+static bool function_of(const char *name, rws_function *out)
+{
+    static const char *const functions[] = {"linear", "tanh", "relu", "elu", "sigmoid", "softplus", "exp", "log", NULL};
+    const int                f = find(functions, name);
+    if (f < 0) PyErr_Format(PyExc_ValueError, "There is no function \"%s\" for a layer.", name);
+    *out = (rws_function)f;
+    return f >= 0;
+}
+
+#define MOST_SIZES 64
+
+static bool sizes_of(PyObject *list, int sizes[MOST_SIZES], int *n)
+{
+    PyObject *fast = PySequence_Fast(list, "The sizes of an mlp are a list of numbers.");
+    if (!fast) return false;
+    *n = (int)PySequence_Fast_GET_SIZE(fast);
+    if (*n > MOST_SIZES) PyErr_Format(PyExc_ValueError, "An mlp has at most %d sizes.", MOST_SIZES);
+    for (int i = 0; i < *n && !PyErr_Occurred(); i++) rwspy_int(PySequence_Fast_GET_ITEM(fast, i), &sizes[i]);
+    Py_DECREF(fast);
+    return !PyErr_Occurred();
+}
+
+static PyObject *made(PyObject *self, rws_layer *l, const char *name, int kind)
+{
+    return rwspy_layer(l, ((setup_object *)self)->state->scope, name, kind, rws_layer_picture(l, NULL, NULL, NULL));
 }
 
 static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    static char             *names[] = {"name", "sizes", "hidden", "group", "init", NULL};
-    static const char *const functions[] = {"linear", "tanh", "relu", "elu", "sigmoid", "softplus", "exp", "log", NULL};
-    const char              *name, *hidden = "tanh", *group = NULL, *init = "uniform";
-    PyObject                *list;
-    rws_group                g;
-    rws_init                 in;
-    int                      sizes[64], n;
-    rws_setup               *s = open_setup(self);
+    static char *names[] = {"name", "sizes", "hidden", "group", "init", NULL};
+    const char  *name, *hidden = "tanh", *group = NULL, *init = "uniform";
+    PyObject    *list;
+    rws_group    g;
+    rws_init     in;
+    rws_function f;
+    int          sizes[MOST_SIZES], n;
+    rws_setup   *s = open_setup(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|szs:mlp", names, &name, &list, &hidden, &group, &init) ||
-        !group_of(name, group, &g) || !init_of(init, &in))
+        !group_of(name, group, &g) || !init_of(init, &in) || !function_of(hidden, &f) || !sizes_of(list, sizes, &n))
         return NULL;
-    const int f = find(functions, hidden);
-    if (f < 0) return PyErr_Format(PyExc_ValueError, "There is no function \"%s\" for a layer.", hidden);
-    PyObject *fast = PySequence_Fast(list, "The sizes of an mlp are a list of numbers.");
-    if (!fast) return NULL;
-    n = (int)PySequence_Fast_GET_SIZE(fast);
-    if (n > 64) PyErr_SetString(PyExc_ValueError, "An mlp has at most 64 sizes.");
-    for (int i = 0; i < n && !PyErr_Occurred(); i++) rwspy_int(PySequence_Fast_GET_ITEM(fast, i), &sizes[i]);
-    Py_DECREF(fast);
-    if (PyErr_Occurred()) return NULL;
-    return rwspy_layer(rws_setup_mlp(s, g, name, (rws_function)f, in, sizes, n), ((setup_object *)self)->state->scope,
-                       name, 'm', n ? sizes[n - 1] : 0);
+    return made(self, rws_setup_mlp(s, g, name, f, in, sizes, n), name, LAYER_MLP);
+}
+
+static PyObject *setup_lstm(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_in", "n_hidden", "group", NULL};
+    const char  *name, *group = NULL;
+    int          n_in, n_hidden;
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:lstm", names, &name, &n_in, &n_hidden, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return made(self, rws_setup_lstm(s, g, name, n_in, n_hidden), name, LAYER_LSTM);
+}
+
+static PyObject *setup_bidirectional(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char             *names[] = {"name", "n_in", "n_hidden", "cell", "group", NULL};
+    static const char *const cells[] = {"rnn", "gru", "lstm", NULL};
+    const char              *name, *cell = "gru", *group = NULL;
+    int                      n_in, n_hidden;
+    rws_group                g;
+    rws_setup               *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "sii|sz:bidirectional", names, &name, &n_in, &n_hidden, &cell,
+                                     &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    const int k = find(cells, cell);
+    if (k < 0) return PyErr_Format(PyExc_ValueError, "A cell is \"rnn\", \"gru\" or \"lstm\", not \"%s\".", cell);
+    return made(self, rws_setup_bidirectional(s, g, name, (rws_recurrent)k, n_in, n_hidden), name, LAYER_BIDIRECTIONAL);
+}
+
+static PyObject *setup_attention(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "dim", "heads", "n_item", "group", NULL};
+    const char  *name, *group = NULL;
+    int          dim, heads, n_item;
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "siii|z:attention", names, &name, &dim, &heads, &n_item, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return made(self, rws_setup_attention(s, g, name, dim, heads, n_item), name, LAYER_ATTENTION);
+}
+
+static PyObject *setup_set_encoder(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "sizes", "how", "hidden", "group", NULL};
+    const char  *name, *how = "sum", *hidden = "tanh", *group = NULL;
+    PyObject    *list;
+    rws_group    g;
+    rws_function f;
+    int          sizes[MOST_SIZES], n, pooling;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "sO|ssz:set_encoder", names, &name, &list, &how, &hidden,
+                                     &group) ||
+        !group_of(name, group, &g) || !rwspy_pooling(how, &pooling) || !function_of(hidden, &f) ||
+        !sizes_of(list, sizes, &n))
+        return NULL;
+    return made(self, rws_setup_set_encoder(s, g, name, f, (rws_pooling)pooling, sizes, n), name, LAYER_SET_ENCODER);
+}
+
+static PyObject *setup_layer_norm(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n", "group", NULL};
+    const char  *name, *group = NULL;
+    int          n;
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "si|z:layer_norm", names, &name, &n, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return made(self, rws_setup_layer_norm(s, g, name, n), name, LAYER_NORM);
+}
+
+static PyObject *setup_residual_mlp(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_in", "width", "n_blocks", "n_out", "hidden", "group", NULL};
+    const char  *name, *hidden = "relu", *group = NULL;
+    int          n_in, width, n_blocks, n_out;
+    rws_group    g;
+    rws_function f;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "siiii|sz:residual_mlp", names, &name, &n_in, &width, &n_blocks,
+                                     &n_out, &hidden, &group) ||
+        !group_of(name, group, &g) || !function_of(hidden, &f))
+        return NULL;
+    return made(self, rws_setup_residual_mlp(s, g, name, f, n_in, width, n_blocks, n_out), name, LAYER_RESIDUAL_MLP);
+}
+
+static PyObject *setup_conv2d(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name", "n_in", "n_out", "rows", "cols", "kernel", "stride", "padding", "group", NULL};
+    const char  *name, *group = NULL;
+    rws_conv     c = {.stride = 1};
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "siiiii|iiz:conv2d", names, &name, &c.n_in, &c.n_out, &c.rows,
+                                     &c.cols, &c.kernel, &c.stride, &c.padding, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return made(self, rws_setup_conv2d(s, g, name, &c), name, LAYER_CONV2D);
+}
+
+static PyObject *setup_conv_transpose2d(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"name",   "n_in",    "n_out",          "rows",  "cols", "kernel",
+                            "stride", "padding", "output_padding", "group", NULL};
+    const char  *name, *group = NULL;
+    rws_conv     c = {.stride = 1};
+    rws_group    g;
+    rws_setup   *s = open_setup(self);
+    if (!s ||
+        !PyArg_ParseTupleAndKeywords(args, keywords, "siiiii|iiiz:conv_transpose2d", names, &name, &c.n_in, &c.n_out,
+                                     &c.rows, &c.cols, &c.kernel, &c.stride, &c.padding, &c.output_padding, &group) ||
+        !group_of(name, group, &g))
+        return NULL;
+    return made(self, rws_setup_conv_transpose2d(s, g, name, &c), name, LAYER_CONV_TRANSPOSE2D);
 }
 
 static PyObject *setup_rnn(PyObject *self, PyObject *args, PyObject *keywords)
@@ -233,8 +373,8 @@ static PyObject *setup_rnn(PyObject *self, PyObject *args, PyObject *keywords)
         !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:rnn", names, &name, &n_in, &n_hidden, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in))
         return NULL;
-    return rwspy_layer(rws_setup_rnn(s, g, name, n_in, n_hidden, in), ((setup_object *)self)->state->scope, name, 'r',
-                       n_hidden);
+    return rwspy_layer(rws_setup_rnn(s, g, name, n_in, n_hidden, in), ((setup_object *)self)->state->scope, name,
+                       LAYER_RNN, n_hidden);
 }
 
 static PyObject *setup_gru(PyObject *self, PyObject *args, PyObject *keywords)
@@ -247,7 +387,7 @@ static PyObject *setup_gru(PyObject *self, PyObject *args, PyObject *keywords)
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:gru", names, &name, &n_in, &n_hidden, &group) ||
         !group_of(name, group, &g))
         return NULL;
-    return rwspy_layer(rws_setup_gru(s, g, name, n_in, n_hidden), ((setup_object *)self)->state->scope, name, 'g',
+    return rwspy_layer(rws_setup_gru(s, g, name, n_in, n_hidden), ((setup_object *)self)->state->scope, name, LAYER_GRU,
                        n_hidden);
 }
 
@@ -261,8 +401,8 @@ static PyObject *setup_embedding(PyObject *self, PyObject *args, PyObject *keywo
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:embedding", names, &name, &n_words, &dim, &group) ||
         !group_of(name, group, &g))
         return NULL;
-    return rwspy_layer(rws_setup_embedding(s, g, name, n_words, dim), ((setup_object *)self)->state->scope, name, 'e',
-                       dim);
+    return rwspy_layer(rws_setup_embedding(s, g, name, n_words, dim), ((setup_object *)self)->state->scope, name,
+                       LAYER_EMBEDDING, dim);
 }
 
 /* _field(name, dim, most, label): most > 0 for a series */
@@ -272,7 +412,8 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
     int         dim, most, label;
     rws_setup  *s = open_setup(self);
     if (!s || !PyArg_ParseTuple(args, "siip", &name, &dim, &most, &label)) return NULL;
-    if (most) rws_setup_series(s, name, dim, most);
+    if (most && label) rws_setup_label_series(s, name, dim, most);
+    else if (most) rws_setup_series(s, name, dim, most);
     else if (label) rws_setup_label(s, name, dim);
     else rws_setup_field(s, name, dim);
     Py_RETURN_NONE;
@@ -329,6 +470,30 @@ static PyObject *setup_relaxed(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *setup_label_site(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"label", "site", NULL};
+    const char  *label, *site;
+    rws_setup   *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "ss:label_site", names, &label, &site)) return NULL;
+    rws_setup_label_site(s, label, site);
+    Py_RETURN_NONE;
+}
+
+static PyObject *setup_gradient(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char             *names[] = {"site", "how", NULL};
+    static const char *const hows[] = {"reparameterised", "score", NULL};
+    const char              *site, *how;
+    rws_setup               *s = open_setup(self);
+    if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "ss:gradient", names, &site, &how)) return NULL;
+    const int k = find(hows, how);
+    if (k < 0)
+        return PyErr_Format(PyExc_ValueError, "A gradient is \"score\" or \"reparameterised\", not \"%s\".", how);
+    rws_setup_gradient(s, site, (rws_gradient)k);
+    Py_RETURN_NONE;
+}
+
 static PyObject *setup_text(PyObject *self, PyObject *name)
 {
     rws_setup  *s = open_setup(self);
@@ -362,8 +527,41 @@ static PyMethodDef methods[] = {
      "rnn(name, n_in, n_hidden, group=None, init=\"uniform\")\n\nDeclares a recurrent cell with tanh."},
     {"gru", KEYWORDS(gru),
      "gru(name, n_in, n_hidden, group=None)\n\nDeclares a gated recurrent cell, PyTorch's GRUCell."},
+    {"lstm", KEYWORDS(lstm),
+     "lstm(name, n_in, n_hidden, group=None)\n\nDeclares a recurrent cell with a memory, PyTorch's LSTMCell."},
+    {"bidirectional", KEYWORDS(bidirectional),
+     "bidirectional(name, n_in, n_hidden, cell=\"gru\", group=None)\n\nDeclares two cells that read a series from both "
+     "ends: \"rnn\", \"gru\" or \"lstm\"."},
+    {"attention", KEYWORDS(attention),
+     "attention(name, dim, heads, n_item, group=None)\n\nDeclares PyTorch's MultiheadAttention: a query of dim numbers "
+     "over items of n_item numbers."},
+    {"set_encoder", KEYWORDS(set_encoder),
+     "set_encoder(name, sizes, how=\"sum\", hidden=\"tanh\", group=None)\n\nDeclares an encoder of sets: an mlp for "
+     "each item, then the \"sum\", \"mean\" or \"max\"\n"
+     "over the items."},
+    {"layer_norm", KEYWORDS(layer_norm),
+     "layer_norm(name, n, group=None)\n\nDeclares PyTorch's LayerNorm of n numbers."},
+    {"residual_mlp", KEYWORDS(residual_mlp),
+     "residual_mlp(name, n_in, width, n_blocks, n_out, hidden=\"relu\", group=None)\n\nDeclares an mlp whose blocks "
+     "add "
+     "to their input, for deep networks."},
+    {"conv2d", KEYWORDS(conv2d),
+     "conv2d(name, n_in, n_out, rows, cols, kernel, stride=1, padding=0, group=None)\n\nDeclares PyTorch's Conv2d for "
+     "pictures of rows x cols numbers; Layer.picture is what comes out."},
+    {"conv_transpose2d", KEYWORDS(conv_transpose2d),
+     "conv_transpose2d(name, n_in, n_out, rows, cols, kernel, stride=1, padding=0, output_padding=0, "
+     "group=None)\n\nDeclares PyTorch's ConvTranspose2d for pictures of rows x cols numbers."},
     {"embedding", KEYWORDS(embedding), "embedding(name, n_words, dim, group=None)\n\nDeclares a table of vectors."},
     {"relaxed", setup_relaxed, METH_VARARGS, "relaxed(site, n)\n\nDeclares the site that Model.relaxed is about."},
+    {"label_site", KEYWORDS(label_site),
+     "label_site(label, site)\n\nSays that a label is the value of a latent site where it is known, and NaN where it "
+     "is "
+     "not."},
+    {"gradient", KEYWORDS(gradient),
+     "gradient(site, how)\n\nHow the gradient reaches the parameters of a continuous value: \"reparameterised\", "
+     "through "
+     "the value,\n"
+     "or by its \"score\"."},
     {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},
     {"path", setup_path, METH_O, "path(name)\n\nA setting that is the path of a file; it becomes absolute."},
     {"_field", setup_field, METH_VARARGS, NULL},

@@ -340,10 +340,44 @@ static PyObject *value_pow(PyObject *a, PyObject *b, PyObject *modulus)
     return two(a, b, (void *)rws_power);
 }
 
+/* Rows and columns of a parameter or of an array of two dimensions. False: o has no shape of that kind. */
+static bool shape_of(PyObject *o, int *rows, int *cols)
+{
+    if (Py_IS_TYPE(o, &rwspy_Param)) {
+        *rows = ((param_object *)o)->rows;
+        *cols = ((param_object *)o)->cols;
+        return true;
+    }
+    if (Py_IS_TYPE(o, &rwspy_Value)) return false;
+    PyObject  *shape = PyObject_GetAttrString(o, "shape");
+    const bool good = shape && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 2 &&
+                      rwspy_int(PyTuple_GET_ITEM(shape, 0), rows) && rwspy_int(PyTuple_GET_ITEM(shape, 1), cols);
+    Py_XDECREF(shape);
+    PyErr_Clear();
+    return good;
+}
+
+/* A matrix with more than one row. Only such a matrix counts as one in a @ b: a vector is a parameter of one row. */
+static bool is_matrix(PyObject *o, int *rows, int *cols)
+{
+    return shape_of(o, rows, cols) && *rows > 1;
+}
+
+static PyObject *matmul(PyObject *a, PyObject *b, int inner)
+{
+    py_path *h = rwspy_running("A value");
+    request  c = {.kind = CALL_MATMUL, .i = {inner}};
+    if (!h || !rwspy_var(h, a, &c.v[0]) || !rwspy_var(h, b, &c.v[1])) return NULL;
+    return rwspy_call_value(h, &c);
+}
+
 static PyObject *value_matmul(PyObject *a, PyObject *b)
 {
+    int rows, cols, inner;
     OPERANDS(a, b);
-    return two(a, b, (void *)rws_dot);
+    const bool right = is_matrix(b, &rows, &cols);
+    if (right) return matmul(a, b, rows);
+    return two(a, b, is_matrix(a, &rows, &inner) ? (void *)rws_matvec : (void *)rws_dot);
 }
 
 static PyObject *value_neg(PyObject *a)
@@ -536,12 +570,15 @@ EACH_FUNCTION(FUNCTION)
         (void)self;                                                   \
         return one(value, (void *)f);                                 \
     }
-#define EACH_ONE(X)                                                                              \
-    X(sum, rws_sum, "The sum of the components.")                                                \
-    X(cumulative_sum, rws_cumulative_sum, "Component j is the sum of components 0 ... j.")       \
-    X(log_softmax, rws_log_softmax, "v - log(sum(exp(v))).")                                     \
-    X(log_sum_exp, rws_log_sum_exp, "log(sum(exp(v))), one number.")                             \
-    X(argmax, rws_argmax, "The index of the largest component, as a value. It has no gradient.") \
+#define EACH_ONE(X)                                                                               \
+    X(sum, rws_sum, "The sum of the components.")                                                 \
+    X(cumulative_sum, rws_cumulative_sum, "Component j is the sum of components 0 ... j.")        \
+    X(log_softmax, rws_log_softmax, "v - log(sum(exp(v))).")                                      \
+    X(log_sum_exp, rws_log_sum_exp, "log(sum(exp(v))), one number.")                              \
+    X(argmax, rws_argmax, "The index of the largest component, as a value. It has no gradient.")  \
+    X(diagonal, rws_diagonal, "The diagonal of a square matrix.")                                 \
+    X(cholesky, rws_cholesky, "The lower triangle l with l l^T = v, a positive definite matrix.") \
+    X(log_determinant, rws_log_determinant, "log det(l l^T) of a Cholesky factor l.")             \
     X(detach, rws_detach, "The same value as a constant: gradients stop here.")
 EACH_ONE(ONE)
 
@@ -559,11 +596,15 @@ static bool expect(const char *name, Py_ssize_t n, Py_ssize_t least, Py_ssize_t 
         (void)self;                                                                       \
         return expect(#name, n, 2, 2) ? two(args[0], args[1], (void *)f) : NULL;          \
     }
-#define EACH_TWO(X)                                                    \
-    X(dot, rws_dot, "The sum of a * b, which have the same length.")   \
-    X(minimum, rws_min, "The smaller number, component by component.") \
-    X(maximum, rws_max, "The larger number, component by component.")  \
-    X(power, rws_power, "a to the power of b.")                        \
+#define EACH_TWO(X)                                                                                           \
+    X(dot, rws_dot, "The sum of a * b, which have the same length.")                                          \
+    X(minimum, rws_min, "The smaller number, component by component.")                                        \
+    X(maximum, rws_max, "The larger number, component by component.")                                         \
+    X(power, rws_power, "a to the power of b.")                                                               \
+    X(matvec, rws_matvec, "The product of a matrix a, row after row, and a vector b.")                        \
+    X(add_diagonal, rws_add_diagonal,                                                                         \
+      "A square matrix a with b on its diagonal added: a number for each row, or one.")                       \
+    X(cholesky_solve, rws_cholesky_solve, "(a a^T)^-1 b for a Cholesky factor a; b has one or more columns.") \
     X(pick, rws_pick, "The component of a whose number is the value b; a[b] is the same.")
 EACH_TWO(TWO)
 
@@ -668,6 +709,106 @@ static PyObject *function_relaxed_density(PyObject *self, PyObject *const *args,
     return three("relaxed_density", args, n, (void *)rws_relaxed_density);
 }
 
+static PyObject *function_matmul(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"a", "b", "inner", NULL};
+    PyObject    *a, *b, *given = Py_None;
+    int          rows, cols, inner;
+    (void)self;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O:matmul", names, &a, &b, &given)) return NULL;
+    if (given != Py_None) {
+        if (!rwspy_int(given, &inner)) return NULL;
+    } else if (shape_of(a, &rows, &cols)) inner = cols;
+    else if (shape_of(b, &rows, &cols)) inner = rows;
+    else
+        return PyErr_Format(PyExc_TypeError,
+                            "matmul(a, b, inner) needs the number of columns of a, which is that of the rows of b, "
+                            "unless one of them is a parameter or an array of two dimensions.");
+    return matmul(a, b, inner);
+}
+
+static PyObject *function_transpose(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"a", "cols", NULL};
+    PyObject    *a, *given = Py_None;
+    int          rows;
+    request      c = {.kind = CALL_TRANSPOSE};
+    (void)self;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:transpose", names, &a, &given)) return NULL;
+    if (given != Py_None ? !rwspy_int(given, &c.i[0]) : !shape_of(a, &rows, &c.i[0]))
+        return PyErr_Occurred()
+                   ? NULL
+                   : PyErr_Format(PyExc_TypeError, "transpose(a, cols) needs the number of columns, unless "
+                                                   "a is a parameter or an array of two dimensions.");
+    py_path *h = rwspy_running("transpose");
+    if (!h || !rwspy_var(h, a, &c.v[0])) return NULL;
+    return rwspy_call_value(h, &c);
+}
+
+static PyObject *function_triangular_solve(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"l", "b", "transposed", NULL};
+    PyObject    *l, *b;
+    request      c = {.kind = CALL_TRIANGULAR};
+    (void)self;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|p:triangular_solve", names, &l, &b, &c.i[0])) return NULL;
+    py_path *h = rwspy_running("triangular_solve");
+    if (!h || !rwspy_var(h, l, &c.v[0]) || !rwspy_var(h, b, &c.v[1])) return NULL;
+    return rwspy_call_value(h, &c);
+}
+
+static PyObject *function_dot_attention(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+    (void)self;
+    py_path *h = rwspy_running("dot_attention");
+    request  c = {.kind = CALL_DOT_ATTENTION};
+    rws_var *keys = NULL, *values = NULL, *both = NULL;
+    int      n_values = 0;
+    if (!h || !expect("dot_attention", n, 3, 3) || !rwspy_var(h, args[0], &c.v[0])) return NULL;
+    bool good = rwspy_vars(h, args[1], &keys, &c.i[0]) && rwspy_vars(h, args[2], &values, &n_values);
+    if (good && c.i[0] != n_values) {
+        PyErr_Format(PyExc_ValueError, "dot_attention takes as many keys as values, not %d and %d.", c.i[0], n_values);
+        good = false;
+    }
+    if (good && !(both = PyMem_Malloc((2 * (size_t)n_values + 1) * sizeof *both))) PyErr_NoMemory(), good = false;
+    if (good) {
+        memcpy(both, keys, (size_t)n_values * sizeof *both);
+        memcpy(both + n_values, values, (size_t)n_values * sizeof *both);
+        c.parts = both;
+        c.n = 2 * n_values;
+    }
+    PyObject *r = good ? rwspy_call_value(h, &c) : NULL;
+    PyMem_Free(keys);
+    PyMem_Free(values);
+    PyMem_Free(both);
+    return r;
+}
+
+bool rwspy_pooling(const char *name, int *out)
+{
+    static const char *const names[] = {"sum", "mean", "max"};
+    for (*out = 0; *out < 3; ++*out)
+        if (strcmp(names[*out], name) == 0) return true;
+    PyErr_Format(PyExc_ValueError, "Numbers are pooled by \"sum\", \"mean\" or \"max\", not by \"%s\".", name);
+    return false;
+}
+
+static PyObject *function_pool2d(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"pictures", "channels", "rows", "size", "how", NULL};
+    PyObject    *pictures;
+    const char  *how = "max";
+    request      c = {.kind = CALL_POOL};
+    (void)self;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "Oiii|s:pool2d", names, &pictures, &c.i[0], &c.i[1], &c.i[2],
+                                     &how) ||
+        !rwspy_pooling(how, &c.i[3]))
+        return NULL;
+    py_path *h = rwspy_running("pool2d");
+    if (!h || !rwspy_var(h, pictures, &c.v[0])) return NULL;
+    return rwspy_call_value(h, &c);
+}
+
 /* attend(image, rows, cols, where, out_rows, out_cols), place likewise; cover(rows, cols, where, out_rows, out_cols). */
 static PyObject *window(const char *name, PyObject *const *args, Py_ssize_t n, call_kind kind)
 {
@@ -702,6 +843,7 @@ static PyObject *function_cover(PyObject *self, PyObject *const *args, Py_ssize_
 }
 
 #define FAST(name) (PyCFunction)(void (*)(void)) function_##name, METH_FASTCALL
+#define KEYWORDS(name) (PyCFunction)(void (*)(void)) function_##name, METH_VARARGS | METH_KEYWORDS
 #define METHOD_O(name, f, doc) {#name, function_##name, METH_O, #name "(v)\n\n" doc},
 #define METHOD_TWO(name, f, doc) {#name, FAST(name), #name "(a, b)\n\n" doc},
 
@@ -721,6 +863,23 @@ PyMethodDef rwspy_functions[] = {
     {"relaxed_density", FAST(relaxed_density),
      "relaxed_density(log_s, log_pi, temperature)\n\nThe log-density of the relaxed choice under the relaxation of the "
      "method."},
+    {"matmul", KEYWORDS(matmul),
+     "matmul(a, b, inner=None)\n\nThe product of two matrices, row after row. `inner` is the number of columns of a "
+     "and of rows\n"
+     "of b; it may be left out where one of them is a parameter or an array of two dimensions."},
+    {"transpose", KEYWORDS(transpose),
+     "transpose(a, cols=None)\n\nThe transpose of a matrix with so many columns, which a parameter and an array of two "
+     "dimensions know."},
+    {"triangular_solve", KEYWORDS(triangular_solve),
+     "triangular_solve(l, b, transposed=False)\n\nl^-1 b for a lower triangle l, or (l^T)^-1 b; b has one or more "
+     "columns."},
+    {"dot_attention", FAST(dot_attention),
+     "dot_attention(query, keys, values)\n\nThe mean of the values, weighted by softmax(query . key / sqrt(dim)); keys "
+     "and values are lists."},
+    {"pool2d", KEYWORDS(pool2d),
+     "pool2d(pictures, channels, rows, size, how=\"max\")\n\nOne number of each window of size x size numbers: their "
+     "\"max\",\n"
+     "\"mean\" or \"sum\"."},
     {"attend", FAST(attend), "attend(image, rows, cols, where, out_rows, out_cols)\n\nReads a window of a picture."},
     {"place", FAST(place), "place(glimpse, rows, cols, where, out_rows, out_cols)\n\nWrites a window into a picture."},
     {"cover", FAST(cover), "cover(rows, cols, where, out_rows, out_cols)\n\nWrites a window of ones into a picture."},
@@ -870,40 +1029,102 @@ static void layer_free(PyObject *o)
     PyObject_Free(o);
 }
 
+/* How a layer is called, by its kind. */
+static const struct {
+    const char *how;
+    bool        items; /* its parts are a list of items, which may be empty; else a list of numbers is one part */
+    bool        one;   /* it takes a single part */
+} kinds[] = {
+    [LAYER_LINEAR] = {"layer(x)", false, false},
+    [LAYER_MLP] = {"layer(x)", false, false},
+    [LAYER_RNN] = {"cell(x, h)", false, false},
+    [LAYER_GRU] = {"cell(x, h)", false, false},
+    [LAYER_LSTM] = {"cell(x, (h, c))", false, false},
+    [LAYER_EMBEDDING] = {"layer(index)", false, true},
+    [LAYER_BIDIRECTIONAL] = {"layer(items)", true, false},
+    [LAYER_ATTENTION] = {"layer(query, items)", true, false},
+    [LAYER_SET_ENCODER] = {"layer(items)", true, false},
+    [LAYER_NORM] = {"layer(x)", false, true},
+    [LAYER_RESIDUAL_MLP] = {"layer(x)", false, false},
+    [LAYER_CONV2D] = {"layer(pictures)", false, true},
+    [LAYER_CONV_TRANSPOSE2D] = {"layer(pictures)", false, true},
+};
+
+/* The parts of an input: in `few` if they fit, else in an array *own of the caller's (PyMem_Free). */
+#define FEW 8
+static bool parts_of(py_path *h, PyObject *x, int kind, rws_var *few, rws_var **own, request *c)
+{
+    const bool list = PyList_Check(x) || PyTuple_Check(x);
+    c->parts = few;
+    c->n = 1;
+    if (!list || kinds[kind].one || (!kinds[kind].items && !has_values(x))) return rwspy_var(h, x, few);
+    if (PySequence_Fast_GET_SIZE(x) <= FEW) {
+        for (c->n = 0; c->n < PySequence_Fast_GET_SIZE(x); c->n++)
+            if (!rwspy_var(h, PySequence_Fast_GET_ITEM(x, c->n), &few[c->n])) return false;
+        return true;
+    }
+    if (!rwspy_vars(h, x, own, &c->n)) return false;
+    c->parts = *own;
+    return true;
+}
+
+/* A value and a list of the states of all items. */
+static PyObject *with_states(py_path *h, const result *r, int n)
+{
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *state = rwspy_value(h, r->states[i]);
+        if (state) PyList_SET_ITEM(list, i, state);
+        else Py_CLEAR(list);
+    }
+    PyObject *v = list ? rwspy_value(h, r->v) : NULL;
+    if (v) return Py_BuildValue("(NN)", v, list);
+    Py_XDECREF(list);
+    return NULL;
+}
+
+static PyObject *with_memory(py_path *h, const result *r)
+{
+    PyObject *v = rwspy_value(h, r->v), *memory = v ? rwspy_value(h, r->c) : NULL;
+    if (memory) return Py_BuildValue("(NN)", v, memory);
+    Py_XDECREF(v);
+    return NULL;
+}
+
+/* The state of an lstm is a pair; that of other cells, and the query of attention, is one value. */
+static bool second_argument(py_path *h, PyObject *o, int kind, request *c)
+{
+    if (kind != LAYER_LSTM) return rwspy_var(h, o, &c->v[0]);
+    if ((PyList_Check(o) || PyTuple_Check(o)) && PySequence_Fast_GET_SIZE(o) == 2)
+        return rwspy_var(h, PySequence_Fast_GET_ITEM(o, 0), &c->v[0]) &&
+               rwspy_var(h, PySequence_Fast_GET_ITEM(o, 1), &c->v[1]);
+    PyErr_SetString(PyExc_TypeError, "The state of an lstm is a pair: h, c = cell(x, (h, c)).");
+    return false;
+}
+
 static PyObject *layer_call(PyObject *o, PyObject *const *args, size_t flags, PyObject *keywords)
 {
     layer_object *l = (layer_object *)o;
-    const bool    cell = l->kind == 'r' || l->kind == 'g';
+    const int     kind = l->kind;
+    const bool    cell = kind == LAYER_RNN || kind == LAYER_GRU || kind == LAYER_LSTM, query = kind == LAYER_ATTENTION;
     py_path      *h = rwspy_running("A layer");
-    request       c = {.kind = cell ? CALL_CELL : CALL_LAYER, .layer = l->layer, .i = {l->kind}};
-    rws_var       few[8], *parts = NULL;
+    request       c = {.kind = CALL_LAYER, .layer = l->layer, .i = {kind}};
+    rws_var       few[FEW], *own = NULL;
+    result        result;
     if (!h || !scope_fits(h, l->scope, "layer", l->name)) return NULL;
     if (keywords && PyTuple_GET_SIZE(keywords))
-        return PyErr_Format(PyExc_TypeError, "A layer takes no keywords: %s.", cell ? "cell(x, h)" : "layer(x)");
-    if (!expect(cell ? "cell(x, h)" : "layer(x)", PyVectorcall_NARGS(flags), 1 + cell, 1 + cell)) return NULL;
-    PyObject *x = args[0];
-    if (Py_IS_TYPE(x, &rwspy_Value)) {
-        if (!rwspy_var(h, x, few)) return NULL;
-        c.parts = few;
-        c.n = 1;
-    } else {
-        /* a list of values is a list of parts; a list of numbers is one part */
-        if ((PyList_Check(x) || PyTuple_Check(x)) && !has_values(x)) {
-            if (!rwspy_var(h, x, few)) return NULL;
-            c.parts = few;
-            c.n = 1;
-        } else if ((PyList_Check(x) || PyTuple_Check(x)) && PySequence_Fast_GET_SIZE(x) <= 8) {
-            for (c.n = 0; c.n < PySequence_Fast_GET_SIZE(x); c.n++)
-                if (!rwspy_var(h, PySequence_Fast_GET_ITEM(x, c.n), &few[c.n])) return NULL;
-            c.parts = few;
-        } else {
-            if (!rwspy_vars(h, x, &parts, &c.n)) return NULL;
-            c.parts = parts;
-        }
-    }
+        return PyErr_Format(PyExc_TypeError, "A layer takes no keywords: %s.", kinds[kind].how);
+    if (!expect(kinds[kind].how, PyVectorcall_NARGS(flags), 1 + (cell || query), 1 + (cell || query))) return NULL;
+    if (kind == LAYER_LSTM) c.kind = CALL_LSTM;
+    if (kind == LAYER_BIDIRECTIONAL) c.kind = CALL_BIDIRECTIONAL;
     PyObject *r = NULL;
-    if (!cell || rwspy_var(h, args[1], &c.v[0])) r = rwspy_call_value(h, &c);
-    PyMem_Free(parts);
+    if (parts_of(h, args[query], kind, few, &own, &c) &&
+        (!(cell || query) || second_argument(h, args[cell], kind, &c)) && rwspy_call(h, &c, &result)) {
+        if (kind == LAYER_LSTM) r = with_memory(h, &result);
+        else if (kind == LAYER_BIDIRECTIONAL) r = with_states(h, &result, c.n);
+        else r = rwspy_value(h, result.v);
+    }
+    PyMem_Free(own);
     return r;
 }
 
@@ -924,7 +1145,19 @@ static PyObject *layer_repr(PyObject *o)
     return PyUnicode_FromFormat("<rws.Layer %R>", ((layer_object *)o)->name);
 }
 
+static PyObject *layer_picture(PyObject *o, void *whole)
+{
+    const layer_object *l = (layer_object *)o;
+    int                 channels, rows, cols;
+    if (!l->scope->alive) return PyErr_Format(rwspy_Error, "The layer %R is gone: its trainer is closed.", l->name);
+    const int n = rws_layer_picture(l->layer, &channels, &rows, &cols);
+    return whole ? Py_BuildValue("(iii)", channels, rows, cols) : PyLong_FromLong(n);
+}
+
 static PyGetSetDef layer_members[] = {
+    {"n_out", layer_picture, NULL, "How many numbers come out, to declare the layer after it.", NULL},
+    {"picture", layer_picture, NULL,
+     "What comes out as a picture: (channels, rows, cols); (1, 1, n_out) for a layer that is no convolution.", "w"},
     {"bias", layer_bias, NULL, "The bias of a linear layer; None for a layer of another kind.", NULL},
     {0},
 };
@@ -933,7 +1166,10 @@ PyTypeObject rwspy_Layer = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Layer",
     .tp_doc =
         "A function with parameters: layer(x), or layer([a, b]) for an input in parts, whose products are computed\n"
-        "once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h).",
+        "once for each part that several particles share. Cells (rnn, gru) take a state: cell(x, h); an lstm takes "
+        "and\n"
+        "gives two: h, c = cell(x, (h, c)). Over items, a list: set_encoder(items), attention(query, items), and\n"
+        "last, states = bidirectional(items), where states has the two states after each item.",
     .tp_basicsize = sizeof(layer_object),
     .tp_dealloc = layer_free,
     .tp_repr = layer_repr,
