@@ -22,9 +22,9 @@ all particles that made the same choices.
 from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Value,  # noqa: F401
                    add_diagonal, argmax, attend, cholesky, cholesky_solve, clip, concat, concrete_density, cos, cover,
                    cumulative_sum, detach, diagonal, digamma, dot, dot_attention, elu, exp, expm1, lgamma, log, log1p,
-                   log_determinant, log_sigmoid, log_softmax, log_sum_exp, matmul, matvec, maximum, minimum,
-                   normal_density, onehot, pick, place, pool2d, power, relaxed_density, relu, row, sigmoid, sin, softplus,
-                   sqrt, square, sum, sum_many, tanh, transpose, triangular_solve)
+                   log_determinant, log_sigmoid, log_softmax, log_sum_exp, matmul, matvec, maximum, minimum, n_ranks,
+                   normal_density, onehot, pick, place, pool2d, power, rank, relaxed_density, relu, row, sigmoid, sin,
+                   softplus, sqrt, square, sum, sum_many, tanh, transpose, triangular_solve)
 from ._rws import version as __version__
 from ._model import Evaluation, Model, Setting, Setup, guide_metric, metric, posterior_metric, snapshot  # noqa: F401
 from ._run import (Answer, Answers, Interrupted, Measures, Run, Sample, Stored, Stores, Trainer,  # noqa: F401

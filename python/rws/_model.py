@@ -107,7 +107,8 @@ class Setup:
         if table is not None:
             if (most == 0) != (table.most == 0):
                 raise Error(f"The data of {name!r} are " + ("a series" if table.most else "no series") +
-                            (": declare it with series()." if table.most else "; declare it with field()."))
+                            (f": declare it with {'label_series' if label else 'series'}()." if table.most else
+                             f"; declare it with {'label' if label else 'field'}()."))
             if dim is not None and dim != table.dim:
                 raise Error(f"The field {name!r} has {dim} numbers in setup and {table.dim} in the data.")
             if table.most and most is not None and most < table.most:
@@ -120,7 +121,11 @@ class Setup:
             elif table.most:
                 m._series[name] = (table.dim, table.most)
                 m._sizes[name] = 1 + table.dim * table.most
-                self._inner._table_field(name, table.range, False, table.dim)
+                if label:
+                    self._inner._field(name, table.dim, table.most, True)
+                    m._label_series[name] = table.packed
+                else:
+                    self._inner._table_field(name, table.range, False, table.dim)
             else:
                 m._sizes[name] = self._inner._table_field(name, table.range, label, 0)
         else:
@@ -139,6 +144,7 @@ class Setup:
 class _Column:
     def __init__(self, dim, most):
         self.dim, self.most, self.range = dim, most, None
+        self.packed = [None, None]  # of a series: rows for training and for tests
 
 
 def _is_ragged(x):
@@ -212,7 +218,8 @@ class Arrays:
                 width = 1 + c.most * dim
                 for k in range(2):
                     if name in self.parts[k]:
-                        blocks[k].append(np.stack([pack_series(i, dim, c.most) for i in self.parts[k][name]]))
+                        c.packed[k] = np.stack([pack_series(i, dim, c.most) for i in self.parts[k][name]])
+                        blocks[k].append(c.packed[k])
             else:
                 c = _Column(x.shape[1], 0)
                 width = c.dim
@@ -327,7 +334,7 @@ class Model:
 
     def _copy(self):
         c = copy.copy(self)
-        c._sizes, c._labels, c._series = {}, set(), {}
+        c._sizes, c._labels, c._series, c._label_series = {}, set(), {}, {}
         c._arrays = copy.copy(self._arrays)
         if c._arrays and not c._arrays.described:
             c._arrays.parts = [dict(p) for p in c._arrays.parts]
@@ -347,6 +354,11 @@ class Model:
             for name in self._arrays.columns:
                 if name not in self._sizes:
                     s._declare(name, None, None if self._arrays.columns[name].most else 0, False)
+        if self._label_series:  # rows of the table by number, by which series of labels are found
+            if "datum" in self._sizes:
+                raise Error("Data with a series of labels have no field \"datum\": the label of that name numbers the data.")
+            self._sizes["datum"] = inner._table_field("datum", "#", True, 0)
+            self._labels.add("datum")
 
     def _pack(self, given, n):
         """Arrays by field in the order of declaration."""
@@ -368,6 +380,16 @@ class Model:
                 out.append(np.concatenate([pack_series(i, dim, most) for i in rows]))
             else:
                 out.append(np.ascontiguousarray(x, np.float32).reshape(-1))
+        return out
+
+    def _label_rows(self, split, rows):
+        """The series of labels of rows by number; None for every other field."""
+        i = rows.reshape(-1).astype(int)
+        out = []
+        for name in self._sizes:
+            train, test = self._label_series.get(name, (None, None))
+            part = test if split == "test" and test is not None else train
+            out.append(None if part is None else part[i])
         return out
 
     def _data(self, split, first, n, random):

@@ -30,6 +30,26 @@ def _close_all():
             o.close()
         except Exception:
             pass
+    if _rws.n_ranks() > 1:
+        _leave()
+
+
+def _leave():
+    """Ends the ranks in order. A rank that ends by an exception must not wait for the others, which may be in the middle of an
+    iteration: it leaves at once, and they are told that it is gone."""
+    if _rws._rank_lost() < 0 and getattr(sys, "last_value", None) is None:
+        _rws._ranks_close()
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    time.sleep(0.5)  # launchers drop what was printed when they see ranks end
+    os._exit(1)
+
+
+def _join():
+    """Joins the processes that mpirun or srun has started, so that they train one run together."""
+    if os.environ.get("RWS_PYTHON_ALONE", "0") in ("", "0"):
+        _rws._ranks_open()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -101,11 +121,12 @@ class Trainer:
     """A model in training. Most people call `train`; a trainer is for loops of one's own."""
 
     def __init__(self, model, data=None, test=None, *, out=None, order="shuffled", test_share=0.0, test_last=False, **config):
+        _join()
         self.model, program, name = _prepared(model, data, test, order=order, test_share=test_share, test_last=test_last)
         c = _config(dict(config, model=name))
         self.folder = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
-        if self.folder and self.model is not None and self.model._arrays:
+        if self.folder and self.model is not None and self.model._arrays and _rws.rank() == 0:
             _describe(self.folder, self.model._told)
         self._remember()
 
@@ -115,6 +136,7 @@ class Trainer:
 
     @classmethod
     def _resumed(cls, folder, model, data, test, config, **options):
+        _join()
         t = cls.__new__(cls)
         t.model, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
         t.folder = os.path.abspath(os.fspath(folder))
@@ -244,7 +266,7 @@ def _in_notebook():
 
 
 def _bar(wanted, trainer):
-    if wanted is False:
+    if wanted is False or _rws.rank() > 0:
         return None
     if _in_notebook():
         return _NotebookBar(trainer)
@@ -430,7 +452,17 @@ class _Asker:
                 out.append(a)
         return out
 
-    def _question(self, question, fields, test, particles, seed, listed):
+    @staticmethod
+    def _listed(choices):
+        """(site, visit, numbers) of choices by site or by (site, visit); a list has the values of several visits."""
+        out = []
+        for key, value in (choices or {}).items():
+            site, first = key if isinstance(key, tuple) else (key, 0)
+            for visit, v in enumerate(value if isinstance(value, list) else [value], int(first)):
+                out.append((site, visit, np.asarray(v, np.float32).reshape(-1)))
+        return out
+
+    def _question(self, question, fields, test, particles, seed, listed, given=None):
         text = picture = arrays = None
         if len(question) > 1:
             raise TypeError("A question is one text, one picture, or fields by name.")
@@ -449,18 +481,13 @@ class _Asker:
                 arrays = self._fields({self._inner.fields[0][0]: p})
         elif test is None:
             raise TypeError("Ask about something: a text, a picture, fields by name, or test=NUMBER.")
-        return arrays, text, picture, int(test or 0), int(particles), int(seed), bool(listed)
+        return arrays, text, picture, int(test or 0), int(particles), int(seed), bool(listed), self._listed(given)
 
-    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, **fields):
-        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed)))
+    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, given=None, **fields):
+        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed, given)))
 
     def score(self, choices, *question, test=None, **fields):
-        listed = []
-        for site, value in choices.items():
-            many = isinstance(value, list)
-            for visit, v in enumerate(value if many else [value]):
-                listed.append((site, visit, np.asarray(v, np.float32).reshape(-1)))
-        return self._inner.score(self._question(question, fields, test, 1, 1, False), listed)
+        return self._inner.score(self._question(question, fields, test, 1, 1, False), self._listed(choices))
 
     def sample(self, n=1, seed=1):
         return [Sample(s, self._inner.fields) for s in self._inner.sample(int(n), int(seed))]
@@ -500,10 +527,11 @@ class Answer:
 
 
 class Particle:
-    """Particles that made the same choices: `choices` by site, log_p, log_q, weight, count."""
+    """Particles that made the same choices: `choices` by site, log_p, log_q, weight, count; log_given is log q of choices
+    that were given, which is no part of log_q."""
 
     def __init__(self, inner, answers):
-        self.log_p, self.log_q, self.weight, self.count, self.answer, listed = inner
+        self.log_p, self.log_q, self.weight, self.count, self.answer, listed, self.log_given = inner
         self.choices = _choices(listed)
         self.reports = answers[self.answer].reports if answers else {}
 
@@ -628,11 +656,14 @@ class Run:
         """How many iterations are done."""
         return self.trainer.iteration if self.trainer else self._asker._inner.iteration
 
-    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, **fields):
+    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, given=None, **fields):
         """What is behind a datum: `Answers`. The datum is a text, a picture, fields by name, or number `test` of the test data.
 
-        listed=False leaves out the particles with their choices, which saves time where there are many."""
-        return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, **fields)
+        listed=False leaves out the particles with their choices, which saves time where there are many. given={"z": 1,
+        ("z", 2): 0} has choices that are known, at visit 0 and visit 2 of a site; a list has the first visits. Answers are then
+        of the posterior given the datum and these choices, and log_evidence is log p(x, given)."""
+        return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, given=given,
+                                       **fields)
 
     def score(self, choices, *question, test=None, **fields):
         """(log p(z, x), log q(z | x)) of given choices by site; a list for a site that is visited several times."""

@@ -394,6 +394,10 @@ def pool2d(pictures: Like, channels: int, rows: int, size: int, how: str = ...) 
     """One number of each window of size x size numbers: their "max",
     "mean" or "sum".
     """
+def rank() -> int:
+    """The number of this process among those that mpirun or srun started: 0 for the one that shows and writes."""
+def n_ranks() -> int:
+    """How many processes train together; 1 before the first trainer is made."""
 def attend(image: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
     """Reads a window of a picture."""
 def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:

@@ -160,11 +160,33 @@ static bool copy_fields(py_state *s, PyObject *list, int n, float *const *fields
     return true;
 }
 
+/* A table has no series of labels: Python fills them in, by the numbers of the rows in the label "datum". */
+static bool fill_label_series(py_state *s, rws_split split, int n, float *const *fields)
+{
+    PyObject  *name, *size;
+    Py_ssize_t at = 0, i = 0;
+    while (PyDict_Next(s->sizes, &at, &name, &size) && PyUnicode_CompareWithASCIIString(name, "datum") != 0) i++;
+    PyObject *rows = rwspy_array(fields[i], n, 1);
+    PyObject *list =
+        rows ? PyObject_CallMethod(s->self, "_label_rows", "sO", split == RWS_TEST ? "test" : "train", rows) : NULL;
+    const bool good = list && copy_fields(s, list, n, fields);
+    Py_XDECREF(rows);
+    Py_XDECREF(list);
+    return good;
+}
+
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
 {
     py_state *s = (py_state *)state;
-    if (s->table) return rws_table_fill(s->table, split, first, n, random, fields, err);
+    if (s->table) {
+        rws_status status = rws_table_fill(s->table, split, first, n, random, fields, err);
+        if (status != RWS_OK || !s->label_series) return status;
+        rwspy_take();
+        if (!fill_label_series(s, split, n, fields)) status = failed(s->program, "data", err);
+        rwspy_give();
+        return status;
+    }
     rwspy_take();
     PyObject        *stream = rwspy_random_new(random);
     PyObject        *list = stream ? PyObject_CallMethod(s->self, "_data", "sKiO", split == RWS_TEST ? "test" : "train",

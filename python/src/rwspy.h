@@ -148,7 +148,8 @@ struct py_state {
     PyObject              *guide, *model, *relaxed, *compute; /* its methods; compute: a function of the moment */
     PyObject              *sizes;                             /* numbers of each field, by name */
     struct scope_object   *scope;
-    rws_table             *table; /* the data, if they are arrays */
+    rws_table             *table;        /* the data, if they are arrays */
+    bool                   label_series; /* there are some beside the table, which Python fills in */
 };
 
 /* Remembers the exception that is set, as the reason for a sentence; clears it. The sentence is written to out. */
@@ -276,6 +277,11 @@ PyObject *rwspy_setup_new(rws_setup *s, py_state *state);
 void      rwspy_setup_close(PyObject *setup);
 PyObject *rwspy_results(PyObject *module, PyObject *args);
 PyObject *rwspy_tables(PyObject *module, PyObject *args);
+PyObject *rwspy_ranks_open(PyObject *module, PyObject *unused);
+PyObject *rwspy_ranks_close(PyObject *module, PyObject *unused);
+PyObject *rwspy_rank(PyObject *module, PyObject *unused);
+PyObject *rwspy_n_ranks(PyObject *module, PyObject *unused);
+PyObject *rwspy_rank_lost(PyObject *module, PyObject *unused);
 PyObject *rwspy_reported(const rws_reported *r, int n);
 
 extern PyObject *rwspy_Error, *rwspy_Stopped, *rwspy_Abandoned, *rwspy_Broken;

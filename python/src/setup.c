@@ -412,8 +412,10 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
     int         dim, most, label;
     rws_setup  *s = open_setup(self);
     if (!s || !PyArg_ParseTuple(args, "siip", &name, &dim, &most, &label)) return NULL;
-    if (most && label) rws_setup_label_series(s, name, dim, most);
-    else if (most) rws_setup_series(s, name, dim, most);
+    if (most && label) {
+        rws_setup_label_series(s, name, dim, most);
+        ((setup_object *)self)->state->label_series = true;
+    } else if (most) rws_setup_series(s, name, dim, most);
     else if (label) rws_setup_label(s, name, dim);
     else rws_setup_field(s, name, dim);
     Py_RETURN_NONE;

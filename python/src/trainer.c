@@ -133,8 +133,9 @@ static PyObject *answers_object(const rws_answers *a)
     for (int i = 0; particles && i < a->n_weighted; i++) {
         const rws_weighted *w = &a->particles[i];
         PyObject           *choices = choices_object(w->choices, w->n_choices);
-        PyObject           *entry =
-            choices ? Py_BuildValue("(dddiiN)", w->log_p, w->log_q, w->weight, w->count, w->answer, choices) : NULL;
+        PyObject *entry = choices ? Py_BuildValue("(dddiiNd)", w->log_p, w->log_q, w->weight, w->count, w->answer,
+                                                  choices, w->log_given)
+                                  : NULL;
         if (entry) PyList_SET_ITEM(particles, i, entry);
         else Py_CLEAR(particles);
     }
@@ -147,28 +148,60 @@ static PyObject *answers_object(const rws_answers *a)
     return NULL;
 }
 
-/* A question as Python gives it: (fields or None, text or None, picture or None, test, n_particles, seed, particles) */
+/* Choices as Python gives them: [(site, visit, numbers), …]. The texts belong to the list. */
+static bool choices_read(PyObject *list, rws_choice **out, int *n)
+{
+    *n = 0;
+    if (!(*out = PyMem_Calloc((size_t)PyList_GET_SIZE(list) + 1, sizeof **out))) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (; *n < PyList_GET_SIZE(list); ++*n) {
+        rws_choice *c = &(*out)[*n];
+        PyObject   *value;
+        float      *x;
+        Py_ssize_t  dim;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, *n), "siO", &c->site, &c->visit, &value) ||
+            !rwspy_floats(value, &x, &dim))
+            return false;
+        c->value = x;
+        c->dim = (int)dim;
+    }
+    return true;
+}
+
+static void choices_release(rws_choice *choices, int n)
+{
+    for (int i = 0; i < n; i++) PyMem_Free((float *)choices[i].value);
+    PyMem_Free(choices);
+}
+
+/* A question as Python gives it: (fields or None, text or None, picture or None, test, n_particles, seed, particles,
+ * choices that are given) */
 typedef struct {
     rws_question q;
     float       *fields[RWS_FIELDS];
     rws_grey     picture;
     Py_buffer    grey;
+    rws_choice  *given;
 } asked;
 
 static void asked_release(asked *a)
 {
     for (int i = 0; i < RWS_FIELDS; i++) PyMem_Free(a->fields[i]);
     if (a->grey.obj) PyBuffer_Release(&a->grey);
+    choices_release(a->given, a->q.n_given);
 }
 
 static bool asked_read(PyObject *args, asked *a)
 {
-    PyObject          *fields, *picture;
+    PyObject          *fields, *picture, *given;
     const char        *text;
     unsigned long long seed;
     int                particles;
     *a = (asked){0};
-    if (!PyArg_ParseTuple(args, "OzOiiKp", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed, &particles))
+    if (!PyArg_ParseTuple(args, "OzOiiKpO!", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed, &particles,
+                          &PyList_Type, &given))
         return false;
     a->q.text = text;
     a->q.seed = seed;
@@ -196,6 +229,11 @@ static bool asked_read(PyObject *args, asked *a)
         a->picture.grey = a->grey.buf;
         a->q.picture = &a->picture;
     }
+    if (!choices_read(given, &a->given, &a->q.n_given)) {
+        asked_release(a);
+        return false;
+    }
+    a->q.given = a->given;
     return true;
 }
 
@@ -723,27 +761,16 @@ static PyObject *posterior_score(PyObject *self, PyObject *args)
     asked             a;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &question, &PyList_Type, &list) || !asked_read(question, &a))
         return NULL;
-    const Py_ssize_t n = PyList_GET_SIZE(list);
-    rws_choice      *choices = PyMem_Calloc((size_t)n + 1, sizeof *choices);
-    bool             good = choices != NULL;
-    for (Py_ssize_t i = 0; good && i < n; i++) {
-        PyObject  *value;
-        float     *x = NULL;
-        Py_ssize_t dim = 0;
-        good = PyArg_ParseTuple(PyList_GET_ITEM(list, i), "siO", &choices[i].site, &choices[i].visit, &value) &&
-               rwspy_floats(value, &x, &dim);
-        choices[i].value = x;
-        choices[i].dim = (int)dim;
-    }
-    if (good && posterior_begin(o)) {
-        const rws_status status = rws_posterior_score(o->p, &a.q, choices, (int)n, &score, &err);
+    int         n;
+    rws_choice *choices;
+    if (choices_read(list, &choices, &n) && posterior_begin(o)) {
+        const rws_status status = rws_posterior_score(o->p, &a.q, choices, n, &score, &err);
         posterior_end(o);
         r = status == RWS_OK ? Py_BuildValue("(dd)", score.log_p, score.log_q) : rwspy_raise(o->program, status, &err);
     }
-    for (Py_ssize_t i = 0; choices && i < n; i++) PyMem_Free((float *)choices[i].value);
-    PyMem_Free(choices);
+    choices_release(choices, n);
     asked_release(&a);
-    return r ? r : PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    return r;
 }
 
 static PyObject *sample_object(const posterior_object *o, const rws_sample *s)
@@ -933,4 +960,45 @@ PyObject *rwspy_tables(PyObject *module, PyObject *args)
     Py_XDECREF(methods);
     Py_XDECREF(optimisers);
     return NULL;
+}
+
+/* ---- ranks */
+
+PyObject *rwspy_ranks_open(PyObject *module, PyObject *unused)
+{
+    rws_error err = {{0}};
+    (void)module, (void)unused;
+    if (!outside_of_programs()) return NULL;
+    rwspy_begin();
+    const rws_status status = rws_ranks_open(&err);
+    rwspy_end();
+    if (status != RWS_OK) return rwspy_raise(NULL, status, &err);
+    Py_RETURN_NONE;
+}
+
+PyObject *rwspy_ranks_close(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    rwspy_begin();
+    rws_ranks_close();
+    rwspy_end();
+    Py_RETURN_NONE;
+}
+
+PyObject *rwspy_rank(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(rws_rank());
+}
+
+PyObject *rwspy_n_ranks(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(rws_n_ranks());
+}
+
+PyObject *rwspy_rank_lost(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(rws_rank_lost());
 }
