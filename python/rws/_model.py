@@ -274,6 +274,14 @@ class Evaluation:
         arrays = [np.zeros(n * s, np.float32) if a is None else a for a, s in zip(arrays, self._model._sizes.values())]
         return self._inner._compute(f, dim, n, arrays)
 
+    def dream(self, program, n=1000):
+        """The mean of log q over n samples of ``program(p)``, which takes the place of the model: the true one, where it is known."""
+        return self._inner._dream(program, int(n))
+
+    def guess(self, f, particles=1000, **fields):
+        """Draws particles of the guide for one datum, given by field, and calls ``f(particle, count)`` for each set of equal ones."""
+        self._inner._guess(f, int(particles), self._model._pack(fields, 1))
+
     def show(self, value, label=None):
         """Adds a number to the snapshot that is being measured."""
         self._inner.show(value, label)

@@ -21,7 +21,9 @@ def program():
 def call(*arguments, input=None):
     """Runs the program; its complaint becomes an exception."""
     from ._rws import Error
-    done = subprocess.run([program(), *arguments], input=input, capture_output=True)
+    # what it is called for works alone, also where this process is a rank
+    alone = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI", "MPI_")) and k != "SLURM_STEP_NUM_TASKS"}
+    done = subprocess.run([program(), *arguments], input=input, capture_output=True, env=alone)
     if done.returncode:
         raise Error(done.stderr.decode(errors="replace").strip() or f"rws {arguments[0]} failed.")
     return done.stdout

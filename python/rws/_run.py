@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 import weakref
 
 import numpy as np
@@ -219,6 +220,10 @@ class Trainer:
         if control.caught:
             where = f"; the checkpoint is in {self.folder}" if self.folder else ""
             raise Interrupted(f"Stopped after iteration {self.iteration}{where}.", Run(self))
+        site = self._inner.unvisited
+        if site and _rws.rank() == 0:
+            warnings.warn(f"No particle has come by site {site!r}, which is given choices or a gradient; is its name right?",
+                          stacklevel=3)
         return done
 
     def close(self):
@@ -341,9 +346,9 @@ class _NotebookBar(_Bar):
 
 
 def train(model, data=None, test=None, *, method=None, particles=None, batch=None, iterations=None, eval_every=None,
-          n_test=None, eval_particles=None, seed=None, threads=None, shards=None, scalar=None, optimiser=None, lr=None,
-          l2=None, set=None, out=None, order="shuffled", test_share=0.0, test_last=False, progress=None, callbacks=(),
-          save_every=5.0, max_operations=None, max_paths=None, max_nodes=None, stack_bytes=None):
+          n_test=None, eval_particles=None, seed=None, threads=None, shards=None, particle_shards=None, scalar=None,
+          optimiser=None, lr=None, l2=None, set=None, out=None, order="shuffled", test_share=0.0, test_last=False,
+          progress=None, callbacks=(), save_every=5.0, max_operations=None, max_paths=None, max_nodes=None, stack_bytes=None):
     """Trains a model and returns the `Run`.
 
     model: an instance of `Model` (or the class), the name of a model that is built in, or the path of a shared object.
@@ -363,7 +368,7 @@ def train(model, data=None, test=None, *, method=None, particles=None, batch=Non
     given = dict(method=method, particles=particles, batch=batch, iterations=iterations, eval_every=eval_every, n_test=n_test,
                  eval_particles=eval_particles, seed=seed, threads=threads, shards=shards, scalar=scalar, optimiser=optimiser,
                  lr=lr, l2=l2, set=set, max_operations=max_operations, max_paths=max_paths, max_nodes=max_nodes,
-                 stack_bytes=stack_bytes)
+                 stack_bytes=stack_bytes, particle_shards=particle_shards)
     t = Trainer(model, data, test, out=out, order=order, test_share=test_share, test_last=test_last, **given)
     t.train(progress=progress, callbacks=callbacks, save_every=save_every)
     return Run(t)

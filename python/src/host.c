@@ -121,7 +121,7 @@ static inline void fields_load(const fields *f, PyThreadState *ts)
 
 /* What a path is asked to execute on its own stack, when programs are replayed. */
 typedef enum { JOB_NONE, JOB_CALL, JOB_RETURN } job_kind;
-typedef enum { PROGRAM_GUIDE, PROGRAM_MODEL, PROGRAM_RELAXED, PROGRAM_COMPUTE } program_kind;
+typedef enum { PROGRAM_GUIDE, PROGRAM_MODEL, PROGRAM_RELAXED, PROGRAM_COMPUTE, PROGRAM_DREAM } program_kind;
 
 struct py_path {
     rws_path   *path;
@@ -425,7 +425,7 @@ static PyObject *function_of(const py_state *s, program_kind kind)
     }
 }
 
-static const char *const names[] = {"guide", "model", "relaxed", "the function of a metric"};
+static const char *const names[] = {"guide", "model", "relaxed", "the function of a metric", "the program of a dream"};
 
 /* Calls a Python function on the path. Its value, if it is to have one, is written to *out. */
 static bool call_program(py_path *h, program_kind kind, rws_var *out)
@@ -742,6 +742,11 @@ rws_var rwspy_compute(rws_path *path, const void *state)
     rws_var v = {0};
     run(path, state, PROGRAM_COMPUTE, &v);
     return value_or_end(path, v);
+}
+
+void rwspy_dream(rws_path *path, const void *state)
+{
+    run(path, state, PROGRAM_DREAM, NULL);
 }
 
 rws_host rwspy_host = {.enter = enter, .leave = leave, .resume = resume, .forget = forget};

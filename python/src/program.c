@@ -444,6 +444,79 @@ end:
     return r;
 }
 
+/* _dream(program, n): the mean of log q over n samples of a program that takes the place of the model */
+static PyObject *eval_dream(PyObject *self, PyObject *args)
+{
+    eval_object *o = good_eval(self);
+    PyObject    *f;
+    int          n;
+    double       log_q;
+    rws_error    err = {{0}};
+    if (!o || !PyArg_ParseTuple(args, "Oi", &f, &n)) return NULL;
+    if (n < 1) return PyErr_Format(PyExc_ValueError, "dream needs at least one sample.");
+    Py_XSETREF(o->state->compute, Py_NewRef(f));
+    rwspy_begin();
+    const rws_status status = rws_eval_dream(o->e, rwspy_dream, n, &log_q, &err);
+    rwspy_end();
+    return status == RWS_OK ? PyFloat_FromDouble(log_q) : rwspy_raise(o->state->program, status, &err);
+}
+
+typedef struct {
+    py_state *state;
+    PyObject *f;
+    bool      failed; /* by an exception, which the program keeps */
+} guessing;
+
+static void guessed(const rws_particle *p, int count, void *context)
+{
+    guessing *g = context;
+    if (g->failed) return;
+    rwspy_take();
+    particle_object *o = PyObject_New(particle_object, &rwspy_Particle);
+    if (o) {
+        o->p = p;
+        o->state = g->state;
+    }
+    PyObject *r = o ? PyObject_CallFunction(g->f, "Oi", o, count) : NULL;
+    if (!r) {
+        char sentence[400];
+        g->failed = true;
+        rwspy_keep_exception(g->state->program, "guess", sentence, sizeof sentence);
+    }
+    if (o) o->p = NULL;
+    Py_XDECREF(o);
+    Py_XDECREF(r);
+    rwspy_give();
+}
+
+/* _guess(function, particles, [arrays]): function(particle, count) for particles of the guide for one datum */
+static PyObject *eval_guess(PyObject *self, PyObject *args)
+{
+    eval_object *o = good_eval(self);
+    PyObject    *f, *list;
+    int          particles;
+    float       *fields[RWS_FIELDS] = {0};
+    Py_ssize_t   count, n = 0;
+    rws_error    err = {{0}};
+    bool         good = true;
+    if (!o || !PyArg_ParseTuple(args, "OiO!", &f, &particles, &PyList_Type, &list)) return NULL;
+    if (particles < 1) return PyErr_Format(PyExc_ValueError, "guess needs at least one particle.");
+    for (; good && n < PyList_GET_SIZE(list) && n < RWS_FIELDS; n++)
+        good = rwspy_floats(PyList_GET_ITEM(list, n), &fields[n], &count);
+    guessing   g = {o->state, f, false};
+    rws_status status = RWS_OK;
+    if (good) {
+        rwspy_begin();
+        status = rws_eval_guess(o->e, (const float *const *)fields, particles, guessed, &g, &err);
+        rwspy_end();
+    }
+    for (Py_ssize_t i = 0; i < n; i++) PyMem_Free(fields[i]);
+    if (!good) return NULL;
+    if (g.failed) return rwspy_raise(o->state->program, RWS_BAD_INPUT, &err);
+    if (status != RWS_OK) return rwspy_raise(o->state->program, status, &err);
+    Py_RETURN_NONE;
+}
+
 static PyObject *eval_show(PyObject *self, PyObject *args)
 {
     eval_object *o = good_eval(self);
@@ -457,6 +530,8 @@ static PyObject *eval_show(PyObject *self, PyObject *args)
 static PyMethodDef eval_methods[] = {
     {"field", eval_field, METH_O, "field(name)\n\nA field of all test data, n x dim."},
     {"_compute", eval_compute, METH_VARARGS, NULL},
+    {"_dream", eval_dream, METH_VARARGS, NULL},
+    {"_guess", eval_guess, METH_VARARGS, NULL},
     {"show", eval_show, METH_VARARGS, "show(value, label=None)\n\nAdds a number to the snapshot."},
     {0},
 };

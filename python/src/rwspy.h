@@ -138,6 +138,7 @@ void    rwspy_guide(rws_path *path, const void *state);
 void    rwspy_model(rws_path *path, const void *state);
 rws_var rwspy_relaxed(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how);
 rws_var rwspy_compute(rws_path *path, const void *state);
+void    rwspy_dream(rws_path *path, const void *state);
 
 /* ---- models (program.c) */
 

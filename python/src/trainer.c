@@ -54,9 +54,9 @@ static bool read_config(PyObject *d, rws_config *c)
         !read_int(d, "shards", &c->shards) || !read_int(d, "n_test", &c->n_test) ||
         !read_int(d, "eval_particles", &c->eval_particles) || !read_whole(d, "iterations", INT64_MAX, &c->iterations) ||
         !read_whole(d, "eval_every", INT64_MAX, &c->eval_every) || !read_whole(d, "seed", UINT64_MAX, &c->seed) ||
-        !read_int(d, "threads", &c->threads) || !read_whole(d, "scalar", 1, &scalar) ||
-        !read_text(d, "optimiser", &c->optimiser) || !read_text(d, "lr", &c->lr) ||
-        !read_whole(d, "stack_bytes", SIZE_MAX, &stack) ||
+        !read_int(d, "particle_shards", &c->particle_shards) || !read_int(d, "threads", &c->threads) ||
+        !read_whole(d, "scalar", 1, &scalar) || !read_text(d, "optimiser", &c->optimiser) ||
+        !read_text(d, "lr", &c->lr) || !read_whole(d, "stack_bytes", SIZE_MAX, &stack) ||
         !read_whole(d, "max_operations", UINT64_MAX, &c->limits.max_operations) ||
         !read_whole(d, "max_paths", UINT64_MAX, &c->limits.max_paths) ||
         !read_whole(d, "max_nodes", UINT64_MAX, &c->limits.max_nodes))
@@ -84,12 +84,13 @@ static PyObject *config_object(const rws_config *c)
         Py_XDECREF(text);
     }
     if (!set) return NULL;
-    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:N}", "model", c->model,
+    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:i,s:N}", "model", c->model,
                          "method", c->method, "particles", c->particles, "batch", c->batch, "shards", c->shards,
                          "n_test", c->n_test, "eval_particles", c->eval_particles, "iterations",
                          (unsigned long long)c->iterations, "eval_every", (unsigned long long)c->eval_every, "seed",
                          (unsigned long long)c->seed, "threads", c->threads, "scalar", c->scalar ? Py_True : Py_False,
-                         "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "set", set);
+                         "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "particle_shards", c->particle_shards,
+                         "set", set);
 }
 
 /* ---- answers */
@@ -605,6 +606,7 @@ static PyObject *trainer_get(PyObject *self, void *what)
     switch (*(const char *)what) {
     case 'i': return PyLong_FromUnsignedLongLong(rws_trainer_iteration(o->t));
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
+    case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
     default: return config_object(rws_trainer_config(o->t));
     }
 }
@@ -627,6 +629,7 @@ static PyGetSetDef trainer_members[] = {
     {"iteration", trainer_get, NULL, "How many iterations are done.", "i"},
     {"seconds", trainer_get, NULL, "Seconds of training so far.", "s"},
     {"config", trainer_get, NULL, "The configuration, with all defaults.", "c"},
+    {"unvisited", trainer_get, NULL, "A site of labels or gradients that no particle has visited; None.", "u"},
     {0},
 };
 

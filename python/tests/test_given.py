@@ -146,6 +146,15 @@ class Labels(unittest.TestCase):
         with rws.Trainer(Fresh(), particles=3) as t:
             t.step()
 
+    def test_wrong_name(self):
+        class Wrong(Mixture):
+            def setup(self, s):
+                super().setup(s)
+                s.gradient("zz", "score")
+
+        with self.assertWarnsRegex(UserWarning, "No particle has come by site 'zz'"):
+            rws.train(Wrong(), data={"x": clusters()}, iterations=2, method="vimco", progress=False).close()
+
     def test_gradient_of_a_site(self):
         x = {"x": np.full((8, 1), 2.0)}
         through, = self.gradients(Drawn("reparameterised"), x, method="vimco")
@@ -153,3 +162,53 @@ class Labels(unittest.TestCase):
         self.assertTrue((through != score).any())
         with self.assertRaisesRegex(ValueError, "\"score\" or \"reparameterised\""):
             rws.Trainer(Drawn("both"), data=x)
+
+
+class Evaluations(unittest.TestCase):
+    def test_dream_and_guess(self):
+        got = {}
+
+        class Measured(Mixture):
+            @rws.metric
+            def error(self, e):
+                def truth(p):
+                    z = p.categorical("z", [0.0, 0.0, -1e4])
+                    p.normal("x", 4 * z, 1)
+
+                counts = {}
+
+                def each(particle, count):
+                    z = particle.report("z")
+                    counts[z] = counts.get(z, 0) + count
+                    self.seen = particle.datum("x")
+
+                e.guess(each, 600, x=3.5)
+                got["counts"], got["seen"], self.seen = counts, self.seen, None
+                got["log_q"] = e.dream(truth, 500)
+                return -got["log_q"]
+
+            @rws.metric
+            def broken(self, e):
+                if self.fails:
+                    e.guess(lambda particle, count: 1 / 0, 10, x=1.0)
+                return 0.0
+
+            fails = False
+
+        with rws.Trainer(Measured(), data={"x": clusters()}, particles=3) as t:
+            t.load_state_dict({"phi.net.2.weight": np.zeros((3, 16)), "phi.net.2.bias": [0, 0, 0]})
+            m = t.evaluate()
+            self.assertAlmostEqual(m["error"], math.log(3), places=4)
+            self.assertEqual(sum(got["counts"].values()), 600)
+            for z in range(3):
+                self.assertAlmostEqual(got["counts"][z] / 600, 1 / 3, delta=0.08)
+            self.assertEqual(got["seen"].tolist(), [3.5])
+        Measured.fails = True
+        with rws.Trainer(Measured(), data={"x": clusters()}, particles=3) as t:
+            with self.assertRaises(ZeroDivisionError):
+                t.evaluate()
+
+    def test_particle_shards(self):
+        with rws.Trainer(Mixture(), data={"x": clusters()}, particles=4, particle_shards=2) as t:
+            t.step()
+            self.assertEqual(t.config["particle_shards"], 2)
