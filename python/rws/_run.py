@@ -192,6 +192,24 @@ class Trainer:
     def _posterior(self):
         return _Asker(_rws.Posterior(self._inner), self.model)
 
+    def give(self, f):
+        """Gives choices to training, for memories of traces: ``f(iteration, datum, fields)`` is called for each datum of every batch
+        and returns the choices that the guide takes instead of drawing them, {"z": 1, ("z", 2): 0}, or None. They take the place of
+        labels. give(None) ends it. An exception of f is raised after the iteration, which counts."""
+        asker = self._posterior()
+        declared = asker._inner.fields
+        asker.close()
+
+        def giver(iteration, datum, arrays):
+            fields = {}
+            for (name, _, _, item, most), x in zip(declared, arrays):
+                x = x.reshape(-1)
+                n = int(np.nan_to_num(x[0])) if most else 0
+                fields[name] = x[1:1 + n * item].reshape(n, item) if most else x
+            return _Asker._listed(f(iteration, datum, fields))
+
+        self._inner.give(None if f is None else giver, [dim for _, dim, _, _, _ in declared])
+
     def stop(self):
         """Ends `train` after the present iteration; for callbacks and other threads."""
         self._inner.stop()

@@ -247,6 +247,14 @@ static bool outside_of_programs(void)
 
 /* ---- trainers */
 
+/* Choices of a datum, which must last until the iteration ends. `list` owns the texts. */
+struct given {
+    rws_choice   *choices;
+    int           n;
+    PyObject     *list;
+    struct given *next;
+};
+
 typedef struct {
     PyObject_HEAD rws_trainer *t;
     program_object            *program; /* NULL: a model in C */
@@ -256,6 +264,8 @@ typedef struct {
     bool                       stop;
     PyObject                  *stopping, *progress, *evaluated; /* callbacks of train */
     PyObject                  *exception;                       /* that a callback raised */
+    PyObject                  *giver, *sizes;                   /* of choices in training; numbers of each field */
+    struct given              *given;                           /* what it gave in the present iteration */
     PyObject                  *weak;
 } trainer_object;
 
@@ -322,6 +332,7 @@ static void trainer_close_it(trainer_object *o)
 {
     rws_trainer *t = o->t;
     o->t = NULL;
+    Py_CLEAR(o->giver);                       /* which may hold the trainer itself */
     if (!t || o->process != getpid()) return; /* a forked process has none of its threads; its memory is only a copy */
     rwspy_begin();
     rws_trainer_free(t);
@@ -338,6 +349,17 @@ static PyObject *trainer_close(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
+static void forget_given(trainer_object *o)
+{
+    for (struct given *g = o->given, *next; g; g = next) {
+        next = g->next;
+        choices_release(g->choices, g->n);
+        Py_DECREF(g->list);
+        PyMem_Free(g);
+    }
+    o->given = NULL;
+}
+
 static void trainer_free(PyObject *self)
 {
     trainer_object *o = (trainer_object *)self;
@@ -348,6 +370,9 @@ static void trainer_free(PyObject *self)
     PyErr_Restore(type, value, trace);
     Py_XDECREF(o->program);
     Py_XDECREF(o->exception);
+    forget_given(o);
+    Py_XDECREF(o->giver);
+    Py_XDECREF(o->sizes);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -355,6 +380,17 @@ static PyObject *ended(trainer_object *o, rws_status status, const rws_error *er
 {
     if (status == RWS_OK) Py_RETURN_NONE;
     return rwspy_raise(o->program, status, err);
+}
+
+/* Raises what a callback left, if it did. */
+static bool raised(trainer_object *o)
+{
+    PyObject *exception = o->exception;
+    o->exception = NULL;
+    if (!exception) return false;
+    PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+    Py_DECREF(exception);
+    return true;
 }
 
 static PyObject *trainer_step(PyObject *self, PyObject *unused)
@@ -366,7 +402,7 @@ static PyObject *trainer_step(PyObject *self, PyObject *unused)
     if (!trainer_begin(o, &before)) return NULL;
     const rws_status status = rws_trainer_step(o->t, &err);
     trainer_end(o, before);
-    return ended(o, status, &err);
+    return raised(o) ? NULL : ended(o, status, &err);
 }
 
 static PyObject *measures_object(const rws_measures *m)
@@ -499,13 +535,7 @@ static PyObject *trainer_train(PyObject *self, PyObject *args)
     if (!trainer_begin(o, &before)) return NULL;
     const rws_status status = rws_trainer_train(o->t, &watch, &err);
     trainer_end(o, before);
-    PyObject *exception = o->exception;
-    o->exception = NULL;
-    if (exception) {
-        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
-        Py_DECREF(exception);
-        return NULL;
-    }
+    if (raised(o)) return NULL;
     if (status == RWS_STOPPED) Py_RETURN_FALSE;
     if (status != RWS_OK) return ended(o, status, &err);
     if (left_exception(o)) return NULL;
@@ -517,6 +547,63 @@ static PyObject *trainer_request_stop(PyObject *self, PyObject *unused)
     (void)unused;
     ((trainer_object *)self)->stop = true;
     Py_RETURN_NONE;
+}
+
+/* ---- choices that a function gives to training */
+
+static PyObject *fields_list(const trainer_object *o, const float *const *fields)
+{
+    const Py_ssize_t n = PyList_GET_SIZE(o->sizes);
+    PyObject        *list = PyList_New(n);
+    for (Py_ssize_t i = 0; list && i < n; i++) {
+        PyObject *array = rwspy_array(fields[i], 1, PyLong_AsLong(PyList_GET_ITEM(o->sizes, i)));
+        if (array) PyList_SET_ITEM(list, i, array);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+static int on_give(void *context, uint64_t iteration, int datum, const float *const *fields, const rws_choice **choices)
+{
+    trainer_object *o = context;
+    int             n = 0;
+    rwspy_take();
+    if (datum == 0) forget_given(o);
+    PyObject     *list = fields_list(o, fields), *r = NULL;
+    struct given *g = list && !o->exception ? PyMem_Calloc(1, sizeof *g) : NULL;
+    if (g) r = PyObject_CallFunction(o->giver, "KiO", (unsigned long long)iteration, datum, list);
+    if (r && choices_read(r, &g->choices, &g->n)) {
+        g->list = Py_NewRef(r);
+        g->next = o->given;
+        o->given = g;
+        *choices = g->choices;
+        n = g->n;
+    } else if (g) {
+        choices_release(g->choices, g->n);
+        PyMem_Free(g);
+    } else if (!o->exception && !PyErr_Occurred()) PyErr_NoMemory();
+    if (PyErr_Occurred()) keep_callback_exception(o);
+    Py_XDECREF(list);
+    Py_XDECREF(r);
+    rwspy_give();
+    return n;
+}
+
+/* give(function or None, [numbers of each field]): function(iteration, datum, fields) returns [(site, visit, numbers), …] */
+static PyObject *trainer_give(PyObject *self, PyObject *args)
+{
+    trainer_object *o = (trainer_object *)self;
+    PyObject       *f, *sizes;
+    rws_error       err = {{0}};
+    bool            before;
+    if (!PyArg_ParseTuple(args, "OO!", &f, &PyList_Type, &sizes) || !trainer_begin(o, &before)) return NULL;
+    const rws_status status = rws_trainer_give(o->t, f == Py_None ? NULL : on_give, o, &err);
+    trainer_end(o, before);
+    if (status == RWS_OK) {
+        Py_XSETREF(o->giver, Py_NewRef(f));
+        Py_XSETREF(o->sizes, Py_NewRef(sizes));
+    }
+    return ended(o, status, &err);
 }
 
 /* ---- parameters */
@@ -574,7 +661,7 @@ static PyObject *trainer_gradient(PyObject *self, PyObject *args)
     if (trainer_begin(o, &before)) {
         const rws_status status = rws_trainer_gradient(o->t, test ? RWS_TEST : RWS_TRAIN, draw, g, size, &err);
         trainer_end(o, before);
-        r = status == RWS_OK ? rwspy_array(g, 1, (Py_ssize_t)size) : ended(o, status, &err);
+        if (!raised(o)) r = status == RWS_OK ? rwspy_array(g, 1, (Py_ssize_t)size) : ended(o, status, &err);
     }
     PyMem_Free(g);
     return r;
@@ -612,17 +699,12 @@ static PyObject *trainer_get(PyObject *self, void *what)
 }
 
 static PyMethodDef trainer_methods[] = {
-    {"step", trainer_step, METH_NOARGS, NULL},
-    {"evaluate", trainer_evaluate, METH_NOARGS, NULL},
-    {"save", trainer_save, METH_NOARGS, NULL},
-    {"train", trainer_train, METH_VARARGS, NULL},
-    {"stop", trainer_request_stop, METH_NOARGS, NULL},
-    {"params", trainer_params, METH_NOARGS, NULL},
-    {"set_param", trainer_set_param, METH_VARARGS, NULL},
-    {"gradient", trainer_gradient, METH_VARARGS, NULL},
-    {"ask", trainer_ask, METH_VARARGS, NULL},
-    {"close", trainer_close, METH_NOARGS, NULL},
-    {0},
+    {"step", trainer_step, METH_NOARGS, NULL},          {"evaluate", trainer_evaluate, METH_NOARGS, NULL},
+    {"save", trainer_save, METH_NOARGS, NULL},          {"train", trainer_train, METH_VARARGS, NULL},
+    {"stop", trainer_request_stop, METH_NOARGS, NULL},  {"give", trainer_give, METH_VARARGS, NULL},
+    {"params", trainer_params, METH_NOARGS, NULL},      {"set_param", trainer_set_param, METH_VARARGS, NULL},
+    {"gradient", trainer_gradient, METH_VARARGS, NULL}, {"ask", trainer_ask, METH_VARARGS, NULL},
+    {"close", trainer_close, METH_NOARGS, NULL},        {0},
 };
 
 static PyGetSetDef trainer_members[] = {

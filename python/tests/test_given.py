@@ -146,6 +146,37 @@ class Labels(unittest.TestCase):
         with rws.Trainer(Fresh(), particles=3) as t:
             t.step()
 
+    def test_give(self):
+        x, calls = clusters(), []
+
+        def give(iteration, datum, fields):
+            calls.append((iteration, datum, float(fields["x"][0])))
+            return {"z": 1} if datum % 2 else None
+
+        with rws.Trainer(Mixture(), data={"x": x}, particles=5, batch=4, seed=3) as t:
+            plain = t.gradient()
+            t.give(give)
+            given = t.gradient()
+            self.assertTrue((plain != given).any())
+            t.give(None)
+            np.testing.assert_array_equal(t.gradient(), plain)
+            t.give(lambda iteration, datum, fields: None)
+            np.testing.assert_array_equal(t.gradient(), plain)
+            t.give(give)
+            calls.clear()
+            t.step()
+            t.step()
+            self.assertEqual([c[:2] for c in calls], [(i, d) for i in range(2) for d in range(4)])
+            self.assertTrue(all(np.isclose(x, c[2]).any() for c in calls))
+            t.give(lambda iteration, datum, fields: 1 / 0)
+            with self.assertRaises(ZeroDivisionError):
+                t.step()
+            with self.assertRaises(ZeroDivisionError):
+                t.train(progress=False)
+            t.give(lambda iteration, datum, fields: {"z": 1, "y": 2})
+            t.give(give)
+            t.step()
+
     def test_wrong_name(self):
         class Wrong(Mixture):
             def setup(self, s):
