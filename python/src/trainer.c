@@ -194,13 +194,23 @@ static void asked_release(asked *a)
     choices_release(a->given, a->q.n_given);
 }
 
+/* Ctrl-C ends a question: the exception stays set, in the state of this thread. */
+static bool interrupted(void *unused)
+{
+    (void)unused;
+    rwspy_take();
+    const bool yes = PyErr_CheckSignals() != 0;
+    rwspy_give();
+    return yes;
+}
+
 static bool asked_read(PyObject *args, asked *a)
 {
     PyObject          *fields, *picture, *given;
     const char        *text;
     unsigned long long seed;
     int                particles;
-    *a = (asked){0};
+    *a = (asked){.q.stop = interrupted};
     if (!PyArg_ParseTuple(args, "OzOiiKpO!", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed, &particles,
                           &PyList_Type, &given))
         return false;
@@ -679,7 +689,7 @@ static PyObject *trainer_ask(PyObject *self, PyObject *args)
     if (trainer_begin(o, &before)) {
         const rws_status status = rws_trainer_ask(o->t, &a.q, &answers, &err);
         trainer_end(o, before);
-        r = status == RWS_OK ? answers_object(answers) : ended(o, status, &err);
+        if (!PyErr_Occurred()) r = status == RWS_OK ? answers_object(answers) : ended(o, status, &err);
         rws_answers_free(answers);
     }
     asked_release(&a);
@@ -829,7 +839,7 @@ static PyObject *posterior_ask(PyObject *self, PyObject *args)
     if (posterior_begin(o)) {
         const rws_status status = rws_posterior_ask(o->p, &a.q, &answers, &err);
         posterior_end(o);
-        r = status == RWS_OK ? answers_object(answers) : rwspy_raise(o->program, status, &err);
+        if (!PyErr_Occurred()) r = status == RWS_OK ? answers_object(answers) : rwspy_raise(o->program, status, &err);
         rws_answers_free(answers);
     }
     asked_release(&a);

@@ -489,6 +489,21 @@ class Processes(unittest.TestCase):
             """)
         self.assertEqual(self.finish(p)[0], 0)
 
+    def test_ctrl_c_of_a_question(self):
+        p = process("""
+            import os, rws, signal, threading, time
+            from toys import Steps, walks
+            run = rws.train(Steps(), data=walks(), iterations=3, progress=False)
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            start = time.monotonic()
+            try:
+                run.infer(x=1.0, particles=10000000, listed=False)
+            except KeyboardInterrupt:
+                print("interrupted", time.monotonic() - start < 10, flush=True)
+            print(len(run.infer(x=1.0, particles=10)) > 0, flush=True)
+            """)
+        self.assertEqual(self.finish(p), (0, "interrupted True\nTrue\n", ""))
+
     def test_fork(self):
         p = process("""
             import os, rws
