@@ -4,8 +4,8 @@
 
 #include "engine/engine.h"
 
-/* Of a bit that is 1 with probability q: the distribution function and the density at zeta = sigmoid(y). Of a spike the
- * density at y = -100 is the probability of zeta = 0. */
+/* The distribution function and the density, at zeta = sigmoid(y), of a bit that is 1 with probability q. The density of a spike
+ * at y = -100 is the probability of zeta = 0. */
 double smoothed_below(rws_smoothing how, double b, double q, double y);
 double smoothed_density(rws_smoothing how, double b, double q, double y);
 

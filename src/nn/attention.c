@@ -168,7 +168,7 @@ static void scores_backward(rws_call *c)
     }
 }
 
-/* Of an op that is linear in each of its two inputs: f(da, b) + f(a, db). */
+/* The rule of an op that is linear in each of its two inputs: f(da, b) + f(a, db). */
 static rws_var bilinear_tangent(rws_tangent *t)
 {
     rws_var by[2] = {{0}};

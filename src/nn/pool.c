@@ -124,7 +124,7 @@ static void pool_backward(rws_call *c)
     }
 }
 
-/* Of a maximum, the sum over each window of dx where the maximum is. */
+/* The derivative of a maximum: the sum over each window of dx where the maximum is. */
 static rws_var pool_tangent(rws_tangent *t)
 {
     rws_op_args args = t->args;
