@@ -1,9 +1,15 @@
 /* rwspy.h - what the files of the extension share. The extension is a client of rws.h and rws_train.h alone.
  *
- *     module.c   the module and its functions on values         program.c  a Python class as an rws_model
- *     host.c     Python programs on the engine's paths           setup.c    declarations, streams of random numbers
- *     value.c    values, parameters, layers                      trainer.c  training, asking, stored metrics
- *     path.c     sites, data and reports
+ *     module.c     the module                                  config.c     configurations of runs
+ *     program.c    a Python class as an rws_model              trainer.c    training
+ *     setup.c      declarations                                posterior.c  asking a trained model
+ *     random.c     streams of random numbers                   answer.c     questions, choices, answers
+ *     host.c       Python programs on the engine's paths       result.c     stores of runs, tables of the library
+ *     path.c       sites, data and reports                     rank.c       one run over many processes
+ *     family.c     distributions of a program's own
+ *     value.c      values and their operators                  param.c      parameters
+ *     function.c   functions on values                         layer.c      layers
+ *     numbers.c    numbers between Python and C
  *
  * Every library call of a program is a `request`: the wrapper of a method fills one in, rwspy_call executes it. This way
  * the two manners of suspending a program (host.c) see the same calls.
@@ -171,7 +177,20 @@ typedef struct program_object {
 
 extern PyTypeObject rwspy_Program, rwspy_Eval, rwspy_Particle;
 
-/* ---- values (value.c) */
+/* ---- numbers (numbers.c) */
+
+/* Floats of an array, a list or a number: a new array (PyMem_Free). */
+bool rwspy_floats(PyObject *o, float **out, Py_ssize_t *n);
+
+bool rwspy_int(PyObject *o, int *out);
+
+/* An array of numpy with a copy of the numbers. */
+PyObject *rwspy_array(const float *x, Py_ssize_t rows, Py_ssize_t cols);
+PyObject *rwspy_doubles(const double *x, Py_ssize_t n);
+
+PyObject *rwspy_numbers(const py_path *h, const float *at, int n); /* an rws.Numbers; `at` lives as long as the pass */
+
+/* ---- parameters (param.c), layers (layer.c), values (value.c), functions on them (function.c) */
 
 /* Parameters and layers of one setup; dead after its release. */
 typedef struct scope_object {
@@ -187,7 +206,6 @@ typedef struct {
     PyObject_HEAD rws_param *param;
     scope_object            *scope;
     int                      rows, cols;
-    bool                     writable; /* during setup */
     PyObject                *name;
 } param_object;
 
@@ -221,7 +239,6 @@ extern PyTypeObject rwspy_Scope, rwspy_Value, rwspy_Param, rwspy_Layer, rwspy_Nu
 PyObject *rwspy_value(const py_path *h, rws_var v);
 PyObject *rwspy_param(rws_param *p, scope_object *scope, const char *name, int rows, int cols);
 PyObject *rwspy_layer(rws_layer *l, scope_object *scope, const char *name, int kind, int n_out);
-PyObject *rwspy_numbers(const py_path *h, const float *at, int n);
 
 /* Makes a value of anything that may stand for one: a value, a parameter, a number, an array, a list of these. */
 bool rwspy_var(py_path *h, PyObject *o, rws_var *out);
@@ -232,21 +249,36 @@ bool rwspy_vars(py_path *h, PyObject *o, rws_var **out, int *n);
 /* Executes a library call whose result is a value. */
 PyObject *rwspy_call_value(py_path *h, const request *c);
 
-/* Floats of an array, a list or a number: a new array (PyMem_Free). At most `most` numbers where most > 0. */
-bool rwspy_floats(PyObject *o, float **out, Py_ssize_t *n);
+/* The operators of values, which parameters have too. */
+extern PyNumberMethods   rwspy_value_numbers;
+extern PyMappingMethods  rwspy_value_mapping;
+extern PySequenceMethods rwspy_value_sequence;
 
-bool rwspy_int(PyObject *o, int *out);
+/* Library calls on objects that stand for values: f(path, a), f(path, a, b), rws_apply, rws_matmul. */
+PyObject *rwspy_one(PyObject *a, void *f);
+PyObject *rwspy_two(PyObject *a, PyObject *b, void *f);
+PyObject *rwspy_apply(PyObject *a, rws_function f);
+PyObject *rwspy_matmul(PyObject *a, PyObject *b, int inner);
+
+/* Rows and columns of a parameter or of an array of two dimensions. False without an exception: o has no such shape. */
+bool rwspy_shape_of(PyObject *o, int *rows, int *cols);
+
+/* Whether a list or tuple has values, parameters or lists among its items. */
+bool rwspy_has_values(PyObject *list);
+
+/* Whether the parameter or layer of this scope is one that the program's own setup declared; an exception if not. */
+bool rwspy_scope_fits(py_path *h, const scope_object *scope, const char *what, PyObject *name);
+
+/* Whether n arguments are as many as the function takes; a TypeError if not. */
+bool rwspy_expect(const char *name, Py_ssize_t n, Py_ssize_t least, Py_ssize_t most);
+
 bool rwspy_pooling(const char *name, int *out); /* an rws_pooling by its name */
-
-/* An array of numpy with a copy of the numbers. */
-PyObject *rwspy_array(const float *x, Py_ssize_t rows, Py_ssize_t cols);
-PyObject *rwspy_doubles(const double *x, Py_ssize_t n);
 
 extern PyMethodDef rwspy_functions[]; /* of the module */
 
-/* ---- paths (path.c), setups (setup.c), trainers (trainer.c) */
+/* ---- paths (path.c), setups (setup.c), streams of random numbers (random.c) */
 
-extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Random, rwspy_Trainer, rwspy_Posterior;
+extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Random;
 
 typedef struct {
     PyObject_HEAD py_path *h; /* NULL when the path is gone */
@@ -276,14 +308,48 @@ PyObject *rwspy_path_new(py_path *h);
 PyObject *rwspy_random_new(rws_random *g);
 PyObject *rwspy_setup_new(rws_setup *s, py_state *state);
 void      rwspy_setup_close(PyObject *setup);
-PyObject *rwspy_results(PyObject *module, PyObject *args);
-PyObject *rwspy_tables(PyObject *module, PyObject *args);
-PyObject *rwspy_ranks_open(PyObject *module, PyObject *unused);
-PyObject *rwspy_ranks_close(PyObject *module, PyObject *unused);
-PyObject *rwspy_rank(PyObject *module, PyObject *unused);
-PyObject *rwspy_n_ranks(PyObject *module, PyObject *unused);
-PyObject *rwspy_rank_lost(PyObject *module, PyObject *unused);
+
+/* ---- training and asking (config.c, answer.c, trainer.c, posterior.c) */
+
+extern PyTypeObject rwspy_Trainer, rwspy_Posterior;
+
+/* False with an exception inside of a program, which must not train, ask or open runs. */
+bool rwspy_outside_of_programs(void);
+
+/* A configuration as Python has it, a dictionary. The texts of *c point into its objects. */
+bool      rwspy_config_read(PyObject *dictionary, rws_config *c);
+PyObject *rwspy_config_object(const rws_config *c);
+
+/* Choices as Python has them: [(site, visit, numbers), …]. The texts of what is read belong to the list; `out` is given
+ * back by rwspy_choices_release, also after a failure. */
+bool      rwspy_choices_read(PyObject *list, rws_choice **out, int *n);
+void      rwspy_choices_release(rws_choice *choices, int n);
+PyObject *rwspy_choices_object(const rws_choice *c, int n);
+
+/* A question as Python has it: (fields or None, text or None, picture or None, test, n_particles, seed, particles, choices
+ * that are given). It is released only if it was read. */
+typedef struct {
+    rws_question q;
+    float       *fields[RWS_FIELDS];
+    rws_grey     picture;
+    Py_buffer    grey;
+    rws_choice  *given;
+} py_question;
+
+bool rwspy_question_read(PyObject *args, py_question *a);
+void rwspy_question_release(py_question *a);
+
+PyObject *rwspy_answers_object(const rws_answers *a);
 PyObject *rwspy_reported(const rws_reported *r, int n);
+
+/* A posterior at the present parameters of a Trainer, and the trainer's program (borrowed; NULL for a model in C). NULL with
+ * an exception if it fails. */
+rws_posterior  *rwspy_trainer_posterior(PyObject *trainer);
+program_object *rwspy_trainer_program(PyObject *trainer);
+
+extern PyMethodDef rwspy_result_functions[], rwspy_rank_functions[]; /* of the module */
+
+/* ---- exceptions and helpers (module.c) */
 
 extern PyObject *rwspy_Error, *rwspy_Stopped, *rwspy_Abandoned, *rwspy_Broken;
 extern PyObject *rwspy_helpers; /* the Python module with helpers */

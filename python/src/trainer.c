@@ -1,261 +1,8 @@
-/* trainer.c - training, asking, and what the stores of runs say. Python's own classes (rws/__init__.py) stand on these. */
+/* trainer.c - training. The class Trainer of rws/_run.py stands on this one. */
 #include "rwspy.h"
 
-#include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- configurations */
-
-/* Texts point into the objects of the dictionary. */
-static bool read_text(PyObject *d, const char *key, const char **out)
-{
-    PyObject *o = PyDict_GetItemString(d, key);
-    if (!o || o == Py_None) return true;
-    if (!PyUnicode_Check(o)) {
-        PyErr_Format(PyExc_TypeError, "%s is a text, not %.100s.", key, Py_TYPE(o)->tp_name);
-        return false;
-    }
-    *out = PyUnicode_AsUTF8(o);
-    return *out != NULL;
-}
-
-static bool read_whole(PyObject *d, const char *key, uint64_t most, uint64_t *out)
-{
-    PyObject *o = PyDict_GetItemString(d, key);
-    if (!o || o == Py_None) return true;
-    PyObject *i = PyNumber_Index(o);
-    if (!i) {
-        PyErr_Format(PyExc_TypeError, "%s is a whole number, not %R.", key, o);
-        return false;
-    }
-    *out = PyLong_AsUnsignedLongLong(i);
-    Py_DECREF(i);
-    if (!PyErr_Occurred() && *out <= most) return true;
-    PyErr_Format(PyExc_ValueError, "%s is a number from 0 to %llu, not %R.", key, (unsigned long long)most, o);
-    return false;
-}
-
-static bool read_int(PyObject *d, const char *key, int *out)
-{
-    uint64_t x = (uint64_t)*out;
-    if (!read_whole(d, key, INT32_MAX, &x)) return false;
-    *out = (int)x;
-    return true;
-}
-
-static bool read_config(PyObject *d, rws_config *c)
-{
-    uint64_t  scalar = 0, stack = 0;
-    PyObject *set = PyDict_GetItemString(d, "set"), *l2 = PyDict_GetItemString(d, "l2");
-    *c = (rws_config){0};
-    if (!read_text(d, "model", &c->model) || !read_text(d, "method", &c->method) ||
-        !read_int(d, "particles", &c->particles) || !read_int(d, "batch", &c->batch) ||
-        !read_int(d, "shards", &c->shards) || !read_int(d, "n_test", &c->n_test) ||
-        !read_int(d, "eval_particles", &c->eval_particles) || !read_whole(d, "iterations", INT64_MAX, &c->iterations) ||
-        !read_whole(d, "eval_every", INT64_MAX, &c->eval_every) || !read_whole(d, "seed", UINT64_MAX, &c->seed) ||
-        !read_int(d, "particle_shards", &c->particle_shards) || !read_int(d, "threads", &c->threads) ||
-        !read_whole(d, "scalar", 1, &scalar) || !read_text(d, "optimiser", &c->optimiser) ||
-        !read_text(d, "lr", &c->lr) || !read_whole(d, "stack_bytes", SIZE_MAX, &stack) ||
-        !read_whole(d, "max_operations", UINT64_MAX, &c->limits.max_operations) ||
-        !read_whole(d, "max_paths", UINT64_MAX, &c->limits.max_paths) ||
-        !read_whole(d, "max_nodes", UINT64_MAX, &c->limits.max_nodes))
-        return false;
-    c->scalar = scalar;
-    c->limits.stack_bytes = stack;
-    if (l2 && l2 != Py_None) c->l2 = PyFloat_AsDouble(l2);
-    if (PyErr_Occurred()) return false;
-    if (!set || set == Py_None) return true;
-    if (!PyList_Check(set) || PyList_GET_SIZE(set) > RWS_MAX_SET) {
-        PyErr_Format(PyExc_ValueError, "At most %d settings can be given.", RWS_MAX_SET);
-        return false;
-    }
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(set); i++)
-        if (!(c->set[c->n_set++] = PyUnicode_AsUTF8(PyList_GET_ITEM(set, i)))) return false;
-    return true;
-}
-
-static PyObject *config_object(const rws_config *c)
-{
-    PyObject *set = PyList_New(0);
-    for (int i = 0; set && i < c->n_set; i++) {
-        PyObject *text = PyUnicode_FromString(c->set[i]);
-        if (!text || PyList_Append(set, text) != 0) Py_CLEAR(set);
-        Py_XDECREF(text);
-    }
-    if (!set) return NULL;
-    return Py_BuildValue("{s:s,s:s,s:i,s:i,s:i,s:i,s:i,s:K,s:K,s:K,s:i,s:O,s:s,s:s,s:d,s:i,s:N}", "model", c->model,
-                         "method", c->method, "particles", c->particles, "batch", c->batch, "shards", c->shards,
-                         "n_test", c->n_test, "eval_particles", c->eval_particles, "iterations",
-                         (unsigned long long)c->iterations, "eval_every", (unsigned long long)c->eval_every, "seed",
-                         (unsigned long long)c->seed, "threads", c->threads, "scalar", c->scalar ? Py_True : Py_False,
-                         "optimiser", c->optimiser, "lr", c->lr, "l2", c->l2, "particle_shards", c->particle_shards,
-                         "set", set);
-}
-
-/* ---- answers */
-
-PyObject *rwspy_reported(const rws_reported *r, int n)
-{
-    PyObject *list = PyList_New(n);
-    for (int i = 0; list && i < n; i++) {
-        PyObject *o = r[i].text ? PyUnicode_DecodeUTF8(r[i].text, (Py_ssize_t)strlen(r[i].text), "replace")
-                                : rwspy_array(r[i].value, 1, r[i].dim);
-        PyObject *entry = o ? Py_BuildValue("(sN)", r[i].name, o) : NULL;
-        if (entry) PyList_SET_ITEM(list, i, entry);
-        else Py_CLEAR(list);
-    }
-    return list;
-}
-
-static PyObject *choices_object(const rws_choice *c, int n)
-{
-    PyObject *list = PyList_New(n);
-    for (int i = 0; list && i < n; i++) {
-        PyObject *value =
-            c[i].dim == 1 ? PyFloat_FromDouble((double)*c[i].value) : rwspy_array(c[i].value, 1, c[i].dim);
-        PyObject *entry = value ? Py_BuildValue("(siN)", c[i].site, c[i].visit, value) : NULL;
-        if (entry) PyList_SET_ITEM(list, i, entry);
-        else Py_CLEAR(list);
-    }
-    return list;
-}
-
-static PyObject *answers_object(const rws_answers *a)
-{
-    PyObject *answers = PyList_New(a->n), *particles = PyList_New(a->n_weighted);
-    for (int i = 0; answers && i < a->n; i++) {
-        PyObject *reports = rwspy_reported(a->list[i].reports, a->list[i].n_reports);
-        PyObject *entry =
-            reports ? Py_BuildValue("(Nddd)", reports, a->list[i].guide, a->list[i].posterior, a->list[i].exact) : NULL;
-        if (entry) PyList_SET_ITEM(answers, i, entry);
-        else Py_CLEAR(answers);
-    }
-    for (int i = 0; particles && i < a->n_weighted; i++) {
-        const rws_weighted *w = &a->particles[i];
-        PyObject           *choices = choices_object(w->choices, w->n_choices);
-        PyObject *entry = choices ? Py_BuildValue("(dddiiNd)", w->log_p, w->log_q, w->weight, w->count, w->answer,
-                                                  choices, w->log_given)
-                                  : NULL;
-        if (entry) PyList_SET_ITEM(particles, i, entry);
-        else Py_CLEAR(particles);
-    }
-    if (answers && particles)
-        return Py_BuildValue("{s:N,s:N,s:i,s:d,s:d,s:d}", "answers", answers, "particles", particles, "n_particles",
-                             a->n_particles, "ess", a->ess, "log_evidence", a->log_evidence, "exact_log_evidence",
-                             a->exact_log_evidence);
-    Py_XDECREF(answers);
-    Py_XDECREF(particles);
-    return NULL;
-}
-
-/* Choices as Python gives them: [(site, visit, numbers), …]. The texts belong to the list. */
-static bool choices_read(PyObject *list, rws_choice **out, int *n)
-{
-    *n = 0;
-    if (!(*out = PyMem_Calloc((size_t)PyList_GET_SIZE(list) + 1, sizeof **out))) {
-        PyErr_NoMemory();
-        return false;
-    }
-    for (; *n < PyList_GET_SIZE(list); ++*n) {
-        rws_choice *c = &(*out)[*n];
-        PyObject   *value;
-        float      *x;
-        Py_ssize_t  dim;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, *n), "siO", &c->site, &c->visit, &value) ||
-            !rwspy_floats(value, &x, &dim))
-            return false;
-        c->value = x;
-        c->dim = (int)dim;
-    }
-    return true;
-}
-
-static void choices_release(rws_choice *choices, int n)
-{
-    for (int i = 0; i < n; i++) PyMem_Free((float *)choices[i].value);
-    PyMem_Free(choices);
-}
-
-/* A question as Python gives it: (fields or None, text or None, picture or None, test, n_particles, seed, particles,
- * choices that are given) */
-typedef struct {
-    rws_question q;
-    float       *fields[RWS_FIELDS];
-    rws_grey     picture;
-    Py_buffer    grey;
-    rws_choice  *given;
-} asked;
-
-static void asked_release(asked *a)
-{
-    for (int i = 0; i < RWS_FIELDS; i++) PyMem_Free(a->fields[i]);
-    if (a->grey.obj) PyBuffer_Release(&a->grey);
-    choices_release(a->given, a->q.n_given);
-}
-
-/* Ctrl-C ends a question: the exception stays set, in the state of this thread. */
-static bool interrupted(void *unused)
-{
-    (void)unused;
-    rwspy_take();
-    const bool yes = PyErr_CheckSignals() != 0;
-    rwspy_give();
-    return yes;
-}
-
-static bool asked_read(PyObject *args, asked *a)
-{
-    PyObject          *fields, *picture, *given;
-    const char        *text;
-    unsigned long long seed;
-    int                particles;
-    *a = (asked){.q.stop = interrupted};
-    if (!PyArg_ParseTuple(args, "OzOiiKpO!", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed, &particles,
-                          &PyList_Type, &given))
-        return false;
-    a->q.text = text;
-    a->q.seed = seed;
-    a->q.particles = particles;
-    if (fields != Py_None) {
-        if (!PyList_Check(fields) || PyList_GET_SIZE(fields) > RWS_FIELDS) {
-            PyErr_SetString(PyExc_TypeError, "The fields of a datum are a list of arrays.");
-            return false;
-        }
-        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(fields); i++) {
-            PyObject  *o = PyList_GET_ITEM(fields, i);
-            Py_ssize_t n;
-            if (o != Py_None && !rwspy_floats(o, &a->fields[i], &n)) {
-                asked_release(a);
-                return false;
-            }
-        }
-        a->q.fields = (const float *const *)a->fields;
-    }
-    if (picture != Py_None) {
-        if (!PyArg_ParseTuple(picture, "siiy*", &a->picture.name, &a->picture.wide, &a->picture.high, &a->grey)) {
-            asked_release(a);
-            return false;
-        }
-        a->picture.grey = a->grey.buf;
-        a->q.picture = &a->picture;
-    }
-    if (!choices_read(given, &a->given, &a->q.n_given)) {
-        asked_release(a);
-        return false;
-    }
-    a->q.given = a->given;
-    return true;
-}
-
-static bool outside_of_programs(void)
-{
-    if (!rwspy_current()) return true;
-    PyErr_SetString(PyExc_RuntimeError, "A program must not train, ask or open runs.");
-    return false;
-}
-
-/* ---- trainers */
 
 /* Choices of a datum, which must last until the iteration ends. `list` owns the texts. */
 struct given {
@@ -281,7 +28,7 @@ typedef struct {
 
 static bool usable(trainer_object *o)
 {
-    if (!outside_of_programs()) return false;
+    if (!rwspy_outside_of_programs()) return false;
     if (!o->t) PyErr_SetString(rwspy_Error, "The trainer is closed.");
     else if (o->process != getpid())
         PyErr_SetString(PyExc_RuntimeError,
@@ -318,8 +65,8 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     rws_config  c;
     rws_error   err = {{0}};
     (void)keywords;
-    if (!outside_of_programs() || !PyArg_ParseTuple(args, "OO!zp", &program, &PyDict_Type, &d, &folder, &resume) ||
-        !read_config(d, &c))
+    if (!rwspy_outside_of_programs() ||
+        !PyArg_ParseTuple(args, "OO!zp", &program, &PyDict_Type, &d, &folder, &resume) || !rwspy_config_read(d, &c))
         return NULL;
     if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program))
         return PyErr_Format(PyExc_TypeError, "This is no program.");
@@ -354,7 +101,7 @@ static PyObject *trainer_close(PyObject *self, PyObject *unused)
     (void)unused;
     trainer_object *o = (trainer_object *)self;
     if (o->t && o->busy) return PyErr_Format(PyExc_RuntimeError, "The trainer is in use.");
-    if (!outside_of_programs()) return NULL;
+    if (!rwspy_outside_of_programs()) return NULL;
     trainer_close_it(o);
     Py_RETURN_NONE;
 }
@@ -363,7 +110,7 @@ static void forget_given(trainer_object *o)
 {
     for (struct given *g = o->given, *next; g; g = next) {
         next = g->next;
-        choices_release(g->choices, g->n);
+        rwspy_choices_release(g->choices, g->n);
         Py_DECREF(g->list);
         PyMem_Free(g);
     }
@@ -582,14 +329,14 @@ static int on_give(void *context, uint64_t iteration, int datum, const float *co
     PyObject     *list = fields_list(o, fields), *r = NULL;
     struct given *g = list && !o->exception ? PyMem_Calloc(1, sizeof *g) : NULL;
     if (g) r = PyObject_CallFunction(o->giver, "KiO", (unsigned long long)iteration, datum, list);
-    if (r && choices_read(r, &g->choices, &g->n)) {
+    if (r && rwspy_choices_read(r, &g->choices, &g->n)) {
         g->list = Py_NewRef(r);
         g->next = o->given;
         o->given = g;
         *choices = g->choices;
         n = g->n;
     } else if (g) {
-        choices_release(g->choices, g->n);
+        rwspy_choices_release(g->choices, g->n);
         PyMem_Free(g);
     } else if (!o->exception && !PyErr_Occurred()) PyErr_NoMemory();
     if (PyErr_Occurred()) keep_callback_exception(o);
@@ -682,18 +429,37 @@ static PyObject *trainer_ask(PyObject *self, PyObject *args)
     trainer_object *o = (trainer_object *)self;
     rws_error       err = {{0}};
     rws_answers    *answers = NULL;
-    asked           a;
+    py_question     a;
     bool            before;
     PyObject       *r = NULL;
-    if (!asked_read(args, &a)) return NULL;
+    if (!rwspy_question_read(args, &a)) return NULL;
     if (trainer_begin(o, &before)) {
         const rws_status status = rws_trainer_ask(o->t, &a.q, &answers, &err);
         trainer_end(o, before);
-        if (!PyErr_Occurred()) r = status == RWS_OK ? answers_object(answers) : ended(o, status, &err);
+        if (!PyErr_Occurred()) r = status == RWS_OK ? rwspy_answers_object(answers) : ended(o, status, &err);
         rws_answers_free(answers);
     }
-    asked_release(&a);
+    rwspy_question_release(&a);
     return r;
+}
+
+program_object *rwspy_trainer_program(PyObject *trainer)
+{
+    return ((trainer_object *)trainer)->program;
+}
+
+rws_posterior *rwspy_trainer_posterior(PyObject *trainer)
+{
+    trainer_object *o = (trainer_object *)trainer;
+    rws_error       err = {{0}};
+    rws_posterior  *p = NULL;
+    bool            before;
+    if (!trainer_begin(o, &before)) return NULL;
+    const rws_status status = rws_posterior_new(o->t, &p, &err);
+    trainer_end(o, before);
+    if (status == RWS_OK) return p;
+    rwspy_raise(o->program, status, &err);
+    return NULL;
 }
 
 static PyObject *trainer_get(PyObject *self, void *what)
@@ -704,7 +470,7 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 'i': return PyLong_FromUnsignedLongLong(rws_trainer_iteration(o->t));
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
-    default: return config_object(rws_trainer_config(o->t));
+    default: return rwspy_config_object(rws_trainer_config(o->t));
     }
 }
 
@@ -735,365 +501,3 @@ PyTypeObject rwspy_Trainer = {
     .tp_weaklistoffset = offsetof(trainer_object, weak),
     .tp_flags = Py_TPFLAGS_DEFAULT,
 };
-
-/* ---- posteriors */
-
-typedef struct {
-    PyObject_HEAD rws_posterior *p;
-    program_object              *program;
-    int                          n_users; /* calls of the library at this moment */
-    bool                         closing;
-    PyObject                    *weak;
-} posterior_object;
-
-/* Posterior(folder, config, program or None) or Posterior(trainer) */
-static PyObject *posterior_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
-{
-    rws_error   err = {{0}};
-    rws_config  c;
-    PyObject   *from, *d = NULL, *program = Py_None;
-    rws_status  status;
-    const char *folder = NULL;
-    (void)keywords;
-    if (!outside_of_programs() || !PyArg_ParseTuple(args, "O|O!O", &from, &PyDict_Type, &d, &program)) return NULL;
-    trainer_object *t = Py_IS_TYPE(from, &rwspy_Trainer) ? (trainer_object *)from : NULL;
-    if (t && !usable(t)) return NULL;
-    if (!t && (!PyUnicode_Check(from) || !(folder = PyUnicode_AsUTF8(from)) || !d || !read_config(d, &c)))
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "A folder or a trainer was expected.");
-    if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program))
-        return PyErr_Format(PyExc_TypeError, "This is no program.");
-    posterior_object *o = (posterior_object *)type->tp_alloc(type, 0);
-    if (!o) return NULL;
-    if (t) o->program = (program_object *)Py_XNewRef(t->program);
-    else if (program != Py_None) o->program = (program_object *)Py_NewRef(program);
-    if (t) t->busy = true;
-    rwspy_begin();
-    if (t) status = rws_posterior_new(t->t, &o->p, &err);
-    else status = rws_posterior_open(folder, &c, o->program ? &o->program->model : NULL, &o->p, &err);
-    rwspy_end();
-    if (t) t->busy = false;
-    if (status == RWS_OK) return (PyObject *)o;
-    rwspy_raise(o->program, status, &err);
-    Py_DECREF(o);
-    return NULL;
-}
-
-static void posterior_close_it(posterior_object *o)
-{
-    rws_posterior *p = o->p;
-    o->p = NULL;
-    if (!p) return;
-    rwspy_begin();
-    rws_posterior_free(p);
-    rwspy_end();
-}
-
-static void posterior_free(PyObject *self)
-{
-    posterior_object *o = (posterior_object *)self;
-    PyObject         *type, *value, *trace;
-    if (o->weak) PyObject_ClearWeakRefs(self);
-    PyErr_Fetch(&type, &value, &trace);
-    posterior_close_it(o);
-    PyErr_Restore(type, value, trace);
-    Py_XDECREF(o->program);
-    Py_TYPE(self)->tp_free(self);
-}
-
-static bool posterior_begin(posterior_object *o)
-{
-    if (!outside_of_programs()) return false;
-    if (!o->p) {
-        PyErr_SetString(rwspy_Error, "The posterior is closed.");
-        return false;
-    }
-    o->n_users++;
-    rwspy_begin();
-    return true;
-}
-
-static void posterior_end(posterior_object *o)
-{
-    rwspy_end();
-    o->n_users--;
-}
-
-static PyObject *posterior_close(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    posterior_object *o = (posterior_object *)self;
-    if (o->n_users) return PyErr_Format(PyExc_RuntimeError, "The posterior is in use by another thread.");
-    if (!outside_of_programs()) return NULL;
-    posterior_close_it(o);
-    Py_RETURN_NONE;
-}
-
-static PyObject *posterior_ask(PyObject *self, PyObject *args)
-{
-    posterior_object *o = (posterior_object *)self;
-    rws_error         err = {{0}};
-    rws_answers      *answers = NULL;
-    asked             a;
-    PyObject         *r = NULL;
-    if (!asked_read(args, &a)) return NULL;
-    if (posterior_begin(o)) {
-        const rws_status status = rws_posterior_ask(o->p, &a.q, &answers, &err);
-        posterior_end(o);
-        if (!PyErr_Occurred()) r = status == RWS_OK ? answers_object(answers) : rwspy_raise(o->program, status, &err);
-        rws_answers_free(answers);
-    }
-    asked_release(&a);
-    return r;
-}
-
-/* score(question, [(site, visit, array), …]) */
-static PyObject *posterior_score(PyObject *self, PyObject *args)
-{
-    posterior_object *o = (posterior_object *)self;
-    PyObject         *question, *list, *r = NULL;
-    rws_error         err = {{0}};
-    rws_score         score;
-    asked             a;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &question, &PyList_Type, &list) || !asked_read(question, &a))
-        return NULL;
-    int         n;
-    rws_choice *choices;
-    if (choices_read(list, &choices, &n) && posterior_begin(o)) {
-        const rws_status status = rws_posterior_score(o->p, &a.q, choices, n, &score, &err);
-        posterior_end(o);
-        r = status == RWS_OK ? Py_BuildValue("(dd)", score.log_p, score.log_q) : rwspy_raise(o->program, status, &err);
-    }
-    choices_release(choices, n);
-    asked_release(&a);
-    return r;
-}
-
-static PyObject *sample_object(const posterior_object *o, const rws_sample *s)
-{
-    PyObject *fields = PyList_New(0), *reports = rwspy_reported(s->reports, s->n_reports);
-    PyObject *choices = choices_object(s->choices, s->n_choices);
-    rws_field f;
-    for (int i = 0; fields && rws_posterior_field(o->p, i, &f); i++) {
-        PyObject *array = s->fields[i] ? rwspy_array(s->fields[i], 1, f.dim) : Py_NewRef(Py_None);
-        PyObject *entry = array ? Py_BuildValue("(sN)", f.name, array) : NULL;
-        if (!entry || PyList_Append(fields, entry) != 0) Py_CLEAR(fields);
-        Py_XDECREF(entry);
-    }
-    if (fields && reports && choices) return Py_BuildValue("(NNN)", fields, reports, choices);
-    Py_XDECREF(fields);
-    Py_XDECREF(reports);
-    Py_XDECREF(choices);
-    return NULL;
-}
-
-static PyObject *posterior_sample(PyObject *self, PyObject *args)
-{
-    posterior_object  *o = (posterior_object *)self;
-    unsigned long long seed;
-    int                n;
-    rws_error          err = {{0}};
-    rws_samples       *samples = NULL;
-    if (!PyArg_ParseTuple(args, "iK", &n, &seed) || !posterior_begin(o)) return NULL;
-    const rws_status status = rws_posterior_sample(o->p, n, seed, &samples, &err);
-    posterior_end(o);
-    if (status != RWS_OK) return rwspy_raise(o->program, status, &err);
-    PyObject *list = PyList_New(samples->n);
-    for (int i = 0; list && i < samples->n; i++) {
-        PyObject *s = sample_object(o, &samples->list[i]);
-        if (s) PyList_SET_ITEM(list, i, s);
-        else Py_CLEAR(list);
-    }
-    rws_samples_free(samples);
-    return list;
-}
-
-static PyObject *posterior_get(PyObject *self, void *what)
-{
-    posterior_object *o = (posterior_object *)self;
-    if (!o->p) return PyErr_Format(rwspy_Error, "The posterior is closed.");
-    if (*(const char *)what == 'i') return PyLong_FromUnsignedLongLong(rws_posterior_iteration(o->p));
-    if (*(const char *)what == 'c') return config_object(rws_posterior_config(o->p));
-    PyObject *list = PyList_New(0);
-    rws_field f;
-    for (int i = 0; list && rws_posterior_field(o->p, i, &f); i++) {
-        PyObject *entry = Py_BuildValue("(siOii)", f.name, f.dim, f.label ? Py_True : Py_False, f.item, f.most);
-        if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
-        Py_XDECREF(entry);
-    }
-    return list;
-}
-
-static PyMethodDef posterior_methods[] = {
-    {"ask", posterior_ask, METH_VARARGS, NULL},
-    {"score", posterior_score, METH_VARARGS, NULL},
-    {"sample", posterior_sample, METH_VARARGS, NULL},
-    {"close", posterior_close, METH_NOARGS, NULL},
-    {0},
-};
-
-static PyGetSetDef posterior_members[] = {
-    {"iteration", posterior_get, NULL, NULL, "i"},
-    {"config", posterior_get, NULL, NULL, "c"},
-    {"fields", posterior_get, NULL, NULL, "f"},
-    {0},
-};
-
-PyTypeObject rwspy_Posterior = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Posterior",
-    .tp_basicsize = sizeof(posterior_object),
-    .tp_new = posterior_new,
-    .tp_dealloc = posterior_free,
-    .tp_methods = posterior_methods,
-    .tp_getset = posterior_members,
-    .tp_weaklistoffset = offsetof(posterior_object, weak),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-};
-
-/* ---- stores */
-
-static PyObject *result_object(const rws_result *r)
-{
-    PyObject *keys = PyDict_New(), *histories = PyDict_New(), *shots = PyList_New(0);
-    bool      good = keys && histories && shots;
-    for (int i = 0; good && i < r->n_keys; i++) {
-        PyObject *x = PyUnicode_FromString(r->keys[i].value);
-        good = x && PyDict_SetItemString(keys, r->keys[i].key, x) == 0;
-        Py_XDECREF(x);
-    }
-    for (int i = 0; good && i < r->n_histories; i++) {
-        const rws_history *h = &r->histories[i];
-        PyObject          *a = rwspy_doubles(h->iterations, h->n), *b = rwspy_doubles(h->seconds, h->n),
-                 *c = rwspy_doubles(h->values, h->n), *x = a && b && c ? PyTuple_Pack(3, a, b, c) : NULL;
-        good = x && PyDict_SetItemString(histories, h->metric, x) == 0;
-        Py_XDECREF(a);
-        Py_XDECREF(b);
-        Py_XDECREF(c);
-        Py_XDECREF(x);
-    }
-    for (int i = 0; good && i < r->n_shots; i++) {
-        const rws_shot *s = &r->shots[i];
-        PyObject       *labels = PyList_New(s->n), *values = rwspy_doubles(s->values, s->n);
-        for (int k = 0; labels && k < s->n; k++) {
-            PyObject *label = s->labels[k] ? PyUnicode_FromString(s->labels[k]) : Py_NewRef(Py_None);
-            if (label) PyList_SET_ITEM(labels, k, label);
-            else Py_CLEAR(labels);
-        }
-        PyObject *x = labels && values
-                          ? Py_BuildValue("(sKNN)", s->name, (unsigned long long)s->iteration, values, labels)
-                          : NULL;
-        good = x && PyList_Append(shots, x) == 0;
-        Py_XDECREF(x);
-    }
-    if (good)
-        return Py_BuildValue("{s:s,s:s,s:z,s:z,s:z,s:z,s:s,s:K,s:K,s:d,s:N,s:N,s:N}", "name", r->name, "store",
-                             r->store, "host", r->host, "version", r->version, "started", r->started, "failure",
-                             r->failure, "state", rws_result_state(r), "iteration", (unsigned long long)r->iteration,
-                             "iterations", (unsigned long long)r->iterations, "seconds", r->seconds, "config", keys,
-                             "metrics", histories, "snapshots", shots);
-    Py_XDECREF(keys);
-    Py_XDECREF(histories);
-    Py_XDECREF(shots);
-    return NULL;
-}
-
-PyObject *rwspy_results(PyObject *module, PyObject *args)
-{
-    PyObject    *paths, *conditions;
-    const char  *path[256], *condition[256];
-    rws_results *results = NULL;
-    rws_error    err = {{0}};
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &paths, &PyList_Type, &conditions)) return NULL;
-    const Py_ssize_t n = PyList_GET_SIZE(paths), m = PyList_GET_SIZE(conditions);
-    if (n > 256 || m > 256) return PyErr_Format(PyExc_ValueError, "At most 256 paths and conditions can be given.");
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!(path[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(paths, i)))) return NULL;
-    for (Py_ssize_t i = 0; i < m; i++)
-        if (!(condition[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(conditions, i)))) return NULL;
-    rwspy_begin();
-    rws_status status = rws_results_read(path, (int)n, &results, &err);
-    if (status == RWS_OK && m) status = rws_results_keep(results, condition, (int)m, &err);
-    rwspy_end();
-    if (status != RWS_OK) {
-        rws_results_free(results);
-        return rwspy_raise(NULL, status, &err);
-    }
-    PyObject *list = PyList_New(results->n);
-    for (int i = 0; list && i < results->n; i++) {
-        PyObject *r = result_object(&results->runs[i]);
-        if (r) PyList_SET_ITEM(list, i, r);
-        else Py_CLEAR(list);
-    }
-    rws_results_free(results);
-    return list;
-}
-
-PyObject *rwspy_tables(PyObject *module, PyObject *args)
-{
-    (void)module, (void)args;
-    PyObject *models = PyDict_New(), *methods = PyDict_New(), *optimisers = PyDict_New();
-    bool      good = models && methods && optimisers;
-    for (int i = 0; good && rws_model_at(i); i++) {
-        PyObject *x = PyUnicode_FromString(rws_model_at(i)->help);
-        good = x && PyDict_SetItemString(models, rws_model_at(i)->name, x) == 0;
-        Py_XDECREF(x);
-    }
-    rws_method_info m;
-    for (int i = 0; good && rws_method_at(i, &m); i++) {
-        PyObject *x = PyUnicode_FromString(m.help);
-        good = x && PyDict_SetItemString(methods, m.name, x) == 0;
-        Py_XDECREF(x);
-    }
-    rws_optimiser_info op;
-    for (int i = 0; good && rws_optimiser_at(i, &op); i++) {
-        PyObject *x = PyUnicode_FromString(op.help);
-        good = x && PyDict_SetItemString(optimisers, op.name, x) == 0;
-        Py_XDECREF(x);
-    }
-    if (good) return Py_BuildValue("(NNN)", models, methods, optimisers);
-    Py_XDECREF(models);
-    Py_XDECREF(methods);
-    Py_XDECREF(optimisers);
-    return NULL;
-}
-
-/* ---- ranks */
-
-PyObject *rwspy_ranks_open(PyObject *module, PyObject *unused)
-{
-    rws_error err = {{0}};
-    (void)module, (void)unused;
-    if (!outside_of_programs()) return NULL;
-    rwspy_begin();
-    const rws_status status = rws_ranks_open(&err);
-    rwspy_end();
-    if (status != RWS_OK) return rwspy_raise(NULL, status, &err);
-    Py_RETURN_NONE;
-}
-
-PyObject *rwspy_ranks_close(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    rwspy_begin();
-    rws_ranks_close();
-    rwspy_end();
-    Py_RETURN_NONE;
-}
-
-PyObject *rwspy_rank(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromLong(rws_rank());
-}
-
-PyObject *rwspy_n_ranks(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromLong(rws_n_ranks());
-}
-
-PyObject *rwspy_rank_lost(PyObject *module, PyObject *unused)
-{
-    (void)module, (void)unused;
-    return PyLong_FromLong(rws_rank_lost());
-}

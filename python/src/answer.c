@@ -1,0 +1,153 @@
+/* answer.c - questions from Python, and reports, choices and answers to Python. Trainers and posteriors share them. */
+#include "rwspy.h"
+
+#include <string.h>
+
+PyObject *rwspy_reported(const rws_reported *r, int n)
+{
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *o = r[i].text ? PyUnicode_DecodeUTF8(r[i].text, (Py_ssize_t)strlen(r[i].text), "replace")
+                                : rwspy_array(r[i].value, 1, r[i].dim);
+        PyObject *entry = o ? Py_BuildValue("(sN)", r[i].name, o) : NULL;
+        if (entry) PyList_SET_ITEM(list, i, entry);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *rwspy_choices_object(const rws_choice *c, int n)
+{
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list && i < n; i++) {
+        PyObject *value =
+            c[i].dim == 1 ? PyFloat_FromDouble((double)*c[i].value) : rwspy_array(c[i].value, 1, c[i].dim);
+        PyObject *entry = value ? Py_BuildValue("(siN)", c[i].site, c[i].visit, value) : NULL;
+        if (entry) PyList_SET_ITEM(list, i, entry);
+        else Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *rwspy_answers_object(const rws_answers *a)
+{
+    PyObject *answers = PyList_New(a->n), *particles = PyList_New(a->n_weighted);
+    for (int i = 0; answers && i < a->n; i++) {
+        PyObject *reports = rwspy_reported(a->list[i].reports, a->list[i].n_reports);
+        PyObject *entry =
+            reports ? Py_BuildValue("(Nddd)", reports, a->list[i].guide, a->list[i].posterior, a->list[i].exact) : NULL;
+        if (entry) PyList_SET_ITEM(answers, i, entry);
+        else Py_CLEAR(answers);
+    }
+    for (int i = 0; particles && i < a->n_weighted; i++) {
+        const rws_weighted *w = &a->particles[i];
+        PyObject           *choices = rwspy_choices_object(w->choices, w->n_choices);
+        PyObject *entry = choices ? Py_BuildValue("(dddiiNd)", w->log_p, w->log_q, w->weight, w->count, w->answer,
+                                                  choices, w->log_given)
+                                  : NULL;
+        if (entry) PyList_SET_ITEM(particles, i, entry);
+        else Py_CLEAR(particles);
+    }
+    if (answers && particles)
+        return Py_BuildValue("{s:N,s:N,s:i,s:d,s:d,s:d}", "answers", answers, "particles", particles, "n_particles",
+                             a->n_particles, "ess", a->ess, "log_evidence", a->log_evidence, "exact_log_evidence",
+                             a->exact_log_evidence);
+    Py_XDECREF(answers);
+    Py_XDECREF(particles);
+    return NULL;
+}
+
+bool rwspy_choices_read(PyObject *list, rws_choice **out, int *n)
+{
+    *n = 0;
+    if (!(*out = PyMem_Calloc((size_t)PyList_GET_SIZE(list) + 1, sizeof **out))) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (; *n < PyList_GET_SIZE(list); ++*n) {
+        rws_choice *c = &(*out)[*n];
+        PyObject   *value;
+        float      *x;
+        Py_ssize_t  dim;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, *n), "siO", &c->site, &c->visit, &value) ||
+            !rwspy_floats(value, &x, &dim))
+            return false;
+        c->value = x;
+        c->dim = (int)dim;
+    }
+    return true;
+}
+
+void rwspy_choices_release(rws_choice *choices, int n)
+{
+    for (int i = 0; i < n; i++) PyMem_Free((float *)choices[i].value);
+    PyMem_Free(choices);
+}
+
+void rwspy_question_release(py_question *a)
+{
+    for (int i = 0; i < RWS_FIELDS; i++) PyMem_Free(a->fields[i]);
+    if (a->grey.obj) PyBuffer_Release(&a->grey);
+    rwspy_choices_release(a->given, a->q.n_given);
+}
+
+bool rwspy_outside_of_programs(void)
+{
+    if (!rwspy_current()) return true;
+    PyErr_SetString(PyExc_RuntimeError, "A program must not train, ask or open runs.");
+    return false;
+}
+
+/* Ctrl-C ends a question: the exception stays set, in the state of this thread. */
+static bool interrupted(void *unused)
+{
+    (void)unused;
+    rwspy_take();
+    const bool yes = PyErr_CheckSignals() != 0;
+    rwspy_give();
+    return yes;
+}
+
+bool rwspy_question_read(PyObject *args, py_question *a)
+{
+    PyObject          *fields, *picture, *given;
+    const char        *text;
+    unsigned long long seed;
+    int                particles;
+    *a = (py_question){.q.stop = interrupted};
+    if (!PyArg_ParseTuple(args, "OzOiiKpO!", &fields, &text, &picture, &a->q.test, &a->q.n_particles, &seed, &particles,
+                          &PyList_Type, &given))
+        return false;
+    a->q.text = text;
+    a->q.seed = seed;
+    a->q.particles = particles;
+    if (fields != Py_None) {
+        if (!PyList_Check(fields) || PyList_GET_SIZE(fields) > RWS_FIELDS) {
+            PyErr_SetString(PyExc_TypeError, "The fields of a datum are a list of arrays.");
+            return false;
+        }
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(fields); i++) {
+            PyObject  *o = PyList_GET_ITEM(fields, i);
+            Py_ssize_t n;
+            if (o != Py_None && !rwspy_floats(o, &a->fields[i], &n)) {
+                rwspy_question_release(a);
+                return false;
+            }
+        }
+        a->q.fields = (const float *const *)a->fields;
+    }
+    if (picture != Py_None) {
+        if (!PyArg_ParseTuple(picture, "siiy*", &a->picture.name, &a->picture.wide, &a->picture.high, &a->grey)) {
+            rwspy_question_release(a);
+            return false;
+        }
+        a->picture.grey = a->grey.buf;
+        a->q.picture = &a->picture;
+    }
+    if (!rwspy_choices_read(given, &a->given, &a->q.n_given)) {
+        rwspy_question_release(a);
+        return false;
+    }
+    a->q.given = a->given;
+    return true;
+}
