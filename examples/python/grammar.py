@@ -8,7 +8,10 @@ derives a tree too, with a second GRU that runs from parent to child. Particles 
 through this code, and their networks still run in the same matrix products.
 """
 
+from __future__ import annotations
+
 import sys
+from typing import Callable, Iterable, Optional
 
 import numpy as np
 
@@ -33,7 +36,7 @@ PLACES = max(right.count(a) for rules in RIGHT.values() for right in rules for a
 ROOM = 1 + MAX_NODES * max(1, max(len(right) for rules in RIGHT.values() for right in rules) - 1)
 
 
-def leads_to_choice(a, seen=()):
+def leads_to_choice(a: str, seen: tuple[str, ...] = ()) -> bool:
     return len(RIGHT[a]) > 1 or any(leads_to_choice(b, (*seen, a)) for b in {s for r in RIGHT[a] for s in r}
                                     if b in RULES and b not in seen and b != a)
 
@@ -52,15 +55,15 @@ BELOW = {a: [[(s, right[:k].count(s)) for k, s in enumerate(right) if s in RULES
 class Node:
     __slots__ = ("symbol", "place", "rule", "rule_above", "state", "children")
 
-    def __init__(self, symbol, place, rule_above, state):
+    def __init__(self, symbol: str, place: int, rule_above: Optional[int], state: Optional[rws.Value]) -> None:
         self.symbol = symbol
         self.place = place  # how many siblings to its left have the same symbol
         self.rule_above = rule_above
         self.state = state  # of the guide's core: the parent's, then its own
-        self.rule = None  # not expanded
-        self.children = []
+        self.rule: Optional[int] = None  # not expanded
+        self.children: list[Node] = []
 
-    def say(self, words):
+    def say(self, words: list[int]) -> None:
         if self.rule is None:
             words.append(UNKNOWN)
             return
@@ -71,7 +74,7 @@ class Node:
             else:
                 words.append(TOKEN[s])
 
-    def __str__(self):
+    def __str__(self) -> str:
         if self.rule is None:
             return f"({self.symbol})"
         below = iter(self.children)
@@ -83,14 +86,14 @@ class Grammar(rws.Model):
 
     defaults = dict(batch=2, particles=20, iterations=2000, eval_every=10, n_test=10, shards=1, impossible=True)
 
-    def setup(self, s):
+    def setup(self, s: rws.Setup) -> None:
         s.field("the sentence", 1 + ROOM)  # the number of words, then the words
         self.theta = {a: s.param(f"theta.{a}", len(RIGHT[a]), init=[s.random.normal() for _ in RIGHT[a]]) for a in SYMBOLS}
         self.encoder = s.gru("phi.encoder", len(WORDS), HIDDEN)
         self.core = s.gru("phi.core", HIDDEN + MOST_RULES + len(SYMBOLS) * PLACES, HIDDEN)
         self.proposal = {a: s.mlp(f"phi.proposal.{a}", [HIDDEN, 50, 25, len(RIGHT[a])], "relu") for a in SYMBOLS}
 
-    def derive(self, p, propose):
+    def derive(self, p: rws.Path, propose: Callable[[Node], Optional[rws.Value]]) -> Node:
         """A tree, depth by depth; propose(node) is the log-probabilities of its productions."""
         root = Node(START, 0, None, None)
         now, depth, n_expanded = [root], 0, 0
@@ -119,19 +122,19 @@ class Grammar(rws.Model):
             depth += 1
         return root
 
-    def model(self, p):
-        def propose(node):
-            if node.symbol in CHOICES:
-                return log_softmax(self.theta[node.symbol])
+    def model(self, p: rws.Path) -> None:
+        def propose(node: Node) -> Optional[rws.Value]:
+            return log_softmax(self.theta[node.symbol]) if node.symbol in CHOICES else None
 
-        tree, words = self.derive(p, propose), []
+        tree = self.derive(p, propose)
+        words: list[int] = []
         tree.say(words)
         if p.reports:
             p.report("sentence", " ".join("?" if t == UNKNOWN else WORDS[t] for t in words))
             p.report("tree", str(tree))
         p.simulate("the sentence", [len(words), *words], "edit")
 
-    def guide(self, p):
+    def guide(self, p: rws.Path) -> None:
         no_word, no_rule = p.constant(ZEROS[:len(WORDS)]), p.constant(ZEROS[:MOST_RULES])
         e = no_state = p.constant(ZEROS[:HIDDEN])
         core = self.core
@@ -139,36 +142,35 @@ class Grammar(rws.Model):
         for t in x[1:1 + int(x[0])]:
             e = self.encoder(no_word if t == UNKNOWN else onehot(t, len(WORDS)), e)
 
-        def propose(node):
+        def propose(node: Node) -> Optional[rws.Value]:
             symbol, above = node.symbol, node.rule_above
             rule = no_rule if above is None else onehot(above, MOST_RULES)
             where = onehot(ADDRESS[symbol, node.place], len(SYMBOLS) * PLACES)
             node.state = core([e, rule, where], no_state if above is None else node.state)
-            if symbol in CHOICES:
-                return log_softmax(self.proposal[symbol](node.state))
+            return log_softmax(self.proposal[symbol](node.state)) if symbol in CHOICES else None
 
         self.derive(p, propose)
 
-    def read(self, text):
+    def read(self, text: str) -> np.ndarray:
         return datum([TOKEN.get(w, UNKNOWN) for w in text.split()])
 
 
-def datum(tokens):
+def datum(tokens: list[int]) -> np.ndarray:
     x = np.zeros(1 + ROOM, np.float32)
     x[0], x[1:1 + len(tokens)] = len(tokens), tokens
     return x
 
 
-def sentence(random, symbol=START):
+def sentence(random: np.random.Generator, symbol: str = START) -> list[str]:
     """A sentence of the grammar with its true probabilities."""
     rules = RULES[symbol]
     right = rules[random.choice(len(rules), p=[q for _, q in rules])][0].split()
     return [w for s in right for w in (sentence(random, s) if s in RULES else [s])]
 
 
-def sentences(n, seed=0, longest=20):
+def sentences(n: int, seed: int = 0, longest: int = 20) -> list[list[str]]:
     random = np.random.default_rng(seed)
-    found = []
+    found: list[list[str]] = []
     while len(found) < n:
         s = sentence(random)
         if len(s) <= longest:
@@ -176,7 +178,7 @@ def sentences(n, seed=0, longest=20):
     return found
 
 
-def data(texts):
+def data(texts: Iterable[list[str]]) -> np.ndarray:
     return np.stack([datum([TOKEN[w] for w in s]) for s in texts])
 
 

@@ -7,6 +7,7 @@ so that all particles of sequences of one length are computed together.
 """
 
 import sys
+from typing import Any, Optional
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class Hmm(rws.Model):
 
     defaults = dict(batch=50, particles=10, iterations=2000, shards=1, lr="1e-2")
 
-    def setup(self, s):
+    def setup(self, s: rws.Setup) -> None:
         s.field("n", 1)  # the length less one: observed, since every datum has it
         s.series("y", 1)
         self.lengths = s.param("theta.lengths", LONGEST)
@@ -30,36 +31,39 @@ class Hmm(rws.Model):
         self.cell = s.gru("phi.cell", 1, HIDDEN)
         self.out = s.linear("phi.out", HIDDEN + STATES, STATES)
 
-    def guide(self, p):
-        h, z = p.constant(np.zeros(HIDDEN, np.float32)), None
+    def guide(self, p: rws.Path) -> None:
+        h = p.constant(np.zeros(HIDDEN, np.float32))
+        z: Optional[rws.Value] = None
         for t in range(p.length("y")):
             h = self.cell(p.item("y", t), h)
-            before = rws.onehot(z, STATES) if t else p.constant(np.zeros(STATES, np.float32))
+            before = p.constant(np.zeros(STATES, np.float32)) if z is None else rws.onehot(z, STATES)
             z = p.categorical("z", self.out([h, before]))
 
-    def model(self, p):
-        z = None
-        for t in range(p.choose("n", self.lengths) + 1):
-            z = p.categorical("z", rws.row(self.next, z) if t else self.first)
+    def model(self, p: rws.Path) -> None:
+        z: Optional[rws.Value] = None
+        for _ in range(p.choose("n", self.lengths) + 1):
+            z = p.categorical("z", self.first if z is None else rws.row(self.next, z))
             p.normal("y", rws.pick(self.mean, z), 0.5)
 
-    def exact(self, y):
+    def exact(self, y: list[float]) -> float:
         """log p(y) of the states summed out, by the forward algorithm, in numpy."""
-        log_softmax = lambda a: a - np.log(np.exp(a).sum(axis=-1, keepdims=True))  # noqa: E731
+        def log_softmax(a: np.ndarray) -> np.ndarray:
+            return a - np.log(np.exp(a).sum(axis=-1, keepdims=True))
+
         first, step = (log_softmax(a.values.astype(float)) for a in (self.first, self.next))
         emit = -0.5 * ((np.asarray(y)[:, None] - self.mean.values[0]) / 0.5) ** 2 - np.log(0.5 * np.sqrt(2 * np.pi))
         a = first[0] + emit[0]
         for e in emit[1:]:
             a = np.log(np.exp(a[:, None] + step).sum(axis=0)) + e
-        return np.log(np.exp(a).sum()) + log_softmax(self.lengths.values.astype(float))[0, len(y) - 1]
+        return float(np.log(np.exp(a).sum()) + log_softmax(self.lengths.values.astype(float))[0, len(y) - 1])
 
 
-def data(n, seed=0):
+def data(n: int, seed: int = 0) -> dict[str, Any]:
     r = np.random.default_rng(seed)
     step = np.array([[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]])
     y, lengths = [], r.integers(1, LONGEST + 1, size=n)
     for length in lengths:
-        z = [r.integers(STATES)]
+        z = [int(r.integers(STATES))]
         while len(z) < length:
             z.append(r.choice(STATES, p=step[z[-1]]))
         y.append((2.0 * (np.array(z) - 1) + 0.5 * r.normal(size=length)).astype(np.float32))

@@ -21,20 +21,20 @@ class Mixture(rws.Model):
 
     defaults = dict(batch=100, particles=20, iterations=10000, eval_every=1000, shards=1)
 
-    def setup(self, s):
+    def setup(self, s: rws.Setup) -> None:
         s.field("x", 1)
         self.theta = s.param("theta", C, init=np.arange(C - 1, -1, -1))  # p(z) falls like e^-z
         self.net = s.mlp("phi.mlp", [1, 16, C])
 
-    def guide(self, p):
+    def guide(self, p: rws.Path) -> None:
         p.categorical("z", self.net(p.observed("x")))
 
-    def model(self, p):
+    def model(self, p: rws.Path) -> None:
         z = p.categorical("z", self.theta)
         p.normal("x", SPACING * z, SD)
 
     @rws.metric
-    def p_error(self, e):
+    def p_error(self, e: rws.Evaluation) -> float:
         """Distance between p(z) and the true mixture (L2)."""
         p = np.exp(self.theta.values[0].astype(float))
         return float(np.sqrt(((p / p.sum() - TRUTH) ** 2).sum()))
@@ -43,7 +43,7 @@ class Mixture(rws.Model):
 class FreshMixture(Mixture):
     """The same with fresh data in every iteration, drawn from the library's stream like those of "gmm"."""
 
-    def data(self, split, first, n, random):
+    def data(self, split: str, first: int, n: int, random: rws.Random) -> dict[str, np.ndarray]:
         x = random.normals(n)
         for i in range(0, n, 256):
             u = random.uniforms(len(x[i:i + 256]))
@@ -52,7 +52,7 @@ class FreshMixture(Mixture):
         return {"x": x}
 
 
-def data(n, seed=0):
+def data(n: int, seed: int = 0) -> np.ndarray:
     r = np.random.default_rng(seed)
     return (SPACING * r.choice(C, size=n, p=TRUTH) + SD * r.normal(size=n)).astype(np.float32)
 

@@ -21,14 +21,14 @@ class Sticks(rws.Model):
 
     defaults = dict(batch=100, particles=10, iterations=3000, shards=1, lr="1e-2")
 
-    def setup(self, s):
+    def setup(self, s: rws.Setup) -> None:
         s.field("x", 1)
         self.v = s.param("theta.v", MOST, init=np.full(MOST, -0.5))
         self.mean = s.param("theta.mean", MOST, init=np.linspace(-8, 8, MOST))
         self.cell = s.gru("phi.cell", 1, 16)
         self.out = s.linear("phi.out", 16, 1)
 
-    def guide(self, p):
+    def guide(self, p: rws.Path) -> None:
         h, k = p.constant(np.zeros(16, np.float32)), 0
         x = p.observed("x") * 0.2
         while k < MOST - 1:
@@ -37,7 +37,7 @@ class Sticks(rws.Model):
                 break
             k += 1
 
-    def model(self, p):
+    def model(self, p: rws.Path) -> None:
         # log Beta(v; 1, ALPHA) = log ALPHA + (ALPHA - 1) log(1 - v), for one of N data
         p.factor("pieces", rws.sum(rws.log_sigmoid(-self.v)) * ((ALPHA - 1) / N), in_prior=True)
         k = 0
@@ -47,7 +47,7 @@ class Sticks(rws.Model):
         p.normal("x", self.mean[k], 0.7)
 
 
-def data(n=N, seed=0):
+def data(n: int = N, seed: int = 0) -> np.ndarray:
     r = np.random.default_rng(seed)
     return (np.array([-6.0, -1.0, 2.0, 7.0])[r.choice(4, size=n, p=[0.4, 0.3, 0.2, 0.1])] + 0.7 * r.normal(size=n)).astype(np.float32)
 

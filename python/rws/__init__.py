@@ -19,15 +19,35 @@ A program is written for one particle, with Python's own ``if``, ``for`` and rec
 all particles that made the same choices.
 """
 
-from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Value,  # noqa: F401
-                   add_diagonal, argmax, attend, cholesky, cholesky_solve, clip, concat, concrete_density, cos, cover,
-                   cumulative_sum, detach, diagonal, digamma, dot, dot_attention, elu, exp, expm1, lgamma, log, log1p,
-                   log_determinant, log_sigmoid, log_softmax, log_sum_exp, matmul, matvec, maximum, minimum, n_ranks,
-                   normal_density, onehot, pick, place, pool2d, power, rank, relaxed_density, relu, row, sigmoid, sin,
-                   softplus, sqrt, square, sum, sum_many, tanh, transpose, triangular_solve)
+from ._answer import Answer, Answers, Particle, Sample
+from ._figure import Figure, chart, grid, hinton, tree
+from ._model import Evaluation, Model, Setting, Setup, Table, guide_metric, metric, posterior_metric, snapshot
+from ._program import main, program
+from ._run import Interrupted, Measures, Run, Trainer, methods, models, open, optimisers, resume, train
+from ._rws import (Abandoned, Broken, Error, Family, Layer, Numbers, Param, Path, Random, Stopped, Value, add_diagonal, argmax,
+                   attend, cholesky, cholesky_solve, clip, concat, concrete_density, cos, cover, cumulative_sum, detach,
+                   diagonal, digamma, dot, dot_attention, elu, exp, expm1, lgamma, log, log1p, log_determinant, log_sigmoid,
+                   log_softmax, log_sum_exp, matmul, matvec, maximum, minimum, n_ranks, normal_density, onehot, pick, place,
+                   pool2d, power, rank, relaxed_density, relu, row, sigmoid, sin, softplus, sqrt, square, sum, sum_many, tanh,
+                   transpose, triangular_solve)
 from ._rws import version as __version__
-from ._model import Evaluation, Model, Setting, Setup, guide_metric, metric, posterior_metric, snapshot  # noqa: F401
-from ._run import (Answer, Answers, Interrupted, Measures, Run, Sample, Stored, Stores, Trainer,  # noqa: F401
-                   methods, models, open, optimisers, resume, runs, train)
-from ._figure import chart, grid, hinton, tree  # noqa: F401
-from ._program import main, program  # noqa: F401
+from ._store import Stored, Stores, runs
+
+__all__ = [
+    # programs
+    "Model", "Setup", "Setting", "Table", "Path", "Value", "Param", "Layer", "Numbers", "Random", "Family", "Evaluation", "metric",
+    "posterior_metric", "guide_metric", "snapshot",
+    # functions on values
+    "add_diagonal", "argmax", "attend", "cholesky", "cholesky_solve", "clip", "concat", "concrete_density", "cos", "cover",
+    "cumulative_sum", "detach", "diagonal", "digamma", "dot", "dot_attention", "elu", "exp", "expm1", "lgamma", "log", "log1p",
+    "log_determinant", "log_sigmoid", "log_softmax", "log_sum_exp", "matmul", "matvec", "maximum", "minimum", "normal_density",
+    "onehot", "pick", "place", "pool2d", "power", "relaxed_density", "relu", "row", "sigmoid", "sin", "softplus", "sqrt", "square",
+    "sum", "sum_many", "tanh", "transpose", "triangular_solve",
+    # training and asking
+    "train", "resume", "Trainer", "Run", "Measures", "models", "methods", "optimisers", "rank", "n_ranks", "Answer", "Answers",
+    "Particle", "Sample", "open", "runs", "Stored", "Stores",
+    # figures and the program
+    "Figure", "chart", "grid", "hinton", "tree", "main", "program",
+    # exceptions
+    "Error", "Broken", "Stopped", "Interrupted", "Abandoned", "__version__",
+]

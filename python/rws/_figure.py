@@ -1,8 +1,11 @@
 """Figures, drawn by the program's own figure room: they show themselves in a notebook, and save to a file."""
 
+from __future__ import annotations
+
 import json
 import os
 import tempfile
+from typing import Any, Callable, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -14,10 +17,11 @@ __all__ = ["chart", "tree", "hinton", "grid", "Figure"]
 class Figure:
     """A figure: shows itself in a notebook; `save` writes .svg, .png or .pdf."""
 
-    def __init__(self, draw):
-        self._draw, self._made = draw, {}
+    def __init__(self, draw: Callable[[str], Any]) -> None:
+        self._draw = draw
+        self._made: dict[str, bytes] = {}
 
-    def _bytes(self, ending):
+    def _bytes(self, ending: str) -> bytes:
         if ending not in self._made:
             with tempfile.TemporaryDirectory() as folder:
                 path = os.path.join(folder, "figure" + ending)
@@ -26,20 +30,21 @@ class Figure:
                     self._made[ending] = f.read()
         return self._made[ending]
 
-    def save(self, path):
+    def save(self, path: Any) -> None:
         """Writes the figure; the ending of the path says how: .svg, .png or .pdf."""
         self._draw(os.fspath(path))
 
-    def _repr_svg_(self):
+    def _repr_svg_(self) -> str:
         return self._bytes(".svg").decode()
 
-    def _repr_png_(self):
+    def _repr_png_(self) -> bytes:
         return self._bytes(".png")
 
 
-def chart(runs, *metrics, x=None, title=None, panels="none", log=None):
+def chart(runs: Any, *metrics: str, x: Optional[str] = None, title: Optional[str] = None, panels: str = "none",
+          log: Optional[bool] = None) -> Figure:
     """Metrics of runs over the iterations. runs: a `Run` with a folder, the `Stores` of `rws.runs`, or paths."""
-    where = []
+    where: Sequence[str] = []
     if hasattr(runs, "_paths"):
         paths, where = runs._paths, runs._where
     elif hasattr(runs, "folder"):
@@ -49,7 +54,7 @@ def chart(runs, *metrics, x=None, title=None, panels="none", log=None):
     else:
         paths = [os.fspath(runs)] if isinstance(runs, (str, os.PathLike)) else [os.fspath(p) for p in runs]
     if not metrics:
-        metrics = ["log_evidence"]
+        metrics = ("log_evidence",)
     given = [f"--panels={panels}"]
     given += [f"--x={x}"] if x else []
     given += [f"--title={title}"] if title else []
@@ -58,24 +63,24 @@ def chart(runs, *metrics, x=None, title=None, panels="none", log=None):
     return Figure(lambda path: call("plot", ",".join(metrics), *paths, *given, "--out", path))
 
 
-def _drawn(kind, o, title):
+def _drawn(kind: str, o: dict[str, Any], title: Optional[str]) -> Figure:
     if title:
         o["title"] = title
     return Figure(lambda path: call("draw", kind, "--out", path, input=json.dumps(o).encode()))
 
 
-def tree(trees, captions=None, title=None):
+def tree(trees: str | Sequence[str], captions: Optional[Sequence[Optional[str]]] = None, title: Optional[str] = None) -> Figure:
     """Parse trees, texts in brackets, side by side."""
     trees = [trees] if isinstance(trees, str) else list(trees)
     captions = captions or [None] * len(trees)
     return _drawn("trees", {"trees": [{"text": t, **({"caption": c} if c else {})} for t, c in zip(trees, captions)]}, title)
 
 
-def _plain(a):
+def _plain(a: Any) -> list[Optional[float]]:
     return [None if v != v else float(v) for v in np.asarray(a, float).reshape(-1)]
 
 
-def grid(images, columns=10, title=None):
+def grid(images: Any, columns: int = 10, title: Optional[str] = None) -> Figure:
     """Grey images, an array of n x high x wide with numbers from 0 (black) to 1."""
     a = np.asarray(images, float)
     a = a[None] if a.ndim == 2 else a
@@ -87,7 +92,7 @@ def grid(images, columns=10, title=None):
     return _drawn("images", {"rows": rows, "columns": columns, "high": high, "wide": wide, "values": _plain(full)}, title)
 
 
-def hinton(rows, columns=None, title=None):
+def hinton(rows: Mapping[str, Any], columns: Optional[Sequence[Any]] = None, title: Optional[str] = None) -> Figure:
     """A Hinton diagram: squares whose area is the probability. rows: {name: probabilities}, one strip each; with `columns`,
     each entry has a list of probabilities for each column."""
     n = len(columns) if columns else 1

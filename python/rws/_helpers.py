@@ -1,9 +1,13 @@
 """Functions that the extension calls: everything that it needs of numpy."""
 
+from __future__ import annotations
+
+from typing import Any, Callable
+
 import numpy as np
 
 
-def floats(o):
+def floats(o: Any) -> np.ndarray:
     """Any array of numbers as contiguous float32."""
     if hasattr(o, "detach") and hasattr(o, "cpu"):  # a tensor of PyTorch
         o = o.detach().cpu().numpy()
@@ -13,19 +17,19 @@ def floats(o):
     return np.ascontiguousarray(a, dtype=np.float32)
 
 
-def array(data, rows, cols):
+def array(data: bytearray, rows: int, cols: int) -> np.ndarray:
     return np.frombuffer(data, np.float32).reshape(rows, cols)
 
 
-def doubles(data):
+def doubles(data: bytearray) -> np.ndarray:
     return np.frombuffer(data, np.float64)
 
 
-def kernel(f, datum, made):
+def kernel(f: Callable[..., Any], datum: np.ndarray, made: np.ndarray) -> float:
     return float(f(datum.reshape(-1), made.reshape(-1)))
 
 
-def keep_kernel(model, f):
+def keep_kernel(model: Any, f: Any) -> None:
     kept = model.__dict__.setdefault("_kernels", [])
     if not any(k is f for k in kept):
         if len(kept) >= 64:

@@ -1,23 +1,30 @@
 """Models: what a user writes in Python, and its declarations."""
 
+from __future__ import annotations
+
 import copy
+import os
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
 from . import _rws
+from ._data import Arrays, Column, Declared, Described, orders, pack_all, pack_series
 from ._rws import Error
 
-__all__ = ["Model", "Setting", "Setup", "Evaluation", "metric", "posterior_metric", "guide_metric", "snapshot"]
+__all__ = ["Model", "Setting", "Setup", "Table", "Evaluation", "metric", "posterior_metric", "guide_metric", "snapshot"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Setting:
     """A setting of a model with its limits: ``settings = {"depth": Setting(30, 1, 100, help="…")}``."""
 
-    def __init__(self, value, min=None, max=None, help=""):
+    def __init__(self, value: Any, min: Optional[float] = None, max: Optional[float] = None, help: str = "") -> None:
         self.value, self.min, self.max, self.help = value, min, max, help
 
 
-def _spec_of_setting(name, s):
+def _spec_of_setting(name: str, s: Any) -> tuple[str, str, float, float, str, bool]:
     if not isinstance(s, Setting):
         s = Setting(s)
     if isinstance(s.value, bool):
@@ -31,46 +38,52 @@ def _spec_of_setting(name, s):
     return name, str(s.value), 0.0, 0.0, s.help or "text", False
 
 
-def _marks(kind, f, name, help):
+def _marks(kind: str, f: Any, name: Optional[str], help: Optional[str]) -> Any:
     if f is None:
         return lambda g: _marks(kind, g, name, help)
     f._rws_mark = (kind, name or f.__name__, help or (f.__doc__ or "").strip().split("\n")[0])
     return f
 
 
-def metric(f=None, *, name=None, help=None):
+def metric(f: Optional[F] = None, *, name: Optional[str] = None, help: Optional[str] = None) -> Any:
     """Marks a method as a metric, one number of an evaluation: ``measure(self, e)`` with an `Evaluation`."""
     return _marks("measure", f, name, help)
 
 
-def posterior_metric(f=None, *, name=None, help=None):
+def posterior_metric(f: Optional[F] = None, *, name: Optional[str] = None, help: Optional[str] = None) -> Any:
     """Marks a method as a number of a particle, ``f(self, particle)``, whose mean is taken by importance weights."""
     return _marks("posterior", f, name, help)
 
 
-def guide_metric(f=None, *, name=None, help=None):
+def guide_metric(f: Optional[F] = None, *, name: Optional[str] = None, help: Optional[str] = None) -> Any:
     """Marks a method as a number of a particle, ``f(self, particle)``, whose mean is taken with equal weights."""
     return _marks("guide", f, name, help)
 
 
-def snapshot(f=None, *, name=None, help=None):
+def snapshot(f: Optional[F] = None, *, name: Optional[str] = None, help: Optional[str] = None) -> Any:
     """Marks a method that calls ``e.show(value, label)`` for each number of a list that no curve can show."""
     return _marks("snapshot", f, name, help)
 
 
-class Setup:
+if TYPE_CHECKING:
+    _Declarations = _rws.Setup
+else:
+    _Declarations = object
+
+
+class Setup(_Declarations):
     """The declarations of a model, in `Model.setup`: parameters, layers and fields."""
 
-    def __init__(self, inner, random, model):
+    def __init__(self, inner: _rws.Setup, random: _rws.Random, model: Model) -> None:
         self._inner, self._model = inner, model
         #: A stream of random numbers, for parameters that start from values of the model's own.
         self.random = random
         for name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention",
-                     "set_encoder", "layer_norm", "residual_mlp", "conv2d", "conv_transpose2d", "label_site", "gradient",
+                     "set_encoder", "layer_norm", "residual_mlp", "conv2d", "conv_transpose2d", "gradient",
                      "relaxed", "text", "path"):
             setattr(self, name, getattr(inner, name))
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Any:
         """The value of a setting, of the type of its default."""
         default = self._model.settings[name]
         default = default.value if isinstance(default, Setting) else default
@@ -83,206 +96,153 @@ class Setup:
             return float(text)
         return text
 
-    def field(self, name, dim=None):
+    def field(self, name: str, dim: Optional[int] = None) -> None:
         """Declares a field of a datum, `dim` numbers; by default as many as the data have."""
         self._declare(name, dim, 0, False)
 
-    def label(self, name, dim=None):
+    def label(self, name: str, dim: Optional[int] = None) -> None:
         """Declares numbers of a datum that programs do not see and metrics compare with."""
         self._declare(name, dim, 0, True)
 
-    def series(self, name, dim=1, most=None):
-        """Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has."""
+    def series(self, name: str, dim: Optional[int] = None, most: Optional[int] = None) -> None:
+        """Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. By default both are
+        as the data have them; without arrays an item has one number. The data of a declared series are one also where all
+        sequences happen to have the same length."""
         self._declare(name, dim, most, False)
 
-    def label_series(self, name, dim=1, most=None):
+    def label_series(self, name: str, dim: Optional[int] = None, most: Optional[int] = None) -> None:
         """Declares a series of labels, laid out as by `series`: up to `most` items of `dim` numbers, NaN where not known."""
         self._declare(name, dim, most, True)
 
-    def _declare(self, name, dim, most, label):
+    def table(self, setting: str = "data", *, test: Optional[str] = None, test_share: float = 0.0, test_last: bool = False,
+              order: str = "shuffled", header: Optional[bool] = None, skip_missing: bool = False, tensor: Optional[str] = None,
+              id: Optional[str] = None) -> Table:
+        """Reads the file that a setting of the model names: CSV, NPY or safetensors. Its columns become fields: `Table`.
+
+        test: a second setting, which names a file of test rows; without one, or if it is empty, a share of the rows is held out
+            (test_share, a tenth by default; 1: all rows serve both purposes; test_last takes the last rows).
+        order: of the training rows: "shuffled", "in order" or "drawn".
+        header: whether the first line has the names of the columns; by default it has if none of its cells is a number.
+        skip_missing: leaves out rows with an empty cell, NA, N/A, NaN, null or ?.
+        tensor: the name of the tensor in a safetensors file. id: the column of ids; rows with the same id are one datum.
+        """
+        inner = self._inner._file(setting, test, float(test_share), bool(test_last), orders(order),
+                                  0 if header is None else 1 if header else 2, bool(skip_missing), tensor, id)
+        return Table(inner, self._model)
+
+    def label_site(self, label: str, site: str) -> None:
+        """Says that a label is the value of a latent site where it is known, and NaN where it is not."""
+        self._model._label_sites.append((label, site))
+
+    def _declare(self, name: str, dim: Optional[int], most: Optional[int], label: bool) -> None:
         m = self._model
-        if name in m._sizes:
-            raise Error(f"The field {name!r} is declared twice.")
-        table = m._arrays.columns.get(name) if m._arrays else None
-        if table is not None:
-            if (most == 0) != (table.most == 0):
-                raise Error(f"The data of {name!r} are " + ("a series" if table.most else "no series") +
-                            (f": declare it with {'label_series' if label else 'series'}()." if table.most else
-                             f"; declare it with {'label' if label else 'field'}()."))
-            if dim is not None and dim != table.dim:
-                raise Error(f"The field {name!r} has {dim} numbers in setup and {table.dim} in the data.")
-            if table.most and most is not None and most < table.most:
-                raise Error(f"The data of {name!r} have up to {table.most} items, more than {most}.")
-            if m._arrays.described:
-                if table.most:
-                    m._series[name] = (table.dim, table.most)
-                m._sizes[name] = 1 + table.dim * table.most if table.most else table.dim
-                self._inner._field(name, table.dim, table.most, label)
-            elif table.most:
-                m._series[name] = (table.dim, table.most)
-                m._sizes[name] = 1 + table.dim * table.most
-                if label:
-                    self._inner._field(name, table.dim, table.most, True)
-                    m._label_series[name] = table.packed
-                else:
-                    self._inner._table_field(name, table.range, False, table.dim)
-            else:
-                m._sizes[name] = self._inner._table_field(name, table.range, label, 0)
+        if m._arrays:
+            m._arrays.named(name)
+        column = m._arrays.columns.get(name) if m._arrays else None
+        if column is not None:
+            dim, most = column.shape(name, dim, most, label)
+        elif most is None:
+            raise Error(f"How many items the series {name!r} has at most is not known: say most=….")
+        elif dim is None and not most:
+            raise Error(f"How many numbers the field {name!r} has is not known: say field({name!r}, dim).")
+        dim = 1 if dim is None else dim
+        m._claim(name)
+        if column is not None:
+            m._pending.append(Declared(name, column, dim, most, label))
         else:
-            if dim is None:
-                raise Error(f"How many numbers the field {name!r} has is not known: say field({name!r}, dim).")
-            if most is None:
-                raise Error(f"How many items the series {name!r} has at most is not known: say most=….")
-            if most:
-                m._series[name] = (dim, most)
-            m._sizes[name] = 1 + most * dim if most else dim
             self._inner._field(name, dim, most, label)
-        if label:
-            m._labels.add(name)
+            m._record(name, dim, most, label)
+            m._made.append(name)
 
 
-class _Column:
-    def __init__(self, dim, most):
-        self.dim, self.most, self.range = dim, most, None
-        self.packed = [None, None]  # of a series: rows for training and for tests
+class Table:
+    """The columns of a file (`Setup.table`), which become fields of a datum. Columns are a list of names, numbers from 1 and ranges:
+    "age", "age,weight", "2:5", "first:last"; by default all. Every method declares, so that it can be called in setup only."""
 
+    def __init__(self, inner: _rws.Table, model: Model) -> None:
+        self._inner, self._model = inner, model
+        model._n_tables += 1
 
-def _is_ragged(x):
-    return isinstance(x, (list, tuple)) and len(x) > 0 and not np.isscalar(x[0]) and \
-        len({len(i) for i in x if hasattr(i, "__len__")}) > 1
+    @property
+    def columns(self) -> list[Optional[str]]:
+        """The names of the columns; None for a column without a name."""
+        return self._inner.columns
 
+    def rows(self, test: bool = False) -> int:
+        """How many data there are, for training or for tests. With ids, all rows of an id are one datum."""
+        return self._inner.rows(test)
 
-def pack_series(items, dim, most):
-    """A series as the library has it: the length, then the items, filled up with zeros."""
-    x = np.asarray(items, np.float32).reshape(-1)
-    if x.size % dim:
-        raise Error(f"A series of items of {dim} numbers cannot have {x.size} numbers.")
-    if x.size > most * dim:
-        raise Error(f"A series has at most {most} items, not {x.size // dim}.")
-    out = np.zeros(1 + most * dim, np.float32)
-    out[0] = x.size // dim
-    out[1:1 + x.size] = x
-    return out
+    def _add(self, name: str, dim: int, most: int, label: bool) -> None:
+        self._model._claim(name)
+        self._model._record(name, dim, most, label)
 
+    def field(self, name: str, columns: Optional[str] = None) -> int:
+        """Declares a field that is made of columns, and returns how many numbers it has."""
+        n = self._inner.field(name, columns)
+        self._add(name, n, 0, False)
+        return n
 
-class Arrays:
-    """Data at hand: an array, or several of them by name; lists of sequences of different length are series."""
+    def label(self, name: str, columns: Optional[str] = None) -> int:
+        """Declares a label that is made of columns; an empty cell is NaN, not known. "#" is the number of the row."""
+        n = self._inner.label(name, columns)
+        self._add(name, n, 0, True)
+        return n
 
-    described = False
+    def series(self, name: str, columns: Optional[str] = None, most: int = 0) -> int:
+        """Declares a series of the rows of an id: item t is made of the columns of row t. A datum, or a dream, has at most `most`
+        items; 0: as many as the longest has. Returns the numbers of an item."""
+        n = self._inner.series(name, columns, most)
+        self._add(name, n, most or self._inner.longest, False)
+        return n
 
-    def __init__(self, data, test=None, order="shuffled", test_share=0.0, test_last=False):
-        orders = {"shuffled": 0, "in order": 1, "drawn": 2}
-        if order not in orders:
-            raise Error(f"The order of data is one of {', '.join(orders)}, not {order!r}.")
-        self.order, self.share, self.last = orders[order], float(test_share), bool(test_last)
-        self.parts = [self._read(data), self._read(test) if test is not None else {}]
-        if test is not None and list(self.parts[0]) != list(self.parts[1]) and None not in self.parts[1]:
-            raise Error("The test data have other fields than the training data.")
-        self.columns = {}
+    def row_series(self, name: str, columns: Optional[str] = None, dim: int = 1) -> int:
+        """Declares a series within one row: the first of the columns is the number of items, the others are the items, of `dim` numbers
+        each. Returns how many items there are at most."""
+        n = self._inner.row_series(name, columns, dim)
+        self._add(name, dim, n, False)
+        return n
 
-    @staticmethod
-    def _read(data):
-        if hasattr(data, "to_dict") and hasattr(data, "columns"):  # a frame of pandas: one field for each column
-            data = {str(c): data[c].to_numpy() for c in data.columns}
-        if not isinstance(data, dict):
-            data = {None: data}
-        out, n = {}, None
-        for name, x in data.items():
-            if _is_ragged(x):
-                x = [np.asarray(i, np.float32) for i in x]
-            else:
-                x = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, np.float32)
-                if x.ndim == 0:
-                    raise Error("Data are arrays with a row for each datum, not a single number.")
-                x = x.reshape(len(x), -1)
-            if len(x) == 0 or (n is not None and len(x) != n):
-                raise Error("Every field has as many rows as there are data, at least one.")
-            n = len(x)
-            out[name] = x
-        return out
-
-    def prepare(self, inner, names):
-        """Makes the library's table. A single array belongs to the only field that is declared."""
-        for part in self.parts:
-            if None in part:
-                part[names[0] if names else "x"] = part.pop(None)
-        first, blocks, at = self.parts[0], ([], []), 1
-        for name, x in first.items():
-            if isinstance(x, list):
-                dims = {i.shape[1] if i.ndim > 1 else 1 for i in x}
-                if len(dims) != 1:
-                    raise Error(f"The items of the series {name!r} have different lengths.")
-                every = x + list(self.parts[1].get(name, []))
-                dim = dims.pop()
-                c = _Column(dim, max(1, max(i.size // dim for i in every)))
-                width = 1 + c.most * dim
-                for k in range(2):
-                    if name in self.parts[k]:
-                        c.packed[k] = np.stack([pack_series(i, dim, c.most) for i in self.parts[k][name]])
-                        blocks[k].append(c.packed[k])
-            else:
-                c = _Column(x.shape[1], 0)
-                width = c.dim
-                for k in range(2):
-                    if name in self.parts[k]:
-                        y = self.parts[k][name]
-                        if isinstance(y, list) or y.shape[1] != c.dim:
-                            raise Error(f"The test data of {name!r} have another shape than the training data.")
-                        blocks[k].append(y)
-            c.range = f"{at}:{at + width - 1}"
-            at += width
-            self.columns[name] = c
-        train = np.ascontiguousarray(np.concatenate(blocks[0], axis=1), np.float32)
-        test = np.ascontiguousarray(np.concatenate(blocks[1], axis=1), np.float32) if blocks[1] else train[:0]
-        inner._table("the data", train, len(train), train.shape[1], test, len(test), self.order, self.share, self.last)
-
-
-class Described:
-    """Data that are not at hand, of which the folder of a run says what they were like."""
-
-    described = True
-
-    def __init__(self, columns):
-        self.columns = {name: _Column(dim, most) for name, dim, most in columns}
-        self.parts = []
-
-    def prepare(self, inner, names):
-        pass
+    def length(self, name: str) -> None:
+        """Declares a field of one number: how many rows a datum has."""
+        self._inner.length(name)
+        self._add(name, 1, 0, False)
 
 
 class Evaluation:
     """One evaluation of a run, for metrics."""
 
-    def __init__(self, inner, model):
+    def __init__(self, inner: Any, model: Model) -> None:
         self._inner, self._model = inner, model
 
     @property
-    def size(self):
+    def size(self) -> int:
         """How many test data there are."""
-        return self._inner.size
+        return int(self._inner.size)
 
-    def field(self, name):
+    def field(self, name: str) -> np.ndarray:
         """A field of all test data, an array of n x dim."""
-        return self._inner.field(name)
+        a: np.ndarray = self._inner.field(name)
+        return a
 
-    def compute(self, f, dim, **fields):
+    def compute(self, f: Callable[[_rws.Path], Any], dim: int, **fields: Any) -> np.ndarray:
         """Runs ``f(p)`` for data that are given by field (by default the test data) and returns its values, n x dim."""
         if not fields:
             fields = {n: self.field(n) for n in self._model._sizes}
         arrays = [np.asarray(fields[n], np.float32) if n in fields else None for n in self._model._sizes]
         n = max(a.size // s for a, s in zip(arrays, self._model._sizes.values()) if a is not None)
         arrays = [np.zeros(n * s, np.float32) if a is None else a for a, s in zip(arrays, self._model._sizes.values())]
-        return self._inner._compute(f, dim, n, arrays)
+        out: np.ndarray = self._inner._compute(f, dim, n, arrays)
+        return out
 
-    def dream(self, program, n=1000):
+    def dream(self, program: Callable[[_rws.Path], Any], n: int = 1000) -> float:
         """The mean of log q over n samples of ``program(p)``, which takes the place of the model: the true one, where it is known."""
-        return self._inner._dream(program, int(n))
+        return float(self._inner._dream(program, int(n)))
 
-    def guess(self, f, particles=1000, **fields):
+    def guess(self, f: Callable[[_rws.Particle, int], Any], particles: int = 1000, **fields: Any) -> None:
         """Draws particles of the guide for one datum, given by field, and calls ``f(particle, count)`` for each set of equal ones."""
-        self._inner._guess(f, int(particles), self._model._pack(fields, 1))
+        self._inner._guess(f, int(particles), self._model._pack(fields, 1, one=True))
 
-    def show(self, value, label=None):
+    def show(self, value: float, label: Optional[str] = None) -> None:
         """Adds a number to the snapshot that is being measured."""
         self._inner.show(value, label)
 
@@ -303,12 +263,18 @@ class Model:
     ``relaxed(self, p, log_s, temperature, how)``; ``em(self, n_fresh, random)``; methods marked by `metric` and its kin.
     """
 
-    name = None
-    settings = {}
-    defaults = {}
-    ask_setting = None
+    #: How the model is called in runs; by default by the name of its class.
+    name: Optional[str] = None
+    #: Settings by name: a default, or a `Setting` with limits. They are given by train(set={…}) and read by s["name"].
+    settings: Mapping[str, Any] = {}
+    #: Defaults of options of train.
+    defaults: Mapping[str, Any] = {}
+    #: The setting that questions may change.
+    ask_setting: Optional[str] = None
 
-    def __init__(self, setup=None, guide=None, model=None, data=None, name=None):
+    def __init__(self, setup: Optional[Callable[..., Any]] = None, guide: Optional[Callable[..., Any]] = None,
+                 model: Optional[Callable[..., Any]] = None, data: Optional[Callable[..., Any]] = None,
+                 name: Optional[str] = None) -> None:
         if setup is None and guide is None and model is None:
             return
         if setup is None or guide is None or model is None:
@@ -316,60 +282,97 @@ class Model:
         self.name = name or getattr(model, "__module__", None) or "model"
         functions = (setup, guide, model)
 
-        def run_setup(me, s):
+        def run_setup(me: Any, s: Setup) -> None:
             me.state = functions[0](s)
             me.guide = lambda p, state=me.state: functions[1](p, state)
             me.model = lambda p, state=me.state: functions[2](p, state)
 
         self._run_setup = run_setup
-        self.guide = self.model = None
+        self.guide = self.model = None  # type: ignore[assignment]
         if data is not None:
             self.data = data
 
-    _arrays = None
-    _run_setup = None
+    _arrays: Union[Arrays, Described, None] = None
+    _run_setup: Optional[Callable[[Any, Setup], None]] = None
+    _names: set[str]
+    _sizes: dict[str, int]
+    _labels: set[str]
+    _series: dict[str, tuple[int, int]]
+    _pending: list[Declared]
+    _made: list[str]
+    _label_sites: list[tuple[str, str]]
+    _label_series: dict[str, tuple[np.ndarray, np.ndarray]]
+    _n_tables: int
+    _told: dict[str, tuple[int, int]]
 
-    def setup(self, s):
+    def setup(self, s: Setup) -> None:
         raise NotImplementedError("A model has a method setup(self, s).")
 
-    def guide(self, p):
+    def guide(self, p: _rws.Path) -> None:
         raise NotImplementedError("A model has a method guide(self, p).")
 
-    def model(self, p):
+    def model(self, p: _rws.Path) -> None:
         raise NotImplementedError("A model has a method model(self, p).")
 
     # ---- what the extension calls
 
-    def _copy(self):
+    def _copy(self) -> Model:
+        """The instance that setup runs on. Its attributes say what setup has declared so far."""
         c = copy.copy(self)
-        c._sizes, c._labels, c._series, c._label_series = {}, set(), {}, {}
+        c._names = set()  # all fields that are declared
+        c._sizes = {}  # numbers of each field that the library knows, in its order
+        c._labels, c._series = set(), {}
+        c._pending = []  # columns of arrays, which the library gets when setup is over
+        c._made = []  # fields that the method data makes
+        c._label_sites, c._label_series, c._n_tables = [], {}, 0
         c._arrays = copy.copy(self._arrays)
-        if c._arrays and not c._arrays.described:
-            c._arrays.parts = [dict(p) for p in c._arrays.parts]
-            c._arrays.columns = {}
         return c
 
-    def _setup(self, inner, random):
-        if self._arrays:
-            self._arrays.prepare(inner, list(getattr(self, "fields", ())))
-            self._told.update((n, (c.dim, c.most)) for n, c in self._arrays.columns.items())
+    def _claim(self, name: str) -> None:
+        if name in self._names:
+            raise Error(f"The field {name!r} is declared twice.")
+        self._names.add(name)
+
+    def _record(self, name: str, dim: int, most: int, label: bool) -> None:
+        """Remembers a field that the library knows."""
+        self._sizes[name] = 1 + most * dim if most else dim
+        if most:
+            self._series[name] = (dim, most)
+        if label:
+            self._labels.add(name)
+
+    def _setup(self, inner: _rws.Setup, random: _rws.Random) -> None:
         s = Setup(inner, random, self)
         if self._run_setup:
             self._run_setup(self, s)
         else:
             self.setup(s)
-        if self._arrays:  # fields that the data have and setup did not declare
-            for name in self._arrays.columns:
-                if name not in self._sizes:
-                    s._declare(name, None, None if self._arrays.columns[name].most else 0, False)
-        if self._label_series:  # rows of the table by number, by which series of labels are found
-            if "datum" in self._sizes:
-                raise Error("Data with a series of labels have no field \"datum\": the label of that name numbers the data.")
-            self._sizes["datum"] = inner._table_field("datum", "#", True, 0)
-            self._labels.add("datum")
+        if self._arrays:
+            self._setup_arrays(s, self._arrays)
+        if self._made and (self._n_tables or self._arrays):
+            raise Error(f"The field {self._made[0]!r} is declared, but is not among the data.")
+        for label, site in self._label_sites:
+            inner.label_site(label, site)
 
-    def _pack(self, given, n):
-        """Arrays by field in the order of declaration."""
+    def _setup_arrays(self, s: Setup, arrays: Union[Arrays, Described]) -> None:
+        arrays.named("x")
+        for name, column in arrays.columns.items():  # fields that the data have and setup did not declare
+            if name not in self._names:
+                s._declare(name, None, None if column.ragged else 0, False)
+        for d in self._pending:
+            self._record(d.name, d.dim, d.most, d.label)
+            if d.most and d.label and isinstance(d.column, Column):
+                rows = [pack_all(part, d.dim, d.most) for part in d.column.parts]
+                self._label_series[d.name] = rows[0], rows[-1]
+        if self._label_series:
+            if "datum" in self._names:
+                raise Error("Data with a series of labels have no field \"datum\": the label of that name numbers the data.")
+            self._record("datum", 1, 0, True)
+        arrays.make(s._inner, self._pending)
+        self._told.update((d.name, (d.dim, d.most)) for d in self._pending)
+
+    def _pack(self, given: Any, n: int, one: bool = False) -> list[np.ndarray]:
+        """Arrays by field in the order of declaration. one: a single datum is given, not a list of one."""
         if not isinstance(given, dict):
             given = {next(iter(self._sizes)): given}
         for name in given:
@@ -384,52 +387,53 @@ class Model:
                 out.append(np.full(n * size, np.nan, np.float32))
             elif name in self._series:
                 dim, most = self._series[name]
-                rows = x if n > 1 or (len(x) == 1 and hasattr(x[0], "__len__") and dim == 1) else [x]
-                out.append(np.concatenate([pack_series(i, dim, most) for i in rows]))
+                if not one and len(x) != n:
+                    raise Error(f"The series {name!r} has {n} sequences, one for each datum, not {len(x)}.")
+                out.append(pack_series(x, dim, most) if one else pack_all(x, dim, most).reshape(-1))
             else:
                 out.append(np.ascontiguousarray(x, np.float32).reshape(-1))
         return out
 
-    def _label_rows(self, split, rows):
+    def _label_rows(self, split: str, rows: np.ndarray) -> list[Optional[np.ndarray]]:
         """The series of labels of rows by number; None for every other field."""
         i = rows.reshape(-1).astype(int)
-        out = []
+        out: list[Optional[np.ndarray]] = []
         for name in self._sizes:
-            train, test = self._label_series.get(name, (None, None))
-            part = test if split == "test" and test is not None else train
-            out.append(None if part is None else part[i])
+            parts = self._label_series.get(name)
+            out.append(None if parts is None else parts[split == "test"][i])
         return out
 
-    def _data(self, split, first, n, random):
+    def _data(self, split: str, first: int, n: int, random: _rws.Random) -> list[np.ndarray]:
         data = getattr(self, "data", None)
         if data is None:
             raise Error("The model has no data: give train(data=…), or define data(self, split, first, n, random).")
         return self._pack(data(split, first, n, random), n)
 
-    def _read(self, text):
-        return self._pack(self.read(text), 1)
+    def _read(self, text: str) -> list[np.ndarray]:
+        return self._pack(self.read(text), 1, one=True)  # type: ignore[attr-defined]
 
-    def _see(self, name, wide, high, grey):
-        return self._pack(self.see(np.frombuffer(grey, np.uint8).reshape(high, wide)), 1)
+    def _see(self, name: str, wide: int, high: int, grey: bytes) -> list[np.ndarray]:
+        picture = np.frombuffer(grey, np.uint8).reshape(high, wide)
+        return self._pack(self.see(picture), 1, one=True)  # type: ignore[attr-defined]
 
-    def _posterior(self, arrays):
+    def _posterior(self, arrays: Sequence[Optional[np.ndarray]]) -> tuple[float, list[tuple[str, str, float]]]:
         given = {n: (a.reshape(-1) if a is not None else None) for n, a in zip(self._sizes, arrays)}
-        answer = self.posterior(**given)
+        answer = self.posterior(**given)  # type: ignore[attr-defined]
         if answer is None:
             return float("nan"), []
         log_evidence, told = answer
         return float(log_evidence), [(r, str(t), float(p)) for r, d in told.items() for t, p in d.items()]
 
-    def _metric(self, i, o):
+    def _metric(self, i: int, o: Any) -> float:
         kind, f = self._marked("measure", "posterior", "guide")[i]
         return float(f(self, Evaluation(o, self) if kind[0] == "measure" else o))
 
-    def _snapshot(self, i, o):
+    def _snapshot(self, i: int, o: Any) -> None:
         self._marked("snapshot")[i][1](self, Evaluation(o, self))
 
     @classmethod
-    def _marked(cls, *kinds):
-        found = {}
+    def _marked(cls, *kinds: str) -> list[tuple[Any, Any]]:
+        found: dict[str, tuple[Any, Any]] = {}
         for c in reversed(cls.__mro__):
             for f in vars(c).values():
                 mark = getattr(f, "_rws_mark", None)
@@ -437,7 +441,7 @@ class Model:
                     found[mark[1]] = (mark, f)
         return list(found.values())
 
-    def _program(self):
+    def _program(self) -> _rws.Program:
         self._told = {}  # of the fields, shared with the copies that setup runs on
         kinds = {"measure": 0, "posterior": 1, "guide": 2}
         has = [m for m in ("relaxed", "em", "read", "posterior", "see") if hasattr(self, m)]

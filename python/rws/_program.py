@@ -1,14 +1,17 @@
 """The program `rws`, which comes with the package: python -m rws."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import subprocess
 import sys
+from typing import NoReturn, Optional
 
 __all__ = ["program", "main"]
 
 
-def program():
+def program() -> str:
     """The path of the program."""
     given = os.environ.get("RWS_PROGRAM")
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "rws")
@@ -18,7 +21,7 @@ def program():
     raise FileNotFoundError("The program rws is not installed beside the package; RWS_PROGRAM may name it.")
 
 
-def call(*arguments, input=None):
+def call(*arguments: str, input: Optional[bytes] = None) -> bytes:
     """Runs the program; its complaint becomes an exception."""
     from ._rws import Error
     # what it is called for works alone, also where this process is a rank
@@ -29,7 +32,7 @@ def call(*arguments, input=None):
     return done.stdout
 
 
-def main():
+def main() -> NoReturn:
     """Becomes the program, with the arguments of the process."""
     path = program()
     os.execv(path, ["rws", *sys.argv[1:]])

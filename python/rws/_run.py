@@ -1,88 +1,63 @@
 """Training, runs and what can be asked of them."""
 
-import atexit
+from __future__ import annotations
+
+import builtins
 import copy
 import json
 import os
-import signal
-import sys
-import threading
-import time
 import warnings
-import weakref
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _rws
-from ._model import Arrays, Described, Model, pack_series
+from ._answer import Answers, Asker, Sample
+from ._data import Arrays, Described
+from ._figure import Figure, chart
+from ._life import join, live
+from ._model import Model
+from ._progress import CtrlC, bar
 from ._rws import Error
+from ._store import PathLike, Stored, runs, safetensors
 
-__all__ = ["train", "open", "resume", "runs", "Trainer", "Run", "Answers", "Answer", "Sample", "Measures", "Interrupted",
-           "Stored", "Stores", "models", "methods", "optimisers"]
+__all__ = ["train", "open", "resume", "Trainer", "Run", "Measures", "Interrupted", "models", "methods", "optimisers"]
 
-_live = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all():
-    """Threads of the library end before the interpreter does."""
-    for o in list(_live):
-        try:
-            o.close()
-        except Exception:
-            pass
-    if _rws.n_ranks() > 1:
-        _leave()
-
-
-def _leave():
-    """Ends the ranks in order. A rank that ends by an exception must not wait for the others, which may be in the middle of an
-    iteration: it leaves at once, and they are told that it is gone."""
-    if _rws._rank_lost() < 0 and getattr(sys, "last_value", None) is None:
-        _rws._ranks_close()
-        return
-    sys.stdout.flush()
-    sys.stderr.flush()
-    time.sleep(0.5)  # launchers drop what was printed when they see ranks end
-    os._exit(1)
-
-
-def _join():
-    """Joins the processes that mpirun or srun has started, so that they train one run together."""
-    if os.environ.get("RWS_PYTHON_ALONE", "0") in ("", "0"):
-        _rws._ranks_open()
+ModelLike = Union[Model, "type[Model]", PathLike]
+Callback = Callable[["Trainer", "Measures"], Any]
+Callbacks = Union[Callback, Sequence[Callback]]
 
 
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during training, raised after the iteration and the checkpoint. `run` is the run as far as it got."""
 
-    def __init__(self, text, run=None):
+    def __init__(self, text: str, run: Any = None) -> None:
         super().__init__(text)
         self.run = run
 
 
-def models():
+def models() -> dict[str, str]:
     """The models that are built in, by name, with a line of help each."""
     return _rws.tables()[0]
 
 
-def methods():
+def methods() -> dict[str, str]:
     """The methods of training, by name."""
     return _rws.tables()[1]
 
 
-def optimisers():
+def optimisers() -> dict[str, str]:
     """The optimisers, by name."""
     return _rws.tables()[2]
 
 
-def _text_of(value):
+def _text_of(value: Any) -> str:
     if isinstance(value, bool):
         return str(int(value))
     return str(value)
 
 
-def _config(given):
+def _config(given: Mapping[str, Any]) -> dict[str, Any]:
     c = {k: v for k, v in given.items() if v is not None}
     if "lr" in c:
         c["lr"] = c["lr"] if isinstance(c["lr"], str) else \
@@ -92,13 +67,24 @@ def _config(given):
     return c
 
 
-def _prepared(model, data=None, test=None, **options):
+def _files(data: Any, test: Any, config: dict[str, Any]) -> tuple[Any, Any]:
+    """Data and test data that are paths become the settings "data" and "test_data" of the model, beside those of `config`."""
+    for name, path in (("data", data), ("test_data", test)):
+        if isinstance(path, (str, os.PathLike)):
+            if name in (config.get("set") or {}):
+                raise Error(f"The setting {name!r} is given twice.")
+            config["set"] = {**(config.get("set") or {}), name: os.fspath(path)}
+    return tuple(None if isinstance(d, (str, os.PathLike)) else d for d in (data, test))  # type: ignore[return-value]
+
+
+def _prepared(model: Any, data: Any = None, test: Any = None,
+              **options: Any) -> tuple[Optional[Model], Optional[_rws.Program], Optional[str]]:
     """(the instance or None, the program or None, the model's name or None) of what a user calls a model."""
     if isinstance(model, type) and issubclass(model, Model):
         model = model()
     if isinstance(model, (str, os.PathLike)):
         if data is not None or test is not None:
-            raise Error("Arrays are for models in Python; a model in C has a setting \"data\".")
+            raise Error("Arrays are for models in Python; a model in C reads files: data=\"PATH\".")
         return None, None, os.fspath(model)
     if not isinstance(model, Model):
         raise TypeError(f"A model is an instance of rws.Model, a name or the path of a shared object, not {type(model).__name__}.")
@@ -110,10 +96,10 @@ def _prepared(model, data=None, test=None, **options):
     return model, model._program(), None
 
 
-class Measures(dict):
+class Measures(dict[str, float]):
     """The metrics of one evaluation, by name, with `iteration`, `seconds` and `log_evidence_error`."""
 
-    def __init__(self, inner):
+    def __init__(self, inner: tuple[int, float, dict[str, float], float]) -> None:
         self.iteration, self.seconds, values, self.log_evidence_error = inner
         super().__init__(values)
 
@@ -121,23 +107,28 @@ class Measures(dict):
 class Trainer:
     """A model in training. Most people call `train`; a trainer is for loops of one's own."""
 
-    def __init__(self, model, data=None, test=None, *, out=None, order="shuffled", test_share=0.0, test_last=False, **config):
-        _join()
+    def __init__(self, model: ModelLike, data: Any = None, test: Any = None, *, out: Optional[PathLike] = None,
+                 order: str = "shuffled", test_share: float = 0.0, test_last: bool = False, **config: Any) -> None:
+        join()
+        data, test = _files(data, test, config)
         self.model, program, name = _prepared(model, data, test, order=order, test_share=test_share, test_last=test_last)
         c = _config(dict(config, model=name))
-        self.folder = None if out is None else os.path.abspath(os.fspath(out))
+        self.folder: Optional[str] = None if out is None else os.path.abspath(os.fspath(out))
         self._inner = _rws.Trainer(program, c, self.folder, False)
         if self.folder and self.model is not None and self.model._arrays and _rws.rank() == 0:
             _describe(self.folder, self.model._told)
         self._remember()
 
-    def _remember(self):
-        self.evaluations = []
-        _live.add(self)
+    def _remember(self) -> None:
+        self.evaluations: list[Measures] = []
+        live.add(self)
 
     @classmethod
-    def _resumed(cls, folder, model, data, test, config, **options):
-        _join()
+    def _resumed(cls, folder: PathLike, model: Optional[ModelLike], data: Any, test: Any, config: dict[str, Any],
+                 **options: Any) -> Trainer:
+        join()
+        if isinstance(data, (str, os.PathLike)) or isinstance(test, (str, os.PathLike)):
+            raise Error("The folder of a run says where its files are: leave data and test out.")
         t = cls.__new__(cls)
         t.model, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
         t.folder = os.path.abspath(os.fspath(folder))
@@ -146,53 +137,53 @@ class Trainer:
         return t
 
     @property
-    def iteration(self):
+    def iteration(self) -> int:
         """How many iterations are done."""
         return self._inner.iteration
 
     @property
-    def seconds(self):
+    def seconds(self) -> float:
         """Seconds of training so far."""
         return self._inner.seconds
 
     @property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """The configuration, with all defaults filled in."""
         return self._inner.config
 
-    def step(self):
+    def step(self) -> None:
         """One iteration."""
         self._inner.step()
 
-    def evaluate(self):
+    def evaluate(self) -> Measures:
         """Measures all metrics on the test data at the present parameters."""
         return Measures(self._inner.evaluate())
 
-    def save(self):
+    def save(self) -> None:
         """Writes the checkpoint."""
         self._inner.save()
 
-    def gradient(self, draw=0, test=False):
+    def gradient(self, draw: int = 0, test: bool = False) -> np.ndarray:
         """The gradient, uphill, that an iteration would step by, as one vector."""
         return self._inner.gradient(draw, test).reshape(-1)
 
-    def state_dict(self, torch=None):
+    def state_dict(self, torch: bool = False) -> dict[str, Any]:
         """The parameters by name: arrays, or tensors with torch=True."""
         return _state_dict(self._inner.params(), torch)
 
-    def load_state_dict(self, values):
+    def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """Writes parameters; names that are missing stay as they are."""
         for name, x in values.items():
             self._inner.set_param(name, x)
 
-    def infer(self, *question, **fields):
+    def infer(self, *question: Any, **fields: Any) -> Answers:
         """As `Run.infer`, at the present parameters."""
         return self._posterior().infer(*question, **fields)
 
-    def _posterior(self):
-        return _Asker(_rws.Posterior(self._inner), self.model)
+    def _posterior(self) -> Asker:
+        return Asker(_rws.Posterior(self._inner), self.model)
 
-    def give(self, f):
+    def give(self, f: Optional[Callable[[int, int, dict[str, np.ndarray]], Optional[Mapping[Any, Any]]]]) -> None:
         """Gives choices to training, for memories of traces: ``f(iteration, datum, fields)`` is called for each datum of every batch
         and returns the choices that the guide takes instead of drawing them, {"z": 1, ("z", 2): 0}, or None. They take the place of
         labels. give(None) ends it. An exception of f is raised after the iteration, which counts."""
@@ -200,41 +191,41 @@ class Trainer:
         declared = asker._inner.fields
         asker.close()
 
-        def giver(iteration, datum, arrays):
+        def giver(iteration: int, datum: int, arrays: list[np.ndarray]) -> list[tuple[str, int, np.ndarray]]:
             fields = {}
             for (name, _, _, item, most), x in zip(declared, arrays):
                 x = x.reshape(-1)
                 n = int(np.nan_to_num(x[0])) if most else 0
                 fields[name] = x[1:1 + n * item].reshape(n, item) if most else x
-            return _Asker._listed(f(iteration, datum, fields))
+            return Asker.listed(f(iteration, datum, fields) if f else None)
 
         self._inner.give(None if f is None else giver, [dim for _, dim, _, _, _ in declared])
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends `train` after the present iteration; for callbacks and other threads."""
         self._inner.stop()
 
-    def train(self, *, progress=None, callbacks=(), save_every=5.0):
+    def train(self, *, progress: Optional[bool] = None, callbacks: Callbacks = (), save_every: float = 5.0) -> bool:
         """Steps until all iterations are done, with evaluations and checkpoints. Returns whether they are; False: stopped."""
-        bar = _bar(progress, self)
+        shown = bar(progress, self)
         callbacks = [callbacks] if callable(callbacks) else list(callbacks)
 
-        def evaluated(measures, final):
+        def evaluated(measures: Any, final: bool) -> None:
             m = Measures(measures)
             if not self.evaluations or self.evaluations[-1].iteration != m.iteration:
                 self.evaluations.append(m)
-            if bar:
-                bar.evaluated(m)
+            if shown:
+                shown.evaluated(m)
             for f in callbacks:
                 if f(self, m) is False:
                     self.stop()
 
-        with _CtrlC(self) as control:
+        with CtrlC(self) as control:
             try:
-                done = self._inner.train(None, bar.progress if bar else None, evaluated, save_every)
+                done = self._inner.train(None, shown.progress if shown else None, evaluated, save_every)
             finally:
-                if bar:
-                    bar.close()
+                if shown:
+                    shown.close()
         if control.caught:
             where = f"; the checkpoint is in {self.folder}" if self.folder else ""
             raise Interrupted(f"Stopped after iteration {self.iteration}{where}.", Run(self))
@@ -244,134 +235,33 @@ class Trainer:
                           stacklevel=3)
         return done
 
-    def close(self):
+    def close(self) -> None:
         """Gives back memory and threads; a run's folder is free for others."""
         self._inner.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Trainer:
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, *unused: object) -> None:
         self.close()
 
 
-class _CtrlC:
-    """Ctrl-C asks for an end after the iteration; a second one raises KeyboardInterrupt in the program."""
-
-    def __init__(self, trainer):
-        self.trainer, self.caught, self.before = trainer, False, None
-
-    def __enter__(self):
-        if threading.current_thread() is threading.main_thread() and \
-                signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self.before = signal.signal(signal.SIGINT, self._on)
-        return self
-
-    def _on(self, number, frame):
-        if self.caught:
-            signal.default_int_handler(number, frame)
-        self.caught = True
-        self.trainer.stop()
-
-    def __exit__(self, *unused):
-        if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)
-
-
-# ---- progress
-
-
-def _in_notebook():
-    try:
-        return get_ipython().__class__.__name__ == "ZMQInteractiveShell"  # noqa: F821
-    except NameError:
-        return False
-
-
-def _bar(wanted, trainer):
-    if wanted is False or _rws.rank() > 0:
-        return None
-    if _in_notebook():
-        return _NotebookBar(trainer)
-    if wanted or sys.stderr.isatty():
-        return _TerminalBar(trainer)
-    return None
-
-
-class _Bar:
-    def __init__(self, trainer):
-        self.n, self.first = trainer.config["iterations"], trainer.iteration
-        self.start, self.text, self.shown = time.monotonic(), "", 0.0
-
-    def line(self, iteration):
-        spent = time.monotonic() - self.start
-        speed = (iteration - self.first) / spent if spent > 0 else 0
-        left = (self.n - iteration) / speed if speed > 0 else 0
-        return f"{iteration}/{self.n}  {speed:.0f} it/s  {_duration(left)} left  {self.text}"
-
-    def evaluated(self, m):
-        self.text = "  ".join(f"{k} {v:.4g}" for k, v in m.items() if v == v)
-        self.progress(m.iteration, m.seconds, True)
-
-
-def _duration(s):
-    s = int(s)
-    return f"{s // 3600}:{s // 60 % 60:02d}:{s % 60:02d}" if s >= 3600 else f"{s // 60}:{s % 60:02d}"
-
-
-class _TerminalBar(_Bar):
-    def progress(self, iteration, seconds, now=False):
-        t = time.monotonic()
-        if not now and t - self.shown < 0.2:
-            return
-        self.shown = t
-        try:
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
-        except OSError:
-            width = 100
-        full = int(20 * iteration / max(1, self.n))
-        text = f"[{'#' * full}{'.' * (20 - full)}] {self.line(iteration)}"
-        sys.stderr.write("\r" + text[:width - 1].ljust(width - 1))
-        sys.stderr.flush()
-
-    def close(self):
-        sys.stderr.write("\n")
-        sys.stderr.flush()
-
-
-class _NotebookBar(_Bar):
-    def __init__(self, trainer):
-        super().__init__(trainer)
-        from IPython.display import display
-        self.handle = display(self._html(trainer.iteration), display_id=True)
-
-    def _html(self, iteration):
-        from html import escape
-
-        from IPython.display import HTML
-        return HTML(f'<progress value="{iteration}" max="{max(1, self.n)}" style="width:20em"></progress> '
-                    f"<code>{escape(self.line(iteration))}</code>")
-
-    def progress(self, iteration, seconds, now=False):
-        t = time.monotonic()
-        if not now and t - self.shown < 0.5:
-            return
-        self.shown = t
-        self.handle.update(self._html(iteration))
-
-    def close(self):
-        pass
-
-
-def train(model, data=None, test=None, *, method=None, particles=None, batch=None, iterations=None, eval_every=None,
-          n_test=None, eval_particles=None, seed=None, threads=None, shards=None, particle_shards=None, scalar=None,
-          optimiser=None, lr=None, l2=None, set=None, out=None, order="shuffled", test_share=0.0, test_last=False,
-          progress=None, callbacks=(), save_every=5.0, max_operations=None, max_paths=None, max_nodes=None, stack_bytes=None):
+def train(model: ModelLike, data: Any = None, test: Any = None, *, method: Optional[str] = None, particles: Optional[int] = None,
+          batch: Optional[int] = None, iterations: Optional[int] = None, eval_every: Optional[int] = None,
+          n_test: Optional[int] = None, eval_particles: Optional[int] = None, seed: Optional[int] = None,
+          threads: Optional[int] = None, shards: Optional[int] = None, particle_shards: Optional[int] = None,
+          scalar: Optional[bool] = None, optimiser: Optional[str] = None,
+          lr: Union[float, str, Mapping[str, float], None] = None, l2: Optional[float] = None,
+          set: Optional[Mapping[str, Any]] = None, out: Optional[PathLike] = None, order: str = "shuffled",
+          test_share: float = 0.0, test_last: bool = False, progress: Optional[bool] = None, callbacks: Callbacks = (),
+          save_every: float = 5.0, max_operations: Optional[int] = None, max_paths: Optional[int] = None,
+          max_nodes: Optional[int] = None, stack_bytes: Optional[int] = None) -> Run:
     """Trains a model and returns the `Run`.
 
     model: an instance of `Model` (or the class), the name of a model that is built in, or the path of a shared object.
-    data, test: arrays with a row for each datum, by field; a list of sequences of different length is a series. Without
-        test data a share of the rows is held out (test_share, a tenth by default; test_last takes the last rows).
+    data, test: arrays with a row for each datum, by field. Sequences of different length are a series; where all happen to have the
+        same length, s.series(name) in setup makes them one. A path is the setting "data", or "test_data", of a model that reads
+        files. Without test data a share of the rows is held out (test_share, a tenth by default; test_last: the last rows).
     order: of the training data: "shuffled", "in order" or "drawn".
     method: "ww", "ws", "wws", "dww", "vimco", "reinforce", …; `methods()` lists them.
     particles, batch, iterations, seed, threads, lr, …: as `rws train --help` says; by default the model's or the library's.
@@ -392,8 +282,10 @@ def train(model, data=None, test=None, *, method=None, particles=None, batch=Non
     return Run(t)
 
 
-def resume(folder, model=None, data=None, test=None, *, iterations=None, lr=None, threads=None, progress=None, callbacks=(),
-           save_every=5.0, order="shuffled", test_share=0.0, test_last=False):
+def resume(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None, test: Any = None, *,
+           iterations: Optional[int] = None, lr: Union[float, str, Mapping[str, float], None] = None,
+           threads: Optional[int] = None, progress: Optional[bool] = None, callbacks: Callbacks = (), save_every: float = 5.0,
+           order: str = "shuffled", test_share: float = 0.0, test_last: bool = False) -> Run:
     """Goes on with the run in a folder, from its checkpoint. A model in Python must be given again, with its data."""
     t = Trainer._resumed(folder, model, data, test, dict(iterations=iterations, lr=lr, threads=threads), order=order,
                          test_share=test_share, test_last=test_last)
@@ -404,282 +296,71 @@ def resume(folder, model=None, data=None, test=None, *, iterations=None, lr=None
 _FIELDS = "fields.json"  # in a run's folder: the shape of arrays that a model in Python was trained on
 
 
-def _describe(folder, told):
-    import builtins
+def _describe(folder: str, told: Mapping[str, tuple[int, int]]) -> None:
     with builtins.open(os.path.join(folder, _FIELDS), "w") as f:
         json.dump([[name, dim, most] for name, (dim, most) in told.items()], f)
 
 
-def _described(folder, model):
+def _described(folder: PathLike, model: Any) -> Any:
     """The model, with the fields that the folder describes if the data are not given."""
     path = os.path.join(os.fspath(folder), _FIELDS)
     if isinstance(model, type) and issubclass(model, Model):
         model = model()
     if not isinstance(model, Model) or model._arrays or not os.path.exists(path):
         return model
-    import builtins
     with builtins.open(path) as f:
         model = copy.copy(model)
         model._arrays = Described(json.load(f))
     return model
 
 
-def open(folder, model=None, data=None, test=None, *, set=None, **options):
+def open(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None, test: Any = None, *,
+         set: Optional[Mapping[str, Any]] = None, **options: Any) -> Run:
     """Opens the run in a folder for asking. A model in Python must be given again, its data only for questions about test data.
 
     The folder is only read, and may belong to a run that is still training."""
+    config: dict[str, Any] = {"set": set}
+    data, test = _files(data, test, config)
     if data is None:
         model = _described(folder, model)
     instance, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
     folder = os.path.abspath(os.fspath(folder))
-    return Run(folder=folder, asker=_Asker(_rws.Posterior(folder, _config(dict(model=name, set=set)), program), instance))
+    return Run(folder=folder, asker=Asker(_rws.Posterior(folder, _config(dict(config, model=name)), program), instance))
 
 
-def _state_dict(params, torch):
+def _state_dict(params: Sequence[tuple[str, str, np.ndarray]], torch: bool) -> dict[str, Any]:
     if torch:
         import torch as t
         return {n: t.from_numpy(a.copy()) for n, _, a in params}
     return {n: a for n, _, a in params}
 
 
-# ---- asking
-
-
-class _Asker:
-    def __init__(self, inner, model):
-        self._inner, self.model = inner, model
-        _live.add(self)
-
-    def close(self):
-        self._inner.close()
-
-    def _fields(self, given):
-        fields = self._inner.fields
-        known = {f[0] for f in fields}
-        for name in given:
-            if name not in known:
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in fields)}.")
-        out = []
-        for name, dim, label, item, most in fields:
-            x = given.get(name)
-            if x is None:
-                if not label:
-                    raise Error(f"The field {name!r} is missing.")
-                out.append(None)
-            elif most:
-                out.append(pack_series(x, item, most))
-            else:
-                a = np.asarray(x, np.float32).reshape(-1)
-                if a.size != dim:
-                    raise Error(f"The field {name!r} has {dim} numbers, not {a.size}.")
-                out.append(a)
-        return out
-
-    @staticmethod
-    def _listed(choices):
-        """(site, visit, numbers) of choices by site or by (site, visit); a list has the values of several visits."""
-        out = []
-        for key, value in (choices or {}).items():
-            site, first = key if isinstance(key, tuple) else (key, 0)
-            for visit, v in enumerate(value if isinstance(value, list) else [value], int(first)):
-                out.append((site, visit, np.asarray(v, np.float32).reshape(-1)))
-        return out
-
-    def _question(self, question, fields, test, particles, seed, listed, given=None):
-        text = picture = arrays = None
-        if len(question) > 1:
-            raise TypeError("A question is one text, one picture, or fields by name.")
-        if fields:
-            arrays = self._fields(fields)
-        elif question and isinstance(question[0], str):
-            text = question[0]
-        elif question and isinstance(question[0], dict):
-            arrays = self._fields(question[0])
-        elif question:
-            p = np.asarray(question[0])
-            if p.dtype == np.uint8 and p.ndim == 2:
-                p = np.ascontiguousarray(p)
-                picture = ("the picture", p.shape[1], p.shape[0], p)
-            else:
-                arrays = self._fields({self._inner.fields[0][0]: p})
-        elif test is None:
-            raise TypeError("Ask about something: a text, a picture, fields by name, or test=NUMBER.")
-        return arrays, text, picture, int(test or 0), int(particles), int(seed), bool(listed), self._listed(given)
-
-    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, given=None, **fields):
-        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed, given)))
-
-    def score(self, choices, *question, test=None, **fields):
-        return self._inner.score(self._question(question, fields, test, 1, 1, False), self._listed(choices))
-
-    def sample(self, n=1, seed=1):
-        return [Sample(s, self._inner.fields) for s in self._inner.sample(int(n), int(seed))]
-
-
-def _merged(pairs):
-    """Reports by name; those of one name become a list."""
-    out, counts = {}, {}
-    for name, x in pairs:
-        x = x.reshape(-1) if isinstance(x, np.ndarray) else x
-        x = x[0].item() if isinstance(x, np.ndarray) and x.size == 1 else x
-        counts[name] = counts.get(name, 0) + 1
-        if counts[name] == 1:
-            out[name] = x
-        elif counts[name] == 2:
-            out[name] = [out[name], x]
-        else:
-            out[name].append(x)
-    return out
-
-
-def _choices(listed):
-    """Choices by site; a site that was visited several times has a list."""
-    return _merged([(site, v) for site, _, v in listed])
-
-
-class Answer:
-    """Equal reports of particles: `reports`, and their probability by `guide`, `posterior` (importance weights), `exact`."""
-
-    def __init__(self, inner):
-        reports, self.guide, self.posterior, self.exact = inner
-        self.reports = _merged(reports)
-
-    def __repr__(self):
-        exact = "" if self.exact != self.exact else f", exact={self.exact:.4g}"
-        return f"Answer({self.reports}, posterior={self.posterior:.4g}, guide={self.guide:.4g}{exact})"
-
-
-class Particle:
-    """Particles that made the same choices: `choices` by site, log_p, log_q, weight, count; log_given is log q of choices
-    that were given, which is no part of log_q."""
-
-    def __init__(self, inner, answers):
-        self.log_p, self.log_q, self.weight, self.count, self.answer, listed, self.log_given = inner
-        self.choices = _choices(listed)
-        self.reports = answers[self.answer].reports if answers else {}
-
-    def __repr__(self):
-        return f"Particle({self.choices}, weight={self.weight:.4g}, count={self.count})"
-
-
-class Answers(list):
-    """Answers about one datum, the most probable first; and the weighted particles that they come from."""
-
-    def __init__(self, inner):
-        super().__init__(Answer(a) for a in inner["answers"])
-        self.particles = [Particle(p, self) for p in inner["particles"]]
-        self.n_particles, self.ess = inner["n_particles"], inner["ess"]
-        self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
-
-    def marginal(self, site):
-        """The posterior of a choice by its value: {value: probability}, the most probable first."""
-        out = {}
-        for p in self.particles:
-            v = p.choices.get(site)
-            v = tuple(v) if isinstance(v, (list, np.ndarray)) else v
-            out[v] = out.get(v, 0.0) + p.weight
-        return dict(sorted(out.items(), key=lambda kv: -kv[1]))
-
-    def mean(self, site):
-        """The posterior mean of a value."""
-        return sum(p.weight * np.asarray(p.choices[site], float) for p in self.particles)
-
-    def to_pandas(self):
-        """A frame with a row for each set of equal particles: its choices by site, weight, count, log_p, log_q."""
-        import pandas as pd
-        return pd.DataFrame([{**p.choices, "weight": p.weight, "count": p.count, "log_p": p.log_p, "log_q": p.log_q}
-                             for p in self.particles])
-
-    def table(self):
-        """The answers as a frame of pandas: reports, posterior, guide, exact."""
-        import pandas as pd
-        return pd.DataFrame([{**a.reports, "posterior": a.posterior, "guide": a.guide, "exact": a.exact} for a in self])
-
-    def to_arviz(self, draws=None, seed=0):
-        """An InferenceData of ArviZ: particles drawn again by their weights, one chain. Only sites that every particle
-        visits equally often, since ArviZ has arrays of one shape."""
-        import arviz
-        n = draws or self.n_particles
-        weights = np.array([p.weight for p in self.particles])
-        if not np.isfinite(weights).all():
-            raise Error("All particles are impossible: there is no posterior to draw from.")
-        picked = np.random.default_rng(seed).choice(len(weights), size=n, p=weights / weights.sum())
-        shapes = {}
-        for p in self.particles:
-            for site, v in p.choices.items():
-                shapes.setdefault(site, set()).add(np.shape(v))
-        sites = [s for s, k in shapes.items() if len(k) == 1 and all(s in p.choices for p in self.particles)]
-        return arviz.from_dict(posterior={s: np.stack([np.asarray(self.particles[i].choices[s]) for i in picked])[None]
-                                          for s in sites})
-
-    def _trees(self):
-        return [(a.reports["tree"], f"{a.posterior:.3f}") for a in self if isinstance(a.reports.get("tree"), str)][:4]
-
-    def _repr_svg_(self):
-        trees = self._trees()
-        if not trees:
-            return None
-        from ._figure import tree
-        return tree([t for t, _ in trees], captions=[c for _, c in trees])._repr_svg_()
-
-    def _repr_html_(self):
-        from html import escape
-        if self._trees():
-            return None
-        rows = "".join(f"<tr><td>{escape(', '.join(f'{k}: {v}' for k, v in a.reports.items()))}</td><td>{a.posterior:.4g}</td>"
-                       f"<td>{a.guide:.4g}</td></tr>" for a in self[:10])
-        return ("<table><tr><th>answer</th><th>posterior</th><th>guide</th></tr>" + rows + "</table>"
-                f"<p>log p(x) ≈ {self.log_evidence:.4g}, ess {self.ess:.3g}, {self.n_particles} particles</p>")
-
-    def __repr__(self):
-        lines = [repr(a) for a in self[:10]] + (["…"] if len(self) > 10 else [])
-        return "\n".join([f"{len(self)} answers, log_evidence={self.log_evidence:.4g}, ess={self.ess:.3g}"] + lines)
-
-
-class Sample:
-    """A sample of the model: the `fields` of the datum that it made, its `reports` and its `choices`."""
-
-    def __init__(self, inner, declared):
-        fields, reports, choices = inner
-        self.fields = {}
-        for (name, x), (_, _, _, item, most) in zip(fields, declared):
-            if x is None:
-                continue
-            x = x.reshape(-1)
-            if most:
-                n = int(x[0])
-                x = x[1:1 + n * item].reshape(n, item)
-            self.fields[name] = x
-        self.reports, self.choices = _merged(reports), _choices(choices)
-
-    def __repr__(self):
-        return f"Sample(fields={self.fields}, reports={self.reports}, choices={self.choices})"
-
-
 class Run:
     """A trained model: what `train` and `open` return."""
 
-    def __init__(self, trainer=None, folder=None, asker=None):
+    def __init__(self, trainer: Optional[Trainer] = None, folder: Optional[str] = None, asker: Optional[Asker] = None) -> None:
         self.trainer, self._asker = trainer, asker
         self.folder = folder or (trainer.folder if trainer else None)
-        self._asked_at = None
+        self._asked_at: Optional[int] = None
 
-    def _posterior(self):
+    def _posterior(self) -> Asker:
         if self.trainer is not None and self._asked_at != self.trainer.iteration:
             self._asker, self._asked_at = self.trainer._posterior(), self.trainer.iteration
+        assert self._asker is not None  # a run has a trainer or what it was opened as
         return self._asker
 
     @property
-    def config(self):
+    def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
-        return self.trainer.config if self.trainer else self._asker._inner.config
+        return self.trainer.config if self.trainer else self._posterior()._inner.config
 
     @property
-    def iteration(self):
+    def iteration(self) -> int:
         """How many iterations are done."""
-        return self.trainer.iteration if self.trainer else self._asker._inner.iteration
+        return self.trainer.iteration if self.trainer else self._posterior()._inner.iteration
 
-    def infer(self, *question, test=None, particles=1000, seed=1, listed=True, given=None, **fields):
+    def infer(self, *question: Any, test: Optional[int] = None, particles: int = 1000, seed: int = 1, listed: bool = True,
+              given: Optional[Mapping[Any, Any]] = None, **fields: Any) -> Answers:
         """What is behind a datum: `Answers`. The datum is a text, a picture, fields by name, or number `test` of the test data.
 
         listed=False leaves out the particles with their choices, which saves time where there are many. given={"z": 1,
@@ -688,15 +369,15 @@ class Run:
         return self._posterior().infer(*question, test=test, particles=particles, seed=seed, listed=listed, given=given,
                                        **fields)
 
-    def score(self, choices, *question, test=None, **fields):
+    def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
         """(log p(z, x), log q(z | x)) of given choices by site; a list for a site that is visited several times."""
         return self._posterior().score(choices, *question, test=test, **fields)
 
-    def sample(self, n=1, seed=1):
+    def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
         """Samples of the model, a list of `Sample`."""
         return self._posterior().sample(n, seed)
 
-    def evaluate(self):
+    def evaluate(self) -> Measures:
         """The metrics at the present parameters, for a run that was just trained; else the last that were measured."""
         if self.trainer:
             return self.trainer.evaluate()
@@ -705,116 +386,65 @@ class Run:
             last[name], last.seconds = values[-1], seconds[-1]
         return last
 
-    def state_dict(self, torch=None):
+    def state_dict(self, torch: bool = False) -> dict[str, Any]:
         """The parameters by name, as PyTorch names them: arrays, or tensors with torch=True."""
         if self.trainer:
             return self.trainer.state_dict(torch)
-        values = {n: a for n, a in _safetensors(os.path.join(self.folder, "checkpoint.safetensors")).items()
+        values = {n: a for n, a in safetensors(os.path.join(self._in_folder(), "checkpoint.safetensors")).items()
                   if n.split(".")[0] not in ("optimiser", "method") and n not in ("iteration", "seconds")}
         if torch:
             import torch as t
             return {n: t.from_numpy(a.copy()) for n, a in values.items()}
         return values
 
-    def _stored(self):
-        return runs(self.folder)[0]
+    def _stored(self) -> Stored:
+        return runs(self._in_folder())[0]
+
+    def _in_folder(self) -> str:
+        if self.folder is None:
+            raise Error("The run has no folder: train with out=….")
+        return self.folder
 
     @property
-    def history(self):
+    def history(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Each metric over the iterations: {metric: (iterations, values)}, arrays."""
         if self.folder:
             return {k: (i, v) for k, (i, _, v) in self._stored().histories.items()}
-        e = self.trainer.evaluations
+        e = self.trainer.evaluations if self.trainer else []
         names = list(e[0]) if e else []
         return {n: (np.array([m.iteration for m in e], float), np.array([m[n] for m in e])) for n in names}
 
     @property
-    def metrics(self):
+    def metrics(self) -> Any:
         """The metrics as a frame of pandas, a row for each evaluation."""
         import pandas as pd
         return pd.DataFrame({k: pd.Series(v, index=np.asarray(i, int)) for k, (i, v) in self.history.items()}
                             ).rename_axis("iteration")
 
-    def plot(self, *metrics, **options):
+    def plot(self, *metrics: str, **options: Any) -> Figure:
         """A chart of metrics over the iterations, which shows itself in a notebook: `chart`."""
-        from ._figure import chart
         return chart(self, *metrics, **options)
 
-    def snapshots(self):
+    def snapshots(self) -> dict[str, list[tuple[int, np.ndarray, list[Optional[str]]]]]:
         """The snapshots of a run that has a folder: {name: [(iteration, values, labels), …]}."""
         return self._stored().snapshots if self.folder else {}
 
-    def close(self):
+    def close(self) -> None:
         """Gives back memory and threads; the folder is free for others."""
         if self._asker is not None:
             self._asker.close()
         if self.trainer is not None:
             self.trainer.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Run:
         return self
 
-    def __exit__(self, *unused):
+    def __exit__(self, *unused: object) -> None:
         self.close()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         c = self.config
         return (f"<rws.Run of {c['model']}, method {c['method']}, {c['particles']} particles, iteration {self.iteration} of "
                 f"{c['iterations']}" + (f", in {self.folder}" if self.folder else "") + ">")
 
 
-def _safetensors(path):
-    import builtins
-    import json
-    with builtins.open(path, "rb") as f:
-        n = int.from_bytes(f.read(8), "little")
-        header = json.loads(f.read(n))
-        data = f.read()
-    types = {"F32": "<f4", "F64": "<f8", "U64": "<u8", "I64": "<i8"}
-    return {k: np.frombuffer(data[t["data_offsets"][0]:t["data_offsets"][1]], types[t["dtype"]]).reshape(t["shape"])
-            for k, t in header.items() if k != "__metadata__"}
-
-
-class Stored:
-    """What a store says of one run: `name`, `config`, `state`, `histories` ({metric: (iterations, seconds, values)}), `snapshots`."""
-
-    def __init__(self, inner):
-        self.histories = inner.pop("metrics")
-        shots = {}
-        for name, iteration, values, labels in inner.pop("snapshots"):
-            shots.setdefault(name, []).append((iteration, values, labels))
-        self.snapshots = shots
-        self.__dict__.update(inner)
-
-    def last(self, metric):
-        """The last value of a metric; NaN if it was not measured."""
-        return float(self.histories[metric][2][-1]) if metric in self.histories else float("nan")
-
-    def __repr__(self):
-        return f"<rws.Stored {self.name}, {self.state}, iteration {self.iteration} of {self.iterations}>"
-
-
-class Stores(list):
-    """Runs of a folder, with `to_pandas`, `plot`."""
-
-    def __init__(self, items, paths, where):
-        super().__init__(items)
-        self._paths, self._where = paths, where
-
-    def to_pandas(self):
-        """A frame with a row for each run: its configuration and the last value of every metric."""
-        import pandas as pd
-        return pd.DataFrame([{"run": r.name, **r.config, "state": r.state, "iteration": r.iteration,
-                              **{m: r.last(m) for m in r.histories}} for r in self])
-
-    def plot(self, *metrics, **options):
-        """A chart of metrics of these runs: medians over seeds, with a band between the quartiles."""
-        from ._figure import chart
-        return chart(self, *metrics, **options)
-
-
-def runs(*paths, where=()):
-    """The runs that folders hold, of one run, a sweep or many: `Stores`. where: conditions such as "method=ww,ws"."""
-    where = [where] if isinstance(where, str) else list(where)
-    paths = [os.fspath(p) for p in paths] or ["."]
-    return Stores([Stored(r) for r in _rws.results(paths, where)], paths, where)

@@ -9,13 +9,17 @@ Like = Union["Value", "Param", float, int, Sequence[Any], np.ndarray]
 version: str
 replays: bool
 
-class Error(ValueError): ...
+class Error(ValueError):
+    """A mistake that the library found: in a model, a program, an option, a file or the data."""
 
-class Broken(ArithmeticError): ...
+class Broken(ArithmeticError):
+    """The numbers broke: a NaN, or every particle impossible."""
 
-class Stopped(RuntimeError): ...
+class Stopped(RuntimeError):
+    """Training was stopped on request."""
 
-class Abandoned(BaseException): ...
+class Abandoned(BaseException):
+    """Raised in a program whose pass has failed elsewhere, so that it ends. Let it pass."""
 
 class Value:
     """A vector of numbers for each particle of a path. It belongs to the execution of the program that made it.
@@ -275,6 +279,11 @@ class Setup:
         """A setting of the model, as text."""
     def path(self, name: str) -> str:
         """A setting that is the path of a file; it becomes absolute."""
+    def _field(self, name: str, dim: int, most: int, label: bool) -> None: ...
+    def _numbers(self, name: str, train: np.ndarray, rows: int, columns: int, test: np.ndarray, n_test: int, order: int,
+                 test_share: float, test_last: bool) -> Table: ...
+    def _file(self, setting: str, test: Optional[str], test_share: float, test_last: bool, order: int, header: int,
+              skip_missing: bool, tensor: Optional[str], id: Optional[str]) -> Table: ...
 
 class Random:
     """A stream of random numbers, the same whenever the run is repeated."""
@@ -405,16 +414,119 @@ def place(glimpse: Like, rows: int, cols: int, where: Like, out_rows: int, out_c
 def cover(rows: int, cols: int, where: Like, out_rows: int, out_cols: int) -> Value:
     """Writes a window of ones into a picture."""
 
+class Table:
+    """A table of data. Fields are declared of its columns during setup only."""
+    def field(self, name: str, columns: Optional[str] = ...) -> int:
+        """Declares a field; returns its numbers."""
+    def label(self, name: str, columns: Optional[str] = ...) -> int:
+        """Declares a label; returns its numbers."""
+    def series(self, name: str, columns: Optional[str], most: int) -> int:
+        """Declares a series of the rows of an id; returns the numbers of an item."""
+    def row_series(self, name: str, columns: Optional[str], dim: int) -> int:
+        """Declares a series within one row; returns the most items."""
+    def length(self, name: str) -> None:
+        """Declares a field: how many rows a datum has."""
+    def rows(self, test: bool) -> int:
+        """How many data there are, for training or for tests."""
+    @property
+    def columns(self) -> list[Optional[str]]:
+        """The names of the columns; None for a column without a name."""
+    @property
+    def longest(self) -> int:
+        """The most rows of an id; 1 without ids."""
+
+class Eval:
+    """One evaluation of a run."""
+    def field(self, name: str) -> np.ndarray:
+        """A field of all test data, n x dim."""
+    def show(self, value: float, label: Optional[str] = ...) -> None:
+        """Adds a number to the snapshot."""
+    @property
+    def size(self) -> int:
+        """How many test data there are."""
+    def _compute(self, f: Callable[[Path], Any], dim: int, n: int, arrays: list[np.ndarray]) -> np.ndarray: ...
+    def _dream(self, program: Callable[[Path], Any], n: int) -> float: ...
+    def _guess(self, f: Callable[[Particle, int], Any], particles: int, arrays: list[np.ndarray]) -> None: ...
+
+class Particle:
+    """One particle of a test datum."""
+    def datum(self, field: str) -> np.ndarray:
+        """A field of the particle's datum."""
+    def report(self, name: str, time: int = ...) -> Any:
+        """What the programs reported: a text, the first number of a value, or None."""
+
 class Trainer:
-    def __init__(self, *args: Any) -> None: ...
-    def __getattr__(self, name: str) -> Any: ...
+    """A model in training, as the library has it; rws.Trainer stands on it."""
+    def __init__(self, program: Optional[Program], config: dict[str, Any], folder: Optional[str], resume: bool) -> None: ...
+    def step(self) -> None:
+        """One iteration."""
+    def evaluate(self) -> tuple[int, float, dict[str, float], float]:
+        """Metrics: (iteration, seconds, values, error of log_evidence)."""
+    def save(self) -> None:
+        """Writes the checkpoint."""
+    def train(self, stop: Optional[Callable[[], Any]], progress: Optional[Callable[[int, float], Any]],
+              evaluated: Optional[Callable[[Any, bool], Any]], save_every: float) -> bool:
+        """Trains to the end; False: stopped."""
+    def stop(self) -> None:
+        """Ends train after the present iteration."""
+    def give(self, f: Optional[Callable[[int, int, list[np.ndarray]], Any]], sizes: list[int]) -> None:
+        """Gives choices to training."""
+    def params(self) -> list[tuple[str, str, np.ndarray]]:
+        """Name, group and numbers of each parameter."""
+    def set_param(self, name: str, values: Any) -> None:
+        """Writes a parameter."""
+    def gradient(self, draw: int, test: bool) -> np.ndarray:
+        """The gradient that an iteration would step by."""
+    def ask(self, *question: Any) -> dict[str, Any]:
+        """Asks about a datum at the present parameters."""
+    def close(self) -> None:
+        """Gives back memory and threads."""
+    @property
+    def iteration(self) -> int:
+        """How many iterations are done."""
+    @property
+    def seconds(self) -> float:
+        """Seconds of training so far."""
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration, with all defaults."""
+    @property
+    def unvisited(self) -> Optional[str]:
+        """A site of labels or gradients that no particle has visited; None."""
 
 class Posterior:
-    def __init__(self, *args: Any) -> None: ...
-    def __getattr__(self, name: str) -> Any: ...
+    """A trained model, as the library has it; rws.Run stands on it."""
+    def __init__(self, source: Union[Trainer, str], config: dict[str, Any] = ..., program: Optional[Program] = ...) -> None: ...
+    def ask(self, *question: Any) -> dict[str, Any]:
+        """Asks about a datum."""
+    def score(self, question: tuple[Any, ...], choices: list[tuple[str, int, np.ndarray]]) -> tuple[float, float]:
+        """log p and log q of choices."""
+    def sample(self, n: int, seed: int) -> list[tuple[Any, Any, Any]]:
+        """Samples of the model."""
+    def close(self) -> None:
+        """Gives back memory and threads."""
+    @property
+    def iteration(self) -> int:
+        """How many iterations were done."""
+    @property
+    def config(self) -> dict[str, Any]:
+        """The configuration, with all defaults."""
+    @property
+    def fields(self) -> list[tuple[str, int, bool, int, int]]:
+        """Name, numbers, whether it is a label, numbers of an item and most items of each field."""
 
 class Program:
-    def __init__(self, *args: Any) -> None: ...
+    """A Python class as a model of the library."""
+    def __init__(self, like: Any, name: str, help: str, settings: list[Any], metrics: list[Any], snapshots: list[Any],
+                 defaults: dict[str, Any], has: list[str], ask_setting: Optional[str]) -> None: ...
 
-def results(paths: list[str], conditions: list[str]) -> list[dict[str, Any]]: ...
-def tables() -> tuple[dict[str, str], dict[str, str], dict[str, str]]: ...
+class Scope:
+    """Whether the parameters and layers of a setup can still be used."""
+
+def results(paths: list[str], conditions: list[str]) -> list[dict[str, Any]]:
+    """What the stores of runs say."""
+def tables() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """The models, methods and optimisers of the library."""
+def _ranks_open() -> None: ...
+def _ranks_close() -> None: ...
+def _rank_lost() -> int: ...

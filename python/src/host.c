@@ -739,9 +739,13 @@ rws_var rwspy_relaxed(rws_path *path, const void *state, rws_var log_s, rws_var 
 
 rws_var rwspy_compute(rws_path *path, const void *state)
 {
-    rws_var v = {0};
+    const int dim = ((const py_state *)state)->compute_dim;
+    rws_var   v = {0};
     run(path, state, PROGRAM_COMPUTE, &v);
-    return value_or_end(path, v);
+    v = value_or_end(path, v);
+    if (rws_path_failure(path, NULL) == RWS_OK && rws_dim(path, v) != dim)
+        rws_give_up(path, "The function of compute returns %d numbers for each datum, not %d.", rws_dim(path, v), dim);
+    return v;
 }
 
 void rwspy_dream(rws_path *path, const void *state)

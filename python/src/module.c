@@ -35,11 +35,11 @@ PyMODINIT_FUNC PyInit__rws(void)
         const char   *name;
         PyTypeObject *type;
     } types[] = {
-        {"Scope", &rwspy_Scope},         {"Value", &rwspy_Value},     {"Param", &rwspy_Param},
-        {"Layer", &rwspy_Layer},         {"Numbers", &rwspy_Numbers}, {"Path", &rwspy_Path},
-        {"Setup", &rwspy_Setup},         {"Random", &rwspy_Random},   {"Trainer", &rwspy_Trainer},
-        {"Posterior", &rwspy_Posterior}, {"Program", &rwspy_Program}, {"Eval", &rwspy_Eval},
-        {"Particle", &rwspy_Particle},   {"Family", &rwspy_Family},
+        {"Scope", &rwspy_Scope},     {"Value", &rwspy_Value},         {"Param", &rwspy_Param},
+        {"Layer", &rwspy_Layer},     {"Numbers", &rwspy_Numbers},     {"Path", &rwspy_Path},
+        {"Setup", &rwspy_Setup},     {"Table", &rwspy_Table},         {"Random", &rwspy_Random},
+        {"Trainer", &rwspy_Trainer}, {"Posterior", &rwspy_Posterior}, {"Program", &rwspy_Program},
+        {"Eval", &rwspy_Eval},       {"Particle", &rwspy_Particle},   {"Family", &rwspy_Family},
     };
     PyObject   *m = PyModule_Create(&module);
     const char *replay = getenv("RWS_PYTHON_REPLAY");

@@ -7,6 +7,7 @@
 
 PyTypeObject rwspy_Scope = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Scope",
+    .tp_doc = "Whether the parameters and layers of a setup can still be used.",
     .tp_basicsize = sizeof(scope_object),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 };

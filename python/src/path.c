@@ -357,7 +357,7 @@ static PyObject *path_report(PyObject *self, PyObject *const *args, Py_ssize_t n
     request  c = {.kind = CALL_REPORT};
     result   r;
     if (!h) return NULL;
-    if (n != 2) return PyErr_Format(PyExc_TypeError, "The arguments are report(name, value or text).");
+    if (n != 2) return PyErr_Format(PyExc_TypeError, "The arguments are report(name, value).");
     if (!(c.name = text_of(args[0], "The name of a report"))) return NULL;
     if (PyUnicode_Check(args[1])) {
         c.kind = CALL_REPORT_TEXT;
@@ -480,7 +480,7 @@ static PyMethodDef methods[] = {
      "\"equal\" (0 or -inf), or a function of datum and made that returns a log-density."},
     {"factor", KEYWORDS(factor),
      "factor(name, log_weight, in_prior=False)\n\nMultiplies the model's density by exp(log_weight)."},
-    {"report", FAST(report), "report(name, value or text)\n\nStates something about the particles of this path."},
+    {"report", FAST(report), "report(name, value)\n\nStates something about the particles of this path."},
     {"give_up", path_give_up, METH_O, "give_up(reason)\n\nStops the pass with this sentence."},
     {0},
 };

@@ -189,22 +189,24 @@ static PyObject *posterior_get(PyObject *self, void *what)
 }
 
 static PyMethodDef posterior_methods[] = {
-    {"ask", posterior_ask, METH_VARARGS, NULL},
-    {"score", posterior_score, METH_VARARGS, NULL},
-    {"sample", posterior_sample, METH_VARARGS, NULL},
-    {"close", posterior_close, METH_NOARGS, NULL},
+    {"ask", posterior_ask, METH_VARARGS, "ask(*question)\n\nAsks about a datum."},
+    {"score", posterior_score, METH_VARARGS, "score(question, choices)\n\nlog p and log q of choices."},
+    {"sample", posterior_sample, METH_VARARGS, "sample(n, seed)\n\nSamples of the model."},
+    {"close", posterior_close, METH_NOARGS, "close()\n\nGives back memory and threads."},
     {0},
 };
 
 static PyGetSetDef posterior_members[] = {
-    {"iteration", posterior_get, NULL, NULL, "i"},
-    {"config", posterior_get, NULL, NULL, "c"},
-    {"fields", posterior_get, NULL, NULL, "f"},
+    {"iteration", posterior_get, NULL, "How many iterations were done.", "i"},
+    {"config", posterior_get, NULL, "The configuration, with all defaults.", "c"},
+    {"fields", posterior_get, NULL,
+     "Name, numbers, whether it is a label, numbers of an item and most items of each field.", "f"},
     {0},
 };
 
 PyTypeObject rwspy_Posterior = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Posterior",
+    .tp_doc = "A trained model, as the library has it; rws.Run stands on it.",
     .tp_basicsize = sizeof(posterior_object),
     .tp_new = posterior_new,
     .tp_dealloc = posterior_free,

@@ -4,7 +4,6 @@
  * program object under the sentence that the library gets, and raised again where Python called the library. */
 #include "rwspy.h"
 
-#include <math.h>
 #include <string.h>
 
 /* ---- exceptions */
@@ -59,8 +58,7 @@ PyObject *rwspy_raise(program_object *p, rws_status status, const rws_error *err
     return NULL;
 }
 
-/* A callback failed with an exception: the status and the sentence for the library. */
-static rws_status failed(program_object *p, const char *where, rws_error *err)
+rws_status rwspy_failed(program_object *p, const char *where, rws_error *err)
 {
     char sentence[400];
     rwspy_keep_exception(p, where, sentence, sizeof sentence);
@@ -119,7 +117,7 @@ static rws_status setup(rws_setup *setup, rws_random *random, void **state, rws_
     rwspy_take();
     const bool good = set_up(s, setup, random);
     *state = s;
-    const rws_status status = good ? RWS_OK : failed(s->program, "setup", err);
+    const rws_status status = good ? RWS_OK : rwspy_failed(s->program, "setup", err);
     rwspy_give();
     /* a declaration that failed has a sentence of its own, which the library would put first */
     return status;
@@ -179,11 +177,13 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
                        float *const *fields, rws_error *err)
 {
     py_state *s = (py_state *)state;
-    if (s->table) {
-        rws_status status = rws_table_fill(s->table, split, first, n, random, fields, err);
+    if (s->n_tables) {
+        rws_status status = RWS_OK;
+        for (int i = 0; i < s->n_tables && status == RWS_OK; i++)
+            status = rws_table_fill(s->tables[i], split, first, n, random, fields, err);
         if (status != RWS_OK || !s->label_series) return status;
         rwspy_take();
-        if (!fill_label_series(s, split, n, fields)) status = failed(s->program, "data", err);
+        if (!fill_label_series(s, split, n, fields)) status = rwspy_failed(s->program, "data", err);
         rwspy_give();
         return status;
     }
@@ -192,7 +192,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
     PyObject        *list = stream ? PyObject_CallMethod(s->self, "_data", "sKiO", split == RWS_TEST ? "test" : "train",
                                                          (unsigned long long)first, n, stream)
                                    : NULL;
-    const rws_status status = list && copy_fields(s, list, n, fields) ? RWS_OK : failed(s->program, "data", err);
+    const rws_status status = list && copy_fields(s, list, n, fields) ? RWS_OK : rwspy_failed(s->program, "data", err);
     if (stream) ((random_object *)stream)->random = NULL;
     Py_XDECREF(stream);
     Py_XDECREF(list);
@@ -207,7 +207,7 @@ static rws_status em(const void *state, int n_fresh, rws_random *random, rws_err
     rwspy_take();
     PyObject *stream = rwspy_random_new(random);
     PyObject *r = stream ? PyObject_CallMethod(s->self, "em", "iO", n_fresh, stream) : NULL;
-    if (!r) status = failed(s->program, "em", err);
+    if (!r) status = rwspy_failed(s->program, "em", err);
     if (stream) ((random_object *)stream)->random = NULL;
     Py_XDECREF(stream);
     Py_XDECREF(r);
@@ -222,7 +222,7 @@ static rws_status read_text(const void *state, const char *text, float *const *f
     py_state *s = (py_state *)state;
     rwspy_take();
     PyObject        *list = PyObject_CallMethod(s->self, "_read", "s", text);
-    const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : failed(s->program, "read", err);
+    const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : rwspy_failed(s->program, "read", err);
     Py_XDECREF(list);
     rwspy_give();
     return status;
@@ -234,7 +234,7 @@ static rws_status see(const void *state, const rws_grey *picture, float *const *
     rwspy_take();
     PyObject        *list = PyObject_CallMethod(s->self, "_see", "siiy#", picture->name, picture->wide, picture->high,
                                                 (const char *)picture->grey, (Py_ssize_t)picture->wide * picture->high);
-    const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : failed(s->program, "see", err);
+    const rws_status status = list && copy_fields(s, list, 1, fields) ? RWS_OK : rwspy_failed(s->program, "see", err);
     Py_XDECREF(list);
     rwspy_give();
     return status;
@@ -262,342 +262,12 @@ static rws_status posterior(const void *state, const float *const *fields, rws_t
             double      p;
             if (PyArg_ParseTuple(PyList_GET_ITEM(told, i), "ssd", &report, &text, &p)) tell(context, report, text, p);
         }
-    const rws_status status = PyErr_Occurred() ? failed(s->program, "posterior", err) : RWS_OK;
+    const rws_status status = PyErr_Occurred() ? rwspy_failed(s->program, "posterior", err) : RWS_OK;
     Py_XDECREF(r);
     Py_XDECREF(list);
     rwspy_give();
     return status;
 }
-
-/* ---- metrics */
-
-typedef struct {
-    PyObject_HEAD rws_eval *e;
-    py_state               *state;
-} eval_object;
-
-typedef struct {
-    PyObject_HEAD const rws_particle *p;
-    py_state                         *state;
-} particle_object;
-
-static void object_free(PyObject *o)
-{
-    PyObject_Free(o);
-}
-
-static PyObject *eval_new(rws_eval *e, const void *state)
-{
-    eval_object *o = PyObject_New(eval_object, &rwspy_Eval);
-    if (!o) return NULL;
-    o->e = e;
-    o->state = (py_state *)state;
-    return (PyObject *)o;
-}
-
-static rws_status measured(int i, rws_eval *e, const void *state, double *value, rws_error *err)
-{
-    py_state  *s = (py_state *)state;
-    rws_status status = RWS_OK;
-    rwspy_take();
-    PyObject *o = eval_new(e, state), *r = o ? PyObject_CallMethod(s->self, "_metric", "iO", i, o) : NULL;
-    *value = r ? PyFloat_AsDouble(r) : NAN;
-    if (PyErr_Occurred()) status = failed(s->program, s->program->metrics[i].name, err);
-    if (o) ((eval_object *)o)->e = NULL;
-    Py_XDECREF(o);
-    Py_XDECREF(r);
-    rwspy_give();
-    return status;
-}
-
-static rws_status shown(int i, rws_eval *e, const void *state, rws_error *err)
-{
-    py_state  *s = (py_state *)state;
-    rws_status status = RWS_OK;
-    rwspy_take();
-    PyObject *o = eval_new(e, state), *r = o ? PyObject_CallMethod(s->self, "_snapshot", "iO", i, o) : NULL;
-    if (!r) status = failed(s->program, s->program->snapshots[i].name, err);
-    if (o) ((eval_object *)o)->e = NULL;
-    Py_XDECREF(o);
-    Py_XDECREF(r);
-    rwspy_give();
-    return status;
-}
-
-/* A number of a particle. An exception makes it NaN, and is raised when the evaluation is over (rwspy_raise_late). */
-static double particle_number(int i, const rws_particle *p, const void *state)
-{
-    py_state *s = (py_state *)state;
-    double    x = NAN;
-    rwspy_take();
-    particle_object *o = PyObject_New(particle_object, &rwspy_Particle);
-    if (o) {
-        o->p = p;
-        o->state = s;
-    }
-    PyObject *r = o ? PyObject_CallMethod(s->self, "_metric", "iO", i, o) : NULL;
-    if (r) x = PyFloat_AsDouble(r);
-    if (PyErr_Occurred()) {
-        char sentence[400];
-        x = NAN;
-        rwspy_keep_exception(s->program, s->program->metrics[i].name, sentence, sizeof sentence);
-    }
-    if (o) o->p = NULL;
-    Py_XDECREF(o);
-    Py_XDECREF(r);
-    rwspy_give();
-    return x;
-}
-
-#define EACH8(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
-#define EACH64(X) EACH8(X, 0) EACH8(X, 01) EACH8(X, 02) EACH8(X, 03) EACH8(X, 04) EACH8(X, 05) EACH8(X, 06) EACH8(X, 07)
-/* The library does not say which metric it asks for, so each has functions of its own; numbers are octal. */
-#define FUNCTIONS(i)                                                                             \
-    static rws_status measure_##i(rws_eval *e, const void *state, double *value, rws_error *err) \
-    {                                                                                            \
-        return measured(i, e, state, value, err);                                                \
-    }                                                                                            \
-    static rws_status show_##i(rws_eval *e, const void *state, rws_error *err)                   \
-    {                                                                                            \
-        return shown(i, e, state, err);                                                          \
-    }                                                                                            \
-    static double particle_##i(const rws_particle *p, const void *state)                         \
-    {                                                                                            \
-        return particle_number(i, p, state);                                                     \
-    }
-EACH64(FUNCTIONS)
-
-#define ENTRY(i) {measure_##i, show_##i, particle_##i},
-static const struct {
-    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
-    rws_status (*show)(rws_eval *e, const void *state, rws_error *err);
-    double (*particle)(const rws_particle *p, const void *state);
-} callbacks[] = {EACH64(ENTRY)};
-_Static_assert(sizeof callbacks / sizeof *callbacks == RWS_MAX_METRICS, "functions for every metric");
-
-static PyObject *fields_of(const py_state *s, const float *(*get)(const void *from, const char *field),
-                           const void *from, Py_ssize_t n, PyObject *name)
-{
-    PyObject   *size = PyDict_GetItemWithError(s->sizes, name);
-    const char *text = size ? PyUnicode_AsUTF8(name) : NULL;
-    if (!text) return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_KeyError, "The data have no field %R.", name);
-    const float *x = get(from, text);
-    if (!x) return PyErr_Format(PyExc_KeyError, "There are no numbers of field %R.", name);
-    return rwspy_array(x, n, PyLong_AsLong(size));
-}
-
-static const float *test_field(const void *e, const char *field)
-{
-    return rws_eval_field(e, field);
-}
-
-static eval_object *good_eval(PyObject *self)
-{
-    eval_object *o = (eval_object *)self;
-    if (o->e) return o;
-    PyErr_SetString(rwspy_Error, "An evaluation can be used only in the function that got it.");
-    return NULL;
-}
-
-static PyObject *eval_field(PyObject *self, PyObject *name)
-{
-    eval_object *o = good_eval(self);
-    return o ? fields_of(o->state, test_field, o->e, rws_eval_size(o->e), name) : NULL;
-}
-
-static PyObject *eval_size(PyObject *self, void *unused)
-{
-    (void)unused;
-    eval_object *o = good_eval(self);
-    return o ? PyLong_FromLong(rws_eval_size(o->e)) : NULL;
-}
-
-/* _compute(function, dim, n, [arrays]) */
-static PyObject *eval_compute(PyObject *self, PyObject *args)
-{
-    eval_object *o = good_eval(self);
-    PyObject    *f, *list, *r = NULL;
-    int          dim, n;
-    float       *fields[RWS_FIELDS] = {0}, *out = NULL;
-    Py_ssize_t   count, n_fields = 0;
-    if (!o || !PyArg_ParseTuple(args, "OiiO!", &f, &dim, &n, &PyList_Type, &list)) return NULL;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list) && i < RWS_FIELDS; i++, n_fields++)
-        if (!rwspy_floats(PyList_GET_ITEM(list, i), &fields[i], &count)) goto end;
-    if (dim < 1 || n < 1) {
-        PyErr_SetString(PyExc_ValueError, "compute needs at least one number and one datum.");
-        goto end;
-    }
-    out = PyMem_Calloc((size_t)n * (size_t)dim + 1, sizeof *out);
-    if (!out) {
-        PyErr_NoMemory();
-        goto end;
-    }
-    rws_error err = {{0}};
-    Py_XSETREF(o->state->compute, Py_NewRef(f));
-    rwspy_begin();
-    const rws_status status = rws_eval_compute(o->e, rwspy_compute, n, (const float *const *)fields, out, &err);
-    rwspy_end();
-    r = status == RWS_OK ? rwspy_array(out, n, dim) : rwspy_raise(o->state->program, status, &err);
-end:
-    for (Py_ssize_t i = 0; i < n_fields; i++) PyMem_Free(fields[i]);
-    PyMem_Free(out);
-    return r;
-}
-
-/* _dream(program, n): the mean of log q over n samples of a program that takes the place of the model */
-static PyObject *eval_dream(PyObject *self, PyObject *args)
-{
-    eval_object *o = good_eval(self);
-    PyObject    *f;
-    int          n;
-    double       log_q;
-    rws_error    err = {{0}};
-    if (!o || !PyArg_ParseTuple(args, "Oi", &f, &n)) return NULL;
-    if (n < 1) return PyErr_Format(PyExc_ValueError, "dream needs at least one sample.");
-    Py_XSETREF(o->state->compute, Py_NewRef(f));
-    rwspy_begin();
-    const rws_status status = rws_eval_dream(o->e, rwspy_dream, n, &log_q, &err);
-    rwspy_end();
-    return status == RWS_OK ? PyFloat_FromDouble(log_q) : rwspy_raise(o->state->program, status, &err);
-}
-
-typedef struct {
-    py_state *state;
-    PyObject *f;
-    bool      failed; /* by an exception, which the program keeps */
-} guessing;
-
-static void guessed(const rws_particle *p, int count, void *context)
-{
-    guessing *g = context;
-    if (g->failed) return;
-    rwspy_take();
-    particle_object *o = PyObject_New(particle_object, &rwspy_Particle);
-    if (o) {
-        o->p = p;
-        o->state = g->state;
-    }
-    PyObject *r = o ? PyObject_CallFunction(g->f, "Oi", o, count) : NULL;
-    if (!r) {
-        char sentence[400];
-        g->failed = true;
-        rwspy_keep_exception(g->state->program, "guess", sentence, sizeof sentence);
-    }
-    if (o) o->p = NULL;
-    Py_XDECREF(o);
-    Py_XDECREF(r);
-    rwspy_give();
-}
-
-/* _guess(function, particles, [arrays]): function(particle, count) for particles of the guide for one datum */
-static PyObject *eval_guess(PyObject *self, PyObject *args)
-{
-    eval_object *o = good_eval(self);
-    PyObject    *f, *list;
-    int          particles;
-    float       *fields[RWS_FIELDS] = {0};
-    Py_ssize_t   count, n = 0;
-    rws_error    err = {{0}};
-    bool         good = true;
-    if (!o || !PyArg_ParseTuple(args, "OiO!", &f, &particles, &PyList_Type, &list)) return NULL;
-    if (particles < 1) return PyErr_Format(PyExc_ValueError, "guess needs at least one particle.");
-    for (; good && n < PyList_GET_SIZE(list) && n < RWS_FIELDS; n++)
-        good = rwspy_floats(PyList_GET_ITEM(list, n), &fields[n], &count);
-    guessing   g = {o->state, f, false};
-    rws_status status = RWS_OK;
-    if (good) {
-        rwspy_begin();
-        status = rws_eval_guess(o->e, (const float *const *)fields, particles, guessed, &g, &err);
-        rwspy_end();
-    }
-    for (Py_ssize_t i = 0; i < n; i++) PyMem_Free(fields[i]);
-    if (!good) return NULL;
-    if (g.failed) return rwspy_raise(o->state->program, RWS_BAD_INPUT, &err);
-    if (status != RWS_OK) return rwspy_raise(o->state->program, status, &err);
-    Py_RETURN_NONE;
-}
-
-static PyObject *eval_show(PyObject *self, PyObject *args)
-{
-    eval_object *o = good_eval(self);
-    double       value;
-    const char  *label = NULL;
-    if (!o || !PyArg_ParseTuple(args, "d|z:show", &value, &label)) return NULL;
-    rws_eval_show(o->e, label, value);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef eval_methods[] = {
-    {"field", eval_field, METH_O, "field(name)\n\nA field of all test data, n x dim."},
-    {"_compute", eval_compute, METH_VARARGS, NULL},
-    {"_dream", eval_dream, METH_VARARGS, NULL},
-    {"_guess", eval_guess, METH_VARARGS, NULL},
-    {"show", eval_show, METH_VARARGS, "show(value, label=None)\n\nAdds a number to the snapshot."},
-    {0},
-};
-static PyGetSetDef eval_members[] = {{"size", eval_size, NULL, "How many test data there are.", NULL}, {0}};
-
-PyTypeObject rwspy_Eval = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Eval",
-    .tp_doc = "One evaluation of a run.",
-    .tp_basicsize = sizeof(eval_object),
-    .tp_dealloc = object_free,
-    .tp_methods = eval_methods,
-    .tp_getset = eval_members,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-};
-
-static const float *particle_field(const void *p, const char *field)
-{
-    return rws_particle_datum(p, field);
-}
-
-static particle_object *good_particle(PyObject *self)
-{
-    particle_object *o = (particle_object *)self;
-    if (o->p) return o;
-    PyErr_SetString(rwspy_Error, "A particle can be used only in the function that got it.");
-    return NULL;
-}
-
-static PyObject *particle_datum(PyObject *self, PyObject *name)
-{
-    particle_object *o = good_particle(self);
-    PyObject        *row = o ? fields_of(o->state, particle_field, o->p, 1, name) : NULL;
-    PyObject        *r = row ? PyObject_CallMethod(row, "reshape", "i", -1) : NULL;
-    Py_XDECREF(row);
-    return r;
-}
-
-/* report(name, time=0): a text, or the first number of a value */
-static PyObject *particle_report(PyObject *self, PyObject *args)
-{
-    particle_object *o = good_particle(self);
-    const char      *name;
-    int              time = 0;
-    if (!o || !PyArg_ParseTuple(args, "s|i:report", &name, &time)) return NULL;
-    const char *text = rws_particle_text(o->p, name, time);
-    if (text) return PyUnicode_FromString(text);
-    const float *value = rws_particle_report(o->p, name, time);
-    if (value) return PyFloat_FromDouble((double)*value);
-    Py_RETURN_NONE;
-}
-
-static PyMethodDef particle_methods[] = {
-    {"datum", particle_datum, METH_O, "datum(field)\n\nA field of the particle's datum."},
-    {"report", particle_report, METH_VARARGS,
-     "report(name, time=0)\n\nWhat the programs reported: a text, the first number of a value, or None."},
-    {0},
-};
-
-PyTypeObject rwspy_Particle = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Particle",
-    .tp_doc = "One particle of a test datum.",
-    .tp_basicsize = sizeof(particle_object),
-    .tp_dealloc = object_free,
-    .tp_methods = particle_methods,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-};
 
 /* ---- the program object */
 
@@ -644,16 +314,16 @@ static bool read_metrics(program_object *p, PyObject *metrics, PyObject *snapsho
         rws_metric *m = &p->metrics[i];
         if (!PyArg_ParseTuple(PyList_GET_ITEM(metrics, i), "UUi", &name, &help, &kind)) return false;
         if (!(m->name = kept_text(p, name)) || !(m->help = kept_text(p, help))) return false;
-        if (kind == 0) m->measure = callbacks[i].measure;
-        else if (kind == 1) m->posterior = callbacks[i].particle;
-        else m->guide = callbacks[i].particle;
+        if (kind == 0) m->measure = rwspy_metric_callbacks[i].measure;
+        else if (kind == 1) m->posterior = rwspy_metric_callbacks[i].particle;
+        else m->guide = rwspy_metric_callbacks[i].particle;
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(snapshots); i++) {
         PyObject     *name, *help;
         rws_snapshot *s = &p->snapshots[i];
         if (!PyArg_ParseTuple(PyList_GET_ITEM(snapshots, i), "UU", &name, &help)) return false;
         if (!(s->name = kept_text(p, name)) || !(s->help = kept_text(p, help))) return false;
-        s->measure = callbacks[i].show;
+        s->measure = rwspy_metric_callbacks[i].show;
     }
     if (PyList_GET_SIZE(metrics)) p->model.metrics = p->metrics;
     if (PyList_GET_SIZE(snapshots)) p->model.snapshots = p->snapshots;

@@ -2,10 +2,11 @@
  *
  *     module.c     the module                                  config.c     configurations of runs
  *     program.c    a Python class as an rws_model              trainer.c    training
- *     setup.c      declarations                                posterior.c  asking a trained model
- *     random.c     streams of random numbers                   answer.c     questions, choices, answers
- *     host.c       Python programs on the engine's paths       result.c     stores of runs, tables of the library
- *     path.c       sites, data and reports                     rank.c       one run over many processes
+ *     metric.c     its metrics and snapshots                   posterior.c  asking a trained model
+ *     setup.c      declarations                                answer.c     questions, choices, answers
+ *     random.c     streams of random numbers                   result.c     stores of runs, tables of the library
+ *     host.c       Python programs on the engine's paths       rank.c       one run over many processes
+ *     path.c       sites, data and reports                     table.c      tables of data
  *     family.c     distributions of a program's own
  *     value.c      values and their operators                  param.c      parameters
  *     function.c   functions on values                         layer.c      layers
@@ -148,19 +149,26 @@ void    rwspy_dream(rws_path *path, const void *state);
 
 /* ---- models (program.c) */
 
+#define MOST_TABLES 8 /* of a model */
+
 /* What is known of a model between its setup and its release. */
 struct py_state {
     struct program_object *program;
     PyObject              *self;                              /* the instance that setup ran on */
     PyObject              *guide, *model, *relaxed, *compute; /* its methods; compute: a function of the moment */
+    int                    compute_dim;                       /* numbers that the value of compute must have */
     PyObject              *sizes;                             /* numbers of each field, by name */
     struct scope_object   *scope;
-    rws_table             *table;        /* the data, if they are arrays */
-    bool                   label_series; /* there are some beside the table, which Python fills in */
+    rws_table             *tables[MOST_TABLES]; /* from which the data are filled; else Python makes them */
+    int                    n_tables;
+    bool                   label_series; /* there are some beside the tables, which Python fills in */
 };
 
 /* Remembers the exception that is set, as the reason for a sentence; clears it. The sentence is written to out. */
 void rwspy_keep_exception(struct program_object *p, const char *where, char *out, size_t size);
+
+/* A callback of the library failed with an exception, which is kept: the status and the sentence for the library. */
+rws_status rwspy_failed(struct program_object *p, const char *where, rws_error *err);
 
 /* Raises what a failed library call has to say: the exception that a program left, or rws.Error. Always NULL. */
 PyObject *rwspy_raise(struct program_object *p, rws_status status, const rws_error *err);
@@ -174,6 +182,15 @@ typedef struct program_object {
     rws_snapshot            snapshots[RWS_MAX_METRICS + 1];
     rws_setting             settings[RWS_MAX_SET + 1];
 } program_object;
+
+/* metric.c: the functions of metric or snapshot number i. */
+typedef struct {
+    rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);
+    rws_status (*show)(rws_eval *e, const void *state, rws_error *err);
+    double (*particle)(const rws_particle *p, const void *state);
+} metric_callbacks;
+
+extern const metric_callbacks rwspy_metric_callbacks[RWS_MAX_METRICS];
 
 extern PyTypeObject rwspy_Program, rwspy_Eval, rwspy_Particle;
 
@@ -278,7 +295,7 @@ extern PyMethodDef rwspy_functions[]; /* of the module */
 
 /* ---- paths (path.c), setups (setup.c), streams of random numbers (random.c) */
 
-extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Random;
+extern PyTypeObject rwspy_Family, rwspy_Path, rwspy_Setup, rwspy_Table, rwspy_Random;
 
 typedef struct {
     PyObject_HEAD py_path *h; /* NULL when the path is gone */
@@ -308,6 +325,11 @@ PyObject *rwspy_path_new(py_path *h);
 PyObject *rwspy_random_new(rws_random *g);
 PyObject *rwspy_setup_new(rws_setup *s, py_state *state);
 void      rwspy_setup_close(PyObject *setup);
+
+/* The library's setup of a Setup object; NULL with an exception when the setup is over. */
+rws_setup *rwspy_setup_open(PyObject *setup);
+
+PyObject *rwspy_table_new(rws_table *t, scope_object *scope, PyObject *setup); /* table.c */
 
 /* ---- training and asking (config.c, answer.c, trainer.c, posterior.c) */
 

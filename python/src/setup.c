@@ -27,7 +27,7 @@ static void setup_free(PyObject *o)
     PyObject_Free(o);
 }
 
-static rws_setup *open_setup(PyObject *self)
+rws_setup *rwspy_setup_open(PyObject *self)
 {
     rws_setup *s = ((setup_object *)self)->s;
     if (!s) PyErr_SetString(rwspy_Error, "Declarations are made in setup only.");
@@ -70,7 +70,7 @@ static PyObject *setup_param(PyObject *self, PyObject *args, PyObject *keywords)
     rws_group    g;
     rws_init     in;
     int          rows = 1, cols;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|zO:param", names, &name, &shape, &group, &start))
         return NULL;
     if (PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 2) {
@@ -97,7 +97,7 @@ static PyObject *setup_linear(PyObject *self, PyObject *args, PyObject *keywords
     int          n_in, n_out;
     rws_group    g;
     rws_init     in;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:linear", names, &name, &n_in, &n_out, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in))
@@ -142,7 +142,7 @@ static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
     rws_init     in;
     rws_function f;
     int          sizes[MOST_SIZES], n;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|szs:mlp", names, &name, &list, &hidden, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in) || !function_of(hidden, &f) || !sizes_of(list, sizes, &n))
         return NULL;
@@ -155,7 +155,7 @@ static PyObject *setup_lstm(PyObject *self, PyObject *args, PyObject *keywords)
     const char  *name, *group = NULL;
     int          n_in, n_hidden;
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:lstm", names, &name, &n_in, &n_hidden, &group) ||
         !group_of(name, group, &g))
         return NULL;
@@ -169,7 +169,7 @@ static PyObject *setup_bidirectional(PyObject *self, PyObject *args, PyObject *k
     const char              *name, *cell = "gru", *group = NULL;
     int                      n_in, n_hidden;
     rws_group                g;
-    rws_setup               *s = open_setup(self);
+    rws_setup               *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "sii|sz:bidirectional", names, &name, &n_in, &n_hidden, &cell,
                                      &group) ||
@@ -186,7 +186,7 @@ static PyObject *setup_attention(PyObject *self, PyObject *args, PyObject *keywo
     const char  *name, *group = NULL;
     int          dim, heads, n_item;
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "siii|z:attention", names, &name, &dim, &heads, &n_item, &group) ||
         !group_of(name, group, &g))
@@ -202,7 +202,7 @@ static PyObject *setup_set_encoder(PyObject *self, PyObject *args, PyObject *key
     rws_group    g;
     rws_function f;
     int          sizes[MOST_SIZES], n, pooling;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "sO|ssz:set_encoder", names, &name, &list, &how, &hidden,
                                      &group) ||
@@ -218,7 +218,7 @@ static PyObject *setup_layer_norm(PyObject *self, PyObject *args, PyObject *keyw
     const char  *name, *group = NULL;
     int          n;
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "si|z:layer_norm", names, &name, &n, &group) ||
         !group_of(name, group, &g))
         return NULL;
@@ -232,7 +232,7 @@ static PyObject *setup_residual_mlp(PyObject *self, PyObject *args, PyObject *ke
     int          n_in, width, n_blocks, n_out;
     rws_group    g;
     rws_function f;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "siiii|sz:residual_mlp", names, &name, &n_in, &width, &n_blocks,
                                      &n_out, &hidden, &group) ||
@@ -247,7 +247,7 @@ static PyObject *setup_conv2d(PyObject *self, PyObject *args, PyObject *keywords
     const char  *name, *group = NULL;
     rws_conv     c = {.stride = 1};
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "siiiii|iiz:conv2d", names, &name, &c.n_in, &c.n_out, &c.rows,
                                      &c.cols, &c.kernel, &c.stride, &c.padding, &group) ||
@@ -263,7 +263,7 @@ static PyObject *setup_conv_transpose2d(PyObject *self, PyObject *args, PyObject
     const char  *name, *group = NULL;
     rws_conv     c = {.stride = 1};
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "siiiii|iiiz:conv_transpose2d", names, &name, &c.n_in, &c.n_out,
                                      &c.rows, &c.cols, &c.kernel, &c.stride, &c.padding, &c.output_padding, &group) ||
@@ -279,7 +279,7 @@ static PyObject *setup_rnn(PyObject *self, PyObject *args, PyObject *keywords)
     int          n_in, n_hidden;
     rws_group    g;
     rws_init     in;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s ||
         !PyArg_ParseTupleAndKeywords(args, keywords, "sii|zs:rnn", names, &name, &n_in, &n_hidden, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in))
@@ -294,7 +294,7 @@ static PyObject *setup_gru(PyObject *self, PyObject *args, PyObject *keywords)
     const char  *name, *group = NULL;
     int          n_in, n_hidden;
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:gru", names, &name, &n_in, &n_hidden, &group) ||
         !group_of(name, group, &g))
         return NULL;
@@ -308,7 +308,7 @@ static PyObject *setup_embedding(PyObject *self, PyObject *args, PyObject *keywo
     const char  *name, *group = NULL;
     int          n_words, dim;
     rws_group    g;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sii|z:embedding", names, &name, &n_words, &dim, &group) ||
         !group_of(name, group, &g))
         return NULL;
@@ -321,7 +321,7 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
 {
     const char *name;
     int         dim, most, label;
-    rws_setup  *s = open_setup(self);
+    rws_setup  *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTuple(args, "siip", &name, &dim, &most, &label)) return NULL;
     if (most && label) {
         rws_setup_label_series(s, name, dim, most);
@@ -332,52 +332,62 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* _table(name, train, rows, columns, test, n_test, options): numbers as buffers of float32 */
-static PyObject *setup_table(PyObject *self, PyObject *args)
+/* Remembers a table, from which the model's data are filled, and makes its object. */
+static PyObject *keep_table(PyObject *self, rws_table *t)
+{
+    py_state *state = ((setup_object *)self)->state;
+    if (state->n_tables == MOST_TABLES)
+        return PyErr_Format(PyExc_ValueError, "A model has at most %d tables.", MOST_TABLES);
+    state->tables[state->n_tables++] = t;
+    return rwspy_table_new(t, state->scope, self);
+}
+
+/* _numbers(name, train, rows, columns, test, n_test, order, test_share, test_last): numbers as buffers of float32 */
+static PyObject *setup_numbers(PyObject *self, PyObject *args)
 {
     const char       *name;
     Py_buffer         train, test;
     Py_ssize_t        rows, n_test;
     int               columns, order, last;
-    double            share;
     rws_table_options options = {0};
-    rws_setup        *s = open_setup(self);
-    if (!s ||
-        !PyArg_ParseTuple(args, "sy*niy*nidp", &name, &train, &rows, &columns, &test, &n_test, &order, &share, &last))
+    rws_table        *t = NULL;
+    rws_setup        *s = rwspy_setup_open(self);
+    if (!s || !PyArg_ParseTuple(args, "sy*niy*nidp", &name, &train, &rows, &columns, &test, &n_test, &order,
+                                &options.test_share, &last))
         return NULL;
     options.order = (rws_rows)order;
-    options.test_share = share;
     options.test_last = last;
-    const bool fits = train.len >= (Py_ssize_t)sizeof(float) * rows * columns &&
-                      test.len >= (Py_ssize_t)sizeof(float) * n_test * columns;
-    if (fits)
-        ((setup_object *)self)->state->table =
-            rws_setup_table_numbers(s, name, train.buf, (size_t)rows, columns, test.buf, (size_t)n_test, &options);
+    if (train.len >= (Py_ssize_t)sizeof(float) * rows * columns &&
+        test.len >= (Py_ssize_t)sizeof(float) * n_test * columns)
+        t = rws_setup_table_numbers(s, name, train.buf, (size_t)rows, columns, test.buf, (size_t)n_test, &options);
     else PyErr_SetString(PyExc_ValueError, "The arrays are smaller than their shapes.");
     PyBuffer_Release(&train);
     PyBuffer_Release(&test);
-    if (!fits) return NULL;
-    Py_RETURN_NONE;
+    return t ? keep_table(self, t) : NULL;
 }
 
-static PyObject *setup_table_field(PyObject *self, PyObject *args)
+/* _file(setting, test or None, test_share, test_last, order, header, skip_missing, tensor or None, id or None) */
+static PyObject *setup_file(PyObject *self, PyObject *args)
 {
-    const char *name, *columns;
-    int         label, item;
-    rws_setup  *s = open_setup(self);
-    rws_table  *t = ((setup_object *)self)->state->table;
-    if (!s || !PyArg_ParseTuple(args, "sspi", &name, &columns, &label, &item)) return NULL;
-    if (!t) return PyErr_Format(rwspy_Error, "There is no table.");
-    if (item) return PyLong_FromLong(rws_setup_table_row_series(s, t, name, columns, item));
-    return PyLong_FromLong(label ? rws_setup_table_label(s, t, name, columns)
-                                 : rws_setup_table_field(s, t, name, columns));
+    const char       *setting;
+    int               order, last, header, skip;
+    rws_table_options o = {0};
+    rws_setup        *s = rwspy_setup_open(self);
+    if (!s || !PyArg_ParseTuple(args, "szdpiipzz", &setting, &o.test, &o.test_share, &last, &order, &header, &skip,
+                                &o.tensor, &o.id))
+        return NULL;
+    o.test_last = last;
+    o.order = (rws_rows)order;
+    o.header = (rws_header)header;
+    o.skip_missing = skip;
+    return keep_table(self, rws_setup_table(s, setting, &o));
 }
 
 static PyObject *setup_relaxed(PyObject *self, PyObject *args)
 {
     const char *site;
     int         n;
-    rws_setup  *s = open_setup(self);
+    rws_setup  *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTuple(args, "si:relaxed", &site, &n)) return NULL;
     rws_setup_relaxed(s, site, n);
     Py_RETURN_NONE;
@@ -387,7 +397,7 @@ static PyObject *setup_label_site(PyObject *self, PyObject *args, PyObject *keyw
 {
     static char *names[] = {"label", "site", NULL};
     const char  *label, *site;
-    rws_setup   *s = open_setup(self);
+    rws_setup   *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "ss:label_site", names, &label, &site)) return NULL;
     rws_setup_label_site(s, label, site);
     Py_RETURN_NONE;
@@ -398,7 +408,7 @@ static PyObject *setup_gradient(PyObject *self, PyObject *args, PyObject *keywor
     static char             *names[] = {"site", "how", NULL};
     static const char *const hows[] = {"reparameterised", "score", NULL};
     const char              *site, *how;
-    rws_setup               *s = open_setup(self);
+    rws_setup               *s = rwspy_setup_open(self);
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "ss:gradient", names, &site, &how)) return NULL;
     const int k = find(hows, how);
     if (k < 0)
@@ -409,7 +419,7 @@ static PyObject *setup_gradient(PyObject *self, PyObject *args, PyObject *keywor
 
 static PyObject *setup_text(PyObject *self, PyObject *name)
 {
-    rws_setup  *s = open_setup(self);
+    rws_setup  *s = rwspy_setup_open(self);
     const char *text = s && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (s && !PyUnicode_Check(name)) PyErr_SetString(PyExc_TypeError, "The name of a setting is a text.");
     return text ? PyUnicode_FromString(rws_setup_text(s, text)) : NULL;
@@ -417,7 +427,7 @@ static PyObject *setup_text(PyObject *self, PyObject *name)
 
 static PyObject *setup_path(PyObject *self, PyObject *name)
 {
-    rws_setup  *s = open_setup(self);
+    rws_setup  *s = rwspy_setup_open(self);
     const char *text = s && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
     if (s && !PyUnicode_Check(name)) PyErr_SetString(PyExc_TypeError, "The name of a setting is a text.");
     const char *path = text ? rws_setup_path(s, text) : NULL;
@@ -478,8 +488,8 @@ static PyMethodDef methods[] = {
     {"text", setup_text, METH_O, "text(name)\n\nA setting of the model, as text."},
     {"path", setup_path, METH_O, "path(name)\n\nA setting that is the path of a file; it becomes absolute."},
     {"_field", setup_field, METH_VARARGS, NULL},
-    {"_table", setup_table, METH_VARARGS, NULL},
-    {"_table_field", setup_table_field, METH_VARARGS, NULL},
+    {"_numbers", setup_numbers, METH_VARARGS, NULL},
+    {"_file", setup_file, METH_VARARGS, NULL},
     {0},
 };
 

@@ -475,12 +475,21 @@ static PyObject *trainer_get(PyObject *self, void *what)
 }
 
 static PyMethodDef trainer_methods[] = {
-    {"step", trainer_step, METH_NOARGS, NULL},          {"evaluate", trainer_evaluate, METH_NOARGS, NULL},
-    {"save", trainer_save, METH_NOARGS, NULL},          {"train", trainer_train, METH_VARARGS, NULL},
-    {"stop", trainer_request_stop, METH_NOARGS, NULL},  {"give", trainer_give, METH_VARARGS, NULL},
-    {"params", trainer_params, METH_NOARGS, NULL},      {"set_param", trainer_set_param, METH_VARARGS, NULL},
-    {"gradient", trainer_gradient, METH_VARARGS, NULL}, {"ask", trainer_ask, METH_VARARGS, NULL},
-    {"close", trainer_close, METH_NOARGS, NULL},        {0},
+    {"step", trainer_step, METH_NOARGS, "step()\n\nOne iteration."},
+    {"evaluate", trainer_evaluate, METH_NOARGS,
+     "evaluate()\n\nMetrics: (iteration, seconds, values, error of log_evidence)."},
+    {"save", trainer_save, METH_NOARGS, "save()\n\nWrites the checkpoint."},
+    {"train", trainer_train, METH_VARARGS,
+     "train(stop, progress, evaluated, save_every)\n\nTrains to the end; False: stopped."},
+    {"stop", trainer_request_stop, METH_NOARGS, "stop()\n\nEnds train after the present iteration."},
+    {"give", trainer_give, METH_VARARGS, "give(f, sizes)\n\nGives choices to training."},
+    {"params", trainer_params, METH_NOARGS, "params()\n\nName, group and numbers of each parameter."},
+    {"set_param", trainer_set_param, METH_VARARGS, "set_param(name, values)\n\nWrites a parameter."},
+    {"gradient", trainer_gradient, METH_VARARGS,
+     "gradient(draw, test)\n\nThe gradient that an iteration would step by."},
+    {"ask", trainer_ask, METH_VARARGS, "ask(*question)\n\nAsks about a datum at the present parameters."},
+    {"close", trainer_close, METH_NOARGS, "close()\n\nGives back memory and threads."},
+    {0},
 };
 
 static PyGetSetDef trainer_members[] = {
@@ -493,6 +502,7 @@ static PyGetSetDef trainer_members[] = {
 
 PyTypeObject rwspy_Trainer = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws._rws.Trainer",
+    .tp_doc = "A model in training, as the library has it; rws.Trainer stands on it.",
     .tp_basicsize = sizeof(trainer_object),
     .tp_new = trainer_new,
     .tp_dealloc = trainer_free,

@@ -1,30 +1,97 @@
-"""The stubs have every name of the extension, and no other; everything public has a docstring."""
+"""The stubs say what the extension has: names, arguments and docstrings. Everything public has a docstring."""
 
 import ast
+import inspect
 import os
+import re
+import types
 import unittest
 
 import rws
 from rws import _rws
 
 
+def flat(text):
+    return " ".join((text or "").split())
+
+
+def named(body):
+    """Functions and classes by name; of a property, its getter, which comes first."""
+    return {n.name: n for n in reversed(body) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+
+
+def arguments(f):
+    a = f.args
+    listed = [x.arg for x in a.args if x.arg != "self"] + (["*" + a.vararg.arg] if a.vararg else [])
+    return listed + [x.arg for x in a.kwonlyargs]
+
+
 class Stubs(unittest.TestCase):
+    def setUp(self):
+        with open(os.path.join(os.path.dirname(rws.__file__), "_rws.pyi")) as f:
+            self.tree = ast.parse(f.read())
+        self.stub = named(self.tree.body)
+
+    def same(self, where, real, stub):
+        """A method or function: its docstring is "name(arguments)", an empty line, and the text of the stub."""
+        doc = real.__doc__
+        if doc is None:
+            self.assertTrue(stub.name.startswith("_"), where)
+            return
+        head = re.fullmatch(r"(\w+)\((.*?)\)\n\n(.*)", doc, re.S)
+        if inspect.isgetsetdescriptor(real):
+            self.assertEqual(flat(doc), flat(ast.get_docstring(stub)), where)
+            return
+        self.assertTrue(head, f"{where}: {doc!r}")
+        self.assertEqual(head[1], stub.name, where)
+        listed = [re.split(r"[=]", a)[0].strip() for a in head[2].split(",") if a.strip()]
+        self.assertEqual(listed, arguments(stub), where)
+        self.assertEqual(flat(head[3]), flat(ast.get_docstring(stub)), where)
+
     def test_names(self):
-        path = os.path.join(os.path.dirname(rws.__file__), "_rws.pyi")
-        with open(path) as f:
-            tree = ast.parse(f.read())
-        stub = {n.name: n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-        inner = {"Scope", "Eval", "Particle"}
-        real = {n for n in dir(_rws) if not n.startswith("_") and callable(getattr(_rws, n))} - inner
-        self.assertEqual(real, set(stub))
-        for name in ("Path", "Setup", "Random", "Layer", "Param"):
-            have = {n.name for n in stub[name].body if isinstance(n, ast.FunctionDef)}
-            want = {n for n in vars(getattr(_rws, name)) if not n.startswith("_")}
-            self.assertEqual(want - have, set(), name)
+        real = {n for n in dir(_rws) if not n.startswith("__")}
+        data = {n.target.id for n in self.tree.body if isinstance(n, ast.AnnAssign)}
+        self.assertEqual(real, set(self.stub) | data)
+
+    def test_functions(self):
+        for name, stub in self.stub.items():
+            if isinstance(stub, ast.FunctionDef):
+                self.same(name, getattr(_rws, name), stub)
+
+    def test_classes(self):
+        for name, stub in self.stub.items():
+            if not isinstance(stub, ast.ClassDef):
+                continue
+            real = getattr(_rws, name)
+            methods = named(stub.body)
+            have = {n for n, o in vars(real).items() if not n.startswith("__")}
+            self.assertEqual(have, {n for n in methods if not n.startswith("__")}, name)
+            head = re.fullmatch(name + r"\((.*?)\)\n\n(.*)", real.__doc__, re.S)
+            self.assertEqual(flat(head[2] if head else real.__doc__), flat(ast.get_docstring(stub)), name)
+            if head:
+                self.assertEqual([a.split("=")[0].strip() for a in head[1].split(",")], arguments(methods["__init__"]))
+            for n, m in methods.items():
+                if n.startswith("__"):
+                    self.assertTrue(hasattr(real, n), f"{name}.{n}")
+                else:
+                    self.same(f"{name}.{n}", vars(real)[n], m)
 
     def test_docstrings(self):
-        for name in dir(rws):
+        public = {n for n, o in vars(rws).items() if not n.startswith("_") and not isinstance(o, types.ModuleType)}
+        self.assertEqual(public | {"__version__"}, set(rws.__all__))
+        self.assertEqual(len(rws.__all__), len(set(rws.__all__)))
+        for name in public:
             o = getattr(rws, name)
-            if name.startswith("_") or not callable(o):
-                continue
             self.assertTrue(o.__doc__, name)
+            if isinstance(o, type):
+                for n, m in vars(o).items():
+                    if not n.startswith("_") and (callable(m) or isinstance(m, property)) and n not in ("setup", "guide", "model"):
+                        self.assertTrue(m.__doc__, f"{name}.{n}")
+
+    def test_setup(self):
+        """rws.Setup has all declarations of the extension's."""
+        with open(os.path.join(os.path.dirname(rws.__file__), "_model.py")) as f:
+            source = f.read()
+        for name in vars(_rws.Setup):
+            if not name.startswith("_"):
+                self.assertTrue(f'"{name}"' in source or hasattr(rws.Setup, name), name)

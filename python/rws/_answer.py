@@ -1,0 +1,228 @@
+"""Questions about a datum, and their answers."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional, Sequence
+
+import numpy as np
+
+from . import _rws
+from ._data import pack_series
+from ._life import live
+from ._rws import Error
+
+__all__ = ["Answer", "Answers", "Particle", "Sample"]
+
+
+class Asker:
+    def __init__(self, inner: _rws.Posterior, model: Any) -> None:
+        self._inner, self.model = inner, model
+        live.add(self)
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def _fields(self, given: Mapping[str, Any]) -> list[Optional[np.ndarray]]:
+        fields = self._inner.fields
+        known = {f[0] for f in fields}
+        for name in given:
+            if name not in known:
+                raise Error(f"There is no field {name!r}; the fields are {', '.join(repr(f[0]) for f in fields)}.")
+        out: list[Optional[np.ndarray]] = []
+        for name, dim, label, item, most in fields:
+            x = given.get(name)
+            if x is None:
+                if not label:
+                    raise Error(f"The field {name!r} is missing.")
+                out.append(None)
+            elif most:
+                out.append(pack_series(x, item, most))
+            else:
+                a = np.asarray(x, np.float32).reshape(-1)
+                if a.size != dim:
+                    raise Error(f"The field {name!r} has {dim} numbers, not {a.size}.")
+                out.append(a)
+        return out
+
+    @staticmethod
+    def listed(choices: Optional[Mapping[Any, Any]]) -> list[tuple[str, int, np.ndarray]]:
+        """(site, visit, numbers) of choices by site or by (site, visit); a list has the values of several visits."""
+        out = []
+        for key, value in (choices or {}).items():
+            site, first = key if isinstance(key, tuple) else (key, 0)
+            for visit, v in enumerate(value if isinstance(value, list) else [value], int(first)):
+                out.append((site, visit, np.asarray(v, np.float32).reshape(-1)))
+        return out
+
+    def _question(self, question: tuple[Any, ...], fields: Mapping[str, Any], test: Optional[int], particles: int, seed: int,
+                  listed: bool, given: Optional[Mapping[Any, Any]] = None) -> tuple[Any, ...]:
+        text = picture = arrays = None
+        if len(question) > 1:
+            raise TypeError("A question is one text, one picture, or fields by name.")
+        if fields:
+            arrays = self._fields(fields)
+        elif question and isinstance(question[0], str):
+            text = question[0]
+        elif question and isinstance(question[0], dict):
+            arrays = self._fields(question[0])
+        elif question:
+            p = np.asarray(question[0])
+            if p.dtype == np.uint8 and p.ndim == 2:
+                p = np.ascontiguousarray(p)
+                picture = ("the picture", p.shape[1], p.shape[0], p)
+            else:
+                arrays = self._fields({self._inner.fields[0][0]: p})
+        elif test is None:
+            raise TypeError("Ask about something: a text, a picture, fields by name, or test=NUMBER.")
+        return arrays, text, picture, int(test or 0), int(particles), int(seed), bool(listed), self.listed(given)
+
+    def infer(self, *question: Any, test: Optional[int] = None, particles: int = 1000, seed: int = 1, listed: bool = True,
+              given: Optional[Mapping[Any, Any]] = None, **fields: Any) -> Answers:
+        return Answers(self._inner.ask(*self._question(question, fields, test, particles, seed, listed, given)))
+
+    def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
+        return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))
+
+    def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
+        return [Sample(s, self._inner.fields) for s in self._inner.sample(int(n), int(seed))]
+
+
+def _merged(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Reports by name; those of one name become a list."""
+    out: dict[str, Any] = {}
+    counts: dict[str, int] = {}
+    for name, x in pairs:
+        x = x.reshape(-1) if isinstance(x, np.ndarray) else x
+        x = x[0].item() if isinstance(x, np.ndarray) and x.size == 1 else x
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] == 1:
+            out[name] = x
+        elif counts[name] == 2:
+            out[name] = [out[name], x]
+        else:
+            out[name].append(x)
+    return out
+
+
+def _choices(listed: Sequence[tuple[str, int, Any]]) -> dict[str, Any]:
+    """Choices by site; a site that was visited several times has a list."""
+    return _merged([(site, v) for site, _, v in listed])
+
+
+class Answer:
+    """Equal reports of particles: `reports`, and their probability by `guide`, `posterior` (importance weights), `exact`."""
+
+    def __init__(self, inner: tuple[Any, float, float, float]) -> None:
+        reports, self.guide, self.posterior, self.exact = inner
+        self.reports = _merged(reports)
+
+    def __repr__(self) -> str:
+        exact = "" if self.exact != self.exact else f", exact={self.exact:.4g}"
+        return f"Answer({self.reports}, posterior={self.posterior:.4g}, guide={self.guide:.4g}{exact})"
+
+
+class Particle:
+    """Particles that made the same choices: `choices` by site, log_p, log_q, weight, count; log_given is log q of choices
+    that were given, which is no part of log_q."""
+
+    def __init__(self, inner: tuple[Any, ...], answers: list[Answer]) -> None:
+        self.log_p, self.log_q, self.weight, self.count, self.answer, listed, self.log_given = inner
+        self.choices = _choices(listed)
+        self.reports = answers[self.answer].reports if answers else {}
+
+    def __repr__(self) -> str:
+        return f"Particle({self.choices}, weight={self.weight:.4g}, count={self.count})"
+
+
+class Answers(list[Answer]):
+    """Answers about one datum, the most probable first; and the weighted particles that they come from."""
+
+    def __init__(self, inner: Mapping[str, Any]) -> None:
+        super().__init__(Answer(a) for a in inner["answers"])
+        self.particles = [Particle(p, self) for p in inner["particles"]]
+        self.n_particles, self.ess = inner["n_particles"], inner["ess"]
+        self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
+
+    def marginal(self, site: str) -> dict[Any, float]:
+        """The posterior of a choice by its value: {value: probability}, the most probable first."""
+        out: dict[Any, float] = {}
+        for p in self.particles:
+            v = p.choices.get(site)
+            v = tuple(v) if isinstance(v, (list, np.ndarray)) else v
+            out[v] = out.get(v, 0.0) + p.weight
+        return dict(sorted(out.items(), key=lambda kv: -kv[1]))
+
+    def mean(self, site: str) -> Any:
+        """The posterior mean of a value."""
+        return sum(p.weight * np.asarray(p.choices[site], float) for p in self.particles)
+
+    def to_pandas(self) -> Any:
+        """A frame with a row for each set of equal particles: its choices by site, weight, count, log_p, log_q."""
+        import pandas as pd
+        return pd.DataFrame([{**p.choices, "weight": p.weight, "count": p.count, "log_p": p.log_p, "log_q": p.log_q}
+                             for p in self.particles])
+
+    def table(self) -> Any:
+        """The answers as a frame of pandas: reports, posterior, guide, exact."""
+        import pandas as pd
+        return pd.DataFrame([{**a.reports, "posterior": a.posterior, "guide": a.guide, "exact": a.exact} for a in self])
+
+    def to_arviz(self, draws: Optional[int] = None, seed: int = 0) -> Any:
+        """An InferenceData of ArviZ: particles drawn again by their weights, one chain. Only sites that every particle
+        visits equally often, since ArviZ has arrays of one shape."""
+        import arviz
+        n = draws or self.n_particles
+        weights = np.array([p.weight for p in self.particles])
+        if not np.isfinite(weights).all():
+            raise Error("All particles are impossible: there is no posterior to draw from.")
+        picked = np.random.default_rng(seed).choice(len(weights), size=n, p=weights / weights.sum())
+        shapes: dict[str, set[tuple[int, ...]]] = {}
+        for p in self.particles:
+            for site, v in p.choices.items():
+                shapes.setdefault(site, set()).add(np.shape(v))
+        sites = [s for s, k in shapes.items() if len(k) == 1 and all(s in p.choices for p in self.particles)]
+        return arviz.from_dict(posterior={s: np.stack([np.asarray(self.particles[i].choices[s]) for i in picked])[None]
+                                          for s in sites})
+
+    def _trees(self) -> list[tuple[str, str]]:
+        return [(a.reports["tree"], f"{a.posterior:.3f}") for a in self if isinstance(a.reports.get("tree"), str)][:4]
+
+    def _repr_svg_(self) -> Optional[str]:
+        trees = self._trees()
+        if not trees:
+            return None
+        from ._figure import tree
+        return tree([t for t, _ in trees], captions=[c for _, c in trees])._repr_svg_()
+
+    def _repr_html_(self) -> Optional[str]:
+        from html import escape
+        if self._trees():
+            return None
+        rows = "".join(f"<tr><td>{escape(', '.join(f'{k}: {v}' for k, v in a.reports.items()))}</td><td>{a.posterior:.4g}</td>"
+                       f"<td>{a.guide:.4g}</td></tr>" for a in self[:10])
+        return ("<table><tr><th>answer</th><th>posterior</th><th>guide</th></tr>" + rows + "</table>"
+                f"<p>log p(x) ≈ {self.log_evidence:.4g}, ess {self.ess:.3g}, {self.n_particles} particles</p>")
+
+    def __repr__(self) -> str:
+        lines = [repr(a) for a in self[:10]] + (["…"] if len(self) > 10 else [])
+        return "\n".join([f"{len(self)} answers, log_evidence={self.log_evidence:.4g}, ess={self.ess:.3g}"] + lines)
+
+
+class Sample:
+    """A sample of the model: the `fields` of the datum that it made, its `reports` and its `choices`."""
+
+    def __init__(self, inner: tuple[Any, Any, Any], declared: Sequence[tuple[str, int, bool, int, int]]) -> None:
+        fields, reports, choices = inner
+        self.fields = {}
+        for (name, x), (_, _, _, item, most) in zip(fields, declared):
+            if x is None:
+                continue
+            x = x.reshape(-1)
+            if most:
+                n = int(x[0])
+                x = x[1:1 + n * item].reshape(n, item)
+            self.fields[name] = x
+        self.reports, self.choices = _merged(reports), _choices(choices)
+
+    def __repr__(self) -> str:
+        return f"Sample(fields={self.fields}, reports={self.reports}, choices={self.choices})"

@@ -1,0 +1,81 @@
+"""What the folders of runs hold: metrics in stores, and checkpoints."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any, Iterable, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _rws
+
+if TYPE_CHECKING:
+    from ._figure import Figure
+
+__all__ = ["Stored", "Stores", "runs"]
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+
+def safetensors(path: str) -> dict[str, np.ndarray]:
+    with open(path, "rb") as f:
+        n = int.from_bytes(f.read(8), "little")
+        header = json.loads(f.read(n))
+        data = f.read()
+    types = {"F32": "<f4", "F64": "<f8", "U64": "<u8", "I64": "<i8"}
+    return {k: np.frombuffer(data[t["data_offsets"][0]:t["data_offsets"][1]], types[t["dtype"]]).reshape(t["shape"])
+            for k, t in header.items() if k != "__metadata__"}
+
+
+class Stored:
+    """What a store says of one run: `name`, `config`, `state`, `histories` ({metric: (iterations, seconds, values)}), `snapshots`."""
+
+    name: str
+    store: str
+    state: str
+    config: dict[str, str]
+    iteration: int
+    iterations: int
+    seconds: float
+
+    def __init__(self, inner: dict[str, Any]) -> None:
+        self.histories = inner.pop("metrics")
+        shots: dict[str, list[tuple[int, np.ndarray, list[Optional[str]]]]] = {}
+        for name, iteration, values, labels in inner.pop("snapshots"):
+            shots.setdefault(name, []).append((iteration, values, labels))
+        self.snapshots = shots
+        self.__dict__.update(inner)
+
+    def last(self, metric: str) -> float:
+        """The last value of a metric; NaN if it was not measured."""
+        return float(self.histories[metric][2][-1]) if metric in self.histories else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<rws.Stored {self.name}, {self.state}, iteration {self.iteration} of {self.iterations}>"
+
+
+class Stores(list[Stored]):
+    """Runs of a folder, with `to_pandas`, `plot`."""
+
+    def __init__(self, items: Iterable[Stored], paths: list[str], where: list[str]) -> None:
+        super().__init__(items)
+        self._paths, self._where = paths, where
+
+    def to_pandas(self) -> Any:
+        """A frame with a row for each run: its configuration and the last value of every metric."""
+        import pandas as pd
+        return pd.DataFrame([{"run": r.name, **r.config, "state": r.state, "iteration": r.iteration,
+                              **{m: r.last(m) for m in r.histories}} for r in self])
+
+    def plot(self, *metrics: str, **options: Any) -> Figure:
+        """A chart of metrics of these runs: medians over seeds, with a band between the quartiles."""
+        from ._figure import chart
+        return chart(self, *metrics, **options)
+
+
+def runs(*paths: PathLike, where: Union[str, Sequence[str]] = ()) -> Stores:
+    """The runs that folders hold, of one run, a sweep or many: `Stores`. where: conditions such as "method=ww,ws"."""
+    conditions = [where] if isinstance(where, str) else list(where)
+    folders = [os.fspath(p) for p in paths] or ["."]
+    return Stores([Stored(r) for r in _rws.results(folders, conditions)], folders, conditions)
