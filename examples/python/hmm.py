@@ -48,7 +48,7 @@ class Hmm(rws.Model):
     def exact(self, y: list[float]) -> float:
         """log p(y) of the states summed out, by the forward algorithm, in numpy."""
         def log_softmax(a: np.ndarray) -> np.ndarray:
-            return a - np.log(np.exp(a).sum(axis=-1, keepdims=True))
+            return np.asarray(a - np.log(np.exp(a).sum(axis=-1, keepdims=True)))
 
         first, step = (log_softmax(a.values.astype(float)) for a in (self.first, self.next))
         emit = -0.5 * ((np.asarray(y)[:, None] - self.mean.values[0]) / 0.5) ** 2 - np.log(0.5 * np.sqrt(2 * np.pi))

@@ -269,6 +269,22 @@ class Mistakes(unittest.TestCase):
 
         rws.train(Mixture(), data=clusters(), iterations=5, progress=False, callbacks=asks)
 
+    def test_functions_of_metrics(self):
+        """Sizes that do not fit are refused, before numbers are read or written beyond an array."""
+        for f, error, sentence in (
+                (lambda m, e: e.compute(lambda p: m.net(p.observed("x")), 2), rws.Error, "returns 3 numbers for each datum, not 2"),
+                (lambda m, e: e.compute(lambda p: m.net(p.observed("x")), 30), rws.Error, "returns 3 numbers for each datum, not 30"),
+                (lambda m, e: e.compute(lambda p: m.net(p.observed("x")), 3, x=[]), ValueError, "at least one"),
+                (lambda m, e: e.guess(lambda particle, n: None, 10, x=[1, 2, 3]), ValueError, "1 x 1 numbers, not 3"),
+                (lambda m, e: e.compute(lambda p: 1 / 0, 1), ZeroDivisionError, "")):
+            class M(Mixture):
+                @rws.metric
+                def mine(self, e, f=f):
+                    f(self, e)
+                    return 0.0
+
+            self.fails(M(), error, sentence, None)
+
     def test_options(self):
         for options, error in ((dict(particles=-1), ValueError), (dict(particles="x"), TypeError), (dict(method="no"), rws.Error),
                                (dict(lr="fast"), rws.Error), (dict(set={"no": 1}), rws.Error), (dict(order="up"), rws.Error)):

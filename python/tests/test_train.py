@@ -156,8 +156,8 @@ class Training(unittest.TestCase):
         self.assertEqual(len(run.infer(y=[0.1, 2.9, 3.1]).particles[0].choices["z"]), 3)
         with self.assertRaisesRegex(rws.Error, "at most"):
             run.infer(y=[0.0] * 9)
-        with self.assertRaisesRegex(rws.Error, "series"):
-            rws.train(Chain(), data={"y": np.zeros((5, 2))}, iterations=2, progress=False)  # an array is no series
+        with self.assertRaisesRegex(rws.Error, "no series"):
+            rws.train(Chain(), data={"y": np.zeros(5)}, iterations=2, progress=False)
 
     def test_metrics_snapshots_settings(self):
         class M(Mixture):
