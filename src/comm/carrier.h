@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define RWS_CARRIER_VERSION 1
+#define RWS_CARRIER_VERSION 2
 #define RWS_CARRIER_SYMBOL "rws_carrier"
 #define RWS_CARRIER_MOST_BYTES ((size_t)1 << 30) /* of one message */
 
@@ -29,6 +29,8 @@ typedef struct {
     int (*receive)(void *data, size_t bytes, int from, rws_channel channel, int tag);
     /* 1: the message is done and its ticket is void; 0: not yet; -1: it failed. */
     int (*test)(int ticket);
+    /* Moves on messages that are under way. Most MPIs do that only while one of their functions runs. */
+    void (*progress)(void);
     void (*close)(void); /* to be called by all ranks, when no message is under way */
 } rws_carrier;
 

@@ -76,6 +76,16 @@ const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t si
     return room;
 }
 
+bool rws_comm_same_host(const rws_comm *c, int one, int other)
+{
+    return strcmp(c->members[one].host, c->members[other].host) == 0;
+}
+
+int rws_comm_process(const rws_comm *c, int rank)
+{
+    return c->members[rank].pid;
+}
+
 /* ---- ranks that are gone */
 
 static void (*teller)(const char *sentence);
@@ -150,6 +160,7 @@ static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel,
     *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
                  : c->carrier->receive(data, bytes, other, channel, tag);
     if (*out >= 0) note_other(c, *out, other);
+    c->carrier->progress();
     pthread_mutex_unlock(&c->lock);
     if (sends) {
         c->bytes += bytes;
@@ -198,6 +209,38 @@ rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err)
             else if (c->lost) status = rws_comm_alive(c, err);
             else rest(c, looks, since);
         }
+    }
+    count_time(c, since);
+    return status;
+}
+
+/* ---- marks in shared memory */
+
+void rws_comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, int n)
+{
+    atomic_store_explicit(mark, value, memory_order_release);
+    c->bytes += bytes * (size_t)n;
+    c->messages += (unsigned)n;
+}
+
+static bool has_come(const rws_mark *mark, unsigned value)
+{
+    return (int)(atomic_load_explicit(mark, memory_order_acquire) - value) >= 0;
+}
+
+rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err)
+{
+    if (has_come(mark, value)) return RWS_OK;
+    const double since = rws_clock_now();
+    rws_status   status = RWS_OK;
+    for (unsigned looks = 1; !has_come(mark, value) && status == RWS_OK; looks++) {
+        if (looks % 64 == 0) {
+            pthread_mutex_lock(&c->lock);
+            c->carrier->progress();
+            pthread_mutex_unlock(&c->lock);
+        }
+        if (c->lost) status = rws_comm_alive(c, err);
+        else rest(c, looks, since);
     }
     count_time(c, since);
     return status;

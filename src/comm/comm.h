@@ -5,6 +5,7 @@
  *
  *     run -> [comm] -> carrier (carrier.h) -> MPI
  *              |
+ *              |-> share.c: memory that the ranks of one machine share
  *              '-> watch.c: a thread that hears from the other ranks every second
  *
  * Every rank calls the collective functions in the same order. Messages between two ranks with the same tag arrive in
@@ -17,6 +18,7 @@
 #include "comm/carrier.h"
 #include "rws_train.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 typedef struct rws_comm rws_comm;
@@ -57,6 +59,36 @@ rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t b
 /* Waits until these are done; done ones become -1. */
 rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err);
 
+/* ---- memory that the ranks of one machine share (share.c): between them nothing is copied, and MPI has no part in it
+ *
+ *     rank 1   writes into its own block ... rws_comm_post(mark, 7)
+ *     rank 0   rws_comm_await(mark, 7) ..... reads the block of rank 1
+ */
+
+/* A number in a block that only grows, from 0 on and modulo 2^32: what is written before a post is seen after the await
+ * of it. */
+typedef atomic_uint rws_mark;
+
+/* A block of zeros of each rank. */
+typedef struct {
+    char  **of;    /* by rank: its block as this process sees it; NULL: the rank is on another machine, or has no block
+                      that others can see. This rank's own one is never NULL. */
+    size_t *bytes; /* by rank, of what is mapped */
+} rws_shared;
+
+/* Collective; the blocks of the ranks may differ in size. Two ranks see each other's blocks, or neither does. Where the
+ * environment has RWS_SHARED_MEMORY=no, or the system does not allow it, every rank sees its own only. */
+rws_status rws_comm_share(rws_comm *c, size_t bytes, rws_shared *out, rws_error *err);
+
+/* By each rank for itself, when the others read its block no more. A zeroed one is allowed. */
+void rws_comm_unshare(const rws_comm *c, rws_shared *s);
+
+/* The mark of one's own block becomes `value`; `bytes` are counted as sent to each of n ranks. */
+void rws_comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, int n);
+
+/* Waits until a mark has come to `value`. Messages by MPI move on meanwhile. */
+rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err);
+
 /* ---- collective, by the thread that trains */
 
 /* all[i] becomes `mine` of rank i, `bytes` each. log2 of the ranks rounds of messages. */
@@ -78,7 +110,11 @@ typedef struct {
 
 rws_comm_stats rws_comm_take_stats(rws_comm *c);
 
-/* ---- for watch.c */
+/* ---- for share.c and watch.c */
+
+/* Whether two ranks give the same name of their machine. */
+bool rws_comm_same_host(const rws_comm *c, int one, int other);
+int  rws_comm_process(const rws_comm *c, int rank);
 
 /* A rank is gone: `how` ends the sentence. The first call counts. */
 void rws_comm_lost(rws_comm *c, int rank, const char *how);

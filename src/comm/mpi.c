@@ -75,6 +75,12 @@ static int carrier_test(int ticket)
     return done;
 }
 
+static void carrier_progress(void)
+{
+    int any;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, channels[RWS_CHANNEL_SLICES], &any, MPI_STATUS_IGNORE);
+}
+
 static void carrier_close(void)
 {
     for (int i = 0; i < RWS_CHANNELS; i++) MPI_Comm_free(&channels[i]);
@@ -92,5 +98,6 @@ const rws_carrier rws_carrier_mpi = {
     .send = carrier_send,
     .receive = carrier_receive,
     .test = carrier_test,
+    .progress = carrier_progress,
     .close = carrier_close,
 };

@@ -291,6 +291,7 @@ static rws_status trainer_new(const rws_config *config, bool asking, const char 
     rws_status status = build(t, ask_set, n_ask_set, err);
     if (!asking) status = rws_comm_agree(rws_comm_world(), status, err);
     if (status == RWS_OK) status = rws_trainer_meet(t, err);
+    if (status == RWS_OK) status = rws_slices_share(t, err);
     if (status != RWS_OK) {
         rws_trainer_free(t);
         *out = NULL;

@@ -72,6 +72,8 @@ struct rws_trainer {
     int                     n_slices;
     int                    *slice_order;       /* in which this rank works on slices */
     bool                    few_params;        /* rank 0 owns all slices */
+    rws_shared              shared;            /* messages of the ranks of this machine about slices: update.c */
+    unsigned                n_updates;         /* over ranks, of any groups; modulo 2^32 */
     rws_arena              *scratch;           /* per thread, for work on slices */
     uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
     float                 **batch, **test;     /* by field */
@@ -194,6 +196,10 @@ int rws_trainer_at_once(const rws_trainer *t, int most);
 /* Cuts the flat vectors into slices, once their sizes are known; and gives the slices back. */
 rws_status rws_slices_new(rws_trainer *t, rws_error *err);
 void       rws_slices_free(rws_trainer *t);
+
+/* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same slices;
+ * one process alone needs none. */
+rws_status rws_slices_share(rws_trainer *t, rws_error *err);
 
 /* Adds the shards' gradients of the groups in the mask up; the sum becomes that of shard 0. */
 rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);

@@ -15,6 +15,11 @@
  *     rank 2   slices of rank 0, of rank 1: products -> send          own slices: …
  *
  * Every message with new values ends with a number that is not 0 if the owner could not step the slice.
+ *
+ * Messages between machines go by MPI. Ranks of one machine see each other's outgoing messages in shared memory
+ * (rws_comm_share): a message is written once, and a mark beside it says for which update. No message is written over
+ * before it was read, because a rank sends for an update only after it has the values of the last one, and because
+ * all ranks exchange outcomes (shards.c) between two updates.
  */
 #include "run/trainer.h"
 
@@ -39,15 +44,23 @@ typedef struct {
     int              first, end;
 } piece;
 
+/* At the beginning of a rank's shared block, for each slice: where its messages are, and for which update they are. */
+typedef struct {
+    _Alignas(64) rws_mark sums_of, values_of; /* update */
+    size_t sums, values;                      /* bytes from the beginning of the block */
+} posting;
+
 /* Messages about a slice. */
 typedef struct {
-    float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent */
-    float       **in;       /* forests of the sources, in their order; NULL for this rank */
-    rws_transfer *incoming; /* by source */
+    posting      *posting;  /* this rank's own, for: */
+    float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent; NULL:
+                               there is no shard, or no parent */
+    float        *values;   /* of the slice, and one number more: STEPPED, … */
+    float       **in;       /* forests of the sources, in their order; NULL: this rank, or without shards */
+    rws_transfer *incoming; /* by source; -1 if it shares its memory */
     rws_transfer *leaving;  /* values, by source */
     rws_transfer  sending;  /* `out` */
     rws_transfer  coming;   /* values, from the parent */
-    float        *values;   /* of the slice, and one number more: STEPPED, … */
     rws_route    *route;
 } mail;
 
@@ -108,35 +121,86 @@ static void range_of_source(const rws_trainer *t, const rws_route *route, int k,
     rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
 }
 
+/* Numbers of the message with which source k of a route brings its sums; 0: it has no shards. */
+static size_t numbers_from(const rws_trainer *t, const rws_param_slice *s, const rws_route *route, int k)
+{
+    int first, end;
+    range_of_source(t, route, k, &first, &end);
+    return (size_t)rws_forest_of(first, end).n * (s->end - s->from);
+}
+
+/* Numbers of the message with this rank's sums and of those that others brought; 0: there is none. */
+static size_t numbers_out(const rws_trainer *t, const rws_param_slice *s, const rws_route *route)
+{
+    int first = t->ranks.first, end = t->ranks.end, from, last;
+    for (int k = 0; k < route->n; k++) {
+        range_of_source(t, route, k, &from, &last);
+        if (from < last && last > end) end = last;
+    }
+    return route->parent < 0 ? 0 : (size_t)rws_forest_of(first, end).n * (s->end - s->from);
+}
+
+/* What a rank has posted about a slice; NULL: its memory is not shared. */
+static posting *posting_of(const rws_trainer *t, int rank, int index)
+{
+    char *block = t->shared.of[rank];
+    return block ? (posting *)(void *)block + index : NULL;
+}
+
+static float *sums_of(const rws_trainer *t, int rank, int index)
+{
+    return (float *)(void *)(t->shared.of[rank] + posting_of(t, rank, index)->sums);
+}
+
+static float *values_of(const rws_trainer *t, int rank, int index)
+{
+    return (float *)(void *)(t->shared.of[rank] + posting_of(t, rank, index)->values);
+}
+
 static bool mail_new(rws_trainer *t, rws_param_slice *s)
 {
-    const size_t R = (size_t)t->ranks.size, n = s->end - s->from;
-    mail        *m = s->mail = calloc(1, sizeof *m);
-    int          first = t->ranks.first, end = t->ranks.end, from, last = end;
-    if (!m || !(m->route = malloc(sizeof *m->route + R * sizeof(int)))) return false;
+    mail *m = s->mail = calloc(1, sizeof *m);
+    if (!m || !(m->route = malloc(sizeof *m->route + (size_t)t->ranks.size * sizeof(int)))) return false;
     rws_ranks_route(&t->ranks, s->owner, t->few_params, m->route);
     m->in = calloc((size_t)m->route->n, sizeof *m->in);
     m->incoming = malloc((size_t)m->route->n * sizeof *m->incoming);
     m->leaving = malloc((size_t)m->route->n * sizeof *m->leaving);
-    m->values = malloc((n + 1) * sizeof *m->values);
-    if (!m->in || !m->incoming || !m->leaving || !m->values) return false;
-    for (int k = 0; k < m->route->n; k++) {
-        range_of_source(t, m->route, k, &from, &last);
-        if (m->route->source[k] == t->ranks.rank || from == last) continue;
-        m->in[k] = malloc((size_t)rws_forest_of(from, last).n * n * sizeof(float));
-        if (!m->in[k]) return false;
-        if (last > end) end = last;
-    }
-    if (m->route->parent < 0 || first == end) return true;
-    m->out = malloc((size_t)rws_forest_of(first, end).n * n * sizeof(float));
-    return m->out != NULL;
+    return m->in && m->incoming && m->leaving;
 }
 
-static void mail_free(mail *m)
+/* Messages that come by MPI need a place of their own; those of ranks that share memory stay where they are. */
+static bool mail_places(rws_trainer *t, int index)
 {
+    rws_param_slice *s = &t->slices[index];
+    mail            *m = s->mail;
+    m->posting = posting_of(t, t->ranks.rank, index);
+    m->values = values_of(t, t->ranks.rank, index);
+    m->out = numbers_out(t, s, m->route) ? sums_of(t, t->ranks.rank, index) : NULL;
+    for (int k = 0; k < m->route->n; k++) {
+        const int    rank = m->route->source[k];
+        const size_t n = numbers_from(t, s, m->route, k);
+        if (rank == t->ranks.rank || !n) continue;
+        m->in[k] = posting_of(t, rank, index) ? sums_of(t, rank, index) : malloc(n * sizeof(float));
+        if (!m->in[k]) return false;
+    }
+    return true;
+}
+
+/* Adds a message of so many numbers to a block; returns where it begins. */
+static size_t append(size_t *bytes, size_t numbers)
+{
+    const size_t at = *bytes;
+    *bytes += (numbers * sizeof(float) + 63) / 64 * 64;
+    return at;
+}
+
+static void mail_free(rws_trainer *t, int index)
+{
+    mail *m = t->slices[index].mail;
     if (!m) return;
-    for (int k = 0; m->route && m->in && k < m->route->n; k++) free(m->in[k]);
-    void *parts[] = {m->out, m->in, m->incoming, m->leaving, m->values, m->route, m};
+    for (int k = 0; m->route && m->in && k < m->route->n; k++)
+        if (t->shared.of && !posting_of(t, m->route->source[k], index)) free(m->in[k]);
+    void *parts[] = {m->in, m->incoming, m->leaving, m->route, m};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
 }
 
@@ -164,19 +228,43 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
                 memory = add_piece(t, &(piece){p, first, p->rows - first < n ? p->rows : first + n});
         }
     find_owners(t);
-    memory = memory && make_order(t);
-    for (int i = 0; i < t->n_slices && memory && t->ranks.comm; i++) memory = mail_new(t, &t->slices[i]);
     t->defers = params->size > SLICE;
     t->scratch = calloc((size_t)t->config.threads, sizeof *t->scratch);
-    return memory && t->scratch ? RWS_OK : rws_no_memory(err, "the slices of the parameters");
+    memory = memory && make_order(t) && t->scratch;
+    return memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters");
+}
+
+rws_status rws_slices_share(rws_trainer *t, rws_error *err)
+{
+    if (!t->ranks.comm) return RWS_OK;
+    size_t   bytes = (size_t)t->n_slices * sizeof(posting);
+    posting *plan = aligned_alloc(64, bytes + 64);
+    bool     memory = plan != NULL;
+    for (int i = 0; i < t->n_slices && memory; i++) {
+        const rws_param_slice *s = &t->slices[i];
+        memory = mail_new(t, &t->slices[i]);
+        if (!memory) break;
+        plan[i] = (posting){.sums = append(&bytes, numbers_out(t, s, s->mail->route))};
+        plan[i].values = append(&bytes, s->end - s->from + 1);
+    }
+    rws_status status = rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
+    if (status == RWS_OK) status = rws_comm_share(t->ranks.comm, bytes, &t->shared, err);
+    if (status == RWS_OK) memcpy(t->shared.of[t->ranks.rank], plan, (size_t)t->n_slices * sizeof *plan);
+    free(plan);
+    RWS_TRY(status);
+    RWS_TRY(rws_trainer_agree(t, RWS_OK, err)); /* all ranks have written their plans */
+    for (int i = 0; i < t->n_slices && memory; i++) memory = mail_places(t, i);
+    return rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
 }
 
 void rws_slices_free(rws_trainer *t)
 {
+    const bool whole = rws_rank_lost() < 0; /* else messages may still be on their way into memory */
     for (int i = 0; i < t->n_slices; i++) {
         free(t->slices[i].pieces);
-        if (rws_rank_lost() < 0) mail_free(t->slices[i].mail); /* else messages may still be on their way into it */
+        if (whole) mail_free(t, i);
     }
+    if (whole && t->ranks.comm) rws_comm_unshare(t->ranks.comm, &t->shared);
     for (int i = 0; i < t->config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
     free(t->slices);
     free(t->slice_order);
@@ -344,25 +432,23 @@ static float *place_of(const slice_work *j, const rws_param_slice *slice)
     return (j->steps ? t->setup.params.value : t->shards[0].gradient) + slice->from;
 }
 
-/* Everything that will come is expected before it comes. */
+/* Everything that will come by MPI is expected before it comes. */
 static rws_status expect(slice_work *j, int index, rws_error *err)
 {
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
     mail                  *m = slice->mail;
-    const size_t           n = length_of(slice);
     m->sending = m->coming = -1;
     for (int k = 0; k < m->route->n; k++) m->incoming[k] = m->leaving[k] = -1;
     for (int k = 0; k < m->route->n; k++) {
-        int first, end;
-        if (!m->in[k]) continue;
-        range_of_source(t, m->route, k, &first, &end);
-        RWS_TRY(rws_comm_receive(t->ranks.comm, m->route->source[k], 2 * index, m->in[k],
-                                 (size_t)rws_forest_of(first, end).n * n * sizeof(float), &m->incoming[k], err));
+        const int source = m->route->source[k];
+        if (!m->in[k] || posting_of(t, source, index)) continue;
+        RWS_TRY(rws_comm_receive(t->ranks.comm, source, 2 * index, m->in[k],
+                                 numbers_from(t, slice, m->route, k) * sizeof(float), &m->incoming[k], err));
     }
-    if (m->route->parent < 0) return RWS_OK;
-    return rws_comm_receive(t->ranks.comm, m->route->parent, 2 * index + 1, m->values, (n + 1) * sizeof(float),
-                            &m->coming, err);
+    if (m->route->parent < 0 || posting_of(t, m->route->parent, index)) return RWS_OK;
+    return rws_comm_receive(t->ranks.comm, m->route->parent, 2 * index + 1, m->values,
+                            (length_of(slice) + 1) * sizeof(float), &m->coming, err);
 }
 
 /* Values go on to the ranks that the slice's sums came from. */
@@ -371,32 +457,63 @@ static rws_status pass_on(slice_work *j, int index, rws_error *err)
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
     mail                  *m = slice->mail;
+    const size_t           bytes = (length_of(slice) + 1) * sizeof(float);
+    int                    n_near = 0;
+    for (int k = 0; k < m->route->n; k++)
+        n_near += m->route->source[k] != t->ranks.rank && posting_of(t, m->route->source[k], index);
+    if (n_near) rws_comm_post(t->ranks.comm, &m->posting->values_of, t->n_updates, bytes, n_near);
     for (int k = 0; k < m->route->n; k++) {
-        if (m->route->source[k] == t->ranks.rank) continue;
-        RWS_TRY(rws_comm_send(t->ranks.comm, m->route->source[k], 2 * index + 1, m->values,
-                              (length_of(slice) + 1) * sizeof(float), &m->leaving[k], err));
+        if (posting_of(t, m->route->source[k], index)) continue;
+        RWS_TRY(
+            rws_comm_send(t->ranks.comm, m->route->source[k], 2 * index + 1, m->values, bytes, &m->leaving[k], err));
     }
     return RWS_OK;
 }
 
+/* Waits for the sums of source k. */
+static rws_status wait_for_sums(slice_work *j, int index, int k, rws_error *err)
+{
+    rws_trainer   *t = j->t;
+    mail          *m = t->slices[index].mail;
+    const posting *near = posting_of(t, m->route->source[k], index);
+    if (near) return rws_comm_await(t->ranks.comm, &near->sums_of, t->n_updates, err);
+    return rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err);
+}
+
 /* The forest of all sources, in the order of their ranks: own shards, and what others bring. */
-static rws_status collect(slice_work *j, const rws_param_slice *slice, rws_forest *own, rws_forest *all, rws_error *err)
+static rws_status collect(slice_work *j, int index, rws_forest *own, rws_forest *all, rws_error *err)
 {
     rws_trainer *t = j->t;
-    mail        *m = slice->mail;
-    const size_t n = length_of(slice);
+    mail        *m = t->slices[index].mail;
+    const size_t n = length_of(&t->slices[index]);
     for (int k = 0; k < m->route->n; k++) {
         rws_forest brought = *own;
         if (m->route->source[k] != t->ranks.rank) {
             int first, end;
             if (!m->in[k]) continue;
-            RWS_TRY(rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err));
+            RWS_TRY(wait_for_sums(j, index, k, err));
             range_of_source(t, m->route, k, &first, &end);
             brought = rws_forest_of(first, end);
             for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
         }
         for (int i = 0; i < brought.n; i++) rws_forest_add(all, brought.list[i], n);
     }
+    return RWS_OK;
+}
+
+/* Hands the forest over to the parent. */
+static rws_status send_sums(slice_work *j, int index, const rws_forest *all, rws_error *err)
+{
+    rws_trainer *t = j->t;
+    mail        *m = t->slices[index].mail;
+    const size_t n = length_of(&t->slices[index]), bytes = (size_t)all->n * n * sizeof(float);
+    for (int i = 0; i < all->n; i++) {
+        if (all->list[i].sum) memcpy(m->out + (size_t)i * n, all->list[i].sum, n * sizeof(float));
+        else memset(m->out + (size_t)i * n, 0, n * sizeof(float));
+    }
+    if (!posting_of(t, m->route->parent, index))
+        return rws_comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, bytes, &m->sending, err);
+    rws_comm_post(t->ranks.comm, &m->posting->sums_of, t->n_updates, bytes, 1);
     return RWS_OK;
 }
 
@@ -408,21 +525,16 @@ static rws_status collect_and_step(slice_work *j, int index, rws_arena *arena, r
     const size_t           n = length_of(slice);
     slots                  scratch = {.arena = arena};
     rws_forest             own = sum_own(j, slice, &scratch), all = {0};
-    RWS_TRY(collect(j, slice, &own, &all, err));
+    RWS_TRY(collect(j, index, &own, &all, err));
     if (m->route->parent < 0) {
         const bool well = finish(j, slice, &all, &scratch);
         memcpy(m->values, place_of(j, slice), n * sizeof(float));
         m->values[n] = well ? STEPPED : NOT_FINITE;
         return pass_on(j, index, err);
     }
-    for (int i = 0; i < all.n; i++) {
-        if (all.list[i].sum) memcpy(m->out + (size_t)i * n, all.list[i].sum, n * sizeof(float));
-        else memset(m->out + (size_t)i * n, 0, n * sizeof(float));
-    }
+    if (m->out) RWS_TRY(send_sums(j, index, &all, err)); /* else there are more ranks than shards */
     clear_own(j, slice);
-    if (!m->out) return RWS_OK; /* there are more ranks than shards */
-    return rws_comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, (size_t)all.n * n * sizeof(float),
-                         &m->sending, err);
+    return RWS_OK;
 }
 
 /* Takes new values from the slice's owner. */
@@ -433,14 +545,18 @@ static rws_status take_values(slice_work *j, int index, rws_error *err)
     mail                  *m = slice->mail;
     const size_t           n = length_of(slice);
     if (m->route->parent < 0) return RWS_OK;
-    RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
+    const posting *near = posting_of(t, m->route->parent, index);
+    const float   *values = near ? values_of(t, m->route->parent, index) : m->values;
+    if (near) RWS_TRY(rws_comm_await(t->ranks.comm, &near->values_of, t->n_updates, err));
+    else RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
+    if (near && m->route->n > 1) memcpy(m->values, values, (n + 1) * sizeof(float));
     RWS_TRY(pass_on(j, index, err));
-    if (m->values[n] != STEPPED) {
+    if (values[n] != STEPPED) {
         int none = 0; /* the owner knows which parameter it is */
         atomic_compare_exchange_strong(&j->broken, &none, INT_MAX);
         return RWS_OK;
     }
-    memcpy(place_of(j, slice), m->values, n * sizeof(float));
+    memcpy(place_of(j, slice), values, n * sizeof(float));
     if (j->steps) transpose(t, slice);
     return RWS_OK;
 }
@@ -496,6 +612,7 @@ static void run_over_ranks(slice_work *j, rws_pool *pool)
 {
     rws_trainer *t = j->t;
     rws_error    err;
+    t->n_updates++;
     for (int i = 0; i < t->n_slices; i++)
         if (is_wanted(j, i)) note_failure(j, expect(j, i, &err), &err);
     rws_pool_run(pool, t->n_slices, add_slice, j);
