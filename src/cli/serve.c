@@ -113,7 +113,7 @@ static _Noreturn void serve(const session *s, int socket, int pipe, const sigset
     int              number;
     const rws_status status = rws_server_new(&s->serve, socket, (int)s->port, &server, &err);
     tell(pipe, status == RWS_OK ? "" : err.text);
-    if (status != RWS_OK) _exit(2);
+    if (status != RWS_OK) _exit(status == RWS_NO_MEMORY ? 1 : 2);
     while (sigwait(signals, &number) == 0 && number != SIGINT && number != SIGTERM) continue;
     rws_server_drain(server, s->seconds + DRAIN_SECONDS);
     exit(0);
@@ -128,6 +128,7 @@ static rws_status start(const session *s, int socket, const sigset_t *signals, p
     if (pipe(pipes) != 0) return rws_fail(err, RWS_BAD_INPUT, "The server cannot be started: %s.", strerror(errno));
     fflush(stdout);
     *child = fork();
+    const int why = errno;
     if (*child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         close(pipes[0]);
@@ -142,8 +143,11 @@ static rws_status start(const session *s, int socket, const sigset_t *signals, p
     close(pipes[0]);
     if (*child > 0 && n == 1 && line[0] == '\n') return RWS_OK;
     line[strcspn(line, "\n")] = '\0';
-    if (*child > 0) waitpid(*child, NULL, 0);
-    return rws_fail(err, RWS_BAD_INPUT, "%s", line[0] ? line : "The server cannot be started.");
+    int how = 0;
+    if (*child < 0) return rws_fail(err, RWS_NO_MEMORY, "The server cannot be started: %s.", strerror(why));
+    waitpid(*child, &how, 0);
+    return rws_fail(err, WIFEXITED(how) && WEXITSTATUS(how) == 2 ? RWS_BAD_INPUT : RWS_NO_MEMORY, "%s",
+                    line[0] ? line : "The server cannot be started.");
 }
 
 static void open_browser(const char *url)

@@ -7,6 +7,7 @@
 
 #include "base/denormals.h"
 #include "run/checkpoint.h"
+#include "tensor/blas.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -123,8 +124,10 @@ bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 
 /* ---- engines */
 
+/* NULL with a sentence without memory. */
 static idle *engine_take(rws_posterior *p, rws_error *err)
 {
+    if (rws_blas_claim(1, err) != RWS_OK) return NULL;
     pthread_mutex_lock(&p->lock);
     idle *e = p->engines;
     if (e) p->engines = e->next;
@@ -133,8 +136,10 @@ static idle *engine_take(rws_posterior *p, rws_error *err)
         free(e);
         e = NULL;
     }
-    if (!e) rws_no_memory(err, "an engine");
-    return e;
+    if (e) return e;
+    rws_blas_unclaim(1);
+    rws_no_memory(err, "an engine");
+    return NULL;
 }
 
 static void engine_give_back(rws_posterior *p, idle *e)
@@ -143,6 +148,7 @@ static void engine_give_back(rws_posterior *p, idle *e)
     e->next = p->engines;
     p->engines = e;
     pthread_mutex_unlock(&p->lock);
+    rws_blas_unclaim(1);
 }
 
 /* ---- asking */

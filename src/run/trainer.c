@@ -5,6 +5,7 @@
 #include "run/checkpoint.h"
 #include "run/given.h"
 #include "run/plugin.h"
+#include "tensor/blas.h"
 #include "tensor/gemm.h"
 
 #include <stdlib.h>
@@ -21,6 +22,7 @@ void rws_trainer_free(rws_trainer *t)
 {
     if (!t) return;
     rws_pool_free(t->pool);
+    rws_blas_unclaim(t->n_claimed);
     for (int i = 0; i < t->n_engines; i++) rws_engine_free(t->engines[i]);
     for (int i = 0; i < t->n_shards && t->shards; i++) {
         free(t->shards[i].gradient);
@@ -215,6 +217,9 @@ static rws_status make_engines(rws_trainer *t, rws_error *err)
     for (int i = 0; i < t->method.estimator->n_phases; i++)
         t->engine_per_shard |= t->method.estimator->phases[i].extend != NULL;
     const int own = t->ranks.end - t->ranks.first, n = t->engine_per_shard && own > c->threads ? own : c->threads;
+    const int claim = t->asking ? 0 : c->threads; /* a posterior claims a thread for each question */
+    RWS_TRY(rws_blas_claim(claim, err));
+    t->n_claimed = claim;
     t->engines = calloc((size_t)n, sizeof *t->engines);
     while (t->engines && t->n_engines < n && (t->engines[t->n_engines] = rws_trainer_engine_new(t))) t->n_engines++;
     return t->n_engines == n ? rws_pool_new(c->threads, &t->pool, err) : rws_no_memory(err, "engines");

@@ -409,7 +409,7 @@ rws_status rws_server_new(const rws_serve_options *options, int socket, int port
     }
     if (s->daemon) MHD_stop_daemon(s->daemon);
     free_server(s);
-    return rws_fail(err, RWS_BAD_INPUT, "The server cannot be started: there are no threads, or no connections, left.");
+    return rws_fail(err, RWS_NO_MEMORY, "The server cannot be started: there are no threads, or no connections, left.");
 }
 
 void rws_server_drain(rws_server *s, double seconds)
