@@ -42,7 +42,7 @@ void rws_machine_cpu(char out[static RWS_MACHINE_SIZE])
 #if defined(RWS_PORTABLE)
     snprintf(out, RWS_MACHINE_SIZE, "any");
 #else
-    size_t n = 0;
+    size_t      n = 0;
     out[0] = '\0';
 #if defined(__x86_64__)
     const struct {

@@ -213,8 +213,7 @@ static void packed(int m, int n, tile all)
                 t.c = all.c + (size_t)i * all.ldc + j;
                 if (p) t.from = t.c, t.ldf = all.ldc;
                 else if (all.from) t.from = all.from + (size_t)i * all.ldf + j;
-                if (all.transposed)
-                    copy_panel_transposed(all.b + (size_t)j * all.ldb + p, all.ldb, t.k, width, panel);
+                if (all.transposed) copy_panel_transposed(all.b + (size_t)j * all.ldb + p, all.ldb, t.k, width, panel);
                 else copy_panel(all.b + (size_t)p * all.ldb + j, all.ldb, t.k, width, panel);
                 small(rows, width, t);
             }

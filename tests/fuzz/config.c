@@ -21,7 +21,7 @@ static void round_trip(const rws_config_json *j)
     rws_error       err = {""};
     rws_config      again;
     rws_config_json json = {0};
-    char            key[RWS_KEY_SIZE], *text = rws_config_text(j->document), *identity = rws_config_identity(j->document);
+    char key[RWS_KEY_SIZE], *text = rws_config_text(j->document), *identity = rws_config_identity(j->document);
     if (!text || !identity) abort();
     if (rws_config_read(bytes_file((uint8_t *)text, strlen(text)), &again, &json, &err) != RWS_OK) abort();
     if (rws_config_compare(json.document, identity, key, &err) != RWS_OK || key[0]) abort();
@@ -37,7 +37,8 @@ static void try_trainer(const rws_config *c)
     rws_error    err = {""};
     rws_trainer *t;
     if (strcmp(c->model, "gmm") != 0 && strcmp(c->model, "pcfg") != 0) return;
-    if (c->threads > 2 || c->batch > 100 || c->particles > 100 || c->shards > 8 || c->particle_shards > 8 || c->n_test > 1000)
+    if (c->threads > 2 || c->batch > 100 || c->particles > 100 || c->shards > 8 || c->particle_shards > 8 ||
+        c->n_test > 1000)
         return;
     for (int i = 0; i < c->n_set; i++) /* files of others, sizes */
         if (strncmp(c->set[i], "given=", 6) == 0 || strchr(c->set[i], '/') || strlen(c->set[i]) > 40) return;

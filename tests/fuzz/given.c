@@ -57,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char         set[96];
     const char  *path = bytes_file(data, size);
     snprintf(set, sizeof set, "given=%s", path);
-    const rws_config c = {.model = "small", .method = "ww", .particles = 4, .seed = 1, .threads = 1, .n_set = 1, .set = {set}};
+    const rws_config c = {
+        .model = "small", .method = "ww", .particles = 4, .seed = 1, .threads = 1, .n_set = 1, .set = {set}};
     if (rws_trainer_new(&c, &small, &t, &err) != RWS_OK) {
         bytes_check_refusal(&err, path);
         return 0;
