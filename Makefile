@@ -3,7 +3,11 @@
 PREFIX ?= /usr/local
 SETUP  ?= scripts/setup
 
-FUZZ_SECONDS ?= 60
+# make fuzz SECONDS=600; FUZZ_SECONDS is its older name.
+SECONDS ?= $(or $(FUZZ_SECONDS),60)
+
+# make matrix FLAVOURS='clang v2'; all of them if not given.
+FLAVOURS ?=
 
 # Builds and runs the tests of a folder, then counts them alone on the last line; the exit status is meson's.
 define run_tests # folder, options
@@ -49,17 +53,32 @@ bench: all                       ## side by side: our program, hand-written C, P
 examples: all                    ## the programs in examples/
 	@ninja -C build examples
 
-.PHONY: asan
-asan: build-asan/build.ninja     ## the test suite with AddressSanitizer and UBSan, in build-asan/
-	$(call run_tests,build-asan)
+.PHONY: matrix
+matrix: setup                    ## every way to build (compilers, processors, sanitizers), each with its tests: about an hour
+	@$(SETUP) extra
+	tests/matrix $(FLAVOURS)
 
-.PHONY: valgrind
-valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stands on, under valgrind
-	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn optim))
+.PHONY: asan
+asan: setup                      ## the test suite with AddressSanitizer and UBSan, a part of make matrix
+	tests/matrix asan
 
 .PHONY: tsan
-tsan: build-tsan/build.ninja     ## the tests that use threads, with ThreadSanitizer, in build-tsan/
-	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine posterior golden)
+tsan: setup                      ## the tests that use threads, with ThreadSanitizer, a part of make matrix
+	tests/matrix tsan
+
+.PHONY: valgrind
+valgrind: setup                  ## the tests of the engine and what it stands on, under valgrind, a part of make matrix
+	tests/matrix valgrind
+
+.PHONY: analyse
+analyse: setup                   ## static analysis: gcc -fanalyzer, clang-tidy, cppcheck
+	@$(SETUP) extra
+	tests/analyse $(TOOLS)
+
+.PHONY: coverage
+coverage: setup                  ## line and branch coverage of the test suite, a table for each room
+	@$(SETUP) extra
+	tests/coverage
 
 .PHONY: test-cluster
 test-cluster: all                ## one run over real MPIs, sweeps on a real Slurm, hosts made of namespaces: < 10 minutes
@@ -67,9 +86,9 @@ test-cluster: all                ## one run over real MPIs, sweeps on a real Slu
 	tests/cluster/run build
 
 .PHONY: fuzz
-fuzz: all                        ## the readers of files under libFuzzer, each for FUZZ_SECONDS (60); needs clang
+fuzz: setup                      ## the readers of files under libFuzzer, each for SECONDS (60); NAMES='csv npy' for some; needs clang
 	@$(SETUP) extra
-	tests/fuzz/run $(FUZZ_SECONDS)
+	tests/fuzz/run $(SECONDS) $(NAMES)
 
 .PHONY: install
 install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages under PREFIX (/usr/local), in DESTDIR
@@ -84,7 +103,7 @@ format:                          ## clang-format over the C files
 
 .PHONY: clean
 clean:                           ## forget everything that was built
-	rm -rf build build-asan build-tsan build-valgrind build-fuzz
+	rm -rf build build-matrix build-analyse build-coverage build-fuzz
 
 .PHONY: help
 help:                            ## this list
@@ -96,12 +115,3 @@ setup:
 
 build/build.ninja: | setup
 	meson setup build
-
-build-asan/build.ninja: | setup
-	meson setup build-asan --buildtype=debugoptimized -Db_sanitize=address,undefined -Db_lundef=false
-
-build-tsan/build.ninja: | setup
-	meson setup build-tsan --buildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false
-
-build-valgrind/build.ninja: | setup
-	meson setup build-valgrind --buildtype=debugoptimized -Darch=x86-64-v3 # valgrind knows no AVX-512

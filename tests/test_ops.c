@@ -481,7 +481,7 @@ static void tangent_init(tangent_bench *b, trial *t, die *d)
 {
     *b = (tangent_bench){.t = t, .args = t->call.args};
     for (int s = 0; s < t->n_in; s++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "in%d", s);
         if (t->in[s] && has_gradient(t->shape->in[s].kind))
             b->in[s] = copy_param(b, name, 1, t->shape->in[s].dim, t->in[s]);

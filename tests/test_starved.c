@@ -34,10 +34,11 @@
 /* ---- allocations that fail */
 
 static long left = LONG_MAX; /* allocations until the one that fails; LONG_MAX: none does */
-static long n_live;          /* pieces of memory in use */
 
 #pragma GCC visibility push(default) /* the libraries must find these */
 #ifndef SANITIZED
+
+static long n_live; /* pieces of memory in use */
 
 void *__libc_malloc(size_t n);
 void *__libc_calloc(size_t n, size_t size);

@@ -273,6 +273,7 @@ static rws_status ask_picture(rws_posterior *p, const char *path, rws_question *
     RWS_TRY(rws_png_read(path, &picture, err));
     q->picture = &picture;
     const rws_status status = rws_posterior_ask(p, q, a, err);
+    q->picture = NULL;
     rws_png_release(&picture);
     return status;
 }

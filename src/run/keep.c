@@ -55,8 +55,9 @@ static char *pack(rws_config *c, size_t *size)
 {
     *size = sizeof *c;
     for (int i = 0; i < 4 + c->n_set; i++) *size += strlen(*texts_of(c, i)) + 1;
-    char *block = malloc(*size), *at = block + sizeof *c;
+    char *block = malloc(*size);
     if (!block) return NULL;
+    char *at = block + sizeof *c;
     memcpy(block, c, sizeof *c);
     for (int i = 0; i < 4 + c->n_set; i++) at = stpcpy(at, *texts_of(c, i)) + 1;
     return block;

@@ -28,12 +28,21 @@ void rws_machine_build(char out[static RWS_MACHINE_SIZE])
 #else
     const char *optimised = "";
 #endif
-    snprintf(out, RWS_MACHINE_SIZE, "%s-%d%s %s glibc-%s", compiler, version, optimised, width, gnu_get_libc_version());
+#if defined(RWS_PORTABLE)
+    const char *portable = " portable";
+#else
+    const char *portable = "";
+#endif
+    snprintf(out, RWS_MACHINE_SIZE, "%s-%d%s %s%s glibc-%s", compiler, version, optimised, width, portable,
+             gnu_get_libc_version());
 }
 
 void rws_machine_cpu(char out[static RWS_MACHINE_SIZE])
 {
-    size_t n = 0;
+#if defined(RWS_PORTABLE)
+    snprintf(out, RWS_MACHINE_SIZE, "any");
+#else
+    size_t      n = 0;
     out[0] = '\0';
 #if defined(__x86_64__)
     const struct {
@@ -50,4 +59,5 @@ void rws_machine_cpu(char out[static RWS_MACHINE_SIZE])
 #endif
     if (openblas_get_corename)
         snprintf(out + n, RWS_MACHINE_SIZE - n, "%sOpenBLAS %.30s", n ? ", " : "", openblas_get_corename());
+#endif
 }

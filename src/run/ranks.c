@@ -82,9 +82,10 @@ rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t siz
     const rws_ranks *r = &t->ranks;
     if (!r->comm) return RWS_OK;
     const size_t most = (size_t)(n / r->size + 1) * size;
-    char        *all = malloc(most * ((size_t)r->size + 1)), *mine = all + most * (size_t)r->size;
+    char        *all = malloc(most * ((size_t)r->size + 1));
     int          first, end;
     if (!all) return rws_no_memory(err, "messages");
+    char *mine = all + most * (size_t)r->size;
     rws_ranks_range(r->size, r->rank, n, &first, &end);
     memset(mine, 0, most);
     memcpy(mine, (char *)records + (size_t)first * size, (size_t)(end - first) * size);

@@ -11,8 +11,91 @@
 #include <cblas.h>
 #include <string.h>
 
+/* ---- the triangular operations of LAPACK and BLAS, on n x n matrices in rows */
+
+#ifdef RWS_PORTABLE
+
+/* Plain loops: OpenBLAS chooses its kernels by the processor. */
+
+/* Factor of the lower triangle of a, over it. Returns 0, or the number of the first row whose pivot is not above 0. */
+static int factor_lower(double *a, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            double sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (size_t k = 0; k < j; k++) sum += a[i * n + k] * a[j * n + k];
+            const double rest = a[i * n + j] - sum;
+            if (i == j && !(rest > 0)) return (int)i + 1;
+            a[i * n + j] = i == j ? sqrt(rest) : rest / a[j * n + j];
+        }
+    return 0;
+}
+
+/* z = L^T z */
+static void multiply_transposed(const double *l, size_t n, double *z)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t q = 0; q < n; q++) z[i * n + q] *= l[i * n + i];
+        for (size_t k = i + 1; k < n; k++)
+            for (size_t q = 0; q < n; q++) z[i * n + q] += l[k * n + i] * z[k * n + q];
+    }
+}
+
+/* z = L^-T z */
+static void solve_transposed(const double *l, size_t n, double *z)
+{
+    for (size_t i = n; i-- > 0;) {
+        for (size_t q = 0; q < n; q++) z[i * n + q] /= l[i * n + i];
+        for (size_t j = 0; j < i; j++)
+            for (size_t q = 0; q < n; q++) z[j * n + q] -= l[i * n + j] * z[i * n + q];
+    }
+}
+
+/* z = z L^-1 */
+static void solve_right(const double *l, size_t n, double *z)
+{
+    for (size_t r = 0; r < n; r++) {
+        double *row = z + r * n;
+        for (size_t i = n; i-- > 0;) {
+            row[i] /= l[i * n + i];
+            for (size_t j = 0; j < i; j++) row[j] -= row[i] * l[i * n + j];
+        }
+    }
+}
+
+#else
+
 /* LAPACK: A = U^T U, in columns. The upper triangle in columns is the lower triangle in rows. */
 void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
+
+static int factor_lower(double *a, size_t n)
+{
+    const int order = (int)n;
+    int       info = 0;
+    dpotrf_("U", &order, a, &order, &info);
+    return info;
+}
+
+static void multiply_transposed(const double *l, size_t n, double *z)
+{
+    const int order = (int)n;
+    cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, order, order, 1, l, order, z, order);
+}
+
+static void solve_transposed(const double *l, size_t n, double *z)
+{
+    const int order = (int)n;
+    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, order, order, 1, l, order, z, order);
+}
+
+static void solve_right(const double *l, size_t n, double *z)
+{
+    const int order = (int)n;
+    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, order, order, 1, l, order, z, order);
+}
+
+#endif
 
 static size_t side(int size)
 {
@@ -25,11 +108,9 @@ static size_t side(int size)
  * pivot is not above 0. */
 static int factor(const float *a, size_t n, double *work)
 {
-    const int order = (int)n;
-    int       info = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) work[i * n + j] = j <= i ? (double)a[i * n + j] : 0;
-    dpotrf_("U", &order, work, &order, &info);
+    int info = factor_lower(work, n);
     for (size_t i = 0; i < n && !info; i++)
         if (!isfinite(work[i * (n + 1)])) info = (int)i + 1; /* a NaN passes LAPACK's comparison */
     return info;
@@ -73,7 +154,6 @@ static void cholesky_backward(rws_call *c)
     rws_call_clear(c, 0);
     const rws_arena_mark mark = rws_arena_at(c->arena);
     const size_t         size = (size_t)c->dim, n = side(c->dim);
-    const int            order = (int)n;
     double              *l = RWS_NEW(c->arena, double, size), *z = RWS_NEW(c->arena, double, size);
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *factor = c->out + r * size, *g = c->gout + r * size;
@@ -81,14 +161,11 @@ static void cholesky_backward(rws_call *c)
         for (size_t i = 0; i < size; i++) l[i] = (double)factor[i];
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < n; j++) z[i * n + j] = j <= i ? (double)g[i * n + j] : 0;
-        cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, order, order, 1, l, order, z,
-                    order);
+        multiply_transposed(l, n, z);
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < i; j++) z[j * n + i] = z[i * n + j];
-        cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, order, order, 1, l, order, z,
-                    order);
-        cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, order, order, 1, l, order, z,
-                    order);
+        solve_transposed(l, n, z);
+        solve_right(l, n, z);
         for (size_t i = 0; i < n; i++) {
             for (size_t j = 0; j < i; j++) to[i * n + j] += (float)z[i * n + j];
             to[i * n + i] += (float)(z[i * n + i] / 2);

@@ -6,6 +6,13 @@
 
 _Thread_local uint64_t rws_gemm_flops;
 
+/* OpenBLAS chooses its kernels by the processor. A portable build computes every product here. */
+#ifdef RWS_PORTABLE
+enum { PORTABLE = 1 };
+#else
+enum { PORTABLE = 0 };
+#endif
+
 rws_status rws_gemm_init(rws_error *err)
 {
     if (openblas_get_parallel() == OPENBLAS_SEQUENTIAL)
@@ -42,10 +49,12 @@ typedef struct {
     float       *c;
     size_t       row, step, ldb, ldf, ldc;
     int          k;
+    bool         transposed; /* of `packed` only: B is [n,k] */
 } tile;
 
-/* Keeps a vector in a register; the compiler would read it from memory at every use. */
-#ifdef __x86_64__
+/* Keeps a vector in a register; the compiler would read it from memory at every use. Without AVX a vector of 8 is two
+ * registers, which no constraint of assembly can name. */
+#ifdef __AVX__
 #define HOLD(vector) __asm__("" : "+x"(vector))
 #else
 #define HOLD(vector) (void)(vector)
@@ -162,6 +171,34 @@ static void copy_panel(const float *b, size_t ldb, int k, int width, float *pane
         for (int p = 0; p < k; p++, b += ldb, panel += WIDTH) memcpy(panel, b, (size_t)width * sizeof *b);
 }
 
+/* Copies `width` rows of B[n,k] to the columns of a panel, a square of 8 x 8 at a time. */
+static void copy_panel_transposed(const float *b, size_t ldb, int k, int width, float *panel)
+{
+    int p = 0;
+    for (; width == WIDTH && p + 8 <= k; p += 8)
+        for (int i = 0; i < WIDTH; i += 8) {
+            v8 from[8], pair[8], quad[8];
+            for (int r = 0; r < 8; r++) from[r] = *(const v8 *)(b + (size_t)(i + r) * ldb + p);
+            for (int r = 0; r < 8; r += 2) {
+                pair[r] = __builtin_shufflevector(from[r], from[r + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+                pair[r + 1] = __builtin_shufflevector(from[r], from[r + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+            }
+            for (int r = 0; r < 8; r += 4)
+                for (int h = 0; h < 2; h++) {
+                    quad[r + 2 * h] = __builtin_shufflevector(pair[r + h], pair[r + 2 + h], 0, 1, 8, 9, 4, 5, 12, 13);
+                    quad[r + 2 * h + 1] =
+                        __builtin_shufflevector(pair[r + h], pair[r + 2 + h], 2, 3, 10, 11, 6, 7, 14, 15);
+                }
+            for (int r = 0; r < 4; r++) {
+                float *to = panel + (size_t)(p + r) * WIDTH + i;
+                *(v8 *)to = __builtin_shufflevector(quad[r], quad[4 + r], 0, 1, 2, 3, 8, 9, 10, 11);
+                *(v8 *)(to + 4 * WIDTH) = __builtin_shufflevector(quad[r], quad[4 + r], 4, 5, 6, 7, 12, 13, 14, 15);
+            }
+        }
+    for (; p < k; p++)
+        for (int i = 0; i < width; i++) panel[p * WIDTH + i] = b[(size_t)i * ldb + (size_t)p];
+}
+
 static void packed(int m, int n, tile all)
 {
     static _Thread_local float panel[DEPTH * WIDTH] __attribute__((aligned(64)));
@@ -176,7 +213,8 @@ static void packed(int m, int n, tile all)
                 t.c = all.c + (size_t)i * all.ldc + j;
                 if (p) t.from = t.c, t.ldf = all.ldc;
                 else if (all.from) t.from = all.from + (size_t)i * all.ldf + j;
-                copy_panel(all.b + (size_t)p * all.ldb + j, all.ldb, t.k, width, panel);
+                if (all.transposed) copy_panel_transposed(all.b + (size_t)j * all.ldb + p, all.ldb, t.k, width, panel);
+                else copy_panel(all.b + (size_t)p * all.ldb + j, all.ldb, t.k, width, panel);
                 small(rows, width, t);
             }
 }
@@ -204,6 +242,21 @@ void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, i
                  float *c, int ldc)
 {
     rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+    if (PORTABLE) {
+        packed(m, n,
+               (tile){.a = a,
+                      .row = (size_t)lda,
+                      .step = 1,
+                      .b = b,
+                      .ldb = (size_t)ldb,
+                      .from = from,
+                      .ldf = (size_t)step,
+                      .c = c,
+                      .ldc = (size_t)ldc,
+                      .k = k,
+                      .transposed = true});
+        return;
+    }
     for (int i = 0; i < m && from && from != c; i++)
         memcpy(c + (size_t)i * (size_t)ldc, from + (size_t)i * (size_t)step, (size_t)n * sizeof(float));
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, k, 1, a, lda, b, ldb, from ? 1 : 0, c, ldc);
@@ -233,6 +286,18 @@ void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, i
                          .c = c,
                          .ldc = (size_t)ldc,
                          .k = k - p < 128 ? k - p : 128});
+    } else if (PORTABLE) {
+        packed(m, n,
+               (tile){.a = a,
+                      .row = 1,
+                      .step = (size_t)lda,
+                      .b = b,
+                      .ldb = (size_t)ldb,
+                      .from = c,
+                      .ldf = (size_t)ldc,
+                      .c = c,
+                      .ldc = (size_t)ldc,
+                      .k = k});
     } else {
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, 1, c, ldc);
     }

@@ -1,6 +1,7 @@
 /* gemm.h - matrix products, row-major, single precision, one thread.
  *
- * Kernels of this room compute what is small or thin; OpenBLAS computes the rest.
+ * Kernels of this room compute what is small or thin; OpenBLAS computes the rest. In a portable build (-Dportable=true) the
+ * kernels of this room compute everything.
  */
 #ifndef RWS_TENSOR_GEMM_H
 #define RWS_TENSOR_GEMM_H
