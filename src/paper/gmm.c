@@ -15,6 +15,7 @@
 const char *const rws_gmm_methods[] = {"concrete", "relax", "reinforce", "vimco", "ws", "ww", "dww", NULL};
 const char *const rws_gmm_names[] = {"Concrete", "RELAX", "REINFORCE", "VIMCO", "WS", "WW", "δ-WW", NULL};
 const int         rws_gmm_particles[GMM_K] = {2, 5, 10, 20};
+const int         rws_gmm_order[] = {2, 20, 5, 10, 0};
 
 enum { COMPONENTS = 20 };
 
@@ -118,9 +119,16 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
 }
 
 const rws_paper_figure rws_gmm_figures[] = {
-    {"gmm-main", "p error and q error of every method over the iterations, by the number of particles", draw_main},
-    {"gmm-hinton", "learned mixtures and posteriors in the beginning, the middle and the end", draw_hinton},
-    {"gmm-std", "spread of the guide's gradient over the iterations", draw_std},
+    {"gmm-main", "p error and q error of every method over the iterations, by the number of particles", draw_main,
+     "Do WS and WW improve with K while IWAE methods suffer; is WS worst and δ-WW good with few particles; do p and q "
+     "develop alike?",
+     "G1 G2a G2b G3 G4a G4b G5a G5b G5c G5d G6"},
+    {"gmm-hinton", "learned mixtures and posteriors in the beginning, the middle and the end", draw_hinton,
+     "Are branches pruned with K = 2 by all methods except δ-WW, and with K = 20 by WS only, where IWAE ends with a "
+     "suboptimal model?",
+     "G7a G7b G7c G7d G8a G8b"},
+    {"gmm-std", "spread of the guide's gradient over the iterations", draw_std,
+     "Do WW and WS have gradient estimators of lower variance than IWAE except VIMCO?", "G9a G9b"},
     {0},
 };
 
@@ -489,6 +497,7 @@ const rws_experiment rws_experiment_gmm = {
     .sweep = sweep,
     .quick = quick,
     .where = where,
+    .order = rws_gmm_order,
     .variants = rws_gmm_variants,
     .figures = rws_gmm_figures,
     .claims = rws_gmm_claims,

@@ -21,7 +21,10 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"gmm-snr", "spread and signal-to-noise ratio of the gradients over the number of particles", draw},
+    {"gmm-snr", "spread and signal-to-noise ratio of the gradients over the number of particles", draw,
+     "Does the signal-to-noise ratio of φ's gradient fall with K for IWAE, and rise for WS and WW, while θ's rises for "
+     "all?",
+     "N1 N2 N3"},
     {0},
 };
 
@@ -72,6 +75,7 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RUNS("1-10", "2000", "100"), quick[] = RUNS("1-3", "400", "40");
 
+static const int            order[] = {FEW, MANY, 20, 50, 5, 10, 0};
 static const rws_result_key where[] = {{"model", "gmm"}, {"grad_snr", "1"}, {0}};
 static const rws_query_own  own[] = {{"vimco", "vimco_no_logK", "0"}, {"relax", "relax_control", "net"}, {0}};
 static const rws_variant    variants[] = {{NULL, own}, {0}};
@@ -83,6 +87,7 @@ const rws_experiment rws_experiment_gmm_snr = {
     .sweep = sweep,
     .quick = quick,
     .where = where,
+    .order = order,
     .variants = variants,
     .figures = figures,
     .claims = claims,

@@ -88,10 +88,15 @@ static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"pcfg-main", "p error and q error over the iterations, by the number of particles", draw_main},
-    {"pcfg-trees-ws", "trees that the guide learned by WS draws most often", draw_ws},
-    {"pcfg-trees-vimco", "the same for VIMCO", draw_vimco},
-    {"pcfg-np", "probabilities of the rules of NP", draw_np},
+    {"pcfg-main", "p error and q error over the iterations, by the number of particles", draw_main,
+     "Does WS improve with K and become the best in p and q, while WW improves less and VIMCO and REINFORCE do not?",
+     "P1 P2 P3a P3b P3c P4 P8"},
+    {"pcfg-trees-ws", "trees that the guide learned by WS draws most often", draw_ws,
+     "Do the trees drawn most often yield the sentence?", "P5"},
+    {"pcfg-trees-vimco", "trees that the guide learned by VIMCO draws most often", draw_vimco,
+     "Does none of the trees yield the sentence?", "P6"},
+    {"pcfg-np", "probabilities of the rules of NP", draw_np,
+     "Are the rules that WS learned close to the truth, and those of VIMCO poor?", "P7"},
     {0},
 };
 
@@ -273,6 +278,7 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RUNS("1-10", "10"), quick[] = RUNS("1-3", "20");
 
+static const int            order[] = {2, 20, 5, 10, 0};
 static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
 
 const rws_experiment rws_experiment_pcfg = {
@@ -280,6 +286,7 @@ const rws_experiment rws_experiment_pcfg = {
     .help = "probabilistic grammar: WS, WW, VIMCO, REINFORCE; trees and rules",
     .sweep = sweep,
     .quick = quick,
+    .order = order,
     .where = where,
     .variants = rws_vimco_variants,
     .figures = figures,
