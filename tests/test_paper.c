@@ -250,6 +250,8 @@ static void test_gmm(void **state)
     expect_spoiled(e, "G2a", "ww", 20, "q_error", 1.2);
     expect_spoiled(e, "G2a", "vimco", 20, "p_error", 0.001);
     expect_spoiled(e, "G2b", "dww", 20, "q_error", 0.1);
+    expect_spoiled(e, "G7f", "concrete", 20, "q_error", 0.1);
+    expect_spoiled(e, "G16", "dww", 20, "q_error", 0.2);
     expect_spoiled(e, "G3", "ww", 5, "p_error", 0.95);
     expect_spoiled(e, "G4a", "ws", 10, "q_error", 1.5);
     expect_spoiled(e, "G4b", "ww", 5, "p_error", 0.6);
@@ -279,6 +281,14 @@ static void test_pruning(void **state)
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("ww", 10, seed)->values[2][i] = 3;
     expect(e, "G9a", RWS_FAILS);
+    for (int seed = 1; seed <= SEEDS; seed++)
+        for (int i = 0; i < POINTS; i++) find("vimco", 5, seed)->values[2][i] = 0.03;
+    expect(e, "G9c", RWS_FAILS);
+    for (int seed = 1; seed <= SEEDS; seed++)
+        for (int i = 0; i < POINTS / 2; i++) find("relax", 20, seed)->values[0][i] = 0.1;
+    expect(e, "G2c", RWS_FAILS);
+    for (int seed = 1; seed <= SEEDS; seed++) find("ws", 2, seed)->shown[16][5] = 0.5;
+    expect(e, "G7e", RWS_FAILS);
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("concrete", 10, seed)->values[2][i] = 30;
     expect(e, "G9b", RWS_FAILS);
@@ -324,6 +334,75 @@ static void test_gmm_near(void **state)
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("ws", 5, seed)->values[2][i] = 0.0001;
     expect(e, "G10b", RWS_FAILS);
+}
+
+static void test_gmm_snr(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"relax", "reinforce", "vimco", "ws", "ww"};
+    const rws_experiment    *e = &rws_experiment_gmm_snr;
+    for (int m = 0; m < 5; m++)
+        for (int many = 0; many < 2; many++)
+            for (int seed = 1; seed <= SEEDS; seed++) {
+                made *r = add("gmm", methods[m], many ? 100 : 2, seed);
+                set(r, "grad_snr", "1");
+                if (m == 0) set(r, "relax_control", "net");
+                if (m == 2) set(r, "vimco_no_logK", "0");
+                const double phi = many == (m > 2) ? 2 : 1, noise = 1 + 0.01 * seed;
+                measure(r, "snr_phi", phi * noise, phi * noise);
+                measure(r, "snr_theta", (1 + many) * noise, (1 + many) * noise);
+                measure(r, "grad_std", (2 - many) * noise, (2 - many) * noise);
+            }
+    expect_all_hold(e);
+    static const char *const spoiled[] = {"N1", "N2", "N3", "N4"};
+    static const char *const of[] = {"vimco", "ww", "ws", "ww"};
+    static const int         metric[] = {0, 1, 0, 2};
+    for (int i = 0; i < 4; i++) {
+        for (int seed = 1; seed <= SEEDS; seed++)
+            for (int k = 0; k < POINTS; k++) {
+                double *few = &find(of[i], 2, seed)->values[metric[i]][k];
+                double *many = &find(of[i], 100, seed)->values[metric[i]][k], keep = *few;
+                *few = *many, *many = keep;
+            }
+        expect(e, spoiled[i], RWS_FAILS);
+    }
+}
+
+static made *add_tried(const char *method, const char *key, const char *value, int seed, double p, double q)
+{
+    made *r = add("gmm", method, 5, seed);
+    set(r, "start", "far");
+    set(r, "gmm_hidden", "2");
+    if (key) set(r, key, value);
+    if (strcmp(method, "vimco") == 0) set(r, "vimco_no_logK", "0");
+    measure(r, "p_error", 0.7, p * (1 + 0.01 * seed));
+    measure(r, "q_error", 0.7, q * (1 + 0.01 * seed));
+    return r;
+}
+
+static void test_gmm_tried(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_gmm_tried;
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        static const char *const plain[] = {"reinforce", "vimco", "ws", "ww", "wws", "rebar", "muprop"};
+        static const char *const controls[] = {"net", "rebar", "sum"}, *const taus[] = {"0.1", "0.5", "1", "2"};
+        static const char *const smoothings[] = {"spike", "exponential", "power"};
+        for (int m = 0; m < 7; m++) add_tried(plain[m], NULL, NULL, seed, 0.2, 0.3);
+        for (int i = 0; i < 3; i++)
+            add_tried("relax", "relax_control", controls[i], seed, 0.1 + 0.1 * i, 0.2 + 0.1 * i);
+        for (int i = 0; i < 4; i++) add_tried("concrete", "tau_end", taus[i], seed, 0.3, i == 1 ? 0.4 : 0.5);
+        for (int i = 0; i < 3; i++) add_tried("dvae", "smoothing", smoothings[i], seed, 0.8, 0.9);
+    }
+    expect_all_hold(e);
+    expect_spoiled(e, "G12", "ws", 5, "q_error", 2);
+    for (int i = 0; i < results.n; i++) {
+        if (rws_result_has(&runs[i].result, "relax_control", "sum")) runs[i].values[1][POINTS - 1] = -3;
+        if (rws_result_has(&runs[i].result, "tau_end", "2")) runs[i].values[1][POINTS - 1] = -3;
+    }
+    expect(e, "G13", RWS_FAILS);
+    expect(e, "G14", RWS_FAILS);
+    expect_spoiled(e, "G15", "wws", 5, "p_error", 0.05);
 }
 
 /* A run that is missing, not finished or broken makes a claim unknown; a variant is checked if there are runs of it. */
@@ -411,6 +490,8 @@ static void test_pcfg(void **state)
     expect(e, "P5", RWS_FAILS);
     find("vimco", 20, 1)->labels[0][1] = high;
     expect(e, "P6", RWS_FAILS);
+    find("ww", 20, 1)->labels[0][0] = low;
+    expect(e, "P9", RWS_FAILS);
     find("ws", 20, 1)->shown[1][0] = 0.6;
     expect(e, "P7", RWS_FAILS);
     find("ws", 20, 1)->result.n_shots = 0;
@@ -712,10 +793,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),     TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
-        TEST(test_missing), TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
-        TEST(test_texts),   TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
-        TEST(test_budget),  TEST(test_budget_seeds), TEST(test_answers),    TEST(test_report),
+        TEST(test_gmm),     TEST(test_pruning),   TEST(test_comparison), TEST(test_gmm_near),     TEST(test_missing),
+        TEST(test_pcfg),    TEST(test_air),       TEST(test_sbn),        TEST(test_texts),        TEST(test_figures),
+        TEST(test_sweeps),  TEST(test_plan),      TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),
+        TEST(test_gmm_snr), TEST(test_gmm_tried), TEST(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

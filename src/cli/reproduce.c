@@ -21,7 +21,7 @@
 
 #define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
 
-enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, KEY_BUDGET, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, KEY_BUDGET, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 256 };
 
 typedef struct {
     const rws_experiment *wanted[MOST_EXPERIMENTS];

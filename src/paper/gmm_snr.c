@@ -24,7 +24,7 @@ static const rws_paper_figure figures[] = {
     {"gmm-snr", "spread and signal-to-noise ratio of the gradients over the number of particles", draw,
      "Does the signal-to-noise ratio of φ's gradient fall with K for IWAE, and rise for WS and WW, while θ's rises for "
      "all?",
-     "N1 N2 N3"},
+     "N1 N2 N3 N4"},
     {0},
 };
 
@@ -61,11 +61,18 @@ static void n3(const rws_query *q, rws_finding *f)
     moves(q, f, "ww", "snr_phi", false);
 }
 
+static void n4(const rws_query *q, rws_finding *f)
+{
+    moves(q, f, "ws", "grad_std", true);
+    moves(q, f, "ww", "grad_std", true);
+}
+
 static const rws_claim claims[] = {
     {"N1", "The signal-to-noise ratio of φ's gradient falls with K for REINFORCE, RELAX and VIMCO (like K^-0.5).", n1,
      false},
     {"N2", "The signal-to-noise ratio of θ's gradient rises with K for all methods (like K^0.5).", n2, false},
     {"N3", "More particles lower the noise of φ's gradient for WS and WW: its signal-to-noise ratio rises.", n3, false},
+    {"N4", "The estimators of φ's gradient of WS and WW spread less with more particles (like K^-0.5).", n4, false},
     {0},
 };
 

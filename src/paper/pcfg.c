@@ -201,6 +201,17 @@ static void p6(const rws_query *q, rws_finding *f)
                     N_TREES);
 }
 
+/* Rarely: less than a tenth of the draws. */
+static void p9(const rws_query *q, rws_finding *f)
+{
+    double    shares[N_TREES] = {0}, total = 0;
+    const int n = right_trees(q, f, "ww", shares);
+    for (int i = 0; i < n; i++) total += shares[i];
+    rws_finding_add(f, rws_verdict_of(total < 0.1),
+                    "%d of the %d trees drawn most often yield the sentence, together a share of %.3g", n < 0 ? 0 : n,
+                    N_TREES, total);
+}
+
 /* Total variation distance: half the sum of the differences, which is the largest difference in the probability of any
  * set of rules. */
 static double distance(const rws_query *q, rws_finding *f, const char *method)
@@ -267,6 +278,8 @@ static const rws_claim claims[] = {
     {"P6", "None of the trees that VIMCO (K = 20) draws most often yields the sentence.", p6, true},
     {"P7", "The rules of NP: WS (K = 20) comes within 0.1 of the truth, VIMCO is at least twice as far off.", p7, true},
     {"P8", "Trees that grow too long: REINFORCE at least as often as VIMCO, VIMCO as WS and WW.", p8, true},
+    {"P9", "Proposals of WW (K = 20) rarely are parse trees of the sentence: less than a tenth of its draws.", p9,
+     false},
     {0},
 };
 
