@@ -3,11 +3,13 @@
  * files. */
 #include "files.h"
 
+#include "paper/budget.h"
 #include "paper/compare.h"
 #include "paper/paper.h"
 #include "run/sweep.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -248,6 +250,8 @@ static void test_gmm(void **state)
     expect_spoiled(e, "G2a", "ww", 20, "q_error", 1.2);
     expect_spoiled(e, "G2a", "vimco", 20, "p_error", 0.001);
     expect_spoiled(e, "G2b", "dww", 20, "q_error", 0.1);
+    expect_spoiled(e, "G7f", "concrete", 20, "q_error", 0.1);
+    expect_spoiled(e, "G16", "dww", 20, "q_error", 0.2);
     expect_spoiled(e, "G3", "ww", 5, "p_error", 0.95);
     expect_spoiled(e, "G4a", "ws", 10, "q_error", 1.5);
     expect_spoiled(e, "G4b", "ww", 5, "p_error", 0.6);
@@ -277,6 +281,14 @@ static void test_pruning(void **state)
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("ww", 10, seed)->values[2][i] = 3;
     expect(e, "G9a", RWS_FAILS);
+    for (int seed = 1; seed <= SEEDS; seed++)
+        for (int i = 0; i < POINTS; i++) find("vimco", 5, seed)->values[2][i] = 0.03;
+    expect(e, "G9c", RWS_FAILS);
+    for (int seed = 1; seed <= SEEDS; seed++)
+        for (int i = 0; i < POINTS / 2; i++) find("relax", 20, seed)->values[0][i] = 0.1;
+    expect(e, "G2c", RWS_FAILS);
+    for (int seed = 1; seed <= SEEDS; seed++) find("ws", 2, seed)->shown[16][5] = 0.5;
+    expect(e, "G7e", RWS_FAILS);
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("concrete", 10, seed)->values[2][i] = 30;
     expect(e, "G9b", RWS_FAILS);
@@ -322,6 +334,75 @@ static void test_gmm_near(void **state)
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("ws", 5, seed)->values[2][i] = 0.0001;
     expect(e, "G10b", RWS_FAILS);
+}
+
+static void test_gmm_snr(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"relax", "reinforce", "vimco", "ws", "ww"};
+    const rws_experiment    *e = &rws_experiment_gmm_snr;
+    for (int m = 0; m < 5; m++)
+        for (int many = 0; many < 2; many++)
+            for (int seed = 1; seed <= SEEDS; seed++) {
+                made *r = add("gmm", methods[m], many ? 100 : 2, seed);
+                set(r, "grad_snr", "1");
+                if (m == 0) set(r, "relax_control", "net");
+                if (m == 2) set(r, "vimco_no_logK", "0");
+                const double phi = many == (m > 2) ? 2 : 1, noise = 1 + 0.01 * seed;
+                measure(r, "snr_phi", phi * noise, phi * noise);
+                measure(r, "snr_theta", (1 + many) * noise, (1 + many) * noise);
+                measure(r, "grad_std", (2 - many) * noise, (2 - many) * noise);
+            }
+    expect_all_hold(e);
+    static const char *const spoiled[] = {"N1", "N2", "N3", "N4"};
+    static const char *const of[] = {"vimco", "ww", "ws", "ww"};
+    static const int         metric[] = {0, 1, 0, 2};
+    for (int i = 0; i < 4; i++) {
+        for (int seed = 1; seed <= SEEDS; seed++)
+            for (int k = 0; k < POINTS; k++) {
+                double *few = &find(of[i], 2, seed)->values[metric[i]][k];
+                double *many = &find(of[i], 100, seed)->values[metric[i]][k], keep = *few;
+                *few = *many, *many = keep;
+            }
+        expect(e, spoiled[i], RWS_FAILS);
+    }
+}
+
+static made *add_tried(const char *method, const char *key, const char *value, int seed, double p, double q)
+{
+    made *r = add("gmm", method, 5, seed);
+    set(r, "start", "far");
+    set(r, "gmm_hidden", "2");
+    if (key) set(r, key, value);
+    if (strcmp(method, "vimco") == 0) set(r, "vimco_no_logK", "0");
+    measure(r, "p_error", 0.7, p * (1 + 0.01 * seed));
+    measure(r, "q_error", 0.7, q * (1 + 0.01 * seed));
+    return r;
+}
+
+static void test_gmm_tried(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_gmm_tried;
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        static const char *const plain[] = {"reinforce", "vimco", "ws", "ww", "wws", "rebar", "muprop"};
+        static const char *const controls[] = {"net", "rebar", "sum"}, *const taus[] = {"0.1", "0.5", "1", "2"};
+        static const char *const smoothings[] = {"spike", "exponential", "power"};
+        for (int m = 0; m < 7; m++) add_tried(plain[m], NULL, NULL, seed, 0.2, 0.3);
+        for (int i = 0; i < 3; i++)
+            add_tried("relax", "relax_control", controls[i], seed, 0.1 + 0.1 * i, 0.2 + 0.1 * i);
+        for (int i = 0; i < 4; i++) add_tried("concrete", "tau_end", taus[i], seed, 0.3, i == 1 ? 0.4 : 0.5);
+        for (int i = 0; i < 3; i++) add_tried("dvae", "smoothing", smoothings[i], seed, 0.8, 0.9);
+    }
+    expect_all_hold(e);
+    expect_spoiled(e, "G12", "ws", 5, "q_error", 2);
+    for (int i = 0; i < results.n; i++) {
+        if (rws_result_has(&runs[i].result, "relax_control", "sum")) runs[i].values[1][POINTS - 1] = -3;
+        if (rws_result_has(&runs[i].result, "tau_end", "2")) runs[i].values[1][POINTS - 1] = -3;
+    }
+    expect(e, "G13", RWS_FAILS);
+    expect(e, "G14", RWS_FAILS);
+    expect_spoiled(e, "G15", "wws", 5, "p_error", 0.05);
 }
 
 /* A run that is missing, not finished or broken makes a claim unknown; a variant is checked if there are runs of it. */
@@ -409,6 +490,8 @@ static void test_pcfg(void **state)
     expect(e, "P5", RWS_FAILS);
     find("vimco", 20, 1)->labels[0][1] = high;
     expect(e, "P6", RWS_FAILS);
+    find("ww", 20, 1)->labels[0][0] = low;
+    expect(e, "P9", RWS_FAILS);
     find("ws", 20, 1)->shown[1][0] = 0.6;
     expect(e, "P7", RWS_FAILS);
     find("ws", 20, 1)->result.n_shots = 0;
@@ -561,13 +644,159 @@ static void test_sweeps(void **state)
     }
 }
 
+/* ---- a budget */
+
+/* An iteration takes K milliseconds, an evaluation 1 s, the last measurement 10 ms for each test datum. */
+static rws_status price(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
+{
+    (void)err;
+    ++*(int *)context;
+    *out = (rws_cost){0, 1e-3 * run->config.particles, 1, 1e-2};
+    return RWS_OK;
+}
+
+static rws_sweep *parsed(const char *text)
+{
+    rws_sweep *s;
+    rws_error  err = {""};
+    must(rws_sweep_parse(text, strlen(text), "test", &s, &err), &err);
+    return s;
+}
+
+static void test_plan(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "model gmm\nmethods ws ww\nparticles 2 5 20\nseeds 1-3 7\niterations 1000\neval-every 100\n"
+        "lr 1e-3,400-600:/3,800:1e-4\nfinal 50 1000\nset start far\n"
+        "model gmm\nmethods dww\nparticles 20\niterations 2000\nset start near\n";
+    const rws_plan whole = {.share = 1, .seeds = 100}, some = {.share = 0.25, .seeds = 2, .n_K = 1, .K = {20}};
+    char          *same = rws_plan_apply(text, &whole, false), *less = rws_plan_apply(text, &some, false);
+    char          *stays = rws_plan_apply(text, &some, true);
+    rws_sweep     *a = parsed(text), *b = parsed(same), *c = parsed(less);
+    assert_int_equal(a->n, 25);
+    assert_int_equal(b->n, a->n);
+    for (int i = 0; i < a->n; i++) assert_string_equal(a->runs[i].name, b->runs[i].name);
+    assert_int_equal(c->n, 8); /* two methods, K = 2 and 5, two seeds; the block with K = 20 alone is gone */
+    assert_int_equal(c->runs[0].config.iterations, 250);
+    assert_int_equal(c->runs[0].config.eval_every, 25);
+    assert_int_equal(c->runs[0].final_test, 250);
+    assert_string_equal(c->runs[0].config.lr, "1e-3,100-150:/3,200:1e-4");
+    assert_non_null(strstr(stays, "lr 1e-3,400-600:/3,800:1e-4\n"));
+    rws_sweep_free(a), rws_sweep_free(b), rws_sweep_free(c);
+    free(same), free(less), free(stays);
+}
+
+/* More hours are never worse; what is chosen fits, and what it says is what it is. */
+static void test_budget(void **state)
+{
+    (void)state;
+    static const double hours[] = {0.2, 1, 5, 30, 200, 1e5};
+    int                 asked = 0;
+    for (int i = 0; rws_experiments[i]; i++) {
+        const rws_experiment *e = rws_experiments[i];
+        double                before = 0, all;
+        rws_error             err = {""};
+        rws_budget            b = {1e5, 2, price, &asked};
+        must(rws_budget_hours(&b, e->sweep, e->name, &all, &err), &err);
+        for (size_t h = 0; h < sizeof hours / sizeof *hours; h++) {
+            char  *sweep, *what;
+            double takes;
+            b.hours = hours[h];
+            const rws_status status = rws_budget_choose(&b, e, e->sweep, e->middle, &sweep, &what, &err);
+            if (status != RWS_OK) {
+                assert_int_equal(status, RWS_BAD_INPUT);
+                assert_non_null(strstr(err.text, "are not enough"));
+                assert_true(before == 0);
+                continue;
+            }
+            must(rws_budget_hours(&b, sweep, e->name, &takes, &err), &err);
+            assert_true(takes <= hours[h]);
+            assert_true(takes >= before * 0.99);
+            assert_true(takes > 0.25 * fmin(hours[h], all) || e->middle);
+            if (all < 0.9 * hours[h]) assert_string_equal(sweep, e->sweep);
+            else assert_true(strcmp(sweep, e->sweep) != 0);
+            assert_non_null(strstr(what, "| iterations | "));
+            before = takes;
+            free(sweep), free(what);
+        }
+    }
+    assert_true(asked > 0);
+}
+
+/* A tenth of the hours costs seeds first, but never so many that nothing can be decided. */
+static void test_budget_seeds(void **state)
+{
+    (void)state;
+    int        asked = 0;
+    rws_error  err = {""};
+    rws_budget b = {0, 2, price, &asked};
+    char      *sweep, *what;
+    double     all;
+    must(rws_budget_hours(&b, rws_experiment_gmm.sweep, "gmm", &all, &err), &err);
+    b.hours = all * 0.6;
+    must(rws_budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
+    assert_non_null(strstr(sweep, "seeds 1 2 3 4 5\n"));
+    assert_non_null(strstr(sweep, "iterations 100000\n"));
+    assert_non_null(strstr(what, "| seeds | 10 | 5 |"));
+    free(sweep), free(what);
+    b.hours = all / 8;
+    must(rws_budget_choose(&b, &rws_experiment_gmm, rws_experiment_gmm.sweep, NULL, &sweep, &what, &err), &err);
+    assert_null(strstr(what, "decide no claim"));
+    free(sweep), free(what);
+}
+
+/* Every claim answers a figure or is one of few that need none, and every name that a figure gives is a claim's. */
+static void test_answers(void **state)
+{
+    (void)state;
+    for (int i = 0; rws_experiments[i]; i++) {
+        const rws_experiment *e = rws_experiments[i];
+        for (const rws_paper_figure *f = e->figures; f->file; f++) {
+            char names[256];
+            if (!f->question) continue;
+            snprintf(names, sizeof names, "%s", f->answers);
+            for (char *name = strtok(names, " "); name; name = strtok(NULL, " ")) {
+                const rws_claim *c = e->claims;
+                while (c->name && strcmp(c->name, name) != 0) c++;
+                if (!c->name) fail_msg("%s: figure %s names the claim %s, which is not there", e->name, f->file, name);
+            }
+        }
+    }
+}
+
+static void test_report(void **state)
+{
+    (void)state;
+    rws_checked checked[64];
+    add_gmm(5);
+    find("dww", 2, 1)->result.failure = "It broke.";
+    const int n = rws_paper_check(&rws_experiment_gmm, all(), checked, 64);
+    char     *text = rws_paper_report(&rws_experiment_gmm, all(), checked, n, "| gmm | in full |\n");
+    assert_non_null(strstr(text, "# gmm: "));
+    assert_non_null(strstr(text, "1 failed"));
+    assert_non_null(strstr(text, "## What fits into the hours, and what is left out\n\n| gmm | in full |"));
+    assert_non_null(strstr(text, "](gmm-hinton.png)\n\n*Are branches pruned"));
+    assert_non_null(strstr(text, "holds: G7a"));
+    assert_non_null(strstr(text, "| G1 | "));
+    free(text);
+    text = rws_paper_csv(&rws_experiment_gmm, all());
+    int lines = 0, finished = 0;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    for (int i = 0; i < results.n; i++) finished += strcmp(rws_result_state(&results.runs[i]), "finished") == 0;
+    assert_int_equal(lines, finished + 1);
+    assert_non_null(strstr(text, "model,method,settings,particles,seed,iterations,seconds"));
+    free(text);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),     TEST(test_pruning), TEST(test_comparison), TEST(test_gmm_near),
-        TEST(test_missing), TEST(test_pcfg),    TEST(test_air),        TEST(test_sbn),
-        TEST(test_texts),   TEST(test_figures), TEST(test_sweeps),
+        TEST(test_gmm),     TEST(test_pruning),   TEST(test_comparison), TEST(test_gmm_near),     TEST(test_missing),
+        TEST(test_pcfg),    TEST(test_air),       TEST(test_sbn),        TEST(test_texts),        TEST(test_figures),
+        TEST(test_sweeps),  TEST(test_plan),      TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),
+        TEST(test_gmm_snr), TEST(test_gmm_tried), TEST(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

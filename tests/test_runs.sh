@@ -263,6 +263,10 @@ for figure in gmm-main gmm-hinton gmm-std; do
 done
 grep -q '^| G1 |' paper/gmm/claims.md && grep -q '"claim": "G1"' paper/gmm/claims.json
 report $? "the claims are written down"
+grep -q '^\*Are branches pruned' paper/gmm/report.md && grep -q '(gmm-hinton.png)' paper/gmm/report.md
+report $? "the report answers the captions"
+[ "$(grep -c '^gmm,' paper/gmm/final.csv)" -eq "$(ls -d paper/gmm/runs/gmm-* | wc -l)" ]
+report $? "every run has a line in final.csv"
 gives 0 "as JSON" reproduce gmm --report --out paper --json
 matches "an object for each claim" '^\{"(claim|final)":.*\}$' out
 gives 2 "several, of which one has no runs" reproduce gmm gmm-near --report --out paper
@@ -271,6 +275,26 @@ report $? "do what they can, and say what they cannot"
 gives 0 "the same runs, each with a store of its own" sweep gmm.sweep --out stores/gmm/runs --task 1/1
 run reproduce gmm --report --out stores && grep -q '^[0-9]* of [0-9]* claims hold' out && cmp -s paper/gmm/claims.md stores/gmm/claims.md
 report $? "give the same claims"
+
+# ---- a budget: what fits is chosen, said, written down and kept
+
+refuses 'do not go together' reproduce gmm --quick --budget 1
+refuses '--budget' reproduce gmm --budget soon
+gives 2 "too few hours" reproduce gmm-tried --budget 0.001 -j 1 --out hours
+grep -q 'are not enough' err && [ ! -e hours ]
+report $? "a budget that is too small starts nothing"
+gives 0 "what would be chosen" reproduce gmm-snr --budget 0.01 -j 1 --sweep --out hours
+grep -q '^iterations' out && grep -q '^| iterations | 2,000 | ' err && [ ! -e hours ]
+report $? "is only printed"
+gives 0 "half a minute of gmm-snr" reproduce gmm-snr --budget 0.008 -j 1 --out hours
+grep -q '^| iterations | 2,000 | ' out && grep -q '^| seeds | 10 | ' out && [ -s hours/gmm-snr-0.008h/sweep ]
+report $? "says what it left out"
+grep -q '^## What fits into the hours' hours/gmm-snr-0.008h/report.md && grep -q '^| iterations | 2,000 | ' hours/gmm-snr-0.008h/report.md
+report $? "so does the report"
+cp hours/gmm-snr-0.008h/sweep first
+gives 0 "the same command" reproduce gmm-snr --budget 0.008 -j 1 --out hours
+cmp -s first hours/gmm-snr-0.008h/sweep && grep -q 'of them before' out && ! grep -q 'times a few' err
+report $? "goes on with the same choice"
 
 # ---- a sweep in tasks, as schedulers start them: no two write the same file
 

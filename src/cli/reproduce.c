@@ -6,6 +6,8 @@
 #include "cli/campaign.h"
 #include "base/clock.h"
 #include "cli/command.h"
+#include "cli/options.h"
+#include "cli/probe.h"
 #include "cli/progress.h"
 #include "cli/report.h"
 #include "paper/paper.h"
@@ -19,7 +21,7 @@
 
 #define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
 
-enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 128 };
+enum { KEY_QUICK = 0x2000, KEY_REPORT, KEY_SWEEP, KEY_EXAMPLES, KEY_BUDGET, MOST_EXPERIMENTS = 16, MOST_CLAIMS = 256 };
 
 typedef struct {
     const rws_experiment *wanted[MOST_EXPERIMENTS];
@@ -27,6 +29,7 @@ typedef struct {
     const char           *out;
     const char           *examples; /* folder of the models of examples/; NULL: looked for beside the program */
     bool                  quick, report, sweep;
+    double                hours; /* of --budget, for all experiments; 0: as long as it takes */
     rws_campaign_options  campaign;
 } reproduce_options;
 
@@ -81,10 +84,11 @@ static rws_status check_examples(const char *text, const char *folder, const cha
     return RWS_OK;
 }
 
-/* The sweep of an experiment, in which the folder examples/ is the real one; the caller frees *out. */
-static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
+/* A sweep of an experiment, in which the folder examples/ is the real one; the caller frees *out. */
+static rws_status with_examples(const reproduce_options *o, const rws_experiment *e, const char *text, char **out,
+                                rws_error *err)
 {
-    const char *text = o->quick ? e->quick : e->sweep, *place;
+    const char *place;
     char       *folder = e->examples ? find_examples(o) : NULL;
     size_t      size;
     rws_status  status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
@@ -100,17 +104,111 @@ static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, 
     return status;
 }
 
-/* ---- one experiment */
+/* ---- what fits into the hours */
 
-/* DIR/gmm or DIR/gmm-quick; the caller frees it. */
+/* The hours of one experiment. */
+static double hours_of(const reproduce_options *o)
+{
+    return o->hours / o->n_wanted;
+}
+
+/* DIR/gmm, DIR/gmm-quick or DIR/gmm-3h; the caller frees it. */
 static char *folder_of(const reproduce_options *o, const rws_experiment *e)
 {
-    char *name, *folder;
-    rws_need_memory(asprintf(&name, "%s%s", e->name, o->quick ? "-quick" : "") > 0, "the path of an experiment");
+    char *name, *folder, suffix[32] = "";
+    if (o->quick) snprintf(suffix, sizeof suffix, "-quick");
+    if (o->hours > 0) snprintf(suffix, sizeof suffix, "-%gh", hours_of(o));
+    rws_need_memory(asprintf(&name, "%s%s", e->name, suffix) > 0, "the path of an experiment");
     folder = rws_file_join(o->out, name);
     free(name);
     return folder;
 }
+
+/* Reads a text; *out is NULL if there is no such file. The caller frees it. */
+static rws_status read_text(const char *folder, const char *name, char **out, rws_error *err)
+{
+    char      *path = rws_file_join(folder, name);
+    uint8_t   *bytes;
+    size_t     size;
+    rws_status status = RWS_OK;
+    *out = NULL;
+    if (access(path, F_OK) == 0) {
+        status = rws_file_read(path, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
+        if (status == RWS_OK) {
+            *out = strndup((const char *)bytes, size);
+            free(bytes);
+            rws_need_memory(*out != NULL, "a text");
+        }
+    }
+    free(path);
+    return status;
+}
+
+static rws_status write_text(const char *folder, const char *name, const char *text, rws_error *err)
+{
+    char            *path = rws_file_join(folder, name);
+    const rws_status status = rws_file_write_text(path, text, err);
+    free(path);
+    return status;
+}
+
+/* Times a few iterations of each kind of run, and chooses. */
+static rws_status choose(const reproduce_options *o, const rws_experiment *e, char **sweep, char **what, rws_error *err)
+{
+    rws_probes *probes = rws_probes_new();
+    const int   jobs = o->campaign.jobs ? (int)o->campaign.jobs : rws_options_cores();
+    rws_budget  b = {hours_of(o), jobs, rws_probe, probes};
+    char       *full = NULL, *middle = NULL;
+    double      seconds;
+    rws_note("%s: times a few iterations of each kind of run.", e->name);
+    rws_status status = with_examples(o, e, e->sweep, &full, err);
+    if (status == RWS_OK && e->middle) status = with_examples(o, e, e->middle, &middle, err);
+    if (status == RWS_OK) status = rws_budget_choose(&b, e, full, middle, sweep, what, err);
+    const int n = rws_probes_count(probes, &seconds);
+    if (status == RWS_OK) rws_note("%s: %d kinds of runs were timed in %.0f s.", e->name, n, seconds);
+    rws_probes_free(probes);
+    free(middle);
+    free(full);
+    return status;
+}
+
+static void print_plan(const reproduce_options *o, const rws_experiment *e, const char *what)
+{
+    if (o->campaign.json)
+        rws_report_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
+    else fprintf(o->sweep ? stderr : stdout, "%s\n", what);
+    fflush(stdout);
+}
+
+/* The sweep of an experiment within the hours, which the caller frees. The first choice is written down, so that the same command
+ * goes on with it, whatever a second probe would measure. */
+static rws_status planned_sweep(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
+{
+    char      *folder = folder_of(o, e), *what = NULL;
+    rws_status status = read_text(folder, "sweep", out, err);
+    if (status == RWS_OK && *out) status = read_text(folder, "plan.md", &what, err);
+    if (status == RWS_OK && !*out) {
+        status = choose(o, e, out, &what, err);
+        if (status == RWS_OK && !o->sweep) {
+            status = rws_file_make_folder(folder, err);
+            if (status == RWS_OK) status = write_text(folder, "plan.md", what, err);
+            if (status == RWS_OK) status = write_text(folder, "sweep", *out, err);
+        }
+    }
+    if (status == RWS_OK && what) print_plan(o, e, what);
+    free(what);
+    free(folder);
+    return status;
+}
+
+/* The sweep of an experiment; the caller frees it. */
+static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, char **out, rws_error *err)
+{
+    if (o->hours > 0) return planned_sweep(o, e, out, err);
+    return with_examples(o, e, o->quick ? e->quick : e->sweep, out, err);
+}
+
+/* ---- one experiment */
 
 static rws_status train(reproduction *r, const rws_experiment *e, const char *folder, rws_error *err)
 {
@@ -147,11 +245,25 @@ static rws_status write_claims(const rws_checked *claims, int n, const char *fol
     static const char *const files[] = {"claims.md", "claims.json"};
     rws_status               status = RWS_OK;
     for (int i = 0; i < 2 && status == RWS_OK; i++) {
-        char *path = rws_file_join(folder, files[i]), *text = (i ? rws_paper_json : rws_paper_markdown)(claims, n);
-        status = rws_file_write_text(path, text, err);
+        char *text = (i ? rws_paper_json : rws_paper_markdown)(claims, n);
+        status = write_text(folder, files[i], text, err);
         free(text);
-        free(path);
     }
+    return status;
+}
+
+/* The report of the experiment, with its plan if there is one, and the numbers of its runs. */
+static rws_status write_report(const rws_experiment *e, const rws_results *results, const rws_checked *claims, int n,
+                               const char *folder, rws_error *err)
+{
+    char *plan;
+    RWS_TRY(read_text(folder, "plan.md", &plan, err));
+    char      *text = rws_paper_report(e, results, claims, n, plan), *csv = rws_paper_csv(e, results);
+    rws_status status = write_text(folder, "report.md", text, err);
+    if (status == RWS_OK) status = write_text(folder, "final.csv", csv, err);
+    free(csv);
+    free(text);
+    free(plan);
     return status;
 }
 
@@ -178,6 +290,7 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
     if (status == RWS_OK && r->n_claims > first)
         status = write_claims(r->claims + first, r->n_claims - first, folder, err);
     if (status == RWS_OK) status = write_table(r, e, results, folder, err);
+    if (status == RWS_OK) status = write_report(e, results, r->claims + first, r->n_claims - first, folder, err);
     rws_results_free(results);
     return status;
 }
@@ -246,6 +359,8 @@ static rws_status reproduce_all(reproduction *r, rws_error *err)
 
 static const struct argp_option options[] = {
     {"quick", KEY_QUICK, 0, 0, "Fewer and shorter runs: minutes instead of hours", 0},
+    {"budget", KEY_BUDGET, "HOURS", 0,
+     "Choose iterations, particles and seeds that fit into so many hours, and say what is left out", 0},
     {"out", 'o', "DIR", 0, "The folder in which each experiment has its own (default: reproduction)", 0},
     {"report", KEY_REPORT, 0, 0, "Train nothing: figures and claims from the runs that are there", 0},
     {"sweep", KEY_SWEEP, 0, 0, "Only print the experiment's sweep file", 0},
@@ -278,9 +393,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
     case KEY_REPORT: o->report = true; return 0;
     case KEY_SWEEP: o->sweep = true; return 0;
+    case KEY_BUDGET: return rws_arguments_real(state, "--budget", arg, 0.001, 1e6, &o->hours);
     case KEY_EXAMPLES: return rws_arguments_folder(state, "--examples", arg, &o->examples);
     case ARGP_KEY_ARG: return want(arg, o, state);
     case ARGP_KEY_END:
+        if (o->quick && o->hours > 0)
+            return rws_arguments_fail(state,
+                                      "--quick and --budget do not go together: --budget chooses the size by itself.");
         return o->n_wanted ? 0 : rws_arguments_fail(state, "Which experiment? See rws reproduce --help.");
     default: return ARGP_ERR_UNKNOWN;
     }

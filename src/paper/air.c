@@ -14,7 +14,10 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 const rws_paper_figure rws_air_figures[] = {
-    {"air", "log evidence over the iterations; final log evidence and KL(q || p) over the number of particles", draw},
+    {"air", "log evidence over the iterations; final log evidence and KL(q || p) over the number of particles", draw,
+     "Does training with VIMCO vary more; does the evidence of WW rise with K and that of VIMCO up to K = 10 only; has "
+     "WW better guides?",
+     "A1a A1b A2 A3 A4a A4b A5a A5b"},
     {0},
 };
 
@@ -145,8 +148,12 @@ const rws_claim rws_air_claims[] = {
              "eval-particles 100\nfinal 5000 10000\nlr 1e-5,400000:/3,1000000:/3\n" more)
 
 static const char sweep[] = FULL("ww vimco", "") FULL("vimco", "set vimco.vimco_air_ref 1\n");
+static const char middle[] = RWS_RUNS("air", "ww vimco", "2 5 10 20", "1-2", "50000", "1000",
+                                      "eval-particles 100\nfinal 5000 1000\nlr 1e-5,400000:/3,1000000:/3\n");
 static const char quick[] =
     RWS_RUNS("air", "ww vimco", "2 5 10 20", "1", "2000", "200", "eval-particles 100\nfinal 100 100\n");
+
+const int rws_air_order[] = {5, 20, 2, 10, 0};
 
 static const rws_result_key where[] = {{"model", "air"}, {"air_gray", "0"}, {0}};
 static const rws_query_own  as_printed[] = {{"vimco", "vimco_air_ref", "0"}, {0}};
@@ -158,6 +165,9 @@ const rws_experiment rws_experiment_air = {
     .help = "attend, infer, repeat: WW and VIMCO on images with several digits",
     .sweep = sweep,
     .quick = quick,
+    .middle = middle,
+    .order = rws_air_order,
+    .rate_stays = true,
     .where = where,
     .variants = variants,
     .figures = rws_air_figures,

@@ -15,8 +15,11 @@
 const char *const rws_gmm_methods[] = {"concrete", "relax", "reinforce", "vimco", "ws", "ww", "dww", NULL};
 const char *const rws_gmm_names[] = {"Concrete", "RELAX", "REINFORCE", "VIMCO", "WS", "WW", "δ-WW", NULL};
 const int         rws_gmm_particles[GMM_K] = {2, 5, 10, 20};
+const int         rws_gmm_order[] = {2, 20, 5, 10, 0};
 
 enum { COMPONENTS = 20 };
+
+#define UNIFORM 0.728 /* q error of a guide that is uniform over the components */
 
 static const char *const errors[] = {"p_error", "q_error"};
 static const char *const error_names[] = {"p", "q"};
@@ -118,9 +121,16 @@ static rws_status draw_hinton(const rws_query *q, const char *path, rws_error *e
 }
 
 const rws_paper_figure rws_gmm_figures[] = {
-    {"gmm-main", "p error and q error of every method over the iterations, by the number of particles", draw_main},
-    {"gmm-hinton", "learned mixtures and posteriors in the beginning, the middle and the end", draw_hinton},
-    {"gmm-std", "spread of the guide's gradient over the iterations", draw_std},
+    {"gmm-main", "p error and q error of every method over the iterations, by the number of particles", draw_main,
+     "Do WS and WW improve with K while IWAE methods suffer; is WS worst and δ-WW good with few particles; do p and q "
+     "develop alike?",
+     "G1 G2a G2b G2c G3 G4a G4b G5a G5b G5c G5d G6"},
+    {"gmm-hinton", "learned mixtures and posteriors in the beginning, the middle and the end", draw_hinton,
+     "Are branches pruned with K = 2 by all methods except δ-WW, and with K = 20 by WS only, where IWAE ends with a "
+     "suboptimal model?",
+     "G7a G7b G7c G7d G7e G7f G8a G8b"},
+    {"gmm-std", "spread of the guide's gradient over the iterations", draw_std,
+     "Do WW and WS have gradient estimators of lower variance than IWAE except VIMCO?", "G9a G9b G9c"},
     {0},
 };
 
@@ -182,6 +192,21 @@ static void g2_similar(const rws_query *q, rws_finding *f)
             rws_finding_add(f, c.verdict, "%s error: %s %.3g, %s %.3g", error_names[e], rws_gmm_names[a], c.a,
                             rws_gmm_names[b], c.b);
         }
+}
+
+/* Fastest: not more than a tenth above the best of the others after a tenth of training. */
+static void g2_fastest(const rws_query *q, rws_finding *f)
+{
+    int    next = -1;
+    double v[GMM_METHODS];
+    for (int m = 0; m < GMM_METHODS; m++) {
+        v[m] = rws_quantity_median(q, (rws_quantity){rws_gmm_methods[m], 20, "p_error", RWS_AT_TENTH});
+        if (m != GMM_WW && m != GMM_DWW && (next < 0 || v[m] < v[next])) next = m;
+    }
+    const rws_compared c = rws_less(q, f, (rws_quantity){"ww", 20, "p_error", RWS_AT_TENTH}, 1.1,
+                                    (rws_quantity){rws_gmm_methods[next], 20, "p_error", RWS_AT_TENTH});
+    rws_finding_add(f, c.verdict, "p error after a tenth of training: WW %.3g, best of the others %s %.3g (p = %.2g)",
+                    c.a, rws_gmm_names[next], c.b, c.p);
 }
 
 static void g3(const rws_query *q, rws_finding *f)
@@ -370,6 +395,35 @@ static void g7_ws(const rws_query *q, rws_finding *f)
     count_supports(q, f, GMM_WS, 2, ENDS_NEAR, 9);
 }
 
+static void g7_ws_mode(const rws_query *q, rws_finding *f)
+{
+    int                n, n_shots = 0, fit = 0;
+    const rws_result **runs = rws_query_runs(q, "ws", 2, &n);
+    for (int i = 0; i < n; i++) {
+        support s;
+        if (!support_of(runs[i], &s)) continue;
+        n_shots++;
+        fit += abs(s.mode - 9) <= 1;
+    }
+    free(runs);
+    rws_query_count(q, f, "ws", 2);
+    rws_finding_add(f, rws_most(fit, n_shots), "largest p(z) at 9, give or take one, in %d of %d runs", fit, n_shots);
+}
+
+/* Fails: the guide's q error stays above half that of a uniform guide. */
+static void g7_concrete(const rws_query *q, rws_finding *f)
+{
+    for (int k = 0; k < GMM_K; k++) {
+        int     n, fit = 0;
+        double *v = rws_quantity_values(q, at_end(GMM_CONCRETE, rws_gmm_particles[k], "q_error"), &n);
+        for (int i = 0; i < n; i++) fit += v[i] > UNIFORM / 2;
+        rws_query_count(q, f, "concrete", rws_gmm_particles[k]);
+        rws_finding_add(f, rws_most(fit, n), "K = %d: q error %.3g, above %.3g in %d of %d runs", rws_gmm_particles[k],
+                        rws_quartiles_of(v, n).median, UNIFORM / 2, fit, n);
+        free(v);
+    }
+}
+
 static void g7_ww(const rws_query *q, rws_finding *f)
 {
     count_supports(q, f, GMM_WW, 2, ENDS_NEAR, 14);
@@ -420,6 +474,17 @@ static void g9(const rws_query *q, rws_finding *f)
             }
 }
 
+/* Not more than a tenth above that of WW. */
+static void g9_vimco(const rws_query *q, rws_finding *f)
+{
+    for (int k = 0; k < GMM_K; k++) {
+        const int          K = rws_gmm_particles[k];
+        const rws_quantity a = {"vimco", K, "grad_std", RWS_TYPICAL}, b = {"ww", K, "grad_std", RWS_TYPICAL};
+        const rws_compared c = rws_less(q, f, a, 1.1, b);
+        rws_finding_add(f, c.verdict, "K = %d: VIMCO %.2g, WW %.2g", K, c.a, c.b);
+    }
+}
+
 static void g9_concrete(const rws_query *q, rws_finding *f)
 {
     for (int k = 0; k < GMM_K; k++) {
@@ -429,6 +494,19 @@ static void g9_concrete(const rws_query *q, rws_finding *f)
         const rws_compared c = rws_less(q, f, a, 1, b);
         rws_finding_add(f, c.verdict, "K = %d, first evaluation: Concrete %.2g, REINFORCE %.2g", K, c.a, c.b);
     }
+}
+
+/* ---- the family of guides */
+
+static void g16(const rws_query *q, rws_finding *f)
+{
+    int     n, fit = 0;
+    double *v = rws_quantity_values(q, at_end(GMM_DWW, 20, "q_error"), &n);
+    for (int i = 0; i < n; i++) fit += v[i] < UNIFORM / 10;
+    rws_query_count(q, f, "dww", 20);
+    rws_finding_add(f, rws_most(fit, n), "q error of δ-WW with K = 20: %.3g, below %.3g in %d of %d runs",
+                    rws_quartiles_of(v, n).median, UNIFORM / 10, fit, n);
+    free(v);
 }
 
 /* ---- defensive proposals */
@@ -449,6 +527,8 @@ const rws_claim rws_gmm_claims[] = {
     {"G1", "With K = 2, δ-WW has the lowest p error and the lowest q error of all methods.", g1, true},
     {"G2a", "With K = 20, no method has lower p and q errors than WW and δ-WW (by more than a tenth).", g2, true},
     {"G2b", "With K = 20, δ-WW performs similarly to WW (within a factor of 2).", g2_similar, false},
+    {"G2c", "With K = 20, WW learns the best model fastest: its p error is lowest also after a tenth of training.",
+     g2_fastest, true},
     {"G3", "WS has the highest p error of all methods for every K (Concrete, which fails, aside).", g3, true},
     {"G4a", "More particles lead to better guides for WS and WW: q errors fall with K.", g4_q, false},
     {"G4b", "Learning of the model improves with K for WS and WW: p errors fall with K.", g4_p, false},
@@ -461,13 +541,22 @@ const rws_claim rws_gmm_claims[] = {
     {"G7b", "With K = 2, WW prunes branches: p(z) > 0.001 for z = 0…14 only.", g7_ww, false},
     {"G7c", "With K = 2, VIMCO, RELAX and REINFORCE prune branches: p(z) > 0.001 for z = 0…17 only.", g7_iwae, true},
     {"G7d", "With K = 2, δ-WW prunes no branch.", g7_dww, false},
+    {"G7e", "With K = 2, the model of WS peaks at z = 9.", g7_ws_mode, false},
+    {"G7f", "Concrete fails: at every K its q error stays above half that of a uniform guide.", g7_concrete, false},
     {"G8a", "With K = 20, WS prunes branches; WW and δ-WW do not.", g8, false},
     {"G8b", "With K = 20, REINFORCE, RELAX and VIMCO learn a worse model than WW.", g8_iwae, true},
     {"G9a", "The gradient estimators of WS and WW spread less than those of REINFORCE and RELAX.", g9, false},
     {"G9b", "The gradient estimator of Concrete spreads little to begin with: less than that of REINFORCE.",
      g9_concrete, false},
+    {"G9c", "VIMCO is the exception among IWAE methods: its gradient estimator spreads no more than that of WW.",
+     g9_vimco, true},
     {"G11", "δ-WW is robust to the choice of δ: with δ from 0.05 to 0.4 its errors are below half of those of WW.", g11,
      false},
+    {"G16",
+     "The family of guides can capture the true posterior: the q error of δ-WW with K = 20 is below a tenth of a "
+     "uniform "
+     "guide's.",
+     g16, false},
     {0},
 };
 
@@ -489,6 +578,7 @@ const rws_experiment rws_experiment_gmm = {
     .sweep = sweep,
     .quick = quick,
     .where = where,
+    .order = rws_gmm_order,
     .variants = rws_gmm_variants,
     .figures = rws_gmm_figures,
     .claims = rws_gmm_claims,

@@ -14,7 +14,9 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 const rws_paper_figure rws_gmm_near_figures[] = {
-    {"gmm-near", "p error, q error and spread of gradients from a uniform start", draw},
+    {"gmm-near", "p error, q error and spread of gradients from a uniform start", draw,
+     "Does WS outperform all other methods; has VIMCO the lowest gradient variance, and does its guide worsen with K?",
+     "G10a G10b G10c"},
     {0},
 };
 
@@ -78,6 +80,7 @@ const rws_experiment rws_experiment_gmm_near = {
     .sweep = sweep,
     .quick = quick,
     .where = where,
+    .order = rws_gmm_order,
     .variants = rws_gmm_variants,
     .figures = rws_gmm_near_figures,
     .claims = rws_gmm_near_claims,

@@ -21,7 +21,10 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"gmm-snr", "spread and signal-to-noise ratio of the gradients over the number of particles", draw},
+    {"gmm-snr", "spread and signal-to-noise ratio of the gradients over the number of particles", draw,
+     "Does the signal-to-noise ratio of φ's gradient fall with K for IWAE, and rise for WS and WW, while θ's rises for "
+     "all?",
+     "N1 N2 N3 N4"},
     {0},
 };
 
@@ -58,11 +61,18 @@ static void n3(const rws_query *q, rws_finding *f)
     moves(q, f, "ww", "snr_phi", false);
 }
 
+static void n4(const rws_query *q, rws_finding *f)
+{
+    moves(q, f, "ws", "grad_std", true);
+    moves(q, f, "ww", "grad_std", true);
+}
+
 static const rws_claim claims[] = {
     {"N1", "The signal-to-noise ratio of φ's gradient falls with K for REINFORCE, RELAX and VIMCO (like K^-0.5).", n1,
      false},
     {"N2", "The signal-to-noise ratio of θ's gradient rises with K for all methods (like K^0.5).", n2, false},
     {"N3", "More particles lower the noise of φ's gradient for WS and WW: its signal-to-noise ratio rises.", n3, false},
+    {"N4", "The estimators of φ's gradient of WS and WW spread less with more particles (like K^-0.5).", n4, false},
     {0},
 };
 
@@ -72,6 +82,7 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RUNS("1-10", "2000", "100"), quick[] = RUNS("1-3", "400", "40");
 
+static const int            order[] = {FEW, MANY, 20, 50, 5, 10, 0};
 static const rws_result_key where[] = {{"model", "gmm"}, {"grad_snr", "1"}, {0}};
 static const rws_query_own  own[] = {{"vimco", "vimco_no_logK", "0"}, {"relax", "relax_control", "net"}, {0}};
 static const rws_variant    variants[] = {{NULL, own}, {0}};
@@ -83,6 +94,7 @@ const rws_experiment rws_experiment_gmm_snr = {
     .sweep = sweep,
     .quick = quick,
     .where = where,
+    .order = order,
     .variants = variants,
     .figures = figures,
     .claims = claims,

@@ -24,7 +24,10 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"gmm-tried", "methods that the paper tried and did not plot, beside those that it did", draw},
+    {"gmm-tried", "methods that the paper tried and did not plot, beside those that it did", draw,
+     "Are DVAE's relaxations worse than all others, is RELAX best with the network alone, Concrete with 0.5, and WWS "
+     "no better than WW or WS?",
+     "G12 G13 G14 G15"},
     {0},
 };
 

@@ -14,6 +14,8 @@ typedef struct {
     const char *file;    /* without an ending: "gmm-main" */
     const char *caption; /* one line */
     rws_status (*draw)(const rws_query *q, const char *path, rws_error *err);
+    const char *question; /* what the paper's caption says, as a question; NULL: nothing */
+    const char *answers;  /* names of the claims that answer it, with blanks between */
 } rws_paper_figure;
 
 typedef struct {
@@ -33,17 +35,20 @@ typedef struct {
 extern const rws_variant rws_vimco_variants[];
 
 typedef struct {
-    const char             *name;     /* on the command line: "gmm-near" */
-    const char             *help;     /* one line */
-    bool                    code;     /* with the settings of the authors' code, where these differ from the text */
-    bool                    examples; /* models are built from examples/, which stands for their folder in a sweep;
+    const char *name;          /* on the command line: "gmm-near" */
+    const char *help;          /* one line */
+    bool        code;          /* with the settings of the authors' code, where these differ from the text */
+    bool        examples;      /* models are built from examples/, which stands for their folder in a sweep;
                                               not part of "all" */
-    const char             *sweep, *quick; /* sweep files (sweep.h) */
-    const rws_result_key   *where;         /* keys and values that all its runs have */
-    const rws_variant      *variants;      /* the experiment's own reading first; the end has own NULL */
-    const rws_paper_figure *figures;       /* the end has file NULL */
-    const rws_claim        *claims;        /* the end has name NULL */
-    char *(*table)(const rws_query *q);    /* a Markdown table of results, which the caller frees; may be NULL */
+    const char *sweep, *quick; /* sweep files (sweep.h) */
+    const char *middle;        /* what to run if the sweep takes too long (budget.h); NULL: the sweep, shortened */
+    const int  *order;         /* numbers of particles, the most important one first, ends with 0; NULL: rising */
+    bool        rate_stays;    /* a shorter run stops early: its learning rate changes when that of a full one does */
+    const rws_result_key   *where;      /* keys and values that all its runs have */
+    const rws_variant      *variants;   /* the experiment's own reading first; the end has own NULL */
+    const rws_paper_figure *figures;    /* the end has file NULL */
+    const rws_claim        *claims;     /* the end has name NULL */
+    char *(*table)(const rws_query *q); /* a Markdown table of results, which the caller frees; may be NULL */
 } rws_experiment;
 
 /* A block of an experiment's sweep; `more` are further lines. */
@@ -79,6 +84,14 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
 
 /* The experiment's own table of results as Markdown, which the caller frees; NULL if it has none. */
 char *rws_paper_table(const rws_experiment *e, const rws_results *r);
+
+/* The whole report as Markdown: what ran, the verdicts, each figure with the answer to its caption, the claims. `plan` is the
+ * text of a budget (budget.h), or NULL. The caller frees the text. */
+char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
+                       const char *plan);
+
+/* One line for each finished run, as CSV: what it is, and the mean of the last ten values of each metric. The caller frees the text. */
+char *rws_paper_csv(const rws_experiment *e, const rws_results *r);
 
 /* The claims as a Markdown table and as a JSON array; the caller frees the text. */
 char *rws_paper_markdown(const rws_checked *claims, int n);

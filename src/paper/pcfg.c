@@ -88,10 +88,15 @@ static rws_status draw_np(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"pcfg-main", "p error and q error over the iterations, by the number of particles", draw_main},
-    {"pcfg-trees-ws", "trees that the guide learned by WS draws most often", draw_ws},
-    {"pcfg-trees-vimco", "the same for VIMCO", draw_vimco},
-    {"pcfg-np", "probabilities of the rules of NP", draw_np},
+    {"pcfg-main", "p error and q error over the iterations, by the number of particles", draw_main,
+     "Does WS improve with K and become the best in p and q, while WW improves less and VIMCO and REINFORCE do not?",
+     "P1 P2 P3a P3b P3c P4 P8"},
+    {"pcfg-trees-ws", "trees that the guide learned by WS draws most often", draw_ws,
+     "Do the trees drawn most often yield the sentence?", "P5"},
+    {"pcfg-trees-vimco", "trees that the guide learned by VIMCO draws most often", draw_vimco,
+     "Does none of the trees yield the sentence?", "P6"},
+    {"pcfg-np", "probabilities of the rules of NP", draw_np,
+     "Are the rules that WS learned close to the truth, and those of VIMCO poor?", "P7"},
     {0},
 };
 
@@ -196,6 +201,17 @@ static void p6(const rws_query *q, rws_finding *f)
                     N_TREES);
 }
 
+/* Rarely: less than a tenth of the draws. */
+static void p9(const rws_query *q, rws_finding *f)
+{
+    double    shares[N_TREES] = {0}, total = 0;
+    const int n = right_trees(q, f, "ww", shares);
+    for (int i = 0; i < n; i++) total += shares[i];
+    rws_finding_add(f, rws_verdict_of(total < 0.1),
+                    "%d of the %d trees drawn most often yield the sentence, together a share of %.3g", n < 0 ? 0 : n,
+                    N_TREES, total);
+}
+
 /* Total variation distance: half the sum of the differences, which is the largest difference in the probability of any
  * set of rules. */
 static double distance(const rws_query *q, rws_finding *f, const char *method)
@@ -262,6 +278,8 @@ static const rws_claim claims[] = {
     {"P6", "None of the trees that VIMCO (K = 20) draws most often yields the sentence.", p6, true},
     {"P7", "The rules of NP: WS (K = 20) comes within 0.1 of the truth, VIMCO is at least twice as far off.", p7, true},
     {"P8", "Trees that grow too long: REINFORCE at least as often as VIMCO, VIMCO as WS and WW.", p8, true},
+    {"P9", "Proposals of WW (K = 20) rarely are parse trees of the sentence: less than a tenth of its draws.", p9,
+     false},
     {0},
 };
 
@@ -273,6 +291,7 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RUNS("1-10", "10"), quick[] = RUNS("1-3", "20");
 
+static const int            order[] = {2, 20, 5, 10, 0};
 static const rws_result_key where[] = {{"model", "pcfg"}, {0}};
 
 const rws_experiment rws_experiment_pcfg = {
@@ -280,6 +299,7 @@ const rws_experiment rws_experiment_pcfg = {
     .help = "probabilistic grammar: WS, WW, VIMCO, REINFORCE; trees and rules",
     .sweep = sweep,
     .quick = quick,
+    .order = order,
     .where = where,
     .variants = rws_vimco_variants,
     .figures = figures,

@@ -11,7 +11,10 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"sbn", "log evidence over the iterations; final log evidence and KL(q || p) over the number of particles", draw},
+    {"sbn", "log evidence over the iterations; final log evidence and KL(q || p) over the number of particles", draw,
+     "Does WW learn faster, is VIMCO slightly better with few particles and equal with many, and has WW a much lower "
+     "KL?",
+     "S1 S2a S2b S3"},
     {0},
 };
 
@@ -74,9 +77,14 @@ static const rws_claim claims[] = {
 
 static const char sweep[] = RWS_RUNS("sbn", "ww vimco", "2 5 10 50 100 500 1000 5000", "1-3", "1000000", "10000",
                                      "eval-particles 100\nlr 3e-4,500000:/3,800000:/3\nfinal 5000 10000\n");
+static const char middle[] = RWS_RUNS("sbn", "ww vimco", "2 5", "1-3", "500000", "5000",
+                                      "eval-particles 100\nlr 3e-4,250000:/3,400000:/3\nfinal 5000 1000\n")
+    RWS_RUNS("sbn", "ww vimco", "50", "1", "500000", "5000",
+             "eval-particles 100\nlr 3e-4,250000:/3,400000:/3\nfinal 5000 1000\n");
 static const char quick[] =
     RWS_RUNS("sbn", "ww vimco", "2 5 10 50", "1", "3000", "100", "eval-particles 100\nfinal 200 200\n");
 
+static const int            order[] = {5, 50, 2, 10, 100, 500, 1000, 5000, 0};
 static const rws_result_key where[] = {{"model", "sbn"}, {0}};
 
 const rws_experiment rws_experiment_sbn = {
@@ -84,6 +92,8 @@ const rws_experiment rws_experiment_sbn = {
     .help = "sigmoid belief networks: WW and VIMCO with few and many particles",
     .sweep = sweep,
     .quick = quick,
+    .middle = middle,
+    .order = order,
     .where = where,
     .variants = rws_vimco_variants,
     .figures = figures,
