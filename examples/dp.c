@@ -39,15 +39,11 @@ static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_ra
 {
     (void)w, (void)s, (void)first, (void)e;
     for (int i = 0; i < n; i++) {
-        int    left[GALAXIES];
+        int    order[GALAXIES];
         float *x = to[0] + i * (1 + N);
-        for (int j = 0; j < GALAXIES; j++) left[j] = j;
+        rws_random_sample(g, GALAXIES, N, order);
         x[0] = N;
-        for (int j = 0; j < N; j++) {
-            const int k = (int)rws_random_below(g, (uint32_t)(GALAXIES - j));
-            x[1 + j] = (velocity[left[k]] - 20000) / 1000;
-            left[k] = left[GALAXIES - 1 - j];
-        }
+        for (int j = 0; j < N; j++) x[1 + j] = (velocity[order[j]] - 20000) / 1000;
     }
     return RWS_OK;
 }
@@ -99,31 +95,9 @@ static void guide(rws_path *path, const void *state)
     }
 }
 
-/* The sum of p(z_i … z_7, x_i … x_7 | z_0 … z_{i-1}, x_0 … x_{i-1}) over all z. */
-static double partitions(const float *x, const double *theta, int i, int clusters, double *sum, int *n)
-{
-    double total = 0;
-    for (int k = 0; i < N && k <= clusters; k++) {
-        const double v0 = theta[1] * theta[1], v = theta[2] * theta[2], precision = n[k] + v / v0;
-        const double variance = v / precision + v, away = (double)x[i] - sum[k] / precision;
-        const double p =
-            (n[k] ? n[k] : theta[0]) / (i + theta[0]) * exp(-away * away / variance / 2) / sqrt(2 * M_PI * variance);
-        n[k]++, sum[k] += (double)x[i];
-        total += p * partitions(x, theta, i + 1, clusters + (k == clusters), sum, n);
-        n[k]--, sum[k] -= (double)x[i];
-    }
-    return i < N ? total : 1;
-}
-
 static rws_status exact(rws_eval *e, const void *state, double *value, rws_error *err)
 {
-    double theta[3], sum[N + 1] = {0};
-    int    n[N + 1] = {0};
-    for (int i = 0; i < 3; i++) theta[i] = exp((double)rws_param_values(((const world *)state)->theta)[i]);
-    *value = 0;
-    for (int i = 0; i < rws_eval_size(e); i++)
-        *value += log(partitions(rws_eval_field(e, "x") + i * (1 + N) + 1, theta, 0, 0, sum, n)) / rws_eval_size(e);
-    return (void)err, RWS_OK;
+    return (void)state, rws_eval_enumerate(e, value, err);
 }
 
 const rws_model rws_user_model = {

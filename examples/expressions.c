@@ -2,7 +2,7 @@
  *     make examples && build/rws train build/examples/expressions.so --method ws
  * A grammar writes a formula, to a depth of 2:     f -> x | 1 | 2 | sin f | f + f | f * f
  * A datum is the values of the formula at ten places, with noise. The metric "exact" is log p(y) by the sum over all 1179
- * formulas, and "truth" the same at the numbers behind the data. */
+ * formulas. */
 #include <math.h>
 #include <rws.h>
 
@@ -28,45 +28,47 @@ static values combine(int way, values a, values b)
     return a;
 }
 
-/* Writes all formulas of a depth and their probabilities; returns their number. At depth 0 there are leaves only. */
-static int formulas(const double *ways, int depth, values *f, double *p)
-{
-    double    all = 0, inner_p[MOST];
-    values    inner[MOST] = {0};
-    const int n_inner = depth ? formulas(ways, depth - 1, inner, inner_p) : 0;
-    int       n = LEAVES;
-    for (int i = 0; i < (depth ? WAYS : LEAVES); i++) all += ways[i];
-    for (int i = 0; i < LEAVES; i++) f[i] = combine(i, inner[0], inner[0]), p[i] = ways[i] / all;
-    for (int a = 0; a < n_inner; a++) {
-        f[n] = combine(SIN, inner[a], inner[a]), p[n++] = ways[SIN] / all * inner_p[a];
-        for (int b = 0; b < n_inner; b++)
-            for (int way = PLUS; way <= TIMES; way++, n++)
-                f[n] = combine(way, inner[a], inner[b]), p[n] = ways[way] / all * inner_p[a] * inner_p[b];
-    }
-    return n;
-}
-
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
     world *w = ((void)random, (void)err, *state = rws_setup_alloc(s, sizeof *w));
     rws_setup_field(s, "y", PLACES);
     w->ways = rws_setup_param(s, RWS_THETA, "theta.ways", 1, WAYS, RWS_ZERO);
     w->log_sd = rws_setup_param(s, RWS_THETA, "theta.log_sd", 1, 1, RWS_ZERO);
+    rws_setup_truth(s, w->ways, RWS_LOGITS, true_ways);
+    rws_setup_truth(s, w->log_sd, RWS_LOGARITHMS, &true_sd);
     w->memory = rws_setup_gru(s, RWS_PHI, "phi.memory", WAYS, HIDDEN);
     w->way = rws_setup_mlp(s, RWS_PHI, "phi.way", RWS_RELU, RWS_UNIFORM, (int[]){PLACES + HIDDEN, 128, WAYS}, 3);
     return RWS_OK;
 }
 
+/* Writes all formulas of a depth and their true probabilities; returns their number. At depth 0 there are leaves only. */
+static int formulas(int depth, values *f, double *p)
+{
+    double    all = 0, inner_p[MOST];
+    values    inner[MOST] = {0};
+    const int n_inner = depth ? formulas(depth - 1, inner, inner_p) : 0;
+    int       n = LEAVES;
+    for (int i = 0; i < (depth ? WAYS : LEAVES); i++) all += true_ways[i];
+    for (int i = 0; i < LEAVES; i++) f[i] = combine(i, inner[0], inner[0]), p[i] = true_ways[i] / all;
+    for (int a = 0; a < n_inner; a++) {
+        f[n] = combine(SIN, inner[a], inner[a]), p[n++] = true_ways[SIN] / all * inner_p[a];
+        for (int b = 0; b < n_inner; b++)
+            for (int way = PLUS; way <= TIMES; way++, n++)
+                f[n] = combine(way, inner[a], inner[b]), p[n] = true_ways[way] / all * inner_p[a] * inner_p[b];
+    }
+    return n;
+}
+
 static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_random *g, float *const *to, rws_error *e)
 {
-    values f[MOST];
-    double p[MOST], u;
-    (void)w, (void)s, (void)first, (void)e, formulas(true_ways, DEPTH, f, p);
-    for (int i = 0, k = 0; i < n; i++, k = 0) {
-        for (u = rws_random_uniform(g); k < MOST - 1 && (u -= p[k]) > 0;) k++;
-        for (int j = 0; j < PLACES; j++) to[0][i * PLACES + j] = f[k].y[j] + (float)(true_sd * rws_random_normal(g));
+    values    f[MOST];
+    double    p[MOST];
+    const int all = formulas(DEPTH, f, p);
+    for (int i = 0; i < n; i++) {
+        const float *y = f[rws_random_choose(g, p, all)].y;
+        for (int j = 0; j < PLACES; j++) to[0][i * PLACES + j] = y[j] + (float)(true_sd * rws_random_normal(g));
     }
-    return RWS_OK;
+    return (void)w, (void)s, (void)first, (void)e, RWS_OK;
 }
 
 static values formula(rws_path *path, rws_var ways, int depth)
@@ -88,54 +90,26 @@ static rws_var guess(rws_path *path, const world *w, rws_var y, rws_var h, int d
 {
     const rws_var logits = rws_mlp_parts(path, w->way, (rws_var[]){y, h}, 2);
     const int     way = rws_choose(path, "way", rws_slice(path, logits, 0, depth ? WAYS : LEAVES));
-    h = rws_gru(path, w->memory, (rws_var[]){rws_onehot(path, rws_constant(path, (float)way), WAYS)}, 1, h);
+    h = rws_gru(path, w->memory, (rws_var[]){rws_onehot_at(path, way, WAYS)}, 1, h);
     if (way >= SIN) h = guess(path, w, y, h, depth - 1);
     return way > SIN ? guess(path, w, y, h, depth - 1) : h;
 }
 
 static void guide(rws_path *path, const void *state)
 {
-    const rws_var y = rws_affine(path, rws_observed(path, "y"), 0.25f, 0);
-    guess(path, state, y, rws_constants(path, (float[HIDDEN]){0}, HIDDEN), DEPTH);
-}
-
-static rws_status total(rws_eval *e, const double *ways, double sd, double *value)
-{
-    values f[MOST];
-    double p[MOST];
-    formulas(ways, DEPTH, f, p);
-    *value = -PLACES * log(sd * sqrt(2 * M_PI));
-    for (int i = 0; i < rws_eval_size(e); i++) {
-        double sum = 0;
-        for (int k = 0; k < MOST; k++) {
-            double squares = 0;
-            for (int j = 0; j < PLACES; j++)
-                squares += pow((double)(rws_eval_field(e, "y")[i * PLACES + j] - f[k].y[j]) / sd, 2);
-            sum += p[k] * exp(-squares / 2);
-        }
-        *value += log(sum) / rws_eval_size(e);
-    }
-    return RWS_OK;
+    guess(path, state, rws_affine(path, rws_observed(path, "y"), 0.25f, 0), rws_zeros(path, HIDDEN), DEPTH);
 }
 
 static rws_status exact(rws_eval *e, const void *state, double *value, rws_error *err)
 {
-    const world *w = state;
-    double       ways[WAYS];
-    for (int i = 0; i < WAYS; i++) ways[i] = exp((double)rws_param_values(w->ways)[i]);
-    return (void)err, total(e, ways, exp((double)rws_param_values(w->log_sd)[0]), value);
-}
-
-static rws_status truth(rws_eval *e, const void *state, double *value, rws_error *err)
-{
-    return (void)state, (void)err, total(e, true_ways, true_sd, value);
+    return (void)state, rws_eval_enumerate(e, value, err);
 }
 
 const rws_model rws_user_model = {
     .abi = RWS_ABI,
     .name = "expressions",
     .help = "formulas behind noisy points",
-    .metrics = (const rws_metric[]){{"exact", "log p(y) at theta", exact}, {"truth", "at the truth", truth}, {0}},
+    .metrics = (const rws_metric[]){{"exact", "log p(y) at theta", exact}, {0}},
     .defaults = {.batch = 50, .particles = 10, .iterations = 1500, .n_test = 200, .lr = "5e-3,1200:1e-3"},
     .setup = setup,
     .data = data,

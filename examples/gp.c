@@ -6,13 +6,8 @@
  * After D. Duvenaud et al., Structure discovery in nonparametric regression (2013). */
 #include <math.h>
 #include <rws.h>
-#include <stdlib.h>
 
-enum { SMOOTH, YEARLY, LINE, PLUS, TIMES, WAYS, LEAVES = PLUS, N = 48, DEPTH = 2, HIDDEN = 16, ALL = 909 };
-
-static const int count[DEPTH + 1] = {3, 21, 885}; /* kernels of a depth */
-
-typedef double matrix[N * N];
+enum { SMOOTH, YEARLY, LINE, PLUS, TIMES, WAYS, LEAVES = PLUS, N = 48, DEPTH = 2, HIDDEN = 16 };
 
 /* Thousands of passengers, January, April, July and October of 1949 to 1960: G. Box and G. Jenkins, Time series analysis:
  * forecasting and control (1976), series G. */
@@ -73,67 +68,25 @@ static void model(rws_path *path, const void *state)
     const rws_var numbers = rws_apply(path, RWS_EXP, rws_parameter(path, w->numbers));
     const rws_var noise = rws_apply(path, RWS_SQUARE, rws_slice(path, numbers, 2 * LEAVES, 1));
     const rws_var k = rws_add_diagonal(path, kernel(path, w, numbers, DEPTH), rws_affine(path, noise, 1, 1e-3f));
-    rws_multivariate_normal(path, "y", rws_constants(path, (float[N]){0}, N), rws_cholesky(path, k)); /* observed */
+    rws_multivariate_normal(path, "y", rws_zeros(path, N), rws_cholesky(path, k)); /* observed */
 }
 
 /* Writes a kernel in the same order; h remembers what was written. */
 static rws_var guess(rws_path *path, const world *w, rws_var h, int depth)
 {
     const int way = rws_choose(path, "way", rws_slice(path, rws_linear(path, w->way, h), 0, depth ? WAYS : LEAVES));
-    h = rws_gru(path, w->memory, (rws_var[]){rws_onehot(path, rws_constant(path, (float)way), WAYS)}, 1, h);
+    h = rws_gru(path, w->memory, (rws_var[]){rws_onehot_at(path, way, WAYS)}, 1, h);
     return way < LEAVES ? h : guess(path, w, guess(path, w, h, depth - 1), depth - 1);
 }
 
 static void guide(rws_path *path, const void *state)
 {
-    guess(path, state, rws_constants(path, (float[HIDDEN]){0}, HIDDEN), DEPTH);
-}
-
-/* log N(y; 0, k + noise) by the Cholesky factor l, row by row; its last row becomes l^-1 y. */
-static double log_normal(const double *k, double noise, const float *y)
-{
-    double l[N + 1][N], log_p = -N * log(2 * M_PI) / 2;
-    for (int i = 0; i <= N; i++)
-        for (int j = 0; j < N && j <= i; j++) {
-            l[i][j] = i == N ? (double)y[j] : k[i * N + j] + (i == j ? noise : 0);
-            for (int m = 0; m < j; m++) l[i][j] -= l[i][m] * l[j][m];
-            l[i][j] = i == j ? sqrt(l[i][j]) : l[i][j] / l[j][j];
-            log_p -= i == j ? log(l[i][j]) : i == N ? l[i][j] * l[i][j] / 2 : 0;
-        }
-    return log_p;
-}
-
-/* Writes all kernels of a depth and their probabilities; returns their number. The ones of the depth before follow them. */
-static int kernels(const world *w, int depth, matrix *k, double *p)
-{
-    const float *numbers = rws_param_values(w->numbers);
-    const int    inner = count[depth], n_inner = depth ? kernels(w, depth - 1, k + inner, p + inner) : 0;
-    double       ways[WAYS], all = 0;
-    int          n = LEAVES;
-    for (int i = 0; i < (depth ? WAYS : LEAVES); i++) all += ways[i] = exp((double)rws_param_values(w->ways)[i]);
-    for (int i = 0; i < LEAVES; i++) {
-        const double s2 = exp(2 * (double)numbers[2 * i]), l2 = exp(2 * (double)numbers[2 * i + 1]);
-        p[i] = ways[i] / all;
-        for (int j = 0; j < N * N; j++)
-            k[i][j] = s2 * (i == LINE ? (double)w->shape[i][j] : exp((double)w->shape[i][j] / l2));
-    }
-    for (int i = 0; i < 2 * n_inner * n_inner; i++, n++) {
-        const int way = PLUS + i % 2, a = inner + i / 2 / n_inner, b = inner + i / 2 % n_inner;
-        p[n] = ways[way] / all * p[a] * p[b];
-        for (int j = 0; j < N * N; j++) k[n][j] = way == PLUS ? k[a][j] + k[b][j] : k[a][j] * k[b][j];
-    }
-    return n;
+    guess(path, state, rws_zeros(path, HIDDEN), DEPTH);
 }
 
 static rws_status exact(rws_eval *e, const void *state, double *value, rws_error *err)
 {
-    const world *w = state;
-    const double noise = exp(2 * (double)rws_param_values(w->numbers)[2 * LEAVES]) + 1e-3;
-    double       sum = 0, p[ALL];
-    matrix      *k = malloc(ALL * sizeof *k);
-    if (!k) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for all kernels.");
-    for (int n = kernels(w, DEPTH, k, p); n-- > 0;) sum += p[n] * exp(log_normal(k[n], noise, rws_eval_field(e, "y")));
-    return free(k), *value = log(sum), RWS_OK;
+    return (void)state, rws_eval_enumerate(e, value, err);
 }
 
 const rws_model rws_user_model = {

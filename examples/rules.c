@@ -1,16 +1,14 @@
 /* rules.c - rational rules: which Boolean rule over four features do noisy labels follow?
  *     make examples && build/rws train build/examples/rules.so --method wws
  * A grammar writes a rule, to a depth of 3:     rule -> f0 | f1 | f2 | f3 | not rule | rule and rule | rule or rule
- * The rule labels the 16 objects that four features can make, and some labels are wrong. A concept is the set of objects
- * with label 1: one of 65,536, in 16 bits. The metric "exact" is log p(x) by the sum over all concepts, and "truth" the same
- * at the numbers behind the data. After N. Goodman et al., A rational analysis of rule-based concept learning (2008). */
+ * The rule labels the 16 objects that four features can make, and some labels are wrong. A concept, the set of objects with
+ * label 1, is one of 65,536, as 16 bits. The metric "exact" is log p(x) by the sum over all of them.
+ * After N. Goodman et al., A rational analysis of rule-based concept learning (2008). */
 #include <math.h>
 #include <rws.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { FEATURES = 4, NOT = FEATURES, AND, OR, WAYS, OBJECTS = 16, CONCEPTS = 1 << OBJECTS, DEPTH = 3, HIDDEN = 64 };
-
 static const unsigned feature[FEATURES] = {0xaaaa, 0xcccc, 0xf0f0, 0xff00}; /* bit o is the feature of object o */
 static const double   true_ways[WAYS] = {0.2, 0.15, 0.1, 0.1, 0.15, 0.15, 0.15}, true_right = 0.95;
 
@@ -45,6 +43,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     w->ways = rws_setup_param(s, RWS_THETA, "theta.ways", 1, WAYS, RWS_ZERO);
     w->right = rws_setup_param(s, RWS_THETA, "theta.right", 1, 1, RWS_ZERO);
     rws_param_values(w->right)[0] = 2;
+    rws_setup_truth(s, w->ways, RWS_LOGITS, true_ways);
+    rws_setup_truth(s, w->right, RWS_LOG_ODDS, &true_right);
     w->memory = rws_setup_gru(s, RWS_PHI, "phi.memory", WAYS + DEPTH + 1, HIDDEN);
     w->way = rws_setup_mlp(s, RWS_PHI, "phi.way", RWS_RELU, RWS_UNIFORM, (int[]){OBJECTS + HIDDEN, 128, WAYS}, 3);
     if ((w->truth = rws_setup_alloc(s, 2 * CONCEPTS * sizeof(double)))) concepts(true_ways, w->truth);
@@ -53,83 +53,65 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 
 static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_random *g, float *const *to, rws_error *e)
 {
-    (void)s, (void)first, (void)e;
-    for (int i = 0, c = 0; i < n * OBJECTS; i += OBJECTS, c = 0) {
-        for (double u = rws_random_uniform(g); c < CONCEPTS - 1 && (u -= ((const world *)w)->truth[c]) > 0;) c++;
+    for (int i = 0; i < n * OBJECTS; i += OBJECTS) {
+        const int c = rws_random_choose(g, ((const world *)w)->truth, CONCEPTS);
         for (int o = 0; o < OBJECTS; o++) to[0][i + o] = (c >> o & 1) == (rws_random_uniform(g) < true_right);
     }
-    return RWS_OK;
+    return (void)s, (void)first, (void)e, RWS_OK;
 }
 
-static unsigned rule(rws_path *path, rws_var ways, int depth)
+/* Writes a rule and returns its concept. The guide looks at the labels, and h remembers what it wrote; the model has NULL. */
+static unsigned rule(rws_path *path, const world *w, const rws_var *labels, rws_var *h, int depth)
 {
-    const int      way = rws_choose(path, "way", rws_slice(path, ways, 0, depth ? WAYS : FEATURES));
-    const unsigned a = way < NOT ? feature[way] : rule(path, ways, depth - 1);
-    const unsigned b = way < AND ? a : rule(path, ways, depth - 1);
+    const rws_var ways =
+        labels ? rws_mlp_parts(path, w->way, (rws_var[]){*labels, *h}, 2) : rws_parameter(path, w->ways);
+    const int     way = rws_choose(path, "way", rws_slice(path, ways, 0, depth ? WAYS : FEATURES));
+    const rws_var written[] = {rws_onehot_at(path, way, WAYS), rws_onehot_at(path, depth, DEPTH + 1)};
+    if (labels) *h = rws_gru(path, w->memory, written, 2, *h);
+    const unsigned a = way < NOT ? feature[way] : rule(path, w, labels, h, depth - 1);
+    const unsigned b = way < AND ? a : rule(path, w, labels, h, depth - 1);
     return way == NOT ? ~a : way == AND ? a & b : a | b;
 }
 
 static void model(rws_path *path, const void *state)
 {
-    const world *w = state;
-    const unsigned concept = rule(path, rws_parameter(path, w->ways), DEPTH);
-    float signs[OBJECTS];
-    for (int o = 0; o < OBJECTS; o++) signs[o] = concept >> o & 1 ? 1 : -1;
-    rws_bernoulli(path, "labels", rws_mul(path, rws_constants(path, signs, OBJECTS), rws_parameter(path, w->right)));
-}
-
-/* Writes a rule in the same order; h remembers what was written. */
-static rws_var guess(rws_path *path, const world *w, rws_var labels, rws_var h, int depth)
-{
-    const rws_var level = rws_onehot(path, rws_constant(path, (float)depth), DEPTH + 1);
-    const rws_var logits = rws_mlp_parts(path, w->way, (rws_var[]){labels, h}, 2);
-    const int     way = rws_choose(path, "way", rws_slice(path, logits, 0, depth ? WAYS : FEATURES));
-    h = rws_gru(path, w->memory, (rws_var[]){rws_onehot(path, rws_constant(path, (float)way), WAYS), level}, 2, h);
-    if (way >= NOT) h = guess(path, w, labels, h, depth - 1);
-    return way >= AND ? guess(path, w, labels, h, depth - 1) : h;
+    const rws_var  right = rws_parameter(path, ((const world *)state)->right);
+    const unsigned members = rule(path, state, NULL, NULL, DEPTH);
+    float          signs[OBJECTS];
+    for (int o = 0; o < OBJECTS; o++) signs[o] = members >> o & 1 ? 1 : -1;
+    rws_bernoulli(path, "labels", rws_mul(path, rws_constants(path, signs, OBJECTS), right)); /* observed */
 }
 
 static void guide(rws_path *path, const void *state)
 {
-    guess(path, state, rws_observed(path, "labels"), rws_constants(path, (float[HIDDEN]){0}, HIDDEN), DEPTH);
+    rws_var labels = rws_observed(path, "labels"), h = rws_zeros(path, HIDDEN);
+    rule(path, state, &labels, &h, DEPTH);
 }
 
-/* Log p(x) of the test data, where concepts have the probabilities p and a label is right with probability `right`. */
-static rws_status total(rws_eval *e, const double *p, double right, double *value)
+static double log_p(const float *const *fields, const void *p)
 {
-    *value = 0;
-    for (int i = 0; i < rws_eval_size(e); i++) {
-        double   sum = 0, likelihood[OBJECTS + 1]; /* by the number of labels that are wrong */
-        unsigned x = 0;
-        for (int o = 0; o < OBJECTS; o++) x |= (unsigned)rws_eval_field(e, "labels")[i * OBJECTS + o] << o;
-        for (int n = 0; n <= OBJECTS; n++) likelihood[n] = pow(right, OBJECTS - n) * pow(1 - right, n);
-        for (unsigned c = 0; c < CONCEPTS; c++) sum += p[c] * likelihood[__builtin_popcount(c ^ x)];
-        *value += log(sum) / rws_eval_size(e);
-    }
-    return RWS_OK;
+    unsigned x = 0;
+    for (int o = 0; o < OBJECTS; o++) x |= (unsigned)fields[0][o] << o;
+    return log(((const double *)p)[x]);
 }
 
+/* From the probabilities of concepts to those of labels: the label of one object after the other may be wrong. */
 static rws_status exact(rws_eval *e, const void *state, double *value, rws_error *err)
 {
-    const world *w = state;
-    double       ways[WAYS], *p = calloc(2 * CONCEPTS, sizeof *p);
-    if (!p) return rws_fail(err, RWS_NO_MEMORY, "There is no memory for all concepts.");
-    for (int i = 0; i < WAYS; i++) ways[i] = exp((double)rws_param_values(w->ways)[i]);
+    double ways[WAYS], right, p[2 * CONCEPTS] = {0};
+    rws_param_read(((const world *)state)->ways, RWS_LOGITS, ways);
+    rws_param_read(((const world *)state)->right, RWS_LOG_ODDS, &right);
     concepts(ways, p);
-    total(e, p, 1 / (1 + exp(-(double)rws_param_values(w->right)[0])), value);
-    return free(p), RWS_OK;
-}
-
-static rws_status truth(rws_eval *e, const void *state, double *value, rws_error *err)
-{
-    return (void)err, total(e, ((const world *)state)->truth, true_right, value);
+    for (int o = 0; o < OBJECTS; o++, memcpy(p, p + CONCEPTS, CONCEPTS * sizeof *p))
+        for (int c = 0; c < CONCEPTS; c++) p[CONCEPTS + c] = right * p[c] + (1 - right) * p[c ^ 1 << o];
+    return rws_eval_mean(e, log_p, p, value, err);
 }
 
 const rws_model rws_user_model = {
     .abi = RWS_ABI,
     .name = "rules",
     .help = "Boolean rules behind noisy labels",
-    .metrics = (const rws_metric[]){{"exact", "log p(x) at theta", exact}, {"truth", "at the truth", truth}, {0}},
+    .metrics = (const rws_metric[]){{"exact", "log p(x) at theta", exact}, {0}},
     .defaults = {.batch = 50, .particles = 10, .iterations = 1000, .n_test = 200, .lr = "5e-3,800:1e-3"},
     .setup = setup,
     .data = data,

@@ -3,67 +3,56 @@
  *     frame 0   . . # . . . . . . .      In each frame an object may appear; every object may disappear, or else stays or
  *     frame 1   . . . # . . . # . .      goes one cell to the left or right. A cell with objects lights up unless all of
  *     frame 2   . . . # . . . . . .      them are missed; a cell without may light up by itself (clutter).
- *     frame 3   # . . . # . . . . .
  * The sum over all tracks is out of reach: compare log_evidence for more and more particles (rws eval RUN -k 1000). The
  * metric "wrong" is the mean error in the number of objects. */
 #include <math.h>
 #include <rws.h>
 
-enum { FRAMES = 6, CELLS = 10, BIRTH = 0, DEATH, CLUTTER, DETECT, N, HIDDEN = 64 };
+enum { FRAMES = 6, CELLS = 10, BIRTH = 0, DEATH, CLUTTER, DETECT, N, H = 64 };
 
 static const double truth[N] = {0.3, 0.15, 0.03, 0.85}; /* probabilities */
 
 typedef struct {
-    rws_param *theta;        /* their log-odds */
-    rws_layer *later;        /* phi: sums up the frames from the last one */
-    rws_layer *birth, *move; /* phi: of a frame and of an object */
+    rws_param *theta;                /* their log-odds */
+    rws_layer *later, *birth, *move; /* phi: sums up the frames from the last one; of a frame; of an object */
 } world;
 
 static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
 {
-    static const float start[N] = {-1, -1, -2, 1};
-    world             *w = ((void)random, (void)err, *state = rws_setup_alloc(s, sizeof *w));
+    world *w = ((void)random, (void)err, *state = rws_setup_alloc(s, sizeof *w));
     rws_setup_series(s, "seen", CELLS, FRAMES);
     rws_setup_label(s, "objects", 1);
     w->theta = rws_setup_param(s, RWS_THETA, "theta.tracking", 1, N, RWS_ZERO);
-    for (int i = 0; i < N; i++) rws_param_values(w->theta)[i] = start[i];
-    w->later = rws_setup_gru(s, RWS_PHI, "phi.later", CELLS, HIDDEN);
-    w->birth =
-        rws_setup_mlp(s, RWS_PHI, "phi.birth", RWS_RELU, RWS_UNIFORM, (int[]){HIDDEN + 2 * CELLS, 64, CELLS + 1}, 3);
-    w->move = rws_setup_mlp(s, RWS_PHI, "phi.move", RWS_RELU, RWS_UNIFORM, (int[]){HIDDEN + 3 * CELLS, 64, 4}, 3);
+    for (int i = 0; i < N; i++) rws_param_values(w->theta)[i] = (const float[]){-1, -1, -2, 1}[i];
+    rws_setup_truth(s, w->theta, RWS_LOG_ODDS, truth);
+    w->later = rws_setup_gru(s, RWS_PHI, "phi.later", CELLS, H);
+    w->birth = rws_setup_mlp(s, RWS_PHI, "phi.birth", RWS_RELU, RWS_UNIFORM, (int[]){H + 2 * CELLS, H, 1 + CELLS}, 3);
+    w->move = rws_setup_mlp(s, RWS_PHI, "phi.move", RWS_RELU, RWS_UNIFORM, (int[]){H + 3 * CELLS, H, 1 + 3}, 3);
     return RWS_OK;
 }
 
-static int moved(int cell, int step)
+static int moved(int cell, int step) /* 0: to the left, 1: stays, 2: to the right */
 {
-    const int to = cell + step - 1; /* step: 0 left, 1 stays, 2 right */
-    return to < 0 ? 0 : to >= CELLS ? CELLS - 1 : to;
-}
-
-static bool happens(rws_random *g, int what)
-{
-    return rws_random_uniform(g) < truth[what];
+    return step == 0 && cell > 0 ? cell - 1 : step == 2 && cell < CELLS - 1 ? cell + 1 : cell;
 }
 
 static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_random *g, float *const *to, rws_error *e)
 {
-    (void)w, (void)s, (void)first, (void)e;
     for (int i = 0; i < n; i++) {
-        float *x = to[0] + i * (1 + FRAMES * CELLS);
+        float *x = to[0] + i * (1 + FRAMES * CELLS), *cells = x + 1;
         int    where[FRAMES], objects = 0;
         x[0] = FRAMES, to[1][i] = 0;
-        for (int t = 0; t < FRAMES; t++) {
-            int alive = 0;
+        for (int t = 0, alive = 0; t < FRAMES; t++, cells += CELLS, objects = alive, alive = 0) {
             for (int k = 0; k < objects; k++)
-                if (!happens(g, DEATH)) where[alive++] = moved(where[k], (int)rws_random_below(g, 3));
-            if (happens(g, BIRTH)) where[alive++] = (int)rws_random_below(g, CELLS), to[1][i]++;
-            for (int c = 0; c < CELLS; c++) x[1 + t * CELLS + c] = happens(g, CLUTTER);
+                if (rws_random_uniform(g) >= truth[DEATH])
+                    where[alive++] = moved(where[k], (int)rws_random_below(g, 3));
+            if (rws_random_uniform(g) < truth[BIRTH]) where[alive++] = (int)rws_random_below(g, CELLS), to[1][i]++;
+            for (int c = 0; c < CELLS; c++) cells[c] = rws_random_uniform(g) < truth[CLUTTER];
             for (int k = 0; k < alive; k++)
-                if (happens(g, DETECT)) x[1 + t * CELLS + where[k]] = 1;
-            objects = alive;
+                if (rws_random_uniform(g) < truth[DETECT]) cells[where[k]] = 1;
         }
     }
-    return RWS_OK;
+    return (void)w, (void)s, (void)first, (void)e, RWS_OK;
 }
 
 /* Log-odds that a cell with n objects lights up: it stays dark with probability (1 - clutter) (1 - detect)^n. */
@@ -78,20 +67,16 @@ static rws_var light(rws_path *path, rws_var theta, const float *n)
 static void model(rws_path *path, const void *state)
 {
     const rws_var theta = rws_parameter(path, ((const world *)state)->theta);
-    const rws_var any_step = rws_constants(path, (float[3]){0}, 3),
-                  any_cell = rws_constants(path, (float[CELLS]){0}, CELLS);
-    int where[FRAMES], objects = 0, born = 0;
-    for (int t = 0; t < FRAMES; t++) {
+    int           where[FRAMES], objects = 0, born = 0;
+    for (int t = 0, alive = 0; t < FRAMES; t++, objects = alive, alive = 0) {
         float count[CELLS] = {0};
-        int   alive = 0;
         for (int k = 0; k < objects; k++)
             if (!rws_flip(path, "death", rws_slice(path, theta, DEATH, 1)))
-                where[alive++] = moved(where[k], rws_choose(path, "step", any_step));
+                where[alive++] = moved(where[k], rws_choose(path, "step", rws_zeros(path, 3)));
         if (rws_flip(path, "birth", rws_slice(path, theta, BIRTH, 1)))
-            where[alive++] = rws_choose(path, "cell", any_cell), born++;
+            where[alive++] = rws_choose(path, "cell", rws_zeros(path, CELLS)), born++;
         for (int k = 0; k < alive; k++) count[where[k]]++;
         rws_bernoulli(path, "seen", light(path, theta, count)); /* observed: frame t */
-        objects = alive;
     }
     rws_report(path, "objects", rws_constant(path, (float)born));
 }
@@ -101,25 +86,19 @@ static void guide(rws_path *path, const void *state)
 {
     const world *w = state;
     int          n, where[FRAMES], objects = 0;
-    rws_var     *seen = rws_items(path, "seen", &n), h[FRAMES + 1];
-    h[n] = rws_constants(path, (float[HIDDEN]){0}, HIDDEN);
-    for (int t = n; t-- > 0;) h[t] = rws_gru(path, w->later, &seen[t], 1, h[t + 1]);
-    for (int t = 0; t < n; t++) {
+    rws_var     *seen = rws_items(path, "seen", &n), *h = rws_gru_backwards(path, w->later, seen, n), logits;
+    for (int t = 0, alive = 0; t < n; t++, objects = alive, alive = 0) {
         float count[CELLS] = {0};
-        int   alive = 0;
         for (int k = 0; k < objects; k++) {
-            const rws_var here = rws_onehot(path, rws_constant(path, (float)where[k]), CELLS);
-            const rws_var logits =
-                rws_mlp_parts(path, w->move, (rws_var[]){h[t], seen[t], rws_constants(path, count, CELLS), here}, 4);
+            const rws_var here = rws_onehot_at(path, where[k], CELLS), placed = rws_constants(path, count, CELLS);
+            logits = rws_mlp_parts(path, w->move, (rws_var[]){h[t], seen[t], placed, here}, 4);
             if (rws_flip(path, "death", rws_slice(path, logits, 0, 1))) continue;
             where[alive] = moved(where[k], rws_choose(path, "step", rws_slice(path, logits, 1, 3)));
             count[where[alive++]]++;
         }
-        const rws_var logits =
-            rws_mlp_parts(path, w->birth, (rws_var[]){h[t], seen[t], rws_constants(path, count, CELLS)}, 3);
+        logits = rws_mlp_parts(path, w->birth, (rws_var[]){h[t], seen[t], rws_constants(path, count, CELLS)}, 3);
         if (rws_flip(path, "birth", rws_slice(path, logits, 0, 1)))
             where[alive++] = rws_choose(path, "cell", rws_slice(path, logits, 1, CELLS));
-        objects = alive;
     }
 }
 

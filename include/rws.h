@@ -211,6 +211,22 @@ rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int 
  * in metrics. NULL for a parameter whose declaration failed by its size or without memory. */
 float *rws_param_values(const rws_param *p);
 
+/* What the numbers of a parameter stand for. */
+typedef enum {
+    RWS_AS_IS,
+    RWS_LOGARITHMS, /* of positive numbers */
+    RWS_LOG_ODDS,   /* of probabilities */
+    RWS_LOGITS,     /* a row of them is a distribution: its softmax */
+} rws_scale;
+
+/* The numbers that a parameter stands for, row by row, for oracles and metrics. */
+void rws_param_read(const rws_param *p, rws_scale scale, double *numbers);
+
+/* Says which numbers made the data, where data are simulated: as many as the parameter has, on that scale. They are copied.
+ * Every snapshot of a run then has the learned numbers ("numbers") and these ("true_numbers"), and a model with a metric
+ * "exact" that measures itself gets a metric "truth": the same at these numbers. */
+void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers);
+
 /* Functions of one number, for rws_apply; those up to RWS_LOG also between layers. */
 typedef enum {
     RWS_LINEAR,
@@ -303,6 +319,11 @@ double   rws_random_normal(rws_random *g);                         /* N(0, 1) */
 uint32_t rws_random_below(rws_random *g, uint32_t n);              /* in 0 … n - 1 */
 void     rws_random_uniforms(rws_random *g, size_t n, float *out); /* n numbers */
 void     rws_random_normals(rws_random *g, size_t n, float *out);
+
+/* A number of 0 … n - 1, by n probabilities that add up to 1; and 0 … n - 1 in an order of which the
+ * first `wanted` are drawn at random, so that they are different numbers. */
+int  rws_random_choose(rws_random *g, const double *probabilities, int n);
+void rws_random_sample(rws_random *g, int n, int wanted, int *order);
 
 typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
 
@@ -440,6 +461,12 @@ rws_var rws_item(rws_path *path, const char *series, int t);
 /* Numbers known in C, the same for all particles. They are copied; dim is at least 1. */
 rws_var rws_constant(rws_path *path, float value);
 rws_var rws_constants(rws_path *path, const float *values, int dim);
+
+/* So many zeros: the first state of a recurrent cell, the logits of equal probabilities. */
+static inline rws_var rws_zeros(rws_path *path, int dim)
+{
+    return rws_constants(path, (const float *)rws_alloc(path, (size_t)(dim > 0 ? dim : 0) * sizeof(float)), dim);
+}
 
 /* A parameter matrix as one vector of rows * cols numbers. */
 rws_var rws_parameter(rws_path *path, const rws_param *p);
@@ -676,6 +703,12 @@ rws_var rws_argmax(rws_path *path, rws_var a);              /* an index; no grad
 rws_var rws_pick(rws_path *path, rws_var a, rws_var index); /* the component of a with this number */
 rws_var rws_onehot(rws_path *path, rws_var index, int n);   /* a vector of n; costs a look-up where it enters a layer */
 
+/* The same for an index that C code knows. */
+static inline rws_var rws_onehot_at(rws_path *path, int index, int n)
+{
+    return rws_onehot(path, rws_constant(path, (float)index), n);
+}
+
 /* Row number `index` of a matrix with n columns that is given as one vector (rws_parameter). */
 rws_var rws_row(rws_path *path, rws_var a, int n, rws_var index);
 
@@ -739,6 +772,19 @@ static inline rws_var *rws_items(rws_path *path, const char *series, int *n)
     return items;
 }
 
+/* Reads n items from the last to the first with a gru. State t, of n + 1, is about items t … n - 1; state n is zeros.
+ *
+ *     rws_var *x = rws_items(path, "x", &n), *later = rws_gru_backwards(path, reader, x, n);
+ *     for (int t = 0; t < n; t++) rws_categorical(path, "z", rws_linear(path, to_z, later[t]));
+ */
+static inline rws_var *rws_gru_backwards(rws_path *path, const rws_layer *l, const rws_var *items, int n)
+{
+    rws_var *h = (rws_var *)rws_alloc(path, (size_t)(n + 1) * sizeof *h);
+    h[n] = rws_zeros(path, rws_layer_picture(l, NULL, NULL, NULL));
+    for (int t = n; t-- > 0;) h[t] = rws_gru(path, l, &items[t], 1, h[t + 1]);
+    return h;
+}
+
 /* Reads n items from both ends. Returns the last state of each direction, one behind the other, zeros if n is 0. Unless
  * `states` is NULL, states[t] becomes the two states after item t, as in PyTorch's output. */
 rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states);
@@ -780,6 +826,17 @@ typedef struct rws_eval rws_eval; /* one evaluation of a run; lives during the f
 /* How many test data there are, and a field of all of them (n x dim); NULL if the model has no such field. */
 int          rws_eval_size(const rws_eval *e);
 const float *rws_eval_field(const rws_eval *e, const char *field);
+
+/* Writes the mean of f over the test data: of an exact log p(x), say. f gets the fields of one datum, in the order of
+ * declaration. RWS_BROKEN if f returns NaN. */
+typedef double rws_datum_value(const float *const *fields, const void *context);
+rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err);
+
+/* Writes the mean over the test data of log p(x), exactly: the sum over all choices that a particle of the guide can make, each
+ * of them once. Every latent site must be a choice (rws_categorical, rws_choose, rws_flip, or rws_bernoulli of one logit), and
+ * there may be about a million combinations; RWS_BAD_INPUT otherwise. What the guide's networks say does not matter, and
+ * is not computed unless the guide branches on it. */
+rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err);
 
 /* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x
  * dim, to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN,

@@ -143,6 +143,29 @@ uint32_t rws_random_below(rws_random *g, uint32_t n)
     return (uint32_t)(((uint64_t)next_word(g) * n) >> 32);
 }
 
+int rws_random_choose(rws_random *g, const double *probabilities, int n)
+{
+    int i = 0;
+    for (double u = rws_random_uniform(g); i < n - 1 && (u -= probabilities[i]) > 0;) i++;
+    return i;
+}
+
+/* Fisher and Yates: places from `end` on are drawn, in the reverse order until the last loop. */
+void rws_random_sample(rws_random *g, int n, int wanted, int *order)
+{
+    for (int i = 0; i < n; i++) order[i] = i;
+    for (int end = n - 1; end >= n - wanted && end >= 0; end--) {
+        const int k = (int)rws_random_below(g, (uint32_t)(end + 1)), drawn = order[k];
+        order[k] = order[end];
+        order[end] = drawn;
+    }
+    for (int i = 0, j = n - 1; i < j; i++, j--) {
+        const int other = order[i];
+        order[i] = order[j];
+        order[j] = other;
+    }
+}
+
 /* Takes whole blocks, many at a time; leaves the stream at a block's edge. */
 static void next_words(rws_random *g, size_t n, uint32_t *out)
 {

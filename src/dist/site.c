@@ -88,6 +88,18 @@ static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site
                 f->name, site);
 }
 
+/* Every value of a choice, in a pass that goes through them all. */
+static rws_var draw_every(rws_path *path, const char *site, const rws_family *f, int n_choices)
+{
+    if (!f->choices)
+        rws_give_up(
+            path,
+            "The %s at site \"%s\" is not a choice among finitely many, so that no sum goes through all choices "
+            "of this model.",
+            f->name, site);
+    return rws_draw_every(path, n_choices);
+}
+
 /* pathwise: gradients pass through the value */
 static rws_var draw(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length, bool pathwise)
 {
@@ -117,14 +129,15 @@ rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, con
     const bool defended = guide_draws(pass, found) && !given && pass->proposal == RWS_DEFENSIVE;
     if (given) rws_site_put_given(path, f->name, size, value);
     else if (!found) {
-        if (defended && f->draw_defensive)
+        if (pass->enumerate && guide_draws(pass, found)) value = draw_every(path, site, f, n_choices);
+        else if (defended && f->draw_defensive)
             value = checked_value(path, f, f->draw_defensive(path, f, p, &log_mixture), length);
         else value = draw(path, site, f, p, length, pathwise);
         rws_site_put(path, f->name, size, value);
     } else if (rws_dim(path, value) != length && pass->proposal < RWS_RELAXED)
         rws_give_up(path, "Site \"%s\" has %d numbers on one side and %d on the other.", site, length,
                     rws_dim(path, value));
-    if (rws_site_scored(path)) {
+    if (rws_site_scored(path) && !(pass->enumerate && guide_draws(pass, found))) {
         const rws_var log_density =
             checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, value, p));
         rws_term kind = RWS_TERM_P;

@@ -459,3 +459,33 @@ rws_var rws_draw_counters(rws_path *path)
     }
     return path_var(path, rws_node_leaf(e, path->level, RWS_COUNTER, (float *)c));
 }
+
+rws_var rws_draw_every(rws_path *path, int n)
+{
+    rws_engine    *e = path->e;
+    const uint32_t from = path->level, rows = e->levels[from].n_rows, each = (uint32_t)n;
+    const size_t   n_rows = (size_t)rows * each;
+    char           text[160];
+    for (uint32_t i = 0; i < rows; i++)
+        if (e->levels[from].count[i] < each)
+            rws_path_fail(
+                path, RWS_BAD_INPUT,
+                "There are too many combinations of choices to go through them all: at site %s, a particle has "
+                "made the last of the choices that fit into %d combinations.",
+                rws_site_text(e, path->site, path->site_visit, text), e->pass.n_particles);
+    uint32_t *up = RWS_NEW(&e->arena, uint32_t, n_rows), *count = RWS_NEW(&e->arena, uint32_t, n_rows);
+    float    *value = RWS_NEW(&e->arena, float, n_rows);
+    for (uint32_t i = 0, at = 0; i < rows; i++) {
+        const uint64_t all = e->levels[from].count[i];
+        for (uint32_t c = 0; c < each; c++, at++) {
+            up[at] = i;
+            count[at] = (uint32_t)(all * (c + 1) / each - all * c / each);
+            value[at] = (float)c;
+        }
+    }
+    const uint32_t to = rws_level_new(e, from, (uint32_t)n_rows);
+    e->levels[to].up = up;
+    e->levels[to].count = count;
+    path->level = to;
+    return path_var(path, rws_node_leaf(e, to, 1, value));
+}

@@ -45,7 +45,8 @@ typedef struct {
     void          *context;
     rws_mode       mode;
     rws_proposal   proposal;
-    double         delta;       /* RWS_DEFENSIVE */
+    bool           enumerate; /* wake, plain: the guide draws every value of a choice, and log_q is 0: rws_draw_every */
+    double         delta;     /* RWS_DEFENSIVE */
     bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
     double         temperature; /* RWS_RELAXED */
     rws_smoothing  smoothing;   /* RWS_SMOOTHED, and how near to bits the numbers are */
@@ -264,6 +265,10 @@ typedef struct {
 #define RWS_COUNTER ((int)(sizeof(rws_counter) / sizeof(float)))
 
 rws_var rws_draw_counters(rws_path *path);
+
+/* All of 0 … n - 1: every row becomes n rows, each with an even share of its particles. Fails with RWS_BAD_INPUT where a row
+ * has fewer particles than that. */
+rws_var rws_draw_every(rws_path *path, int n);
 
 /* Words 0 … n - 1 of a particle, for a draw of a vector; n is a multiple of 16. */
 static inline void rws_counter_row(const rws_counter *c, size_t n, uint32_t *out)

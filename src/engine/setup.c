@@ -172,6 +172,46 @@ void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how)
     s->gradients = longer;
 }
 
+/* The value of a parameter that stands for x. Probabilities of 0 and 1 become numbers that a float has. */
+static float unscaled(rws_scale scale, double x)
+{
+    const double value = scale == RWS_LOGARITHMS || scale == RWS_LOGITS ? log(x)
+                         : scale == RWS_LOG_ODDS                        ? log(x) - log1p(-x)
+                                                                        : x;
+    return (float)fmin(fmax(value, -1e30), 1e30);
+}
+
+void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers)
+{
+    static const char *const what[] = {[RWS_AS_IS] = "a finite number",
+                                       [RWS_LOGARITHMS] = "a number above 0",
+                                       [RWS_LOG_ODDS] = "a probability",
+                                       [RWS_LOGITS] = "a probability"};
+    if (s->status != RWS_OK) return;
+    if (!p || !numbers || (int)scale < RWS_AS_IS || scale > RWS_LOGITS) {
+        declare_failed(s, "rws_setup_truth takes a parameter, its scale and its numbers.");
+        return;
+    }
+    const size_t n = rws_param_size(p);
+    rws_truth   *longer = rws_setup_alloc(s, (size_t)(s->n_truths + 1) * sizeof *longer);
+    double      *kept = rws_setup_alloc(s, n * sizeof *kept);
+    float       *values = rws_setup_alloc(s, n * sizeof *values);
+    if (!longer || !kept || !values) return;
+    for (size_t i = 0; i < n; i++) {
+        kept[i] = numbers[i];
+        values[i] = unscaled(scale, numbers[i]);
+        if (scale == RWS_AS_IS ? isfinite(kept[i])
+                               : kept[i] >= 0 && (scale == RWS_LOGARITHMS ? kept[i] > 0 : kept[i] <= 1))
+            continue;
+        declare_failed(s, "The truth of parameter \"%s\" has %g as number %zu, which is not %s.", p->name, numbers[i],
+                       i, what[scale]);
+        return;
+    }
+    for (int i = 0; i < s->n_truths; i++) longer[i] = s->truths[i];
+    longer[s->n_truths++] = (rws_truth){p, scale, kept, values};
+    s->truths = longer;
+}
+
 const rws_model *rws_setup_model(const rws_setup *s)
 {
     return s->owner;

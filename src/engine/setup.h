@@ -21,6 +21,14 @@ typedef struct rws_kept {
     void (*release)(void *thing);
 } rws_kept;
 
+/* The numbers of a parameter in the program that made the data. */
+typedef struct {
+    const rws_param *param;
+    rws_scale        scale;
+    const double    *numbers; /* as they were given */
+    const float     *values;  /* what the parameter is then */
+} rws_truth;
+
 struct rws_setup {
     rws_params         params;
     rws_arena          memory;
@@ -35,6 +43,8 @@ struct rws_setup {
     const char        *label_site[RWS_FIELDS]; /* by field: the site that a label has the value of; NULL: none */
     rws_site_gradient *gradients;              /* by score or reparameterised, by site; a later entry counts more */
     int                n_gradients;
+    rws_truth         *truths;
+    int                n_truths;
     const char        *relaxed_site;
     int                relaxed_categories; /* 0: the model has none */
     rws_status         status;             /* of the declarations so far; the author need not check each */

@@ -4,6 +4,7 @@
 #include "base/denormals.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,57 @@ const float *rws_eval_field(const rws_eval *e, const char *field)
     for (int f = 0; f < e->t->setup.n_fields; f++)
         if (strcmp(e->t->setup.fields[f].name, field) == 0) return e->t->test[f];
     return NULL;
+}
+
+rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err)
+{
+    const rws_setup *s = &e->t->setup;
+    const int        n = e->t->config.n_test;
+    const float    **fields = malloc((size_t)(s->n_fields + 1) * sizeof *fields);
+    if (!fields) return rws_no_memory(err, "an evaluation");
+    *value = 0;
+    for (int i = 0; i < n && !isnan(*value); i++) {
+        for (int k = 0; k < s->n_fields; k++) fields[k] = e->t->test[k] + (size_t)i * (size_t)s->fields[k].dim;
+        const double one = f(fields, context);
+        if (isnan(one)) rws_fail(err, RWS_BROKEN, "A metric of the model is not a number for test datum %d.", i);
+        *value += one / n;
+    }
+    free(fields);
+    return isnan(*value) ? RWS_BROKEN : RWS_OK;
+}
+
+#define COMBINATIONS (1 << 22) /* particles that share the combinations of choices of a datum */
+#define ENUMERATED 64          /* data of a pass, times COMBINATIONS below 2^32 */
+
+/* The log of the sum of e^log_p over the rows of datum d. */
+static double log_sum(const rws_scores *s, int d)
+{
+    double top = -INFINITY, sum = 0;
+    for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) top = fmax(top, s->log_p[i]);
+    for (uint32_t i = s->start[d]; i < s->start[d + 1] && isfinite(top); i++) sum += exp(s->log_p[i] - top);
+    return isfinite(top) ? top + log(sum) : top;
+}
+
+rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
+{
+    rws_trainer  *t = e->t;
+    const int     n_test = t->config.n_test;
+    const rws_key key = rws_key_for(t->config.seed, t->iteration, RWS_KEY_TEST, 4);
+    const float  *fields[t->setup.n_fields + 1];
+    *value = 0;
+    for (int first = 0; first < n_test; first += ENUMERATED) {
+        const int n = n_test - first < ENUMERATED ? n_test - first : ENUMERATED;
+        for (int f = 0; f < t->setup.n_fields; f++)
+            fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
+        rws_pass pass = rws_trainer_pass(t, RWS_WAKE, n, COMBINATIONS, fields, key);
+        pass.enumerate = true;
+        pass.scalar = false;
+        pass.first_datum = (uint32_t)first;
+        RWS_TRY(rws_trainer_go_on(t, 0, err));
+        RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
+        for (int d = 0; d < n; d++) *value += log_sum(rws_engine_scores(t->engines[0]), d) / n_test;
+    }
+    return RWS_OK;
 }
 
 typedef struct {
@@ -130,6 +182,27 @@ static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
     return status;
 }
 
+/* Metric "exact" where the parameters with a known truth have it. Every rank measures it. */
+static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
+{
+    const rws_metric *m = t->model->metrics;
+    const rws_setup  *s = &t->setup;
+    const size_t      size = s->params.size * sizeof(float);
+    float            *learned = malloc(size);
+    rws_eval          e = {.t = t};
+    if (!learned) return rws_no_memory(err, "an evaluation");
+    memcpy(learned, s->params.value, size);
+    for (int i = 0; i < s->n_truths; i++)
+        memcpy(s->truths[i].param->value, s->truths[i].values, rws_param_size(s->truths[i].param) * sizeof(float));
+    rws_trainer_changed(t);
+    while (strcmp(m->name, "exact") != 0) m++;
+    const rws_status status = m->measure(&e, t->state, value, err);
+    memcpy(s->params.value, learned, size);
+    rws_trainer_changed(t);
+    free(learned);
+    return status;
+}
+
 static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 {
     rws_bound  b;
@@ -146,6 +219,7 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
         const char *name = t->metric_names[i];
         if (measures_itself(t, i)) continue;
         if (i < t->n_model_metrics) out->value[i] = b.metric[i];
+        else if (strcmp(name, "truth") == 0) RWS_TRY(rws_trainer_agree(t, measure_truth(t, &out->value[i], err), err));
         else if (strcmp(name, "grad_std") == 0) out->value[i] = spread.std;
         else if (strcmp(name, "snr_theta") == 0) out->value[i] = spread.snr_theta;
         else if (strcmp(name, "snr_phi") == 0) out->value[i] = spread.snr_phi;
@@ -186,10 +260,34 @@ bool rws_trainer_snapshots_due(const rws_trainer *t)
 {
     const rws_config *c = &t->config;
     const uint64_t    middle = c->iterations / 2;
-    if (!t->model->snapshots || t->iteration == 0) return false;
+    if ((!t->model->snapshots && !t->setup.n_truths) || t->iteration == 0) return false;
     if (t->iteration == 1 || t->iteration == c->iterations) return true;
     /* metrics are measured at the multiples of eval_every */
     return t->iteration % c->eval_every == 0 && t->iteration >= middle && t->iteration - middle < c->eval_every;
+}
+
+/* The learned numbers of the parameters with a known truth, and the truth. */
+static rws_status show_truths(rws_trainer *t, rws_snapshots *out, rws_error *err)
+{
+    rws_eval learned = {.t = t, .shown = out, .snapshot = "numbers"};
+    rws_eval truth = {.t = t, .shown = out, .snapshot = "true_numbers"};
+    for (const rws_truth *k = t->setup.truths; k < t->setup.truths + t->setup.n_truths; k++) {
+        double *numbers = malloc(rws_param_size(k->param) * sizeof *numbers);
+        if (!numbers) return rws_no_memory(err, "a snapshot");
+        rws_param_read(k->param, k->scale, numbers);
+        for (int i = 0; i < k->param->rows * k->param->cols; i++) {
+            const int  row = i / k->param->cols, column = i % k->param->cols;
+            char       label[RWS_PARAM_NAME + 32];
+            const bool one_row = k->param->rows == 1, one_column = k->param->cols == 1;
+            int        n = snprintf(label, sizeof label, "%s", k->param->name);
+            if (!one_row) n += snprintf(label + n, sizeof label - (size_t)n, "[%d]", row);
+            if (!one_column) snprintf(label + n, sizeof label - (size_t)n, "[%d]", column);
+            rws_eval_show(&learned, label, numbers[i]);
+            rws_eval_show(&truth, label, k->numbers[i]);
+        }
+        free(numbers);
+    }
+    return learned.memory_short || truth.memory_short ? rws_no_memory(err, "a snapshot") : RWS_OK;
 }
 
 rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *err)
@@ -200,5 +298,5 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
         RWS_TRY(s->measure(&e, t->state, err));
         if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }
-    return RWS_OK;
+    return show_truths(t, out, err);
 }

@@ -132,15 +132,19 @@ static bool is_set(const rws_trainer *t, const char *setting)
 
 static rws_status make_metrics(rws_trainer *t, rws_error *err)
 {
-    bool has_evidence = false;
+    bool      has_evidence = false, has_exact = false, has_truth = false;
+    const int most = RWS_MAX_METRICS - 6 - (t->setup.n_truths > 0); /* the library adds as many */
     for (int i = 0; t->model->metrics && t->model->metrics[i].name; i++) {
-        if (t->n_metrics == RWS_MAX_METRICS - 6)
+        if (t->n_metrics == most)
             return rws_fail(err, RWS_BAD_INPUT, "Model %s has more than %d metrics; \"%s\" is too many.",
                             t->model->name, t->n_metrics, t->model->metrics[i].name);
         t->metric_names[t->n_metrics++] = t->model->metrics[i].name;
         has_evidence |= strcmp(t->model->metrics[i].name, "log_evidence") == 0;
+        has_exact |= strcmp(t->model->metrics[i].name, "exact") == 0 && t->model->metrics[i].measure;
+        has_truth |= strcmp(t->model->metrics[i].name, "truth") == 0;
     }
     t->n_model_metrics = t->n_metrics;
+    if (t->setup.n_truths && has_exact && !has_truth) t->metric_names[t->n_metrics++] = "truth";
     if (t->model->defaults.grad_std) t->metric_names[t->n_metrics++] = "grad_std";
     if (t->grad_snr) t->metric_names[t->n_metrics++] = "snr_theta";
     if (t->grad_snr) t->metric_names[t->n_metrics++] = "snr_phi";

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "tensor/tile.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,4 +124,22 @@ void rws_params_transpose(const rws_params *p, unsigned groups, const float *fro
 float *rws_param_values(const rws_param *p)
 {
     return p->value;
+}
+
+void rws_param_read(const rws_param *p, rws_scale scale, double *numbers)
+{
+    for (int row = 0; row < p->rows && p->value; row++) {
+        const float *x = p->value + (size_t)row * (size_t)p->cols;
+        double      *to = numbers + (size_t)row * (size_t)p->cols, most = -INFINITY, sum = 0;
+        for (int i = 0; i < p->cols; i++) most = fmax(most, (double)x[i]);
+        for (int i = 0; i < p->cols; i++) {
+            const double value = (double)x[i];
+            to[i] = scale == RWS_LOGARITHMS ? exp(value)
+                    : scale == RWS_LOG_ODDS ? 1 / (1 + exp(-value))
+                    : scale == RWS_LOGITS   ? exp(value - most)
+                                            : value;
+            sum += to[i];
+        }
+        for (int i = 0; i < p->cols && scale == RWS_LOGITS; i++) to[i] /= sum;
+    }
 }
