@@ -4,7 +4,8 @@
  * when it is loaded: a process that may have no more threads ends then and there, and one that may have no more memory
  * never ends, because these threads ask for memory again and again. Only an environment variable prevents the threads,
  * and OpenBLAS reads it before any function of the program is called, but for the functions below. So
- * the program starts itself again with the variable, in the same process.
+ * the program starts itself again with the variable, in the same process. Under valgrind it does not: valgrind would lose
+ * sight of it.
  */
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +19,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) static void start
     int n = 0;
     (void)argc;
     for (; environment[n]; n++)
-        if (strncmp(environment[n], variable, sizeof variable - 2) == 0) return;
+        if (strncmp(environment[n], variable, sizeof variable - 2) == 0 || strstr(environment[n], "/vgpreload_"))
+            return;
     char *more[n + 2];
     for (int i = 0; i < n; i++) more[i] = environment[i];
     more[n] = (char *)variable;
