@@ -330,6 +330,7 @@ static void test_gmm_near(void **state)
             }
     expect_all_hold(e);
     expect_spoiled(e, "G10a", "ww", 5, "p_error", 0.0005);
+    expect_spoiled(e, "G10d", "dww", 20, "q_error", 0.005);
     expect_spoiled(e, "G10c", "vimco", 2, "q_error", 0.5);
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("ws", 5, seed)->values[2][i] = 0.0001;
