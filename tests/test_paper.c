@@ -330,6 +330,7 @@ static void test_gmm_near(void **state)
             }
     expect_all_hold(e);
     expect_spoiled(e, "G10a", "ww", 5, "p_error", 0.0005);
+    expect_spoiled(e, "G10d", "dww", 20, "q_error", 0.005);
     expect_spoiled(e, "G10c", "vimco", 2, "q_error", 0.5);
     for (int seed = 1; seed <= SEEDS; seed++)
         for (int i = 0; i < POINTS; i++) find("ws", 5, seed)->values[2][i] = 0.0001;
@@ -554,6 +555,37 @@ static void test_air(void **state)
         for (int seed = 1; seed <= SEEDS; seed++)
             for (int i = 0; i < POINTS; i++) find("ww", particles[k], seed)->values[0][i] += 100 * (i % 2);
     expect(e, "A1a", RWS_FAILS);
+}
+
+/* Two seeds decide statements about all K, and nothing about a single K. */
+static void test_two_seeds(void **state)
+{
+    (void)state;
+    const rws_experiment *e = &rws_experiment_air;
+    add_pair(&air);
+    for (int i = 0; i < results.n; i++)
+        if (atoi(rws_result_get(&runs[i].result, "seed")) > 2) runs[i].result.iteration = 999;
+    expect(e, "A1a", RWS_HOLDS);
+    expect(e, "A2", RWS_HOLDS);
+    expect(e, "A4a", RWS_HOLDS);
+    expect(e, "A5b", RWS_HOLDS);
+    expect(e, "A3", RWS_UNDECIDED);
+    expect(e, "A5a", RWS_UNDECIDED);
+    assert_int_equal(check(e, "A2", NULL).seeds, 2);
+    const rws_result_key where[] = {{"model", "air"}, {0}};
+    const rws_query      q = {.results = all(), .where = where};
+    rws_finding          f = rws_finding_new();
+    const rws_quantity   kl = {"ww", 0, "final_kl"};
+    const rws_trend down = rws_trend_of(&q, &f, kl, particles, 4, -1), up = rws_trend_of(&q, &f, kl, particles, 4, 1);
+    assert_true(fabs(down.p - 1.0 / 576) < 1e-12); /* one of (4!)^2 orders */
+    assert_int_equal(down.verdict, RWS_HOLDS);
+    assert_int_equal(up.verdict, RWS_FAILS);
+    for (int seed = 1; seed <= 2; seed++) /* one K on the other side: open, though all pairs together might say more */
+        for (int i = 0; i < POINTS; i++) find("ww", 5, seed)->values[2][i] = 40;
+    assert_int_not_equal(check(e, "A4a", NULL).verdict, RWS_HOLDS);
+    for (int seed = 2; seed <= 2; seed++)
+        for (int k = 0; k < 4; k++) find("ww", particles[k], seed)->result.iteration = 999;
+    expect(e, "A5b", RWS_UNDECIDED);
 }
 
 static void test_sbn(void **state)
@@ -793,10 +825,10 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),     TEST(test_pruning),   TEST(test_comparison), TEST(test_gmm_near),     TEST(test_missing),
-        TEST(test_pcfg),    TEST(test_air),       TEST(test_sbn),        TEST(test_texts),        TEST(test_figures),
-        TEST(test_sweeps),  TEST(test_plan),      TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),
-        TEST(test_gmm_snr), TEST(test_gmm_tried), TEST(test_report),
+        TEST(test_gmm),       TEST(test_pruning), TEST(test_comparison), TEST(test_gmm_near),     TEST(test_missing),
+        TEST(test_pcfg),      TEST(test_air),     TEST(test_sbn),        TEST(test_texts),        TEST(test_figures),
+        TEST(test_sweeps),    TEST(test_plan),    TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),
+        TEST(test_two_seeds), TEST(test_gmm_snr), TEST(test_gmm_tried),  TEST(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,15 +28,35 @@ static rws_quantity final_of(const char *method, int K, const char *metric)
     return (rws_quantity){method, K, metric};
 }
 
-static void a1_time(const rws_query *q, rws_finding *f)
+/* Whether WW is below VIMCO at every K: by the seeds of each K, or, with fewer than five seeds, by the pairs of all K together, whose
+ * medians must agree at each K. */
+static void below_at_every_K(const rws_query *q, rws_finding *f, const char *metric, rws_moment moment,
+                             const char *unit)
 {
     const rws_particles p = rws_query_particles(q);
+    rws_quantity        ww[RWS_MOST_K], vimco[RWS_MOST_K];
+    bool                few = false, agree = true;
     for (int k = 0; k < p.n; k++) {
-        const rws_quantity a = {"ww", p.K[k], "log_evidence", RWS_WOBBLE},
-                           b = {"vimco", p.K[k], "log_evidence", RWS_WOBBLE};
-        const rws_compared c = rws_less(q, f, a, 1, b);
-        rws_finding_add(f, c.verdict, "K = %d: WW %.3g, VIMCO %.3g nats", p.K[k], c.a, c.b);
+        ww[k] = (rws_quantity){"ww", p.K[k], metric, moment};
+        vimco[k] = (rws_quantity){"vimco", p.K[k], metric, moment};
+        const rws_compared c = rws_below(q, f, ww[k], 0, vimco[k]);
+        few = few || c.seeds < 5;
+        agree = agree && c.a < c.b;
     }
+    for (int k = 0; k < p.n; k++) {
+        const rws_compared c = rws_below(q, f, ww[k], 0, vimco[k]);
+        rws_finding_add(f, few && c.seeds ? RWS_HOLDS : c.verdict, "K = %d: WW %.4g, VIMCO %.4g%s", p.K[k], c.a, c.b,
+                        unit);
+    }
+    if (!few || p.n == 0) return;
+    const rws_compared c = rws_pooled(q, f, ww, vimco, p.n, 0);
+    rws_finding_add(f, c.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : c.verdict,
+                    "%d pairs of all K together (p = %.2g)", c.seeds, c.p);
+}
+
+static void a1_time(const rws_query *q, rws_finding *f)
+{
+    below_at_every_K(q, f, "log_evidence", RWS_WOBBLE, " nats");
 }
 
 /* The standard deviation over seeds of a number at the end of training; NaN for fewer than three seeds. */
@@ -74,17 +94,25 @@ static void a1_seeds(const rws_query *q, rws_finding *f)
     less_spread(q, f, "final_log_evidence");
 }
 
-/* Each step of K must raise the method's number (sign 1) or lower it (-1). */
+/* Each step of K must raise the method's number (sign 1) or lower it (-1). With fewer than five seeds the trend decides, if the medians
+ * go the same way at each step. */
 static void moves_with_particles(const rws_query *q, rws_finding *f, const char *method, const char *metric, int sign)
 {
     const rws_particles p = rws_query_particles(q);
+    bool                few = false, agree = true;
+    for (int k = 0; k < p.n; k++) few = few || rws_query_count(q, f, method, p.K[k]) < 5;
     for (int k = 1; k < p.n; k++) {
-        const rws_quantity few = final_of(method, p.K[k - 1], metric), many = final_of(method, p.K[k], metric);
-        const rws_compared c = sign > 0 ? rws_below(q, f, few, 0, many) : rws_below(q, f, many, 0, few);
-        rws_finding_add(f, c.verdict, "K = %d: %.5g, K = %d: %.5g (p = %.2g)", p.K[k - 1], sign > 0 ? c.a : c.b, p.K[k],
-                        sign > 0 ? c.b : c.a, c.p);
+        const rws_quantity before = final_of(method, p.K[k - 1], metric), after = final_of(method, p.K[k], metric);
+        const rws_compared c = sign > 0 ? rws_below(q, f, before, 0, after) : rws_below(q, f, after, 0, before);
+        agree = agree && c.a < c.b;
+        rws_finding_add(f, few && c.seeds ? RWS_HOLDS : c.verdict, "K = %d: %.5g, K = %d: %.5g (p = %.2g)", p.K[k - 1],
+                        sign > 0 ? c.a : c.b, p.K[k], sign > 0 ? c.b : c.a, c.p);
     }
     if (p.n < 2) f->verdict = RWS_UNKNOWN;
+    if (!few || p.n < 2) return;
+    const rws_trend t = rws_trend_of(q, f, final_of(method, 0, metric), p.K, p.n, sign);
+    rws_finding_add(f, t.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : t.verdict, "trend over %d seeds (p = %.2g)",
+                    t.seeds, t.p);
 }
 
 static void a2(const rws_query *q, rws_finding *f)
@@ -106,12 +134,7 @@ static void a3(const rws_query *q, rws_finding *f)
 
 static void a4_lower(const rws_query *q, rws_finding *f)
 {
-    const rws_particles p = rws_query_particles(q);
-    for (int k = 0; k < p.n; k++) {
-        const rws_compared c =
-            rws_below(q, f, final_of("ww", p.K[k], "final_kl"), 0, final_of("vimco", p.K[k], "final_kl"));
-        rws_finding_add(f, c.verdict, "K = %d: WW %.4g, VIMCO %.4g (p = %.2g)", p.K[k], c.a, c.b, c.p);
-    }
+    below_at_every_K(q, f, "final_kl", RWS_AT_END, "");
 }
 
 static void a4_spread(const rws_query *q, rws_finding *f)

@@ -135,32 +135,53 @@ char *rws_plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays)
 
 /* ---- what it costs */
 
-static rws_status seconds_of(const rws_budget *b, const rws_sweep_run *run, double *out, rws_error *err)
+/* Seconds of all runs, or of one. */
+typedef struct {
+    double training, evaluations, final; /* setup counts as training */
+} parts;
+
+static double sum(parts p)
+{
+    return p.training + p.evaluations + p.final;
+}
+
+static rws_status seconds_of(const rws_budget *b, const rws_sweep_run *run, parts *out, rws_error *err)
 {
     rws_cost       cost;
     const uint64_t every = run->config.eval_every ? run->config.eval_every : run->config.iterations / 20 + 1;
     RWS_TRY(b->price(b->context, run, &cost, err));
-    *out = cost.setup + cost.iteration * (double)run->config.iterations +
-           cost.evaluation * (double)(run->config.iterations / every + 1);
-    if (run->final_particles) *out += cost.final * (run->final_test ? run->final_test : 100);
+    *out = (parts){.training = cost.setup + cost.iteration * (double)run->config.iterations,
+                   .evaluations = cost.evaluation * (double)(run->config.iterations / every + 1)};
+    if (run->final_particles) out->final = cost.final * (run->final_test ? run->final_test : 100);
     return RWS_OK;
+}
+
+/* The parts of the work, and the hours until it is done. */
+static rws_status work_of(const rws_budget *b, const char *sweep, const char *name, parts *all, double *hours,
+                          rws_error *err)
+{
+    rws_sweep *s;
+    double     longest = 0;
+    rws_status status = RWS_OK;
+    *all = (parts){0};
+    RWS_TRY(rws_sweep_parse(sweep, strlen(sweep), name, &s, err));
+    for (int i = 0; i < s->n && status == RWS_OK; i++) {
+        parts one = {0};
+        status = seconds_of(b, &s->runs[i], &one, err);
+        all->training += one.training;
+        all->evaluations += one.evaluations;
+        all->final += one.final;
+        longest = fmax(longest, sum(one));
+    }
+    rws_sweep_free(s);
+    *hours = fmax(longest, sum(*all) / b->jobs) / 3600;
+    return status;
 }
 
 rws_status rws_budget_hours(const rws_budget *b, const char *sweep, const char *name, double *hours, rws_error *err)
 {
-    rws_sweep *s;
-    double     total = 0, longest = 0;
-    rws_status status = RWS_OK;
-    RWS_TRY(rws_sweep_parse(sweep, strlen(sweep), name, &s, err));
-    for (int i = 0; i < s->n && status == RWS_OK; i++) {
-        double seconds = 0;
-        status = seconds_of(b, &s->runs[i], &seconds, err);
-        total += seconds;
-        longest = fmax(longest, seconds);
-    }
-    rws_sweep_free(s);
-    *hours = fmax(longest, total / b->jobs) / 3600;
-    return status;
+    parts all;
+    return work_of(b, sweep, name, &all, hours, err);
 }
 
 /* ---- choosing */
@@ -338,16 +359,19 @@ static void put_kinds(FILE *out, const rws_sweep *full, const rws_sweep *chosen)
     if (any) fputs(".\n", out);
 }
 
-static rws_status describe(const rws_budget *b, const rws_experiment *e, const char *full, const char *chosen,
-                           char **what, rws_error *err)
+static rws_status describe(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
+                           const char *chosen, char **what, rws_error *err)
 {
     static const char *const rows[] = {"runs", "iterations", "K", "seeds", "measured at the end with"};
     rws_sweep               *all = NULL, *some = NULL;
-    double                   hours[2];
-    extent                   x, y;
+    double                   hours[3];
+    parts                    work[3];
+    extent                   x, y, z;
     size_t                   size;
-    RWS_TRY(rws_budget_hours(b, full, e->name, &hours[0], err));
-    RWS_TRY(rws_budget_hours(b, chosen, e->name, &hours[1], err));
+    if (middle) RWS_TRY(extent_of(middle, e->name, &z, err));
+    RWS_TRY(work_of(b, full, e->name, &work[0], &hours[0], err));
+    RWS_TRY(work_of(b, chosen, e->name, &work[1], &hours[1], err));
+    if (middle) RWS_TRY(work_of(b, middle, e->name, &work[2], &hours[2], err));
     RWS_TRY(rws_sweep_parse(full, strlen(full), e->name, &all, err));
     rws_status status = rws_sweep_parse(chosen, strlen(chosen), e->name, &some, err);
     if (status == RWS_OK) {
@@ -366,6 +390,16 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
         }
         fprintf(out, "| hours, %d at a time, by a short probe of each kind of run | %.3g | %.3g |\n", b->jobs, hours[0],
                 hours[1]);
+        fputs("| share of evaluations; of the measurement at the end |", out);
+        for (int i = 0; i < 2; i++)
+            fprintf(out, " %.0f %%; %.0f %% |", 100 * work[i].evaluations / sum(work[i]),
+                    100 * work[i].final / sum(work[i]));
+        fputs("\n", out);
+        if (middle) {
+            fputs("\nThe middle size of this experiment (", out);
+            put_count(out, z.iterations);
+            fprintf(out, " iterations) takes %.3g hours.\n", hours[2]);
+        }
         put_kinds(out, all, some);
         if (y.most_seeds < DECIDING)
             fprintf(out, "\nFewer than %d seeds decide no claim that compares methods over seeds.\n", DECIDING);
@@ -386,7 +420,7 @@ rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const
     if (hours <= b->hours * FILLED) {
         *sweep = strdup(full);
         RWS_CHECK(*sweep);
-        return describe(b, e, full, full, what, err);
+        return describe(b, e, full, middle, full, what, err);
     }
     RWS_TRY(choose(b, e, full, 1, &p, err));
     if (middle && p.share < 1) {
@@ -403,7 +437,7 @@ rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const
             "the iterations.",
             b->hours, e->name);
     *sweep = rws_plan_apply(base, &p, e->rate_stays);
-    const rws_status status = describe(b, e, full, *sweep, what, err);
+    const rws_status status = describe(b, e, full, middle, *sweep, what, err);
     if (status != RWS_OK) free(*sweep);
     return status;
 }

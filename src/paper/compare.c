@@ -42,6 +42,7 @@ static double value_of(const rws_result *r, rws_quantity a)
     if (!h || h->n == 0) return NAN;
     if (a.moment == RWS_AT_START) return h->values[0];
     if (a.moment == RWS_AT_TENTH) return h->values[h->n / 10];
+    if (a.moment == RWS_AT_THIRD) return h->values[h->n / 3];
     if (a.moment == RWS_WOBBLE) return wobble(h);
     if (a.moment == RWS_TYPICAL) return rws_quartiles_of(h->values, h->n).median;
     const int first = h->n > LAST ? h->n - LAST : 0;
@@ -139,6 +140,101 @@ rws_compared rws_less(const rws_query *q, rws_finding *f, rws_quantity a, double
 rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, double shift, rws_quantity b)
 {
     return compare(q, f, a, b, shift, false);
+}
+
+/* ---- all K together */
+
+rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
+                        double factor)
+{
+    double       d[MOST_SEEDS] = {0}, left[MOST_SEEDS] = {0}, right[MOST_SEEDS] = {0};
+    rws_compared c = {0};
+    for (int k = 0; k < n; k++) {
+        const sample x = sample_of(q, a[k]), y = sample_of(q, b[k]);
+        int          pairs = 0;
+        for (int i = 0; i < x.n; i++)
+            for (int j = 0; j < y.n; j++) {
+                if (x.seed[i] != y.seed[j] || c.seeds == MOST_SEEDS) continue;
+                left[c.seeds] = x.value[i];
+                right[c.seeds] = y.value[j];
+                d[c.seeds++] = factor > 0 ? log(x.value[i] / (factor * y.value[j])) : x.value[i] - y.value[j];
+                pairs++;
+            }
+        rws_finding_seeds(f, pairs);
+    }
+    c.a = rws_quartiles_of(left, c.seeds).median;
+    c.b = rws_quartiles_of(right, c.seeds).median;
+    c.verdict = judge(d, c.seeds, &c.p);
+    return c;
+}
+
+enum { MOST_L = 205 }; /* the largest sum of i * rank(i) for RWS_TREND_K numbers is 204 */
+
+/* counts[L] += orders of the ranks, from place `at` on, whose sum of (place + 1) * rank is L */
+static void count_orders(int *ranks, int at, int n, int L, double *counts)
+{
+    if (at == n) {
+        counts[L]++;
+        return;
+    }
+    for (int i = at; i < n; i++) {
+        int keep = ranks[at];
+        ranks[at] = ranks[i], ranks[i] = keep;
+        count_orders(ranks, at + 1, n, L + (at + 1) * ranks[at], counts);
+        keep = ranks[at];
+        ranks[at] = ranks[i], ranks[i] = keep;
+    }
+}
+
+/* The values of a seed for all K; false if one is missing. */
+static bool values_of_seed(const sample *samples, int n, int seed, double *values)
+{
+    for (int k = 0; k < n; k++) {
+        bool found = false;
+        for (int i = 0; i < samples[k].n && !found; i++)
+            if (samples[k].seed[i] == seed) values[k] = samples[k].value[i], found = true;
+        if (!found) return false;
+    }
+    return true;
+}
+
+rws_trend rws_trend_of(const rws_query *q, rws_finding *f, rws_quantity a, const int *K, int n, int sign)
+{
+    sample    samples[RWS_TREND_K];
+    double    one[MOST_L] = {0}, all[MOST_SEEDS * MOST_L] = {1}, above = 0, below = 0, total = 0;
+    int       ranks[RWS_TREND_K], found = 0;
+    rws_trend t = {.verdict = RWS_UNKNOWN, .p = 1};
+    if (n < 2 || n > RWS_TREND_K) return t;
+    for (int k = 0; k < n; k++) {
+        a.K = K[k];
+        samples[k] = sample_of(q, a);
+        ranks[k] = k + 1;
+    }
+    count_orders(ranks, 0, n, 0, one);
+    for (int i = 0; i < samples[0].n; i++) {
+        double values[RWS_TREND_K];
+        if (!values_of_seed(samples, n, samples[0].seed[i], values)) continue;
+        for (int k = 0; k < n; k++) {
+            int rank = 1;
+            for (int j = 0; j < n; j++) rank += sign * values[j] < sign * values[k];
+            found += (k + 1) * rank;
+        }
+        double next[MOST_SEEDS * MOST_L] = {0};
+        for (int L = 0; L <= t.seeds * (MOST_L - 1); L++)
+            for (int m = 0; m < MOST_L && all[L] > 0; m++) next[L + m] += all[L] * one[m];
+        memcpy(all, next, sizeof all);
+        t.seeds++;
+    }
+    rws_finding_seeds(f, t.seeds);
+    if (t.seeds == 0) return t;
+    for (int L = 0; L < MOST_SEEDS * MOST_L; L++) {
+        total += all[L];
+        if (L >= found) above += all[L];
+        if (L <= found) below += all[L];
+    }
+    t.p = fmin(above, below) / total;
+    t.verdict = t.seeds < 2 || t.p >= RWS_LEVEL ? RWS_UNDECIDED : above < below ? RWS_HOLDS : RWS_FAILS;
+    return t;
 }
 
 /* The chance that of n coins at least `least` show heads. */

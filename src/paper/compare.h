@@ -3,7 +3,8 @@
  * A quantity is a number for each seed, mostly the mean of a metric over the last ten evaluations of a run. Two quantities are compared on the seeds that both have, by a permutation test: if there were no
  * difference, each seed's difference would be as likely to have the other sign. A statement holds, or does not hold, if fewer
  * than RWS_LEVEL of the 2^n choices of signs have a sum as far on that side; else it is undecided. Fewer than five seeds
- * decide nothing.
+ * decide nothing about a single K; of a statement about all K, pairs of runs with the same K and seed may be pooled, and a
+ * trend with K has a test of its own.
  *
  *     results -> query -> [compare] -> verdicts of the parts of a claim
  */
@@ -15,8 +16,8 @@
 #define RWS_LEVEL 0.05
 
 /* The number that is taken from a run: the mean of its last ten values, the median of all, the first one, the one after a tenth
- * of training, or the standard deviation of the second half about its straight line. */
-typedef enum { RWS_AT_END, RWS_TYPICAL, RWS_AT_START, RWS_AT_TENTH, RWS_WOBBLE } rws_moment;
+ * or a third of training, or the standard deviation of the second half about its straight line. */
+typedef enum { RWS_AT_END, RWS_TYPICAL, RWS_AT_START, RWS_AT_TENTH, RWS_AT_THIRD, RWS_WOBBLE } rws_moment;
 
 typedef struct {
     const char *method;
@@ -36,6 +37,22 @@ typedef struct {
 /* Whether a < factor * b, by ratios; and whether a < b + shift, by differences. The number of seeds is noted in the finding. */
 rws_compared rws_less(const rws_query *q, rws_finding *f, rws_quantity a, double factor, rws_quantity b);
 rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, double shift, rws_quantity b);
+
+/* The same for the pairs a[i], b[i] of n numbers of particles together: whether a < factor * b, or, with factor 0, a < b. The medians
+ * are those over all pairs, and `seeds` counts pairs. */
+rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
+                        double factor);
+
+/* Whether a quantity rises with K (sign 1), or falls (-1), over the n numbers of particles: Page's test. If K did not matter, every
+ * order of a seed's runs would be as likely. Only seeds that have all K count, and one seed decides nothing. */
+typedef struct {
+    rws_verdict verdict;
+    double      p; /* share of the orders that go as far in the direction that was found */
+    int         seeds;
+} rws_trend;
+
+enum { RWS_TREND_K = 8 };
+rws_trend rws_trend_of(const rws_query *q, rws_finding *f, rws_quantity a, const int *K, int n, int sign);
 
 /* The median over seeds. */
 double rws_quantity_median(const rws_query *q, rws_quantity a);

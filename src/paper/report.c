@@ -166,20 +166,18 @@ static double mean_of_last(const rws_result *r, const char *metric)
     return total / (h->n - first);
 }
 
-/* Whether finished runs of the experiment differ in this key. A run without it counts as different from one with it. */
+/* Whether finished runs of the experiment that have this key differ in it. */
 static bool varies(const rws_experiment *e, const rws_results *r, const char *key)
 {
     const char *seen = NULL;
-    bool        any = false, with = false, without = false;
+    bool        any = false;
     for (int i = 0; i < r->n; i++) {
         if (!is_finished(e, &r->runs[i])) continue;
         const char *value = rws_result_get(&r->runs[i], key);
-        with = with || value;
-        without = without || !value;
         if (value && seen && strcmp(value, seen) != 0) any = true;
         if (value && !seen) seen = value;
     }
-    return any || (with && without);
+    return any;
 }
 
 /* The settings in which the run differs from others: "delta=0.1". The method, K and the seed have columns of their own. */

@@ -18,15 +18,45 @@ static const rws_paper_figure figures[] = {
     {0},
 };
 
-static void s1(const rws_query *q, rws_finding *f)
+/* The quantities of one metric for all K of the results. */
+static int quantities(const rws_query *q, const char *method, const char *metric, rws_moment moment, rws_quantity *out)
 {
     const rws_particles p = rws_query_particles(q);
-    for (int k = 0; k < p.n; k++) {
-        const rws_quantity a = {"vimco", p.K[k], "log_evidence", RWS_AT_TENTH},
-                           b = {"ww", p.K[k], "log_evidence", RWS_AT_TENTH};
-        const rws_compared c = rws_below(q, f, a, 0, b);
-        rws_finding_add(f, c.verdict, "K = %d: WW %.5g, VIMCO %.5g (p = %.2g)", p.K[k], c.b, c.a, c.p);
+    for (int k = 0; k < p.n; k++) out[k] = (rws_quantity){method, p.K[k], metric, moment};
+    return p.n;
+}
+
+/* Whether a < b at every K (by ratios, if these are wanted): by the seeds of each K, or, with fewer than five, by the pairs of all K
+ * together, whose medians must agree at each K. WW is one of the two. */
+static void at_every_K(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
+                       bool ratios)
+{
+    bool few = false, agree = true;
+    for (int k = 0; k < n; k++) {
+        const rws_compared c = rws_below(q, f, a[k], 0, b[k]);
+        few = few || c.seeds < 5;
+        agree = agree && c.a < c.b;
     }
+    for (int k = 0; k < n; k++) {
+        const rws_compared c = ratios ? rws_less(q, f, a[k], 1, b[k]) : rws_below(q, f, a[k], 0, b[k]);
+        const rws_verdict  verdict = few && c.seeds ? RWS_HOLDS : c.verdict;
+        if (ratios)
+            rws_finding_add(f, verdict, "K = %d: WW %.4g, VIMCO %.4g, ratio %.2f (p = %.2g)", a[k].K, c.a, c.b,
+                            c.a / c.b, c.p);
+        else rws_finding_add(f, verdict, "K = %d: WW %.5g, VIMCO %.5g (p = %.2g)", a[k].K, c.b, c.a, c.p);
+    }
+    if (!few || n == 0) return;
+    const rws_compared c = rws_pooled(q, f, a, b, n, ratios ? 1 : 0);
+    rws_finding_add(f, c.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : c.verdict,
+                    "%d pairs of all K together (p = %.2g)", c.seeds, c.p);
+}
+
+static void s1(const rws_query *q, rws_finding *f)
+{
+    rws_quantity ww[RWS_MOST_K], vimco[RWS_MOST_K];
+    const int    n = quantities(q, "ww", "log_evidence", RWS_AT_TENTH, ww);
+    quantities(q, "vimco", "log_evidence", RWS_AT_TENTH, vimco);
+    at_every_K(q, f, vimco, ww, n, false);
 }
 
 /* Compares final evidences for K from `least` to `most`: WW below VIMCO plus `shift`, and the other way round if `both`. */
@@ -57,13 +87,10 @@ static void s2_many(const rws_query *q, rws_finding *f)
 
 static void s3(const rws_query *q, rws_finding *f)
 {
-    const rws_particles p = rws_query_particles(q);
-    for (int k = 0; k < p.n; k++) {
-        const rws_compared c =
-            rws_less(q, f, (rws_quantity){"ww", p.K[k], "final_kl"}, 1, (rws_quantity){"vimco", p.K[k], "final_kl"});
-        rws_finding_add(f, c.verdict, "K = %d: WW %.4g, VIMCO %.4g, ratio %.2f (p = %.2g)", p.K[k], c.a, c.b, c.a / c.b,
-                        c.p);
-    }
+    rws_quantity ww[RWS_MOST_K], vimco[RWS_MOST_K];
+    const int    n = quantities(q, "ww", "final_kl", RWS_AT_END, ww);
+    quantities(q, "vimco", "final_kl", RWS_AT_END, vimco);
+    at_every_K(q, f, ww, vimco, n, true);
 }
 
 static const rws_claim claims[] = {
