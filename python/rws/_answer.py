@@ -190,7 +190,7 @@ class Answers(list[Answer]):
                   "sample_stats": {"lp": np.array([self.particles[i].log_p for i in picked])[None]}}
         if int(arviz.__version__.split(".")[0]) >= 1:
             return arviz.from_dict(groups)
-        return arviz.from_dict(**groups)
+        return arviz.from_dict(posterior=groups["posterior"], sample_stats=groups["sample_stats"])
 
     def _trees(self) -> list[tuple[str, str]]:
         return [(a.reports["tree"], f"{a.posterior:.3f}") for a in self if isinstance(a.reports.get("tree"), str)][:4]
