@@ -1,4 +1,4 @@
-"""A Dirichlet-process mixture by breaking a stick: as many clusters as the data need.
+"""A mixture by breaking a stick, truncated: as many clusters as the data need, at most twelve. dp.py has no bound.
 
     python sticks.py [ITERATIONS]
 
@@ -17,7 +17,7 @@ MOST, ALPHA, N = 12, 1.5, 2000
 
 
 class Sticks(rws.Model):
-    """A Dirichlet-process mixture of normals."""
+    """A mixture of normals whose weights are pieces of a stick."""
 
     defaults = dict(batch=100, particles=10, iterations=3000, shards=1, lr="1e-2")
 

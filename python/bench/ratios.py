@@ -21,6 +21,7 @@ import numpy as np  # noqa: E402
 
 import rws  # noqa: E402
 
+import dp  # noqa: E402
 import grammar  # noqa: E402
 import hmm  # noqa: E402
 import mixture  # noqa: E402
@@ -66,6 +67,8 @@ def twins(build, rounds, folder):
     np.save(f"{folder}/hmm.npy", rows)
     interleaved("hmm", rws.Trainer(hmm.Hmm(), d, method="ww", seed=1),
                 rws.Trainer(plugin("sequences"), method="ww", seed=1, set=dict(data=f"{folder}/hmm.npy")), rounds, 20)
+
+    interleaved("dp", rws.Trainer(dp.Galaxies(), method="ww", seed=1), rws.Trainer(plugin("dp"), method="ww", seed=1), rounds, 5)
 
     x = sticks.data()
     np.save(f"{folder}/sticks.npy", x)

@@ -168,21 +168,29 @@ class Answers(list[Answer]):
         return pd.DataFrame([{**a.reports, "posterior": a.posterior, "guide": a.guide, "exact": a.exact} for a in self])
 
     def to_arviz(self, draws: Optional[int] = None, seed: int = 0) -> Any:
-        """An InferenceData of ArviZ: particles drawn again by their weights, one chain. Only sites that every particle
-        visits equally often, since ArviZ has arrays of one shape."""
+        """The posterior for ArviZ: particles drawn again by their weights, as one chain of `draws` (by default as many as there were
+        particles), with log p as sample_stats.lp. It has the sites that every particle visits equally often, since ArviZ has arrays
+        of one shape. Draws repeat where few particles have all the weight: `ess` tells."""
         import arviz
         n = draws or self.n_particles
         weights = np.array([p.weight for p in self.particles])
+        if not len(weights):
+            raise Error("There are no particles: ask with listed=True.")
         if not np.isfinite(weights).all():
             raise Error("All particles are impossible: there is no posterior to draw from.")
-        picked = np.random.default_rng(seed).choice(len(weights), size=n, p=weights / weights.sum())
         shapes: dict[str, set[tuple[int, ...]]] = {}
         for p in self.particles:
             for site, v in p.choices.items():
                 shapes.setdefault(site, set()).add(np.shape(v))
         sites = [s for s, k in shapes.items() if len(k) == 1 and all(s in p.choices for p in self.particles)]
-        return arviz.from_dict(posterior={s: np.stack([np.asarray(self.particles[i].choices[s]) for i in picked])[None]
-                                          for s in sites})
+        if not sites:
+            raise Error("No site is visited equally often by all particles; to_pandas() has a row for each particle instead.")
+        picked = np.random.default_rng(seed).choice(len(weights), size=n, p=weights / weights.sum())
+        groups = {"posterior": {s: np.stack([np.asarray(self.particles[i].choices[s]) for i in picked])[None] for s in sites},
+                  "sample_stats": {"lp": np.array([self.particles[i].log_p for i in picked])[None]}}
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return arviz.from_dict(groups)
+        return arviz.from_dict(posterior=groups["posterior"], sample_stats=groups["sample_stats"])
 
     def _trees(self) -> list[tuple[str, str]]:
         return [(a.reports["tree"], f"{a.posterior:.3f}") for a in self if isinstance(a.reports.get("tree"), str)][:4]

@@ -56,6 +56,7 @@ class Bar:
     def __init__(self, trainer: Any) -> None:
         self.n, self.first = trainer.config["iterations"], trainer.iteration
         self.start, self.text, self.shown = time.monotonic(), "", 0.0
+        self.ended = False
 
     def progress(self, iteration: int, seconds: float, now: bool = False) -> None:
         raise NotImplementedError
@@ -64,7 +65,8 @@ class Bar:
         spent = time.monotonic() - self.start
         speed = (iteration - self.first) / spent if spent > 0 else 0
         left = (self.n - iteration) / speed if speed > 0 else 0
-        return f"{iteration}/{self.n}  {speed:.0f} it/s  {_duration(left)} left  {self.text}"
+        when = f"{_duration(spent)} taken" if self.ended or iteration >= self.n else f"{_duration(left)} left"
+        return f"{iteration}/{self.n}  {speed:.0f} it/s  {when}  {self.text}"
 
     def evaluated(self, m: Any) -> None:
         self.text = "  ".join(f"{k} {v:.4g}" for k, v in m.items() if v == v)
@@ -91,7 +93,9 @@ class TerminalBar(Bar):
         sys.stderr.write("\r" + text[:width - 1].ljust(width - 1))
         sys.stderr.flush()
 
-    def close(self) -> None:
+    def close(self, iteration: int) -> None:
+        self.ended = True
+        self.progress(iteration, 0.0, True)
         sys.stderr.write("\n")
         sys.stderr.flush()
 
@@ -118,5 +122,6 @@ class NotebookBar(Bar):
         self.shown = t
         self.handle.update(self._html(iteration))
 
-    def close(self) -> None:
-        pass
+    def close(self, iteration: int) -> None:
+        self.ended = True
+        self.progress(iteration, 0.0, True)

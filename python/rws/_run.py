@@ -225,7 +225,7 @@ class Trainer:
                 done = self._inner.train(None, shown.progress if shown else None, evaluated, save_every)
             finally:
                 if shown:
-                    shown.close()
+                    shown.close(self.iteration)
         if control.caught:
             where = f"; the checkpoint is in {self.folder}" if self.folder else ""
             raise Interrupted(f"Stopped after iteration {self.iteration}{where}.", Run(self))

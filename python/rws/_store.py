@@ -68,6 +68,16 @@ class Stores(list[Stored]):
         return pd.DataFrame([{"run": r.name, **r.config, "state": r.state, "iteration": r.iteration,
                               **{m: r.last(m) for m in r.histories}} for r in self])
 
+    def _repr_html_(self) -> str:
+        from html import escape
+        metrics = sorted({m for r in self for m in r.histories})
+        rows = [["run", "model", "method", "particles", "seed", "state", "iteration", *metrics]]
+        for r in self:
+            rows.append([r.name, *(r.config.get(k, "") for k in ("model", "method", "particles", "seed")), r.state,
+                         f"{r.iteration} of {r.iterations}", *(f"{r.last(m):.4g}" if m in r.histories else "" for m in metrics)])
+        cells = ["".join(f"<{tag}>{escape(c)}</{tag}>" for c in row) for row, tag in zip(rows, ["th"] + ["td"] * len(self))]
+        return "<table>" + "".join(f"<tr>{c}</tr>" for c in cells) + "</table>"
+
     def plot(self, *metrics: str, **options: Any) -> Figure:
         """A chart of metrics of these runs: medians over seeds, with a band between the quartiles."""
         from ._figure import chart

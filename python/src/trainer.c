@@ -256,7 +256,6 @@ static rws_status on_evaluated(void *context, rws_trainer *t, const rws_measures
 {
     trainer_object *o = context;
     rws_status      status = RWS_OK;
-    (void)t;
     rwspy_take();
     o->between = true;
     PyObject *measures = left_exception(o) ? NULL : measures_object(m);
@@ -268,6 +267,9 @@ static rws_status on_evaluated(void *context, rws_trainer *t, const rws_measures
     }
     Py_XDECREF(measures);
     Py_XDECREF(r);
+    /* A callback that stops does so at this iteration, and not when the clock lets the library ask. Ranks must agree first. */
+    if (status == RWS_OK && o->stop && rws_n_ranks() == 1 && m->iteration < rws_trainer_config(t)->iterations)
+        status = rws_fail(err, RWS_STOPPED, "A callback stopped training.");
     rwspy_give();
     return status;
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 import rws
 
+import dp
 import grammar
 import hmm
 import mixture
@@ -67,6 +68,17 @@ class Twins(unittest.TestCase):
             np.save(f"{f}/x.npy", x)
             self.same(rws.Trainer(sticks.Sticks(), {"x": x}, method="ww", seed=2),
                       rws.Trainer(plugin("sticks"), method="ww", seed=2, set=dict(data=f"{f}/x.npy")))
+
+    def test_dp(self):
+        for method in ("ww", "vimco"):
+            self.same(rws.Trainer(dp.Galaxies(), method=method, seed=2), rws.Trainer(plugin("dp"), method=method, seed=2))
+
+    def test_dp_is_right(self):
+        """The metric that sums over all partitions agrees with that of the twin in C, and particles with both."""
+        t, c = (rws.Trainer(m, method="ww", seed=2, n_test=5, eval_particles=20000) for m in (dp.Galaxies(), plugin("dp")))
+        a, b = t.evaluate(), c.evaluate()
+        self.assertAlmostEqual(a["exact"], b["exact"], places=4)
+        self.assertAlmostEqual(a["exact"], a["log_evidence"], delta=0.5)
 
     def test_hmm_is_right(self):
         run = rws.train(hmm.Hmm(), data=hmm.data(500), iterations=300, seed=1, progress=False)

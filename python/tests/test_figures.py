@@ -1,5 +1,7 @@
 """Figures: made by the program, shown in notebooks."""
 
+import contextlib
+import io
 import os
 import tempfile
 import unittest
@@ -42,6 +44,16 @@ class Figures(unittest.TestCase):
             with self.assertRaises(rws.Error):
                 run.plot("nothing")._repr_svg_()
 
+    def test_bar(self):
+        """A bar on a terminal, to its end, and where training is stopped."""
+        out = io.StringIO()
+        with contextlib.redirect_stderr(out):
+            rws.train(Mixture(), data=clusters(), iterations=30, eval_every=10, progress=True)
+            rws.train(Mixture(), data=clusters(), iterations=3000, eval_every=10, progress=True, callbacks=lambda t, m: m.iteration < 20)
+        first, second = (text.split("\r")[-1] for text in out.getvalue().strip("\n").split("\n"))
+        self.assertRegex(first, r"\[#{20}\] 30/30  \d+ it/s  0:0\d taken  log_evidence -")
+        self.assertRegex(second, r"\[\.{20}\] 20/3000  .* taken")
+
     def test_notebook(self):
         """A notebook, executed without a screen; what its cells show is looked at."""
         try:
@@ -53,7 +65,7 @@ class Figures(unittest.TestCase):
         package = os.path.dirname(os.path.dirname(os.path.abspath(rws.__file__)))
         cells = ["import sys; sys.path[:0] = [%r, %r]\nimport rws\nfrom toys import Mixture, clusters" % (here, package),
                  "run = rws.train(Mixture(), data=clusters(), iterations=300, out='r')",
-                 "run.infer(x=3.9)", "run.plot('log_evidence')", "rws.tree('(S a b)')"]
+                 "run.infer(x=3.9)", "run.plot('log_evidence')", "rws.tree('(S a b)')", "rws.runs('.')"]
         nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
         with tempfile.TemporaryDirectory() as f:
             nbclient.NotebookClient(nb, timeout=120, resources={"metadata": {"path": f}}).execute()
@@ -63,3 +75,6 @@ class Figures(unittest.TestCase):
         self.assertIn("text/html", kinds[2])
         self.assertIn("image/svg+xml", kinds[3])
         self.assertIn("image/svg+xml", kinds[4])
+        self.assertIn("finished", str(nb.cells[5].outputs[0]["data"]["text/html"]))
+        self.assertIn("300/300", str(nb.cells[1].outputs))
+        self.assertNotIn("left", str(nb.cells[1].outputs))  # the bar ends with the time that was taken

@@ -359,22 +359,6 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(rws.Error, "closed"):
             t.step()
 
-    def test_frames(self):
-        run = rws.train(Mixture(), data=clusters(), iterations=10, progress=False)
-        try:
-            import pandas  # noqa: F401
-        except ImportError:
-            self.skipTest("pandas is not installed")
-        f = run.infer(x=1.0).to_pandas()
-        self.assertAlmostEqual(f.weight.sum(), 1, places=5)
-        self.assertEqual(list(run.metrics.columns), list(run.history))
-        self.assertEqual(run.infer(x=1.0).table().shape[0], 3)
-        try:
-            import arviz  # noqa: F401
-        except ImportError:
-            return
-        self.assertEqual(run.infer(x=1.0).to_arviz(draws=50).posterior["z"].shape, (1, 50))
-
 
 class Threads(unittest.TestCase):
     def test_two_threads_ask(self):
