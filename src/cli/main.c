@@ -86,10 +86,9 @@ static rws_status dispatch(int argc, char **argv, rws_error *err)
 
 static const char *hint = ""; /* what follows the sentence about a rank that is gone */
 
-/* One rank tells: the first, or the second if the first is gone. */
 static void tell_loss(const char *sentence)
 {
-    if (rws_rank() == (rws_rank_lost() == 0)) rws_complain("%s%s", sentence, hint);
+    rws_complain("%s%s", sentence, hint);
 }
 
 rws_status rws_command_join(const char *hint_of_loss, rws_error *err)

@@ -17,28 +17,22 @@
 #define SPIN 2000     /* looks at a message before the thread yields */
 #define PATIENCE 0.05 /* seconds of yielding before the thread sleeps between two looks */
 #define NAP 200000    /* nanoseconds of such a sleep */
-#define HOST_SIZE 64
 #define VERSION_SIZE 64
 #define TAG_GATHER 1
 #define TAG_BROADCAST 2
-
-/* A rank, as the others name it. */
-typedef struct {
-    char host[HOST_SIZE];
-    int  pid;
-} member;
 
 struct rws_comm {
     const rws_carrier   *carrier;
     void                *library;
     int                  rank, size;
-    member              *members;
+    rws_member          *members;
     bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
     pthread_mutex_t      lock;    /* around the carrier, and for: */
     int                 *others;  /* by ticket: the rank at the other end */
     int                  n_others;
     rws_comm_watch      *watch;
-    atomic_int           lost; /* 0: no rank is gone; else its number and one */
+    bool                 guards; /* this process is the guard, and no rank */
+    atomic_int           lost;   /* 0: no rank is gone; else its number and one */
     char                 how[96];
     atomic_uint_fast64_t nanoseconds, bytes, messages;
 };
@@ -76,14 +70,9 @@ const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t si
     return room;
 }
 
-bool rws_comm_same_host(const rws_comm *c, int one, int other)
+const rws_member *rws_comm_members(const rws_comm *c)
 {
-    return strcmp(c->members[one].host, c->members[other].host) == 0;
-}
-
-int rws_comm_process(const rws_comm *c, int rank)
-{
-    return c->members[rank].pid;
+    return c->members;
 }
 
 /* ---- ranks that are gone */
@@ -113,8 +102,16 @@ void rws_comm_lost(rws_comm *c, int rank, const char *how)
         snprintf(c->how, sizeof c->how, "%s", how);
         c->lost = rank + 1;
     }
-    if (news && teller && rws_comm_alive(c, &sentence) != RWS_OK) teller(sentence.text);
+    const bool tells = c->guards || (news && !rws_comm_watch_tell(c->watch, rank) && c->rank == (rank == 0));
+    if (news && tells && teller && rws_comm_alive(c, &sentence) != RWS_OK) teller(sentence.text);
     pthread_mutex_unlock(&once);
+}
+
+void rws_comm_become_guard(rws_comm *c, int size, rws_member *members)
+{
+    c->guards = true;
+    c->size = size;
+    c->members = members;
 }
 
 int rws_rank_lost(void)
@@ -463,7 +460,7 @@ static rws_status compare_versions(rws_comm *c, rws_error *err)
 /* Every rank learns the machines and processes of all. */
 static rws_status introduce(rws_comm *c, rws_error *err)
 {
-    member me = {.pid = (int)getpid()};
+    rws_member me = {.pid = (int)getpid()};
     gethostname(me.host, sizeof me.host - 1);
     c->members = calloc((size_t)c->size, sizeof *c->members);
     if (!c->members) return rws_no_memory(err, "the ranks");
@@ -475,18 +472,28 @@ static rws_status introduce(rws_comm *c, rws_error *err)
     return RWS_OK;
 }
 
+/* Ranks that cannot work together fail here. */
+static rws_status meet(rws_comm *c, rws_error *err)
+{
+    if (c->size == 1) return RWS_OK;
+    RWS_TRY(compare_versions(c, err));
+    return introduce(c, err);
+}
+
 static rws_status open_world(rws_comm *c, rws_error *err)
 {
     bool found;
     char why[128] = "";
     RWS_TRY(find_carrier(c, &found, err));
     if (!found) return RWS_OK;
-    if (!c->carrier->open(&c->rank, &c->size, why, sizeof why))
-        return rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
-    if (c->size == 1) return RWS_OK;
-    RWS_TRY(compare_versions(c, err));
-    RWS_TRY(introduce(c, err));
-    return rws_comm_watch_start(c, &c->watch, err);
+    rws_comm_guard  *guard = rws_comm_started_as() == 0 ? rws_comm_guard_start(c) : NULL;
+    const rws_status status =
+        c->carrier->open(&c->rank, &c->size, why, sizeof why)
+            ? meet(c, err)
+            : rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
+    if (status == RWS_OK && c->size > 1) return rws_comm_watch_start(c, guard, &c->watch, err);
+    rws_comm_guard_drop(guard);
+    return status;
 }
 
 rws_status rws_ranks_open(rws_error *err)

@@ -6,7 +6,7 @@
  *     run -> [comm] -> carrier (carrier.h) -> MPI
  *              |
  *              |-> share.c: memory that the ranks of one machine share
- *              '-> watch.c: a thread that hears from the other ranks every second
+ *              '-> watch.c: a guard, which hears from every rank every second
  *
  * Every rank calls the collective functions in the same order. Messages between two ranks with the same tag arrive in
  * the order in which they were sent. A function that fails returns RWS_BAD_INPUT with a sentence that names the rank
@@ -35,8 +35,9 @@ const char *rws_comm_describe(const rws_comm *c, int rank, char *room, size_t si
 /* Whether a rank is gone: RWS_BAD_INPUT and the sentence, else RWS_OK. It costs a read of a flag. */
 rws_status rws_comm_alive(const rws_comm *c, rws_error *err);
 
-/* Calls `tell` with the sentence as soon as a rank is gone, on the thread that has noticed it: launchers end the other
- * ranks soon after. NULL: nobody is told. */
+/* Calls `tell` with the sentence as soon as a rank is gone: once, in the guard (watch.c), a process that outlives ranks
+ * which their launcher ends because of it; or, if there is no guard, on a thread of the first rank that lives. To be called
+ * before rws_ranks_open. NULL: nothing is told. */
 void rws_comm_on_loss(void (*tell)(const char *sentence));
 
 /* What the environment says before rws_ranks_open: the number of processes that mpirun or srun has started together (0:
@@ -112,20 +113,38 @@ rws_comm_stats rws_comm_take_stats(rws_comm *c);
 
 /* ---- for share.c and watch.c */
 
-/* Whether two ranks give the same name of their machine. */
-bool rws_comm_same_host(const rws_comm *c, int one, int other);
-int  rws_comm_process(const rws_comm *c, int rank);
+/* A rank, as the others name it. */
+typedef struct {
+    char host[64];
+    int  pid;
+} rws_member;
+
+/* By rank. */
+const rws_member *rws_comm_members(const rws_comm *c);
 
 /* A rank is gone: `how` ends the sentence. The first call counts. */
 void rws_comm_lost(rws_comm *c, int rank, const char *how);
 
+typedef struct rws_comm_guard rws_comm_guard;
 typedef struct rws_comm_watch rws_comm_watch;
 
-/* Starts the thread that hears from the other ranks; collective. Where the ranks cannot connect to rank 0, the watch is
- * NULL everywhere and only MPI notices a rank that is gone. */
-rws_status rws_comm_watch_start(rws_comm *c, rws_comm_watch **out, rws_error *err);
+/* Starts the guard; to be called by the process that will be rank 0, before MPI is opened. NULL: the system gives none. */
+rws_comm_guard *rws_comm_guard_start(rws_comm *c);
 
-/* Says goodbye and ends the thread. NULL is allowed. */
+/* Ends a guard that is not needed. NULL is allowed. */
+void rws_comm_guard_drop(rws_comm_guard *g);
+
+/* In the guard: c becomes what the guard knows of the ranks. Takes `members`. */
+void rws_comm_become_guard(rws_comm *c, int size, rws_member *members);
+
+/* Starts the thread that hears from the guard; collective, and takes the guard of rank 0. Where a rank cannot connect to
+ * the guard, the watch is NULL everywhere and only MPI notices a rank that is gone. */
+rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err);
+
+/* Tells the guard of a rank that is gone; false: there is no guard. */
+bool rws_comm_watch_tell(rws_comm_watch *w, int rank);
+
+/* Says goodbye and ends the thread and, on rank 0, the guard. NULL is allowed. */
 void rws_comm_watch_stop(rws_comm_watch *w);
 
 #endif

@@ -66,6 +66,13 @@ static void unmap(rws_shared *s, int rank)
     s->of[rank] = NULL;
 }
 
+/* Whether two ranks give the same name of their machine. */
+static bool are_near(const rws_comm *c, int one, int other)
+{
+    const rws_member *m = rws_comm_members(c);
+    return strcmp(m[one].host, m[other].host) == 0;
+}
+
 /* Maps the blocks of the other ranks of this machine; true if all of them can be seen. */
 static bool map_others(const rws_comm *c, const offer *offers, rws_shared *s)
 {
@@ -73,8 +80,8 @@ static bool map_others(const rws_comm *c, const offer *offers, rws_shared *s)
     bool      all = offers[rank].file >= 0;
     for (int i = 0; i < rws_comm_size(c) && all; i++) {
         s->bytes[i] = offers[i].bytes;
-        if (i == rank || !rws_comm_same_host(c, i, rank)) continue;
-        char *base = map_other(&offers[i], rws_comm_process(c, i));
+        if (i == rank || !are_near(c, i, rank)) continue;
+        char *base = map_other(&offers[i], rws_comm_members(c)[i].pid);
         all = base != NULL;
         if (base) s->of[i] = base + HEAD;
     }
@@ -88,7 +95,7 @@ static rws_status share_or_not(rws_comm *c, offer *mine, offer *offers, int *see
     RWS_TRY(rws_comm_gather(c, mine, sizeof *mine, offers, err));
     int all = map_others(c, offers, s);
     RWS_TRY(rws_comm_gather(c, &all, sizeof all, seen, err));
-    for (int i = 0; i < R; i++) all &= seen[i] || !rws_comm_same_host(c, i, rank);
+    for (int i = 0; i < R; i++) all &= seen[i] || !are_near(c, i, rank);
     for (int i = 0; i < R && !all; i++)
         if (i != rank) unmap(s, i);
     return RWS_OK;

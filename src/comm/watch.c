@@ -1,13 +1,18 @@
 /* watch.c - notices a rank that is gone: killed, ended, or cut off from the network.
  *
- *     rank 1 --.
- *     rank 2 --+-- TCP --> rank 0        a byte each way every second
- *     rank 3 --'
+ *     rank 0 --.
+ *     rank 1 --+--> guard, a process beside rank 0        a byte each way every second
+ *     rank 2 --'
  *
- * MPI by itself may wait for minutes, or for ever. Each rank has a connection to rank 0, on the network that the ranks
- * share, and a thread that sends and hears a byte every second. A connection that ends without a goodbye, or that is
- * silent for SILENCE seconds, is a rank that is gone: rank 0 tells the others which one, and every wait of comm.c ends
- * with the sentence that names it.
+ * MPI by itself may wait for minutes, or for ever. Each rank has a connection to the guard (rank 0 a local one, the others
+ * TCP on the network that the ranks share) and a thread that sends and hears a byte every second. A connection that ends
+ * without a goodbye, or that is silent for SILENCE seconds, is a rank that is gone: the guard tells the user and the other
+ * ranks which one, and every wait of comm.c ends with the sentence that names it.
+ *
+ * The guard is a process of its own, in a session of its own, because launchers kill all ranks as soon as one has died,
+ * often before a rank has found out which one. The guard outlives the ranks until it has named the one that ended first:
+ * the kernel keeps the ends of connections in the order in which they came (epoll), however late the guard gets to run. It
+ * is forked before MPI is opened, since MPI does not like processes that fork, and has nothing to do with MPI.
  */
 #include "comm/comm.h"
 
@@ -23,23 +28,30 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define BEAT 1.0    /* seconds between two bytes */
 #define SILENCE 5.0 /* seconds without a byte after which a rank is gone */
 #define PAUSE 3.0   /* seconds that this thread itself may have stood still (a suspended job) without blaming others */
 #define CONNECT_MOST 10.0 /* seconds until all ranks must be connected */
+#define TICK 250          /* milliseconds between two looks at the clock */
+#define LAST 10.0         /* seconds that the guard waits for the other ranks to end after one is gone */
 #define ADDRESSES 16
 
-enum { BEATS = 'b', GOODBYE = 'e', GONE = 'g' };
+enum { BEATS = 'b', GOODBYE = 'e', GONE = 'g', START = 's' };
 
-/* A connection, to rank 0 or, on rank 0, from another rank. */
+/* A connection between a rank and the guard, at either end. */
 typedef struct {
     int     socket; /* -1: none */
     int     rank;
@@ -51,14 +63,14 @@ typedef struct {
 
 struct rws_comm_watch {
     rws_comm   *comm;
-    line       *lines;
-    int         n;
+    line        guard;
     pthread_t   thread;
     atomic_bool stop;
     int         wake[2]; /* a pipe that ends the thread's poll */
+    pid_t       process; /* the guard's, on rank 0; else 0 */
 };
 
-/* Where rank 0 listens. */
+/* Where the guard listens. */
 typedef struct {
     uint64_t cookie; /* strangers do not know it */
     uint32_t address[ADDRESSES];
@@ -66,6 +78,12 @@ typedef struct {
     uint16_t port;
     bool     listens;
 } invitation;
+
+struct rws_comm_guard {
+    invitation invitation;
+    int        socket; /* to the guard */
+    pid_t      process;
+};
 
 /* What a rank says first. */
 typedef struct {
@@ -110,7 +128,7 @@ static void set_up(int socket)
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 }
 
-/* Connects to rank 0 at one of its addresses; -1 if none answers in the right way. */
+/* Connects to the guard at one of its addresses; -1 if none answers in the right way. */
 static int connect_to(const invitation *i, int rank)
 {
     for (int k = 0; k < i->n; k++) {
@@ -133,109 +151,159 @@ static int connect_to(const invitation *i, int rank)
     return -1;
 }
 
-/* Takes in the other ranks as they come. */
-static void accept_all(rws_comm_watch *w, int listening, const invitation *i)
-{
-    const double since = rws_clock_now();
-    for (int missing = w->n; missing > 0 && rws_clock_now() - since < CONNECT_MOST;) {
-        if (!ready(listening, POLLIN, 0.2)) continue;
-        const int      s = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        greeting       hello;
-        const uint64_t answer = ~i->cookie;
-        if (s < 0) continue;
-        if (ready(s, POLLIN, 2) && recv(s, &hello, sizeof hello, 0) == sizeof hello && hello.cookie == i->cookie &&
-            hello.rank > 0 && hello.rank <= w->n && w->lines[hello.rank - 1].socket < 0 &&
-            send(s, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer) {
-            set_up(s);
-            w->lines[hello.rank - 1].socket = s;
-            missing--;
-        } else {
-            close(s);
-        }
-    }
-}
+/* ---- both ends of a connection */
 
 static void say(const line *l, const void *bytes, size_t n)
 {
     if (l->socket >= 0) (void)!send(l->socket, bytes, n, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* Rank 0 tells all others. */
-static void tell_gone(rws_comm_watch *w, int rank)
+static void say_gone(const line *l, int rank)
 {
     uint8_t       message[5] = {GONE};
     const int32_t number = rank;
     memcpy(message + 1, &number, 4);
-    for (int i = 0; i < w->n && rws_comm_rank(w->comm) == 0; i++)
-        if (w->lines[i].rank != rank) say(&w->lines[i], message, sizeof message);
+    say(l, message, sizeof message);
 }
 
-static void gone(rws_comm_watch *w, line *l, const char *how)
+static void hang_up(line *l)
 {
-    close(l->socket);
+    if (l->socket >= 0) close(l->socket);
     l->socket = -1;
-    if (l->goodbye) return;
-    rws_comm_lost(w->comm, l->rank, how);
-    tell_gone(w, l->rank);
 }
 
-static void hear(rws_comm_watch *w, line *l)
+/* Takes in what was said; false: the connection has ended. *gone becomes the number of a rank, if one is said to be. */
+static bool hear(line *l, int *gone)
 {
-    uint8_t       bytes[256];
-    const ssize_t n = recv(l->socket, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (n <= 0) {
-        gone(w, l, "has ended unexpectedly");
-        return;
-    }
-    l->heard = rws_clock_now();
-    for (ssize_t i = 0; i < n; i++) {
-        if (l->n_said == 0 && bytes[i] == GOODBYE) l->goodbye = true;
-        if (l->n_said == 0 && bytes[i] != GONE) continue;
-        l->said[l->n_said++] = bytes[i];
-        if (l->n_said < 5) continue;
-        int32_t rank;
-        memcpy(&rank, l->said + 1, 4);
-        l->n_said = 0;
-        if (rank >= 0 && rank < rws_comm_size(w->comm)) rws_comm_lost(w->comm, rank, "is gone");
+    uint8_t bytes[256];
+    for (;;) {
+        const ssize_t n = recv(l->socket, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EAGAIN) return true;
+        if (n <= 0) return false;
+        l->heard = rws_clock_now();
+        for (ssize_t i = 0; i < n; i++) {
+            if (l->n_said == 0 && bytes[i] == GOODBYE) l->goodbye = true;
+            if (l->n_said == 0 && bytes[i] != GONE) continue;
+            l->said[l->n_said++] = bytes[i];
+            if (l->n_said < 5) continue;
+            int32_t rank;
+            memcpy(&rank, l->said + 1, 4);
+            l->n_said = 0;
+            *gone = rank;
+        }
     }
 }
 
-static void *listen_to_all(void *context)
+/* ---- the guard */
+
+typedef struct {
+    rws_comm *comm; /* the copy of rank 0's that the guard has */
+    line     *lines;
+    int       n;    /* ranks */
+    int       ends; /* epoll: connections that have ended */
+    int       lost; /* -1: no rank */
+    double    lost_at;
+} guard;
+
+/* Tells the user, and all ranks. The first loss counts: launchers end the other ranks after it. */
+static void lose(guard *g, int rank, const char *how)
 {
-    rws_comm_watch *w = context;
-    struct pollfd  *polls = calloc((size_t)w->n + 1, sizeof *polls);
-    double          last = rws_clock_now(), beat = 0;
-    while (polls && !w->stop) {
-        for (int i = 0; i < w->n; i++) polls[i] = (struct pollfd){.fd = w->lines[i].socket, .events = POLLIN};
-        polls[w->n] = (struct pollfd){.fd = w->wake[0], .events = POLLIN};
-        poll(polls, (nfds_t)w->n + 1, 250);
+    if (g->lost >= 0 || rank < 0 || rank >= g->n) return;
+    g->lost = rank;
+    g->lost_at = rws_clock_now();
+    rws_comm_lost(g->comm, rank, how);
+    for (int i = 0; i < g->n; i++) say_gone(&g->lines[i], rank);
+}
+
+static void listen_to(guard *g, line *l)
+{
+    int        gone = -1;
+    const bool lives = hear(l, &gone);
+    if (gone >= 0) lose(g, gone, "cannot be reached");
+    if (lives) return;
+    hang_up(l);
+    if (!l->goodbye) lose(g, l->rank, "has ended unexpectedly");
+}
+
+/* A job may be suspended as a whole, without its guard: rank 0, beside it, is then silent as well. */
+static void check_silence(guard *g, double now, bool paused)
+{
+    const bool suspended = paused || (g->lines[0].socket >= 0 && now - g->lines[0].heard > 2 * BEAT);
+    for (int i = 0; i < g->n; i++) {
+        line *l = &g->lines[i];
+        if (suspended && i > 0) l->heard = now;
+        if (i == 0 || l->socket < 0 || now - l->heard <= SILENCE) continue;
+        hang_up(l);
+        lose(g, l->rank, "has not been heard of for 5 seconds");
+    }
+}
+
+static int n_connected(const guard *g)
+{
+    int n = 0;
+    for (int i = 0; i < g->n; i++) n += g->lines[i].socket >= 0;
+    return n;
+}
+
+static void stand_guard(guard *g)
+{
+    struct epoll_event events[64];
+    double             last = rws_clock_now(), beat = 0;
+    for (int i = 0; i < g->n; i++) {
+        struct epoll_event e = {.events = EPOLLRDHUP, .data.u32 = (uint32_t)i};
+        g->lines[i].heard = last;
+        epoll_ctl(g->ends, EPOLL_CTL_ADD, g->lines[i].socket, &e);
+    }
+    while (n_connected(g) && (g->lost < 0 || last - g->lost_at < LAST)) {
+        const int    n = epoll_wait(g->ends, events, 64, TICK);
         const double now = rws_clock_now();
-        if (now - last > PAUSE)
-            for (int i = 0; i < w->n; i++)
-                w->lines[i].heard = now; /* this process was suspended, others may have been */
+        for (int i = 0; i < n; i++)
+            if (g->lines[events[i].data.u32].socket >= 0) listen_to(g, &g->lines[events[i].data.u32]);
+        if (n == 64) continue; /* there may be more, which have ended before anything below */
+        for (int i = 0; i < g->n; i++)
+            if (g->lines[i].socket >= 0) listen_to(g, &g->lines[i]);
+        check_silence(g, now, now - last > PAUSE);
         last = now;
-        for (int i = 0; i < w->n; i++)
-            if (w->lines[i].socket >= 0 && polls[i].revents) hear(w, &w->lines[i]);
-        for (int i = 0; i < w->n; i++)
-            if (w->lines[i].socket >= 0 && now - w->lines[i].heard > SILENCE)
-                gone(w, &w->lines[i], "has not been heard of for 5 seconds");
         if (now - beat < BEAT) continue;
         beat = now;
-        for (int i = 0; i < w->n; i++) say(&w->lines[i], &(uint8_t){BEATS}, 1);
+        for (int i = 0; i < g->n; i++) say(&g->lines[i], &(uint8_t){BEATS}, 1);
     }
-    free(polls);
-    return NULL;
 }
 
-static void watch_free(rws_comm_watch *w)
+/* Takes in the other ranks as they come. */
+static bool accept_all(guard *g, int listening, const invitation *i)
 {
-    for (int i = 0; i < w->n && w->lines; i++)
-        if (w->lines[i].socket >= 0) close(w->lines[i].socket);
-    for (int i = 0; i < 2; i++)
-        if (w->wake[i] > 0) close(w->wake[i]);
-    free(w->lines);
-    free(w);
+    const double since = rws_clock_now();
+    int          missing = g->n - 1;
+    while (missing > 0 && rws_clock_now() - since < CONNECT_MOST) {
+        if (!ready(listening, POLLIN, 0.2)) continue;
+        const int      s = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        greeting       hello;
+        const uint64_t answer = ~i->cookie;
+        if (s < 0) continue;
+        if (ready(s, POLLIN, 2) && recv(s, &hello, sizeof hello, 0) == sizeof hello && hello.cookie == i->cookie &&
+            hello.rank > 0 && hello.rank < g->n && g->lines[hello.rank].socket < 0 &&
+            send(s, &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer) {
+            set_up(s);
+            g->lines[hello.rank].socket = s;
+            missing--;
+        } else {
+            close(s);
+        }
+    }
+    return !missing;
+}
+
+static bool read_all(int socket, void *to, size_t bytes)
+{
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t n = read(socket, (char *)to + done, bytes - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        done += (size_t)n;
+    }
+    return true;
 }
 
 /* A connection per rank may be more than a process usually opens. */
@@ -247,44 +315,172 @@ static void raise_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* False: this rank has no connection. */
-static bool connect_all(rws_comm_watch *w, int listening, const invitation *i)
+/* What `ps` shows, in place of the arguments of rank 0. */
+static void set_title(int process)
 {
-    if (!i->listens) return false;
-    if (rws_comm_rank(w->comm) == 0) accept_all(w, listening, i);
-    else w->lines[0].socket = connect_to(i, rws_comm_rank(w->comm));
-    bool all = true;
-    for (int k = 0; k < w->n; k++) {
-        all &= w->lines[k].socket >= 0;
-        w->lines[k].heard = rws_clock_now();
-    }
-    return all;
+    char  text[1024], *at;
+    FILE *f = fopen("/proc/self/stat", "re");
+    if (!f) return;
+    const size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    unsigned long first = 0, end = 0;
+    at = strrchr(text, ')');
+    for (int field = 2; at && field < 48; field++) at = strchr(at + 1, ' '); /* 48 and 49: see proc(5) */
+    if (!at || sscanf(at, " %lu %lu", &first, &end) != 2 || end <= first) return;
+    memset((void *)first, 0, end - first);
+    snprintf((char *)first, end - first, "rws: guard of the ranks of process %d", process);
+    prctl(PR_SET_NAME, "rws-guard");
 }
 
-rws_status rws_comm_watch_start(rws_comm *c, rws_comm_watch **out, rws_error *err)
+/* Only stderr, the connection to rank 0 and the listening socket stay open: launchers look at the end of others. */
+static void leave_rank(int *socket, int *listening)
+{
+    static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP};
+    const int        nothing = open("/dev/null", O_RDWR);
+    setsid();
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
+    int       high = *socket > *listening ? *socket : *listening;
+    const int one = fcntl(*socket, F_DUPFD, high + 1), two = fcntl(*listening, F_DUPFD, high + 1);
+    for (int i = 0; i < 2 && nothing >= 0; i++) dup2(nothing, i);
+    *socket = dup2(one, 3);
+    *listening = dup2(two, 4);
+    close_range(5, ~0u, 0);
+}
+
+static _Noreturn void be_guard(rws_comm *c, int socket, int listening, const invitation *i)
+{
+    const int rank0 = (int)getppid();
+    guard     g = {.comm = c, .lost = -1};
+    uint8_t   word = 0;
+    leave_rank(&socket, &listening);
+    set_title(rank0);
+    raise_limit();
+    if (!read_all(socket, &g.n, sizeof g.n) || g.n < 2) _exit(0); /* no guard is needed */
+    rws_member *members = calloc((size_t)g.n, sizeof *members);
+    g.lines = calloc((size_t)g.n, sizeof *g.lines);
+    if (!members || !g.lines || !read_all(socket, members, (size_t)g.n * sizeof *members)) _exit(1);
+    rws_comm_become_guard(c, g.n, members);
+    for (int k = 0; k < g.n; k++) g.lines[k] = (line){.socket = k ? -1 : socket, .rank = k};
+    g.ends = epoll_create1(EPOLL_CLOEXEC);
+    if (!accept_all(&g, listening, i) || g.ends < 0) _exit(1);
+    close(listening);
+    if (!read_all(socket, &word, 1) || word != START) _exit(0); /* a rank could not connect */
+    stand_guard(&g);
+    _exit(0);
+}
+
+rws_comm_guard *rws_comm_guard_start(rws_comm *c)
+{
+    rws_comm_guard *g = calloc(1, sizeof *g);
+    int             ends[2] = {-1, -1};
+    if (!g) return NULL;
+    g->process = -1;
+    const int listening = listen_here(&g->invitation);
+    if (g->invitation.listens && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+        fflush(NULL); /* nothing is printed twice */
+        g->process = fork();
+        if (g->process == 0) be_guard(c, ends[1], listening, &g->invitation);
+    }
+    if (listening >= 0) close(listening);
+    if (ends[1] >= 0) close(ends[1]);
+    g->socket = ends[0];
+    if (g->process > 0) return g;
+    if (ends[0] >= 0) close(ends[0]);
+    free(g);
+    return NULL;
+}
+
+void rws_comm_guard_drop(rws_comm_guard *g)
+{
+    if (!g) return;
+    close(g->socket);
+    waitpid(g->process, NULL, 0);
+    free(g);
+}
+
+/* ---- the thread of a rank */
+
+static void *listen_to_guard(void *context)
+{
+    rws_comm_watch *w = context;
+    double          last = rws_clock_now(), beat = 0;
+    while (!w->stop) {
+        struct pollfd polls[2] = {{.fd = w->guard.socket, .events = POLLIN}, {.fd = w->wake[0], .events = POLLIN}};
+        poll(polls, 2, TICK);
+        const double now = rws_clock_now();
+        if (now - last > PAUSE) w->guard.heard = now; /* this process was suspended, and the guard may have been */
+        last = now;
+        if (w->guard.socket < 0) continue;
+        int        gone = -1;
+        const bool lives = hear(&w->guard, &gone);
+        if (gone >= 0 && gone < rws_comm_size(w->comm)) rws_comm_lost(w->comm, gone, "is gone");
+        if (!lives || now - w->guard.heard > SILENCE) {
+            hang_up(&w->guard);
+            rws_comm_lost(w->comm, 0,
+                          lives ? "has not been heard of for 5 seconds"
+                                : "or the guard beside it, which watches over the ranks, has ended unexpectedly");
+        }
+        if (now - beat < BEAT) continue;
+        beat = now;
+        say(&w->guard, &(uint8_t){BEATS}, 1);
+    }
+    return NULL;
+}
+
+bool rws_comm_watch_tell(rws_comm_watch *w, int rank)
+{
+    if (!w || w->guard.socket < 0) return false;
+    say_gone(&w->guard, rank);
+    return true;
+}
+
+/* Rank 0 tells the guard who the ranks are. */
+static bool introduce_all(const rws_comm *c, const rws_comm_guard *g)
+{
+    const int    n = rws_comm_size(c);
+    const size_t bytes = (size_t)n * sizeof(rws_member);
+    return g && send(g->socket, &n, sizeof n, MSG_NOSIGNAL) == sizeof n &&
+           send(g->socket, rws_comm_members(c), bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
+}
+
+static void watch_free(rws_comm_watch *w)
+{
+    hang_up(&w->guard);
+    if (w->process > 0) waitpid(w->process, NULL, 0);
+    for (int i = 0; i < 2; i++)
+        if (w->wake[i] > 0) close(w->wake[i]);
+    free(w);
+}
+
+rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err)
 {
     const int       rank = rws_comm_rank(c), R = rws_comm_size(c);
     rws_comm_watch *w = calloc(1, sizeof *w);
     invitation      i = {0};
-    int             all[R], listening = -1, mine;
+    int             all[R], mine;
     *out = NULL;
-    if (!w) return rws_no_memory(err, "the watch over the ranks");
-    w->comm = c;
-    w->n = rank ? 1 : R - 1;
-    w->lines = calloc((size_t)w->n, sizeof *w->lines);
-    if (!w->lines || pipe2(w->wake, O_CLOEXEC) != 0) {
-        watch_free(w);
+    if (!w || pipe2(w->wake, O_CLOEXEC) != 0) {
+        free(w);
         return rws_no_memory(err, "the watch over the ranks");
     }
-    for (int k = 0; k < w->n; k++) w->lines[k] = (line){.socket = -1, .rank = rank ? 0 : k + 1};
-    if (rank == 0) raise_limit();
-    if (rank == 0) listening = listen_here(&i);
+    w->comm = c;
+    w->guard = (line){.socket = -1};
+    if (rank == 0 && introduce_all(c, g)) i = g->invitation;
     rws_status status = rws_comm_broadcast(c, &i, sizeof i, err);
-    mine = status == RWS_OK && connect_all(w, listening, &i);
-    if (listening >= 0) close(listening);
+    if (rank == 0 && g) {
+        w->guard.socket = g->socket;
+        w->process = g->process;
+    } else if (status == RWS_OK && i.listens) {
+        w->guard.socket = connect_to(&i, rank);
+    }
+    free(g);
+    w->guard.heard = rws_clock_now();
+    mine = w->guard.socket >= 0;
     if (status == RWS_OK) status = rws_comm_gather(c, &mine, sizeof mine, all, err);
     for (int k = 0; k < R && mine && status == RWS_OK; k++) mine &= all[k];
-    if (status == RWS_OK && mine && pthread_create(&w->thread, NULL, listen_to_all, w) == 0) *out = w;
+    if (status == RWS_OK && mine && rank == 0) say(&w->guard, &(uint8_t){START}, 1);
+    if (status == RWS_OK && mine && pthread_create(&w->thread, NULL, listen_to_guard, w) == 0) *out = w;
     else watch_free(w);
     return status;
 }
@@ -293,7 +489,7 @@ void rws_comm_watch_stop(rws_comm_watch *w)
 {
     if (!w) return;
     /* What is said first: after it, the end of the connection is no news. */
-    for (int i = 0; i < w->n; i++) say(&w->lines[i], &(uint8_t){GOODBYE}, 1);
+    say(&w->guard, &(uint8_t){GOODBYE}, 1);
     w->stop = true;
     (void)!write(w->wake[1], "", 1);
     pthread_join(w->thread, NULL);
