@@ -38,7 +38,7 @@ typedef struct {
     uint64_t         iterations;
     double           seconds;
     rws_engine_stats stats;
-    rws_comm_stats   comm; /* of this rank */
+    rws_comm_stats   comm;
 } chunk;
 
 typedef struct {
@@ -158,7 +158,9 @@ static rws_status time_iterations(rws_trainer *t, uint64_t wanted, int repeats, 
         rewind_to(start, t);
         RWS_TRY(time_chunk(t, iterations, &c, err));
         each[i] = seconds_each(&c);
-        if (i == 0 || each[i] < seconds_each(&out->best)) out->best = c;
+        uint64_t better = i == 0 || each[i] < seconds_each(&out->best);
+        RWS_TRY(follow(&better, err));
+        if (better) out->best = c;
     }
     out->repeats = repeats;
     out->iterations = iterations * (uint64_t)repeats;
@@ -198,6 +200,40 @@ static double peak_rss_mb(void)
     return getrusage(RUSAGE_SELF, &usage) == 0 ? (double)usage.ru_maxrss / 1024 : 0;
 }
 
+/* ---- ranks */
+
+/* What the ranks did together: numbers of work and memory are sums over the ranks, the share of communication and the rate
+ * of the machine are means. Times are rank 0's; ranks wait for each other in every iteration. */
+static rws_status add_ranks(result *r, rws_error *err)
+{
+    rws_comm *c = rws_comm_world();
+    if (!c) return RWS_OK;
+    const int R = rws_comm_size(c);
+    result   *all = malloc((size_t)R * sizeof *all), sum = *r;
+    if (!all) return rws_no_memory(err, "the figures of the ranks");
+    const rws_status status = rws_comm_gather(c, r, sizeof *r, all, err);
+    for (int i = 0; i < R && status == RWS_OK; i++) {
+        if (i == 0) sum = all[0];
+        else {
+            sum.best.stats.rows += all[i].best.stats.rows;
+            sum.best.stats.particles += all[i].best.stats.particles;
+            sum.best.stats.calls += all[i].best.stats.calls;
+            sum.best.stats.flops += all[i].best.stats.flops;
+            sum.best.comm.seconds += all[i].best.comm.seconds;
+            sum.best.comm.bytes += all[i].best.comm.bytes;
+            sum.best.comm.messages += all[i].best.comm.messages;
+            sum.needed += all[i].needed;
+            sum.allocations += all[i].allocations;
+            sum.peak_rss += all[i].peak_rss;
+            sum.machine_gflops += all[i].machine_gflops;
+        }
+    }
+    sum.machine_gflops /= R;
+    if (status == RWS_OK) *r = sum;
+    free(all);
+    return status;
+}
+
 /* ---- reporting */
 
 typedef struct {
@@ -209,9 +245,9 @@ typedef struct {
 /* Lines that only several ranks have. */
 static int lines_of_ranks(const rws_trainer *t, const chunk *best, line *out)
 {
-    const double n = (double)best->iterations, threads = rws_trainer_config(t)->threads;
+    const double n = (double)best->iterations, R = rws_n_ranks(), threads = R * rws_trainer_config(t)->threads;
     if (rws_n_ranks() == 1) return 0;
-    out[0] = (line){"ranks", rws_n_ranks(), true};
+    out[0] = (line){"ranks", R, true};
     out[1] = (line){"communication_share", best->comm.seconds / (best->seconds * threads), false};
     out[2] = (line){"bytes_sent_per_iteration", (double)best->comm.bytes / n, false};
     out[3] = (line){"messages_sent_per_iteration", (double)best->comm.messages / n, false};
@@ -333,6 +369,9 @@ static rws_status run(int argc, char **argv, rws_error *err)
     if (status == RWS_OK) {
         r.peak_rss = peak_rss_mb(); /* before the matrices below add to it */
         r.machine_gflops = measure_machine();
+        status = add_ranks(&r, err);
+    }
+    if (status == RWS_OK) {
         report(trainer, &r, b.options.json);
     }
     forget(&start);

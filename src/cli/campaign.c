@@ -125,12 +125,12 @@ rws_status rws_campaign_separate(const char *folder, rws_error *err)
                     rws_quote(folder).text);
 }
 
-/* Whether every run has a store of its own: tasks work on the runs, or have begun them. */
+/* Whether every run has a store of its own: tasks work on the runs, or have begun them, or files cannot be locked. */
 static bool is_separate(const campaign *s, const rws_sweep *sweep)
 {
     if (s->options->n_tasks) return true;
     if (exists_in(s->options->folder, "metrics.sqlite")) return false;
-    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER);
+    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER) || !rws_store_has_locks(s->options->folder);
     for (int i = 0; i < sweep->n && !separate; i++) {
         char *folder = rws_file_join(s->options->folder, sweep->runs[i].name);
         separate = exists_in(folder, "metrics.sqlite");

@@ -4,9 +4,12 @@
 #include "base/quote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -64,10 +67,22 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": another program has kept it locked for %g seconds.",
                         what, file.text, patience / 1000.0);
     case SQLITE_READONLY:
+        if (strcmp(what, "read") == 0)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "Cannot read \"%s\", which can only be read and not mended here: it is being written, or "
+                            "its writer was ended while it wrote. Try again, or go on with the run (--resume).",
+                            file.text);
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the file or its folder is read-only.", what, file.text);
     case SQLITE_FULL: return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the disk is full.", what, file.text);
     case SQLITE_NOTADB:
-    case SQLITE_CORRUPT: return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not an SQLite file, or is damaged.", file.text);
+    case SQLITE_CORRUPT:
+        if (path && !rws_store_has_locks(path))
+            return rws_fail(
+                err, RWS_BAD_INPUT,
+                "\"%s\" is not an SQLite file, or is damaged, or is being written, which does not show on a "
+                "file system without locks: try again.",
+                file.text);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not an SQLite file, or is damaged.", file.text);
     case SQLITE_SCHEMA:
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" was written by a newer version of rws than this one.", file.text);
     default:
@@ -76,13 +91,66 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
     }
 }
 
+/* ---- locks */
+
+/* Tries a lock on a file of its own in the folder or, if none can be made there, on the file. */
+static bool try_lock(const char *folder, const char *path)
+{
+    char         name[4096];
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    int          command = F_SETLK;
+    const bool   fits = snprintf(name, sizeof name, "%s/.locks-XXXXXX", folder) < (int)sizeof name;
+    int          file = fits ? mkostemp(name, O_CLOEXEC) : -1;
+    if (file >= 0) unlink(name);
+    else {
+        file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        command = F_GETLK;
+    }
+    if (file < 0) return true; /* what is wrong shows when the store is opened */
+    const bool has = fcntl(file, command, &lock) == 0 || (errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP);
+    close(file);
+    return has;
+}
+
+/* Once for each file system: to close a file that a store is in would drop the locks on it. */
+bool rws_store_has_locks(const char *path)
+{
+    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+    static struct {
+        dev_t device;
+        bool  has;
+    } known[16];
+    static int  n_known;
+    char        folder[4096] = ".";
+    struct stat is;
+    bool        has = true;
+    const char *slash = strrchr(path, '/');
+    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode)) snprintf(folder, sizeof folder, "%s", path);
+    else if (slash) snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    if (stat(folder, &is) != 0) return true;
+    pthread_mutex_lock(&once);
+    int i = 0;
+    while (i < n_known && known[i].device != is.st_dev) i++;
+    if (i < n_known) has = known[i].has;
+    else {
+        has = try_lock(folder, path);
+        if (n_known < 16) {
+            known[n_known].device = is.st_dev;
+            known[n_known++].has = has;
+        }
+    }
+    pthread_mutex_unlock(&once);
+    return has;
+}
+
 int rws_store_open(const char *path, int flags, sqlite3 **db)
 {
     struct stat is;
     *db = NULL;
     if (!path) return SQLITE_NOMEM;
     if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
-    const int code = sqlite3_open_v2(path, db, flags, NULL);
+    /* Without locks SQLite would wait for them for ever. A run's own store has one writer, and needs none. */
+    const int code = sqlite3_open_v2(path, db, flags, rws_store_has_locks(path) ? NULL : "unix-none");
     return code ? code : rws_store_wait(*db);
 }
 
@@ -93,6 +161,7 @@ int rws_store_reader_flags(const char *path)
                                       0x19830326, 0x00c36400, 0x20030528, 0x65735546, 0xfe534d42, 0x01021997};
     struct statfs         about;
     if (!path || statfs(path, &about) != 0) return SQLITE_OPEN_READWRITE;
+    if (!rws_store_has_locks(path)) return SQLITE_OPEN_READONLY;
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         if ((uint32_t)about.f_type == shared[i]) return SQLITE_OPEN_READONLY;
     return SQLITE_OPEN_READWRITE;

@@ -97,6 +97,10 @@ rws_status rws_store_configure(const char *path, const char *run, const char *co
 /* For tests: sets how long to wait for a locked file, in place of 10 s. Not while other threads use a store. */
 void rws_store_patience(int milliseconds);
 
+/* Whether the file system of a file or folder has locks. Where it has none, only the process that trains a run may write
+ * its store, and runs must not share one. */
+bool rws_store_has_locks(const char *path);
+
 /* ---- For results.c. */
 
 /* An SQLite result code of a store as a sentence. `what` is "write" or "read"; db may be NULL. */
@@ -109,7 +113,8 @@ int rws_store_check_format(sqlite3 *db, int *format);
 int rws_store_open(const char *path, int flags, sqlite3 **db);
 
 /* How a reader opens a store: for writing, since only then can SQLite roll back what a killed writer left behind; but for
- * reading only on a file system of several machines, where the writer may be another one. */
+ * reading only on a file system of several machines, where the writer may be another one, and where there are no
+ * locks. */
 int rws_store_reader_flags(const char *path);
 
 /* Makes the connection wait for locks as long as rws_store_patience says. Returns SQLite's result code. */

@@ -707,8 +707,7 @@ static void update_store(rws_catalogue *c, store *s)
     clock_gettime(CLOCK_REALTIME, &now);
     s->inode = is.st_ino, s->size = is.st_size, s->time = is.st_mtim;
     s->fresh = calendar(now) - calendar(is.st_mtim) < TICK;
-    /* For writing if possible: only then can SQLite roll back what a killed writer left behind. */
-    int code = rws_store_open(s->path, SQLITE_OPEN_READWRITE, &db);
+    int code = rws_store_open(s->path, rws_store_reader_flags(s->path), &db);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format > 0) code = read_heads(db, s->only, &list);
     for (int i = 0; i < list.n && !code; i++) code = update_run(c, s, db, &list.list[i]);
