@@ -32,6 +32,11 @@ same pcfg 2 "pcfg --method ws --shards 3 -b 6 -k 5 -n 8 --eval-data 10 --json"
 same cut 2 "gmm --method vimco --shards 2 --particle-shards 3 -k 7 -n 40 --json"
 same relax 2 "gmm --method relax --shards 1 --particle-shards 2 -k 4 -n 20 --json"
 same plug-in 2 "$toy --shards 3 -n 40 --json"
+# Ranks of one machine share memory. Without it all messages go by MPI, as between machines.
+export RWS_SHARED_MEMORY=no
+same gmm-by-MPI 3 "gmm --method ww --shards 4 -n 60 --json"
+same pcfg-by-MPI 2 "pcfg --method ws --shards 3 -b 6 -k 5 -n 8 --eval-data 10 --json"
+unset RWS_SHARED_MEMORY
 
 # ---- resumed with other numbers of ranks
 
@@ -101,26 +106,39 @@ if [ "$first" = openmpi ]; then
     report $? "train a run each"
 fi
 
-# ---- a rank that is killed
+# ---- what bench tells of all ranks
 
-ranks "$first" 2 "$rws" train gmm --shards 4 -n 20000000 --eval-every 200 --save-every 0 --out killed >out 2>err &
-job=$!
-for _ in $(seq 100); do
-    [ -f killed/checkpoint.safetensors ] && break
-    sleep 0.1
+run bench gmm -k 2 --shards 2 --iterations 200 --repeat 1 --json && cp out one
+ranks "$first" 2 "$rws" bench gmm -k 2 --shards 2 --iterations 200 --repeat 1 --json >out 2>err
+report $? "rws bench on 2 ranks"
+for key in rows_per_iteration particles_per_iteration kernel_calls_per_iteration; do
+    number="s/.*\"$key\":\([0-9.e+]*\).*/\1/p"
+    [ "$(sed -n "$number" out)" ] && [ "$(sed -n "$number" out)" = "$(sed -n "$number" one)" ]
+    report $? "$key is that of all ranks"
 done
-victim=$(pgrep -f "^$rws train gmm --shards 4 -n 20000000 --eval-every 200 --save-every 0 --out killed" | tail -n 1)
-kill -KILL "$victim"
-since=$(date +%s)
-wait $job
-[ $? != 0 ] && [ $(($(date +%s) - since)) -le 10 ]
-report $? "the job ends within 10 seconds"
-grep -q "^rws: Rank [01] on .* (process $victim) .*--resume" err
-report $? "the sentence names the rank"
-done_=$(run eval killed --json && sed 's/.*"iteration":\([0-9]*\).*/\1/' out)
-end=$((done_ + 100))
-ranks "$first" 2 "$rws" train gmm --out killed --resume -n $end >out 2>err && run train gmm --shards 4 -n $end --eval-every 200 --out undisturbed
-report $? "the run goes on from iteration $done_"
-timeless killed/checkpoint.safetensors >one && timeless undisturbed/checkpoint.safetensors >two && cmp -s one two
-report $? "and ends with the bits of the undisturbed one"
+
+# ---- a rank that is killed: with every MPI, whose launchers end the others at different moments
+
+for kind in $(kinds); do
+    ranks "$kind" 3 "$rws" train gmm --shards 4 -n 20000000 --eval-every 200 --save-every 0 --out killed-$kind >out 2>err &
+    job=$!
+    for _ in $(seq 100); do
+        [ -f killed-$kind/checkpoint.safetensors ] && break
+        sleep 0.1
+    done
+    victim=$(pgrep -f "^$rws train gmm --shards 4 -n 20000000 --eval-every 200 --save-every 0 --out killed-$kind" | tail -n 1)
+    kill -KILL "$victim"
+    since=$(date +%s)
+    wait $job
+    [ $? != 0 ] && [ $(($(date +%s) - since)) -le 10 ]
+    report $? "$kind: the job ends within 10 seconds"
+    grep -q "^rws: Rank [012] on .* (process $victim) .*--resume" err && [ "$(grep -c '^rws: ' err)" = 1 ]
+    report $? "$kind: one sentence names the rank"
+    done_=$(run eval killed-$kind --json && sed 's/.*"iteration":\([0-9]*\).*/\1/' out)
+    end=$((done_ + 100))
+    ranks "$kind" 2 "$rws" train gmm --out killed-$kind --resume -n $end >out 2>err &&
+        run train gmm --shards 4 -n $end --eval-every 200 --out undisturbed-$kind
+    report $? "$kind: the run goes on from iteration $done_"
+    same_checkpoint "$kind: and ends with the bits of the undisturbed one" killed-$kind undisturbed-$kind
+done
 finish

@@ -48,16 +48,24 @@ function communication(R, P, N, latency, gigabits,  bytes, time) {
     return P * rounds(R) * latency + 2 * P * latency + 2 * (R - 1) / R * bytes
 }'
 
+# Rounds, so that a program that disturbs the machine for a while disturbs all of them: the best round of each counts.
 threads() {
-    echo "2 ranks against 2 threads of one process, microseconds per iteration (best of $repeat):"
+    rounds=${ROUNDS:-3}
+    echo "2 ranks against 2 threads of one process, microseconds per iteration (best of $rounds rounds of $repeat):"
     for model in air sbn; do
-        bench "$rws" bench $(arguments $model) --shards 2 --threads 2
-        two=$(value us_per_iteration)
-        for kind in $(kinds); do
-            bench ranks "$kind" 2 "$rws" bench $(arguments $model) --shards 2
-            echo "$model $kind $two $(value us_per_iteration) $(value communication_share)" |
-                awk '{ printf "  %-4s %-8s threads %.0f  ranks %.0f  (%+.1f %%)  communication %.1f %%\n", $1, $2, $3, $4, 100 * ($4 / $3 - 1), 100 * $5 }'
+        : >rounds
+        for _ in $(seq "$rounds"); do
+            bench "$rws" bench $(arguments $model) --shards 2 --threads 2
+            echo "threads $(value us_per_iteration) 0" >>rounds
+            for kind in $(kinds); do
+                bench ranks "$kind" 2 "$rws" bench $(arguments $model) --shards 2
+                echo "$kind $(value us_per_iteration) $(value communication_share)" >>rounds
+            done
         done
+        awk -v model=$model '
+            !($1 in best) || $2 < best[$1] { best[$1] = $2; share[$1] = $3 }
+            END { for (kind in best) if (kind != "threads") printf "  %-4s %-8s threads %.0f  ranks %.0f  (%+.1f %%)  communication %.1f %%\n",
+                model, kind, best["threads"], best[kind], 100 * (best[kind] / best["threads"] - 1), 100 * share[kind] }' rounds
     done
 }
 
@@ -102,7 +110,8 @@ compute() {
         kind=$(kinds | head -n 1) bytes=0 messages=0
         if [ "$kind" ]; then
             bench ranks "$kind" 2 "$rws" bench $(arguments $model) --shards 2
-            bytes=$(value bytes_sent_per_iteration) messages=$(value messages_sent_per_iteration)
+            # bench tells the sums over both ranks
+            bytes=$(value bytes_sent_per_iteration | awk '{ print $1 / 2 }') messages=$(value messages_sent_per_iteration | awk '{ print $1 / 2 }')
         fi
         echo "$line $bytes $messages" |
             awk '{ printf "  %-5s %10d %6d", $1, $2, $3; for (i = 4; i <= 10; i++) printf " %7.0f", $i; printf " %9d %8d\n", $11, $12 }'
