@@ -57,6 +57,15 @@ asan: build-asan/build.ninja     ## the test suite with AddressSanitizer and UBS
 valgrind: build-valgrind/build.ninja ## the tests of the engine and what it stands on, under valgrind
 	$(call run_tests,build-valgrind,--setup valgrind $(addprefix --suite=,base tensor engine dist nn optim))
 
+.PHONY: valgrind-py
+valgrind-py: build-valgrind/build.ninja ## the tests of the Python package, under valgrind
+	python/tests/valgrind.sh build-valgrind
+
+.PHONY: test-wheel
+test-wheel:                      ## docs/python.md as a newcomer: pip install, the first example, a wheel without a compiler
+	@$(SETUP) python
+	python/tests/install.sh
+
 .PHONY: tsan
 tsan: build-tsan/build.ninja     ## the tests that use threads, with ThreadSanitizer, in build-tsan/
 	$(call run_tests,build-tsan,--timeout-multiplier 10 fiber engine posterior golden)
