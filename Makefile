@@ -62,6 +62,15 @@ matrix: setup                    ## every way to build (compilers, processors, s
 asan: setup                      ## the test suite with AddressSanitizer and UBSan, a part of make matrix
 	tests/matrix asan
 
+.PHONY: valgrind-py
+valgrind-py: build-valgrind/build.ninja ## the tests of the Python package, under valgrind
+	python/tests/valgrind.sh build-valgrind
+
+.PHONY: test-wheel
+test-wheel:                      ## docs/python.md as a newcomer: pip install, the first example, a wheel without a compiler
+	@$(SETUP) python
+	python/tests/install.sh
+
 .PHONY: tsan
 tsan: setup                      ## the tests that use threads, with ThreadSanitizer, a part of make matrix
 	tests/matrix tsan

@@ -41,7 +41,7 @@ def leads_to_choice(a: str, seen: tuple[str, ...] = ()) -> bool:
                                     if b in RULES and b not in seen and b != a)
 
 
-ZEROS = np.zeros(max(HIDDEN, MOST_RULES, len(WORDS)), np.float32)
+NO_WORD, NO_RULE, NO_STATE = (np.zeros(n, np.float32) for n in (len(WORDS), MOST_RULES, HIDDEN))
 CHOICES = {a for a in SYMBOLS if len(RIGHT[a]) > 1}
 DEEP = {a for a in SYMBOLS if leads_to_choice(a)}
 NUMBER = {a: i for i, a in enumerate(SYMBOLS)}
@@ -135,8 +135,8 @@ class Grammar(rws.Model):
         p.simulate("the sentence", [len(words), *words], "edit")
 
     def guide(self, p: rws.Path) -> None:
-        no_word, no_rule = p.constant(ZEROS[:len(WORDS)]), p.constant(ZEROS[:MOST_RULES])
-        e = no_state = p.constant(ZEROS[:HIDDEN])
+        no_word, no_rule, no_state = p.constant(NO_WORD), p.constant(NO_RULE), p.constant(NO_STATE)
+        e = no_state
         core = self.core
         x = p.look(p.observed("the sentence"))
         for t in x[1:1 + int(x[0])]:

@@ -267,17 +267,6 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "in a kernel"):
             rws.train(Bad(), data=clusters(), iterations=2, progress=False)
 
-    def test_first_example_of_the_documents(self):
-        root = os.environ.get("RWS_TESTS_ROOT")
-        if not root:
-            self.skipTest("the documents are not here")
-        with open(os.path.join(root, "docs", "python.md")) as f:
-            code = f.read().split("```python\n")[1].split("```")[0].replace("iterations=2000", "iterations=100")
-        p = process(code)
-        out, err = p.communicate(timeout=100)
-        self.assertEqual((p.returncode, err), (0, ""))
-        self.assertIn("Answer({'cluster'", out)
-
     def test_own_distributions(self):
         if rws._rws.replays:
             self.skipTest("programs are replayed")
