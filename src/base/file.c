@@ -316,6 +316,16 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
+/* Brings the name of a new folder to disk. What cannot be done is left: files in the folder are brought to disk themselves,
+ * and say so if that fails. */
+static void sync_name(const char *path)
+{
+    const int above = open_folder(path);
+    if (above < 0) return;
+    (void)!TEMP_FAILURE_RETRY(fsync(above));
+    close(above);
+}
+
 rws_status rws_file_make_folder(const char *path, rws_error *err)
 {
     char *part = path ? strdup(path) : NULL, *slash = part;
@@ -324,7 +334,8 @@ rws_status rws_file_make_folder(const char *path, rws_error *err)
     do {
         slash = strchr(slash + (*slash != '\0'), '/'); /* the next one, but not that of the root */
         if (slash) *slash = '\0';
-        if (mkdir(part, 0777) != 0) {
+        if (mkdir(part, 0777) == 0) sync_name(part);
+        else {
             const int why = errno;
             if (why == EEXIST && !is_folder(part)) {
                 status =

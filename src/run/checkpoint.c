@@ -385,9 +385,11 @@ static void keep_previous(const rws_folder *f)
     char *link_path = rws_file_join(f->path, ".rws-0000000000000000.tmp"); /* cleaned up like other temporary files */
     if (!link_path) return;
     unlink(link_path);
-    if (linkat(AT_FDCWD, f->checkpoint_path, AT_FDCWD, link_path, AT_SYMLINK_FOLLOW) == 0 &&
-        rename(link_path, f->previous_path) != 0)
+    /* Renaming does nothing if both names are of the same file, so the link is removed also after a success. */
+    if (linkat(AT_FDCWD, f->checkpoint_path, AT_FDCWD, link_path, AT_SYMLINK_FOLLOW) == 0) {
+        (void)!rename(link_path, f->previous_path);
         unlink(link_path);
+    }
     free(link_path);
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "run/checksum.h"
 #include "run/json.h"
 #include "run/store.h"
 
@@ -259,6 +260,7 @@ static rws_status read_store(rws_results *r, const char *path, const char *only,
         sqlite3_close(db);
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);
     }
+    if (!code && format > 1) code = rws_checksum_check(db, only);
     if (!code) code = read_runs(r, db, path, only);
     const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
     sqlite3_close(db);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "run/checksum.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +26,7 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS snapshots(run TEXT, iteration INTEGER, name TEXT, place INTEGER, label TEXT,"
     "    value REAL, PRIMARY KEY(run, iteration, name, place)) WITHOUT ROWID;"
     "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
+    "CREATE TABLE IF NOT EXISTS checksums(run TEXT PRIMARY KEY, about INTEGER, numbers INTEGER) WITHOUT ROWID;"
     "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
 
 static int patience = 10000; /* milliseconds to wait for a locked file */
@@ -150,8 +152,9 @@ int rws_store_open(const char *path, int flags, sqlite3 **db)
     if (!path) return SQLITE_NOMEM;
     if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
     /* Without locks SQLite would wait for them for ever. A run's own store has one writer, and needs none. */
-    const int code = sqlite3_open_v2(path, db, flags, rws_store_has_locks(path) ? NULL : "unix-none");
-    return code ? code : rws_store_wait(*db);
+    int code = sqlite3_open_v2(path, db, flags, rws_store_has_locks(path) ? NULL : "unix-none");
+    if (!code) code = rws_store_wait(*db);
+    return code ? code : rws_checksum_prepare(*db);
 }
 
 int rws_store_reader_flags(const char *path)
@@ -168,12 +171,13 @@ int rws_store_reader_flags(const char *path)
 }
 
 /* Opens the store and begins a transaction that writes. IMMEDIATE waits for the lock here, before anything is read that
- * may be outdated when the wait is over. *db may be set on failure too. */
+ * may be outdated when the wait is over. EXTRA brings the folder to disk after a commit: otherwise the journal could be
+ * there again after a power cut and undo the commit, under a checkpoint that is newer. *db may be set on failure too. */
 static int begin(const char *path, sqlite3 **db)
 {
     int format = 0;
     int code = rws_store_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, db);
-    if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE;", NULL, NULL, NULL);
+    if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE;", NULL, NULL, NULL);
     if (!code) code = rws_store_check_format(*db, &format);
     if (!code && format < RWS_STORE_FORMAT) code = sqlite3_exec(*db, schema, NULL, NULL, NULL);
     return code;
@@ -266,6 +270,18 @@ static int add_snapshots(sqlite3 *db, const char *run, const rws_store_entry *e)
     return code;
 }
 
+/* The iteration of a run's last evaluation; -1 if the run is not in the store. */
+static int last_iteration(sqlite3 *db, const char *run, int64_t *out)
+{
+    sqlite3_stmt *s;
+    const int     code = prepare(db, "SELECT iteration FROM runs WHERE run = ?1", &s);
+    *out = -1;
+    if (code) return code;
+    bind_text(s, 1, run);
+    if (sqlite3_step(s) == SQLITE_ROW) *out = sqlite3_column_int64(s, 0);
+    return sqlite3_finalize(s);
+}
+
 rws_status rws_store_make(const char *path, rws_error *err)
 {
     sqlite3  *db = NULL;
@@ -280,12 +296,18 @@ rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_s
     const rws_store_entry *last = &entries[n - 1];
     RWS_CHECK(last->iteration <= INT64_MAX);
     sqlite3 *db = NULL;
+    int64_t  since = -1;
     int      code = begin(path, &db);
+    if (!code) code = last_iteration(db, run->name, &since);
+    for (int i = 0; i < n; i++)
+        if (since >= 0 && entries[i].iteration <= (uint64_t)since) since = -1;
+    if (!code && since < 0) code = rws_checksum_check(db, run->name);
     if (!code) code = add_run(db, run, last->iteration, last->seconds);
     for (int i = 0; i < n && !code; i++) {
         code = add_metrics(db, run->name, &entries[i]);
         if (!code) code = add_snapshots(db, run->name, &entries[i]);
     }
+    if (!code) code = rws_checksum_seal(db, run->name, since);
     return end(db, path, code, err);
 }
 
@@ -294,7 +316,9 @@ rws_status rws_store_add_metrics(const char *path, const char *run, const rws_st
     RWS_CHECK(entry->iteration <= INT64_MAX);
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
     if (!code) code = add_metrics(db, run, entry);
+    if (!code) code = rws_checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
@@ -319,9 +343,11 @@ rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration,
     RWS_CHECK(iteration <= INT64_MAX);
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
     if (!code)
         code = apply(db, "INSERT OR REPLACE INTO failures(run, iteration, sentence) VALUES(?1, ?2, ?4)", run, iteration,
                      0, sentence);
+    if (!code) code = rws_checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
@@ -343,21 +369,23 @@ rws_status rws_store_forget(const char *path, const char *run, uint64_t iteratio
     if (is_missing(path)) return RWS_OK;
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
+    const int before = db ? sqlite3_total_changes(db) : 0;
     for (int i = 0; i < 4 && !code; i++) code = apply(db, statements[i], run, iteration, seconds, NULL);
+    if (!code && sqlite3_total_changes(db) > before) code = rws_checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }
 
 rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
 {
     static const char *const statements[] = {
-        "DELETE FROM metrics WHERE run = ?1",
-        "DELETE FROM snapshots WHERE run = ?1",
-        "DELETE FROM failures WHERE run = ?1",
-        "DELETE FROM runs WHERE run = ?1",
+        "DELETE FROM metrics WHERE run = ?1",   "DELETE FROM snapshots WHERE run = ?1",
+        "DELETE FROM failures WHERE run = ?1",  "DELETE FROM runs WHERE run = ?1",
+        "DELETE FROM checksums WHERE run = ?1",
     };
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
-    for (int i = 0; i < 4 && !code; i++) code = apply(db, statements[i], run, 0, 0, NULL);
+    for (int i = 0; i < 5 && !code; i++) code = apply(db, statements[i], run, 0, 0, NULL);
     return end(db, path, code, err);
 }
 
@@ -431,6 +459,8 @@ rws_status rws_store_configure(const char *path, const char *run, const char *co
     if (is_missing(path)) return RWS_OK;
     sqlite3 *db = NULL;
     int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
     if (!code) code = apply(db, "UPDATE runs SET config = ?4 WHERE run = ?1", run, 0, 0, config);
+    if (!code && sqlite3_changes(db) > 0) code = rws_checksum_seal(db, run, -1);
     return end(db, path, code, err);
 }

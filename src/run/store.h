@@ -6,8 +6,11 @@
  *     snapshots(run, iteration, name, place              likewise: lists of numbers, each with a label or NULL
  *               -> label, value)
  *     failures(run -> iteration, sentence)               runs that stopped at a NaN or at impossible data
+ *     checksums(run -> about, numbers)                   of the rows above, see checksum.h
  *
  * `seconds` is wall time of training without evaluations.
+ *
+ * Format 1, of version 0.3 and before, had no checksums; the first addition to such a file makes it format 2.
  *
  * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and if the file is
  * moved away, the next evaluation fails or makes a new file instead of writing to the moved one. The journal is
@@ -23,7 +26,7 @@
 #include <sqlite3.h>
 
 /* Version of the tables above; a file with a higher number was written by a newer program. */
-#define RWS_STORE_FORMAT 1
+#define RWS_STORE_FORMAT 2
 
 /* A run in the store. All text is borrowed. */
 typedef struct {

@@ -1,0 +1,145 @@
+#include "run/checksum.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* ---- the SQL function rws_checksum(column, …): the sum of a hash of each row */
+
+static void mix(uint64_t *hash, const void *bytes, size_t n)
+{
+    const uint8_t *b = bytes;
+    for (size_t i = 0; i < n; i++) *hash = (*hash ^ b[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+}
+
+static void mix_value(uint64_t *hash, sqlite3_value *value)
+{
+    const int type = sqlite3_value_type(value);
+    mix(hash, &(const uint8_t){(uint8_t)type}, 1);
+    if (type == SQLITE_INTEGER) mix(hash, &(const sqlite3_int64){sqlite3_value_int64(value)}, sizeof(sqlite3_int64));
+    else if (type == SQLITE_FLOAT) mix(hash, &(const double){sqlite3_value_double(value)}, sizeof(double));
+    else if (type != SQLITE_NULL) {
+        const void *bytes = sqlite3_value_blob(value);
+        const int   n = sqlite3_value_bytes(value);
+        mix(hash, &n, sizeof n);
+        mix(hash, bytes, (size_t)n);
+    }
+}
+
+/* FNV changes the high bits little at the end of a row; a sum of hashes needs all of them. */
+static uint64_t finish(uint64_t hash)
+{
+    hash = (hash ^ (hash >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    hash = (hash ^ (hash >> 32)) * UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ (hash >> 32);
+}
+
+static void add_row(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    uint64_t *sum = sqlite3_aggregate_context(context, sizeof *sum), hash = UINT64_C(0xcbf29ce484222325);
+    if (!sum) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    for (int i = 0; i < n; i++) mix_value(&hash, values[i]);
+    *sum += finish(hash);
+}
+
+static void tell_sum(sqlite3_context *context)
+{
+    const uint64_t *sum = sqlite3_aggregate_context(context, 0);
+    sqlite3_result_int64(context, sum ? (sqlite3_int64)*sum : 0);
+}
+
+int rws_checksum_prepare(sqlite3 *db)
+{
+    return sqlite3_create_function(db, "rws_checksum", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, NULL, add_row,
+                                   tell_sum);
+}
+
+/* ---- sums of a run */
+
+typedef struct {
+    uint64_t about, numbers;
+} sums;
+
+/* Adds to *sum what a statement about ?1: run, ?2: iteration, gives. */
+static int add_sum(sqlite3 *db, const char *sql, const char *run, int64_t since, uint64_t *sum)
+{
+    sqlite3_stmt *s;
+    int           code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    if (code) return code;
+    sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    if (sqlite3_bind_parameter_count(s) > 1) sqlite3_bind_int64(s, 2, since);
+    if (sqlite3_step(s) == SQLITE_ROW) *sum += (uint64_t)sqlite3_column_int64(s, 0);
+    return sqlite3_finalize(s);
+}
+
+/* The sums of a run's rows, of the numbers only those after the iteration `since`. */
+static int compute(sqlite3 *db, const char *run, int64_t since, sums *out)
+{
+    static const char *const about[] = {
+        "SELECT rws_checksum(run, config, host, version, started, iteration, seconds) FROM runs WHERE run = ?1",
+        "SELECT rws_checksum(run, iteration, sentence) FROM failures WHERE run = ?1",
+    };
+    static const char *const numbers[] = {
+        "SELECT rws_checksum(run, iteration, seconds, name, value) FROM metrics WHERE run = ?1 AND iteration > ?2",
+        "SELECT rws_checksum(run, iteration, name, place, label, value) FROM snapshots WHERE run = ?1 AND iteration > "
+        "?2",
+    };
+    int code = SQLITE_OK;
+    *out = (sums){0};
+    for (int i = 0; i < 2 && !code; i++) code = add_sum(db, about[i], run, since, &out->about);
+    for (int i = 0; i < 2 && !code; i++) code = add_sum(db, numbers[i], run, since, &out->numbers);
+    return code;
+}
+
+/* The sums in the table; *known is false if there are none. */
+static int look_up(sqlite3 *db, const char *run, sums *out, bool *known)
+{
+    sqlite3_stmt *s;
+    const int     code = sqlite3_prepare_v2(db, "SELECT about, numbers FROM checksums WHERE run = ?1", -1, &s, NULL);
+    *known = false;
+    if (code) return code;
+    sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    if ((*known = sqlite3_step(s) == SQLITE_ROW))
+        *out = (sums){(uint64_t)sqlite3_column_int64(s, 0), (uint64_t)sqlite3_column_int64(s, 1)};
+    return sqlite3_finalize(s);
+}
+
+int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since)
+{
+    sums          had = {0}, now;
+    bool          known = false;
+    sqlite3_stmt *s;
+    int           code = since >= 0 ? look_up(db, run, &had, &known) : SQLITE_OK;
+    if (!code) code = compute(db, run, known ? since : -1, &now);
+    if (!code)
+        code = sqlite3_prepare_v2(db, "INSERT OR REPLACE INTO checksums(run, about, numbers) VALUES(?1, ?2, ?3)", -1,
+                                  &s, NULL);
+    if (code) return code;
+    sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)now.about);
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)(known ? had.numbers + now.numbers : now.numbers));
+    sqlite3_step(s);
+    return sqlite3_finalize(s);
+}
+
+int rws_checksum_check(sqlite3 *db, const char *run)
+{
+    sqlite3_stmt *s;
+    int           code =
+        sqlite3_prepare_v2(db, "SELECT run, about, numbers FROM checksums WHERE ?1 IS NULL OR run = ?1", -1, &s, NULL);
+    if (code) return code;
+    sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    while (!code && sqlite3_step(s) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(s, 0);
+        sums        now;
+        code = name ? compute(db, name, -1, &now) : SQLITE_CORRUPT;
+        if (!code &&
+            (now.about != (uint64_t)sqlite3_column_int64(s, 1) || now.numbers != (uint64_t)sqlite3_column_int64(s, 2)))
+            code = SQLITE_CORRUPT;
+    }
+    const int ended = sqlite3_finalize(s);
+    return code ? code : ended;
+}

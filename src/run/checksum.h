@@ -1,0 +1,31 @@
+/* checksum.h - checksums of the rows of a store: a byte that changed on disk is found when the rows are read.
+ *
+ * SQLite has no checksums of its own. The table
+ *
+ *     checksums(run -> about, numbers)
+ *
+ * has two sums for each run, mod 2^64: of a hash of its rows in `runs` and `failures`, and of a hash of each of its rows in
+ * `metrics` and `snapshots`. A sum does not depend on the order of rows, so that an evaluation is added to it without
+ * reading the evaluations before. A run that version 0.3 wrote last has no sums, and is not checked.
+ *
+ *     store -> [checksum] -> metrics.sqlite -> [checksum] -> results, store
+ */
+#ifndef RWS_RUN_CHECKSUM_H
+#define RWS_RUN_CHECKSUM_H
+
+#include <sqlite3.h>
+#include <stdint.h>
+
+/* Functions return SQLite's result codes. */
+
+/* Gives the connection the SQL function that the others need. */
+int rws_checksum_prepare(sqlite3 *db);
+
+/* SQLITE_CORRUPT if rows of the run, or of any run if that is NULL, are not those that were written. */
+int rws_checksum_check(sqlite3 *db, const char *run);
+
+/* Sets the sums of a run, in the transaction that has changed its rows. Rows of `metrics` and `snapshots` up to the
+ * iteration `since` are as they were before; -1: any may have changed. */
+int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since);
+
+#endif
