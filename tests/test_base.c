@@ -132,6 +132,16 @@ static void errors_are_sentences(void **state)
     name[sizeof name - 1] = 0;
     rws_fail(&err, RWS_BROKEN, "%s", name);
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
+    assert_string_equal(err.text + strlen(err.text) - 5, "x....");
+    for (size_t i = 0; i + 2 < sizeof name; i += 2)
+        memcpy(name + i, "\303\251", 2); /* é, also where the sentence is cut */
+    for (int shift = 0; shift < 2; shift++) {
+        rws_fail(&err, RWS_BROKEN, "%s%s", shift ? "-" : "", name);
+        const size_t n = strlen(err.text);
+        assert_string_equal(err.text + n - 6, "\303\251....");
+    }
+    rws_fail(&err, RWS_BAD_INPUT, "The rate \"%s\" is none.", "1\n2\033[2J\177");
+    assert_string_equal(err.text, "The rate \"1?2?[2J?\" is none.");
 }
 
 /* ---- counters and blocks */

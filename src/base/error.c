@@ -2,10 +2,28 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Text of users must not break the line of a sentence or reach a terminal as a command. */
+static void replace_controls(char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
+}
+
+/* Ends a sentence that was cut, not in the middle of a UTF-8 character. */
+static void end_cut(rws_error *err)
+{
+    size_t at = sizeof err->text - sizeof "....";
+    while (at > 0 && ((unsigned char)err->text[at] & 0xc0) == 0x80) at--;
+    strcpy(err->text + at, "....");
+}
 
 rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args)
 {
-    if (err) vsnprintf(err->text, sizeof err->text, format, args);
+    if (!err) return status;
+    if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text) end_cut(err);
+    replace_controls(err->text);
     return status;
 }
 

@@ -55,9 +55,8 @@ bool rws_shell_word(const char *word, char *out, size_t room)
     return !*word;
 }
 
-void rws_need_memory(bool there, const char *what)
+void rws_without_memory(const char *what)
 {
-    if (there) return;
     rws_error err;
     rws_no_memory(&err, what);
     rws_note("%s", err.text);

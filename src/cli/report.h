@@ -20,9 +20,14 @@ void rws_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* `word` as a shell takes it for one word, in quotes where it needs them. False: there is not room enough. */
 bool rws_shell_word(const char *word, char *out, size_t room);
 
-/* Ends the program with a sentence and exit status 1 if `there` is false: for code that prints and has no status to
- * return. `what` completes "There is no memory for". */
-void rws_need_memory(bool there, const char *what);
+/* Ends the program with a sentence and exit status 1. `what` completes "There is no memory for". */
+_Noreturn void rws_without_memory(const char *what);
+
+/* The same if `there` is false: for code that prints and has no status to return. */
+static inline void rws_need_memory(bool there, const char *what)
+{
+    if (!there) rws_without_memory(what);
+}
 
 /* A number as JSON has it: null if it is NaN or infinite. */
 json_t *rws_report_real(double value);

@@ -71,16 +71,23 @@ static void count_tree(const rws_particle *p, int count, void *context)
 static rws_status measure_trees(rws_eval *e, const void *state, rws_error *err)
 {
     const rws_pcfg *m = state;
-    int             words[8];
-    const int       n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
-    float          *x = calloc((size_t)(1 + m->room), sizeof *x);
-    tally           t = {.list = calloc(GUESSES, sizeof *t.list)};
-    bool            known = n <= m->room;
-    rws_status      status = x && t.list ? RWS_OK : rws_no_memory(err, "the trees of a sentence");
+    const int   n_labels = m->g->n_nonterminals + 1; /* at most: productions of each, and the number of the sentence */
+    const float no_number = NAN;
+    int         words[8];
+    const int   n = rws_grammar_tokens(m->g, EXAMPLE, words, 8);
+    float      *x = calloc((size_t)(1 + m->room), sizeof *x);
+    float      *unlabelled = calloc((size_t)(1 + m->caps.max_nodes), sizeof *unlabelled); /* a series without items */
+    const float **fields = calloc((size_t)(1 + n_labels), sizeof *fields);
+    tally         t = {.list = calloc(GUESSES, sizeof *t.list)};
+    bool          known = n <= m->room;
+    rws_status    status = x && unlabelled && fields && t.list ? RWS_OK : rws_no_memory(err, "the trees of a sentence");
     for (int i = 0; i < n; i++) known = known && words[i] != RWS_OOV;
     if (known && status == RWS_OK) {
         rws_pcfg_put(m, words, n, x);
-        status = rws_eval_guess(e, (const float *const[]){x}, GUESSES, count_tree, &t, err);
+        fields[0] = x;
+        for (int i = 1; i <= n_labels; i++) fields[i] = unlabelled;
+        if (m->number) fields[m->number] = &no_number;
+        status = rws_eval_guess(e, fields, GUESSES, count_tree, &t, err);
     }
     if (t.starved) status = rws_no_memory(err, "the trees of a sentence");
     for (int k = 0; k < BEST && k < t.n && status == RWS_OK; k++) {
@@ -92,6 +99,8 @@ static rws_status measure_trees(rws_eval *e, const void *state, rws_error *err)
     }
     for (int i = 0; i < t.n; i++) free(t.list[i].text);
     free(t.list);
+    free(fields);
+    free(unlabelled);
     free(x);
     return status;
 }

@@ -1,4 +1,5 @@
 /* settings.c - which settings a run has, and whether what the user typed fits them. */
+#include "base/quote.h"
 #include "run/trainer.h"
 
 #include <math.h>
@@ -102,10 +103,12 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
 /* Gives a setting the value that "name=value" says. */
 static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
 {
-    rws_setup   *s = &t->setup;
-    const char  *equals = strchr(text, '=');
-    const size_t length = equals ? (size_t)(equals - text) : 0;
-    if (length == 0) return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", text);
+    rws_setup       *s = &t->setup;
+    const char      *equals = strchr(text, '=');
+    const size_t     length = equals ? (size_t)(equals - text) : 0;
+    const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    if (length == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
     rws_given *g = NULL;
     for (int k = 0; k < s->n_given; k++)
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
@@ -114,11 +117,11 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
     if (!g) {
         for (int k = 0; rws_estimators[k]; k++)
             if (has(rws_estimators[k]->settings, text, length))
-                return rws_fail(err, RWS_BAD_INPUT, "Setting %.*s belongs to method %s, not to %s.", (int)length, text,
+                return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to method %s, not to %s.", name.text,
                                 rws_estimators[k]->name, estimator->name);
         return rws_fail(err, RWS_BAD_INPUT,
-                        "Neither model %s nor method %s has a setting \"%.*s\"; `rws list` shows them.", t->model->name,
-                        estimator->name, (int)length, text);
+                        "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.", t->model->name,
+                        estimator->name, name.text);
     }
     RWS_TRY(check(g->setting, equals + 1, err));
     char *value = rws_setup_alloc(s, strlen(equals + 1) + 1);

@@ -24,13 +24,13 @@ static void check(const rws_result *r)
     }
     for (int i = 0; i < r->n_histories; i++) {
         const rws_history *h = &r->histories[i];
-        if (!h->name || h->n < 1 || !rws_result_history(r, h->name)) abort();
+        if (!h->metric || h->n < 1 || !rws_result_history(r, h->metric)) abort();
         for (int k = 0; k < h->n; k++) {
             sink = h->iterations[k] + h->seconds[k] + h->values[k];
             if (k && !(h->iterations[k] > h->iterations[k - 1])) abort();
         }
         rws_gathered g;
-        rws_gather(&r, 1, h->name, RWS_X_ITERATION, &g);
+        rws_gather(&r, 1, h->metric, RWS_X_ITERATION, &g);
         for (int k = 0; k < g.n; k++) sink = g.x[k] + g.median[k];
         rws_gathered_release(&g);
     }
