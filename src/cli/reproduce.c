@@ -174,7 +174,7 @@ static rws_status choose(const reproduce_options *o, const rws_experiment *e, ch
 
 static void print_plan(const reproduce_options *o, const rws_experiment *e, const char *what)
 {
-    if (o->campaign.json)
+    if (o->campaign.json && !o->sweep)
         rws_report_json(json_pack("{s:s,s:f,s:s}", "experiment", e->name, "hours", hours_of(o), "plan", what));
     else fprintf(o->sweep ? stderr : stdout, "%s\n", what);
     fflush(stdout);

@@ -3,6 +3,8 @@
 #include "paper/gmm.h"
 #include "paper/panels.h"
 
+#include <math.h>
+
 static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 {
     static const rws_panels_row rows[] = {
@@ -31,7 +33,8 @@ static void best_of_all(const rws_query *q, rws_finding *f, const char *metric)
         double    v[GMM_METHODS];
         for (int m = 0; m < GMM_METHODS; m++) {
             v[m] = rws_quantity_median(q, (rws_quantity){rws_gmm_methods[m], K, metric});
-            if (m != GMM_WS && v[m] < v[next]) next = m;
+            if (m != GMM_WS && (isnan(v[m]) || v[m] < v[next]))
+                next = m; /* a method without runs: not judged without it */
         }
         const rws_compared c =
             rws_less(q, f, (rws_quantity){"ws", K, metric}, 1, (rws_quantity){rws_gmm_methods[next], K, metric});
