@@ -66,6 +66,11 @@ class Browser:
     def js(self, script, *arguments):
         return self._send("POST", self.session + "/execute/sync", {"script": script, "args": list(arguments)})
 
+    def js_async(self, script, seconds=60):
+        """Runs the script, which calls done(value) at last, and returns the value."""
+        self._send("POST", self.session + "/timeouts", {"script": 1000 * seconds})
+        return self._send("POST", self.session + "/execute/async", {"script": "const done = arguments[0];" + script, "args": []})
+
     def wait(self, script, seconds=15, what=None):
         """Waits until the expression is true, and returns it."""
         until = time.time() + seconds

@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""load.py PROGRAM [--seconds S] [--watch MINUTES] - rws serve under load from wrk on the same machine.
+"""load.py PROGRAM [PART...] [--seconds S] [--minutes M] - rws serve under load, on the same machine.
 
-Prints a table: requests per second, median and 99th percentile of the latency, and the server's memory before and after,
-for the page, the list of runs, the curves of 200 runs, and questions to gmm and pcfg with 32 connections; the questions
-with one and with two threads. Then the time per iteration of a run that trains while 10 watchers look at it, beside that
-of the same run alone. --watch asks for so many minutes and prints the memory every ten seconds.
+PART is one of the following; without one, the first three are measured.
+
+    requests   requests per second, median and 99th percentile of the latency, and the server's memory before and after: the
+               page, the list of runs, the curves of 200 runs, and questions to gmm and pcfg, from wrk with 32 connections;
+               the questions with one and with two threads
+    training   time per iteration of a run that trains while 10 watchers look at it, beside that of the same run alone
+    page       500 runs, one of which has a million numbers, in chromium: time until the list is drawn, until a comparison
+               of 200 runs is drawn and drawn again, the longest time for which the page does not respond, and the server's
+               memory
+    memory     questions and curves for --minutes; prints the server's memory every ten seconds
 """
 import argparse
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -20,6 +27,9 @@ import tempfile
 import threading
 import time
 import urllib.request
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser, missing  # noqa: E402
 
 
 def rws(program, *arguments):
@@ -146,24 +156,160 @@ def flat(program, folder, minutes):
     server.stop()
 
 
+# ---- the page in a browser
+
+def copy_store(source, folder, name, seed, method):
+    """A run of its own that is a copy of another, with another name, seed and method."""
+    out = os.path.join(folder, name)
+    shutil.copytree(source, out)
+    db = sqlite3.connect(os.path.join(out, "metrics.sqlite"))
+    for table in ("runs", "metrics", "snapshots"):
+        db.execute(f"UPDATE {table} SET run = ?", (name,))
+    db.execute("UPDATE runs SET config = json_set(config, '$.seed', ?, '$.method', ?)", (seed, method))
+    db.execute("UPDATE metrics SET value = value * ?", (1 + 0.001 * seed,))
+    db.commit()
+    db.close()
+
+
+def make_long(source, folder, numbers):
+    """A run with so many numbers: noise around a curve that falls."""
+    out = os.path.join(folder, "long")
+    shutil.copytree(source, out)
+    db = sqlite3.connect(os.path.join(out, "metrics.sqlite"))
+    names = [r[0] for r in db.execute("SELECT DISTINCT name FROM metrics")]
+    n = numbers // len(names)
+    db.execute("DELETE FROM metrics")
+    draw = random.Random(1)
+    db.executemany("INSERT INTO metrics VALUES('long', ?, ?, ?, ?)",
+                   ((10 * i, 0.001 * i, name, 1 / (1 + 0.0001 * i) + 0.05 * draw.random()) for i in range(n) for name in names))
+    db.execute("UPDATE runs SET run = 'long', iteration = ?, config = json_set(config, '$.iterations', ?)", (10 * n, 10 * n))
+    db.execute("UPDATE snapshots SET run = 'long'")
+    db.commit()
+    db.close()
+
+
+# Runs in every document before its own scripts: the longest stretch without a response, and the moment at which the wanted
+# elements are on the screen.
+WATCH = """
+window.load = { longest: 0, tasks: 0, shown: null };
+new PerformanceObserver(l => { for (const e of l.getEntries()) { load.longest = Math.max(load.longest, e.duration); load.tasks++; } }).observe({ type: "longtask", buffered: true });
+window.until = condition => new Promise(done => {
+  const look = () => condition() ? requestAnimationFrame(() => setTimeout(done)) : requestAnimationFrame(look);
+  look();
+});
+window.reset = () => { load.longest = 0; load.tasks = 0; };
+"""
+
+
+class Page:
+    def __init__(self, address):
+        self.browser = Browser()
+        self.browser.size(1360, 900)
+        self.browser.cdp("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
+        self.address = address
+
+    def open(self, name, hash, condition):
+        """Time from the beginning of a new page until the condition holds and was painted."""
+        self.browser.go("about:blank")
+        self.browser.go(self.address + hash)
+        self.browser.js_async(f"until(() => {condition}).then(() => done(0))")
+        self.report(name, self.browser.js("return performance.now()"))
+
+    def act(self, name, script, condition):
+        """Time from the script until the condition holds and was painted."""
+        self.browser.js("reset()")
+        took = self.browser.js_async(f"const began = performance.now(); {script}; until(() => {condition}).then(() => done(performance.now() - began))")
+        time.sleep(0.2)
+        self.report(name, took)
+
+    def report(self, name, took):
+        longest = self.browser.js("return load.longest")
+        print(f"{name:64} {took:8.0f} ms {longest:18.0f} ms", flush=True)
+
+
+INK = "[...document.querySelectorAll('.plot canvas')].some(c => c.width > 0 && c.getContext('2d').getImageData(c.width / 2, 0, 8, c.height).data.some(v => v > 0))"
+
+
+def page(program, folder):
+    rws(program, "train", "gmm", "-k", "10", "--iterations", "5000", "--eval-every", "10", "--out", os.path.join(folder, "gmm"))
+    many = os.path.join(folder, "many")
+    os.makedirs(many)
+    methods = ["ww", "ws", "vimco", "rws", "dww"]
+    for i in range(499):
+        copy_store(os.path.join(folder, "gmm"), many, f"copy-{i}", i, methods[i % 5])
+    make_long(os.path.join(folder, "gmm"), many, 1000000)
+    began = time.time()
+    server = Server(program, many)
+    runs = server.get("api/runs")["runs"]
+    print(f"500 runs in 500 stores, of which one has a million numbers: the server answers after {time.time() - began:.1f} s, {server.memory():.0f} MB resident")
+    view = Page(server.address)
+    train = None
+    try:
+        print(f"{'':64} {'until shown':>11} {'longest busy stretch':>21}")
+        rows = "document.querySelectorAll('tr[data-id]').length"
+        view.open("the list, from nothing: its first 100 rows", "#/runs", f"{rows} >= 100")
+        view.act("show all 500 rows", "[...document.querySelectorAll('.more button')].pop().click()", f"{rows} >= 500")
+        view.act("sort it", "[...document.querySelectorAll('th button.sort')].find(b => b.textContent.startsWith('ess')).click()", "document.querySelector('th[aria-sort]')")
+        view.act("type a filter", "const f = document.getElementById('filter'); f.value = 'method=ww'; f.dispatchEvent(new Event('input'))", f"{rows} <= 101")
+        view.act("clear it", "const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input'))", f"{rows} >= 500")
+        ids = ",".join(r["id"] for r in runs if r["name"] != "long")
+        view.open("comparison of 499 runs, from nothing", "#/compare?metrics=p_error,log_evidence&filter=seed%3C499", INK)
+        ids = ",".join([r["id"] for r in runs if r["name"] != "long"][:200])
+        view.open("comparison of 200 runs, from nothing", f"#/compare?metrics=p_error,log_evidence&runs={ids}", INK)
+        view.act("the same over seconds", "[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'seconds').click()", f"document.querySelector('.x-name').textContent.includes('(s)') && {INK}")
+        view.act("a logarithmic axis", "[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'log y').click()", f"location.hash.includes('log=y') && {INK}")
+        view.act("hide a curve", "document.querySelector('.legend .key').click()", "document.querySelector('.legend .key[aria-pressed=\"false\"]')")
+        long = next(r["id"] for r in runs if r["name"] == "long")
+        view.open("the run with a million numbers, from nothing", f"#/run/{long}", f"document.querySelectorAll('.chart canvas').length >= 10 && {INK}")
+        out = os.path.join(many, "live")
+        train = subprocess.Popen([program, "train", "gmm", "-k", "5", "--iterations", "100000000", "--eval-every", "500", "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for name, hash in (("the list", "#/runs"), ("the comparison of all runs", "#/compare?metrics=p_error,log_evidence")):
+            view.open(f"{name}, while a run trains", hash, INK if "compare" in hash else f"{rows} >= 100")
+            view.browser.js("reset()")
+            time.sleep(10)
+            longest, n = view.browser.js("return [load.longest, load.tasks]")
+            print(f"{'  10 s of it':64} {n:8} long tasks {longest:11.0f} ms", flush=True)
+        print(f"server: {server.memory():.0f} MB resident")
+    finally:
+        view.browser.close()
+        if train:
+            train.send_signal(signal.SIGTERM)
+            train.wait(30)
+        server.stop()
+
+
+PARTS = ("requests", "training", "page", "memory")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
+    parser.add_argument("parts", nargs="*", default=[])
     parser.add_argument("--seconds", type=int, default=10)
-    parser.add_argument("--watch", type=float, default=0)
-    parser.add_argument("--no-training", action="store_true")
+    parser.add_argument("--minutes", type=float, default=10)
     arguments = parser.parse_args()
+    parts = arguments.parts or PARTS[:3]
+    wrong = [p for p in parts if p not in PARTS]
+    if wrong:
+        sys.exit(f"load.py: there is no part {wrong[0]}; the parts are {', '.join(PARTS)}")
     if not shutil.which("wrk"):
         sys.exit("load.py: there is no wrk; on Debian, install wrk")
     program = os.path.realpath(arguments.program)
-    with tempfile.TemporaryDirectory(prefix="rws-load-") as folder:
-        points = make_runs(program, folder)
-        print(f"202 runs, {points:,} numbers in the store of the sweep; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; 32 connections, {arguments.seconds} s each")
-        table(program, folder, arguments.seconds)
-        if not arguments.no_training:
-            watched(program, folder)
-        if arguments.watch:
-            flat(program, folder, arguments.watch)
+    if set(parts) - {"page"}:
+        with tempfile.TemporaryDirectory(prefix="rws-load-") as folder:
+            points = make_runs(program, folder)
+            print(f"202 runs, {points:,} numbers in the store of the sweep; {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; 32 connections, {arguments.seconds} s each")
+            if "requests" in parts:
+                table(program, folder, arguments.seconds)
+            if "training" in parts:
+                watched(program, folder)
+            if "memory" in parts:
+                flat(program, folder, arguments.minutes)
+    if "page" in parts and missing():
+        print(f"page: {missing()}")
+    elif "page" in parts:
+        with tempfile.TemporaryDirectory(prefix="rws-load-") as folder:
+            page(program, folder)
 
 
 main()

@@ -2,6 +2,7 @@
 
 Prints TAP. Uses the standard library only, and raw sockets where a client must misbehave.
 """
+import collections
 import http.client
 import json
 import os
@@ -19,7 +20,15 @@ import time
 RWS = os.path.realpath(sys.argv[1])
 WORK = tempfile.mkdtemp(prefix="rws-serve-")
 RUNS = os.path.join(WORK, "runs")
+HERE = os.path.dirname(os.path.abspath(__file__))
 count = failed = 0
+tries = collections.defaultdict(collections.Counter)  # bad requests: kind -> status -> number
+
+
+def tried(kind, status, good, name, detail=""):
+    """A bad request: counts the status that came of it, 0 being a connection that was closed without a reply."""
+    tries[kind][status] += 1
+    report(good, name, detail)
 
 
 def report(good, name, detail=""):
@@ -248,13 +257,14 @@ def test_api(server, runs):
     report(abs(score["log_p"] - listed["log_p"]) < 1e-4 and abs(score["log_q"] - listed["log_q"]) < 1e-4, "the score of a particle's choices is that of the particle", (listed, score))
     bad = [({"text": "foo bar"}, "foo"), ({}, "Which datum"), ({"text": 3}, "text"), ({"fields": {"y": 1}}, "no field"), ({"text": "stars", "particles": 0}, "particles"),
            ({"text": "stars", "particles": 10 ** 9}, "particles"), ({"text": "stars", "test": 1}, "either"), ([], "object"), ({"picture": {"wide": 2, "high": 2, "grey": [1]}}, "picture"),
-           ({"text": "stars", "seed": -1}, "seed"), ({"data": []}, "data"), ({"test": 1.5}, "test"), ({"": 1}, "no key"), ({" text": "a"}, "no key"), ({"text picture": "a"}, "no key")]
+           ({"text": "stars", "seed": -1}, "seed"), ({"data": []}, "data"), ({"test": 1.5}, "test"), ({"": 1}, "no key"), ({" text": "a"}, "no key"), ({"text picture": "a"}, "no key"),
+           ({"text": "stars", "given": 3}, "given"), ({"text": "stars", "given": [{"site": "z"}]}, "choice"), ({"text": "stars", "given": [{"site": "nowhere", "visit": 0, "value": 1}]}, "nowhere")]
     for body, words in bad:
         status, _, data = server.ask(f"/api/runs/{pcfg['id']}/infer", body)
-        report(status == 400 and words in json.loads(data)["error"], f"refused: {json.dumps(body)[:60]}", data)
+        tried("bodies that are no question", status, status == 400 and words in json.loads(data)["error"], f"refused: {json.dumps(body)[:60]}", data)
     for body in (b"", b"{", b'{"text":"a","text":"b"}', b"[" * 5000, b'{"text":"\\ud800"}', b"\xff\xfe", b'{"text":"a\\u0000b"}', b"nul"):
         status, _, data = server.ask(f"/api/runs/{pcfg['id']}/infer", body, headers={"Content-Type": "application/json"})
-        report(status == 400 and "error" in json.loads(data), f"refused: {body[:24]!r}", (status, data))
+        tried("bodies that are not JSON", status, status == 400 and "error" in json.loads(data), f"refused: {body[:24]!r}", (status, data))
     threads = []
     answers = []
     for i in range(24):
@@ -285,6 +295,7 @@ def events(server, seconds, stop):
 
 
 def test_live(server):
+    root = server.json("/api/openapi.json")
     train = subprocess.Popen([RWS, "train", "gmm", "--method", "ww", "-k", "5", "--iterations", "100000000", "--eval-every", "400", "--save-every", "0", "--out", os.path.join(RUNS, "live")],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -292,6 +303,8 @@ def test_live(server):
         got = events(server, 30, lambda g: len({r["iteration"] for e in g for r in e["runs"] if is_live(r)}) >= 3)
         steps = [r["iteration"] for e in got for r in e["runs"] if is_live(r)]
         report(len(set(steps)) >= 3 and steps == sorted(steps), "a run that begins meanwhile appears, and moves", steps)
+        wrong = [w for w in (check_schema(e, root["components"]["schemas"]["Changes"], root, "event") for e in got) if w]
+        report(not wrong, "events are as described", wrong)
         run = [r for r in server.json("/api/runs")["runs"] if r["name"] == "live"][0]
         report(run["state"] == "training" and run["time_left"] > 0, "with the time that is left", run["time_left"])
         first = server.json(f"/api/runs/{run['id']}/ask")["iteration"]
@@ -322,12 +335,12 @@ def test_safety(server, run):
                  "/%00", "/api/runs/%00", "/api/runs/" + run + "/pictures/..%2f..%2fconfig.json", "/api/runs/" + run + "/pictures/../../config.json",
                  "/api/runs/" + run + "/pictures/1.png", "/api/runs/" + run + "%2f..", "/style.css/..", "/C:\\windows", "/" + "a" * 300, "/a/" * 40, "/\u2025/etc".encode("utf-8").decode("latin-1")):
         got = server.raw(f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\nConnection: close\r\n\r\n".encode("latin-1"))
-        report(status_of(got) in (400, 404) and b"root:" not in got and b'"format"' not in got, f"nothing at {path[:60]!r}", got[:200])
+        tried("paths: .., encodings, zero bytes, other files", status_of(got), status_of(got) in (400, 404) and b"root:" not in got and b'"format"' not in got, f"nothing at {path[:60]!r}", got[:200])
     for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1", "127.0.0.1:1", f"127.0.0.1.evil.example:{server.port}", f"localhost.evil:{server.port}", "", "[::1", f"{server.host}@evil", f"0x7f.1:{server.port}", f"127.1:{server.port}"):
         got = server.raw(head(server, host=host or " "))
-        report(status_of(got) in (400, 421) and b"version" not in got, f"the host {host!r} is refused", got[:200])
+        tried("wrong hosts, and none", status_of(got), status_of(got) in (400, 421) and b"version" not in got, f"the host {host!r} is refused", got[:200])
     got = server.raw(f"GET /api HTTP/1.1\r\nConnection: close\r\n\r\n".encode())
-    report(status_of(got) in (400, 421), "and so is a request without one", got[:100])
+    tried("wrong hosts, and none", status_of(got), status_of(got) in (400, 421), "and so is a request without one", got[:100])
     for name in (f"localhost:{server.port}", f"LOCALHOST:{server.port}", f"[::1]:{server.port}"):
         report(status_of(server.raw(head(server, host=name))) == 200, f"the host {name} is this one")
     infer, good = f"/api/runs/{run}/infer", {"test": 0, "particles": 10}
@@ -336,12 +349,12 @@ def test_safety(server, run):
                           ({"Content-Type": "text/plain"}, 415), ({"Content-Type": "application/x-www-form-urlencoded"}, 415), ({"Content-Type": "application/json; charset=utf-8"}, 200),
                           ({"Content-Type": "application/jsonp"}, 415)):
         got = server.ask(infer, good, headers=headers)[0]
-        report(got == want, f"a post with {headers} is {want}", got)
+        (report if want == 200 else lambda *a: tried("wrong origins, sites and content types", got, *a))(got == want, f"a post with {headers} is {want}", got)
     got = server.ask(infer, b'{"test": 0}', headers={})[0]
-    report(got == 415, "a post without a content type is 415", got)
+    tried("wrong origins, sites and content types", got, got == 415, "a post without a content type is 415", got)
     for method, path, want in (("GET", infer, 405), ("POST", "/api/runs", 405), ("DELETE", "/api/runs", 405), ("PUT", "/", 405), ("OPTIONS", infer, 405), ("TRACE", "/", 405), ("PATCH", "/api", 405)):
         status, headers, _ = server.ask(path, {} if method in ("POST", "PUT", "PATCH") else None, method=method)
-        report(status == want and "allow" in headers, f"{method} {path[:24]} is {want}", status)
+        tried("methods that an address does not take", status, status == want and "allow" in headers, f"{method} {path[:24]} is {want}", status)
     status, headers, _ = server.ask("/")
     policy = headers.get("content-security-policy", "")
     report("default-src 'none'" in policy and "unsafe" not in policy and headers["x-content-type-options"] == "nosniff" and "access-control-allow-origin" not in headers, "the page has a strict policy", headers)
@@ -350,31 +363,32 @@ def test_safety(server, run):
     report(server.ask("/", headers={"If-None-Match": etag})[0] == 304, "the page is not sent twice")
     # limits
     status, _, data = server.ask(infer, b"[" + b" " * (1 << 20) + b"]", headers={"Content-Type": "application/json"})
-    report(status == 413, "a body of more than 1 MB is 413", status)
+    tried("bodies, headers, addresses, queries that are too large", status, status == 413, "a body of more than 1 MB is 413", status)
     got = server.raw(f"POST {infer} HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\nContent-Length: 99999999999999999999\r\n\r\n{{".encode())
-    report(status_of(got) in (400, 413), "and so is a length that says so", got[:100])
+    tried("bodies, headers, addresses, queries that are too large", status_of(got), status_of(got) in (400, 413), "and so is a length that says so", got[:100])
     chunk = b"%x\r\n" % 65536 + b"x" * 65536 + b"\r\n"
     got = server.raw([f"POST {infer} HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode()] + [chunk] * 20 + [b"0\r\n\r\n"])
-    report(status_of(got) in (413, 0), "and a body in chunks", got[:100])
+    tried("bodies, headers, addresses, queries that are too large", status_of(got), status_of(got) in (413, 0), "and a body in chunks", got[:100])
     got = server.raw(head(server, extra="X: " + "a" * 60000 + "\r\n"))
-    report(status_of(got) in (400, 413, 431, 414), "headers of more than 32 KB are refused", got[:100])
+    tried("bodies, headers, addresses, queries that are too large", status_of(got), status_of(got) in (400, 413, 431, 414), "headers of more than 32 KB are refused", got[:100])
     got = server.raw(head(server, path="/api?" + "a" * 60000))
-    report(status_of(got) in (400, 413, 414, 431), "and so is such an address", got[:100])
+    tried("bodies, headers, addresses, queries that are too large", status_of(got), status_of(got) in (400, 413, 414, 431), "and so is such an address", got[:100])
     got = server.raw(head(server, path="/api/runs?" + "&".join(f"a{i}=1" for i in range(100))))
-    report(status_of(got) == 400, "and 100 arguments", got[:100])
+    tried("bodies, headers, addresses, queries that are too large", status_of(got), status_of(got) == 400, "and 100 arguments", got[:100])
     for name, data in (("nothing", b""), ("noise", os.urandom(2000)), ("half a line", b"GET /api HT"), ("a bad version", b"GET / HTTP/9.9\r\n\r\n"), ("two lengths", f"POST {infer} HTTP/1.1\r\nHost: {server.host}\r\nContent-Length: 3\r\nContent-Length: 5\r\n\r\nabcde".encode()),
                        ("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + os.urandom(500)), ("a header that is none", f"GET /api HTTP/1.1\r\nHost: {server.host}\r\nnonsense\r\n\r\n".encode())):
-        server.raw(data, timeout=1)
-        report(server.ask("/api")[0] == 200, f"the server lives after {name}")
+        status = status_of(server.raw(data, timeout=1))
+        tried("noise, TLS, half lines, two lengths", status, server.ask("/api")[0] == 200, f"the server lives after {name}")
     for _ in range(30):
         s = socket.create_connection(("127.0.0.1", server.port))
         s.sendall(f"GET /api/runs HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
         s.close()
+        tries["closed before the reply"][0] += 1
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as s:
         s.sendall(head(server))
         s.shutdown(socket.SHUT_WR)
         got = b"".join(iter(lambda: s.recv(65536), b""))
-    report(status_of(got) in (200, 0) and server.ask("/api")[0] == 200, "connections that are closed early or halfway do no harm")
+    tried("half-closed", status_of(got), status_of(got) in (200, 0) and server.ask("/api")[0] == 200, "connections that are closed early or halfway do no harm")
 
 
 def test_slow(server):
@@ -402,6 +416,7 @@ def test_slow(server):
         if i % 5 == 0:
             meanwhile &= server.ask("/api")[0] == 200
         time.sleep(0.5)
+    tries["slow: a byte every half second"][0] += "drip" in ends
     report("drip" in ends and ends["drip"] < 26, "a client that sends a byte now and then is cut off after 20 s", ends)
     report(meanwhile, "others are served meanwhile")
     closed = 0
@@ -412,8 +427,45 @@ def test_slow(server):
         except (OSError, socket.timeout):
             pass
         s.close()
+    tries["slow: connections that say nothing"][0] += closed
     report(closed == 40, "and so are clients that say nothing", closed)
     drip.close()
+
+
+def test_many(run):
+    """More connections, watchers and headers than there may be: the others are served, and afterwards all are."""
+    server = Server(RUNS, "--port", "0")
+    try:
+        held = [socket.create_connection(("127.0.0.1", server.port), timeout=5) for _ in range(300)]
+        time.sleep(0.5)
+        answered = 0
+        for s in held:
+            try:
+                s.sendall(head(server))
+                answered += status_of(s.recv(4096)) == 200
+            except OSError:
+                pass
+        for s in held:
+            s.close()
+        tries["300 connections at once"][200] += answered
+        tries["300 connections at once"][0] += 300 - answered
+        report(200 <= answered <= 256, "of 300 connections, no more than 256 are served", answered)
+        report(wait(lambda: server.ask("/api")[0] == 200), "and when they are gone, others are")
+        watchers, statuses = [], collections.Counter()
+        for _ in range(100):
+            s = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+            s.sendall(f"GET /api/events HTTP/1.1\r\nHost: {server.host}\r\n\r\n".encode())
+            statuses[status_of(s.recv(4096))] += 1
+            watchers.append(s)
+        tries["100 watchers at once"].update(statuses)
+        report(statuses == {200: 96, 503: 4}, "of 100 watchers, 96 are served", statuses)
+        report(server.json(f"/api/runs/{run}/infer", {"test": 0, "particles": 10})["answers"], "questions are answered beside them")
+        for s in watchers:
+            s.close()
+        got = server.raw(head(server, extra="".join(f"X-{i}: a\r\n" for i in range(5000))))
+        tried("bodies, headers, addresses, queries that are too large", status_of(got), status_of(got) in (400, 413, 431), "5000 headers are refused", got[:100])
+    finally:
+        server.stop()
 
 
 def test_outside():
@@ -462,9 +514,12 @@ def test_token():
         token = server.address.split("token=")[1]
         report(re.fullmatch("[0-9a-f]{32}", token), "--listen prints a token")
         for path in ("/", "/api", "/api/runs", "/app.js", "/api/events"):
-            report(server.ask(path)[0] == 401, f"{path} needs it")
+            status = server.ask(path)[0]
+            tried("no token", status, status == 401, f"{path} needs it")
         for wrong in (token[:-1], token + "0", token[:-1] + "g", "", token.upper() + "x", "0" * 32):
             got = server.ask("/api", headers={"Authorization": "Bearer " + wrong})[0], server.ask("/api", headers={"Cookie": "rws-token=" + wrong})[0], server.ask("/?token=" + wrong)[0]
+            for status in got:
+                tries["wrong tokens: header, cookie, address"][status] += 1
             report(got == (401, 401, 401), f"the token {wrong[:8]}… is refused", got)
         report(server.ask("/api", headers={"Authorization": "Bearer " + token})[0] == 200, "the right one opens")
         status, headers, data = server.ask("/?token=" + token)
@@ -550,6 +605,188 @@ def test_drain(run):
     report(refused, "afterwards nobody listens")
 
 
+# ---- warnings, folders, plug-ins, the document
+
+def edit_store(folder, *statements):
+    db = sqlite3.connect(os.path.join(folder, "metrics.sqlite"))
+    for statement in statements:
+        db.execute(*([statement] if isinstance(statement, str) else statement))
+    db.commit()
+    db.close()
+
+
+def copy_run(name, folder, *statements):
+    """A copy of run ww-1 whose store is changed."""
+    out = os.path.join(folder, name)
+    shutil.copytree(os.path.join(RUNS, "ww-1"), out)
+    edit_store(out, *[(f"UPDATE {t} SET run = ?", (name,)) for t in ("runs", "metrics", "snapshots")], *statements)
+    return out
+
+
+def test_warnings():
+    """Each warning appears where it should, and a healthy run has none."""
+    folder = os.path.join(WORK, "warned")
+    os.makedirs(folder)
+    rise = "UPDATE metrics SET value = -10 + 0.01 * iteration WHERE name = 'log_evidence'"  # to -8 at iteration 200
+    copy_run("healthy", folder, rise, "UPDATE metrics SET value = 0.5 WHERE name = 'ess'")
+    copy_run("shut", folder, "UPDATE metrics SET value = -12 + 0.005 * iteration WHERE name = 'log_evidence'", "UPDATE metrics SET value = 1 WHERE name = 'ess'")
+    copy_run("sharp", folder, rise, "UPDATE metrics SET value = 1 WHERE name = 'ess'")
+    copy_run("falls", folder, "UPDATE metrics SET value = -8 - 0.0005 * (iteration - 100) * (iteration - 100) / 10 WHERE name = 'log_evidence'", "UPDATE metrics SET value = 0.5 WHERE name = 'ess'")
+    copy_run("breaks", folder, rise, "UPDATE metrics SET value = NULL WHERE name = 'p_error' AND iteration > 100", "UPDATE metrics SET value = 0.5 WHERE name = 'ess'")
+    copy_run("fails", folder, rise, "UPDATE metrics SET value = 0.5 WHERE name = 'ess'", "INSERT INTO failures VALUES('fails', 10, 'After iteration 10: a sentence.')")
+    server = Server(folder, "--port", "0")
+    try:
+        kinds = {r["name"]: {w["kind"]: w["sentence"] for w in r["warnings"]} for r in server.json("/api/runs")["runs"]}
+    finally:
+        server.stop()
+    report(kinds["healthy"] == {}, "a healthy run has no warning", kinds["healthy"])
+    report(list(kinds["shut"]) == ["closed"] and "ess 1.00" in kinds["shut"]["closed"] and "branch" in kinds["shut"]["closed"], "ess 1 while log p is low: a branch may have closed", kinds["shut"])
+    report(kinds["sharp"] == {}, "ess 1 alone is no warning: the guide is right", kinds["sharp"])
+    report(list(kinds["falls"]) == ["falling"] and "log_evidence" in kinds["falls"]["falling"], "evidence that falls", kinds["falls"])
+    report(list(kinds["breaks"]) == ["broken"] and "since iteration 110" in kinds["breaks"]["broken"], "a metric that is not a number, with the iteration", kinds["breaks"])
+    report(list(kinds["fails"]) == ["failed"] and "a sentence" in kinds["fails"]["failed"], "a failure with its sentence", kinds["fails"])
+
+
+def test_folders():
+    """A sweep, a folder of stores, one run of a sweep, a store by its path, a run that was made from Python."""
+    folder = os.path.join(WORK, "kinds")
+    os.makedirs(os.path.join(folder, "deep", "er"))
+    with open(os.path.join(folder, "plan"), "w") as file:
+        file.write("model gmm\nmethods ws ww\nparticles 2\nseeds 1-2\nset start far near\niterations 20\neval-every 10\n")
+    rws("sweep", os.path.join(folder, "plan"), "--out", os.path.join(folder, "sweep"))
+    copy_run("alone", os.path.join(folder, "deep", "er"))
+    python = copy_run("python", folder, "UPDATE runs SET config = json_set(config, '$.model', 'Mixture')")
+    config = json.load(open(os.path.join(python, "config.json")))
+    with open(os.path.join(python, "config.json"), "w") as file:
+        json.dump({**config, "model": "Mixture"}, file)
+    sweep = os.path.join(folder, "sweep")
+    one = sorted(d for d in os.listdir(sweep) if os.path.isdir(os.path.join(sweep, d)))[0]
+    for paths, want in (([folder], 10), ([sweep], 8), ([os.path.join(sweep, one)], 1), ([os.path.join(sweep, "metrics.sqlite")], 8), ([python, os.path.join(folder, "deep")], 2)):
+        server = Server(*paths, "--port", "0")
+        runs = server.json("/api/runs")["runs"]
+        report(len(runs) == want and all(r["has_folder"] for r in runs), f"{os.path.relpath(paths[0], WORK)}: {want} runs", [r["name"] for r in runs])
+        if want == 8:
+            answer = server.json(f"/api/runs/{runs[0]['id']}/infer", {"fields": {"x": 30}, "particles": 20})
+            report(answer["answers"], "a run of a sweep is asked")
+            groups = server.json("/api/compare?metric=p_error&panel=start")["groups"]
+            report(len(groups) == 4 and {g["panel"] for g in groups} == {"start = far", "start = near"} and all(len(g["runs"]) == 2 for g in groups), "and compared, with a panel for each value of a setting", [(g["label"], g["panel"]) for g in groups])
+        for r in runs:
+            if r["model"] == "Mixture":
+                status, _, data = server.ask(f"/api/runs/{r['id']}/ask")
+                report(status == 409 and b"Python" in data and server.json(f"/api/runs/{r['id']}/metrics")["metrics"], "a run from Python has curves, and a sentence where it cannot be asked", data)
+        server.stop()
+
+
+def test_plugin():
+    """A model of one's own, with a field and a series: refused unless it is named, then asked, sampled and scored."""
+    source, plugin = os.path.join(HERE, "..", "examples", "hmm.c"), os.path.join(WORK, "hmm.so")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler or not os.path.exists(source):
+        report(True, "a plug-in is asked # SKIP there is no C compiler, or no examples")
+        return
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-I", os.path.join(HERE, "..", "include"), source, "-o", plugin, "-lm"], check=True)
+    folder = os.path.join(WORK, "plugins")
+    rws("train", plugin, "-k", "5", "--iterations", "20", "--eval-every", "10", "--out", os.path.join(folder, "hmm"))
+    server = Server(folder, "--port", "0")
+    run = server.json("/api/runs")["runs"][0]
+    status, _, data = server.ask(f"/api/runs/{run['id']}/ask")
+    report(status == 403 and b"--model" in data and plugin.encode() in data, "a plug-in that was not named is not loaded, and the sentence says what to do", data)
+    server.stop()
+    server = Server(folder, "--port", "0", "--model", plugin)
+    try:
+        fields = {f["name"]: f for f in server.json(f"/api/runs/{run['id']}/ask")["fields"]}
+        report(fields["x"]["most"] == 60 and fields["x"]["item"] == 1 and fields["days"]["most"] == 0, "its fields are described, a series too", fields)
+        samples = server.json(f"/api/runs/{run['id']}/sample", {"n": 5, "seed": 1, "particles_listed": True})["samples"]
+        report(all(len(x["fields"]["x"]) == x["fields"]["days"] + 1 for x in samples), "a series of a sample is the list of its items", samples[0]["fields"])
+        sample = min(samples, key=lambda x: len(x["fields"]["x"]))
+        answer = server.json(f"/api/runs/{run['id']}/infer", {"fields": sample["fields"], "particles": 200, "marginals": True})
+        visits = [m["visit"] for m in answer["marginals"] if m.get("site") == "z"]
+        report(visits == list(range(len(sample["fields"]["x"]))), "and a datum of a question as it is", visits)
+        score = server.json(f"/api/runs/{run['id']}/score", {"fields": sample["fields"], "choices": [c for c in sample["choices"] if c["site"] == "z"]})
+        given = server.json(f"/api/runs/{run['id']}/infer", {"fields": sample["fields"], "given": [c for c in sample["choices"] if c["site"] == "z"], "particles": 10, "particles_listed": True})
+        report(abs(given["log_evidence"] - score["log_p"]) < 1e-4 and abs(given["particles_listed"][0]["log_given"] - score["log_q"]) < 1e-4, "all choices given: log evidence is the score's log p", (given["log_evidence"], score))
+        some = server.json(f"/api/runs/{run['id']}/infer", {"fields": sample["fields"], "given": [{"site": "z", "visit": 0, "value": 1}], "particles": 500, "marginals": True})
+        first = [m for m in some["marginals"] if m.get("site") == "z" and m["visit"] == 0][0]
+        report([(v["value"], round(v["posterior"], 6)) for v in first["values"]] == [(1, 1.0)] and some["log_evidence"] <= answer["log_evidence"] + 0.5, "a choice that is given is taken by every particle", first)
+        for bad in ([[1, 2]], ["a"], 3, [1] * 61, [None]):
+            status, _, data = server.ask(f"/api/runs/{run['id']}/infer", {"fields": {"days": 0, "x": bad}})
+            tried("bodies that are no question", status, status == 400 and b'\\"x\\"' in data, f"a series that is {json.dumps(bad)[:20]} is refused", data)
+    finally:
+        server.stop()
+
+
+def test_streaming(run):
+    """The first line of a long answer comes long before the last, and a client that goes away ends the work."""
+    server = Server(RUNS, "--port", "0", "--threads", "1")
+    try:
+        body = json.dumps({"data": [{"text": "stars saw ears with stars with ears"}] * 60, "particles": 3000}).encode()
+        request = f"POST /api/runs/{run}/infer HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+        began, first, data = time.time(), None, b""
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as s:
+            s.sendall(request)
+            while more := s.recv(65536):
+                data += more
+                if first is None and b'"answers"' in data:
+                    first = time.time() - began
+        whole = time.time() - began
+        report(data.count(b'"answers"') == 60 and first < whole / 4, "lines come as they are computed", (first, whole))
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as s:
+            s.sendall(request)
+            s.recv(1000)
+        began = time.time()
+        server.json(f"/api/runs/{run}/infer", {"text": "stars saw ears", "particles": 10})
+        report(time.time() - began < whole / 2, "the work for a client that went away ends", (time.time() - began, whole))
+    finally:
+        server.stop()
+
+
+def test_document(server):
+    """The commands of docs/serve.md, pasted one after the other into a shell."""
+    missing = [c for c in ("bash", "curl", "jq") if not shutil.which(c)]
+    if missing:
+        report(True, f"the commands of docs/serve.md # SKIP there is no {missing[0]}")
+        return
+    with open(os.path.join(HERE, "..", "docs", "serve.md")) as file:
+        text = file.read()
+    lines, block = [], re.findall(r"^    (.*)$", text[text.index("## The API"):text.index("## Safety")], re.M)
+    for line in block:  # a line that ends with a backslash goes on
+        if lines and lines[-1].endswith("\\"):
+            lines[-1] += "\n" + line
+        else:
+            lines.append(line)
+    script = ["set -u", f"cd {WORK}", "curl() { command curl -sS --fail-with-body \"$@\"; }"]
+    asked = [i for i, line in enumerate(lines) if "curl" in line and "()" not in line]
+    for i, line in enumerate(lines):
+        line = line.replace("localhost:8765", server.host)
+        script.append(f"{{ {line}\n}} > out-{i} 2> err-{i} && echo ok {i}" if i in asked else line)
+    done = subprocess.run(["bash", "-c", "\n".join(script)], capture_output=True, text=True, timeout=120)
+    good = {int(n) for n in re.findall(r"^ok (\d+)$", done.stdout, re.M)}
+    for i in asked:
+        with open(os.path.join(WORK, f"out-{i}"), "rb") as file:
+            head = file.read(200)
+        report(i in good and (head or "-O" in lines[i]) and b'"error"' not in head, f"docs/serve.md: {' '.join(lines[i].split('#')[0].split())[:90]}", (done.stderr, head))
+    report(len(asked) >= 15 and os.path.getsize(os.path.join(WORK, "p_error.pdf")) > 1000, "all commands of the document were run", len(asked))
+
+
+def test_undisturbed(server, disturb):
+    """A run that trains while bad requests come has the numbers of one that is left alone."""
+    arguments = ["train", "gmm", "--method", "ww", "-k", "5", "--iterations", "20000", "--eval-every", "2000"]
+    numbers = lambda name: sqlite3.connect(os.path.join(WORK, name, "metrics.sqlite")).execute("SELECT iteration, name, value FROM metrics ORDER BY 1, 2").fetchall()
+    rws(*arguments, "--out", os.path.join(WORK, "calm"))
+    train = subprocess.Popen([RWS, *arguments, "--out", os.path.join(RUNS, "attacked")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    disturb()
+    code, err = train.wait(60), train.stderr.read()
+    shutil.move(os.path.join(RUNS, "attacked"), os.path.join(WORK, "attacked"))
+    report(code == 0 and numbers("attacked") == numbers("calm"), "training beside bad requests has the same numbers", (code, err))
+
+
+def print_tries():
+    print("# bad requests             tries  outcomes (0: closed without a reply)")
+    for kind, statuses in tries.items():
+        print(f"# {kind:58} {sum(statuses.values()):4}  {', '.join(f'{s} x {n}' for s, n in sorted(statuses.items()))}")
+    print(f"# {'in all':58} {sum(sum(s.values()) for s in tries.values()):4}")
+
+
 def main():
     os.makedirs(RUNS)
     for seed in "123":
@@ -565,7 +802,8 @@ def main():
         report(listening == [f"0100007F:{server.port:04X}"], "it listens on 127.0.0.1 only", listening)
         test_description(server, ids["ww-1"])
         test_api(server, ids)
-        test_safety(server, ids["ww-1"])
+        test_document(server)
+        test_undisturbed(server, lambda: test_safety(server, ids["ww-1"]))
         slow = threading.Thread(target=test_slow, args=(server,))
         slow.start()
         test_live(server)
@@ -573,11 +811,17 @@ def main():
     finally:
         code, err = server.stop()
     report(code == 0 and err == "", "it ends with status 0 and without a word", (code, err))
+    test_many(ids["ww-1"])
     test_outside()
+    test_warnings()
+    test_folders()
+    test_plugin()
+    test_streaming(ids["grammar"])
     test_token()
     test_limits(ids["grammar"])
     test_crash(ids["ww-1"])
     test_drain(ids["grammar"])
+    print_tries()
     print(f"1..{count}")
     return failed > 0
 

@@ -36,6 +36,18 @@ static void write_value(rws_buffer *b, const float *value, int dim)
     rws_buffer_close(b, ']');
 }
 
+/* A series is an array of its items, as a question has it. Its numbers are the number of items, then the items. */
+static void write_field(rws_buffer *b, const rws_field *f, const float *value)
+{
+    if (f->most == 0) {
+        write_value(b, value, f->dim);
+        return;
+    }
+    rws_buffer_open(b, '[');
+    for (int i = 0; i < (int)value[0] && i < f->most; i++) write_value(b, value + 1 + i * f->item, f->item);
+    rws_buffer_close(b, ']');
+}
+
 static void write_report(rws_buffer *b, const rws_reported *r)
 {
     if (r->text) rws_buffer_text(b, r->text);
@@ -220,7 +232,7 @@ static int by_weight(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-static void write_particles(const rws_answers *a, rws_buffer *b)
+static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
 {
     const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
     rws_buffer_key(b, "particles_listed");
@@ -234,6 +246,7 @@ static void write_particles(const rws_answers *a, rws_buffer *b)
         key_number(b, "answer", list[i]->answer);
         key_number(b, "log_p", list[i]->log_p);
         key_number(b, "log_q", list[i]->log_q);
+        if (given) key_number(b, "log_given", list[i]->log_given);
         rws_buffer_key(b, "choices");
         write_choices(b, list[i]->choices, list[i]->n_choices);
         rws_buffer_close(b, '}');
@@ -264,7 +277,7 @@ void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *
     }
     rws_buffer_close(out, ']');
     if (posed->marginals) write_marginals(a, out);
-    if (posed->listed) write_particles(a, out);
+    if (posed->listed) write_particles(a, posed->n_choices > 0, out);
     rws_buffer_close(out, '}');
 }
 
@@ -281,7 +294,7 @@ void rws_sample_write(const rws_posterior *p, const rws_sample *s, bool choices,
     for (int i = 0; rws_posterior_field(p, i, &f); i++) {
         if (f.label || text || !s->fields[i]) continue;
         rws_buffer_key(out, f.name);
-        write_value(out, s->fields[i], f.dim);
+        write_field(out, &f, s->fields[i]);
     }
     rws_buffer_close(out, '}');
     if (choices) {

@@ -73,6 +73,15 @@ static bool may_load(const rws_core *c, const char *model)
     return may;
 }
 
+/* Whether the model is a path, or a name of one that is built in. A run that was trained from Python has neither. */
+static bool is_known(const char *model)
+{
+    if (!model || strchr(model, '/')) return true;
+    for (int i = 0; rws_model_at(i); i++)
+        if (strcmp(rws_model_at(i)->name, model) == 0) return true;
+    return false;
+}
+
 /* The folder of the run, the caller's to free; NULL with the reply. */
 static char *find_folder(rws_core *c, const rws_request *r, rws_reply *reply)
 {
@@ -81,6 +90,11 @@ static char *find_folder(rws_core *c, const rws_request *r, rws_reply *reply)
     const char       *model = run ? rws_result_get(&run->result, "model") : NULL;
     char             *folder = NULL;
     if (run && !run->folder) rws_reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
+    else if (run && !is_known(model))
+        rws_reply_fail(reply, 409,
+                       "The model \"%s\" is not part of this program: a run that was trained from Python is asked "
+                       "there, with rws.open(FOLDER, MODEL). Its curves are shown all the same.",
+                       rws_quote(model).text);
     else if (run && !may_load(c, model))
         rws_reply_fail(reply, 403,
                        "The run has a model of its own, \"%s\", which is loaded only if rws serve is started "

@@ -1,98 +1,12 @@
+/* core.c - the server without its sockets: its life, the files of the page, the table of routes. */
 #include "serve/core.h"
 
 #include "base/error.h"
-#include "figure/style.h"
 #include "serve/page.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define HEARTBEAT 15.0 /* seconds between two lines of a stream of events, at most */
-
-/* ---- replies that are kept: several watchers ask for the same thing when something has changed */
-
-enum { KEPT = 64, MOST_KEY = 2048, MOST_KEPT = 8 << 20, STRIPES = 16 };
-
-typedef struct {
-    char    *key; /* path and query */
-    uint64_t serial;
-    char    *bytes;
-    size_t   n;
-} kept;
-
-struct rws_reply_cache {
-    pthread_mutex_t lock;
-    kept            list[KEPT];
-    int             next;            /* the place that is overwritten next */
-    pthread_mutex_t making[STRIPES]; /* by the hash of the key: a reply that many want is made once */
-};
-
-static void cache_free(rws_reply_cache *c)
-{
-    if (!c) return;
-    for (int i = 0; i < KEPT; i++) free(c->list[i].key), free(c->list[i].bytes);
-    pthread_mutex_destroy(&c->lock);
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_destroy(&c->making[i]);
-    free(c);
-}
-
-static rws_reply_cache *cache_new(void)
-{
-    rws_reply_cache *c = calloc(1, sizeof *c);
-    if (!c) return NULL;
-    pthread_mutex_init(&c->lock, NULL);
-    for (int i = 0; i < STRIPES; i++) pthread_mutex_init(&c->making[i], NULL);
-    return c;
-}
-
-static pthread_mutex_t *stripe_of(rws_reply_cache *c, const char *key)
-{
-    unsigned hash = 5381;
-    for (; *key; key++) hash = 33 * hash + (unsigned char)*key;
-    return &c->making[hash % STRIPES];
-}
-
-static bool make_key(const rws_request *r, rws_buffer *key)
-{
-    for (int i = 0; i < r->n_segments; i++) rws_buffer_print(key, "/%s", r->segment[i]);
-    for (int i = 0; i < r->n_arguments; i++)
-        rws_buffer_print(key, "%c%s=%s", i ? '\2' : '\1', r->arguments[i].name, r->arguments[i].value);
-    return !key->starved && key->n < MOST_KEY;
-}
-
-static bool cache_find(rws_reply_cache *c, const char *key, uint64_t serial, rws_reply *reply)
-{
-    bool found = false;
-    pthread_mutex_lock(&c->lock);
-    for (int i = 0; i < KEPT && !found; i++) {
-        const kept *k = &c->list[i];
-        if (!k->key || k->serial != serial || strcmp(k->key, key) != 0) continue;
-        rws_buffer_add(&reply->body, k->bytes, k->n);
-        found = !reply->body.starved;
-    }
-    pthread_mutex_unlock(&c->lock);
-    return found;
-}
-
-static void cache_put(rws_reply_cache *c, const char *key, uint64_t serial, const rws_buffer *body)
-{
-    if (body->n > MOST_KEPT) return;
-    kept new = {strdup(key), serial, malloc(body->n + 1), body->n};
-    if (new.key &&new.bytes) memcpy(new.bytes, body->bytes, body->n);
-    pthread_mutex_lock(&c->lock);
-    int at = c->next;
-    for (int i = 0; i < KEPT; i++)
-        if (c->list[i].key && strcmp(c->list[i].key, key) == 0) at = i;
-    if (at == c->next) c->next = (c->next + 1) % KEPT;
-    const kept old = c->list[at];
-    c->list[at] = new.key &&new.bytes ? new : (kept){0};
-    if (!c->list[at].key) free(new.key), free(new.bytes);
-    pthread_mutex_unlock(&c->lock);
-    free(old.key);
-    free(old.bytes);
-}
 
 /* ---- life */
 
@@ -111,7 +25,7 @@ rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **o
     pthread_mutex_init(&c->drawing, NULL);
     c->news = rws_news_new();
     c->warm = rws_warm_set_new();
-    c->cache = cache_new();
+    c->cache = rws_reply_cache_new();
     rws_status status = c->news && c->warm && c->cache ? RWS_OK : rws_no_memory(err, "a server");
     if (status == RWS_OK) status = rws_catalogue_new(options->folders, options->n_folders, &c->catalogue, err);
     if (status != RWS_OK) {
@@ -129,169 +43,10 @@ void rws_core_free(rws_core *c)
     rws_catalogue_free(c->catalogue);
     rws_warm_set_free(c->warm);
     rws_news_free(c->news);
-    cache_free(c->cache);
+    rws_reply_cache_free(c->cache);
     pthread_mutex_destroy(&c->drawing);
     sem_destroy(&c->work);
     free(c);
-}
-
-/* The runs that this refresh changed, and those that are gone. */
-void rws_core_refresh(rws_core *c)
-{
-    rws_buffer text = {0};
-    if (!rws_catalogue_refresh(c->catalogue)) return;
-    rws_catalogue_read(c->catalogue);
-    const uint64_t serial = rws_catalogue_serial(c->catalogue);
-    rws_buffer_open(&text, '{');
-    rws_buffer_key(&text, "serial");
-    rws_buffer_number(&text, (double)serial);
-    rws_buffer_key(&text, "runs");
-    rws_buffer_open(&text, '[');
-    for (int i = 0; i < rws_catalogue_n(c->catalogue); i++)
-        if (rws_catalogue_at(c->catalogue, i)->serial == serial)
-            rws_listed_write(c, rws_catalogue_at(c->catalogue, i), &text);
-    rws_buffer_close(&text, ']');
-    rws_buffer_key(&text, "gone");
-    rws_buffer_open(&text, '[');
-    for (int i = 0; rws_catalogue_gone(c->catalogue, i); i++)
-        rws_buffer_text(&text, rws_catalogue_gone(c->catalogue, i));
-    rws_buffer_close(&text, ']');
-    rws_buffer_close(&text, '}');
-    rws_catalogue_done(c->catalogue);
-    if (!text.starved) rws_news_publish(c->news, text.bytes);
-    rws_buffer_release(&text);
-}
-
-/* ---- events */
-
-typedef struct {
-    rws_core *core;
-    uint64_t  after;
-    bool      begun;
-} watching;
-
-static bool next_event(void *context, rws_buffer *out)
-{
-    watching *w = context;
-    uint64_t  number;
-    char     *text;
-    if (!w->begun) {
-        w->begun = true;
-        rws_buffer_print(out, "retry: 1000\n\n");
-        return true;
-    }
-    switch (rws_news_wait(w->core->news, w->after, HEARTBEAT, &number, &text)) {
-    case RWS_NEWS_OVER: return false;
-    case RWS_NEWS_NONE: rws_buffer_print(out, ": still here\n\n"); return true;
-    case RWS_NEWS_MISSED:
-        rws_buffer_print(out, "id: %llu\nevent: reset\ndata: {}\n\n", (unsigned long long)number);
-        break;
-    case RWS_NEWS_ITEM:
-        rws_buffer_print(out, "id: %llu\nevent: runs\ndata: %s\n\n", (unsigned long long)number, text);
-        free(text);
-    }
-    w->after = number;
-    return true;
-}
-
-static void end_watching(void *context)
-{
-    watching *w = context;
-    w->core->n_watchers--;
-    free(w);
-}
-
-bool rws_answer_events(rws_core *c, const rws_request *r, rws_reply *reply)
-{
-    const char *after = r->last_event ? r->last_event : rws_request_argument(r, "after");
-    watching   *w = c->n_watchers < RWS_MAX_WATCHERS ? calloc(1, sizeof *w) : NULL;
-    if (!w || c->draining) {
-        free(w);
-        reply->retry = true;
-        return rws_reply_fail(reply, 503, "There are too many watchers; try again later.");
-    }
-    *w = (watching){.core = c, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
-    if (w->after > rws_news_latest(c->news)) w->after = UINT64_MAX; /* of a server before this one: reset */
-    c->n_watchers++;
-    reply->stream = (rws_stream){w, next_event, end_watching};
-    return rws_reply_end(reply, "text/event-stream");
-}
-
-/* ---- the overview */
-
-static void write_colour(const rws_colour *colour, rws_buffer *out)
-{
-    char text[8];
-    snprintf(text, sizeof text, "#%02x%02x%02x", (unsigned)lrint(255 * colour->red) & 255,
-             (unsigned)lrint(255 * colour->green) & 255, (unsigned)lrint(255 * colour->blue) & 255);
-    rws_buffer_text(out, text);
-}
-
-static void write_styles(rws_buffer *out)
-{
-    rws_buffer_key(out, "methods");
-    rws_buffer_open(out, '[');
-    for (const rws_style *s = rws_styles; s->method; s++) {
-        rws_buffer_open(out, '{');
-        rws_buffer_key(out, "method");
-        rws_buffer_text(out, s->method);
-        rws_buffer_key(out, "name");
-        rws_buffer_text(out, s->name);
-        rws_buffer_key(out, "colour");
-        write_colour(&s->colour, out);
-        rws_buffer_key(out, "dash");
-        rws_buffer_numbers(out, s->dash, s->n_dash);
-        rws_buffer_close(out, '}');
-    }
-    rws_buffer_close(out, ']');
-}
-
-static void write_limits(const rws_core *c, rws_buffer *out)
-{
-    const struct {
-        const char *name;
-        double      value;
-    } limits[] = {{"body_bytes", RWS_MAX_BODY},
-                  {"points", RWS_MAX_POINTS},
-                  {"particles", c->limits.particles},
-                  {"particles_in_all", c->limits.work},
-                  {"data", c->limits.data},
-                  {"samples", c->limits.samples},
-                  {"seconds", c->options.max_seconds},
-                  {"connections", RWS_MAX_CONNECTIONS},
-                  {"watchers", RWS_MAX_WATCHERS}};
-    rws_buffer_key(out, "limits");
-    rws_buffer_open(out, '{');
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        rws_buffer_key(out, limits[i].name);
-        rws_buffer_number(out, limits[i].value);
-    }
-    rws_buffer_close(out, '}');
-}
-
-bool rws_answer_overview(rws_core *c, const rws_request *r, rws_reply *reply)
-{
-    rws_buffer *out = &reply->body;
-    (void)r;
-    rws_buffer_open(out, '{');
-    rws_buffer_key(out, "version");
-    rws_buffer_text(out, RWS_VERSION_STRING);
-    rws_buffer_key(out, "folders");
-    rws_buffer_open(out, '[');
-    for (int i = 0; i < c->options.n_folders; i++) rws_buffer_text(out, c->options.folders[i]);
-    rws_buffer_close(out, ']');
-    rws_buffer_key(out, "routes");
-    rws_buffer_open(out, '[');
-    for (const rws_route *route = rws_routes; route->method; route++) {
-        char text[128];
-        snprintf(text, sizeof text, "%s %s", route->method, route->path);
-        rws_buffer_text(out, text);
-    }
-    rws_buffer_close(out, ']');
-    write_styles(out);
-    write_limits(c, out);
-    rws_buffer_close(out, '}');
-    return rws_reply_end(reply, "application/json");
 }
 
 /* ---- the page */
@@ -387,26 +142,6 @@ static const rws_route *find_route(const rws_request *r, rws_reply *reply)
     return NULL;
 }
 
-static bool answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply)
-{
-    rws_buffer key = {0};
-    rws_catalogue_read(c->catalogue);
-    const uint64_t serial = rws_catalogue_serial(c->catalogue);
-    rws_catalogue_done(c->catalogue);
-    const bool keep = make_key(r, &key);
-    bool       good = keep && cache_find(c->cache, key.bytes, serial, reply);
-    if (!good && keep) {
-        pthread_mutex_t *making = stripe_of(c->cache, key.bytes);
-        pthread_mutex_lock(making);
-        good = cache_find(c->cache, key.bytes, serial, reply); /* another thread has made it meanwhile */
-        if (!good && (good = route->answer(c, r, reply))) cache_put(c->cache, key.bytes, serial, &reply->body);
-        pthread_mutex_unlock(making);
-    } else if (!good) good = route->answer(c, r, reply);
-    if (good) rws_reply_end(reply, "application/json");
-    rws_buffer_release(&key);
-    return good;
-}
-
 /* "/?token=…" turns the token into a cookie, so that it does not stay in the address. */
 static bool enter(const rws_core *c, const rws_request *r, rws_reply *reply)
 {
@@ -427,7 +162,7 @@ void rws_core_answer(rws_core *c, const rws_request *r, rws_reply *reply)
     if (!rws_gate_pass(&c->gate, r, reply)) return;
     if (r->n_segments && strcmp(r->segment[0], "api") == 0) {
         const rws_route *route = find_route(r, reply);
-        if (route && route->cached) answer_cached(c, route, r, reply);
+        if (route && route->cached) rws_core_answer_cached(c, route, r, reply);
         else if (route) route->answer(c, r, reply);
     } else if (get) answer_page(c, r, reply);
     else {

@@ -64,6 +64,15 @@ rws_handler rws_answer_overview, rws_answer_openapi, rws_answer_runs, rws_answer
     rws_answer_compare_svg, rws_answer_compare_pdf, rws_answer_compare_png, rws_answer_compare_csv, rws_answer_askable,
     rws_answer_infer, rws_answer_sample, rws_answer_score, rws_answer_events;
 
+/* ---- Replies that are kept (cache.c). */
+
+rws_reply_cache *rws_reply_cache_new(void);                /* NULL without memory */
+void             rws_reply_cache_free(rws_reply_cache *c); /* NULL is allowed */
+
+/* Answers with the reply that was kept since the catalogue changed last, or with a new one, which many clients that ask
+ * at once wait for. */
+bool rws_core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply);
+
 /* ---- What several files of routes need. */
 
 /* The runs that "where" and "runs" of the query select; the caller frees *out. False with the reply if the query is wrong.
@@ -78,6 +87,9 @@ void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
 
 /* Sentences about a run that a person should see, as an array of {"kind", "sentence"}. Likewise. */
 void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
+
+/* "problems": an array of {"path", "sentence"}. Likewise. */
+void rws_problems_write(const rws_core *c, rws_buffer *out);
 
 /* The end of a reply: 503 if there was no memory for it. */
 bool rws_reply_end(rws_reply *reply, const char *type);

@@ -179,7 +179,7 @@ static rws_status read_datum(const json_t *object, const rws_field *fields, int 
     }
 }
 
-/* ---- the choices of a score */
+/* ---- choices: all of them for a score, those that are known for a question */
 
 static rws_status read_choice(const json_t *object, rws_choice *out, rws_error *err)
 {
@@ -197,11 +197,13 @@ static rws_status read_choice(const json_t *object, rws_choice *out, rws_error *
                     "array of them}.");
 }
 
-static rws_status read_choices(const json_t *list, rws_posed *out, rws_error *err)
+static rws_status read_choices(const json_t *body, const char *key, rws_posed *out, rws_error *err)
 {
-    const size_t n = json_array_size(list);
+    const json_t *list = json_object_get(body, key);
+    const size_t  n = json_array_size(list);
+    if (!list) return rws_fail(err, RWS_BAD_INPUT, "A score needs \"%s\", an array of all choices.", key);
     if (!json_is_array(list) || n > MOST_CHOICES)
-        return rws_fail(err, RWS_BAD_INPUT, "A score needs \"choices\", an array of at most %d choices.", MOST_CHOICES);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is an array of at most %d choices.", key, MOST_CHOICES);
     out->choices = calloc(n + 1, sizeof *out->choices);
     if (!out->choices) return rws_no_memory(err, "choices");
     for (size_t i = 0; i < n; i++) {
@@ -267,7 +269,7 @@ static rws_status read_body(const json_t *body, rws_posed_kind kind, const rws_f
                             const rws_posed_limits *limits, rws_posed *out, rws_error *err)
 {
     static const char *const keys[] = {
-        [RWS_POSED_INFER] = DATUM " data particles seed top particles_listed marginals",
+        [RWS_POSED_INFER] = DATUM " data given particles seed top particles_listed marginals",
         [RWS_POSED_SAMPLE] = " n seed particles_listed",
         [RWS_POSED_SCORE] = DATUM " choices",
     };
@@ -286,13 +288,17 @@ static rws_status read_body(const json_t *body, rws_posed_kind kind, const rws_f
     if ((double)out->n_data * out->particles > limits->work)
         return rws_fail(err, RWS_BAD_INPUT, "A request takes at most %.0f particles of all data together, not %d x %d.",
                         limits->work, out->n_data, out->particles);
+    if (kind == RWS_POSED_SCORE) return read_choices(body, "choices", out, err);
+    if (json_object_get(body, "given")) RWS_TRY(read_choices(body, "given", out, err));
     for (int i = 0; i < out->n_data; i++) {
         rws_question *q = &out->data[i].question;
         q->n_particles = out->particles;
         q->seed = out->seed;
         q->particles = out->listed || out->marginals;
+        q->given = out->choices;
+        q->n_given = out->n_choices;
     }
-    return kind == RWS_POSED_SCORE ? read_choices(json_object_get(body, "choices"), out, err) : RWS_OK;
+    return RWS_OK;
 }
 
 rws_status rws_posed_read(const char *body, size_t n, rws_posed_kind kind, const rws_field *fields, int n_fields,

@@ -6,7 +6,8 @@
  *     {"test": 7}                                                a test datum
  *     {"data": [ … ]}                                            many of these
  *
- * with "particles", "seed", "top" (answers in the reply), "particles_listed", "marginals", and for a score "choices".
+ * with "particles", "seed", "top" (answers in the reply), "particles_listed", "marginals" and "given" (choices that are
+ * known); for a score with "choices".
  * This file knows no model; it gets the fields.
  */
 #ifndef RWS_SERVE_QUESTION_H
@@ -38,7 +39,7 @@ typedef struct {
     int              particles, top, samples;
     uint64_t         seed;
     bool             listed, marginals;
-    rws_choice      *choices; /* for a score */
+    rws_choice      *choices; /* of a score, or given for a question */
     int              n_choices;
     json_t          *document; /* has the texts */
 } rws_posed;

@@ -164,6 +164,19 @@ void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
     rws_buffer_close(out, '}');
 }
 
+void rws_problems_write(const rws_core *c, rws_buffer *out)
+{
+    rws_buffer_key(out, "problems");
+    rws_buffer_open(out, '[');
+    for (int i = 0; rws_catalogue_problem(c->catalogue, i); i++) {
+        rws_buffer_open(out, '{');
+        key_text(out, "path", rws_catalogue_problem(c->catalogue, i)->path);
+        key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->sentence);
+        rws_buffer_close(out, '}');
+    }
+    rws_buffer_close(out, ']');
+}
+
 bool rws_answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     const rws_listed **runs;
@@ -179,15 +192,7 @@ bool rws_answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
         rws_buffer_open(out, '[');
         for (int i = 0; i < n; i++) rws_listed_write(c, runs[i], out);
         rws_buffer_close(out, ']');
-        rws_buffer_key(out, "problems");
-        rws_buffer_open(out, '[');
-        for (int i = 0; rws_catalogue_problem(c->catalogue, i); i++) {
-            rws_buffer_open(out, '{');
-            key_text(out, "path", rws_catalogue_problem(c->catalogue, i)->path);
-            key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->sentence);
-            rws_buffer_close(out, '}');
-        }
-        rws_buffer_close(out, ']');
+        rws_problems_write(c, out);
         rws_buffer_close(out, '}');
     }
     rws_catalogue_done(c->catalogue);

@@ -1,5 +1,7 @@
 // api.js - the server: requests, and the list of runs that is kept up to date by events.
 
+import { metricHelp } from "./text.js";
+
 export class Failure extends Error {
   constructor(status, message) { super(message); this.status = status; }
 }
@@ -68,6 +70,7 @@ async function reload() {
 function take(change) {
   for (const run of change.runs) runs.set(run.id, run);
   for (const id of change.gone) runs.delete(id);
+  problems = change.problems;
   tell([...change.runs.map(r => r.id), ...change.gone]);
 }
 
@@ -105,4 +108,5 @@ export async function start() {
   watchVisibility();
 }
 
+export const helpOf = (metric, model) => metricHelp(metric, model, overview.models);
 export const methodStyle = method => overview.methods.find(m => m.method === method) || { method, name: method || "", colour: "#888888", dash: [3, 1, 1, 1] };

@@ -1,6 +1,6 @@
 // ask.js - questions to a trained run: a sentence, a drawing, numbers; and samples of the model.
 
-import { h, number, share, plural, empty, failure, compareTexts, keyName } from "./text.js";
+import { h, number, share, plural, modelName, failure, compareTexts } from "./text.js";
 import { get, post, runs, methodStyle } from "./api.js";
 import { methodColour, swatch } from "./charts.js";
 import { drawTree, drawBars, drawPicture, drawBoxes } from "./drawings.js";
@@ -17,6 +17,13 @@ function evidence(answer) {
     item("log p(x)", answer.log_evidence === null ? "−∞" : number(answer.log_evidence, 5), "estimated by the particles' weights"),
     "exact_log_evidence" in answer ? item("exactly", answer.exact_log_evidence === null ? "−∞" : number(answer.exact_log_evidence, 5), "by the model's exact parser") : null,
     item("particles", number(answer.particles)), item("effective", number(Math.round(answer.ess * answer.particles)), "as many independent draws of the posterior they are worth"));
+}
+
+// Few particles that count make an answer that is mostly chance.
+function doubt(answer) {
+  const worth = answer.ess * answer.particles;
+  if (answer.log_evidence === null) return h("p", { class: "banner" }, "Every particle is impossible: the model cannot make this datum, or the guide does not find how. Ask with more particles.");
+  return worth < 30 && answer.particles > 1 ? h("p", { class: "banner" }, `The answer rests on about ${plural(Math.max(1, Math.round(worth)), "particle")}: ask with more of them, or train longer.`) : null;
 }
 
 function probabilities(answer) {
@@ -133,22 +140,47 @@ function canvasWay(info, field, side, ask) {
   };
 }
 
-// Numbers for each field.
-function formWay(info, ask) {
-  const inputs = info.fields.filter(f => !f.label).map(f => {
-    const several = f.most > 0 || f.dim > 1;
-    const input = several ? h("textarea", { rows: "3", "aria-label": f.name, placeholder: f.most ? `up to ${f.most} items of ${plural(f.item, "number")}, one item per line` : plural(f.dim, "number") }, f.most ? "" : new Array(Math.min(f.dim, 2000)).fill(0).join(" "))
-      : h("input", { type: "number", step: "any", value: info.model === "gmm" ? "30" : "0", "aria-label": f.name });
-    const slide = info.model === "gmm" && !several ? h("input", { type: "range", min: "-20", max: "210", step: "1", value: "30", "aria-label": `${f.name}, by a slider`, oninput: e => { input.value = e.target.value; ask(false); } }) : null;
-    input.addEventListener("input", () => { if (slide) slide.value = input.value; ask(false); });
-    return { f, input, element: h("label", { class: "form-row" }, h("span", {}, f.name), input, slide) };
-  });
-  const numbers = text => text.trim().split(/[\s,;]+/).filter(Boolean).map(Number);
-  function value({ f, input }) {
-    if (f.most) return input.value.split("\n").filter(l => l.trim()).map(numbers);
-    return f.dim === 1 ? Number(input.value) : numbers(input.value);
+// Numbers for each field. The form begins with a datum that the model made itself.
+const MOST_CELLS = 12; // a field of more numbers is a text
+const numbers = text => text.trim().split(/[\s,;]+/).filter(Boolean).map(Number);
+
+function formField(f, ask, range) {
+  const say = whole => () => ask(whole);
+  if (f.most > 0 || f.dim > MOST_CELLS) {
+    const about = f.most ? `up to ${plural(f.most, "item")} of ${plural(f.item, "number")}, one item per line` : plural(f.dim, "number");
+    const text = h("textarea", { rows: f.most ? "5" : "3", "aria-label": f.name, placeholder: about, oninput: say(false) });
+    return {
+      f, element: h("div", { class: "form-row" }, h("span", {}, f.name), h("small", {}, about), text),
+      get: () => f.most ? text.value.split("\n").filter(l => l.trim()).map(l => f.item === 1 ? numbers(l)[0] : numbers(l)) : numbers(text.value),
+      set: value => { text.value = f.most ? value.map(item => [item].flat().join(" ")).join("\n") : value.join(" "); },
+    };
   }
-  return { element: h("div", { class: "way" }, inputs.map(i => i.element)), datum: () => ({ fields: Object.fromEntries(inputs.map(i => [i.f.name, value(i)])) }) };
+  const cells = Array.from({ length: f.dim }, (_, i) => h("input", { type: "number", step: "any", value: "0", "aria-label": f.dim > 1 ? `${f.name}, number ${i + 1}` : f.name, oninput: () => { if (slide) slide.value = cells[0].value; ask(false); } }));
+  const slide = f.dim === 1 && range ? h("input", { type: "range", min: range[0], max: range[1], step: "any", "aria-label": `${f.name}, by a slider`, oninput: e => { cells[0].value = Number(Number(e.target.value).toPrecision(4)); ask(false); } }) : null;
+  return {
+    f, element: h("div", { class: "form-row" }, h("span", {}, f.name), cells, slide),
+    get: () => f.dim === 1 ? Number(cells[0].value) : cells.map(c => Number(c.value)),
+    set: value => { [value].flat().forEach((v, i) => { cells[i].value = v; }); if (slide) slide.value = cells[0].value; },
+  };
+}
+
+// The range of a field of one number in a few samples, a little wider; null if it is always the same.
+function rangeOf(samples, name) {
+  const all = samples.map(x => x.fields[name]).filter(v => typeof v === "number");
+  const low = Math.min(...all), high = Math.max(...all);
+  return all.length > 1 && high > low ? [low - 0.1 * (high - low), high + 0.1 * (high - low)].map(v => v.toPrecision(3)) : null;
+}
+
+function formWay(info, samples, ask) {
+  const fields = info.fields.filter(f => !f.label).map(f => formField(f, ask, rangeOf(samples, f.name)));
+  let at = 0;
+  const put = () => { const sample = samples[at++ % samples.length]; fields.forEach(x => x.f.name in sample.fields && x.set(sample.fields[x.f.name])); };
+  if (samples.length) put();
+  return {
+    element: h("div", { class: "way" }, fields.map(x => x.element),
+      samples.length ? h("p", {}, h("button", { type: "button", class: "plain", id: "fill-form", onclick: () => { put(); ask(true); } }, "Another datum of the model")) : null),
+    datum: () => ({ fields: Object.fromEntries(fields.map(x => [x.f.name, x.get()])) }),
+  };
 }
 
 function testWay(info, ask) {
@@ -156,6 +188,26 @@ function testWay(info, ask) {
   const move = by => { input.value = String(Math.max(0, Number(input.value) + by)); ask(true); };
   return { element: h("div", { class: "way row" }, h("label", { class: "field" }, "Test datum ", input), h("button", { type: "button", class: "plain", onclick: () => move(-1) }, "Previous"), h("button", { type: "button", class: "plain", onclick: () => move(1) }, "Next")),
     datum: () => ({ test: Number(input.value) }), particles: info.picture ? 60 : undefined, top: info.picture ? 4 : undefined };
+}
+
+// ---- choices that are known: lines such as "z = 3", or "z 2 = 0.5 1" for the third visit
+
+function readGiven(text) {
+  return text.split("\n").filter(l => l.trim()).map(line => {
+    const parts = line.match(/^\s*(\S+)(?:\s+(\d+))?\s*=\s*(.+)$/), value = parts ? numbers(parts[3]) : [];
+    if (!parts || value.length === 0 || value.some(Number.isNaN)) throw new Error(`“${line.trim()}” is not a choice: write SITE = VALUE, or SITE VISIT = VALUE.`);
+    return { site: parts[1], visit: Number(parts[2] || 0), value: value.length === 1 ? value[0] : value };
+  });
+}
+
+function givenPart(ask) {
+  const text = h("textarea", { rows: "3", id: "given", "aria-label": "choices that are known", placeholder: "z = 3" });
+  let timer = null;
+  text.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(() => ask(true), 500); });
+  return {
+    element: h("details", { class: "given" }, h("summary", {}, "Choices that are known"), h("p", { class: "quiet" }, "One on each line: SITE = VALUE, or SITE VISIT = VALUE, visits counted from 0. The answer is then about the others."), text),
+    read: () => readGiven(text.value),
+  };
 }
 
 // ---- samples
@@ -170,13 +222,13 @@ function samplePart(run, info, colour) {
         const side = x.reports.picture ? square(x.reports.picture.length) : 0;
         if (side) return h("figure", {}, drawPicture(x.reports.picture, side, lists(x.reports.where), "sample"));
         if (x.reports.tree) return h("details", { class: "sentence" }, h("summary", {}, x.reports.sentence), drawTree(x.reports.tree, colour));
-        return h("p", { class: "chip" }, Object.entries(x.fields).map(([k, v]) => `${k} ${Array.isArray(v) ? v.slice(0, 6).map(n => number(n, 3)).join(" ") + (v.length > 6 ? " …" : "") : number(v, 4)}`).join("  "));
+        return h("p", { class: "chip" }, Object.entries(x.fields).map(([k, v]) => `${k} ${Array.isArray(v) ? v.slice(0, 6).map(n => Array.isArray(n) ? `(${n.slice(0, 4).map(m => number(m, 3)).join(" ")}${n.length > 4 ? " …" : ""})` : number(n, 3)).join(" ") + (v.length > 6 ? " …" : "") : number(v, 4)}`).join("  "));
       }));
     } catch (error) {
       body.replaceChildren(failure(error));
     }
   }
-  return h("section", { class: "card wide" }, h("div", { class: "card-head" }, h("h2", {}, "Samples"), h("span", { class: "quiet" }, "what the model makes by itself"), h("span", { class: "spring" }), h("button", { type: "button", id: "draw-samples", onclick: draw }, "Draw")), body);
+  return h("section", { class: "card wide" }, h("div", { class: "card-head" }, h("h2", {}, "Samples"), h("span", { class: "quiet" }, "what the model makes by itself"), h("span", { class: "spring" }), h("button", { type: "button", id: "draw-samples", onclick: draw }, "Draw samples")), body);
 }
 
 // ---- the page
@@ -184,7 +236,7 @@ function samplePart(run, info, colour) {
 function picker(run) {
   const list = [...runs.values()].filter(r => r.has_folder && r.iteration > 0);
   const models = [...new Set(list.map(r => r.model))].sort(compareTexts);
-  return h("select", { "aria-label": "run", onchange: e => { location.hash = `#/ask/${e.target.value}`; } }, models.map(m => h("optgroup", { label: m }, list.filter(r => r.model === m).sort((a, b) => compareTexts(a.name, b.name)).map(r => h("option", { value: r.id, selected: run && r.id === run.id }, r.name)))));
+  return h("select", { "aria-label": "run", onchange: e => { location.hash = `#/ask/${e.target.value}`; } }, models.map(m => h("optgroup", { label: modelName(m) }, list.filter(r => r.model === m).sort((a, b) => compareTexts(a.name, b.name)).map(r => h("option", { value: r.id, selected: run && r.id === run.id }, r.name)))));
 }
 
 export function showAsk(main, rest) {
@@ -205,13 +257,14 @@ export function showAsk(main, rest) {
       return;
     }
     const fields = info.fields.filter(f => !f.label), side = fields.length === 1 ? square(fields[0].dim) : 0;
+    const samples = side || info.text ? [] : await post(`/api/runs/${run.id}/sample`, { n: 20, seed: 1 }).then(a => a.samples, () => []);
     const out = h("div", { class: "answer", "aria-live": "polite" });
     let way = null;
-    const ways = [];
+    const ways = [], given = givenPart(whole => send(whole));
     const ask = whole => send(whole);
-    if (side && (info.picture || fields[0].dim >= 64)) ways.push(["Draw", () => canvasWay(info, fields[0], side, ask)]);
+    if (side) ways.push(["Draw", () => canvasWay(info, fields[0], side, ask)]);
     else if (info.text) ways.push(["Sentence", () => sentenceWay(info, ask)]);
-    else ways.push(["Numbers", () => formWay(info, ask)]);
+    else ways.push(["Numbers", () => formWay(info, samples, ask)]);
     ways.push(["Test data", () => testWay(info, ask)]);
     const particles = h("input", { type: "number", min: "1", max: String(info.max_particles), step: "1", "aria-label": "particles", onchange: () => ask(true) });
     const place = h("div", {}), tabs = h("div", { class: "set", role: "tablist" });
@@ -223,7 +276,8 @@ export function showAsk(main, rest) {
       controller = new AbortController();
       const K = Math.max(1, Math.min(info.max_particles, Number(particles.value) || 1000));
       try {
-        const answer = await post(`/api/runs/${run.id}/infer`, { ...datum, particles: whole || !way.particles ? K : Math.min(K, way.particles), top: way.top ?? 12, marginals: true }, controller.signal);
+        const list = given.read();
+        const answer = await post(`/api/runs/${run.id}/infer`, { ...datum, ...(list.length ? { given: list } : {}), particles: whole || !way.particles ? K : Math.min(K, way.particles), top: way.top ?? 12, marginals: true }, controller.signal);
         show(answer);
       } catch (error) {
         if (error.name !== "AbortError") out.replaceChildren(failure(error));
@@ -234,7 +288,7 @@ export function showAsk(main, rest) {
       const colour = methodColour(run.method), best = answer.answers[0];
       const picture = best && best.reports.picture ? square(best.reports.picture.length) : 0;
       if (best && way.found) way.found(lists(best.reports.where));
-      const parts = [evidence(answer)];
+      const parts = [evidence(answer), best && best.reports.tree && answer.exact_log_evidence === null ? null : doubt(answer)];
       if (best && best.reports.tree) parts.push(...treeAnswers(answer, colour, way.text ? way.text() : best.reports.sentence || ""));
       else if (picture) {
         const seen = !way.found && best.reports.seen ? h("figure", {}, drawPicture(best.reports.seen, picture, lists(best.reports.where), "the datum"), h("figcaption", {}, "the datum")) : null;
@@ -254,7 +308,7 @@ export function showAsk(main, rest) {
     }
     tabs.append(...ways.map(([name], i) => h("button", { type: "button", role: "tab", class: "toggle", onclick: () => choose(i) }, name)));
     body.replaceChildren(h("p", { class: "quiet" }, `${info.help}; iteration ${number(info.iteration)}.`),
-      h("div", { class: "ask-grid" + (side ? " drawn" : "") }, h("section", { class: "card question" }, h("div", { class: "card-head" }, tabs, h("span", { class: "spring" }), h("label", { class: "field" }, "Particles ", particles)), place), h("section", { class: "card result" }, out)),
+      h("div", { class: "ask-grid" + (side ? " drawn" : "") }, h("section", { class: "card question" }, h("div", { class: "card-head" }, tabs, h("span", { class: "spring" }), h("label", { class: "field" }, "Particles ", particles)), place, given.element), h("section", { class: "card result" }, out)),
       samplePart(run, info, methodColour(run.method)));
     again = () => send(true);
     choose(0);

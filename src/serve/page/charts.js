@@ -1,6 +1,6 @@
 // charts.js - curves with bands, drawn by dygraphs, in the colours of the figures.
 
-import { h, number, duration, metricName } from "./text.js";
+import { h, number, duration, metricName, metricUnit } from "./text.js";
 import { methodStyle } from "./api.js";
 
 // ---- colours
@@ -41,7 +41,16 @@ export function swatch(method, shade = 0) {
   return line;
 }
 
-const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// Colours of lines in style.css, read once for each theme: to read one makes the browser compute all styles.
+const lines = new Map();
+function lineColours() {
+  const key = isDark();
+  if (!lines.has(key)) {
+    const style = getComputedStyle(document.documentElement), read = name => style.getPropertyValue(name).trim();
+    lines.set(key, { axisLineColor: read("--line-strong"), gridLineColor: read("--grid") });
+  }
+  return lines.get(key);
+}
 
 // ---- axes
 
@@ -52,6 +61,44 @@ export function axisNumber(x) {
   if (size >= 1e4) return number(x / 1e3, 4) + " k";
   if (size < 1e-3) return x.toExponential(0).replace("e-", "e−").replace("-", "−");
   return number(x, 4);
+}
+
+// Round numbers between two ends, as many as there is room for: steps of 1, 2 or 5; on a logarithmic axis powers of ten, with
+// 2 and 5 between them if there is room, and steps like those of a linear axis within one power of ten.
+export function ticks(low, high, most, log) {
+  if (!(high > low)) return [low];
+  if (log && low > 0 && high / low >= 10) {
+    const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high)), every = Math.ceil((last - first) / most);
+    const parts = 3 * (last - first) <= most ? [1, 2, 5] : [1];
+    const all = [];
+    for (let e = first; e <= last; e += every) for (const part of parts) all.push(part * 10 ** e);
+    return all.filter(v => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9));
+  }
+  const rough = (high - low) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find(s => s * power >= rough * (1 - 1e-9));
+  const all = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) all.push(Number((i * step).toPrecision(12)));
+  return all;
+}
+
+const ticker = (low, high, pixels, options) => ticks(low, high, Math.max(2, Math.floor(pixels / options("pixelsPerLabel"))), options("logscale"))
+  .map(v => ({ v, label: axisNumber(v) }));
+
+// The band between the quartiles as one polygon; the library's own draws a polygon for each pair of points.
+function plotBand(e) {
+  const points = e.points.filter(p => Number.isFinite(p.canvasx) && Number.isFinite(p.y_top) && Number.isFinite(p.y_bottom) && p.yval !== null);
+  const { area, fillAlpha } = { area: e.plotArea, fillAlpha: e.dygraph.getNumericOption("fillAlpha", e.setName) };
+  if (points.length < 2 || !(fillAlpha > 0)) return;
+  const y = share => area.y + area.h * share, pen = e.drawingContext;
+  pen.save();
+  pen.globalAlpha = fillAlpha;
+  pen.fillStyle = e.color;
+  pen.beginPath();
+  points.forEach((p, i) => i ? pen.lineTo(p.canvasx, y(p.y_top)) : pen.moveTo(p.canvasx, y(p.y_top)));
+  for (let i = points.length - 1; i >= 0; i--) pen.lineTo(points[i].canvasx, y(points[i].y_bottom));
+  pen.closePath();
+  pen.fill();
+  pen.restore();
 }
 
 // ---- a chart
@@ -78,13 +125,15 @@ function merge(curves, logY, logX) {
 export class Chart {
   constructor(options) {
     this.options = options;
-    this.plot = h("div", { class: "plot", role: "img", tabindex: "0" });
+    this.plot = h("div", { class: "plot", role: "img", tabindex: "0", onkeydown: e => this.onKey(e), onblur: () => { this.tip.hidden = true; } });
     this.tip = h("div", { class: "tip", hidden: true });
     this.title = h("figcaption", {}, options.title || metricName(options.metric || ""));
     this.note = h("span", { class: "chart-note" });
     this.element = h("figure", { class: "chart" }, h("div", { class: "chart-head" }, this.title, this.note, options.tools || null),
       h("div", { class: "plot-box" }, this.plot, this.tip),
       h("p", { class: "x-name" }, options.xName === "seconds" ? "training time (s)" : "iteration"));
+    const unit = metricUnit(options.metric || "");
+    if (unit && !options.title) this.title.append(h("small", {}, ` (${unit})`));
     this.element.style.setProperty("--chart-height", (options.height || 230) + "px");
     this.graph = null;
     this.curves = [];
@@ -94,18 +143,23 @@ export class Chart {
   }
 
   set(curves) {
+    const sum = list => (list || []).reduce((total, v) => total + (v || 0), 0);
+    const signature = JSON.stringify([isDark(), this.zoomed, curves.map(c => [c.label, c.shade, c.x.length, sum(c.x), sum(c.y), sum(c.low), sum(c.high), sum(c.count)])]);
     this.curves = curves;
+    if (this.graph && signature === this.signature) return; // nothing is new: hundreds of runs change one curve at a time
+    this.signature = signature;
     const { logX, logY } = this.options;
     const data = merge(curves, logY, logX);
     const bands = curves.some(c => c.low);
     this.note.textContent = this.zoomed ? "double-click to see everything" : "";
+    this.data = data;
     if (data.length === 0) return this.blank();
     this.plot.setAttribute("aria-label", this.describe());
     const settings = {
       file: data,
       labels: [" x ", ...curves.map((c, i) => c.label + "\u200b".repeat(i))], // dygraphs wants them to differ
       colors: curves.map(c => c.colour || methodColour(c.method, c.shade)),
-      visibility: curves.map(c => !this.options.hidden || !this.options.hidden.has(c.label)),
+      visibility: this.visibility(),
       series: Object.fromEntries(curves.map((c, i) => [c.label + "\u200b".repeat(i), {
         strokePattern: methodStyle(c.method).dash.length && c.method ? methodStyle(c.method).dash.map(d => 1.3 * d) : null,
         drawPoints: c.x.length < 2, pointSize: 3,
@@ -113,9 +167,11 @@ export class Chart {
       customBars: true,
       fillAlpha: bands ? (isDark() ? 0.22 : 0.16) : 0,
       logscale: !!logY,
-      axisLineColor: variable("--line-strong"),
-      gridLineColor: variable("--grid"),
+      ...lineColours(),
     };
+    const alone = data.length === 1; // then the axis needs a width
+    if (alone !== !!this.alone) settings.dateWindow = alone ? (logX ? [data[0][0] / 2, data[0][0] * 2] : [data[0][0] - 1, data[0][0] + 1]) : null;
+    this.alone = alone;
     if (this.graph && this.graphLogX === !!logX && this.graphBands === bands) this.graph.updateOptions(settings);
     else this.build(settings, bands);
   }
@@ -136,12 +192,13 @@ export class Chart {
       axisLabelFontSize: 12,
       gridLineWidth: 1,
       rightGap: 12,
-      xRangePad: 6,
+      xRangePad: this.graphLogX ? 0 : 6, // pixels; they would lead below 0 on a logarithmic axis
+      plotter: [plotBand, Dygraph.Plotters.linePlotter],
       yRangePad: 8,
       digitsAfterDecimal: 6,
       axes: {
-        x: { logscale: this.graphLogX, axisLabelFormatter: axisNumber, pixelsPerLabel: 80, drawGrid: false },
-        y: { axisLabelFormatter: axisNumber, axisLabelWidth: 56, pixelsPerLabel: 32, gridLinePattern: null },
+        x: { logscale: this.graphLogX, ticker, pixelsPerLabel: 70, drawGrid: false },
+        y: { ticker, axisLabelWidth: 56, pixelsPerLabel: 36, gridLinePattern: null },
       },
       highlightCallback: (e, x, points) => this.showTip(e, x, points),
       unhighlightCallback: () => { this.tip.hidden = true; },
@@ -160,6 +217,7 @@ export class Chart {
   blank() {
     if (this.graph) this.graph.destroy();
     this.graph = null;
+    this.alone = false;
     const log = this.options.logY && this.curves.some(c => c.y.some(v => v !== null));
     this.plot.replaceChildren(h("p", { class: "nothing" }, log ? "No number is above 0: a logarithmic axis cannot show them." : "Nothing was measured yet."));
   }
@@ -185,9 +243,35 @@ export class Chart {
     this.tip.style.left = Math.max(0, at + 16 + wide < box.width ? at + 16 : at - wide - 16) + "px";
   }
 
-  hide(label, hidden) {
+  // Hides the curves whose labels are in options.hidden, and shows the others.
+  showHidden() {
+    if (this.graph) this.graph.updateOptions({ visibility: this.visibility() });
+  }
+
+  visibility() {
+    return this.curves.map(c => !this.options.hidden || !this.options.hidden.has(c.label));
+  }
+
+  // Arrow keys move from point to point, Escape shows everything again.
+  onKey(e) {
     if (!this.graph) return;
-    this.curves.forEach((c, i) => c.label === label && this.graph.setVisibility(i, !hidden));
+    const by = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity }[e.key];
+    if (e.key === "Escape") { this.tip.hidden = true; this.graph.clearSelection(); if (this.graph.isZoomed()) { this.graph.resetZoom(); this.zoom(); } return; }
+    if (by === undefined) return;
+    e.preventDefault();
+    const [from, to] = this.graph.xAxisRange(), seen = this.data.map(r => r[0]).filter(x => x >= from && x <= to);
+    const now = seen.findIndex(x => x === this.at), next = Math.max(0, Math.min(seen.length - 1, (now < 0 ? (by > 0 ? -1 : seen.length) : now) + by));
+    this.point(seen[next]);
+  }
+
+  // Shows the values at one x, as if the mouse was there.
+  point(x) {
+    this.at = x;
+    const row = this.data.find(r => r[0] === x), shown = this.visibility(), names = this.graph.getLabels().slice(1);
+    if (!row) return;
+    this.graph.setSelection(this.data.indexOf(row));
+    const points = names.map((name, i) => ({ name, yval: row[i + 1] ? row[i + 1][1] : null, canvasx: this.graph.toDomXCoord(x) }));
+    this.showTip(null, x, points.filter((p, i) => shown[i]));
   }
 
   free() {

@@ -1,12 +1,13 @@
 // compare.js - runs beside each other: medians with quartile bands over seeds, panel by panel.
 
-import { h, keyName, metricName, metricHelp, plural, empty, failure, fill, calm, compareTexts } from "./text.js";
-import { get, query, runs, live } from "./api.js";
-import { Chart, swatch } from "./charts.js";
+import { h, keyName, modelName, metricName, plural, empty, failure, fillIf, morph, metricUnit, calm, compareTexts } from "./text.js";
+import { get, query, runs, live, helpOf } from "./api.js";
+import { Chart, swatch, isDark } from "./charts.js";
 import { matching, nothing } from "./runs.js";
 
 const defaults = { runs: "", filter: "", model: "", metrics: "", x: "iteration", log: "", panel: "particles" };
 const hidden = new Set(); // labels of curves that were switched off
+const POINTS = 300; // of a curve: a panel is about 600 pixels wide, and a range that is zoomed gets as many again
 
 const ignored = new Set(["seed", "threads", "eval_every", "eval_particles", "n_test", "iterations", "model"]);
 
@@ -17,12 +18,13 @@ function readView(parameters) {
 
 function writeView(view) {
   const some = Object.fromEntries(Object.entries(view).filter(([k, v]) => v !== defaults[k]));
-  history.replaceState(null, "", "#/compare" + (Object.keys(some).length ? "?" + query(some) : ""));
+  const hash = "#/compare" + (Object.keys(some).length ? "?" + query(some) : "");
+  if (hash !== location.hash) history.replaceState(null, "", hash);
 }
 
 export function showCompare(main, rest, parameters) {
   const view = readView(parameters);
-  let charts = new Map(), metricsNow = "", panelsNow = "";
+  let charts = new Map(), latest = []; // by section and panel; the runs that are shown
   const controls = h("div", { class: "controls" });
   const legend = h("div", { class: "legend", role: "group", "aria-label": "curves" });
   const body = h("div", { class: "compare" });
@@ -52,33 +54,38 @@ export function showCompare(main, rest, parameters) {
     const keys = [...new Set(list.flatMap(r => Object.keys(r.config)))].filter(k => !ignored.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1);
     const set = change => { Object.assign(view, change); refresh(); };
     const flip = (text, part) => text.includes(part) ? text.replace(part, "").replace(/^,|,$/g, "") : [text, part].filter(Boolean).join(",");
-    fill(controls,
-      models.length > 1 ? choice("Model ", view.model, models.map(m => [m, m]), v => set({ model: v, metrics: "" })) : null,
+    view.panelShown = keys.includes(view.panel) ? view.panel : "none";
+    fillIf(controls, [models, metrics, keys, { ...view }], () => [
+      models.length > 1 ? choice("Model ", view.model, models.map(m => [m, modelName(m)]), v => set({ model: v, metrics: "" })) : null,
       h("div", { class: "set", role: "group", "aria-label": "metrics" }, metrics.all.map(m => toggle(metricName(m), metrics.wanted.includes(m), () => {
         const next = metrics.wanted.includes(m) ? metrics.wanted.filter(w => w !== m) : [...metrics.wanted, m];
         if (next.length) set({ metrics: next.join(",") });
-      }, metricHelp(m)))),
+      }, helpOf(m, view.model)))),
       h("div", { class: "set", role: "group", "aria-label": "x axis" }, toggle("iteration", view.x === "iteration", () => set({ x: "iteration" })), toggle("seconds", view.x === "seconds", () => set({ x: "seconds" }), "time of training")),
       h("div", { class: "set", role: "group", "aria-label": "logarithmic axes" }, toggle("log x", view.log.includes("x"), () => set({ log: flip(view.log, "x") })), toggle("log y", view.log.includes("y"), () => set({ log: flip(view.log, "y") }))),
       choice("Panels ", keys.includes(view.panel) ? view.panel : "none", [...keys.filter(k => k !== "method"), "method", "none"].filter((k, i, a) => a.indexOf(k) === i && (k === "none" || keys.includes(k))).map(k => [k, k === "none" ? "none" : keyName(k)]), v => set({ panel: v })),
       h("input", { type: "search", id: "filter", placeholder: "Filter", value: view.filter, "aria-label": "filter the runs", onchange: e => set({ filter: e.target.value }) }),
-      view.runs ? h("button", { type: "button", class: "plain", onclick: () => set({ runs: "" }) }, `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`) : null);
-    view.panelShown = keys.includes(view.panel) ? view.panel : "none";
+      view.runs ? h("button", { type: "button", class: "plain", onclick: () => set({ runs: "" }) }, `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`) : null]);
   }
 
+  // Runs are named one by one only if they are not all that the model has, or all that have not failed.
   function parameters_(metric, list) {
-    const all = list.length === [...runs.values()].filter(r => r.model === view.model).length;
-    return { metric, x: view.x, panel: view.panelShown, where: [`model=${view.model}`], ...(all ? {} : { runs: list.map(r => r.id).join(",") }) };
+    const all = [...runs.values()].filter(r => r.model === view.model), good = all.filter(r => r.state !== "failed");
+    const where = [`model=${view.model}`], some = { metric, x: view.x, panel: view.panelShown, points: POINTS, where };
+    if (list.length === all.length) return some;
+    if (list.length === good.length && list.every(r => r.state !== "failed")) where.push("state=training,stopped,finished");
+    else some.runs = list.map(r => r.id).join(",");
+    return some;
   }
 
   function drawLegend(groups) {
     const seen = new Map();
     for (const g of groups) if (!seen.has(g.label)) seen.set(g.label, g);
-    legend.replaceChildren(...[...seen.values()].map(g => h("button", { type: "button", class: "key", "aria-pressed": String(!hidden.has(g.label)), title: "click to hide or show; with Shift, to see it alone",
+    fillIf(legend, [[...seen.values()].map(g => [g.label, g.method, g.shade]), [...hidden], isDark()], () => [...seen.values()].map(g => h("button", { type: "button", class: "key", "aria-pressed": String(!hidden.has(g.label)), title: "click to hide or show; with Shift, to see it alone",
       onclick: e => {
         if (e.shiftKey) { const alone = [...seen.keys()].every(l => l === g.label || hidden.has(l)); for (const l of seen.keys()) alone || l === g.label ? hidden.delete(l) : hidden.add(l); }
         else hidden.has(g.label) ? hidden.delete(g.label) : hidden.add(g.label);
-        for (const chart of charts.values()) for (const l of seen.keys()) chart.hide(l, hidden.has(l));
+        for (const chart of charts.values()) chart.showHidden();
         drawLegend(groups);
       } }, swatch(g.method, g.shade), g.label)));
   }
@@ -98,21 +105,27 @@ export function showCompare(main, rest, parameters) {
     chart.set(answer.groups.filter(g => g.panel === panel).map(curve));
   }
 
+  function removeSection(section) {
+    for (const [key, chart] of charts) if (key.startsWith(section.dataset.key)) { chart.free(); charts.delete(key); }
+    section.remove();
+  }
+
   function drawMetric(metric, answer, list) {
     const panels = [...new Set(answer.groups.map(g => g.panel))].sort(compareTexts);
     const key = JSON.stringify([metric, panels, view.log, view.x]);
     let section = body.querySelector(`section[data-key="${CSS.escape(key)}"]`);
     if (!section) {
-      section = h("section", { "data-key": key, "data-metric": metric }, h("div", { class: "metric-head" }, h("h2", { title: metricHelp(metric) }, metricName(metric)), h("span", { class: "quiet" }, metricHelp(metric)), h("span", { class: "spring" }), tools(metric, list)), h("div", { class: "panels" }));
+      section = h("section", { "data-key": key, "data-metric": metric }, h("div", { class: "metric-head" }, h("h2", {}, metricName(metric), metricUnit(metric) ? h("small", {}, ` (${metricUnit(metric)})`) : null), h("span", { class: "quiet" }, helpOf(metric, view.model)), h("span", { class: "spring" }), tools(metric, list)), h("div", { class: "panels" }));
       for (const panel of panels) {
-        const chart = new Chart({ title: panel || " ", metric, xName: view.x, logX: view.log.includes("x"), logY: view.log.includes("y"), height: panels.length > 2 ? 210 : 260, hidden, onZoom: (from, to, c) => zoom(metric, panel, list, from, to, c).catch(() => {}) });
+        const chart = new Chart({ title: panel || " ", metric, xName: view.x, logX: view.log.includes("x"), logY: view.log.includes("y"), height: panels.length > 2 ? 210 : 260, hidden, onZoom: (from, to, c) => zoom(metric, panel, latest, from, to, c).catch(() => {}) });
         charts.set(key + panel, chart);
         section.lastChild.append(chart.element);
       }
       const old = body.querySelector(`section[data-metric="${CSS.escape(metric)}"]`);
-      old ? old.replaceWith(section) : body.append(section);
+      body.insertBefore(section, old);
+      if (old) removeSection(old);
     }
-    section.querySelector(".tools").replaceWith(tools(metric, list));
+    morph(section.querySelector(".tools"), tools(metric, list));
     for (const panel of panels) {
       const chart = charts.get(key + panel);
       if (chart.zoomed) zoom(metric, panel, list, chart.range.from ?? null, chart.range.to, chart).catch(() => {});
@@ -122,19 +135,19 @@ export function showCompare(main, rest, parameters) {
 
   async function refresh() {
     const { list, models, n_failed } = selected();
-    if (runs.size === 0) { note.textContent = ""; controls.replaceChildren(); legend.replaceChildren(); body.replaceChildren(nothing()); return; }
+    latest = list;
+    if (runs.size === 0) { note.textContent = ""; fillIf(controls, null, () => []); fillIf(legend, null, () => []); body.replaceChildren(nothing()); return; }
     const metrics = metricsOf(list);
     drawControls(list, models, metrics);
     writeView({ ...view, panelShown: undefined, metrics: view.metrics, model: models.length > 1 ? view.model : "" });
-    const groupsBySeed = new Set(list.map(r => JSON.stringify(Object.entries(r.config).filter(([k]) => k !== "seed" && k !== "threads"))));
-    note.textContent = list.length ? `${plural(list.length, "run")} of ${view.model}, ${plural(groupsBySeed.size, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}` : "";
-    if (list.length === 0) { legend.replaceChildren(); body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list.")); return; }
+    if (list.length === 0) { note.textContent = ""; fillIf(legend, null, () => []); body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list.")); return; }
     try {
       const answers = await Promise.all(metrics.wanted.map(m => get("/api/compare?" + query(parameters_(m, list)))));
-      for (const old of body.querySelectorAll("section")) if (!metrics.wanted.includes(old.dataset.metric)) old.remove();
+      for (const old of body.querySelectorAll("section")) if (!metrics.wanted.includes(old.dataset.metric)) removeSection(old);
       for (const old of body.querySelectorAll(".empty")) old.remove();
       metrics.wanted.forEach((m, i) => drawMetric(m, answers[i], list));
       drawLegend(answers.flatMap(a => a.groups));
+      note.textContent = `${plural(list.length, "run")} of ${modelName(view.model)}, ${plural(answers[0].groups.length, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}`;
     } catch (error) {
       body.replaceChildren(failure(error));
     }

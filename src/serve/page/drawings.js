@@ -91,7 +91,8 @@ export function drawTree(text, colour) {
 
 // strips: [{label, values, colour}], each of the same length.
 export function drawHinton(strips, xLabel) {
-  const n = Math.max(...strips.map(t => t.values.length)), cell = Math.max(14, Math.min(26, 620 / n)), left = 104;
+  const n = Math.max(...strips.map(t => t.values.length)), narrow = innerWidth < 760, left = narrow ? 62 : 104;
+  const cell = narrow ? Math.max(9, Math.min(26, (innerWidth - left - 70) / n)) : Math.max(14, Math.min(26, 620 / n));
   const high = strips.length * (cell + 6), wide = left + n * cell + 4;
   const largest = Math.max(1e-9, ...strips.flatMap(t => t.values.map(v => v || 0)));
   const svg = s("svg", { class: "hinton", viewBox: `0 0 ${wide} ${high + 24}`, width: wide, height: high + 24, role: "img", "aria-label": strips.map(t => `${t.label}: ${t.values.map(v => share(v)).join(" ")}`).join("; ") });

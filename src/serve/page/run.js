@@ -1,7 +1,7 @@
 // run.js - one run: curves, pictures, trees, Hinton diagrams, configuration.
 
-import { h, number, duration, moment, share, keyName, metricName, metricHelp, empty, failure, calm, compareTexts } from "./text.js";
-import { get, runs, live, methodStyle } from "./api.js";
+import { h, number, duration, moment, share, keyName, modelName, plural, empty, failure, morph, calm, compareTexts } from "./text.js";
+import { get, runs, live, methodStyle, helpOf } from "./api.js";
 import { Chart, methodColour, swatch } from "./charts.js";
 import { pill } from "./runs.js";
 import { drawHinton, drawBars, drawTree, parseTree } from "./drawings.js";
@@ -116,7 +116,7 @@ function curvesPart(run) {
     for (const m of metrics) {
       if (!charts.has(m.name)) {
         const chart = new Chart({ metric: m.name, xName: view.x, logX: view.logX, logY: view.logY, height: 180, tools: h("span", { class: "last" }) });
-        chart.title.title = metricHelp(m.name);
+        chart.title.title = helpOf(m.name, run.model);
         charts.set(m.name, chart);
         grid.append(chart.element);
       }
@@ -176,17 +176,19 @@ export function showRun(main, rest) {
   const curves = curvesPart(run), pictures = picturesPart(run), shots = snapshotsPart(run);
   main.replaceChildren(head, trouble, curves.part, pictures.part, shots.part, sides);
 
+  // What one sees first; the elements stay, so that a link keeps its focus and a text its selection.
   function drawHead() {
     const fill = h("i");
     fill.style.width = `${run.iterations ? 100 * Math.min(1, run.iteration / run.iterations) : 0}%`;
-    head.replaceChildren(h("div", { class: "head" }, h("div", {}, h("p", { class: "crumb" }, h("a", { href: "#/runs" }, "Runs"), " / ", run.model), h("h1", {}, run.name)), h("span", { class: "spring" }),
+    const state = run.time_left !== null ? `${duration(run.time_left)} left` : run.state === "stopped" ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume goes on.` : `${plural(run.iteration, "iteration")} in ${duration(run.seconds)}`;
+    morph(head, h("div", { class: "run-head" }, h("div", { class: "head" }, h("div", {}, h("p", { class: "crumb" }, h("a", { href: "#/runs" }, "Runs"), " / ", h("span", { title: run.model }, modelName(run.model))), h("h1", {}, run.name)), h("span", { class: "spring" }),
       h("span", { class: "method big" }, swatch(run.method), methodStyle(run.method).name, h("small", {}, `K = ${run.config.particles}, seed ${run.config.seed}`)), pill(run),
       h("a", { class: "button", href: `#/ask/${run.id}` }, "Ask"),
       h("a", { class: "button plain", href: `#/compare?model=${encodeURIComponent(run.model)}` }, "Compare")),
       h("div", { class: "progress long", "data-state": run.state }, fill),
-      h("p", { class: "quiet" }, run.time_left !== null ? `${duration(run.time_left)} left` : run.state === "stopped" ? `Stopped at iteration ${number(run.iteration)}; rws train ${run.model} --out FOLDER --resume goes on.` : `${number(run.iteration)} iterations in ${duration(run.seconds)}`));
-    trouble.replaceChildren(...run.warnings.map(w => h("p", { class: "banner", "data-kind": w.kind, role: "alert" }, h("b", {}, { failed: "Failed. ", closed: "A branch may have closed. ", falling: "Evidence falls. ", broken: "Numbers broke. " }[w.kind] || ""), w.sentence)));
-    sides.replaceChildren(facts(run), configuration(run));
+      h("p", { class: "quiet" }, state)));
+    morph(trouble, h("div", {}, run.warnings.map(w => h("p", { class: "banner", "data-kind": w.kind, role: "alert" }, h("b", {}, { failed: "Failed. ", closed: "A branch may have closed. ", falling: "Evidence falls. ", broken: "Numbers broke. " }[w.kind] || ""), w.sentence))));
+    morph(sides, h("div", { class: "sides" }, facts(run), configuration(run)));
   }
 
   async function refresh() {

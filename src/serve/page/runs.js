@@ -1,14 +1,15 @@
 // runs.js - the table of runs: sorted, filtered, grouped, live.
 
-import { h, number, duration, keyName, metricName, metricHelp, compareTexts, plural, empty, fill, calm } from "./text.js";
-import { runs, problems, live, overview, methodStyle } from "./api.js";
+import { h, number, measured, duration, keyName, modelName, metricName, compareTexts, plural, empty, fillIf, calm } from "./text.js";
+import { runs, problems, live, overview, methodStyle, helpOf } from "./api.js";
 import { isDark, methodColour, swatch } from "./charts.js";
 import { spark } from "./drawings.js";
 
 const chosen = new Set(); // ids, kept while one looks at other pages
 export const chosenRuns = chosen;
-const view = { filter: "", group: "model", sort: null, down: false, state: null, all: false };
-const MOST = 400; // rows, unless one asks for all
+const view = { filter: "", group: "model", sort: null, down: false, state: null };
+const whole = new Set(); // names of groups of which one wants to see all rows
+const MOST = 100; // rows of a group, unless one asks for all
 
 // Keys that every configuration has and that are in a column of their own, or say little.
 const usual = new Set(["model", "method", "particles", "seed", "threads", "scalar", "eval_every", "eval_particles", "n_test", "iterations"]);
@@ -64,7 +65,7 @@ function columns(list) {
   const all = [
     { id: "name", name: "run", cell: r => h("a", { href: `#/run/${r.id}`, class: "name", title: r.store }, r.name), value: r => r.name },
     { id: "state", name: "state", cell: r => h("div", { class: "state" }, pill(r), r.state === "finished" ? null : progress(r), badges(r)), value: r => r.state },
-    several("model") && { id: "model", name: "model", cell: r => r.model, value: r => r.model },
+    several("model") && { id: "model", name: "model", cell: r => h("span", { title: r.model }, modelName(r.model)), value: r => modelName(r.model) },
     { id: "method", name: "method", cell: r => h("span", { class: "method" }, swatch(r.method), methodStyle(r.method).name), value: r => r.method },
     { id: "particles", name: "K", title: "particles", right: true, cell: r => number(r.config.particles), value: r => r.config.particles },
     ...differing(list).slice(0, 5).map(k => ({ id: "key:" + k, name: keyName(k), cell: r => String(r.config[k] ?? ""), value: r => r.config[k] ?? "", right: list.every(r => typeof (r.config[k] ?? 0) === "number") })),
@@ -73,7 +74,7 @@ function columns(list) {
     { id: "time", name: "time", title: "time of training; of a run that is training, the time that is left", right: true,
       cell: r => r.time_left !== null ? h("span", { class: "left" }, duration(r.time_left), h("small", {}, " left")) : duration(r.seconds), value: r => r.time_left ?? r.seconds },
     { id: "spark", name: list.every(r => r.spark.metric === "log_evidence") ? "log evidence" : "curve", cell: r => spark(r.spark.values, methodColour(r.method), `${metricName(r.spark.metric || "")} over the iterations`) },
-    ...metrics.filter(m => m !== "grad_std").map(m => ({ id: "metric:" + m, name: metricName(m), title: metricHelp(m), right: true, cell: r => m in r.last ? number(r.last[m]) : "", value: r => r.last[m] ?? null })),
+    ...metrics.filter(m => m !== "grad_std").map(m => ({ id: "metric:" + m, name: metricName(m), title: helpOf(m, list[0].model), right: true, cell: r => m in r.last ? measured(r.last[m]) : "", value: r => r.last[m] ?? null })),
   ];
   return all.filter(Boolean);
 }
@@ -108,23 +109,62 @@ function row(run, cols, onChoose) {
   return [tr, h("tr", { class: "trouble", "data-kind": "failed" }, h("td"), h("td", { colspan: cols.length }, run.failure))];
 }
 
-// Rows that are kept: a run that has not changed keeps its row, so that hundreds of runs are redrawn in a moment.
+// Rows that are kept: a run that has not changed keeps its row, and one that has gets its new row in the same place, so that
+// hundreds of runs are redrawn in a moment.
 const kept = new Map(); // by id
 
-function keptRow(run, cols, onChoose) {
-  const signature = cols.map(c => c.id).join() + isDark() + chosen.has(run.id);
-  const old = kept.get(run.id);
-  if (old && old.run === run && old.signature === signature && old.onChoose === onChoose) return old.rows;
+function keptRow(run, cols, signature, onChoose) {
+  const old = kept.get(run.id), now = signature + chosen.has(run.id);
+  if (old && old.run === run && old.signature === now) return old.rows;
   const rows = row(run, cols, onChoose);
-  kept.set(run.id, { run, signature, onChoose, rows });
+  if (old && old.rows[0].isConnected) {
+    old.rows.slice(1).forEach(r => r.remove());
+    old.rows[0].replaceWith(...rows);
+  }
+  kept.set(run.id, { run, signature: now, rows });
   return rows;
 }
 
-function table(list, cols, redraw, onChoose) {
-  const head = h("tr", {}, h("th", { class: "check" }, h("label", {}, h("input", { type: "checkbox", "aria-label": "choose all of these runs", checked: list.length > 0 && list.every(r => chosen.has(r.id)), onchange: e => { list.forEach(r => e.target.checked ? chosen.add(r.id) : chosen.delete(r.id)); redraw(); } }))),
+// Puts the children in place; those that are there already are not touched.
+function place(parent, children) {
+  let at = parent.firstChild;
+  for (const child of children) {
+    if (child === at) at = at.nextSibling;
+    else parent.insertBefore(child, at);
+  }
+  while (at) { const next = at.nextSibling; at.remove(); at = next; }
+}
+
+function tableHead(list, cols, redraw) {
+  const all = h("input", { type: "checkbox", "aria-label": "choose all of these runs", onchange: e => { list.forEach(r => e.target.checked ? chosen.add(r.id) : chosen.delete(r.id)); redraw(); } });
+  const sign = c => view.sort !== c.id ? "" : view.down ? "▼" : "▲";
+  const sort = c => { view.down = view.sort === c.id && !view.down; view.sort = c.id; redraw(); };
+  return h("tr", {}, h("th", { class: "check" }, h("label", {}, all)),
     cols.map(c => h("th", { class: (c.right ? "right " : "") + "c-" + c.id.split(":")[0], scope: "col", title: c.title || null, "aria-sort": view.sort === c.id ? (view.down ? "descending" : "ascending") : null },
-      c.value ? h("button", { type: "button", class: "sort", onclick: () => { view.down = view.sort === c.id && !view.down; view.sort = c.id; redraw(); } }, c.name, h("span", { class: "arrow", "aria-hidden": "true" }, view.sort === c.id ? (view.down ? "▼" : "▲") : "")) : h("span", { class: "sort" }, c.name))));
-  return h("div", { class: "table-box" }, h("table", {}, h("thead", {}, head), h("tbody", {}, sorted(list, cols).map(r => keptRow(r, cols, onChoose)))));
+      c.value ? h("button", { type: "button", class: "sort", onclick: () => sort(c) }, c.name, h("span", { class: "arrow", "aria-hidden": "true" }, sign(c))) : h("span", { class: "sort" }, c.name))));
+}
+
+// A group on the screen: its heading, its table, a button for the rows that are left out.
+class Group {
+  constructor(name) {
+    this.name = name;
+    this.heading = h("h2");
+    this.head = h("thead");
+    this.rows = h("tbody");
+    this.more = h("p", { class: "more" });
+    this.element = h("section", { class: "group" }, this.heading, h("div", { class: "table-box" }, h("table", {}, this.head, this.rows)), this.more);
+  }
+
+  draw(list, redraw, onChoose) {
+    const cols = columns(list), signature = [cols.map(c => c.id), isDark()].join();
+    const shown = whole.has(this.name) ? list.length : MOST;
+    this.list = list;
+    fillIf(this.heading, [this.name, list.length, view.group], () => this.name ? [h("small", {}, keyName(view.group) + " "), this.name, h("span", { class: "n" }, plural(list.length, "run"))] : []);
+    fillIf(this.head, [signature, view.sort, view.down, list.map(r => r.id)], () => tableHead(list, cols, redraw));
+    this.head.querySelector("input").checked = list.length > 0 && list.every(r => chosen.has(r.id));
+    place(this.rows, sorted(list, cols).slice(0, shown).flatMap(r => keptRow(r, cols, signature, onChoose)));
+    fillIf(this.more, [list.length, shown], () => list.length > shown ? h("button", { type: "button", class: "plain", onclick: () => { whole.add(this.name); redraw(); } }, `Show all ${plural(list.length, "run")}`) : []);
+  }
 }
 
 // The groups: a heading and its runs.
@@ -132,7 +172,7 @@ function groups(list) {
   if (view.group === "none") return [["", list]];
   const map = new Map();
   for (const run of list) {
-    const value = view.group === "model" ? run.model : view.group === "method" ? methodStyle(run.method).name : view.group === "state" ? run.state : run.config[view.group];
+    const value = view.group === "model" ? modelName(run.model) : view.group === "method" ? methodStyle(run.method).name : view.group === "state" ? run.state : run.config[view.group];
     const key = String(value ?? "–");
     if (!map.has(key)) map.set(key, []);
     map.get(key).push(run);
@@ -145,50 +185,57 @@ export function showRuns(main) {
   const group = h("select", { "aria-label": "group by" });
   const counts = h("div", { class: "counts", role: "group", "aria-label": "states" });
   const actions = h("div", { class: "actions" });
-  const body = h("div", { class: "groups" });
-  main.replaceChildren(h("div", { class: "head" }, h("h1", {}, "Runs"), counts, h("span", { class: "spring" }), filter, h("label", { class: "field" }, "Group by ", group)), body, actions);
+  const notes = h("div"), body = h("div", { class: "groups" });
+  main.replaceChildren(h("div", { class: "head" }, h("h1", {}, "Runs"), counts, h("span", { class: "spring" }), filter, h("label", { class: "field" }, "Group by ", group)), notes, body, actions);
+
+  const sections = new Map(); // by the name of the group
 
   function drawGroups() {
     const keys = ["model", "method", "particles", "state", ...differing([...runs.values()]).slice(0, 12)];
     if (view.group !== "none" && !keys.includes(view.group)) view.group = "model";
-    group.replaceChildren(...[...keys, "none"].map(k => h("option", { value: k, selected: k === view.group }, k === "none" ? "nothing" : keyName(k))));
+    fillIf(group, keys, () => [...keys, "none"].map(k => h("option", { value: k }, k === "none" ? "nothing" : keyName(k))));
+    group.value = view.group;
   }
 
   function drawCounts() {
-    const all = [...runs.values()];
-    counts.replaceChildren(...Object.keys(states).filter(s => all.some(r => r.state === s)).map(s =>
-      h("button", { type: "button", class: "count", "data-state": s, "aria-pressed": String(view.state === s), onclick: () => { view.state = view.state === s ? null : s; draw(); } },
-        h("b", {}, all.filter(r => r.state === s).length.toLocaleString("en-US")), " ", states[s])));
+    const all = [...runs.values()], numbers = Object.keys(states).map(s => [s, all.filter(r => r.state === s).length]).filter(([, n]) => n > 0);
+    fillIf(counts, [numbers, view.state], () => numbers.map(([s, n]) =>
+      h("button", { type: "button", class: "count", "data-state": s, "aria-pressed": String(view.state === s), onclick: () => { view.state = view.state === s ? null : s; draw(); } }, h("b", {}, number(n)), " ", states[s])));
   }
 
   function drawActions() {
     for (const id of chosen) if (!runs.has(id)) chosen.delete(id);
     actions.hidden = chosen.size === 0;
     const ids = [...chosen].join(",");
-    fill(actions, h("span", {}, plural(chosen.size, "run"), " chosen"),
+    fillIf(actions, ids, () => [h("span", {}, plural(chosen.size, "run"), " chosen"),
       h("a", { class: "button", href: `#/compare?runs=${ids}` }, "Compare"),
       chosen.size === 1 ? h("a", { class: "button plain", href: `#/ask/${ids}` }, "Ask") : null,
-      h("button", { type: "button", class: "plain", onclick: () => { chosen.clear(); draw(); } }, "Clear"));
+      h("button", { type: "button", class: "plain", onclick: () => { chosen.clear(); draw(); } }, "Clear")]);
+  }
+
+  function drawNotes(n) {
+    const clear = () => { view.filter = filter.value = ""; view.state = null; draw(); };
+    fillIf(notes, [problems, runs.size, n], () => [
+      problems.map(p => h("p", { class: "banner", role: "alert" }, h("code", {}, p.path), " ", p.sentence)),
+      runs.size === 0 ? nothing() : n === 0 ? empty("No run matches", "The filter takes words, key=value and metric<number. Every word must fit.", h("p", {}, h("button", { type: "button", onclick: clear }, "Show all runs"))) : null]);
   }
 
   function draw() {
     const focus = document.activeElement && document.activeElement.dataset ? document.activeElement.dataset.id : null;
+    const list = matching(view.filter).filter(r => !view.state || r.state === view.state);
     drawGroups();
     drawCounts();
     drawActions();
-    const list = matching(view.filter).filter(r => !view.state || r.state === view.state);
-    const shown = view.all ? list : list.slice(0, MOST);
-    const parts = [];
-    for (const problem of problems) parts.push(h("p", { class: "banner", role: "alert" }, h("code", {}, problem.path), " ", problem.sentence));
-    if (runs.size === 0) parts.push(nothing());
-    else if (list.length === 0) parts.push(empty("No run matches", "The filter takes words, key=value and metric<number. Every word must fit.", h("p", {}, h("button", { type: "button", onclick: () => { view.filter = filter.value = ""; view.state = null; draw(); } }, "Show all runs"))));
-    for (const [name, part] of groups(shown)) {
-      if (part.length === 0) continue;
-      parts.push(h("section", { class: "group" }, name ? h("h2", {}, h("small", {}, keyName(view.group) + " "), name, h("span", { class: "n" }, plural(part.length, "run"))) : null, table(part, columns(part), draw, drawActions)));
+    drawNotes(list.length);
+    const parts = groups(list).filter(([, part]) => part.length > 0);
+    for (const name of [...sections.keys()]) if (!parts.some(([n]) => n === name)) sections.delete(name);
+    for (const [name, part] of parts) {
+      if (!sections.has(name)) sections.set(name, new Group(name));
+      sections.get(name).draw(part, draw, drawActions);
     }
-    if (shown.length < list.length) parts.push(h("p", {}, h("button", { type: "button", onclick: () => { view.all = true; draw(); } }, `Show all ${plural(list.length, "run")}`)));
-    body.replaceChildren(...parts);
-    if (focus) { const again = body.querySelector(`tr[data-id="${focus}"]`); if (again) again.focus({ preventScroll: true }); }
+    place(body, parts.map(([name]) => sections.get(name).element));
+    const row = focus && body.querySelector(`tr[data-id="${focus}"]`);
+    if (row && row !== document.activeElement) row.focus({ preventScroll: true });
   }
 
   const soon = calm(draw, 1000);

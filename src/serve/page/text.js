@@ -24,16 +24,24 @@ export function s(tag, attributes, ...children) {
 }
 
 const minus = text => text.replace("-", "−");
+const grouped = new Intl.NumberFormat("en-US"); // toLocaleString makes a new one each time, which is slow
 
 // A number in few characters: 0.0123, 1.2 × 10⁻⁵ as 1.2e−5, 12,300.
 export function number(x, digits = 4) {
   if (x === null || x === undefined || Number.isNaN(x)) return "–";
   if (x === 0) return "0";
   const size = Math.abs(x);
-  if (Number.isInteger(x) && size < 1e15) return minus(x.toLocaleString("en-US"));
+  if (Number.isInteger(x) && size < 1e15) return minus(grouped.format(x));
   if (size < 1e-4 || size >= 1e7) return minus(x.toExponential(Math.max(0, digits - 2)).replace(/\.?0+e/, "e").replace("e+", "e"));
   const rounded = Number(x.toPrecision(digits));
-  return minus(size >= 1e4 ? rounded.toLocaleString("en-US") : String(rounded));
+  return minus(size >= 1e4 ? grouped.format(rounded) : String(rounded));
+}
+
+// The same for a column of a table, where −11 stands as −11.00 below −11.06.
+export function measured(x) {
+  if (x === null || x === undefined || Number.isInteger(x)) return number(x);
+  const size = Math.abs(x);
+  return size < 1e-3 || size >= 1e4 ? number(x) : minus(x.toPrecision(4));
 }
 
 // A probability with three decimals; below them "<0.001".
@@ -69,25 +77,51 @@ export function fill(element, ...children) {
 export const keyName = key => key === "particles" ? "K" : key.replaceAll("_", " ");
 export const metricName = metric => metric.replaceAll("_", " ");
 
-const helps = {
+// The name of a model; that of a shared object is its file's, without folder and ending.
+export const modelName = model => (model || "").replace(/^.*\//, "").replace(/\.so$/, "");
+
+// Metrics that the library adds to those of every model, and units.
+const usual = {
   ess: "effective number of particles, as a share of K",
   kl: "KL(q‖p): how far the guide is from the posterior",
-  log_evidence: "log p(x), mean over the test data",
-  log_p_exact: "log p(x) by an exact parser, mean over the test data",
-  p_error: "distance between the learned and the true model",
-  q_error: "distance between the guide and the true posterior",
-  count_accuracy: "share of the posterior that has the true number of objects",
-  presence: "mean number of objects that the guide proposes",
-  truncated: "share of the guide’s trees that meet a cap",
+  log_evidence: "log p(x), estimated, mean over the test data",
+  grad_std: "standard deviation of the gradient of phi",
 };
-export const metricHelp = metric => helps[metric] || "";
+const units = { kl: "nats", log_evidence: "nats", log_p_exact: "nats" };
+
+// `models`: what the server says of the metrics of models that are built in.
+export function metricHelp(metric, model, models = {}) {
+  return (models[model] || {})[metric] || usual[metric] || "";
+}
+export const metricUnit = metric => units[metric] || "";
 
 // "a2" before "a10".
 const collator = new Intl.Collator("en", { numeric: true });
 export const compareTexts = (a, b) => collator.compare(String(a), String(b));
 
 export function plural(n, one, many) {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many || one + "s"}`;
+  return `${grouped.format(n)} ${n === 1 ? one : many || one + "s"}`;
+}
+
+// Fills an element if what it shows has changed, so that a live page takes no focus, open list or selected text away.
+const drawnAs = new WeakMap();
+export function fillIf(element, signature, make) {
+  const text = JSON.stringify(signature);
+  if (drawnAs.get(element) === text) return;
+  drawnAs.set(element, text);
+  fill(element, make());
+}
+
+// Makes `now` look like `next` and keeps the elements that are alike, likewise.
+export function morph(now, next) {
+  if (now.nodeType !== next.nodeType || now.nodeName !== next.nodeName) { now.replaceWith(next); return; }
+  if (now.nodeType !== Node.ELEMENT_NODE) { if (now.data !== next.data) now.data = next.data; return; }
+  for (const { name } of [...now.attributes]) if (!next.hasAttribute(name)) now.removeAttribute(name);
+  for (const { name, value } of [...next.attributes]) if (now.getAttribute(name) !== value && name !== "style") now.setAttribute(name, value);
+  if (now.style.cssText !== next.style.cssText) now.style.cssText = next.style.cssText;
+  const before = [...now.childNodes], after = [...next.childNodes];
+  after.forEach((child, i) => before[i] ? morph(before[i], child) : now.append(child));
+  before.slice(after.length).forEach(child => child.remove());
 }
 
 // What is shown when there is nothing, or when something went wrong: what it is, and what to do.

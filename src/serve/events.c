@@ -1,0 +1,91 @@
+/* events.c - changes of the catalogue as server-sent events. */
+#include "serve/core.h"
+
+#include <stdlib.h>
+
+#define HEARTBEAT 15.0 /* seconds between two lines of a stream of events, at most */
+
+/* ---- what has changed */
+
+/* The runs that this refresh changed, and those that are gone. */
+void rws_core_refresh(rws_core *c)
+{
+    rws_buffer text = {0};
+    if (!rws_catalogue_refresh(c->catalogue)) return;
+    rws_catalogue_read(c->catalogue);
+    const uint64_t serial = rws_catalogue_serial(c->catalogue);
+    rws_buffer_open(&text, '{');
+    rws_buffer_key(&text, "serial");
+    rws_buffer_number(&text, (double)serial);
+    rws_buffer_key(&text, "runs");
+    rws_buffer_open(&text, '[');
+    for (int i = 0; i < rws_catalogue_n(c->catalogue); i++)
+        if (rws_catalogue_at(c->catalogue, i)->serial == serial)
+            rws_listed_write(c, rws_catalogue_at(c->catalogue, i), &text);
+    rws_buffer_close(&text, ']');
+    rws_buffer_key(&text, "gone");
+    rws_buffer_open(&text, '[');
+    for (int i = 0; rws_catalogue_gone(c->catalogue, i); i++)
+        rws_buffer_text(&text, rws_catalogue_gone(c->catalogue, i));
+    rws_buffer_close(&text, ']');
+    rws_problems_write(c, &text);
+    rws_buffer_close(&text, '}');
+    rws_catalogue_done(c->catalogue);
+    if (!text.starved) rws_news_publish(c->news, text.bytes);
+    rws_buffer_release(&text);
+}
+
+/* ---- the stream of a watcher */
+
+typedef struct {
+    rws_core *core;
+    uint64_t  after;
+    bool      begun;
+} watching;
+
+static bool next_event(void *context, rws_buffer *out)
+{
+    watching *w = context;
+    uint64_t  number;
+    char     *text;
+    if (!w->begun) {
+        w->begun = true;
+        rws_buffer_print(out, "retry: 1000\n\n");
+        return true;
+    }
+    switch (rws_news_wait(w->core->news, w->after, HEARTBEAT, &number, &text)) {
+    case RWS_NEWS_OVER: return false;
+    case RWS_NEWS_NONE: rws_buffer_print(out, ": still here\n\n"); return true;
+    case RWS_NEWS_MISSED:
+        rws_buffer_print(out, "id: %llu\nevent: reset\ndata: {}\n\n", (unsigned long long)number);
+        break;
+    case RWS_NEWS_ITEM:
+        rws_buffer_print(out, "id: %llu\nevent: runs\ndata: %s\n\n", (unsigned long long)number, text);
+        free(text);
+    }
+    w->after = number;
+    return true;
+}
+
+static void end_watching(void *context)
+{
+    watching *w = context;
+    w->core->n_watchers--;
+    free(w);
+}
+
+bool rws_answer_events(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    const char *after = r->last_event ? r->last_event : rws_request_argument(r, "after");
+    watching   *w = c->n_watchers < RWS_MAX_WATCHERS ? calloc(1, sizeof *w) : NULL;
+    if (!w || c->draining) {
+        free(w);
+        reply->retry = true;
+        return rws_reply_fail(reply, 503, "There are too many watchers; try again later.");
+    }
+    *w = (watching){.core = c, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
+    if (w->after > rws_news_latest(c->news)) w->after = UINT64_MAX; /* of a server before this one: reset */
+    c->n_watchers++;
+    reply->stream = (rws_stream){w, next_event, end_watching};
+    return rws_reply_end(reply, "text/event-stream");
+}

@@ -1,0 +1,100 @@
+/* overview.c - the route /api: version, addresses, colours of methods, metrics of models, limits. */
+#include "figure/style.h"
+#include "serve/core.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static void write_colour(const rws_colour *colour, rws_buffer *out)
+{
+    char text[8];
+    snprintf(text, sizeof text, "#%02x%02x%02x", (unsigned)lrint(255 * colour->red) & 255,
+             (unsigned)lrint(255 * colour->green) & 255, (unsigned)lrint(255 * colour->blue) & 255);
+    rws_buffer_text(out, text);
+}
+
+static void write_styles(rws_buffer *out)
+{
+    rws_buffer_key(out, "methods");
+    rws_buffer_open(out, '[');
+    for (const rws_style *s = rws_styles; s->method; s++) {
+        rws_buffer_open(out, '{');
+        rws_buffer_key(out, "method");
+        rws_buffer_text(out, s->method);
+        rws_buffer_key(out, "name");
+        rws_buffer_text(out, s->name);
+        rws_buffer_key(out, "colour");
+        write_colour(&s->colour, out);
+        rws_buffer_key(out, "dash");
+        rws_buffer_numbers(out, s->dash, s->n_dash);
+        rws_buffer_close(out, '}');
+    }
+    rws_buffer_close(out, ']');
+}
+
+/* What the metrics of the models that are built in mean. */
+static void write_models(rws_buffer *out)
+{
+    rws_buffer_key(out, "models");
+    rws_buffer_open(out, '{');
+    for (int i = 0; rws_model_at(i); i++) {
+        const rws_model *m = rws_model_at(i);
+        rws_buffer_key(out, m->name);
+        rws_buffer_open(out, '{');
+        for (const rws_metric *metric = m->metrics; metric && metric->name; metric++) {
+            rws_buffer_key(out, metric->name);
+            rws_buffer_text(out, metric->help);
+        }
+        rws_buffer_close(out, '}');
+    }
+    rws_buffer_close(out, '}');
+}
+
+static void write_limits(const rws_core *c, rws_buffer *out)
+{
+    const struct {
+        const char *name;
+        double      value;
+    } limits[] = {{"body_bytes", RWS_MAX_BODY},
+                  {"points", RWS_MAX_POINTS},
+                  {"particles", c->limits.particles},
+                  {"particles_in_all", c->limits.work},
+                  {"data", c->limits.data},
+                  {"samples", c->limits.samples},
+                  {"seconds", c->options.max_seconds},
+                  {"connections", RWS_MAX_CONNECTIONS},
+                  {"watchers", RWS_MAX_WATCHERS}};
+    rws_buffer_key(out, "limits");
+    rws_buffer_open(out, '{');
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        rws_buffer_key(out, limits[i].name);
+        rws_buffer_number(out, limits[i].value);
+    }
+    rws_buffer_close(out, '}');
+}
+
+bool rws_answer_overview(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    rws_buffer *out = &reply->body;
+    (void)r;
+    rws_buffer_open(out, '{');
+    rws_buffer_key(out, "version");
+    rws_buffer_text(out, RWS_VERSION_STRING);
+    rws_buffer_key(out, "folders");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < c->options.n_folders; i++) rws_buffer_text(out, c->options.folders[i]);
+    rws_buffer_close(out, ']');
+    rws_buffer_key(out, "routes");
+    rws_buffer_open(out, '[');
+    for (const rws_route *route = rws_routes; route->method; route++) {
+        char text[128];
+        snprintf(text, sizeof text, "%s %s", route->method, route->path);
+        rws_buffer_text(out, text);
+    }
+    rws_buffer_close(out, ']');
+    write_styles(out);
+    write_models(out);
+    write_limits(c, out);
+    rws_buffer_close(out, '}');
+    return rws_reply_end(reply, "application/json");
+}
