@@ -157,7 +157,7 @@ static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel,
     *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
                  : c->carrier->receive(data, bytes, other, channel, tag);
     if (*out >= 0) note_other(c, *out, other);
-    c->carrier->progress();
+    if (channel == RWS_CHANNEL_SLICES) c->carrier->progress();
     pthread_mutex_unlock(&c->lock);
     if (sends) {
         c->bytes += bytes;
@@ -491,9 +491,11 @@ static rws_status open_world(rws_comm *c, rws_error *err)
         c->carrier->open(&c->rank, &c->size, why, sizeof why)
             ? meet(c, err)
             : rws_fail(err, RWS_BAD_INPUT, "The ranks cannot be joined by %s: %s.", c->carrier->name, why);
-    if (status == RWS_OK && c->size > 1) return rws_comm_watch_start(c, guard, &c->watch, err);
-    rws_comm_guard_drop(guard);
-    return status;
+    if (status != RWS_OK || c->size == 1 || c->rank != 0) {
+        rws_comm_guard_drop(guard);
+        guard = NULL;
+    }
+    return status == RWS_OK && c->size > 1 ? rws_comm_watch_start(c, guard, &c->watch, err) : status;
 }
 
 rws_status rws_ranks_open(rws_error *err)
