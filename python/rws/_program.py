@@ -21,11 +21,17 @@ def program() -> str:
     raise FileNotFoundError("The program rws is not installed beside the package; RWS_PROGRAM may name it.")
 
 
+def _environment() -> dict[str, str]:
+    """The environment of the program: a wheel has fonts with it, which serve where the system has none."""
+    fonts = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fonts", "fonts.conf")
+    return {**({"FONTCONFIG_FILE": fonts} if os.path.exists(fonts) else {}), **os.environ}
+
+
 def call(*arguments: str, input: Optional[bytes] = None) -> bytes:
     """Runs the program; its complaint becomes an exception."""
     from ._rws import Error
     # what it is called for works alone, also where this process is a rank
-    alone = {k: v for k, v in os.environ.items() if not k.startswith(("OMPI_", "PMI", "MPI_")) and k != "SLURM_STEP_NUM_TASKS"}
+    alone = {k: v for k, v in _environment().items() if not k.startswith(("OMPI_", "PMI", "MPI_")) and k != "SLURM_STEP_NUM_TASKS"}
     done = subprocess.run([program(), *arguments], input=input, capture_output=True, env=alone)
     if done.returncode:
         raise Error(done.stderr.decode(errors="replace").strip() or f"rws {arguments[0]} failed.")
@@ -35,4 +41,4 @@ def call(*arguments: str, input: Optional[bytes] = None) -> bytes:
 def main() -> NoReturn:
     """Becomes the program, with the arguments of the process."""
     path = program()
-    os.execv(path, ["rws", *sys.argv[1:]])
+    os.execve(path, ["rws", *sys.argv[1:]], _environment())

@@ -46,7 +46,14 @@ $clean python first.py >wheel.out
 trained wheel.out
 $clean python -m rws list | head -n 3
 $clean rws --version
-$clean python -c 'import rws; assert rws.tree("(S (NP stars) (VP shine))")._repr_png_()[:4] == b"\x89PNG"'
+# letters come from the fonts of the wheel alone, as on a machine without fonts, where every letter would be the same box
+fonts=$(dirname "$("$folder/clean/bin/python" -c 'import rws; print(rws.__file__)')")/fonts
+sed '/<include/d' "$fonts/fonts.conf" >"$fonts/only.conf"
+$clean FONTCONFIG_FILE="$fonts/only.conf" python - <<'END'
+import rws
+a, b = (rws.tree(f"(S {letter})")._repr_png_() for letter in "AB")
+assert a[:4] == b"\x89PNG" and a != b
+END
 $clean python - <<'END'
 import subprocess, sys, time, urllib.request
 import rws
