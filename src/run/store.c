@@ -232,7 +232,7 @@ rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_s
     if (!code) code = last_iteration(db, run->name, &since);
     for (int i = 0; i < n; i++)
         if (since >= 0 && entries[i].iteration <= (uint64_t)since) since = -1;
-    if (!code && since < 0) code = rws_checksum_check(db, run->name);
+    if (!code) code = since < 0 ? rws_checksum_check(db, run->name) : rws_checksum_check_head(db, run->name);
     if (!code) code = add_run(db, run, last->iteration, last->seconds);
     for (int i = 0; i < n && !code; i++) {
         code = add_metrics(db, run->name, &entries[i]);
