@@ -781,6 +781,10 @@ typedef struct rws_eval rws_eval; /* one evaluation of a run; lives during the f
 int          rws_eval_size(const rws_eval *e);
 const float *rws_eval_field(const rws_eval *e, const char *field);
 
+/* RWS_STOPPED if the user wants training to stop (Ctrl-C): for a metric of your own that computes for more than a second
+ * without the functions below, which ask by themselves. Return the status. */
+rws_status rws_eval_go_on(rws_eval *e, rws_error *err);
+
 /* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x
  * dim, to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN,
  * RWS_NO_MEMORY. */

@@ -27,6 +27,11 @@ const float *rws_eval_field(const rws_eval *e, const char *field)
     return NULL;
 }
 
+rws_status rws_eval_go_on(rws_eval *e, rws_error *err)
+{
+    return rws_trainer_go_on(e->t, 0, err);
+}
+
 typedef struct {
     rws_var (*f)(rws_path *path, const void *state);
     const void *state;
