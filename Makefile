@@ -31,7 +31,7 @@ test: all                        ## the test suite; the last line is "N passed, 
 	$(call run_tests,build)
 
 .PHONY: test-hard
-test-hard: all                   ## failing disks, lost power, changed bytes, lack of memory, 200 kills, a soak: about an hour
+test-hard: all                   ## failing disks, lost power, changed bytes, lack of memory, 200 kills, a soak: 50 minutes
 	@ninja -C build
 	tests/hard.sh build $(SOAK_SECONDS)
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # hard.sh BUILD [SOAK_SECONDS] - the whole of what `make test` has samples of, with a table of tries and failures at the end.
 #
-# It takes about 45 minutes on two cores: 30 of them are the soak, whose seconds can be given (1800).
+# It takes about 50 minutes on two cores that do nothing else: 30 of them are the soak, whose seconds can be given (1800).
 set -u
 build=$(realpath "${1:?usage: hard.sh BUILD [SOAK_SECONDS]}")
 soak=${2:-1800}
