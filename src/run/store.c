@@ -69,7 +69,10 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the file or its folder is read-only.", what, file.text);
     case SQLITE_FULL: return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the disk is full.", what, file.text);
     case SQLITE_NOTADB:
-    case SQLITE_CORRUPT: return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not an SQLite file, or is damaged.", file.text);
+    case SQLITE_CORRUPT:
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" is not an SQLite file, or is damaged: restore a copy of it, or move it away.",
+                        file.text);
     case SQLITE_SCHEMA:
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" was written by a newer version of rws than this one.", file.text);
     default:
