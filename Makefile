@@ -9,6 +9,9 @@ SECONDS ?= $(or $(FUZZ_SECONDS),60)
 # make matrix FLAVOURS='clang v2'; all of them if not given.
 FLAVOURS ?=
 
+# make test-hard SOAK_SECONDS=60
+SOAK_SECONDS ?= 1800
+
 # Builds and runs the tests of a folder, then counts them alone on the last line; the exit status is meson's.
 define run_tests # folder, options
 	@rm -f $(1)/meson-logs/testlog*.txt; \
@@ -32,6 +35,11 @@ demo: all                        ## a short tour: train, compare, draw
 .PHONY: test
 test: all                        ## the test suite; the last line is "N passed, N failed"
 	$(call run_tests,build)
+
+.PHONY: test-hard
+test-hard: all                   ## failing disks, lost power, changed bytes, lack of memory, 200 kills, a soak: 50 minutes
+	@ninja -C build
+	tests/hard.sh build $(SOAK_SECONDS)
 
 .PHONY: test-browser
 test-browser: all                ## the page of rws serve in Debian's chromium, driven by a script

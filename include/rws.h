@@ -838,6 +838,10 @@ rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, d
  * is not computed unless the guide branches on it. */
 rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err);
 
+/* RWS_STOPPED if the user wants training to stop (Ctrl-C): for a metric of your own that computes for more than a second
+ * without the functions below, which ask by themselves. Return the status. */
+rws_status rws_eval_go_on(rws_eval *e, rws_error *err);
+
 /* Runs f for `n` data whose fields are given in the order of declaration, and writes the value that it returns, n x
  * dim, to out. f may look at the data but visits no sites. Fails like a pass: RWS_BAD_INPUT, RWS_BROKEN,
  * RWS_NO_MEMORY. */

@@ -3,7 +3,9 @@
  *     test_disk calls STRIDE    every STRIDE-th call about a file fails once, in each way: the run goes on to the same bits
  *     test_disk power STRIDE    power is lost after every STRIDE-th change: the folder goes on to the same bits, or is
  *                               refused with a sentence
- *     test_disk bytes STRIDE [FILE]    every STRIDE-th byte of each file, or of FILE, is changed: refused, or the same bits
+ *     test_disk bytes STRIDE [FILE [BEGIN]]
+ *                               every STRIDE-th byte of each file, or of FILE, is changed, from byte BEGIN on: refused, or
+ *                               the same bits
  *
  * A try is a child process; a crash and a hang count as failures. Each part is made for a run with a store of its own and
  * for a run that shares the store of a sweep.
@@ -44,7 +46,7 @@ static struct {
 
 static char        top[64], run_path[96];
 static bool        shares; /* the store of a sweep */
-static int         stride;
+static int         stride, begin;
 static const char *only; /* the file whose bytes change; NULL: each */
 
 /* ---- folders */
@@ -347,7 +349,7 @@ static void change_bytes(void)
     for (int f = shares ? 2 : 0; f < 3; f++) {
         if (only && strcmp(only, names[f]) != 0) continue;
         const long tries = n_tries, failures = n_failures, same = n_same, refused = n_refused, said = n_said;
-        for (size_t at = 0; at < size[f]; at += (size_t)stride)
+        for (size_t at = (size_t)begin; at < size[f]; at += (size_t)stride)
             for (int kind = 0; kind < 2; kind++) {
                 const char was = bytes[f][at];
                 char       what[200];
@@ -386,6 +388,7 @@ int main(int argc, char **argv)
     snprintf(run_path, sizeof run_path, "%s/run", top);
     stride = argc > 2 ? atoi(argv[2]) : 1;
     only = argc > 3 ? argv[3] : NULL;
+    begin = argc > 4 ? atoi(argv[4]) : 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (argc < 2 || stride < 1 || strcmp(argv[1], parts[i].name) != 0) continue;
         for (int turn = 0; turn < 2; turn++) {

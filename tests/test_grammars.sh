@@ -160,4 +160,12 @@ report $? "one on each line"
 gives 0 "as JSON" sample gmm --count 3 --choices --json
 matches "fields and choices" '^\{"fields":\{"x":-?[0-9.e+-]+\},"choices":\[\{"site":"z","visit":0,"value":[0-9]+\.0\}\]\}$' out
 
+# A grammar whose sentences have infinite length on average: neither drawn from nor trained on, with the same sentence.
+printf 'start S\nS -> S S 0.6\n  | a 0.4\n' >endless
+for arguments in 'data sentences --grammar ./endless -n 5' 'train pcfg --set grammar=./endless -k 2 -n 3'; do
+    refuses 'the expected length of a sentence is infinite' $arguments
+done
+printf 'a a a\na a\n' >lines
+gives 0 "but sentences of a file can be learned from" train pcfg --set grammar=./endless --data lines -k 2 -n 3
+
 finish

@@ -338,6 +338,58 @@ static void several_runs_share_a_store(void **state)
     assert_string_equal(ask("SELECT count(*) || ' ' || min(iteration) FROM runs"), "4 15");
 }
 
+static void change(const char *sql)
+{
+    sqlite3 *db = store_open();
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static void rows_that_changed_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *there, *back; /* a change of a row, and its undoing */
+    } changes[] = {
+        {"UPDATE metrics SET value = 7 WHERE iteration = 100 AND name = 'ess'",
+         "UPDATE metrics SET value = NULL WHERE iteration = 100 AND name = 'ess'"},
+        {"UPDATE metrics SET iteration = 101 WHERE iteration = 100 AND name = 'ess'",
+         "UPDATE metrics SET iteration = 100 WHERE iteration = 101 AND name = 'ess'"},
+        {"UPDATE runs SET host = host || 'x'", "UPDATE runs SET host = substr(host, 1, length(host) - 1)"},
+        {"UPDATE runs SET iteration = iteration + 1", "UPDATE runs SET iteration = iteration - 1"},
+        {"INSERT INTO snapshots VALUES('run', 100, 'p', 0, 'a', 1)", "DELETE FROM snapshots WHERE label = 'a'"},
+    };
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
+    t->iteration = 300;
+    save(f, t, 77);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        change(changes[i].there);
+        assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+        const bool head = strstr(changes[i].there, "runs");
+        if (head) assert_refused(record(f, t, 400, 1, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+        else
+            must(record(f, t, 400, 1, &err), &err); /* an addition does not look at numbers before, and hides nothing */
+        assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+        change(changes[i].back);
+        must(rws_folder_load(f, t, &seconds, &err), &err);
+    }
+}
+
+static void a_store_of_format_1_gets_checksums(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
+    change("DROP TABLE checksums; PRAGMA user_version = 1;");
+    must(record(f, t, 400, 1, &err), &err);
+    assert_string_equal(ask("PRAGMA user_version"), "2");
+    assert_string_equal(ask("SELECT count(*) FROM checksums"), "1");
+    t->iteration = 300;
+    save(f, t, 77);
+    must(rws_folder_load(f, t, &seconds, &err), &err);
+    change("UPDATE metrics SET value = 7 WHERE iteration = 100");
+    assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+}
+
 int main(void)
 {
 #define RUN(f) cmocka_unit_test_setup_teardown(f, begin_run, end)
@@ -351,6 +403,8 @@ int main(void)
         RUN(what_is_not_a_store_is_refused),
         RUN(evaluations_wait_for_a_flush),
         RUN(a_store_of_a_newer_program_is_refused),
+        RUN(rows_that_changed_are_refused),
+        RUN(a_store_of_format_1_gets_checksums),
         SWEEP(runs_of_a_sweep_find_its_store),
         SWEEP(several_runs_share_a_store),
     };

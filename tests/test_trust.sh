@@ -121,6 +121,11 @@ for field in '"seed": 7' '"particles": 3' '"batch": 50' '"shards": 2' '"n_test":
 done
 edit 's/"theta_mult": "[^"]*"/"theta_mult": "6"/'
 grep -q '"theta_mult": "6"' broken/config.json && refuses '"theta_mult"' train gmm --out broken --resume --iterations 80
+edit 's/^    "lr": .*/    "lr": "2e-3",/'
+refuses 'trained with lr 1e-3' train gmm --out broken --resume --iterations 80
+edit 's/^    "iterations": .*/    "iterations": 70,/'
+gives 0 "other iterations are done" train gmm --out broken --resume
+check "and said" grep -q 'asks for 70 iterations; it was 60 at the last checkpoint' err
 edit 's/^    "threads": .*/    "threads": 2,/'
 gives 0 "what may change may be edited" train gmm --out broken --resume --iterations 80
 edit '1s/$/ /' && head -c 2000000 /dev/zero | tr '\0' ' ' >>broken/config.json
@@ -204,6 +209,32 @@ for name in hurried unhurried; do
         { for (i = 1; i <= NF; i++) if (!drop[i]) printf "%s,", $i; print "" }' >$name.csv
 done
 check "and its measures" cmp -s hurried.csv unhurried.csv
+
+# One long iteration, and one long metric.
+interrupt() { # name folder arguments…: trains, interrupts a second after training began
+    name=$1 folder=$2
+    shift 2
+    "$rws" "$@" --out $folder >out 2>err &
+    pid=$!
+    for i in $(seq 300); do # a shell has its background jobs ignore SIGINT, until the program catches it
+        case $(sed -n 's/^SigCgt:.*\(.\)$/\1/p' /proc/$pid/status) in [2367abef]) break ;; esac
+        sleep 0.1
+    done
+    sleep 1
+    began=$(date +%s%N)
+    kill -INT $pid
+    wait $pid
+    status=$?
+    took=$((($(date +%s%N) - began) / 1000000))
+    check "Ctrl-C is heard in $name" [ $status = 130 ]
+    check "within a second ($took ms)" [ $took -lt 1000 ]
+}
+long='train air --set images=blocks -k 1000 -b 200 -n 1 --eval-data 2 --eval-particles 2'
+interrupt "a long iteration" torn $long
+run train air --out torn --resume
+run $long --out untorn
+same_checkpoint "an iteration that was stopped is made again, to the same bits" torn untorn
+interrupt "a long metric" parsed train pcfg --set grammar=garden -k 5 -n 1 --eval-data 20000
 
 # ---- two sweeps in one folder
 

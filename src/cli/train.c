@@ -67,7 +67,7 @@ static void draw_pictures(session *s)
     rws_error   err;
     rws_status  status = ask(s, &gallery, &err);
     if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
-    if (status != RWS_OK) {
+    if (status != RWS_OK && status != RWS_STOPPED) {
         rws_progress_clear(&s->progress);
         rws_note("There will be no more pictures: %s", err.text);
     }

@@ -197,20 +197,30 @@ static rws_status write_lines(const rws_grammar *g, const double *log_p, int n, 
     return RWS_OK;
 }
 
+rws_status rws_sentences_finite(const rws_grammar *g, rws_error *err)
+{
+    double *log_p = malloc((size_t)(g->n_productions + g->n_nonterminals) * sizeof *log_p), words;
+    if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
+    rws_grammar_log_p(g, log_p);
+    const rws_status status = rws_tree_moments(g, log_p, log_p + g->n_productions, &words, err);
+    free(log_p);
+    if (status != RWS_OK || words < INFINITY) return status;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "With the grammar's probabilities the expected length of a sentence is infinite.");
+}
+
 rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
                               rws_error *err)
 {
     *text = NULL;
     if (!rws_grammar_is_given(g))
         return rws_fail(err, RWS_BAD_INPUT, "The grammar gives no probabilities to draw sentences by.");
-    double *log_p = malloc((size_t)(g->n_productions + g->n_nonterminals) * sizeof *log_p), words;
+    RWS_TRY(rws_sentences_finite(g, err));
+    double *log_p = malloc((size_t)g->n_productions * sizeof *log_p);
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
     rws_grammar_log_p(g, log_p);
-    rws_status status = rws_tree_moments(g, log_p, log_p + g->n_productions, &words, err);
-    if (status == RWS_OK && words == INFINITY)
-        status = rws_fail(err, RWS_BAD_INPUT,
-                          "With the grammar's probabilities the expected length of a sentence is infinite.");
-    FILE *stream = status == RWS_OK ? open_memstream(text, length) : NULL;
+    rws_status status = RWS_OK;
+    FILE      *stream = open_memstream(text, length);
     if (stream) {
         status = write_lines(g, log_p, n, random, stream, err);
         bool whole = !ferror(stream);

@@ -371,7 +371,9 @@ static void walk_back(rws_engine *e, unsigned groups, float *gradient)
     seed_terms(e, groups, gradient);
     for (uint32_t i = e->n_calls; i-- > 0;) {
         call *c = &e->calls[i];
-        if (c->gradient && c->c.op->backward && c->depends & groups) backward_call(e, c, groups, gradient);
+        if (!c->gradient || !c->c.op->backward || !(c->depends & groups)) continue;
+        rws_engine_go_on(e, &c->c);
+        backward_call(e, c, groups, gradient);
     }
 }
 

@@ -124,6 +124,10 @@ bool rws_engine_has_site(const rws_engine *e, const char *site);
  * the first pass. */
 void rws_engine_host(rws_engine *e, const rws_host *host);
 
+/* The engine asks `stop` now and then in long passes, on the thread of the pass: true ends the pass with RWS_STOPPED. NULL:
+ * never. */
+void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
+
 /* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
  * names the site. After a failure there is no table, and the engine is ready for another pass. */
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);

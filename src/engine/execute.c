@@ -100,6 +100,22 @@ static void resolve(rws_engine *e, call *c, int s)
     }
 }
 
+#define WATCHED (1 << 18) /* numbers that calls compute between two questions whether to stop: about a millisecond */
+
+void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context)
+{
+    e->stop = stop;
+    e->stop_context = context;
+}
+
+void rws_engine_go_on(rws_engine *e, const rws_call *k)
+{
+    e->unwatched += (uint64_t)k->n * (uint64_t)k->dim;
+    if (e->unwatched < WATCHED) return;
+    e->unwatched = 0;
+    if (e->stop && e->stop(e->stop_context)) rws_engine_fail(e, RWS_STOPPED, "The pass was stopped.");
+}
+
 static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
 {
     call *c = RWS_PUSH(e, e->calls, e->n_calls, e->call_capacity);
@@ -114,6 +130,7 @@ static void execute_call(rws_engine *e, uint32_t first, uint32_t n_nodes)
     k->arena = &e->arena;
     k->products = &e->products;
     for (uint32_t i = 0; i < n_nodes; i++) k->n += (int)n_rows(e, &e->nodes[ids[i]]);
+    rws_engine_go_on(e, k);
     for (int s = 0; s < k->n_in; s++) resolve(e, c, s);
     if (k->args.w) {
         const rws_param *w = k->args.w;

@@ -270,14 +270,17 @@ struct rws_engine {
     int                      n_gradients;
     const rws_host          *host;   /* of the programs' language; NULL: C */
     bool                     inside; /* between host->enter and host->leave */
-    rws_pass                 pass;
-    rws_path                *running; /* on its fiber; NULL: none */
-    jmp_buf                  leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
-    bool                     entered; /* `leave` is set */
-    uint32_t                 stamp;   /* of the path that began last */
-    rws_arena                arena;
-    rws_status               status;
-    rws_error                error;
+    bool (*stop)(void *context);     /* rws_engine_watch; NULL: never */
+    void      *stop_context;
+    uint64_t   unwatched; /* numbers that calls have computed since `stop` was asked */
+    rws_pass   pass;
+    rws_path  *running; /* on its fiber; NULL: none */
+    jmp_buf    leave;   /* where a failure outside of all paths goes: see rws_engine_fail */
+    bool       entered; /* `leave` is set */
+    uint32_t   stamp;   /* of the path that began last */
+    rws_arena  arena;
+    rws_status status;
+    rws_error  error;
 
     level      *levels;
     uint32_t    n_levels, level_capacity;
@@ -398,6 +401,9 @@ void rws_host_wait(rws_path *path);   /* on the path: waits until it is resumed 
 void rws_host_escape(rws_path *path); /* on a path that goes no further; may return, if the host has no way */
 void rws_host_abandon(rws_engine *e); /* after a pass that failed: every waiting path leaves its frames */
 void rws_host_forget(rws_engine *e);  /* before paths are freed */
+
+/* execute.c: before a call, forward or backward; leaves the pass if the watch says so. */
+void rws_engine_go_on(rws_engine *e, const rws_call *k);
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
 _Noreturn void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)

@@ -170,6 +170,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     m->unknown = skip ? RWS_UNKNOWN_SKIP : RWS_UNKNOWN_REFUSE;
     RWS_TRY(path_of(s, "data", "grammar", &m->path[RWS_TRAIN], err));
     RWS_TRY(path_of(s, "test_data", "data", &m->path[RWS_TEST], err));
+    if (!m->path[RWS_TRAIN] && rws_grammar_is_given(m->g)) RWS_TRY(rws_sentences_finite(m->g, err));
     m->corpus = rws_setup_alloc(s, sizeof *m->corpus);
     const rws_grammar *g = m->g;
     const size_t       n = (size_t)g->n_nonterminals;

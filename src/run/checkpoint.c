@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "optim/schedule.h"
 #include "run/config.h"
 #include "run/machine.h"
 #include "run/safetensors.h"
@@ -410,11 +411,14 @@ static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all
     char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE];
     rws_machine_build(build);
     rws_machine_cpu(cpu);
+    const rws_config *c = rws_trainer_config(t);
+    char              iterations[24];
+    snprintf(iterations, sizeof iterations, "%llu", (unsigned long long)c->iterations);
     char   *identity = rws_config_identity(f->config.document);
-    json_t *metadata = identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format", CHECKPOINT_FORMAT,
-                                            "model", rws_trainer_model(t)->name, "method",
-                                            rws_trainer_config(t)->method, "optimiser", optimiser->name, "version",
-                                            RWS_VERSION_STRING, "build", build, "cpu", cpu, "identity", identity)
+    json_t *metadata = identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format",
+                                            CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name, "method", c->method,
+                                            "optimiser", optimiser->name, "version", RWS_VERSION_STRING, "build", build,
+                                            "cpu", cpu, "identity", identity, "lr", c->lr, "iterations", iterations)
                                 : NULL;
     free(identity);
     if (!metadata) {
@@ -476,6 +480,37 @@ static rws_status check_identity(const rws_folder *f, const rws_safetensors *st,
     return rws_fail(err, RWS_BAD_INPUT,
                     "\"%s\" has another \"%.60s\" than the run was trained with: undo the change, or begin a new run.",
                     rws_quote(f->config_path).text, key);
+}
+
+/* The rates of a run that goes on must be those that it was trained with; from here on they may be others, and then that
+ * is said, as is another number of iterations: neither is part of the identity, because both may be changed. A checkpoint of
+ * an older version says neither. */
+static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_error *err)
+{
+    const uint64_t iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
+    const char    *had = rws_safetensors_metadata(st, "lr"), *wanted = rws_safetensors_metadata(st, "iterations");
+    const char    *has = rws_config_lr(f->config.document);
+    const uint64_t n = rws_config_iterations(f->config.document);
+    char           sentence[2 * RWS_QUOTED_MAX + 128];
+    rws_schedule   old, new;
+    if (had && has && strcmp(had, has) != 0) {
+        RWS_TRY(rws_schedule_parse(had, &old, err));
+        RWS_TRY(rws_schedule_parse(has, &new, err));
+        if (!rws_schedule_agree(&old, &new, iteration))
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "\"%s\" has lr %s, but the run was trained with lr %s: undo the change; --lr changes the "
+                            "rates of iterations to come.",
+                            rws_quote_short(f->config_path).text, rws_quote_short(has).text, rws_quote_short(had).text);
+        snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws_quote_short(has).text,
+                 rws_quote_short(had).text);
+        remark(f, sentence);
+    }
+    if (wanted && strtoull(wanted, NULL, 10) != n) {
+        snprintf(sentence, sizeof sentence, "\"%s\" asks for %llu iterations; it was %s at the last checkpoint.",
+                 rws_quote_short(f->config_path).text, (unsigned long long)n, rws_quote_short(wanted).text);
+        remark(f, sentence);
+    }
+    return RWS_OK;
 }
 
 /* A group of parameters is stepped once in a phase at most. */
@@ -598,6 +633,7 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
         status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
         if (status == RWS_BAD_INPUT) offer_previous(f, err);
         if (status == RWS_OK) status = check_identity(f, st, err);
+        if (status == RWS_OK && forget) status = check_course(f, st, err);
     }
     /* The store comes first, because it can refuse; the rest cannot fail. */
     if (status == RWS_OK && forget) {

@@ -24,7 +24,8 @@
  * and the sentence tells of the checkpoint before it.
  *
  * The metadata also has the version of the program, its build and the processor (machine.h), and the configuration that
- * makes the run what it is ("identity", see rws_config_identity).
+ * makes the run what it is ("identity", see rws_config_identity), and the rates and the number of iterations that it had
+ * ("lr", "iterations").
  *
  * A parameter is [rows, cols], and [cols] if it is one row that is not a layer's weight: as PyTorch's state_dict has
  * weights, biases and vectors.

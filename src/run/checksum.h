@@ -24,6 +24,9 @@ int rws_checksum_prepare(sqlite3 *db);
 /* SQLITE_CORRUPT if rows of the run, or of any run if that is NULL, are not those that were written. */
 int rws_checksum_check(sqlite3 *db, const char *run);
 
+/* The same of the run's rows in `runs` and `failures` alone, in constant time. */
+int rws_checksum_check_head(sqlite3 *db, const char *run);
+
 /* Sets the sums of a run, in the transaction that has changed its rows. Rows of `metrics` and `snapshots` up to the
  * iteration `since` are as they were before; -1: any may have changed. */
 int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since);

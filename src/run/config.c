@@ -214,6 +214,11 @@ const char *rws_config_fingerprint_of(const json_t *document)
     return json_string_value(json_object_get(document, FINGERPRINT));
 }
 
+const char *rws_config_lr(const json_t *document)
+{
+    return json_string_value(json_object_get(document, "lr"));
+}
+
 /* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
  * out while its own buffer grows, jansson's json_dumps may leave a key out and go on. */
 static char *dump(const json_t *document, size_t flags)
@@ -353,6 +358,12 @@ static bool read_big_count(const json_t *value, uint64_t *out)
     errno = 0;
     *out = strtoull(text, NULL, 10);
     return errno == 0;
+}
+
+uint64_t rws_config_iterations(const json_t *document)
+{
+    uint64_t n;
+    return read_big_count(json_object_get(document, "iterations"), &n) ? n : 0;
 }
 
 /* False if the value is of another type or out of range. */

@@ -53,6 +53,10 @@ rws_status rws_config_fingerprint(const char *path, char out[static RWS_FINGERPR
 /* The document's fingerprint; NULL if it has none. */
 const char *rws_config_fingerprint_of(const json_t *document);
 
+/* The rates and the number of iterations. */
+const char *rws_config_lr(const json_t *document);
+uint64_t    rws_config_iterations(const json_t *document);
+
 /* The document in one line, without the fingerprint: by this text runs are compared, and a model that was built again
  * does not make another kind of run. The caller frees it; NULL without memory. */
 char *rws_config_text(const json_t *document) __attribute__((warn_unused_result));

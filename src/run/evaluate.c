@@ -79,6 +79,11 @@ rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
     return RWS_OK;
 }
 
+rws_status rws_eval_go_on(rws_eval *e, rws_error *err)
+{
+    return rws_trainer_go_on(e->t, 0, err);
+}
+
 typedef struct {
     rws_var (*f)(rws_path *path, const void *state);
     const void *state;

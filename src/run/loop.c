@@ -42,6 +42,22 @@ rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err)
     return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
 }
 
+#define ASK_LEAST 0.02 /* seconds between two questions of passes */
+
+bool rws_trainer_stops(void *trainer)
+{
+    rws_trainer     *t = trainer;
+    const rws_watch *w = t->watch;
+    if (!w || t->ranks.comm || t->stepped) return false;
+    if (w->stop && pthread_equal(pthread_self(), t->caller)) {
+        const double now = rws_clock_now();
+        const bool   due = now - t->asked_at >= ASK_LEAST;
+        if (due) t->asked_at = now;
+        if (due && w->stop(w->context)) __atomic_store_n(&t->stopping, true, __ATOMIC_RELAXED);
+    }
+    return __atomic_load_n(&t->stopping, __ATOMIC_RELAXED);
+}
+
 rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err)
 {
     if (!t->ranks.comm) return rws_trainer_go_on(t, 0, err);
@@ -210,6 +226,7 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
         l.saved_at = rws_clock_now();
     }
     t->watch = l.watch;
+    t->caller = pthread_self();
     t->stopping = false;
     t->wish = t->wishes = 0;
     if (status == RWS_OK) status = run(&l, err);

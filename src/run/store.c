@@ -84,7 +84,9 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
                 "\"%s\" is not an SQLite file, or is damaged, or is being written, which does not show on a "
                 "file system without locks: try again.",
                 file.text);
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not an SQLite file, or is damaged.", file.text);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" is not an SQLite file, or is damaged: restore a copy of it, or move it away.",
+                        file.text);
     case SQLITE_SCHEMA:
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" was written by a newer version of rws than this one.", file.text);
     default:
@@ -301,7 +303,7 @@ rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_s
     if (!code) code = last_iteration(db, run->name, &since);
     for (int i = 0; i < n; i++)
         if (since >= 0 && entries[i].iteration <= (uint64_t)since) since = -1;
-    if (!code && since < 0) code = rws_checksum_check(db, run->name);
+    if (!code) code = since < 0 ? rws_checksum_check(db, run->name) : rws_checksum_check_head(db, run->name);
     if (!code) code = add_run(db, run, last->iteration, last->seconds);
     for (int i = 0; i < n && !code; i++) {
         code = add_metrics(db, run->name, &entries[i]);

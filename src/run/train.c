@@ -69,6 +69,7 @@ static rws_status iterate(rws_trainer *t, rws_error *err)
         const rws_key    key = rws_key_for(c->seed, t->iteration, stream, (uint32_t)i);
         RWS_TRY(rws_trainer_phase(t, phase, key, c->batch, (const float *const *)t->batch, err));
         RWS_TRY(rws_trainer_update(t, phase->steps, err));
+        t->stepped = true;
     }
     if (estimator->remember) estimator->remember(&t->method, &t->tally);
     if (t->tally.impossible == t->tally.n_data && !t->model->defaults.impossible)
@@ -82,6 +83,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
     const double     since = rws_clock_now();
     const unsigned   denormals = rws_denormals_off();
     const rws_status status = iterate(t, &why);
+    t->stepped = false;
     rws_denormals_restore(denormals);
     t->seconds += rws_clock_now() - since;
     if (status == RWS_OK) {

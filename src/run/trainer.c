@@ -211,6 +211,7 @@ rws_engine *rws_trainer_engine_new(const rws_trainer *t)
     rws_engine *e = rws_engine_new(&t->setup.params, t->setup.fields, t->setup.n_fields, &t->config.limits);
     if (e) rws_engine_set_gradients(e, t->setup.gradients, t->setup.n_gradients);
     if (e) rws_engine_host(e, t->model->host);
+    if (e && !t->asking) rws_engine_watch(e, rws_trainer_stops, (void *)t);
     return e;
 }
 

@@ -22,6 +22,8 @@
 #include "run/ranks.h"
 #include "run/run.h"
 
+#include <pthread.h>
+
 /* A fixed part of every batch: some of its data and, if the configuration cuts particles too, some of their particles.
  * Which thread and which rank works on it changes nothing. Shards of other ranks have no memory of their own, but shard 0
  * has a gradient everywhere, where sums are left. */
@@ -86,6 +88,9 @@ struct rws_trainer {
     bool                    kept;     /* rank 0 has a folder */
     const rws_watch        *watch;    /* while rws_trainer_train runs; else NULL */
     bool                    stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
+    pthread_t               caller;   /* of rws_trainer_train */
+    double                  asked_at; /* when the watch was asked last by a pass */
+    bool                    stepped;  /* a phase of this iteration has stepped the parameters */
 };
 
 /* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
@@ -216,6 +221,10 @@ rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);
 /* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
  * trains, calls the user's function; the others see what it said. */
 rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err);
+
+/* Whether a pass ends early, for rws_engine_watch: in evaluations, and in an iteration before its first step, so that
+ * nothing is half done. Over several ranks passes are not stopped: ranks would not know of each other. */
+bool rws_trainer_stops(void *trainer);
 
 /* The same where ranks must stop at the same place: what a rank wishes here counts after the next phase. */
 rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err);

@@ -1,0 +1,46 @@
+#!/bin/sh
+# hard.sh BUILD [SOAK_SECONDS] - the whole of what `make test` has samples of, with a table of tries and failures at the end.
+#
+# It takes about 50 minutes on two cores that do nothing else: 30 of them are the soak, whose seconds can be given (1800).
+set -u
+build=$(realpath "${1:?usage: hard.sh BUILD [SOAK_SECONDS]}")
+soak=${2:-1800}
+here=$(dirname "$(realpath "$0")")
+table=$(mktemp) log=$(mktemp)
+trap 'rm -f "$table" "$log"' EXIT
+export OPENBLAS_NUM_THREADS=1
+status=0
+
+part() { # name command…: adds the lines "… N tries, N failures" of a command to the table
+    name=$1
+    shift
+    began=$(date +%s)
+    echo "== $name"
+    "$@" >"$log" 2>&1
+    ended=$?
+    grep -v '^ok' "$log"
+    took=$(($(date +%s) - began))
+    awk -v name="$name" -v took=$took -v ended=$ended '
+        { gsub(/[(),]/, "") }
+        / tries / { for (i = 1; i < NF; i++) if ($(i + 1) == "tries") tries += $i; else if ($(i + 1) == "failures") failures += $i }
+        / made to fail: / { for (i = 1; i < NF; i++) if ($(i + 1) == "made") tries += $i; else if ($(i + 1) == "bad") failures += $i }
+        END { if (ended && !failures) failures = 1
+              printf "%-44s %8d %9d %7d s\n", name, tries, failures, took; exit failures > 0 }' "$log" >>"$table" || status=1
+}
+
+part "calls about files that fail" "$build/tests/test_disk" calls 1
+part "power that is lost" "$build/tests/test_disk" power 1
+part "bytes of config.json that change" "$build/tests/test_disk" bytes 1 config.json
+part "bytes of a checkpoint that change" "$build/tests/test_disk" bytes 1 checkpoint.safetensors
+part "bytes of a store that change" "$build/tests/test_disk" bytes 1 metrics.sqlite
+part "little memory, few threads" "$here/limits.sh" "$build/rws" 12
+for scenario in toy gmm threads pcfg ask-toy ask-pcfg; do
+    part "allocations that fail: $scenario" env MALLOC_PERTURB_=0 "$build/tests/test_memory" $scenario
+done
+part "allocations of commands that fail" "$here/commands.sh" "$build" 1 31
+part "kills" "$here/kills.sh" "$build/rws" 200
+part "soak" "$here/soak.sh" "$build/rws" "$soak"
+
+printf '\n%-44s %8s %9s %9s\n' test tries failures time
+cat "$table"
+exit $status
