@@ -83,8 +83,7 @@ typedef struct {
     char text[512];
 } rws_error;
 
-/* Writes the sentence into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. Control
- * characters become '?', and a sentence that does not fit ends with "....". */
+/* Writes the sentence into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. */
 rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* ------------------------------------------------------------------------------------------------------------ limits */
