@@ -253,7 +253,7 @@ static rws_status check_lengths(const rws_table *t, rws_split sheet, int most, r
     for (int d = 0; t->rows[sheet] && d < t->sheet[sheet].n_ids; d++) {
         int        n;
         const int *rows = rows_of(t, sheet, d, &n);
-        if (n > most)
+        if (rows && n > most)
             return rws_refuse(err, t->path[sheet], 0,
                               "has %d rows of the id that begins in %s %d, and a series of the model has at most %d "
                               "items.",
