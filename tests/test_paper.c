@@ -756,6 +756,35 @@ static void test_budget(void **state)
     assert_true(asked > 0);
 }
 
+/* Hours for the middle size, and little more, choose exactly that. */
+static void test_budget_middle(void **state)
+{
+    (void)state;
+    int n_middles = 0, asked = 0;
+    for (int i = 0; rws_experiments[i]; i++) {
+        const rws_experiment *e = rws_experiments[i];
+        rws_budget            b = {0, 2, price, &asked};
+        rws_error             err = {""};
+        char                 *text, *what;
+        if (!e->middle) continue;
+        n_middles++;
+        must(rws_budget_hours(&b, e->middle, e->name, &b.hours, &err), &err);
+        b.hours *= 1.1 / 0.9;
+        must(rws_budget_choose(&b, e, e->sweep, e->middle, &text, &what, &err), &err);
+        rws_sweep *chosen = parsed(text), *middle = parsed(e->middle);
+        assert_int_equal(chosen->n, middle->n);
+        for (int k = 0; k < middle->n; k++) {
+            assert_string_equal(chosen->runs[k].name, middle->runs[k].name);
+            assert_int_equal(chosen->runs[k].config.iterations, middle->runs[k].config.iterations);
+            assert_int_equal(chosen->runs[k].config.eval_particles, 100);
+            assert_string_equal(chosen->runs[k].config.lr, middle->runs[k].config.lr);
+        }
+        rws_sweep_free(chosen), rws_sweep_free(middle);
+        free(text), free(what);
+    }
+    assert_int_equal(n_middles, 3);
+}
+
 /* A tenth of the hours costs seeds first, but never so many that nothing can be decided. */
 static void test_budget_seeds(void **state)
 {
@@ -825,10 +854,11 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),       TEST(test_pruning), TEST(test_comparison), TEST(test_gmm_near),     TEST(test_missing),
-        TEST(test_pcfg),      TEST(test_air),     TEST(test_sbn),        TEST(test_texts),        TEST(test_figures),
-        TEST(test_sweeps),    TEST(test_plan),    TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),
-        TEST(test_two_seeds), TEST(test_gmm_snr), TEST(test_gmm_tried),  TEST(test_report),
+        TEST(test_gmm),       TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
+        TEST(test_missing),   TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
+        TEST(test_texts),     TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
+        TEST(test_budget),    TEST(test_budget_seeds), TEST(test_answers),    TEST(test_budget_middle),
+        TEST(test_two_seeds), TEST(test_gmm_snr),      TEST(test_gmm_tried),  TEST(test_report),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
