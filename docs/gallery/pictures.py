@@ -34,7 +34,7 @@ options.add_argument("--rws", default="build/rws")
 def infer(run, datum, particles=2000):
     """Particles of a datum (text, or the number of a test datum): weights, and choices as {site: [values by visit]}."""
     ask = ["--test", str(datum)] if isinstance(datum, int) else ["--", datum]
-    out = subprocess.run([o.rws, "infer", "--choices", "--json", "--top", "1", "-k", str(particles), run] + ask,
+    out = subprocess.run([o.rws, "infer", "--choices", "--json", "--top", "0", "-k", str(particles), run] + ask,
                          capture_output=True, text=True)
     if out.returncode:
         sys.exit("pictures: rws infer failed: " + out.stderr)
@@ -136,7 +136,7 @@ def hmm(run):
     for w, c in infer(run, "59 [%s]" % " ".join(map(str, x)), 2000):
         for t, s in enumerate(c["z"]):
             posterior[names[int(s)], t] += w
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 3.1), sharex=True, height_ratios=[1, 2.4])
+    figure, (top, bottom) = plt.subplots(2, 1, figsize=(7.5, 2.9), sharex=True, height_ratios=[1, 2.4], gridspec_kw={"hspace": 0.55})
     shades = [matplotlib.colormaps["cividis"](v / 4.0) for v in range(5)]
     for t, word in enumerate(x):
         top.bar(t, 1, width=1, color=shades[word], edgecolor="white", lw=0.5)
@@ -145,17 +145,16 @@ def hmm(run):
     top.set_title("the diary: one of five words a day", loc="left")
     top.spines[["left", "bottom"]].set_visible(False)
     top.tick_params(bottom=False)
-    below = np.zeros(60)
-    for s, (name, colour) in enumerate([("fair", ORANGE), ("rain", SKY), ("storm", "#44546A")]):
-        bottom.bar(np.arange(60), posterior[s], bottom=below, width=1, color=colour, label=name, lw=0)
-        below += posterior[s]
-    bottom.step(np.arange(60), np.choose(z, [0.12, 0.5, 0.88]), where="mid", color="white", lw=3.4)
-    bottom.step(np.arange(60), np.choose(z, [0.12, 0.5, 0.88]), where="mid", color="black", lw=1.6, label="true path")
+    bottom.imshow(posterior, cmap="Blues", vmin=0, vmax=1.25, aspect="auto", interpolation="nearest")
+    bottom.plot(np.arange(60), z, "-", color=RED, lw=1.1, marker="o", ms=2.6, label="true path")
+    for s in (0.5, 1.5):
+        bottom.axhline(s, color="white", lw=1.5)
+    bottom.set_yticks(range(3), ["fair", "rain", "storm"])
+    bottom.tick_params(left=False)
     bottom.set_xlim(-0.5, 59.5)
-    bottom.set_ylim(0, 1)
     bottom.set_xlabel("day")
-    bottom.set_ylabel("posterior")
-    bottom.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncol=4)
+    bottom.set_title("the weather: posterior probability (blue)", loc="left")
+    bottom.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0)
     return figure
 
 
@@ -281,9 +280,9 @@ def written(ways, leaves, unary, names, at=0, depth=2):
         return names[way], at + 1
     a, at = written(ways, leaves, unary, names, at + 1, depth)
     if way < leaves + unary:
-        return names[way] % a, at
+        return names[way] % ("(" + a + ")" if " " in a and not a.startswith("(") else a), at
     b, at = written(ways, leaves, unary, names, at, depth)
-    return names[way] % tuple(sorted((a, b))), at
+    return names[way] % tuple(sorted((a, b), key=lambda text: (len(text), text))), at
 
 
 def gp(run):
