@@ -72,7 +72,7 @@ fuzz: all                        ## the readers of files under libFuzzer, each f
 	tests/fuzz/run $(FUZZ_SECONDS)
 
 .PHONY: install
-install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages under PREFIX (/usr/local), in DESTDIR
+install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages, gallery under PREFIX (/usr/local), in DESTDIR
 	@meson configure build -Dprefix='$(PREFIX)'
 	@ninja -C build installed
 	DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild
