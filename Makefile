@@ -108,7 +108,7 @@ fuzz: setup                      ## the readers of files under libFuzzer, each f
 	tests/fuzz/run $(SECONDS) $(NAMES)
 
 .PHONY: install
-install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages under PREFIX (/usr/local), in DESTDIR
+install: build/build.ninja       ## program, libraries, headers, rws.pc, man pages, gallery under PREFIX (/usr/local), in DESTDIR
 	@meson configure build -Dprefix='$(PREFIX)'
 	@ninja -C build installed
 	DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild

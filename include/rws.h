@@ -830,7 +830,7 @@ const float *rws_eval_field(const rws_eval *e, const char *field);
 /* Writes the mean of f over the test data: of an exact log p(x), say. f gets the fields of one datum, in the order of
  * declaration. RWS_BROKEN if f returns NaN. */
 typedef double rws_datum_value(const float *const *fields, const void *context);
-rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err);
+rws_status     rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err);
 
 /* Writes the mean over the test data of log p(x), exactly: the sum over all choices that a particle of the guide can make, each
  * of them once. Every latent site must be a choice (rws_categorical, rws_choose, rws_flip, or rws_bernoulli of one logit), and

@@ -331,6 +331,52 @@ static void below_is_below_and_even(void **state)
     assert_true(most > UINT32_MAX / 2);
 }
 
+static double look_at_choose(void *context, int round, int wide)
+{
+    static const double p[5] = {0.1, 0, 0.4, 0.3, 0.2};
+    double              seen[4] = {0}, expected[4] = {0};
+    const int           draws = 20000 * wide;
+    rws_random          g = stream_of(31 + (uint64_t)round, 0);
+    for (int i = 0; i < draws; i++) {
+        const int x = rws_random_choose(&g, p, 5);
+        assert_true(x >= 0 && x < 5 && x != 1);
+        seen[x - (x > 1)]++;
+    }
+    for (int i = 0; i < 5; i++)
+        if (i != 1) expected[i - (i > 1)] = draws * p[i];
+    return (void)context, counts_tail(seen, expected, 4);
+}
+
+/* Pairs of different numbers of 0 … 4, in order: 20 of them, equally often. */
+static double look_at_sample(void *context, int round, int wide)
+{
+    double     seen[20] = {0}, expected[20];
+    const int  draws = 20000 * wide;
+    rws_random g = stream_of(41 + (uint64_t)round, 0);
+    for (int i = 0; i < draws; i++) {
+        int order[5], all = 0;
+        rws_random_sample(&g, 5, 2, order);
+        for (int k = 0; k < 5; k++) all |= 1 << order[k];
+        assert_int_equal(all, 31); /* every number once */
+        seen[order[0] * 4 + order[1] - (order[1] > order[0])]++;
+    }
+    for (int i = 0; i < 20; i++) expected[i] = draws / 20.0;
+    return (void)context, counts_tail(seen, expected, 20);
+}
+
+static void choices_and_samples_have_their_distribution(void **state)
+{
+    int        order[3] = {7, 7, 7};
+    rws_random g = stream_of(51, 0);
+    (void)state;
+    stays_likely("rws_random_choose", look_at_choose, NULL);
+    stays_likely("rws_random_sample", look_at_sample, NULL);
+    rws_random_sample(&g, 3, 5, order); /* more than there are: all of them */
+    assert_int_equal(1 << order[0] | 1 << order[1] | 1 << order[2], 7);
+    assert_int_equal(rws_random_choose(&g, (double[]){0, 1}, 2), 1);
+    assert_int_equal(rws_random_choose(&g, (double[]){0, 0}, 2), 1); /* the last one has what rounding leaves */
+}
+
 /* Uniforms to the bit; normals to a rounding, because the last few of a loop are computed one by one. */
 static void check_same(bool normal, const float *got, const float *want, size_t n)
 {
@@ -673,6 +719,7 @@ int main(void)
         cmocka_unit_test(unit_reaches_neither_end),
         cmocka_unit_test(streams_have_their_distribution),
         cmocka_unit_test(below_is_below_and_even),
+        cmocka_unit_test(choices_and_samples_have_their_distribution),
         cmocka_unit_test(streams_do_not_depend_on_how_many_are_asked),
         cmocka_unit_test(functions_are_right_to_three_units),
         cmocka_unit_test(gemm_equals_three_loops),

@@ -22,7 +22,13 @@ for file in bin/rws share/man/man1/rws.1; do
     [ -f "$prefix/$file" ]
     report $? "$file is installed"
 done
-[ -z "$(find "$root" -name '*test*' -o -name '*.so' ! -name 'librws.so*' ! -name 'librws-*.so')" ]
+for model in coal dp expressions gp hmm lda rules slds tracking; do
+    [ -f "$prefix/lib/rws/examples/$model.so" ]
+    report $? "the gallery's $model.so is installed"
+done
+[ -x "$prefix/lib/rws/examples/lda.sh" ]
+report $? "with the script that fetches a corpus"
+[ -z "$(find "$root" -name '*test*' -o -name '*.so' ! -name 'librws.so*' ! -name 'librws-*.so' ! -path '*/rws/examples/*')" ]
 report $? "no test is"
 
 # Everything below sees the installed files and none of the tree's.
@@ -77,6 +83,13 @@ gives 0 "and trained" train ./toy_linked.so -n 20 --out toy_linked
 same_checkpoint "the same" toy toy_linked
 builds "the example" $c -shared -fPIC burglary.c -o burglary.so $(pkg-config --cflags rws) -lm
 gives 0 "and trained" train ./burglary.so -n 20
+# The gallery as it is installed: a command of its documents, and the sweep, whose models are found without an option.
+gives 0 "an installed model is trained" train "$prefix/lib/rws/examples/hmm.so" --method ww -n 3 --eval-data 20 --json
+grep -q '"truth":-[0-9]' out
+report $? "and compared with the truth"
+gives 0 "the installed gallery" reproduce gallery --sweep
+[ "$(grep -c "^model  *$prefix/lib/rws/examples/[a-z]*\.so$" out)" -ge 8 ]
+report $? "is found beside the program"
 builds "a model in C++" $cxx -shared -fPIC coin.cpp -o coin.so $(pkg-config --cflags rws)
 gives 0 "and trained" train ./coin.so -n 20
 

@@ -10,14 +10,20 @@
 #include "cli/probe.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "data/cache.h"
 #include "paper/paper.h"
 #include "run/sweep.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+extern char **environ;
 
 #define EXAMPLES "examples/" /* in a sweep, the folder of models that are built from examples/ */
 
@@ -84,20 +90,73 @@ static rws_status check_examples(const char *text, const char *folder, const cha
     return RWS_OK;
 }
 
+/* Writes `text` with `by` in the place of every `what`. */
+static void put_replaced(FILE *to, const char *text, const char *what, const char *by)
+{
+    for (const char *place; by && (place = strstr(text, what)); text = place + strlen(what))
+        fprintf(to, "%.*s%s", (int)(place - text), text, by);
+    fputs(text, to);
+}
+
+/* Starts `script file` and waits. Its complaints go to stderr. */
+static bool run_script(const char *script, const char *file)
+{
+    char *const argv[] = {(char *)"sh", (char *)script, (char *)file, NULL};
+    pid_t       child;
+    int         how = -1;
+    if (posix_spawnp(&child, argv[0], NULL, NULL, argv, environ) != 0) return false;
+    while (waitpid(child, &how, 0) < 0 && errno == EINTR) {}
+    return how == 0;
+}
+
+/* The corpus of an experiment, which is fetched where `fetch` says so; the caller frees it. NULL: it is not there. */
+static char *find_corpus(const rws_experiment *e, const char *folder, bool fetch)
+{
+    char     *cache, *path = NULL, *script = rws_file_join(folder, e->corpus.script);
+    rws_error why;
+    if (rws_cache_folder(&cache, &why) == RWS_OK) {
+        path = rws_file_join(cache, e->corpus.file);
+        if (fetch && access(path, R_OK) != 0 && rws_file_make_folder(cache, &why) == RWS_OK) run_script(script, path);
+        if (access(path, R_OK) != 0 || strpbrk(path, " \t\n#")) {
+            if (fetch)
+                rws_note(
+                    "%s: the runs that need \"%s\" are left out, because it is not there and %s could not fetch it "
+                    "(its path must have no blank and no #).",
+                    e->name, rws_quote(path).text, rws_quote_short(script).text);
+            free(path);
+            path = NULL;
+        }
+        free(cache);
+    }
+    free(script);
+    return path;
+}
+
 /* A sweep of an experiment, in which the folder examples/ is the real one; the caller frees *out. */
 static rws_status with_examples(const reproduce_options *o, const rws_experiment *e, const char *text, char **out,
                                 rws_error *err)
 {
-    const char *place;
-    char       *folder = e->examples ? find_examples(o) : NULL;
-    size_t      size;
-    rws_status  status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
-    FILE       *to = status == RWS_OK ? open_memstream(out, &size) : NULL;
+    char      *folder = e->examples ? find_examples(o) : NULL;
+    size_t     size;
+    rws_status status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
+    FILE      *to = status == RWS_OK ? open_memstream(out, &size) : NULL;
     rws_need_memory(to || status != RWS_OK, "the sweep of an experiment");
     if (to) {
-        for (; folder && (place = strstr(text, EXAMPLES)); text = place + strlen(EXAMPLES))
-            fprintf(to, "%.*s%s/", (int)(place - text), text, folder);
-        fputs(text, to);
+        char *corpus = folder && e->corpus.file ? find_corpus(e, folder, !o->sweep) : NULL, *slashed = NULL;
+        if (folder) rws_need_memory(asprintf(&slashed, "%s/", folder) > 0, "the path of models");
+        put_replaced(to, text, EXAMPLES, slashed);
+        if (corpus) {
+            char  *more = NULL;
+            size_t more_size;
+            FILE  *half = open_memstream(&more, &more_size);
+            rws_need_memory(half != NULL, "the sweep of an experiment");
+            put_replaced(half, o->quick ? e->corpus.quick : e->corpus.sweep, RWS_CORPUS, corpus);
+            rws_need_memory(fclose(half) == 0, "the sweep of an experiment");
+            put_replaced(to, more, EXAMPLES, slashed);
+            free(more);
+        }
+        free(slashed);
+        free(corpus);
         rws_need_memory(fclose(to) == 0, "the sweep of an experiment");
     }
     free(folder);

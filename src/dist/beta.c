@@ -14,6 +14,7 @@ static double density(const double *in, double *slope)
     slope[0] = (a - 1) / x - (b - 1) / (1 - x);
     slope[1] = log(x) + both - rws_digamma(a);
     slope[2] = log1p(-x) + both - rws_digamma(b);
+    if (a + b > RWS_LARGE && a >= 1 && b >= 1) return log(a + b - 1) + rws_log_binomial(a - 1, a + b - 2, x, 1 - x);
     return (a - 1) * log(x) + (b - 1) * log1p(-x) + rws_lgamma(a + b) - rws_lgamma(a) - rws_lgamma(b);
 }
 

@@ -42,6 +42,7 @@ static double poisson_density(const double *in, double *slope)
     if (x < 0) return rws_each_impossible(slope, 2);
     slope[0] = 0;
     slope[1] = x / rate - 1;
+    if (x > RWS_LARGE || rate > RWS_LARGE) return rws_log_poisson(x, rate);
     return x * log(rate) - rate - rws_lgamma(x + 1);
 }
 
@@ -62,6 +63,7 @@ static double binomial_density(const double *in, double *slope)
     if (x < 0 || x > n) return rws_each_impossible(slope, 3);
     slope[0] = slope[1] = 0;
     slope[2] = x - n * sigmoid(logit);
+    if (n > RWS_LARGE) return rws_log_binomial(x, n, sigmoid(logit), sigmoid(-logit));
     return rws_lgamma(n + 1) - rws_lgamma(x + 1) - rws_lgamma(n - x + 1) + (x == 0 ? 0 : x * log_sigmoid(logit)) +
            (x == n ? 0 : (n - x) * log_sigmoid(-logit));
 }
@@ -74,6 +76,8 @@ static double negative_binomial_density(const double *in, double *slope)
     slope[0] = 0;
     slope[1] = rws_digamma(x + shape) - rws_digamma(shape) + log_sigmoid(-logit);
     slope[2] = x * sigmoid(-logit) - shape * sigmoid(logit);
+    if (x + shape > RWS_LARGE)
+        return rws_log_binomial(x, x + shape, sigmoid(logit), sigmoid(-logit)) - log1p(x / shape);
     return rws_lgamma(x + shape) - rws_lgamma(x + 1) - rws_lgamma(shape) + shape * log_sigmoid(-logit) +
            (x == 0 ? 0 : x * log_sigmoid(logit));
 }

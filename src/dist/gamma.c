@@ -56,6 +56,7 @@ static double density(const double *in, double *slope)
     slope[0] = (a - 1) / x - rate;
     slope[1] = log(rate) + log(x) - rws_digamma(a);
     slope[2] = a / rate - x;
+    if (a > RWS_LARGE) return rws_log_poisson(a - 1, rate * x) + log(rate);
     return a * log(rate) + (a - 1) * log(x) - rate * x - rws_lgamma(a);
 }
 
@@ -85,6 +86,7 @@ static double inverse_density(const double *in, double *slope)
     slope[0] = (scale / x - a - 1) / x;
     slope[1] = log(scale) - log(x) - rws_digamma(a);
     slope[2] = a / scale - 1 / x;
+    if (a > RWS_LARGE) return rws_log_poisson(a - 1, scale / x) + log(scale) - 2 * log(x);
     return a * log(scale) - (a + 1) * log(x) - scale / x - rws_lgamma(a);
 }
 

@@ -16,6 +16,8 @@ static double density(const double *in, double *slope)
     slope[1] = 0.5 * (rws_digamma((v + 1) / 2) - rws_digamma(v / 2) - 1 / v - q + (v + 1) / v * z * z / (v + z * z));
     slope[2] = pull;
     slope[3] = pull * z - 1 / scale;
+    if (v > RWS_LARGE) /* Gamma((v + 1) / 2) / Gamma(v / 2) is sqrt(v / 2) (1 - 1 / (4 v) + …) */
+        return -RWS_LOG_ROOT_2_PI - 0.25 / v - log(scale) - (v + 1) / 2 * q;
     return rws_lgamma((v + 1) / 2) - rws_lgamma(v / 2) - 0.5 * log(M_PI * v) - log(scale) - (v + 1) / 2 * q;
 }
 

@@ -8,13 +8,15 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Every model, in the order of the table; the last entry has name NULL. */
 static const struct {
     const char *name, *title;
+    int hidden; /* states whose numbering is arbitrary: 0 … hidden - 1 of rows, and of columns where there are as many */
 } models[] = {
-    {"hmm", "Hidden Markov model"},
+    {"hmm", "Hidden Markov model", 3},
     {"slds", "Switching linear dynamics"},
     {"coal", "Change points in coal-mining accidents"},
     {"dp", "Dirichlet-process mixture of galaxies"},
@@ -22,7 +24,8 @@ static const struct {
     {"rules", "Rational rules"},
     {"gp", "Grammar of kernels for airline passengers"},
     {"tracking", "Tracking with clutter"},
-    {NULL, NULL},
+    {"lda", "Topics of the manual pages of Linux"},
+    {0},
 };
 
 /* The finished run of a model with the lowest seed; NULL if there is none. */
@@ -111,6 +114,7 @@ FIGURE(expressions)
 FIGURE(rules)
 FIGURE(gp)
 FIGURE(tracking)
+FIGURE(lda)
 
 #define CAPTION "log p(x) over the iterations, by the guide and exactly; and the guide's KL(q || p)"
 static const rws_paper_figure figures[] = {
@@ -122,6 +126,7 @@ static const rws_paper_figure figures[] = {
     {"rules", CAPTION, draw_rules},
     {"gp", CAPTION, draw_gp},
     {"tracking", CAPTION, draw_tracking},
+    {"lda", CAPTION, draw_lda},
     {0},
 };
 
@@ -132,6 +137,96 @@ static void put_number(FILE *out, const rws_result *r, const char *metric)
     const double value = r ? rws_result_last(r, metric) : NAN;
     if (isfinite(value)) fprintf(out, " %.3f |", value);
     else fputs(" - |", out);
+}
+
+/* ---- learned numbers beside the truth, where data are simulated */
+
+enum { MOST_HIDDEN = 4 };
+
+/* The row and the column of a number, by its label: "theta.next[0][1]". -1: it has none. */
+static void place_of(const char *label, int *row, int *column)
+{
+    const char *first = strchr(label, '['), *second = first ? strchr(first + 1, '[') : NULL;
+    *row = second ? atoi(first + 1) : -1;
+    *column = second ? atoi(second + 1) : first ? atoi(first + 1) : -1;
+}
+
+/* How many numbers are in the row of number i. */
+static int row_length(const rws_shot *s, int i)
+{
+    const char *end = strrchr(s->labels[i], '[');
+    const int   prefix = end ? (int)(end - s->labels[i]) + 1 : (int)strlen(s->labels[i]) + 1;
+    int         n = 0;
+    for (int k = 0; k < s->n; k++) n += strncmp(s->labels[k], s->labels[i], (size_t)prefix) == 0;
+    return n;
+}
+
+/* The number that stands in the place of number i if the hidden states are numbered by `order`. */
+static double renumbered(const rws_shot *s, int i, int hidden, const int *order)
+{
+    int         row, column;
+    const int   length = row_length(s, i);
+    const char *name_end = strchr(s->labels[i], '[');
+    char        label[256];
+    place_of(s->labels[i], &row, &column);
+    if (row < 0) return s->values[i];
+    if (row < hidden) row = order[row];
+    if (length == hidden) column = order[column];
+    snprintf(label, sizeof label, "%.*s[%d][%d]", (int)(name_end - s->labels[i]), s->labels[i], row, column);
+    for (int k = 0; k < s->n; k++)
+        if (strcmp(s->labels[k], label) == 0) return s->values[k];
+    return NAN;
+}
+
+/* Writes the order of hidden states in which learned numbers are nearest to the truth: tries all. */
+static void nearest_order(const rws_shot *learned, const rws_shot *truth, int hidden, int *best)
+{
+    double least = INFINITY;
+    int    n = 1;
+    for (int i = 0; i < hidden; i++) best[i] = i, n *= i + 1;
+    for (int code = 0; code < n && hidden; code++) {
+        int    order[MOST_HIDDEN], left[MOST_HIDDEN];
+        double away = 0;
+        for (int i = 0; i < hidden; i++) left[i] = i;
+        for (int i = 0, rest = code; i < hidden; rest /= hidden - i, i++) {
+            const int k = rest % (hidden - i);
+            order[i] = left[k];
+            left[k] = left[hidden - 1 - i];
+        }
+        for (int i = 0; i < learned->n; i++) away += pow(renumbered(learned, i, hidden, order) - truth->values[i], 2);
+        if (away >= least) continue;
+        least = away;
+        memcpy(best, order, sizeof order);
+    }
+}
+
+static void put_numbers(FILE *out, const char *model, int hidden, const rws_shot *learned, const rws_shot *truth)
+{
+    int order[MOST_HIDDEN];
+    nearest_order(learned, truth, hidden, order);
+    for (int i = 0, n; i < learned->n; i += n) {
+        const char *end = strrchr(learned->labels[i], '[');
+        n = row_length(learned, i);
+        fprintf(out, "| %s | %.*s |", model, end ? (int)(end - learned->labels[i]) : 255, learned->labels[i]);
+        for (int k = i; k < i + n; k++) fprintf(out, " %.3f", renumbered(learned, k, hidden, order));
+        fputs(" |", out);
+        for (int k = i; k < i + n; k++) fprintf(out, " %.4g", truth->values[k]);
+        fputs(" |\n", out);
+    }
+}
+
+static void put_truths(FILE *out, const rws_query *q)
+{
+    bool any = false;
+    for (int i = 0; models[i].name; i++) {
+        const rws_result *r = run_of(q, models[i].name);
+        const rws_shot   *learned = r ? rws_result_shot(r, "numbers", r->iteration) : NULL;
+        const rws_shot   *truth = r ? rws_result_shot(r, "true_numbers", r->iteration) : NULL;
+        if (!learned || !truth || learned->n != truth->n) continue;
+        if (!any) fputs("\n| model | numbers | learned | truth |\n|---|---|---|---|\n", out);
+        any = true;
+        put_numbers(out, models[i].name, models[i].hidden, learned, truth);
+    }
 }
 
 static char *table(const rws_query *q)
@@ -150,6 +245,7 @@ static char *table(const rws_query *q)
         if (r) fprintf(out, " %.0f |\n", r->seconds);
         else fputs(" not trained |\n", out);
     }
+    put_truths(out, q);
     RWS_CHECK(fclose(out) == 0);
     return text;
 }
@@ -177,6 +273,11 @@ static const char quick[] = MODEL("hmm", "ww", "5", "20", "10", "eval-particles 
     MODEL("gp", "ww", "10", "20", "10", "eval-particles 100\n")                        //
     MODEL("tracking", "wws", "5", "10", "5", "eval-particles 10\n");
 
+#define LDA(particles, iterations, every, more) \
+    MODEL("lda", "vimco", particles, iterations, every, "set data " RWS_CORPUS "\n" more)
+static const char lda[] = LDA("5", "3000", "300", "eval-particles 1000\n");
+static const char lda_quick[] = LDA("5", "20", "10", "eval-particles 10\n");
+
 static const rws_query_own own[] = {{0}};
 static const rws_variant   variants[] = {{NULL, own}, {0}};
 static const rws_claim     claims[] = {{0}};
@@ -187,6 +288,7 @@ const rws_experiment rws_experiment_gallery = {
     .examples = true,
     .sweep = sweep,
     .quick = quick,
+    .corpus = {.file = "manpages.csv", .script = "lda.sh", .sweep = lda, .quick = lda_quick},
     .variants = variants,
     .figures = figures,
     .claims = claims,

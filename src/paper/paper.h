@@ -34,16 +34,24 @@ typedef struct {
 /* VIMCO's baseline as in the paper, and without its log K. */
 extern const rws_variant rws_vimco_variants[];
 
+/* Runs that need a file, which a script among the models of examples/ fetches and which is kept in the cache. */
+#define RWS_CORPUS "corpus.csv" /* stands for the file in the sweeps */
 typedef struct {
-    const char *name;          /* on the command line: "gmm-near" */
-    const char *help;          /* one line */
-    bool        code;          /* with the settings of the authors' code, where these differ from the text */
-    bool        examples;      /* models are built from examples/, which stands for their folder in a sweep;
+    const char *file, *script; /* the name in the cache; `script FILE` makes it */
+    const char *sweep, *quick;
+} rws_corpus_runs;
+
+typedef struct {
+    const char     *name;          /* on the command line: "gmm-near" */
+    const char     *help;          /* one line */
+    bool            code;          /* with the settings of the authors' code, where these differ from the text */
+    bool            examples;      /* models are built from examples/, which stands for their folder in a sweep;
                                               not part of "all" */
-    const char *sweep, *quick; /* sweep files (sweep.h) */
-    const char *middle;        /* what to run if the sweep takes too long (budget.h); NULL: the sweep, shortened */
-    const int  *order;         /* numbers of particles, the most important one first, ends with 0; NULL: rising */
-    bool        rate_stays;    /* a shorter run stops early: its learning rate changes when that of a full one does */
+    const char     *sweep, *quick; /* sweep files (sweep.h) */
+    rws_corpus_runs corpus;        /* more runs, if the file is there or can be fetched; zeros: none */
+    const char     *middle;        /* what to run if the sweep takes too long (budget.h); NULL: the sweep, shortened */
+    const int      *order;         /* numbers of particles, the most important one first, ends with 0; NULL: rising */
+    bool            rate_stays; /* a shorter run stops early: its learning rate changes when that of a full one does */
     const rws_result_key   *where;      /* keys and values that all its runs have */
     const rws_variant      *variants;   /* the experiment's own reading first; the end has own NULL */
     const rws_paper_figure *figures;    /* the end has file NULL */

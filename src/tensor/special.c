@@ -10,6 +10,50 @@ double rws_lgamma(double x)
     return lgamma_r(x, &sign);
 }
 
+/* ---- densities with large parameters */
+
+/* log Gamma(x + 1) less Stirling's formula, (x + 1/2) log x - x + log(2 pi) / 2. x is above 0. */
+static double stirling_error(double x)
+{
+    if (x < 16) return rws_lgamma(x + 1) - (x + 0.5) * log(x) + x - 0.91893853320467274178;
+    const double z = 1 / (x * x);
+    return (1 / 12.0 - z * (1 / 360.0 - z * (1 / 1260.0 - z * (1 / 1680.0 - z / 1188)))) / x;
+}
+
+/* x log(x / mean) + mean - x, which is (x - mean)^2 / 2 / mean where the two are near each other. */
+static double deviance(double x, double mean)
+{
+    if (fabs(x - mean) >= 0.1 * (x + mean)) return x * log(x / mean) + mean - x;
+    const double v = (x - mean) / (x + mean);
+    double       sum = (x - mean) * v, term = 2 * x * v;
+    for (int j = 1; j < 100; j++) {
+        term *= v * v;
+        const double next = sum + term / (2 * j + 1);
+        if (next == sum) break;
+        sum = next;
+    }
+    return sum;
+}
+
+/* log(1 - x), where y is 1 - x: the one of the two with more digits decides. */
+static double log_rest(double x, double y)
+{
+    return x < 0.5 ? log1p(-x) : log(y);
+}
+
+double rws_log_binomial(double k, double n, double p, double q)
+{
+    if (k == 0) return n == 0 ? 0 : n * log_rest(p, q);
+    if (k == n) return n * log_rest(q, p);
+    return stirling_error(n) - stirling_error(k) - stirling_error(n - k) - deviance(k, n * p) - deviance(n - k, n * q) -
+           0.5 * (log(2 * M_PI) + log(k) + log1p(-k / n));
+}
+
+double rws_log_poisson(double x, double mean)
+{
+    return x == 0 ? -mean : -stirling_error(x) - deviance(x, mean) - 0.5 * (log(2 * M_PI) + log(x));
+}
+
 /* ---- derivatives of log Gamma: the recurrence moves x up to FAR, where the asymptotic series of Abramowitz and Stegun
  * (6.3.18, 6.4.12, 6.4.14) is accurate to 1e-15; a reflection turns negative arguments into positive ones. */
 

@@ -14,6 +14,18 @@ double rws_digamma(double x);
 double rws_trigamma(double x);
 double rws_tetragamma(double x);
 
+/* Log-densities of a binomial and of a Poisson by C. Loader, Fast and accurate computation of binomial probabilities (2000): no
+ * two large numbers are subtracted, so that they keep their digits where parameters are 1e6 or 1e12. Numbers need not be whole.
+ *
+ *     k of n, where p + q = 1:   log (Gamma(n + 1) / Gamma(k + 1) / Gamma(n - k + 1) p^k q^(n - k))
+ *     x by its mean:             log (mean^x e^-mean / Gamma(x + 1))
+ */
+double rws_log_binomial(double k, double n, double p, double q);
+double rws_log_poisson(double x, double mean);
+
+/* Parameters above this have their densities by these. */
+#define RWS_LARGE 1e6
+
 /* log Q(z), where Q is the probability that a standard normal is above z; accurate in both tails. */
 double rws_log_tail(double z);
 
