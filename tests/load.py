@@ -87,8 +87,8 @@ def wrk(url, seconds, body=None, connections=32):
             script.flush()
             command[len(BEFORE) + 1:len(BEFORE) + 1] = ["-s", script.name]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    find = lambda pattern: (re.search(pattern, text) or [None, "-"])[1]
-    return float(find(r"Requests/sec:\s+([\d.]+)")), find(r"50%\s+(\S+)"), find(r"99%\s+(\S+)"), find(r"Non-2xx or 3xx responses: (\d+)")
+    find = lambda pattern: (re.search(pattern, text, re.M) or [None, "-"])[1]
+    return float(find(r"Requests/sec:\s+([\d.]+)")), find(r"^ +50%\s+(\S+)"), find(r"^ +99%\s+(\S+)"), find(r"Non-2xx or 3xx responses: (\d+)")
 
 
 def table(program, folder, seconds):
@@ -154,9 +154,8 @@ def flat(program, folder, minutes):
     server = Server(program, folder)
     runs = {r["name"]: r["id"] for r in server.get("api/runs")["runs"] if "/many/" not in r["store"]}
     path, body = f"api/runs/{runs['pcfg']}/infer", {"text": "stars saw ears with telescopes", "particles": 100}
-    until = time.time() + 60 * minutes
     numbers = [server.memory()]
-    while time.time() < until:
+    for _ in range(round(6 * minutes)):
         wrk(server.address + path, 5, body)
         wrk(server.address + "api/metrics?metric=p_error&points=200", 5)
         numbers.append(server.memory())
