@@ -111,7 +111,7 @@ def table(program, folder, seconds):
     print("from one to two threads: " + ", ".join(f"{name.split(',')[0]} {rates[name, 2] / rates[name, 1]:.2f} times" for name, _, _ in questions))
 
 
-def train_time(program, folder, n_watchers, iterations=300000):
+def train_time(program, folder, n_watchers, iterations=200000):
     """Seconds per iteration of a run, as its own clock has them."""
     out = os.path.join(folder, "watched")
     shutil.rmtree(out, ignore_errors=True)
@@ -143,7 +143,7 @@ def train_time(program, folder, n_watchers, iterations=300000):
 
 def watched(program, folder):
     alone, seen = [], []
-    for _ in range(3):  # interleaved, the best of three
+    for _ in range(6):  # interleaved, the best of six
         alone.append(train_time(program, folder, 0))
         seen.append(train_time(program, folder, 10))
     print(f"\ntime per iteration: alone {1e6 * min(alone):.2f} µs, with 10 watchers {1e6 * min(seen):.2f} µs: {100 * (min(seen) / min(alone) - 1):+.1f} %"

@@ -414,7 +414,7 @@ static void update_store(rws_catalogue *c, store *s)
     sqlite3_close(db);
 }
 
-/* ---- who trains. A trainer holds a lock on its folder (run/checkpoint.c). Trying the lock could turn away a trainer that
+/* ---- runs that train. A trainer holds a lock on its folder (run/checkpoint.c). Trying the lock could turn away a trainer that
  * starts at that moment, so the kernel's list is read instead. */
 
 typedef struct {

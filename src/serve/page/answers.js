@@ -196,8 +196,9 @@ function pictureParts(answer, best, side, colour, drawnHere) {
 export function drawAnswer(answer, colour, way) {
   const best = answer.answers[0],
     side = best && best.reports.picture ? square(best.reports.picture.length) : 0;
+  // A drawing is asked with few particles while it is made.
   const impossible = best && best.reports.tree && answer.exact_log_evidence === null; // which the trees say themselves
-  const parts = [evidence(answer), impossible || way.found ? null : doubt(answer)]; // while one draws, particles are few
+  const parts = [evidence(answer), impossible || way.found ? null : doubt(answer)];
   if (best && best.reports.tree)
     parts.push(...treeAnswers(answer, colour, way.text ? way.text() : best.reports.sentence || ""));
   else if (side) parts.push(...pictureParts(answer, best, side, colour, !!way.found));

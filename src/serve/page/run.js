@@ -369,7 +369,7 @@ export function showRun(main, rest) {
     shots = snapshotsPart(run);
   main.replaceChildren(head, trouble, curves.part, pictures.part, shots.part, sides);
 
-  // What one sees first; the elements stay, so that a link keeps its focus and a text its selection.
+  // The elements stay, so that a link keeps its focus and a text its selection.
   function drawHead() {
     const fill = h("i");
     fill.style.width = `${run.iterations ? 100 * Math.min(1, run.iteration / run.iterations) : 0}%`;

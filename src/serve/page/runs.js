@@ -18,11 +18,11 @@ import { runs, problems, live, overview, methodStyle, helpOf } from "./api.js";
 import { isDark, methodColour, swatch } from "./charts.js";
 import { spark } from "./drawings.js";
 
-const chosen = new Set(); // ids, kept while one looks at other pages
+const chosen = new Set(); // ids, kept while other pages are shown
 export const chosenRuns = chosen;
 const view = { filter: "", group: "model", sort: null, down: false, state: null };
-const whole = new Set(); // names of groups of which one wants to see all rows
-const MOST = 100; // rows of a group, unless one asks for all
+const whole = new Set(); // names of groups whose rows are all shown
+const MOST = 100; // rows of a group, until all are asked for
 
 // Keys that every configuration has and that are in a column of their own, or say little.
 const usual = new Set([

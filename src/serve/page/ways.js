@@ -62,7 +62,7 @@ export function sentenceWay(info, ask) {
   };
 }
 
-// A canvas on which one draws white on black. The drawing is scaled down to the model's pixels.
+// A canvas for white strokes on black. The drawing is scaled down to the model's pixels.
 export function canvasWay(info, field, side, ask) {
   const size = 400,
     canvas = h("canvas", {
@@ -119,7 +119,7 @@ export function canvasWay(info, field, side, ask) {
     any = true;
     boxes = [];
     paint();
-    const now = performance.now(); // while one draws, about six times a second
+    const now = performance.now(); // during a stroke, about six times a second
     clearTimeout(timer);
     if (now - asked > 160) {
       asked = now;
