@@ -11,6 +11,8 @@ PART is one of the following; without one, the first three are measured.
                of 200 runs is drawn and drawn again, the longest time for which the page does not respond, and the server's
                memory
     memory     questions and curves for --minutes; prints the server's memory every ten seconds
+
+--before "CMD" puts a command, such as "nice -n 19", in front of every wrk.
 """
 import argparse
 import json
@@ -30,6 +32,9 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, missing  # noqa: E402
+
+
+BEFORE = []  # what stands in front of wrk
 
 
 def rws(program, *arguments):
@@ -75,19 +80,20 @@ def make_runs(program, folder):
 
 
 def wrk(url, seconds, body=None, connections=32):
-    command = ["wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", url]
+    command = [*BEFORE, "wrk", "-t2", f"-c{connections}", f"-d{seconds}s", "--latency", url]
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         if body is not None:
             script.write(f'wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [==[{json.dumps(body)}]==]\n')
             script.flush()
-            command[1:1] = ["-s", script.name]
+            command[len(BEFORE) + 1:len(BEFORE) + 1] = ["-s", script.name]
         text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    find = lambda pattern: (re.search(pattern, text) or [None, "-"])[1]
-    return float(find(r"Requests/sec:\s+([\d.]+)")), find(r"50%\s+(\S+)"), find(r"99%\s+(\S+)"), find(r"Non-2xx or 3xx responses: (\d+)")
+    find = lambda pattern: (re.search(pattern, text, re.M) or [None, "-"])[1]
+    return float(find(r"Requests/sec:\s+([\d.]+)")), find(r"^ +50%\s+(\S+)"), find(r"^ +99%\s+(\S+)"), find(r"Non-2xx or 3xx responses: (\d+)")
 
 
 def table(program, folder, seconds):
     print(f"{'request':44} {'threads':>7} {'req/s':>9} {'median':>9} {'99 %':>9} {'errors':>7} {'MB before':>10} {'after':>7}")
+    rates = {}
     for threads in (1, 2):
         server = Server(program, folder, "--threads", str(threads))
         runs = {r["name"]: r["id"] for r in server.get("api/runs")["runs"] if "/many/" not in r["store"]}
@@ -99,11 +105,13 @@ def table(program, folder, seconds):
         for name, path, body in (reads if threads == 2 else []) + questions:
             before = server.memory()
             rate, median, high, errors = wrk(server.address + path, seconds, body)
+            rates[name, threads] = rate
             print(f"{name:44} {threads:7} {rate:9.1f} {median:>9} {high:>9} {errors:>7} {before:10.1f} {server.memory():7.1f}", flush=True)
         server.stop()
+    print("from one to two threads: " + ", ".join(f"{name.split(',')[0]} {rates[name, 2] / rates[name, 1]:.2f} times" for name, _, _ in questions))
 
 
-def train_time(program, folder, n_watchers, iterations=300000):
+def train_time(program, folder, n_watchers, iterations=200000):
     """Seconds per iteration of a run, as its own clock has them."""
     out = os.path.join(folder, "watched")
     shutil.rmtree(out, ignore_errors=True)
@@ -135,7 +143,7 @@ def train_time(program, folder, n_watchers, iterations=300000):
 
 def watched(program, folder):
     alone, seen = [], []
-    for _ in range(3):  # interleaved, the best of three
+    for _ in range(6):  # interleaved, the best of six
         alone.append(train_time(program, folder, 0))
         seen.append(train_time(program, folder, 10))
     print(f"\ntime per iteration: alone {1e6 * min(alone):.2f} µs, with 10 watchers {1e6 * min(seen):.2f} µs: {100 * (min(seen) / min(alone) - 1):+.1f} %"
@@ -146,9 +154,8 @@ def flat(program, folder, minutes):
     server = Server(program, folder)
     runs = {r["name"]: r["id"] for r in server.get("api/runs")["runs"] if "/many/" not in r["store"]}
     path, body = f"api/runs/{runs['pcfg']}/infer", {"text": "stars saw ears with telescopes", "particles": 100}
-    until = time.time() + 60 * minutes
     numbers = [server.memory()]
-    while time.time() < until:
+    for _ in range(round(6 * minutes)):
         wrk(server.address + path, 5, body)
         wrk(server.address + "api/metrics?metric=p_error&points=200", 5)
         numbers.append(server.memory())
@@ -287,7 +294,9 @@ def main():
     parser.add_argument("parts", nargs="*", default=[])
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--before", default="")
     arguments = parser.parse_args()
+    BEFORE.extend(arguments.before.split())
     parts = arguments.parts or PARTS[:3]
     wrong = [p for p in parts if p not in PARTS]
     if wrong:

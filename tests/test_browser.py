@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -32,8 +33,8 @@ def report(good, name, detail=""):
 
 
 class Served:
-    def __init__(self, rws, folder):
-        self.process = subprocess.Popen([rws, "serve", folder, "--port", "0"], stdout=subprocess.PIPE, text=True)
+    def __init__(self, rws, folder, *more):
+        self.process = subprocess.Popen([rws, "serve", folder, "--port", "0", *more], stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().strip()
 
     def runs(self):
@@ -120,6 +121,12 @@ def test_page(rws, browser, served, folder):
     browser.click(".legend .key")
     browser.js("[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'log y').click()")
     report(browser.wait("location.hash.includes('log=y')"), "the view is in the address")
+    browser.js("[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'log x').click()")
+    browser.wait("location.hash.includes('log=y%2Cx')")
+    browser.wait("document.querySelectorAll('.plot .dygraph-axis-label-x').length > 2")
+    labels = browser.js("return [...document.querySelector('.plot').querySelectorAll('.dygraph-axis-label-x')].map(l => l.textContent)")
+    report(browser.js(ink) > 500 and "100" in labels and "1,000" in labels, "a logarithmic x axis has its curves, and powers of ten", labels)
+    browser.js("[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'log x').click()")
     browser.js("[...document.querySelectorAll('.toggle')].find(t => t.textContent === 'seconds').click()")
     report(browser.wait("[...document.querySelectorAll('.x-name')].every(x => x.textContent.includes('(s)'))"), "over seconds, with the unit")
     links = browser.js("return [...document.querySelectorAll('.tools a')].map(a => a.href)")
@@ -197,8 +204,159 @@ def test_page(rws, browser, served, folder):
         time.sleep(0.8)
         wides.append(browser.js("return document.documentElement.scrollWidth"))
     report(max(wides) <= 390, "nothing is wider than a phone", wides)
+    go("#/compare?model=gmm")
+    browser.wait("document.querySelectorAll('.panels .chart canvas').length > 0")
+    browser.wait("[...document.querySelectorAll('.plot')].every(p => p.querySelectorAll('.dygraph-axis-label-x').length >= 2 && p.querySelectorAll('.dygraph-axis-label-y').length >= 2)")
+    report(True, "and every axis has labels there")
     browser.size(1360, 900)
     browser.go("about:blank")
+
+
+def test_keys(browser, served):
+    """Everything that the mouse does, by keys."""
+    go = lambda hash: (browser.go("about:blank"), browser.go(served.address + hash))
+    go("#/runs")
+    browser.wait("document.querySelectorAll('tr[data-id]').length > 1")
+    browser.js("document.querySelector('tr[data-id]').focus()")
+    browser.keys("\ue015")
+    report(browser.js("return [...document.querySelectorAll('tr[data-id]')].indexOf(document.activeElement)") == 1, "arrows move in the table")
+    browser.keys(" ")
+    report(browser.js("return !document.querySelector('.actions').hidden && document.querySelector('.actions').textContent.includes('1 run')"), "the space bar chooses a run")
+    browser.keys(" ")
+    browser.js("document.querySelectorAll('tr[data-id]')[1].focus()")
+    browser.keys("\ue007")
+    report(browser.wait("location.hash.startsWith('#/run/')"), "Enter opens it")
+    browser.keys("?")
+    report(browser.wait("document.getElementById('keys').open"), "the keys are listed")
+    browser.js("document.getElementById('keys').close()")
+    go("#/compare?model=gmm&metrics=p_error")
+    browser.wait("document.querySelectorAll('.panels .chart canvas').length > 0")
+    browser.js("document.querySelector('.plot').focus()")
+    browser.keys("\ue014\ue014\ue014")
+    tip = browser.js("const t = document.querySelector('.tip'); return t.hidden ? '' : t.textContent")
+    browser.keys("\ue010")
+    last = browser.js("return document.querySelector('.tip').textContent")
+    report("iteration" in tip and "WW" in tip and last != tip, "arrows move along a curve, End to its end", (tip, last))
+    browser.keys("\ue00c")
+    report(browser.js("return document.querySelector('.tip').hidden"), "Escape leaves it")
+
+
+def change_store(folder, name, *statements):
+    """A copy of a run of gmm, with its store changed."""
+    source, out = os.path.join(folder, "gmm-ww-1"), os.path.join(folder, name)
+    shutil.copytree(source, out)
+    db = sqlite3.connect(os.path.join(out, "metrics.sqlite"))
+    for table in ("runs", "metrics", "snapshots"):
+        db.execute(f"UPDATE {table} SET run = ?", (name,))
+    for statement in statements:
+        db.execute(statement)
+    db.commit()
+    db.close()
+
+
+def test_live_and_warned(rws, browser, served, folder):
+    """What appears meanwhile: warnings, failures, problems; and a page that does not take the focus away."""
+    browser.go("about:blank")
+    browser.go(served.address + "#/runs")
+    browser.wait("document.querySelectorAll('tr[data-id]').length > 0")
+    browser.js("document.getElementById('filter').focus()")
+    change_store(folder, "warned-shut", "UPDATE metrics SET value = value * 1.5 WHERE name = 'log_evidence'", "UPDATE metrics SET value = 1 WHERE name = 'ess'")
+    change_store(folder, "warned-nan", "UPDATE metrics SET value = NULL WHERE name = 'p_error' AND iteration > 1000")
+    change_store(folder, "warned-falls", "UPDATE metrics SET value = -5 - 0.00001 * (iteration - 1000) * (iteration - 1000) / 10 WHERE name = 'log_evidence'")
+    change_store(folder, "warned-fails", "INSERT INTO failures VALUES('warned-fails', 10, 'After iteration 10: <b>a sentence</b>.')")
+    row = lambda name: f"[...document.querySelectorAll('tr[data-id]')].find(r => r.textContent.includes('{name}'))"
+    for name, words in (("warned-shut", "branch closed?"), ("warned-nan", "not a number"), ("warned-falls", "falling"), ("warned-fails", "failed")):
+        report(browser.wait(f"!!{row(name)} && {row(name)}.textContent.includes('{words}')", 20), f"a run that is {words.rstrip('?')} has its sign")
+    report(browser.js("return [...document.querySelectorAll('tr.trouble')].some(r => r.textContent.includes('<b>a sentence</b>')) && !document.querySelector('main b b')"), "a failure has its sentence, as text")
+    report(browser.js("return document.activeElement.id") == "filter", "rows that appear leave the focus where it is")
+    ids = {r["name"]: r["id"] for r in json.load(urllib.request.urlopen(served.address + "api/runs"))["runs"]}
+    for name, words in (("warned-shut", "A branch may have closed"), ("warned-nan", "Numbers broke"), ("warned-falls", "Evidence falls"), ("warned-fails", "Failed")):
+        browser.go(served.address + f"#/run/{ids[name]}")
+        report(browser.wait(f"document.querySelector('.banner') && document.querySelector('.banner').textContent.includes('{words}')"), f"and its page a banner: {words}")
+    os.makedirs(os.path.join(folder, "damaged"))
+    with open(os.path.join(folder, "damaged", "metrics.sqlite"), "wb") as file:
+        file.write(os.urandom(5000))
+    browser.go(served.address + "#/runs")
+    report(browser.wait("[...document.querySelectorAll('.banner')].some(b => b.textContent.includes('damaged'))", 20), "a store that is damaged is named meanwhile")
+    shutil.rmtree(os.path.join(folder, "damaged"))
+    report(browser.wait("![...document.querySelectorAll('.banner')].some(b => b.textContent.includes('damaged'))", 20), "and no more when it is gone")
+    for name in list(ids):
+        if name.startswith("warned"):
+            shutil.rmtree(os.path.join(folder, name))
+    train = subprocess.Popen([rws, "train", "gmm", "--method", "dww", "-k", "5", "--iterations", "100000000", "--eval-every", "300", "--save-every", "0", "--out", os.path.join(folder, "live2")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        browser.go("about:blank")
+        browser.go(served.address + "#/compare?model=gmm&metrics=p_error")
+        browser.wait("document.querySelector('.legend') && document.querySelector('.legend').textContent.includes('δ-WW')", 20)
+        browser.js("document.querySelector('.controls select').focus(); window.mark = document.activeElement; document.querySelector('#filter').value = 'half a wor'")
+        count = "performance.getEntriesByType('resource').filter(e => e.name.includes('/api/compare')).length"
+        before = browser.js(f"return {count}")
+        browser.wait(f"{count} > {before} + 2", 20)
+        report(browser.js("return document.activeElement === window.mark && document.querySelector('#filter').value === 'half a wor'"), "a comparison that grows leaves focus and typing alone")
+    finally:
+        train.send_signal(signal.SIGTERM)
+        train.wait(30)
+
+
+def test_many(rws, browser):
+    """A group of 150 runs: the best by a metric comes first, though not all rows are shown."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([rws, "train", "gmm", "-k", "5", "--iterations", "20", "--eval-every", "10", "--out", os.path.join(folder, "gmm")], check=True, stdout=subprocess.DEVNULL)
+        db = sqlite3.connect(os.path.join(folder, "gmm", "metrics.sqlite"))
+        for i in range(1, 150):
+            db.execute(f"INSERT INTO runs SELECT 'copy-{i}', config, host, version, started, iteration, seconds FROM runs WHERE run = 'gmm'")
+            db.execute(f"INSERT INTO metrics SELECT 'copy-{i}', iteration, seconds, name, value - {i} FROM metrics WHERE run = 'gmm'")
+        db.commit()
+        db.close()
+        served = Served(rws, folder)
+        try:
+            browser.go("about:blank")
+            browser.go(served.address + "#/runs")
+            rows = "document.querySelectorAll('tr[data-id]').length"
+            browser.wait(f"{rows} > 0")
+            browser.js("[...document.querySelectorAll('th button.sort')].find(b => b.textContent.startsWith('p error')).click()")
+            first = browser.js("return document.querySelector('tr[data-id] .name').textContent")
+            report(browser.js(f"return {rows}") == 100 and first == "copy-149", "of 150 runs the best 100 are shown", first)
+            browser.click(".more button")
+            report(browser.js(f"return {rows}") == 150, "and all of them if one asks")
+        finally:
+            served.stop()
+
+
+def test_plugin(rws, browser):
+    """A model of one's own with a series: a form that begins with a datum, choices that are known, what to do if it is not named."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = os.path.join(folder, "hmm.so")
+        subprocess.run(["cc", "-O1", "-fPIC", "-shared", "-I", os.path.join(here, "..", "include"), os.path.join(here, "..", "examples", "hmm.c"), "-o", plugin, "-lm"], check=True)
+        subprocess.run([rws, "train", plugin, "-k", "5", "--iterations", "20", "--eval-every", "10", "--out", os.path.join(folder, "hmm")], check=True, stdout=subprocess.DEVNULL)
+        served = Served(rws, folder)
+        browser.go("about:blank")
+        browser.go(served.address + "#/ask")
+        report(browser.wait("document.querySelector('main').textContent.includes('--model')"), "a plug-in that was not named says what to do")
+        browser.go(served.address + "#/runs")
+        browser.wait("document.querySelector('section.group h2')")
+        report("/" not in browser.js("return document.querySelector('section.group h2').textContent"), "a plug-in has its short name")
+        served.stop()
+        browser.logs()  # the refusal
+        served = Served(rws, folder, "--model", plugin)
+        try:
+            browser.go("about:blank")
+            browser.go(served.address + "#/ask")
+            browser.wait("document.querySelectorAll('.marginal').length > 0")
+            items = browser.js("return document.querySelector('.form-row textarea').value.trim().split('\\n').length")
+            report(items == browser.js("return Number(document.querySelector('.form-row input').value)") + 1, "the form begins with a datum of the model, a series too", items)
+            before = browser.js("return document.querySelector('.answer').textContent")
+            browser.click("#fill-form")
+            report(browser.wait(f"document.querySelector('.answer').textContent !== {json.dumps(before)}"), "another datum of the model")
+            browser.js("document.querySelector('.given').open = true")
+            browser.type("#given", "z = 1")
+            first = "document.querySelector('.marginal')"
+            report(browser.wait(f"{first}.querySelectorAll('.bar-label').length === 1 && {first}.textContent.includes('1.000')"), "a choice that is known is taken")
+            browser.type("#given", "z is one")
+            report(browser.wait("document.querySelector('.answer').textContent.includes('SITE = VALUE')"), "and one that cannot be read says how it is written")
+        finally:
+            served.stop()
 
 
 def test_quiet(browser, served):
@@ -287,7 +445,11 @@ def main():
     try:
         browser.size(1360, 900)
         test_page(rws, browser, served, folder)
+        test_keys(browser, served)
+        test_live_and_warned(rws, browser, served, folder)
         test_quiet(browser, served)
+        test_many(rws, browser)
+        test_plugin(rws, browser)
         test_empty(rws, browser)
     finally:
         browser.close()

@@ -90,7 +90,7 @@ static void add_character(rws_buffer *b, const unsigned char **at)
     if (n == 0) rws_buffer_add(b, "\xef\xbf\xbd", 3);
     else if (n > 1) rws_buffer_add(b, (const char *)*at, (size_t)n);
     else if (**at == '"' || **at == '\\') rws_buffer_print(b, "\\%c", **at);
-    /* < and & are escaped too, so that no text can end the element of a page that somebody puts it in. */
+    /* < and & are escaped too, so that a text inside the HTML of a page cannot end its element. */
     else if (**at < 0x20 || **at == 0x7f || **at == '<' || **at == '&') rws_buffer_print(b, "\\u%04x", **at);
     else rws_buffer_add(b, (const char *)*at, 1);
     *at += n ? n : 1;

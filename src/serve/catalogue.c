@@ -4,8 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
-#include "run/json.h"
-#include "run/store.h"
+#include "serve/entry.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,28 +20,6 @@
 enum { DEEPEST = 3, MOST_FOLDERS = 20000, FOLDERS_AT_ONCE = 200, PATIENCE = 2000 /* ms for a locked store */ };
 #define SETTLED 3600.0 /* seconds after which a run that has not changed gets no more measures */
 #define TICK 0.1       /* seconds by which two changes of a file may have the same time */
-
-/* A metric of a run; the arrays grow. */
-typedef struct {
-    char   *name;
-    int     n, room;
-    double *iterations, *seconds, *values;
-} series;
-
-typedef struct {
-    rws_listed public;
-    char        *store; /* path */
-    char        *folder;
-    series      *series; /* sorted by name; seen as result.histories */
-    rws_history *histories;
-    int          n_series;
-    rws_shot    *shots;
-    int          n_shown;    /* numbers in all snapshots */
-    double       changed;    /* when something was new */
-    bool         present;    /* found by the refresh that is going on */
-    bool         locked;     /* some process trains it */
-    double       store_time; /* when the store was written last, in seconds of the calendar */
-} entry;
 
 typedef struct {
     char           *path, *only; /* only: the one run that is wanted; NULL: all */
@@ -60,7 +37,7 @@ struct rws_catalogue {
     int              n_given;
     store          **stores;
     int              n_stores, room_stores;
-    entry          **entries; /* sorted by name */
+    rws_entry      **entries; /* sorted by name */
     int              n_entries, room_entries;
     rws_problem     *problems;
     int              n_problems;
@@ -75,79 +52,7 @@ struct rws_catalogue {
     char     host[256];
 };
 
-/* ---- memory. Without memory a run or a point is left out until the next refresh. */
-
-static bool make_room(void *list, int n, int *room, size_t size)
-{
-    void **at = list;
-    if (n < *room) return true;
-    const int more = 2 * *room + 16;
-    void     *longer = realloc(*at, (size_t)more * size);
-    if (!longer) return false;
-    *at = longer;
-    *room = more;
-    return true;
-}
-
-static void replace(const char **text, const char *by)
-{
-    free((char *)*text);
-    *text = by ? strdup(by) : NULL;
-}
-
-static void free_keys(rws_result *r)
-{
-    for (int i = 0; i < r->n_keys; i++) {
-        free((char *)r->keys[i].key);
-        free((char *)r->keys[i].value);
-    }
-    free((void *)r->keys);
-    r->keys = NULL;
-    r->n_keys = 0;
-}
-
-static void free_shots(entry *e)
-{
-    for (int i = 0; i < e->public.result.n_shots; i++) {
-        rws_shot *s = &e->shots[i];
-        for (int k = 0; k < s->n; k++) free((char *)s->labels[k]);
-        free((void *)s->labels);
-        free((void *)s->values);
-        free((char *)s->name);
-    }
-    free(e->shots);
-    e->shots = NULL;
-    e->public.result.n_shots = e->n_shown = 0;
-}
-
-static void free_series(entry *e)
-{
-    for (int i = 0; i < e->n_series; i++) {
-        free(e->series[i].name);
-        free(e->series[i].iterations);
-        free(e->series[i].seconds);
-        free(e->series[i].values);
-    }
-    free(e->series);
-    free(e->histories);
-    e->series = NULL;
-    e->histories = NULL;
-    e->n_series = e->public.result.n_histories = 0;
-}
-
-static void free_entry(entry *e)
-{
-    rws_result *r = &e->public.result;
-    if (!e) return;
-    free_series(e);
-    free_shots(e);
-    free_keys(r);
-    const char *const texts[] = {r->name, r->host, r->version, r->started, r->failure};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free((char *)texts[i]);
-    free(e->store);
-    free(e->folder);
-    free(e);
-}
+/* ---- memory. Without memory a run is left out until the next refresh. */
 
 static void free_store(store *s)
 {
@@ -168,7 +73,7 @@ static void free_problems(rws_problem *list, int n)
 void rws_catalogue_free(rws_catalogue *c)
 {
     if (!c) return;
-    for (int i = 0; i < c->n_entries; i++) free_entry(c->entries[i]);
+    for (int i = 0; i < c->n_entries; i++) rws_entry_free(c->entries[i]);
     for (int i = 0; i < c->n_stores; i++) free_store(c->stores[i]);
     for (int i = 0; i < c->n_given; i++) free(c->roots[i]), free(c->given[i]);
     free_problems(c->problems, c->n_problems);
@@ -264,7 +169,7 @@ static void find_store(rws_catalogue *c, const char *path, const char *only)
         return;
     }
     store *s = calloc(1, sizeof *s);
-    if (!s || !make_room(&c->stores, c->n_stores, &c->room_stores, sizeof *c->stores)) {
+    if (!s || !rws_make_room(&c->stores, c->n_stores, &c->room_stores, sizeof *c->stores)) {
         free(s);
         return;
     }
@@ -330,246 +235,20 @@ static void make_id(const char *store, const char *name, char id[static RWS_RUN_
     snprintf(id, RWS_RUN_ID + 1, "%016llx", (unsigned long long)hash);
 }
 
-static entry *find_entry(const rws_catalogue *c, const char *id)
+static rws_entry *find_entry(const rws_catalogue *c, const char *id)
 {
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->public.id, id) == 0) return c->entries[i];
     return NULL;
 }
 
-/* A row of the table runs; texts are copies. */
-typedef struct {
-    char    *name, *config, *host, *version, *started, *failure;
-    uint64_t iteration;
-    double   seconds;
-} head;
-
-static void release_head(head *h)
-{
-    char *const texts[] = {h->name, h->config, h->host, h->version, h->started, h->failure};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
-}
-
-typedef struct {
-    head *list;
-    int   n, room;
-} heads;
-
-static char *column_text(sqlite3_stmt *s, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(s, column);
-    return text ? strdup(text) : NULL;
-}
-
-static int read_heads(sqlite3 *db, const char *only, heads *out)
-{
-    static const char sql[] = "SELECT runs.run, config, host, version, started, sentence, runs.iteration, seconds"
-                              " FROM runs LEFT JOIN failures ON runs.run = failures.run"
-                              " WHERE ?1 IS NULL OR runs.run = ?1";
-    sqlite3_stmt     *s = NULL;
-    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
-    if (!code) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
-    while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        code = make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
-        if (code) break;
-        head *h = &out->list[out->n++];
-        *h = (head){.iteration = (uint64_t)sqlite3_column_int64(s, 6), .seconds = sqlite3_column_double(s, 7)};
-        char **const texts[] = {&h->name, &h->config, &h->host, &h->version, &h->started, &h->failure};
-        for (int i = 0; i < 6; i++) *texts[i] = column_text(s, i);
-        if (!h->name) h->name = strdup("");
-        if (!h->name) code = SQLITE_NOMEM;
-    }
-    sqlite3_finalize(s);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-/* New rows of a run. */
-typedef struct {
-    char   name[64]; /* a longer name is cut off */
-    double iteration, seconds, value;
-} row;
-
-typedef struct {
-    row *list;
-    int  n, room;
-} rows;
-
-static double number_at(sqlite3_stmt *s, int column)
-{
-    return sqlite3_column_type(s, column) == SQLITE_NULL ? NAN : sqlite3_column_double(s, column);
-}
-
-/* In the order of the primary key, so that SQLite need not sort. */
-static int read_rows(sqlite3 *db, const char *run, double from, rows *out)
-{
-    static const char sql[] = "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 AND iteration >= ?2"
-                              " ORDER BY run, iteration, name";
-    sqlite3_stmt     *s = NULL;
-    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
-    if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
-    if (!code) code = sqlite3_bind_int64(s, 2, (sqlite3_int64)from);
-    while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        code = make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
-        if (code) break;
-        const char *name = (const char *)sqlite3_column_text(s, 0);
-        row        *r = &out->list[out->n++];
-        *r = (row){.iteration = number_at(s, 1), .seconds = number_at(s, 2), .value = number_at(s, 3)};
-        snprintf(r->name, sizeof r->name, "%s", name ? name : "");
-    }
-    sqlite3_finalize(s);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
-static int count_shown(sqlite3 *db, const char *run, int *n)
-{
-    sqlite3_stmt *s = NULL;
-    int           code = sqlite3_prepare_v2(db, "SELECT count(*) FROM snapshots WHERE run = ?1", -1, &s, NULL);
-    if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
-    if (!code && sqlite3_step(s) == SQLITE_ROW) *n = sqlite3_column_int(s, 0);
-    sqlite3_finalize(s);
-    return code;
-}
-
-/* Snapshots, read into lists of the entry's own. */
-typedef struct {
-    rws_shot *list;
-    int       n, room;
-    int       room_now; /* of the last one's numbers */
-} shots;
-
-static bool add_shown(shots *out, const char *name, uint64_t iteration, const char *label, double value)
-{
-    rws_shot *now = out->n ? &out->list[out->n - 1] : NULL;
-    if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
-        if (!make_room(&out->list, out->n, &out->room, sizeof *out->list)) return false;
-        now = &out->list[out->n];
-        *now = (rws_shot){.name = strdup(name), .iteration = iteration};
-        if (!now->name) return false;
-        out->n++;
-        out->room_now = 0;
-    }
-    int room = out->room_now;
-    if (!make_room(&now->values, now->n, &room, sizeof *now->values)) return false;
-    if (!make_room(&now->labels, now->n, &out->room_now, sizeof *now->labels)) return false;
-    ((double *)now->values)[now->n] = value;
-    ((const char **)now->labels)[now->n++] = label ? strdup(label) : NULL;
-    return true;
-}
-
-static int read_shots(sqlite3 *db, const char *run, shots *out)
-{
-    static const char sql[] = "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1"
-                              " ORDER BY name, iteration, place";
-    sqlite3_stmt     *s = NULL;
-    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
-    if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
-    while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(s, 0);
-        const bool  added = add_shown(out, name ? name : "", (uint64_t)sqlite3_column_int64(s, 1),
-                                      (const char *)sqlite3_column_text(s, 2), number_at(s, 3));
-        code = added ? SQLITE_OK : SQLITE_NOMEM;
-    }
-    sqlite3_finalize(s);
-    return code == SQLITE_DONE ? SQLITE_OK : code;
-}
-
 /* ---- from a store into the catalogue, under the lock */
 
 static int by_name(const void *a, const void *b)
 {
-    const entry *const *x = a, *const *y = b;
-    const int           order = strverscmp((*x)->public.result.name, (*y)->public.result.name);
+    const rws_entry *const *x = a, *const *y = b;
+    const int               order = strverscmp((*x)->public.result.name, (*y)->public.result.name);
     return order ? order : strcmp((*x)->store, (*y)->store);
-}
-
-/* The place of the metric among the entry's, which is made if it is new. NULL without memory. `guess` is where it was for
- * the last evaluation. */
-static series *find_series(entry *e, const char *name, int guess)
-{
-    if (guess < e->n_series && strcmp(e->series[guess].name, name) == 0) return &e->series[guess];
-    int at = 0;
-    while (at < e->n_series && strcmp(e->series[at].name, name) < 0) at++;
-    if (at < e->n_series && strcmp(e->series[at].name, name) == 0) return &e->series[at];
-    series *longer = realloc(e->series, ((size_t)e->n_series + 1) * sizeof *longer);
-    if (longer) e->series = longer;
-    rws_history *seen = longer ? realloc(e->histories, ((size_t)e->n_series + 1) * sizeof *seen) : NULL;
-    char        *copy = seen ? strdup(name) : NULL;
-    if (seen) e->histories = seen;
-    if (!copy) return NULL;
-    memmove(longer + at + 1, longer + at, (size_t)(e->n_series - at) * sizeof *longer);
-    longer[at] = (series){.name = copy};
-    e->n_series++;
-    return &longer[at];
-}
-
-static bool add_point(series *s, const row *r)
-{
-    while (s->n && s->iterations[s->n - 1] >= r->iteration) s->n--; /* measured again */
-    if (s->n == s->room) {
-        const int room = 2 * s->room + 32;
-        double  **arrays[] = {&s->iterations, &s->seconds, &s->values};
-        for (int i = 0; i < 3; i++) {
-            double *longer = realloc(*arrays[i], (size_t)room * sizeof *longer);
-            if (!longer) return false;
-            *arrays[i] = longer;
-        }
-        s->room = room;
-    }
-    s->iterations[s->n] = r->iteration;
-    s->seconds[s->n] = r->seconds;
-    s->values[s->n++] = r->value;
-    return true;
-}
-
-static void add_rows(entry *e, const rows *new)
-{
-    int at = -1;
-    for (int i = 0; i < new->n; i++) {
-        series *s = find_series(e, new->list[i].name, at + 1 < e->n_series ? at + 1 : 0);
-        if (!s || !add_point(s, &new->list[i])) break;
-        at = (int)(s - e->series);
-    }
-    for (int i = 0; i < e->n_series; i++) {
-        const series *s = &e->series[i];
-        e->histories[i] = (rws_history){s->name, s->n, s->iterations, s->seconds, s->values};
-    }
-    e->public.result.histories = e->histories;
-    e->public.result.n_histories = e->n_series;
-}
-
-static char *value_text(const json_t *value)
-{
-    char text[64];
-    if (json_is_string(value)) return strdup(json_string_value(value));
-    if (json_is_integer(value)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value)) snprintf(text, sizeof text, "%.15g", json_real_value(value));
-    else snprintf(text, sizeof text, "%s", json_is_true(value) ? "true" : "false");
-    return strdup(text);
-}
-
-static void set_keys(rws_result *r, const char *config)
-{
-    json_error_t    why;
-    bool            starved;
-    json_t         *document = config ? rws_json_load(config, strlen(config), 0, &why, &starved) : NULL;
-    json_t         *settings = json_object_get(document, "settings");
-    json_t *const   objects[] = {document, settings};
-    rws_result_key *keys = calloc(json_object_size(document) + json_object_size(settings) + 1, sizeof *keys);
-    free_keys(r);
-    for (int i = 0; i < 2 && keys; i++)
-        for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
-            const char   *key = json_object_iter_key(at);
-            const json_t *value = json_object_iter_value(at);
-            const bool    about = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
-            if (about || json_is_object(value) || json_is_array(value)) continue;
-            rws_result_key k = {strdup(key), value_text(value)};
-            if (k.key && k.value) keys[r->n_keys++] = k;
-            else free((char *)k.key), free((char *)k.value);
-        }
-    r->keys = keys;
-    json_decref(document);
-    const char *iterations = rws_result_get(r, "iterations");
-    r->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
 }
 
 /* The folder of a run: the store's own, or the one beside the store that has the run's name. */
@@ -586,22 +265,10 @@ static char *folder_of(const rws_catalogue *c, const char *store_path, const cha
     return NULL;
 }
 
-static void take_head(entry *e, const head *h)
+static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h, const char *id)
 {
-    rws_result *r = &e->public.result;
-    replace(&r->host, h->host);
-    replace(&r->version, h->version);
-    replace(&r->started, h->started);
-    replace(&r->failure, h->failure);
-    r->iteration = h->iteration;
-    r->seconds = h->seconds;
-    set_keys(r, h->config);
-}
-
-static entry *new_entry(rws_catalogue *c, const store *s, const head *h, const char *id)
-{
-    entry *e = calloc(1, sizeof *e);
-    if (!e || !make_room(&c->entries, c->n_entries, &c->room_entries, sizeof *c->entries)) {
+    rws_entry *e = calloc(1, sizeof *e);
+    if (!e || !rws_make_room(&c->entries, c->n_entries, &c->room_entries, sizeof *c->entries)) {
         free(e);
         return NULL;
     }
@@ -613,7 +280,7 @@ static entry *new_entry(rws_catalogue *c, const store *s, const head *h, const c
     e->public.result.name = strdup(h->name);
     e->public.result.store = e->store;
     if (!e->store || !e->public.result.name) {
-        free_entry(e);
+        rws_entry_free(e);
         return NULL;
     }
     c->entries[c->n_entries++] = e;
@@ -625,51 +292,73 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* Reads what is new of a run, in one transaction, and takes it over. Returns an SQLite result code. */
-static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, const head *h)
+/* What a store has of a run that the catalogue has not. */
+typedef struct {
+    rws_points points;
+    rws_shots  shots; /* all of them, if there is a new one */
+    int        n_shown;
+} news;
+
+/* Reads in one transaction; `again`: the run has begun anew. Returns an SQLite result code. */
+static int read_news(sqlite3 *db, const rws_head *h, const rws_entry *e, bool again, news *out)
+{
+    double last = -1;
+    for (int i = 0; e && i < e->n_series && !again; i++)
+        if (e->series[i].n) last = fmax(last, e->series[i].iterations[e->series[i].n - 1]);
+    int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
+    if (!code) code = rws_points_read(db, h->name, last, &out->points);
+    if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
+    if (!code && out->n_shown != (e ? e->n_shown : 0)) code = rws_shots_read(db, h->name, &out->shots);
+    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    return code;
+}
+
+/* Under the lock. */
+static void take_news(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, news *new)
+{
+    rws_entry_take_head(e, h);
+    if (again) rws_entry_free_series(e);
+    rws_entry_add(e, &new->points);
+    if (new->shots.n || new->n_shown == 0) {
+        rws_entry_free_shots(e);
+        e->shots = new->shots.list;
+        e->public.result.shots = e->shots;
+        e->public.result.n_shots = new->shots.n;
+        e->n_shown = new->n_shown;
+        new->shots = (rws_shots){0};
+    }
+    e->changed = rws_clock_now();
+    e->public.serial = c->serial + 1;
+    e->present = true;
+}
+
+static void release_news(news *new)
+{
+    rws_entry leftover = {.shots = new->shots.list, .public.result.n_shots = new->shots.n};
+    rws_entry_free_shots(&leftover);
+    rws_points_release(&new->points);
+}
+
+/* Reads what is new of a run and takes it over. Returns an SQLite result code. */
+static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, const rws_head *h)
 {
     char id[RWS_RUN_ID + 1];
     make_id(s->path, h->name, id);
-    entry            *e = find_entry(c, id);
+    rws_entry        *e = find_entry(c, id);
     const rws_result *r = e ? &e->public.result : NULL;
     const bool        again = e && (h->iteration < r->iteration || !same_text(h->started, r->started));
     const bool        moved = !e || again || h->iteration != r->iteration || !same_text(h->failure, r->failure);
     if (e) e->present = true;
     if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
-    rows new = {0};
-    shots  seen = {0};
-    int    n_shown = 0;
-    double last = -1;
-    for (int i = 0; e && i < e->n_series && !again; i++)
-        if (e->series[i].n) last = fmax(last, e->series[i].iterations[e->series[i].n - 1]);
-    int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
-    if (!code) code = read_rows(db, h->name, last, &new);
-    if (!code) code = count_shown(db, h->name, &n_shown);
-    if (!code && n_shown != (e ? e->n_shown : 0)) code = read_shots(db, h->name, &seen);
-    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-    const bool news = moved || n_shown != e->n_shown || new.n > e->n_series; /* more than the last evaluation again */
+    news new = {0};
+    const int code = read_news(db, h, e, again, &new);
+    /* The last evaluation is always read again. */
+    const bool changed = moved || new.n_shown != e->n_shown || new.points.n > e->n_series;
     pthread_rwlock_wrlock(&c->lock);
     if (!code && !e) e = new_entry(c, s, h, id);
-    if (!code && e && news) {
-        take_head(e, h);
-        if (again) free_series(e);
-        add_rows(e, &new);
-        if (seen.n || n_shown == 0) {
-            free_shots(e);
-            e->shots = seen.list;
-            e->public.result.shots = e->shots;
-            e->public.result.n_shots = seen.n;
-            e->n_shown = n_shown;
-            seen = (shots){0};
-        }
-        e->changed = rws_clock_now();
-        e->public.serial = c->serial + 1;
-        e->present = true;
-    }
+    if (!code && e && changed) take_news(c, e, h, again, &new);
     pthread_rwlock_unlock(&c->lock);
-    entry leftover = {.shots = seen.list, .public.result.n_shots = seen.n};
-    free_shots(&leftover);
-    free(new.list);
+    release_news(&new);
     return code;
 }
 
@@ -695,7 +384,7 @@ static void update_store(rws_catalogue *c, store *s)
 {
     struct stat is;
     rws_error   err = {""};
-    heads       list = {0};
+    rws_heads   list = {0};
     sqlite3    *db = NULL;
     int         format = 0;
     if (stat(s->path, &is) != 0) return;
@@ -709,7 +398,7 @@ static void update_store(rws_catalogue *c, store *s)
     s->fresh = calendar(now) - calendar(is.st_mtim) < TICK;
     int code = rws_store_open(s->path, rws_store_reader_flags(s->path), &db);
     if (!code) code = rws_store_check_format(db, &format);
-    if (!code && format > 0) code = read_heads(db, s->only, &list);
+    if (!code && format > 0) code = rws_heads_read(db, s->only, &list);
     for (int i = 0; i < list.n && !code; i++) code = update_run(c, s, db, &list.list[i]);
     s->failed = code != 0;
     if (code) {
@@ -719,12 +408,12 @@ static void update_store(rws_catalogue *c, store *s)
     } else if (format == 0 && is.st_size > 0) complain(c, s->path, "The file is not a store of runs.");
     for (int i = 0; i < c->n_entries; i++)
         if (strcmp(c->entries[i]->store, s->path) == 0) c->entries[i]->store_time = calendar(is.st_mtim);
-    for (int i = 0; i < list.n; i++) release_head(&list.list[i]);
+    for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
     free(list.list);
     sqlite3_close(db);
 }
 
-/* ---- who trains. A trainer holds a lock on its folder (run/checkpoint.c). Trying the lock could turn away a trainer that
+/* ---- runs that train. A trainer holds a lock on its folder (run/checkpoint.c). Trying the lock could turn away a trainer that
  * starts at that moment, so the kernel's list is read instead. */
 
 typedef struct {
@@ -739,7 +428,7 @@ static void read_locks(inodes *out)
     unsigned long inode;
     while (file && fgets(line, sizeof line, file)) {
         if (!strstr(line, " FLOCK ") || sscanf(line, "%*s %*s %*s %*s %*s %*x:%*x:%lu", &inode) != 1) continue;
-        if (!make_room(&out->list, out->n, &out->room, sizeof *out->list)) break;
+        if (!rws_make_room(&out->list, out->n, &out->room, sizeof *out->list)) break;
         out->list[out->n++] = (ino_t)inode;
     }
     if (file) fclose(file);
@@ -755,7 +444,7 @@ static bool is_locked(const inodes *locks, const char *folder)
 }
 
 /* A run of another machine counts as training for two minutes after its store was written. */
-static const char *state_of(const rws_catalogue *c, const entry *e, const inodes *locks)
+static const char *state_of(const rws_catalogue *c, const rws_entry *e, const inodes *locks)
 {
     const rws_result *r = &e->public.result;
     const char       *state = rws_result_state(r);
@@ -772,7 +461,7 @@ static bool update_states(rws_catalogue *c)
     bool   changed = false;
     read_locks(&locks);
     for (int i = 0; i < c->n_entries; i++) {
-        entry      *e = c->entries[i];
+        rws_entry  *e = c->entries[i];
         const char *state = state_of(c, e, &locks);
         if (e->public.state == state || strcmp(e->public.state, state) == 0) continue;
         pthread_rwlock_wrlock(&c->lock);
@@ -805,13 +494,13 @@ static bool forget_entries(rws_catalogue *c)
     c->gone = n_gone ? calloc((size_t)n_gone, sizeof *c->gone) : NULL;
     c->n_gone = 0;
     for (int i = 0; i < c->n_entries; i++) {
-        entry *e = c->entries[i];
+        rws_entry *e = c->entries[i];
         if (e->present) {
             c->entries[n++] = e;
             continue;
         }
         if (c->gone) memcpy(c->gone[c->n_gone++], e->public.id, sizeof e->public.id);
-        free_entry(e);
+        rws_entry_free(e);
     }
     c->n_entries = n;
     return n_gone > 0;
@@ -901,7 +590,7 @@ const rws_listed *rws_catalogue_at(const rws_catalogue *c, int i)
 
 const rws_listed *rws_catalogue_find(const rws_catalogue *c, const char *id)
 {
-    const entry *e = find_entry(c, id);
+    const rws_entry *e = find_entry(c, id);
     return e ? &e->public : NULL;
 }
 

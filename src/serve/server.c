@@ -1,6 +1,6 @@
 /* server.c - connections: libmicrohttpd on one side, the routes on the other.
  *
- * Every connection has a thread, so that a stream of events may wait and a long question holds up nobody. One more thread
+ * Every connection has a thread, so that a stream of events or a long question delays no other client. One more thread
  * looks at the folders once a second and cuts off clients that are too slow: libmicrohttpd's own limit is on silence, and a
  * client that sends a byte now and then would never meet it.
  */
@@ -271,7 +271,7 @@ static struct MHD_Response *make_response(rws_server *s, struct MHD_Connection *
     return response;
 }
 
-/* What every reply says: take nothing from elsewhere, be framed by nobody, guess no types, keep nothing. */
+/* Headers of every reply: nothing is loaded from elsewhere, no site shows the page in a frame, types are not guessed. */
 static const char *const always[][2] = {
     {"Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
                                 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},

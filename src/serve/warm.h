@@ -1,7 +1,7 @@
 /* warm.h - posteriors of runs that are kept open, so that a question does not load a checkpoint.
  *
  * Threads share a posterior (rws_train.h: any number may ask it at once). The posterior of a run that is still training is
- * replaced when its checkpoint has changed; those who are asking the old one finish with it. The posterior that was not
+ * replaced when its checkpoint has changed; threads that are asking the old one finish with it. The posterior that was not
  * asked for the longest time is closed when there are more than RWS_WARM_MOST.
  *
  *     folder of a run -> [warm] -> rws_posterior -> questions

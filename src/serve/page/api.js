@@ -3,13 +3,20 @@
 import { metricHelp } from "./text.js";
 
 export class Failure extends Error {
-  constructor(status, message) { super(message); this.status = status; }
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
 }
 
 async function read(response) {
   if (response.ok) return response.json();
   let message = `The server answered ${response.status}.`;
-  try { message = (await response.json()).error || message; } catch (e) { /* no JSON: the status must do */ }
+  try {
+    message = (await response.json()).error || message;
+  } catch {
+    /* no JSON: the status must do */
+  }
   throw new Failure(response.status, message);
 }
 
@@ -27,7 +34,14 @@ export async function get(path, signal) {
 }
 
 export async function post(path, body, signal) {
-  return read(await request(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal }));
+  return read(
+    await request(path, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+      signal,
+    }),
+  );
 }
 
 export function query(parameters) {
@@ -42,10 +56,10 @@ export function query(parameters) {
 // ---- the runs
 
 export const live = new EventTarget(); // "runs" with detail.ids: these have changed; "state"
-export const runs = new Map();         // by id
+export const runs = new Map(); // by id
 export let problems = [];
 export let overview = { methods: [], folders: [], version: "", limits: {} };
-export let state = "waiting";          // or "live", "lost"
+export let state = "waiting"; // or "live", "lost"
 let event = 0;
 
 function tell(ids) {
@@ -79,26 +93,47 @@ let source = null;
 function listen() {
   source = new EventSource(`/api/events?after=${event}`);
   const own = source;
-  const number = e => { event = Number(e.lastEventId) || event; };
+  const number = e => {
+    event = Number(e.lastEventId) || event;
+  };
   own.addEventListener("open", () => setState("live"));
-  own.addEventListener("runs", e => { number(e); take(JSON.parse(e.data)); });
-  own.addEventListener("reset", e => { number(e); reload().catch(() => setState("lost")); });
+  own.addEventListener("runs", e => {
+    number(e);
+    take(JSON.parse(e.data));
+  });
+  own.addEventListener("reset", e => {
+    number(e);
+    reload().catch(() => setState("lost"));
+  });
   own.addEventListener("error", () => {
     if (own !== source) return;
     setState("lost");
     if (own.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
-    setTimeout(() => reload().catch(() => {}).finally(() => own === source && listen()), 2000);
+    setTimeout(
+      () =>
+        reload()
+          .catch(() => {})
+          .finally(() => own === source && listen()),
+      2000,
+    );
   });
 }
 
 // A browser has six connections for one server and all its tabs: a tab that is not seen gives its own back.
 function watchVisibility() {
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden && source) { source.close(); source = null; }
-    else if (!document.hidden && !source) listen();
+    if (document.hidden && source) {
+      source.close();
+      source = null;
+    } else if (!document.hidden && !source) listen();
   });
-  addEventListener("pagehide", () => { if (source) source.close(); source = null; });
-  addEventListener("pageshow", e => { if (e.persisted && !source) listen(); });
+  addEventListener("pagehide", () => {
+    if (source) source.close();
+    source = null;
+  });
+  addEventListener("pageshow", e => {
+    if (e.persisted && !source) listen();
+  });
 }
 
 export async function start() {
@@ -109,4 +144,10 @@ export async function start() {
 }
 
 export const helpOf = (metric, model) => metricHelp(metric, model, overview.models);
-export const methodStyle = method => overview.methods.find(m => m.method === method) || { method, name: method || "", colour: "#888888", dash: [3, 1, 1, 1] };
+export const methodStyle = method =>
+  overview.methods.find(m => m.method === method) || {
+    method,
+    name: method || "",
+    colour: "#888888",
+    dash: [3, 1, 1, 1],
+  };

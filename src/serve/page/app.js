@@ -29,19 +29,31 @@ function route() {
 
 // ---- colours
 
-const themes = ["system", "light", "dark"], signs = { system: "◐", light: "☀", dark: "☾" };
+const themes = ["system", "light", "dark"],
+  signs = { system: "◐", light: "☀", dark: "☾" };
 function setTheme(theme) {
-  theme === "system" ? delete document.documentElement.dataset.theme : document.documentElement.dataset.theme = theme;
+  theme === "system" ? delete document.documentElement.dataset.theme : (document.documentElement.dataset.theme = theme);
   document.getElementById("theme").textContent = signs[theme];
   document.getElementById("theme").title = `Colours: ${theme}`;
-  try { localStorage.setItem("rws-theme", theme); } catch (e) { /* kept for this page only */ }
+  try {
+    localStorage.setItem("rws-theme", theme);
+  } catch {
+    /* kept for this page only */
+  }
   if (now) now.repaint();
 }
 function storedTheme() {
-  try { return themes.includes(localStorage.getItem("rws-theme")) ? localStorage.getItem("rws-theme") : "system"; } catch (e) { return "system"; }
+  try {
+    return themes.includes(localStorage.getItem("rws-theme")) ? localStorage.getItem("rws-theme") : "system";
+  } catch {
+    return "system";
+  }
 }
 let theme = storedTheme();
-const nextTheme = () => { theme = themes[(themes.indexOf(theme) + 1) % themes.length]; setTheme(theme); };
+const nextTheme = () => {
+  theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+  setTheme(theme);
+};
 document.getElementById("theme").addEventListener("click", nextTheme);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => now && now.repaint());
 
@@ -58,7 +70,13 @@ addEventListener("keydown", e => {
   if (to) location.hash = to;
   else if (e.key === "t") nextTheme();
   else if (e.key === "?") keys.showModal();
-  else if (e.key === "/") { const filter = document.getElementById("filter"); if (filter) { e.preventDefault(); filter.focus(); } }
+  else if (e.key === "/") {
+    const filter = document.getElementById("filter");
+    if (filter) {
+      e.preventDefault();
+      filter.focus();
+    }
+  }
 });
 
 // ---- whether the page is up to date

@@ -6,15 +6,26 @@ import { methodStyle } from "./api.js";
 // ---- colours
 
 const channels = colour => [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
-const hex = rgb => "#" + rgb.map(c => Math.round(Math.min(255, Math.max(0, c))).toString(16).padStart(2, "0")).join("");
+const hex = rgb =>
+  "#" +
+  rgb
+    .map(c =>
+      Math.round(Math.min(255, Math.max(0, c)))
+        .toString(16)
+        .padStart(2, "0"),
+    )
+    .join("");
 const mix = (a, b, share) => hex(channels(a).map((c, i) => c + (channels(b)[i] - c) * share));
 
 function luminance(colour) {
-  const [r, g, b] = channels(colour).map(c => c / 255).map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+  const [r, g, b] = channels(colour)
+    .map(c => c / 255)
+    .map(c => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-export const isDark = () => document.documentElement.dataset.theme === "dark" ||
+export const isDark = () =>
+  document.documentElement.dataset.theme === "dark" ||
   (document.documentElement.dataset.theme !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);
 
 // The method's colour of the figures; on dark ground, lighter until it can be seen (contrast 4 with the panel).
@@ -22,7 +33,8 @@ export function methodColour(method, shade = 0) {
   let colour = methodStyle(method).colour;
   if (!isDark()) return mix(colour, "#ffffff", shade);
   if (luminance(colour) < 0.001) return "#e7ebef"; // black: the ink
-  for (let i = 0; i < 40 && (luminance(colour) + 0.05) / (luminance("#1b2026") + 0.05) < 4; i++) colour = mix(colour, "#ffffff", 0.08);
+  for (let i = 0; i < 40 && (luminance(colour) + 0.05) / (luminance("#1b2026") + 0.05) < 4; i++)
+    colour = mix(colour, "#ffffff", 0.08);
   return mix(colour, "#1b2026", shade * 0.75);
 }
 
@@ -46,7 +58,8 @@ const lines = new Map();
 function lineColours() {
   const key = isDark();
   if (!lines.has(key)) {
-    const style = getComputedStyle(document.documentElement), read = name => style.getPropertyValue(name).trim();
+    const style = getComputedStyle(document.documentElement),
+      read = name => style.getPropertyValue(name).trim();
     lines.set(key, { axisLineColor: read("--line-strong"), gridLineColor: read("--grid") });
   }
   return lines.get(key);
@@ -68,33 +81,43 @@ export function axisNumber(x) {
 export function ticks(low, high, most, log) {
   if (!(high > low)) return [low];
   if (log && low > 0 && high / low >= 10) {
-    const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high)), every = Math.ceil((last - first) / most);
+    const first = Math.floor(Math.log10(low)),
+      last = Math.ceil(Math.log10(high)),
+      every = Math.ceil((last - first) / most);
     const parts = 3 * (last - first) <= most ? [1, 2, 5] : [1];
     const all = [];
     for (let e = first; e <= last; e += every) for (const part of parts) all.push(part * 10 ** e);
     return all.filter(v => v >= low * (1 - 1e-9) && v <= high * (1 + 1e-9));
   }
-  const rough = (high - low) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
+  const rough = (high - low) / Math.max(1, most),
+    power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find(s => s * power >= rough * (1 - 1e-9));
   const all = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) all.push(Number((i * step).toPrecision(12)));
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++)
+    all.push(Number((i * step).toPrecision(12)));
   return all;
 }
 
-const ticker = (low, high, pixels, options) => ticks(low, high, Math.max(2, Math.floor(pixels / options("pixelsPerLabel"))), options("logscale"))
-  .map(v => ({ v, label: axisNumber(v) }));
+const ticker = (low, high, pixels, options) =>
+  ticks(low, high, Math.max(2, Math.floor(pixels / options("pixelsPerLabel"))), options("logscale")).map(v => ({
+    v,
+    label: axisNumber(v),
+  }));
 
 // The band between the quartiles as one polygon; the library's own draws a polygon for each pair of points.
 function plotBand(e) {
-  const points = e.points.filter(p => Number.isFinite(p.canvasx) && Number.isFinite(p.y_top) && Number.isFinite(p.y_bottom) && p.yval !== null);
+  const points = e.points.filter(
+    p => Number.isFinite(p.canvasx) && Number.isFinite(p.y_top) && Number.isFinite(p.y_bottom) && p.yval !== null,
+  );
   const { area, fillAlpha } = { area: e.plotArea, fillAlpha: e.dygraph.getNumericOption("fillAlpha", e.setName) };
   if (points.length < 2 || !(fillAlpha > 0)) return;
-  const y = share => area.y + area.h * share, pen = e.drawingContext;
+  const y = share => area.y + area.h * share,
+    pen = e.drawingContext;
   pen.save();
   pen.globalAlpha = fillAlpha;
   pen.fillStyle = e.color;
   pen.beginPath();
-  points.forEach((p, i) => i ? pen.lineTo(p.canvasx, y(p.y_top)) : pen.moveTo(p.canvasx, y(p.y_top)));
+  points.forEach((p, i) => (i ? pen.lineTo(p.canvasx, y(p.y_top)) : pen.moveTo(p.canvasx, y(p.y_top))));
   for (let i = points.length - 1; i >= 0; i--) pen.lineTo(points[i].canvasx, y(points[i].y_bottom));
   pen.closePath();
   pen.fill();
@@ -104,19 +127,22 @@ function plotBand(e) {
 // ---- a chart
 
 // The library's own legend sets styles by attribute, which the content-security policy forbids; the page has its own.
-const plugins = () => Dygraph.PLUGINS.splice(0, Dygraph.PLUGINS.length, ...Dygraph.PLUGINS.filter(p => p !== Dygraph.Plugins.Legend));
+const plugins = () =>
+  Dygraph.PLUGINS.splice(0, Dygraph.PLUGINS.length, ...Dygraph.PLUGINS.filter(p => p !== Dygraph.Plugins.Legend));
 
 // Rows for dygraphs: all x of all curves, with [low, median, high] or null for each curve.
 function merge(curves, logY, logX) {
   const rows = new Map();
   const good = v => v !== null && v !== undefined && (!logY || v > 0);
-  curves.forEach((curve, c) => curve.x.forEach((x, i) => {
-    if (x === null || (logX && x <= 0) || !good(curve.y[i])) return;
-    if (!rows.has(x)) rows.set(x, new Array(curves.length).fill(null));
-    const low = curve.low && good(curve.low[i]) ? curve.low[i] : curve.y[i];
-    const high = curve.high && good(curve.high[i]) ? curve.high[i] : curve.y[i];
-    rows.get(x)[c] = [low, curve.y[i], high];
-  }));
+  curves.forEach((curve, c) =>
+    curve.x.forEach((x, i) => {
+      if (x === null || (logX && x <= 0) || !good(curve.y[i])) return;
+      if (!rows.has(x)) rows.set(x, new Array(curves.length).fill(null));
+      const low = curve.low && good(curve.low[i]) ? curve.low[i] : curve.y[i];
+      const high = curve.high && good(curve.high[i]) ? curve.high[i] : curve.y[i];
+      rows.get(x)[c] = [low, curve.y[i], high];
+    }),
+  );
   return [...rows.entries()].sort((a, b) => a[0] - b[0]).map(([x, values]) => [x, ...values]);
 }
 
@@ -125,13 +151,25 @@ function merge(curves, logY, logX) {
 export class Chart {
   constructor(options) {
     this.options = options;
-    this.plot = h("div", { class: "plot", role: "img", tabindex: "0", onkeydown: e => this.onKey(e), onblur: () => { this.tip.hidden = true; } });
+    this.plot = h("div", {
+      class: "plot",
+      role: "img",
+      tabindex: "0",
+      onkeydown: e => this.onKey(e),
+      onblur: () => {
+        this.tip.hidden = true;
+      },
+    });
     this.tip = h("div", { class: "tip", hidden: true });
     this.title = h("figcaption", {}, options.title || metricName(options.metric || ""));
     this.note = h("span", { class: "chart-note" });
-    this.element = h("figure", { class: "chart" }, h("div", { class: "chart-head" }, this.title, this.note, options.tools || null),
+    this.element = h(
+      "figure",
+      { class: "chart" },
+      h("div", { class: "chart-head" }, this.title, this.note, options.tools || null),
       h("div", { class: "plot-box" }, this.plot, this.tip),
-      h("p", { class: "x-name" }, options.xName === "seconds" ? "training time (s)" : "iteration"));
+      h("p", { class: "x-name" }, options.xName === "seconds" ? "training time (s)" : "iteration"),
+    );
     const unit = metricUnit(options.metric || "");
     if (unit && !options.title) this.title.append(h("small", {}, ` (${unit})`));
     this.element.style.setProperty("--chart-height", (options.height || 230) + "px");
@@ -144,7 +182,11 @@ export class Chart {
 
   set(curves) {
     const sum = list => (list || []).reduce((total, v) => total + (v || 0), 0);
-    const signature = JSON.stringify([isDark(), this.zoomed, curves.map(c => [c.label, c.shade, c.x.length, sum(c.x), sum(c.y), sum(c.low), sum(c.high), sum(c.count)])]);
+    const signature = JSON.stringify([
+      isDark(),
+      this.zoomed,
+      curves.map(c => [c.label, c.shade, c.x.length, sum(c.x), sum(c.y), sum(c.low), sum(c.high), sum(c.count)]),
+    ]);
     this.curves = curves;
     if (this.graph && signature === this.signature) return; // nothing is new: hundreds of runs change one curve at a time
     this.signature = signature;
@@ -160,17 +202,25 @@ export class Chart {
       labels: [" x ", ...curves.map((c, i) => c.label + "\u200b".repeat(i))], // dygraphs wants them to differ
       colors: curves.map(c => c.colour || methodColour(c.method, c.shade)),
       visibility: this.visibility(),
-      series: Object.fromEntries(curves.map((c, i) => [c.label + "\u200b".repeat(i), {
-        strokePattern: methodStyle(c.method).dash.length && c.method ? methodStyle(c.method).dash.map(d => 1.3 * d) : null,
-        drawPoints: c.x.length < 2, pointSize: 3,
-      }])),
+      series: Object.fromEntries(
+        curves.map((c, i) => [
+          c.label + "\u200b".repeat(i),
+          {
+            strokePattern:
+              methodStyle(c.method).dash.length && c.method ? methodStyle(c.method).dash.map(d => 1.3 * d) : null,
+            drawPoints: c.x.length < 2,
+            pointSize: 3,
+          },
+        ]),
+      ),
       customBars: true,
       fillAlpha: bands ? (isDark() ? 0.22 : 0.16) : 0,
       logscale: !!logY,
       ...lineColours(),
     };
     const alone = data.length === 1; // then the axis needs a width
-    if (alone !== !!this.alone) settings.dateWindow = alone ? (logX ? [data[0][0] / 2, data[0][0] * 2] : [data[0][0] - 1, data[0][0] + 1]) : null;
+    if (alone !== !!this.alone)
+      settings.dateWindow = alone ? (logX ? [data[0][0] / 2, data[0][0] * 2] : [data[0][0] - 1, data[0][0] + 1]) : null;
     this.alone = alone;
     if (this.graph && this.graphLogX === !!logX && this.graphBands === bands) this.graph.updateOptions(settings);
     else this.build(settings, bands);
@@ -201,7 +251,9 @@ export class Chart {
         y: { ticker, axisLabelWidth: 56, pixelsPerLabel: 36, gridLinePattern: null },
       },
       highlightCallback: (e, x, points) => this.showTip(e, x, points),
-      unhighlightCallback: () => { this.tip.hidden = true; },
+      unhighlightCallback: () => {
+        this.tip.hidden = true;
+      },
       zoomCallback: (from, to) => this.zoom(from, to),
     });
   }
@@ -219,7 +271,13 @@ export class Chart {
     this.graph = null;
     this.alone = false;
     const log = this.options.logY && this.curves.some(c => c.y.some(v => v !== null));
-    this.plot.replaceChildren(h("p", { class: "nothing" }, log ? "No number is above 0: a logarithmic axis cannot show them." : "Nothing was measured yet."));
+    this.plot.replaceChildren(
+      h(
+        "p",
+        { class: "nothing" },
+        log ? "No number is above 0: a logarithmic axis cannot show them." : "Nothing was measured yet.",
+      ),
+    );
   }
 
   describe() {
@@ -228,18 +286,42 @@ export class Chart {
   }
 
   showTip(e, x, points) {
-    const lines = points.filter(p => p.yval !== null && !Number.isNaN(p.yval)).map(p => {
-      const at = this.graph.indexFromSetName(p.name) - 1, curve = this.curves[at];
-      const i = curve.x.indexOf(x), band = curve.low && curve.count && curve.count[i] > 1;
-      return { curve, y: p.yval, low: band ? curve.low[i] : null, high: band ? curve.high[i] : null, n: curve.count ? curve.count[i] : 0 };
-    }).sort((a, b) => b.y - a.y);
+    const lines = points
+      .filter(p => p.yval !== null && !Number.isNaN(p.yval))
+      .map(p => {
+        const at = this.graph.indexFromSetName(p.name) - 1,
+          curve = this.curves[at];
+        const i = curve.x.indexOf(x),
+          band = curve.low && curve.count && curve.count[i] > 1;
+        return {
+          curve,
+          y: p.yval,
+          low: band ? curve.low[i] : null,
+          high: band ? curve.high[i] : null,
+          n: curve.count ? curve.count[i] : 0,
+        };
+      })
+      .sort((a, b) => b.y - a.y);
     if (lines.length === 0) return;
     this.tip.replaceChildren(
       h("div", { class: "tip-x" }, this.options.xName === "seconds" ? duration(x) : `iteration ${number(x)}`),
-      ...lines.slice(0, 14).map(l => h("div", { class: "tip-row" }, swatch(l.curve.method, l.curve.shade), h("span", { class: "tip-name" }, l.curve.label),
-        h("b", {}, number(l.y)), h("span", { class: "tip-band" }, l.low !== null ? `${number(l.low, 3)} … ${number(l.high, 3)}` : ""))));
+      ...lines
+        .slice(0, 14)
+        .map(l =>
+          h(
+            "div",
+            { class: "tip-row" },
+            swatch(l.curve.method, l.curve.shade),
+            h("span", { class: "tip-name" }, l.curve.label),
+            h("b", {}, number(l.y)),
+            h("span", { class: "tip-band" }, l.low !== null ? `${number(l.low, 3)} … ${number(l.high, 3)}` : ""),
+          ),
+        ),
+    );
     this.tip.hidden = false;
-    const box = this.plot.getBoundingClientRect(), at = points[0].canvasx, wide = this.tip.offsetWidth;
+    const box = this.plot.getBoundingClientRect(),
+      at = points[0].canvasx,
+      wide = this.tip.offsetWidth;
     this.tip.style.left = Math.max(0, at + 16 + wide < box.width ? at + 16 : at - wide - 16) + "px";
   }
 
@@ -256,22 +338,42 @@ export class Chart {
   onKey(e) {
     if (!this.graph) return;
     const by = { ArrowRight: 1, ArrowLeft: -1, PageDown: 20, PageUp: -20, Home: -Infinity, End: Infinity }[e.key];
-    if (e.key === "Escape") { this.tip.hidden = true; this.graph.clearSelection(); if (this.graph.isZoomed()) { this.graph.resetZoom(); this.zoom(); } return; }
+    if (e.key === "Escape") {
+      this.tip.hidden = true;
+      this.graph.clearSelection();
+      if (this.graph.isZoomed()) {
+        this.graph.resetZoom();
+        this.zoom();
+      }
+      return;
+    }
     if (by === undefined) return;
     e.preventDefault();
-    const [from, to] = this.graph.xAxisRange(), seen = this.data.map(r => r[0]).filter(x => x >= from && x <= to);
-    const now = seen.findIndex(x => x === this.at), next = Math.max(0, Math.min(seen.length - 1, (now < 0 ? (by > 0 ? -1 : seen.length) : now) + by));
+    const [from, to] = this.graph.xAxisRange(),
+      seen = this.data.map(r => r[0]).filter(x => x >= from && x <= to);
+    const now = seen.findIndex(x => x === this.at),
+      next = Math.max(0, Math.min(seen.length - 1, (now < 0 ? (by > 0 ? -1 : seen.length) : now) + by));
     this.point(seen[next]);
   }
 
   // Shows the values at one x, as if the mouse was there.
   point(x) {
     this.at = x;
-    const row = this.data.find(r => r[0] === x), shown = this.visibility(), names = this.graph.getLabels().slice(1);
+    const row = this.data.find(r => r[0] === x),
+      shown = this.visibility(),
+      names = this.graph.getLabels().slice(1);
     if (!row) return;
     this.graph.setSelection(this.data.indexOf(row));
-    const points = names.map((name, i) => ({ name, yval: row[i + 1] ? row[i + 1][1] : null, canvasx: this.graph.toDomXCoord(x) }));
-    this.showTip(null, x, points.filter((p, i) => shown[i]));
+    const points = names.map((name, i) => ({
+      name,
+      yval: row[i + 1] ? row[i + 1][1] : null,
+      canvasx: this.graph.toDomXCoord(x),
+    }));
+    this.showTip(
+      null,
+      x,
+      points.filter((p, i) => shown[i]),
+    );
   }
 
   free() {

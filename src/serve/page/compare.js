@@ -1,6 +1,19 @@
 // compare.js - runs beside each other: medians with quartile bands over seeds, panel by panel.
 
-import { h, keyName, modelName, metricName, plural, empty, failure, fillIf, morph, metricUnit, calm, compareTexts } from "./text.js";
+import {
+  h,
+  keyName,
+  modelName,
+  metricName,
+  plural,
+  empty,
+  failure,
+  fillIf,
+  morph,
+  metricUnit,
+  calm,
+  compareTexts,
+} from "./text.js";
 import { get, query, runs, live, helpOf } from "./api.js";
 import { Chart, swatch, isDark } from "./charts.js";
 import { matching, nothing } from "./runs.js";
@@ -13,7 +26,14 @@ const ignored = new Set(["seed", "threads", "eval_every", "eval_particles", "n_t
 
 // What is shown is in the address, so that it can be kept and sent.
 function readView(parameters) {
-  return { ...defaults, ...Object.fromEntries(Object.keys(defaults).filter(k => parameters.has(k)).map(k => [k, parameters.get(k)])) };
+  return {
+    ...defaults,
+    ...Object.fromEntries(
+      Object.keys(defaults)
+        .filter(k => parameters.has(k))
+        .map(k => [k, parameters.get(k)]),
+    ),
+  };
 }
 
 function writeView(view) {
@@ -24,7 +44,8 @@ function writeView(view) {
 
 export function showCompare(main, rest, parameters) {
   const view = readView(parameters);
-  let charts = new Map(), latest = []; // by section and panel; the runs that are shown
+  let charts = new Map(),
+    latest = []; // by section and panel; the runs that are shown
   const controls = h("div", { class: "controls" });
   const legend = h("div", { class: "legend", role: "group", "aria-label": "curves" });
   const body = h("div", { class: "compare" });
@@ -36,8 +57,17 @@ export function showCompare(main, rest, parameters) {
     const all = matching(view.filter).filter(r => !ids || ids.has(r.id));
     const list = all.filter(r => ids || r.state !== "failed"); // unless they were chosen
     const models = [...new Set(list.map(r => r.model))].sort();
-    if (!models.includes(view.model)) view.model = models.length ? models.reduce((a, b) => list.filter(r => r.model === b).length > list.filter(r => r.model === a).length ? b : a) : "";
-    return { list: list.filter(r => r.model === view.model), models, n_failed: all.filter(r => r.model === view.model && !list.includes(r)).length };
+    if (!models.includes(view.model))
+      view.model = models.length
+        ? models.reduce((a, b) =>
+            list.filter(r => r.model === b).length > list.filter(r => r.model === a).length ? b : a,
+          )
+        : "";
+    return {
+      list: list.filter(r => r.model === view.model),
+      models,
+      n_failed: all.filter(r => r.model === view.model && !list.includes(r)).length,
+    };
   }
 
   function metricsOf(list) {
@@ -47,33 +77,106 @@ export function showCompare(main, rest, parameters) {
     return { all, wanted: wanted.length ? wanted : first.length ? first : all.slice(0, 1) };
   }
 
-  const choice = (label, value, options, change) => h("label", { class: "field" }, label, h("select", { onchange: e => change(e.target.value) }, options.map(([v, name]) => h("option", { value: v, selected: v === value }, name))));
-  const toggle = (name, on, change, title) => h("button", { type: "button", class: "toggle", "aria-pressed": String(on), title: title || null, onclick: change }, name);
+  const choice = (label, value, options, change) =>
+    h(
+      "label",
+      { class: "field" },
+      label,
+      h(
+        "select",
+        { onchange: e => change(e.target.value) },
+        options.map(([v, name]) => h("option", { value: v, selected: v === value }, name)),
+      ),
+    );
+  const toggle = (name, on, change, title) =>
+    h(
+      "button",
+      { type: "button", class: "toggle", "aria-pressed": String(on), title: title || null, onclick: change },
+      name,
+    );
 
   function drawControls(list, models, metrics) {
-    const keys = [...new Set(list.flatMap(r => Object.keys(r.config)))].filter(k => !ignored.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1);
-    const set = change => { Object.assign(view, change); refresh(); };
-    const flip = (text, part) => text.includes(part) ? text.replace(part, "").replace(/^,|,$/g, "") : [text, part].filter(Boolean).join(",");
+    const keys = [...new Set(list.flatMap(r => Object.keys(r.config)))].filter(
+      k => !ignored.has(k) && new Set(list.filter(r => k in r.config).map(r => String(r.config[k]))).size > 1,
+    );
+    const set = change => {
+      Object.assign(view, change);
+      refresh();
+    };
+    const flip = (text, part) =>
+      text.includes(part) ? text.replace(part, "").replace(/^,|,$/g, "") : [text, part].filter(Boolean).join(",");
     view.panelShown = keys.includes(view.panel) ? view.panel : "none";
     fillIf(controls, [models, metrics, keys, { ...view }], () => [
-      models.length > 1 ? choice("Model ", view.model, models.map(m => [m, modelName(m)]), v => set({ model: v, metrics: "" })) : null,
-      h("div", { class: "set", role: "group", "aria-label": "metrics" }, metrics.all.map(m => toggle(metricName(m), metrics.wanted.includes(m), () => {
-        const next = metrics.wanted.includes(m) ? metrics.wanted.filter(w => w !== m) : [...metrics.wanted, m];
-        if (next.length) set({ metrics: next.join(",") });
-      }, helpOf(m, view.model)))),
-      h("div", { class: "set", role: "group", "aria-label": "x axis" }, toggle("iteration", view.x === "iteration", () => set({ x: "iteration" })), toggle("seconds", view.x === "seconds", () => set({ x: "seconds" }), "time of training")),
-      h("div", { class: "set", role: "group", "aria-label": "logarithmic axes" }, toggle("log x", view.log.includes("x"), () => set({ log: flip(view.log, "x") })), toggle("log y", view.log.includes("y"), () => set({ log: flip(view.log, "y") }))),
-      choice("Panels ", keys.includes(view.panel) ? view.panel : "none", [...keys.filter(k => k !== "method"), "method", "none"].filter((k, i, a) => a.indexOf(k) === i && (k === "none" || keys.includes(k))).map(k => [k, k === "none" ? "none" : keyName(k)]), v => set({ panel: v })),
-      h("input", { type: "search", id: "filter", placeholder: "Filter", value: view.filter, "aria-label": "filter the runs", onchange: e => set({ filter: e.target.value }) }),
-      view.runs ? h("button", { type: "button", class: "plain", onclick: () => set({ runs: "" }) }, `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`) : null]);
+      models.length > 1
+        ? choice(
+            "Model ",
+            view.model,
+            models.map(m => [m, modelName(m)]),
+            v => set({ model: v, metrics: "" }),
+          )
+        : null,
+      h(
+        "div",
+        { class: "set", role: "group", "aria-label": "metrics" },
+        metrics.all.map(m =>
+          toggle(
+            metricName(m),
+            metrics.wanted.includes(m),
+            () => {
+              const next = metrics.wanted.includes(m) ? metrics.wanted.filter(w => w !== m) : [...metrics.wanted, m];
+              if (next.length) set({ metrics: next.join(",") });
+            },
+            helpOf(m, view.model),
+          ),
+        ),
+      ),
+      h(
+        "div",
+        { class: "set", role: "group", "aria-label": "x axis" },
+        toggle("iteration", view.x === "iteration", () => set({ x: "iteration" })),
+        toggle("seconds", view.x === "seconds", () => set({ x: "seconds" }), "time of training"),
+      ),
+      h(
+        "div",
+        { class: "set", role: "group", "aria-label": "logarithmic axes" },
+        toggle("log x", view.log.includes("x"), () => set({ log: flip(view.log, "x") })),
+        toggle("log y", view.log.includes("y"), () => set({ log: flip(view.log, "y") })),
+      ),
+      choice(
+        "Panels ",
+        keys.includes(view.panel) ? view.panel : "none",
+        [...keys.filter(k => k !== "method"), "method", "none"]
+          .filter((k, i, a) => a.indexOf(k) === i && (k === "none" || keys.includes(k)))
+          .map(k => [k, k === "none" ? "none" : keyName(k)]),
+        v => set({ panel: v }),
+      ),
+      h("input", {
+        type: "search",
+        id: "filter",
+        placeholder: "Filter",
+        value: view.filter,
+        "aria-label": "filter the runs",
+        onchange: e => set({ filter: e.target.value }),
+      }),
+      view.runs
+        ? h(
+            "button",
+            { type: "button", class: "plain", onclick: () => set({ runs: "" }) },
+            `Only ${plural(view.runs.split(",").length, "chosen run")} ✕`,
+          )
+        : null,
+    ]);
   }
 
   // Runs are named one by one only if they are not all that the model has, or all that have not failed.
   function parameters_(metric, list) {
-    const all = [...runs.values()].filter(r => r.model === view.model), good = all.filter(r => r.state !== "failed");
-    const where = [`model=${view.model}`], some = { metric, x: view.x, panel: view.panelShown, points: POINTS, where };
+    const all = [...runs.values()].filter(r => r.model === view.model),
+      good = all.filter(r => r.state !== "failed");
+    const where = [`model=${view.model}`],
+      some = { metric, x: view.x, panel: view.panelShown, points: POINTS, where };
     if (list.length === all.length) return some;
-    if (list.length === good.length && list.every(r => r.state !== "failed")) where.push("state=training,stopped,finished");
+    if (list.length === good.length && list.every(r => r.state !== "failed"))
+      where.push("state=training,stopped,finished");
     else some.runs = list.map(r => r.id).join(",");
     return some;
   }
@@ -81,21 +184,52 @@ export function showCompare(main, rest, parameters) {
   function drawLegend(groups) {
     const seen = new Map();
     for (const g of groups) if (!seen.has(g.label)) seen.set(g.label, g);
-    fillIf(legend, [[...seen.values()].map(g => [g.label, g.method, g.shade]), [...hidden], isDark()], () => [...seen.values()].map(g => h("button", { type: "button", class: "key", "aria-pressed": String(!hidden.has(g.label)), title: "click to hide or show; with Shift, to see it alone",
-      onclick: e => {
-        if (e.shiftKey) { const alone = [...seen.keys()].every(l => l === g.label || hidden.has(l)); for (const l of seen.keys()) alone || l === g.label ? hidden.delete(l) : hidden.add(l); }
-        else hidden.has(g.label) ? hidden.delete(g.label) : hidden.add(g.label);
-        for (const chart of charts.values()) chart.showHidden();
-        drawLegend(groups);
-      } }, swatch(g.method, g.shade), g.label)));
+    fillIf(legend, [[...seen.values()].map(g => [g.label, g.method, g.shade]), [...hidden], isDark()], () =>
+      [...seen.values()].map(g =>
+        h(
+          "button",
+          {
+            type: "button",
+            class: "key",
+            "aria-pressed": String(!hidden.has(g.label)),
+            title: "click to hide or show; with Shift, to see it alone",
+            onclick: e => {
+              if (e.shiftKey) {
+                const alone = [...seen.keys()].every(l => l === g.label || hidden.has(l));
+                for (const l of seen.keys()) alone || l === g.label ? hidden.delete(l) : hidden.add(l);
+              } else hidden.has(g.label) ? hidden.delete(g.label) : hidden.add(g.label);
+              for (const chart of charts.values()) chart.showHidden();
+              drawLegend(groups);
+            },
+          },
+          swatch(g.method, g.shade),
+          g.label,
+        ),
+      ),
+    );
   }
 
   function tools(metric, list) {
     const to = kind => `/api/compare.${kind}?` + query({ ...parameters_(metric, list), log: view.log, points: 2000 });
-    return h("span", { class: "tools" }, ["svg", "pdf", "csv"].map(k => h("a", { href: to(k), download: "", title: `download as ${k.toUpperCase()}` }, k.toUpperCase())));
+    return h(
+      "span",
+      { class: "tools" },
+      ["svg", "pdf", "csv"].map(k =>
+        h("a", { href: to(k), download: "", title: `download as ${k.toUpperCase()}` }, k.toUpperCase()),
+      ),
+    );
   }
 
-  const curve = g => ({ label: g.label, method: g.method, shade: g.shade, x: g.x, y: g.median, low: g.low, high: g.high, count: g.count });
+  const curve = g => ({
+    label: g.label,
+    method: g.method,
+    shade: g.shade,
+    x: g.x,
+    y: g.median,
+    low: g.low,
+    high: g.high,
+    count: g.count,
+  });
 
   // A panel that was zoomed gets the points of its range.
   async function zoom(metric, panel, list, from, to, chart) {
@@ -106,7 +240,11 @@ export function showCompare(main, rest, parameters) {
   }
 
   function removeSection(section) {
-    for (const [key, chart] of charts) if (key.startsWith(section.dataset.key)) { chart.free(); charts.delete(key); }
+    for (const [key, chart] of charts)
+      if (key.startsWith(section.dataset.key)) {
+        chart.free();
+        charts.delete(key);
+      }
     section.remove();
   }
 
@@ -115,9 +253,30 @@ export function showCompare(main, rest, parameters) {
     const key = JSON.stringify([metric, panels, view.log, view.x]);
     let section = body.querySelector(`section[data-key="${CSS.escape(key)}"]`);
     if (!section) {
-      section = h("section", { "data-key": key, "data-metric": metric }, h("div", { class: "metric-head" }, h("h2", {}, metricName(metric), metricUnit(metric) ? h("small", {}, ` (${metricUnit(metric)})`) : null), h("span", { class: "quiet" }, helpOf(metric, view.model)), h("span", { class: "spring" }), tools(metric, list)), h("div", { class: "panels" }));
+      section = h(
+        "section",
+        { "data-key": key, "data-metric": metric },
+        h(
+          "div",
+          { class: "metric-head" },
+          h("h2", {}, metricName(metric), metricUnit(metric) ? h("small", {}, ` (${metricUnit(metric)})`) : null),
+          h("span", { class: "quiet" }, helpOf(metric, view.model)),
+          h("span", { class: "spring" }),
+          tools(metric, list),
+        ),
+        h("div", { class: "panels" }),
+      );
       for (const panel of panels) {
-        const chart = new Chart({ title: panel || " ", metric, xName: view.x, logX: view.log.includes("x"), logY: view.log.includes("y"), height: panels.length > 2 ? 210 : 260, hidden, onZoom: (from, to, c) => zoom(metric, panel, latest, from, to, c).catch(() => {}) });
+        const chart = new Chart({
+          title: panel || " ",
+          metric,
+          xName: view.x,
+          logX: view.log.includes("x"),
+          logY: view.log.includes("y"),
+          height: panels.length > 2 ? 210 : 260,
+          hidden,
+          onZoom: (from, to, c) => zoom(metric, panel, latest, from, to, c).catch(() => {}),
+        });
         charts.set(key + panel, chart);
         section.lastChild.append(chart.element);
       }
@@ -136,14 +295,31 @@ export function showCompare(main, rest, parameters) {
   async function refresh() {
     const { list, models, n_failed } = selected();
     latest = list;
-    if (runs.size === 0) { note.textContent = ""; fillIf(controls, null, () => []); fillIf(legend, null, () => []); body.replaceChildren(nothing()); return; }
+    if (runs.size === 0) {
+      note.textContent = "";
+      fillIf(controls, null, () => []);
+      fillIf(legend, null, () => []);
+      body.replaceChildren(nothing());
+      return;
+    }
     const metrics = metricsOf(list);
     drawControls(list, models, metrics);
-    writeView({ ...view, panelShown: undefined, metrics: view.metrics, model: models.length > 1 ? view.model : "" });
-    if (list.length === 0) { note.textContent = ""; fillIf(legend, null, () => []); body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list.")); return; }
+    writeView({
+      ...view,
+      panelShown: undefined,
+      metrics: view.metrics,
+      model: models.length > 1 ? view.model : "",
+    });
+    if (list.length === 0) {
+      note.textContent = "";
+      fillIf(legend, null, () => []);
+      body.replaceChildren(empty("No run matches", "Change the filter, or choose other runs in the list."));
+      return;
+    }
     try {
       const answers = await Promise.all(metrics.wanted.map(m => get("/api/compare?" + query(parameters_(m, list)))));
-      for (const old of body.querySelectorAll("section")) if (!metrics.wanted.includes(old.dataset.metric)) removeSection(old);
+      for (const old of body.querySelectorAll("section"))
+        if (!metrics.wanted.includes(old.dataset.metric)) removeSection(old);
       for (const old of body.querySelectorAll(".empty")) old.remove();
       metrics.wanted.forEach((m, i) => drawMetric(m, answers[i], list));
       drawLegend(answers.flatMap(a => a.groups));
@@ -157,7 +333,15 @@ export function showCompare(main, rest, parameters) {
   live.addEventListener("runs", soon);
   refresh();
   return {
-    free() { live.removeEventListener("runs", soon); for (const c of charts.values()) c.free(); },
-    repaint() { for (const c of charts.values()) c.free(); charts = new Map(); body.replaceChildren(); refresh(); },
+    free() {
+      live.removeEventListener("runs", soon);
+      for (const c of charts.values()) c.free();
+    },
+    repaint() {
+      for (const c of charts.values()) c.free();
+      charts = new Map();
+      body.replaceChildren();
+      refresh();
+    },
   };
 }

@@ -5,14 +5,34 @@ import { h, s, number, share } from "./text.js";
 // ---- a curve without axes, for a cell of a table
 
 export function spark(values, colour, label) {
-  const wide = 76, high = 22, points = values.map((v, i) => [i, v]).filter(p => p[1] !== null);
-  const svg = s("svg", { class: "spark", viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": label });
+  const wide = 76,
+    high = 22,
+    points = values.map((v, i) => [i, v]).filter(p => p[1] !== null);
+  const svg = s("svg", {
+    class: "spark",
+    viewBox: `0 0 ${wide} ${high}`,
+    width: wide,
+    height: high,
+    role: "img",
+    "aria-label": label,
+  });
   if (points.length < 2) return svg;
-  const ys = points.map(p => p[1]), least = Math.min(...ys), most = Math.max(...ys);
-  const place = p => [2 + (wide - 6) * p[0] / Math.max(1, values.length - 1), high - 3 - (high - 6) * (most > least ? (p[1] - least) / (most - least) : 0.5)];
-  const path = points.map(place).map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+  const ys = points.map(p => p[1]),
+    least = Math.min(...ys),
+    most = Math.max(...ys);
+  const place = p => [
+    2 + ((wide - 6) * p[0]) / Math.max(1, values.length - 1),
+    high - 3 - (high - 6) * (most > least ? (p[1] - least) / (most - least) : 0.5),
+  ];
+  const path = points
+    .map(place)
+    .map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`)
+    .join("");
   const [x, y] = place(points[points.length - 1]);
-  svg.append(s("path", { d: path, fill: "none", stroke: colour, "stroke-width": 1.5, "stroke-linejoin": "round" }), s("circle", { cx: x, cy: y, r: 2, fill: colour }));
+  svg.append(
+    s("path", { d: path, fill: "none", stroke: colour, "stroke-width": 1.5, "stroke-linejoin": "round" }),
+    s("circle", { cx: x, cy: y, r: 2, fill: colour }),
+  );
   return svg;
 }
 
@@ -53,12 +73,21 @@ function measure(text, word) {
 function place(node, left, depth, gap) {
   const own = measure(node.label, node.word);
   node.depth = depth;
-  if (!node.below.length) { node.x = left + own / 2; return own; }
+  if (!node.below.length) {
+    node.x = left + own / 2;
+    return own;
+  }
   let used = 0;
-  node.below.forEach((child, i) => { used += (i ? gap : 0); used += place(child, left + used, depth + 1, gap); });
+  node.below.forEach((child, i) => {
+    used += i ? gap : 0;
+    used += place(child, left + used, depth + 1, gap);
+  });
   node.x = (node.below[0].x + node.below[node.below.length - 1].x) / 2;
   const over = own / 2 - (node.x - left);
-  if (over > 0) { shift(node, over); used += over; }
+  if (over > 0) {
+    shift(node, over);
+    used += over;
+  }
   return Math.max(used, node.x - left + own / 2);
 }
 
@@ -72,8 +101,17 @@ const depthOf = node => 1 + Math.max(0, ...node.below.map(depthOf));
 export function drawTree(text, colour) {
   const root = parseTree(text);
   if (!root) return h("code", { class: "brackets" }, text);
-  const level = 44, wide = Math.ceil(place(root, 0, 0, 22)), high = depthOf(root) * level - 18;
-  const svg = s("svg", { class: "tree", viewBox: `-4 -2 ${wide + 8} ${high + 4}`, width: wide + 8, height: high + 4, role: "img", "aria-label": text });
+  const level = 44,
+    wide = Math.ceil(place(root, 0, 0, 22)),
+    high = depthOf(root) * level - 18;
+  const svg = s("svg", {
+    class: "tree",
+    viewBox: `-4 -2 ${wide + 8} ${high + 4}`,
+    width: wide + 8,
+    height: high + 4,
+    role: "img",
+    "aria-label": text,
+  });
   const walk = node => {
     const y = node.depth * level + 14;
     for (const child of node.below) {
@@ -81,7 +119,19 @@ export function drawTree(text, colour) {
       svg.append(s("path", { d: `M${node.x.toFixed(1)} ${y + 6}L${child.x.toFixed(1)} ${to - 15}`, class: "branch" }));
       walk(child);
     }
-    svg.append(s("text", { x: node.x.toFixed(1), y, "text-anchor": "middle", class: node.word ? "word" : "symbol", fill: node.word && colour ? colour : null }, node.label));
+    svg.append(
+      s(
+        "text",
+        {
+          x: node.x.toFixed(1),
+          y,
+          "text-anchor": "middle",
+          class: node.word ? "word" : "symbol",
+          fill: node.word && colour ? colour : null,
+        },
+        node.label,
+      ),
+    );
   };
   walk(root);
   return h("div", { class: "tree-box" }, svg);
@@ -91,24 +141,50 @@ export function drawTree(text, colour) {
 
 // strips: [{label, values, colour}], each of the same length.
 export function drawHinton(strips, xLabel) {
-  const n = Math.max(...strips.map(t => t.values.length)), narrow = innerWidth < 760, left = narrow ? 62 : 104;
+  const n = Math.max(...strips.map(t => t.values.length)),
+    narrow = innerWidth < 760,
+    left = narrow ? 62 : 104;
   const cell = narrow ? Math.max(9, Math.min(26, (innerWidth - left - 70) / n)) : Math.max(14, Math.min(26, 620 / n));
-  const high = strips.length * (cell + 6), wide = left + n * cell + 4;
+  const high = strips.length * (cell + 6),
+    wide = left + n * cell + 4;
   const largest = Math.max(1e-9, ...strips.flatMap(t => t.values.map(v => v || 0)));
-  const svg = s("svg", { class: "hinton", viewBox: `0 0 ${wide} ${high + 24}`, width: wide, height: high + 24, role: "img", "aria-label": strips.map(t => `${t.label}: ${t.values.map(v => share(v)).join(" ")}`).join("; ") });
+  const svg = s("svg", {
+    class: "hinton",
+    viewBox: `0 0 ${wide} ${high + 24}`,
+    width: wide,
+    height: high + 24,
+    role: "img",
+    "aria-label": strips.map(t => `${t.label}: ${t.values.map(v => share(v)).join(" ")}`).join("; "),
+  });
   strips.forEach((strip, r) => {
     const middle = r * (cell + 6) + cell / 2 + 3;
-    svg.append(s("text", { x: left - 12, y: middle + 4, "text-anchor": "end", class: "strip" }, strip.label),
-      s("line", { x1: left, x2: wide - 4, y1: middle, y2: middle, class: "strip-line" }));
+    svg.append(
+      s("text", { x: left - 12, y: middle + 4, "text-anchor": "end", class: "strip" }, strip.label),
+      s("line", { x1: left, x2: wide - 4, y1: middle, y2: middle, class: "strip-line" }),
+    );
     strip.values.forEach((v, i) => {
       if (!(v > 0.0005)) return;
       const side = (cell - 2) * Math.sqrt(v / largest);
-      svg.append(s("rect", { x: (left + (i + 0.5) * cell - side / 2).toFixed(2), y: (middle - side / 2).toFixed(2), width: side.toFixed(2), height: side.toFixed(2), fill: strip.colour, rx: 1 },
-        s("title", {}, `${strip.label}, ${xLabel} = ${i}: ${share(v)}`)));
+      svg.append(
+        s(
+          "rect",
+          {
+            x: (left + (i + 0.5) * cell - side / 2).toFixed(2),
+            y: (middle - side / 2).toFixed(2),
+            width: side.toFixed(2),
+            height: side.toFixed(2),
+            fill: strip.colour,
+            rx: 1,
+          },
+          s("title", {}, `${strip.label}, ${xLabel} = ${i}: ${share(v)}`),
+        ),
+      );
     });
   });
   for (let i = 0; i < n; i += n > 12 ? 5 : 1)
-    svg.append(s("text", { x: left + (i + 0.5) * cell, y: high + 18, "text-anchor": "middle", class: "tick" }, String(i)));
+    svg.append(
+      s("text", { x: left + (i + 0.5) * cell, y: high + 18, "text-anchor": "middle", class: "tick" }, String(i)),
+    );
   svg.append(s("text", { x: left - 12, y: high + 18, "text-anchor": "end", class: "tick" }, xLabel));
   return h("div", { class: "scroll" }, svg);
 }
@@ -118,24 +194,48 @@ export function drawHinton(strips, xLabel) {
 // rows: [{label, values: [{name, value, colour}]}]; values lie between 0 and `most`.
 export function drawBars(rows, most) {
   const largest = most || Math.max(1e-9, ...rows.flatMap(r => r.values.map(v => v.value || 0)));
-  return h("div", { class: "bars" }, rows.map(row => [
-    h("span", { class: "bar-label" }, row.label),
-    h("div", { class: "bar-set" }, row.values.map(v => {
-      const fill = h("i");
-      fill.style.width = `${100 * Math.max(0, Math.min(1, (v.value || 0) / largest))}%`;
-      fill.style.background = v.colour;
-      return h("div", { class: "bar-line", title: `${v.name}: ${number(v.value)}` }, h("span", { class: "bar-track" }, fill), h("b", {}, share(v.value)));
-    })),
-  ]));
+  return h(
+    "div",
+    { class: "bars" },
+    rows.map(row => [
+      h("span", { class: "bar-label" }, row.label),
+      h(
+        "div",
+        { class: "bar-set" },
+        row.values.map(v => {
+          const fill = h("i");
+          fill.style.width = `${100 * Math.max(0, Math.min(1, (v.value || 0) / largest))}%`;
+          fill.style.background = v.colour;
+          return h(
+            "div",
+            { class: "bar-line", title: `${v.name}: ${number(v.value)}` },
+            h("span", { class: "bar-track" }, fill),
+            h("b", {}, share(v.value)),
+          );
+        }),
+      ),
+    ]),
+  );
 }
 
 // ---- pictures
 
 // Numbers from 0 (black) to 1 (white) on a canvas of side x side, with boxes drawn over them.
 export function drawPicture(values, side, boxes, label) {
-  const scale = Math.max(1, Math.round(200 / side)), canvas = h("canvas", { width: side * scale, height: side * scale, class: "picture", role: "img", "aria-label": label || "picture" });
-  const context = canvas.getContext("2d"), small = new OffscreenCanvas(side, side), image = new ImageData(side, side);
-  values.forEach((v, i) => { image.data.set([255 * v, 255 * v, 255 * v, 255], 4 * i); });
+  const scale = Math.max(1, Math.round(200 / side)),
+    canvas = h("canvas", {
+      width: side * scale,
+      height: side * scale,
+      class: "picture",
+      role: "img",
+      "aria-label": label || "picture",
+    });
+  const context = canvas.getContext("2d"),
+    small = new OffscreenCanvas(side, side),
+    image = new ImageData(side, side);
+  values.forEach((v, i) => {
+    image.data.set([255 * v, 255 * v, 255 * v, 255], 4 * i);
+  });
   small.getContext("2d").putImageData(image, 0, 0);
   context.imageSmoothingEnabled = false;
   context.drawImage(small, 0, 0, side * scale, side * scale);
@@ -149,9 +249,14 @@ const boxColours = ["#E69F00", "#56B4E9", "#009E73", "#CC79A7"];
 export function drawBoxes(context, boxes, size) {
   (boxes || []).forEach((box, i) => {
     if (box.length !== 4) return;
-    const [wide, high, x, y] = box.map(v => v * size / 2);
+    const [wide, high, x, y] = box.map(v => (v * size) / 2);
     context.lineWidth = Math.max(2, size / 110);
     context.strokeStyle = boxColours[i % boxColours.length];
-    context.strokeRect(size / 2 + x - Math.abs(wide), size / 2 + y - Math.abs(high), 2 * Math.abs(wide), 2 * Math.abs(high));
+    context.strokeRect(
+      size / 2 + x - Math.abs(wide),
+      size / 2 + y - Math.abs(high),
+      2 * Math.abs(wide),
+      2 * Math.abs(high),
+    );
   });
 }

@@ -32,7 +32,13 @@ export function number(x, digits = 4) {
   if (x === 0) return "0";
   const size = Math.abs(x);
   if (Number.isInteger(x) && size < 1e15) return minus(grouped.format(x));
-  if (size < 1e-4 || size >= 1e7) return minus(x.toExponential(Math.max(0, digits - 2)).replace(/\.?0+e/, "e").replace("e+", "e"));
+  if (size < 1e-4 || size >= 1e7)
+    return minus(
+      x
+        .toExponential(Math.max(0, digits - 2))
+        .replace(/\.?0+e/, "e")
+        .replace("e+", "e"),
+    );
   const rounded = Number(x.toPrecision(digits));
   return minus(size >= 1e4 ? grouped.format(rounded) : String(rounded));
 }
@@ -58,8 +64,9 @@ export function duration(seconds) {
   if (seconds < 60) return `${Math.round(seconds)} s`;
   if (seconds >= 600 && seconds < 3600) return `${Math.round(seconds / 60)} min`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(Math.floor(seconds % 60)).padStart(2, "0")} s`;
-  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ${String(Math.floor(seconds % 3600 / 60)).padStart(2, "0")} min`;
-  return `${Math.floor(seconds / 86400)} d ${Math.floor(seconds % 86400 / 3600)} h`;
+  if (seconds < 86400)
+    return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")} min`;
+  return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
 export function moment(text) {
@@ -74,7 +81,7 @@ export function fill(element, ...children) {
 }
 
 // The short name of a key of the configuration.
-export const keyName = key => key === "particles" ? "K" : key.replaceAll("_", " ");
+export const keyName = key => (key === "particles" ? "K" : key.replaceAll("_", " "));
 export const metricName = metric => metric.replaceAll("_", " ");
 
 // The name of a model; that of a shared object is its file's, without folder and ending.
@@ -114,31 +121,59 @@ export function fillIf(element, signature, make) {
 
 // Makes `now` look like `next` and keeps the elements that are alike, likewise.
 export function morph(now, next) {
-  if (now.nodeType !== next.nodeType || now.nodeName !== next.nodeName) { now.replaceWith(next); return; }
-  if (now.nodeType !== Node.ELEMENT_NODE) { if (now.data !== next.data) now.data = next.data; return; }
+  if (now.nodeType !== next.nodeType || now.nodeName !== next.nodeName) {
+    now.replaceWith(next);
+    return;
+  }
+  if (now.nodeType !== Node.ELEMENT_NODE) {
+    if (now.data !== next.data) now.data = next.data;
+    return;
+  }
   for (const { name } of [...now.attributes]) if (!next.hasAttribute(name)) now.removeAttribute(name);
-  for (const { name, value } of [...next.attributes]) if (now.getAttribute(name) !== value && name !== "style") now.setAttribute(name, value);
+  for (const { name, value } of [...next.attributes])
+    if (now.getAttribute(name) !== value && name !== "style") now.setAttribute(name, value);
   if (now.style.cssText !== next.style.cssText) now.style.cssText = next.style.cssText;
-  const before = [...now.childNodes], after = [...next.childNodes];
-  after.forEach((child, i) => before[i] ? morph(before[i], child) : now.append(child));
+  const before = [...now.childNodes],
+    after = [...next.childNodes];
+  after.forEach((child, i) => (before[i] ? morph(before[i], child) : now.append(child)));
   before.slice(after.length).forEach(child => child.remove());
 }
 
 // What is shown when there is nothing, or when something went wrong: what it is, and what to do.
 export function empty(title, ...lines) {
-  return h("div", { class: "empty" }, h("h2", {}, title), lines.map(l => typeof l === "string" ? h("p", {}, l) : l));
+  return h(
+    "div",
+    { class: "empty" },
+    h("h2", {}, title),
+    lines.map(l => (typeof l === "string" ? h("p", {}, l) : l)),
+  );
 }
 
 export function failure(error) {
-  return h("div", { class: "empty failed", role: "alert" }, h("h2", {}, "That did not work"), h("p", {}, error.message || String(error)));
+  return h(
+    "div",
+    { class: "empty failed", role: "alert" },
+    h("h2", {}, "That did not work"),
+    h("p", {}, error.message || String(error)),
+  );
 }
 
 // Calls f at most once in so many milliseconds, and once more at the end.
 export function calm(f, milliseconds) {
-  let timer = null, again = false;
+  let timer = null,
+    again = false;
   return () => {
-    if (timer) { again = true; return; }
+    if (timer) {
+      again = true;
+      return;
+    }
     f();
-    timer = setTimeout(() => { timer = null; if (again) { again = false; f(); } }, milliseconds);
+    timer = setTimeout(() => {
+      timer = null;
+      if (again) {
+        again = false;
+        f();
+      }
+    }, milliseconds);
   };
 }
