@@ -271,13 +271,16 @@ static void stand_guard(guard *g)
     }
 }
 
-/* Takes in the other ranks as they come. */
+/* Takes in the other ranks as they come; false: not all do. */
 static bool accept_all(guard *g, int listening, const invitation *i)
 {
     const double since = rws_clock_now();
     int          missing = g->n - 1;
     while (missing > 0 && rws_clock_now() - since < CONNECT_MOST) {
-        if (!ready(listening, POLLIN, 0.2)) continue;
+        struct pollfd polls[2] = {{.fd = listening, .events = POLLIN}, {.fd = g->lines[0].socket, .events = POLLIN}};
+        poll(polls, 2, TICK);
+        if (polls[1].revents) return false; /* rank 0 says nothing until all are there: it has ended */
+        if (!polls[0].revents) continue;
         const int      s = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         greeting       hello;
         const uint64_t answer = ~i->cookie;
