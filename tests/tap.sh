@@ -41,12 +41,15 @@ matches() { # name pattern file: passes if every line of the file matches
     report $? "$1"
 }
 
-# Prints a checkpoint without the 8 bytes of the seconds of training and the checksums of them and of the header.
+# Prints a checkpoint without the 8 bytes of the seconds of training and the checksums of them and of the header, and without
+# the text of rates and iterations, which can be written in several ways.
 timeless() { # file
     length=$(od -An -tu8 -N8 "$1" | tr -d ' ')
     at=$(head -c $((8 + length)) "$1" | tail -c "$length" | sed -n 's/.*"seconds":{[^}]*\[\([0-9]*\),.*/\1/p')
     [ -n "$at" ] || return 1
-    head -c $((8 + length + at)) "$1" | LC_ALL=C sed 's/"\(header_crc32\|crc32.seconds\)":"[0-9a-f]*"/"\1":""/g'
+    head -c $((8 + length)) "$1" | tail -c +9 | LC_ALL=C sed 's/"\(header_crc32\|crc32.seconds\)":"[0-9a-f]*"/"\1":""/g
+        s/"\(lr\|iterations\)":"[^"]*"/"\1":""/g; s/ *$//'
+    tail -c +$((8 + length + 1)) "$1" | head -c $at
     tail -c +$((8 + length + at + 9)) "$1"
 }
 
