@@ -381,8 +381,12 @@ static rws_status answer_test(infer_options *o, rws_error *err)
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     infer_options o = {.particles = 1000, .top = 5, .pictures.pairs = true};
-    RWS_TRY(rws_arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err));
-    rws_status status = rws_asked_open(&o.asked, err);
+    rws_status    status = rws_arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err);
+    if (status != RWS_OK) { /* choices may have been read before what was refused */
+        rws_given_list_release(&o.given);
+        return status;
+    }
+    status = rws_asked_open(&o.asked, err);
     for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
         status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], 0, err);
     if (status == RWS_OK && o.file) status = answer_file(&o, err);
