@@ -234,8 +234,8 @@ export function showCompare(main, rest, parameters) {
   // A panel that was zoomed gets the points of its range.
   async function zoom(metric, panel, list, from, to, chart) {
     const range = from === null ? {} : { from, to };
-    const answer = await get("/api/compare?" + query({ ...parameters_(metric, list), ...range }));
     chart.range = range;
+    const answer = await get("/api/compare?" + query({ ...parameters_(metric, list), ...range }));
     chart.set(answer.groups.filter(g => g.panel === panel).map(curve));
   }
 
