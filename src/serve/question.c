@@ -288,13 +288,14 @@ static rws_status read_body(const json_t *body, rws_posed_kind kind, const rws_f
     if ((double)out->n_data * out->particles > limits->work)
         return rws_fail(err, RWS_BAD_INPUT, "A request takes at most %.0f particles of all data together, not %d x %d.",
                         limits->work, out->n_data, out->particles);
-    if (kind == RWS_POSED_SCORE) return read_choices(body, "choices", out, err);
-    if (json_object_get(body, "given")) RWS_TRY(read_choices(body, "given", out, err));
+    if (kind == RWS_POSED_SCORE) RWS_TRY(read_choices(body, "choices", out, err));
+    else if (json_object_get(body, "given")) RWS_TRY(read_choices(body, "given", out, err));
     for (int i = 0; i < out->n_data; i++) {
         rws_question *q = &out->data[i].question;
         q->n_particles = out->particles;
         q->seed = out->seed;
         q->particles = out->listed || out->marginals;
+        if (kind == RWS_POSED_SCORE) continue; /* its choices are no condition */
         q->given = out->choices;
         q->n_given = out->n_choices;
     }

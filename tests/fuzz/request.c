@@ -36,11 +36,16 @@ static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t roo
 {
     const struct sockaddr_in to = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const struct linger  at_once = {1, 0}; /* thousands of closed connections would use up the ports */
-    const struct timeval patience = {.tv_usec = 100000};
-    const int            fd = socket(AF_INET, SOCK_STREAM, 0);
-    size_t               n = 0;
-    if (fd < 0 || connect(fd, (const void *)&to, sizeof to) != 0) abort();
+    /* Hundreds of thousands of connections would use up the ports of one address. */
+    static uint32_t          n_connections;
+    const struct sockaddr_in from = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1 + n_connections++ % 200)};
+    const struct linger      at_once = {1, 0};
+    const struct timeval     patience = {.tv_usec = 100000};
+    const int                fd = socket(AF_INET, SOCK_STREAM, 0);
+    size_t                   n = 0;
+    if (fd < 0 || bind(fd, (const void *)&from, sizeof from) != 0) abort();
+    if (connect(fd, (const void *)&to, sizeof to) != 0) abort();
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     if (send(fd, data, size, MSG_NOSIGNAL) >= 0) shutdown(fd, SHUT_WR);
