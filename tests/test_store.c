@@ -357,6 +357,7 @@ static void rows_that_changed_are_refused(void **state)
          "UPDATE metrics SET iteration = 100 WHERE iteration = 101 AND name = 'ess'"},
         {"UPDATE runs SET host = host || 'x'", "UPDATE runs SET host = substr(host, 1, length(host) - 1)"},
         {"UPDATE runs SET iteration = iteration + 1", "UPDATE runs SET iteration = iteration - 1"},
+        {"UPDATE checksums SET run = 'other runs'", "UPDATE checksums SET run = 'run'"},
         {"INSERT INTO snapshots VALUES('run', 100, 'p', 0, 'a', 1)", "DELETE FROM snapshots WHERE label = 'a'"},
     };
     for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
@@ -373,6 +374,26 @@ static void rows_that_changed_are_refused(void **state)
         change(changes[i].back);
         must(rws_folder_load(f, t, &seconds, &err), &err);
     }
+}
+
+/* A run's name is in its row and in the index by which the row is found: a change of one of them is a change. */
+static void a_name_that_changed_is_refused(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
+    t->iteration = 300;
+    save(f, t, 77);
+    FILE *store = fopen(in_folder("run/metrics.sqlite"), "r+b");
+    assert_non_null(store);
+    static char  bytes[1 << 20];
+    const size_t size = fread(bytes, 1, sizeof bytes, store);
+    int          n_names = 0; /* beside a configuration: the row, and what it was before, in unused bytes */
+    for (char *name = bytes; (name = memmem(name, size - (size_t)(name - bytes), "run{", 4)); n_names++) *name = 'f';
+    assert_in_range(n_names, 1, 8);
+    rewind(store);
+    assert_int_equal(fwrite(bytes, 1, size, store), size);
+    assert_int_equal(fclose(store), 0);
+    assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
 }
 
 static void a_store_of_format_1_gets_checksums(void **state)
@@ -404,6 +425,7 @@ int main(void)
         RUN(evaluations_wait_for_a_flush),
         RUN(a_store_of_a_newer_program_is_refused),
         RUN(rows_that_changed_are_refused),
+        RUN(a_name_that_changed_is_refused),
         RUN(a_store_of_format_1_gets_checksums),
         SWEEP(runs_of_a_sweep_find_its_store),
         SWEEP(several_runs_share_a_store),

@@ -78,9 +78,12 @@ static int add_sum(sqlite3 *db, const char *sql, const char *run, int64_t since,
 /* The sums of a run's rows, of the numbers only those after the iteration `since`. */
 static int compute(sqlite3 *db, const char *run, int64_t since, sums *out)
 {
+    /* A run is found by the index, which has the name a second time; the join reads the name that is in the row itself. */
     static const char *const about[] = {
-        "SELECT rws_checksum(run, config, host, version, started, iteration, seconds) FROM runs WHERE run = ?1",
-        "SELECT rws_checksum(run, iteration, sentence) FROM failures WHERE run = ?1",
+        "SELECT rws_checksum(row.run, row.config, row.host, row.version, row.started, row.iteration, row.seconds) "
+        "FROM runs AS found JOIN runs AS row ON row.rowid = found.rowid WHERE found.run = ?1",
+        "SELECT rws_checksum(row.run, row.iteration, row.sentence) "
+        "FROM failures AS found JOIN failures AS row ON row.rowid = found.rowid WHERE found.run = ?1",
     };
     static const char *const numbers[] = {
         "SELECT rws_checksum(run, iteration, seconds, name, value) FROM metrics WHERE run = ?1 AND iteration > ?2",
@@ -92,6 +95,22 @@ static int compute(sqlite3 *db, const char *run, int64_t since, sums *out)
     for (int i = 0; i < 2 && !code; i++) code = add_sum(db, about[i], run, since, &out->about);
     for (int i = 0; i < 2 && !code; i++) code = add_sum(db, numbers[i], run, since, &out->numbers);
     return code;
+}
+
+/* SQLITE_CORRUPT if there are sums of rows that no run has: the name of a run has changed beside its sums. */
+static int find_strays(sqlite3 *db)
+{
+    sqlite3_stmt *s;
+    const int     code = sqlite3_prepare_v2(db,
+                                            "SELECT 1 FROM checksums AS sums WHERE (about <> 0 OR numbers <> 0) "
+                                                "AND NOT EXISTS(SELECT 1 FROM runs WHERE run = sums.run) "
+                                                "AND NOT EXISTS(SELECT 1 FROM failures WHERE run = sums.run) "
+                                                "AND NOT EXISTS(SELECT 1 FROM metrics WHERE run = sums.run) LIMIT 1",
+                                            -1, &s, NULL);
+    if (code) return code;
+    const bool found = sqlite3_step(s) == SQLITE_ROW;
+    const int  ended = sqlite3_finalize(s);
+    return ended ? ended : found ? SQLITE_CORRUPT : SQLITE_OK;
 }
 
 /* The sums in the table; *known is false if there are none. */
@@ -139,7 +158,8 @@ int rws_checksum_check_head(sqlite3 *db, const char *run)
     sums      said;
     bool      known;
     const int code = look_up(db, run, &said, &known);
-    return code || !known ? code : compare(db, run, &said, false);
+    if (code) return code;
+    return known ? compare(db, run, &said, false) : find_strays(db);
 }
 
 int rws_checksum_check(sqlite3 *db, const char *run)
@@ -148,12 +168,15 @@ int rws_checksum_check(sqlite3 *db, const char *run)
     int           code =
         sqlite3_prepare_v2(db, "SELECT run, about, numbers FROM checksums WHERE ?1 IS NULL OR run = ?1", -1, &s, NULL);
     if (code) return code;
+    bool known = false;
     sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
     while (!code && sqlite3_step(s) == SQLITE_ROW) {
+        known = true;
         const char *name = (const char *)sqlite3_column_text(s, 0);
         const sums  said = {(uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
         code = name ? compare(db, name, &said, true) : SQLITE_CORRUPT;
     }
     const int ended = sqlite3_finalize(s);
-    return code ? code : ended;
+    if (!code) code = ended;
+    return code || known ? code : find_strays(db);
 }

@@ -393,6 +393,8 @@ rws_status rws_store_identify(const char *path, const char *run, char **name, ch
         const int ended = sqlite3_finalize(s);
         if (!code) code = ended;
     }
+    /* Another name is that of a folder that was moved, or the right one with a byte that changed. */
+    if (!code && format > 1 && *name && strcmp(*name, run) != 0) code = rws_checksum_check(db, NULL);
     const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
     sqlite3_close(db);
     if (status == RWS_OK) return RWS_OK;
