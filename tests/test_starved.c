@@ -6,8 +6,10 @@
 #include "failing.h"
 #include "files.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "data/canvas.h"
 #include "data/idx.h"
 #include "data/parse.h"
@@ -147,6 +149,27 @@ static void images(void **state)
     starve(use_images);
 }
 
+/* A text that grows: it is whole, or there is none. */
+static rws_status use_text(rws_error *err)
+{
+    rws_text  t;
+    FILE     *out = rws_text_open(&t);
+    const int n = 5000;
+    for (int i = 0; out && i < n; i++) fprintf(out, "line %6d\n", i);
+    char *text = rws_text_end(&t);
+    if (!text) return rws_no_memory(err, "a text");
+    assert_int_equal(t.n, 12 * n);
+    for (int i = 0; i < n; i++) assert_int_equal(atoi(text + 12 * i + 4), i);
+    free(text);
+    return RWS_OK;
+}
+
+static void texts(void **state)
+{
+    (void)state;
+    starve(use_text);
+}
+
 static rws_status use_paths(rws_error *err)
 {
     char      *inner = rws_file_join(in_folder("a"), "b"), *file = rws_file_join(inner, "c");
@@ -278,7 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grammars), cmocka_unit_test(images), cmocka_unit_test(paths),  cmocka_unit_test(tables),
-        cmocka_unit_test(tensors),  cmocka_unit_test(stores), cmocka_unit_test(sweeps),
+        cmocka_unit_test(tensors),  cmocka_unit_test(stores), cmocka_unit_test(sweeps), cmocka_unit_test(texts),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
