@@ -1,29 +1,39 @@
-/* failing.h - makes allocations fail, one after the other, and says what became of it.
+/* failing.h - requests for memory that fail where a test tells them to.
  *
- * A program that is linked with failing.c has its own malloc, calloc, realloc, aligned_alloc, posix_memalign, free, mmap,
- * munmap and pthread_create in the place of the system's: they forward, count, and fail once where they are told to.
- * strdup, asprintf, fopen and the libraries (SQLite, jansson) allocate through them too.
+ * failing.c stands in the place of malloc, calloc, realloc, memalign, aligned_alloc, posix_memalign, free, mmap, munmap
+ * and mprotect. Its functions forward, count, and refuse. What counts as a request depends on how it is built:
  *
- *     warm up -> count allocations of a scenario -> for each: fork, let that one fail, run, judge
+ *     linked                 every request of the process, those of the libraries too    test_memory, test_starved
+ *     -DFAILING_WRAPPED      requests of the code that is linked with -Wl,--wrap=…;      test_shortage; under sanitizers
+ *                            sanitizers and valgrind keep their own malloc behind it     test_starved too
+ *     -DFAILING_PRELOADED    requests of the program or of one library, by the place     starve.so, for commands.sh
+ *                            that they come from; a shared object for LD_PRELOAD
  *
- * A repetition is right if it ends with an accepted status, or with the result that the scenario has when nothing fails,
- * and leaves no block behind. Each runs in a process of its own, so that a crash is a line of the report.
+ * Nothing fails before failing_set.
  */
 #ifndef RWS_TESTS_FAILING_H
 #define RWS_TESTS_FAILING_H
 
-#include "rws.h"
+#include <stdbool.h>
 
+/* Lets request number n from now on fail, the first being 0, and with `and_later` all after it too; n < 0: none. */
+void failing_set(long n, bool and_later);
+
+/* Requests since failing_set. */
+long failing_count(void);
+
+/* Blocks and mappings that are in use. Always 0 if wrapped: a library may free what the program made, or make what the
+ * program frees. */
+long failing_live(void);
+
+/* What a test wants to know of requests; a NULL is not called. The requests of these functions themselves do not count. */
 typedef struct {
-    const char *name;
-    /* Does the work and gives everything back. A number that tells right results from wrong ones goes to *result. */
-    rws_status (*run)(const void *context, double *result, rws_error *err);
-    const void *context;
-    int         stride; /* fail every so many-th allocation only; 0: each */
-} scenario;
+    bool (*counts)(const void *place); /* whether a request counts, by the place in the code that it comes from */
+    void (*refused)(const void *place);
+    void (*made)(void *block);
+    void (*freed)(void *block);
+} failing_hooks;
 
-/* Runs the scenario with each of its allocations failing, prints a line for every place where that ends badly, and
- * returns the number of bad repetitions. */
-int torture(const scenario *s);
+extern failing_hooks failing_hook;
 
 #endif

@@ -4,7 +4,7 @@
  *     test_memory [NAME...]             the scenarios of that name; all of them without
  *     FAIL_AT=137 test_memory NAME      only that allocation fails, in this very process: for a debugger
  */
-#include "failing.h"
+#include "torture.h"
 
 #include "rws_train.h"
 

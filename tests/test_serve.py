@@ -647,6 +647,39 @@ def test_warnings():
     report(list(kinds["fails"]) == ["failed"] and "a sentence" in kinds["fails"]["failed"], "a failure with its sentence", kinds["fails"])
 
 
+def test_damage():
+    """A row that is not the one that was written is found when it is read, first or later; a copy that is put back is right."""
+    folder = os.path.join(WORK, "damaged")
+    os.makedirs(folder)
+    for name in ("number", "label", "head", "whole"):
+        shutil.copytree(os.path.join(RUNS, "ww-1"), os.path.join(folder, name))
+    edit_store(os.path.join(folder, "number"), "UPDATE metrics SET value = value + 1e-9 WHERE iteration = 50 AND name = 'ess'")
+    edit_store(os.path.join(folder, "head"), "UPDATE runs SET seconds = seconds + 1")
+    edit_store(os.path.join(folder, "label"), "INSERT INTO snapshots(run, iteration, name, place, label, value) VALUES('ww-1', 10, 'made up', 0, NULL, 1)")
+    refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
+    server = Server(folder, "--port", "0")
+
+    def damaged():
+        """Folders of runs with the warning, and of stores with a problem."""
+        answer = server.json("/api/runs")
+        place = lambda path: os.path.basename(os.path.dirname(path))
+        return (sorted(place(r["store"]) for r in answer["runs"] if "damaged" in [w["kind"] for w in r["warnings"]]),
+                sorted(place(p["path"]) for p in answer["problems"] if p["sentence"].split('" ')[1] in refused))
+    try:
+        want = ["head", "label", "number"]
+        report(damaged() == (want, want), "rows that do not fit their checksum: a warning, and the sentence of rws runs", (damaged(), refused))
+        edit_store(os.path.join(folder, "whole"), "INSERT INTO metrics(run, iteration, seconds, name, value) VALUES('ww-1', 210, 1, 'ess', 1)")
+        want = ["head", "label", "number", "whole"]
+        report(wait(lambda: damaged() == (want, want)), "and a row that comes while the server looks", damaged())
+        for name in want:
+            shutil.copy(os.path.join(RUNS, "ww-1", "metrics.sqlite"), os.path.join(folder, name, "metrics.sqlite"))
+        report(wait(lambda: damaged() == ([], [])), "stores that are put back are right again", damaged())
+        ess = {tuple(server.json(f"/api/runs/{r['id']}/metrics?metric=ess")["metrics"][0]["values"]) for r in server.json("/api/runs")["runs"]}
+        report(len(ess) == 1, "with the numbers that they had", ess)
+    finally:
+        server.stop()
+
+
 def test_folders():
     """A sweep, a folder of stores, one run of a sweep, a store by its path, a run that was made from Python."""
     folder = os.path.join(WORK, "kinds")
@@ -814,6 +847,7 @@ def main():
     test_many(ids["ww-1"])
     test_outside()
     test_warnings()
+    test_damage()
     test_folders()
     test_plugin()
     test_streaming(ids["grammar"])

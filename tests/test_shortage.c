@@ -5,7 +5,7 @@
 #include "base/fiber.h"
 #include "engine/setup.h"
 #include "estimator/estimator.h"
-#include "shortage.h"
+#include "failing.h"
 #include "support.h"
 
 #include <stdlib.h>
@@ -28,29 +28,29 @@ static void an_arena_without_memory(void **unused)
     int           n_noted = 0;
     volatile bool failing;
     rws_arena     a = {.no_memory = note, .context = &n_noted};
-    shortage_set(0, true);
+    failing_set(0, true);
     assert_null(rws_arena_alloc(&a, 100));
     assert_null(rws_arena_zero(&a, 100));
     assert_null(rws_arena_try(&a, 100));
-    shortage_set(-1, false);
+    failing_set(-1, false);
     assert_int_equal(n_noted, 2);
     char *p = rws_arena_zero(&a, 100);
     assert_non_null(p);
-    shortage_set(0, true);
+    failing_set(0, true);
     assert_null(rws_arena_alloc(&a, (size_t)1 << 30)); /* the blocks that are there stay as they were */
     char *q = rws_arena_alloc(&a, 100);
-    shortage_set(-1, false);
+    failing_set(-1, false);
     assert_true(q == p + 128);
     jmp_buf leave;
     a.no_memory = rws_arena_jump;
     a.context = &leave;
     failing = true;
     if (setjmp(leave) == 0) {
-        shortage_set(0, true);
+        failing_set(0, true);
         rws_arena_zero(&a, (size_t)1 << 30);
         failing = false;
     }
-    shortage_set(-1, false);
+    failing_set(-1, false);
     assert_true(failing);
     a.no_memory = note;
     a.context = &n_noted;
@@ -63,9 +63,9 @@ static void a_fiber_without_memory(void **unused)
 {
     (void)unused;
     for (long n = 0;; n++) {
-        shortage_set(n, false);
+        failing_set(n, false);
         rws_fiber *f = rws_fiber_new(1 << 16);
-        shortage_set(-1, false);
+        failing_set(-1, false);
         if (f) {
             assert_true(n >= 3); /* the structure, its stack, its guard */
             rws_fiber_free(f);
@@ -154,11 +154,11 @@ static long fail_each(bool scalar, bool deferred, bool from_then_on)
     long n = 0;
     for (bool all = false; !all; n++) {
         memset(err.text, 0, sizeof err.text);
-        shortage_set(n, from_then_on);
+        failing_set(n, from_then_on);
         e = rws_engine_new(&w.setup.params, w.setup.fields, w.setup.n_fields, NULL);
         const rws_status status = e ? work(&w, e, scalar, deferred, gradient, &sum, &err) : RWS_NO_MEMORY;
-        all = shortage_count() <= n;
-        shortage_set(-1, false);
+        all = failing_count() <= n;
+        failing_set(-1, false);
         if (status != RWS_OK) assert_int_equal(status, RWS_NO_MEMORY);
         if (status != RWS_OK && e) assert_non_null(strstr(err.text, "memory"));
         if (status == RWS_OK) assert_memory_equal(gradient, right, bytes);
@@ -188,10 +188,10 @@ static void setups_without_memory(void **unused)
         for (long n = 0;; n++) {
             world     w;
             rws_error err = {""};
-            shortage_set(n, from_then_on);
+            failing_set(n, from_then_on);
             const rws_status status = world_new(&w, &err);
-            const bool       all = shortage_count() <= n;
-            shortage_set(-1, false);
+            const bool       all = failing_count() <= n;
+            failing_set(-1, false);
             rws_setup_release(&w.setup);
             if (all) {
                 assert_int_equal(status, RWS_OK);

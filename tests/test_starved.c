@@ -1,94 +1,31 @@
 /* test_starved.c - without memory, everything that reads and writes files returns RWS_NO_MEMORY with a sentence and
  * frees what it had: each action is repeated with its first, second, third … allocation failing, until it succeeds.
  *
- * The program's own malloc stands before that of the C library, also for SQLite, jansson and zlib. A sanitizer needs
- * that place for itself, so the test is skipped there. */
+ * Requests of SQLite, jansson and zlib fail too. Under a sanitizer, which needs the place of malloc for itself, only those
+ * of our own code do, and the sanitizer finds what is lost. */
+#include "failing.h"
 #include "files.h"
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/text.h"
 #include "data/canvas.h"
 #include "data/idx.h"
 #include "data/parse.h"
 #include "data/sentences.h"
 #include "data/table.h"
 #include "engine/setup.h"
+#include "paper/budget.h"
 #include "rws_train.h"
 #include "run/safetensors.h"
 #include "run/store.h"
 #include "run/sweep.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-
-/* ---- allocations that fail */
-
-static long left = LONG_MAX; /* allocations until the one that fails; LONG_MAX: none does */
-
-#pragma GCC visibility push(default) /* the libraries must find these */
-#ifndef SANITIZED
-
-static long n_live; /* pieces of memory in use */
-
-void *__libc_malloc(size_t n);
-void *__libc_calloc(size_t n, size_t size);
-void *__libc_realloc(void *p, size_t n);
-void *__libc_memalign(size_t alignment, size_t n);
-void  __libc_free(void *p);
-
-/* Whether this allocation succeeds. Only one fails, so that what comes after it is seen too. */
-static bool granted(void)
-{
-    if (left == LONG_MAX || left-- != 0) return true;
-    errno = ENOMEM;
-    return false;
-}
-
-static void *counted(void *p)
-{
-    n_live += p != NULL;
-    return p;
-}
-
-void *malloc(size_t n)
-{
-    return granted() ? counted(__libc_malloc(n)) : NULL;
-}
-
-void *calloc(size_t n, size_t size)
-{
-    return granted() ? counted(__libc_calloc(n, size)) : NULL;
-}
-
-void *realloc(void *p, size_t n)
-{
-    if (!granted()) return NULL;
-    if (!p) return counted(__libc_malloc(n));
-    return __libc_realloc(p, n);
-}
-
-void *aligned_alloc(size_t alignment, size_t n)
-{
-    return granted() ? counted(__libc_memalign(alignment, n)) : NULL;
-}
-
-void free(void *p)
-{
-    n_live -= p != NULL;
-    __libc_free(p);
-}
-
-#endif
+#pragma GCC visibility push(default) /* SQLite must find these */
 
 /* Thousands of files are written, and none has to survive a power cut. */
 int fsync(int fd)
@@ -110,20 +47,17 @@ typedef rws_status action(rws_error *err);
 /* Runs the action with each of its allocations failing in turn. */
 static void starve(action *run)
 {
-#ifdef SANITIZED
-    (void)run;
-    skip();
-#else
     rws_error err = {""};
     must(run(&err), &err); /* what libraries keep for good, they take now */
     for (long n = 0;; n++) {
-        const long before = n_live;
+        const long before = failing_live();
         err.text[0] = '\0';
-        left = n;
+        failing_set(n, false); /* only one, so that what comes after it is seen too */
         const rws_status status = run(&err);
-        const bool       failed = left < 0;
-        left = LONG_MAX;
-        if (n_live != before) fail_msg("allocation %ld: %ld pieces of memory are lost", n, n_live - before);
+        const bool       failed = failing_count() > n;
+        failing_set(-1, false);
+        const long lost = failing_live() - before;
+        if (lost != 0) fail_msg("allocation %ld: %ld pieces of memory are lost", n, lost);
         if (!failed) {
             must(status, &err);
             assert_true(n > 3);
@@ -133,7 +67,6 @@ static void starve(action *run)
         if (status != RWS_NO_MEMORY) fail_msg("allocation %ld: status %d, \"%s\"", n, (int)status, err.text);
         assert_sentence(&err, "memory");
     }
-#endif
 }
 
 /* ---- data */
@@ -217,6 +150,27 @@ static void images(void **state)
     starve(use_images);
 }
 
+/* A text that grows: it is whole, or there is none. */
+static rws_status use_text(rws_error *err)
+{
+    rws_text  t;
+    FILE     *out = rws_text_open(&t);
+    const int n = 5000;
+    for (int i = 0; out && i < n; i++) fprintf(out, "line %6d\n", i);
+    char *text = rws_text_end(&t);
+    if (!text) return rws_no_memory(err, "a text");
+    assert_int_equal(t.n, 12 * n);
+    for (int i = 0; i < n; i++) assert_int_equal(atoi(text + 12 * i + 4), i);
+    free(text);
+    return RWS_OK;
+}
+
+static void texts(void **state)
+{
+    (void)state;
+    starve(use_text);
+}
+
 static rws_status use_paths(rws_error *err)
 {
     char      *inner = rws_file_join(in_folder("a"), "b"), *file = rws_file_join(inner, "c");
@@ -251,10 +205,6 @@ static rws_status use_tables(rws_error *err)
         rws_setup  s = {.given = given, .n_given = 2, .seed = 1};
         rws_random random = rws_random_new(rws_key_for(1, 0, RWS_KEY_TEST, 0), 0);
         float      x[8];
-        long       kept = left; /* the memory of a setup itself aborts where there is none */
-        left = LONG_MAX;
-        rws_setup_alloc(&s, 1);
-        left = kept;
         rws_table *t = rws_setup_table(&s, NULL, &(rws_table_options){.test = "test_data"});
         if (rws_setup_table_field(&s, t, "x", "1:2") == 2)
             if (rws_table_fill(t, RWS_TEST, 0, 4, &random, (float *[]){x}, &s.error) != RWS_OK) s.status = RWS_BROKEN;
@@ -339,6 +289,33 @@ static rws_status use_sweep(rws_error *err)
     return status;
 }
 
+/* An experiment that is cut down to some hours. */
+static rws_status price(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
+{
+    (void)context, (void)run, (void)err;
+    *out = (rws_cost){.iteration = 1e-3, .evaluation = 0.1};
+    return RWS_OK;
+}
+
+static rws_status use_plan(rws_error *err)
+{
+    static const char sweep[] = "model gmm\nmethods ww\nparticles 2\nseeds 1-2\niterations 1000000\n";
+    const rws_budget  b = {.hours = 0.2, .jobs = 1, .price = price};
+    rws_experiment    e = {.name = "small"};
+    char             *smaller, *what;
+    RWS_TRY(rws_budget_choose(&b, &e, sweep, NULL, &smaller, &what, err));
+    assert_non_null(strstr(what, "| iterations | 1,000,000 | "));
+    free(smaller);
+    free(what);
+    return RWS_OK;
+}
+
+static void plans(void **state)
+{
+    (void)state;
+    starve(use_plan);
+}
+
 static void sweeps(void **state)
 {
     (void)state;
@@ -351,8 +328,9 @@ static void sweeps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grammars), cmocka_unit_test(images), cmocka_unit_test(paths),  cmocka_unit_test(tables),
-        cmocka_unit_test(tensors),  cmocka_unit_test(stores), cmocka_unit_test(sweeps),
+        cmocka_unit_test(grammars), cmocka_unit_test(images),  cmocka_unit_test(paths),
+        cmocka_unit_test(tables),   cmocka_unit_test(tensors), cmocka_unit_test(stores),
+        cmocka_unit_test(sweeps),   cmocka_unit_test(texts),   cmocka_unit_test(plans),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

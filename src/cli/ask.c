@@ -1,6 +1,7 @@
 #include "cli/ask.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/reopen.h"
 #include "cli/report.h"
 #include "cli/screen.h"
@@ -101,14 +102,14 @@ static void print_value(const char *name, const float *value, int dim, int inden
 
 static void print_tree(const char *text, int indent, bool brackets)
 {
-    char  *lines = NULL;
-    size_t size = 0;
+    rws_text tree;
     printf("%*s%s\n", indent, "", text);
     if (brackets) return;
-    FILE *stream = open_memstream(&lines, &size);
+    FILE *stream = rws_text_open(&tree);
     rws_need_memory(stream != NULL, "a tree");
     rws_brackets_print(text, rws_screen_columns(STDOUT_FILENO) - indent, rws_screen_unicode(), stream);
-    fclose(stream);
+    char *lines = rws_text_end(&tree);
+    rws_need_memory(lines != NULL, "a tree");
     putchar('\n');
     for (char *at = lines, *end; (end = strchr(at, '\n')); at = end + 1)
         printf("%*s%.*s\n", indent, "", (int)(end - at), at);

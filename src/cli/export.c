@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
@@ -225,14 +226,11 @@ static const struct argp argp = {
 
 static rws_status write_file(const rws_results *r, const export_options *o, rws_error *err)
 {
-    char  *text = NULL;
-    size_t size = 0;
-    FILE  *file = open_memstream(&text, &size);
-    if (!file) return rws_no_memory(err, "the export");
-    write_rows(r, o, file);
-    const bool       broken = ferror(file), closed = fclose(file) == 0;
-    const rws_status status =
-        closed && !broken ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
+    rws_text rows;
+    FILE    *file = rws_text_open(&rows);
+    if (file) write_rows(r, o, file);
+    char            *text = rws_text_end(&rows);
+    const rws_status status = text ? rws_file_write_text(o->out, text, err) : rws_no_memory(err, "the export");
     free(text);
     return status;
 }

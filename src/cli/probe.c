@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/report.h"
 
 #include <stdlib.h>
@@ -44,14 +45,14 @@ int rws_probes_count(const rws_probes *p, double *seconds)
 static char *name_of(const rws_sweep_run *run)
 {
     const rws_config *c = &run->config;
-    char             *name = NULL;
-    size_t            size;
-    FILE             *out = open_memstream(&name, &size);
+    rws_text          text;
+    FILE             *out = rws_text_open(&text);
     rws_need_memory(out != NULL, "the times of runs");
     fprintf(out, "%s %s %d %d %d %d %d", c->model, c->method, c->particles, c->batch, c->n_test, c->eval_particles,
             run->final_particles);
     for (int i = 0; i < c->n_set; i++) fprintf(out, " %s", c->set[i]);
-    rws_need_memory(fclose(out) == 0, "the times of runs");
+    char *name = rws_text_end(&text);
+    rws_need_memory(name != NULL, "the times of runs");
     return name;
 }
 

@@ -1,10 +1,11 @@
 /* reproduce.c - rws reproduce: trains the runs of the paper's experiments, draws its figures and checks its claims. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/campaign.h"
-#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/probe.h"
@@ -137,27 +138,28 @@ static rws_status with_examples(const reproduce_options *o, const rws_experiment
                                 rws_error *err)
 {
     char      *folder = e->examples ? find_examples(o) : NULL;
-    size_t     size;
+    rws_text   whole;
     rws_status status = e->examples ? check_examples(text, folder, e->name, err) : RWS_OK;
-    FILE      *to = status == RWS_OK ? open_memstream(out, &size) : NULL;
+    FILE      *to = status == RWS_OK ? rws_text_open(&whole) : NULL;
     rws_need_memory(to || status != RWS_OK, "the sweep of an experiment");
     if (to) {
         char *corpus = folder && e->corpus.file ? find_corpus(e, folder, !o->sweep) : NULL, *slashed = NULL;
         if (folder) rws_need_memory(asprintf(&slashed, "%s/", folder) > 0, "the path of models");
         put_replaced(to, text, EXAMPLES, slashed);
         if (corpus) {
-            char  *more = NULL;
-            size_t more_size;
-            FILE  *half = open_memstream(&more, &more_size);
+            rws_text some;
+            FILE    *half = rws_text_open(&some);
             rws_need_memory(half != NULL, "the sweep of an experiment");
             put_replaced(half, o->quick ? e->corpus.quick : e->corpus.sweep, RWS_CORPUS, corpus);
-            rws_need_memory(fclose(half) == 0, "the sweep of an experiment");
+            char *more = rws_text_end(&some);
+            rws_need_memory(more != NULL, "the sweep of an experiment");
             put_replaced(to, more, EXAMPLES, slashed);
             free(more);
         }
         free(slashed);
         free(corpus);
-        rws_need_memory(fclose(to) == 0, "the sweep of an experiment");
+        *out = rws_text_end(&whole);
+        rws_need_memory(*out != NULL, "the sweep of an experiment");
     }
     free(folder);
     return status;
@@ -203,8 +205,10 @@ static rws_status read_text(const char *folder, const char *name, char **out, rw
     return status;
 }
 
+/* A text of NULL is one that there was no memory for. */
 static rws_status write_text(const char *folder, const char *name, const char *text, rws_error *err)
 {
+    if (!text) return rws_no_memory(err, "a report");
     char            *path = rws_file_join(folder, name);
     const rws_status status = rws_file_write_text(path, text, err);
     free(path);
@@ -330,7 +334,9 @@ static rws_status write_report(const rws_experiment *e, const rws_results *resul
 static rws_status write_table(const reproduction *r, const rws_experiment *e, const rws_results *results,
                               const char *folder, rws_error *err)
 {
-    char *text = rws_paper_table(e, results), *path = rws_file_join(folder, "table.md");
+    char *text;
+    RWS_TRY(rws_paper_table(e, results, &text, err));
+    char *path = rws_file_join(folder, "table.md");
     if (text && !r->o->campaign.json) printf("\n%s\n", text);
     const rws_status status = text ? rws_file_write_text(path, text, err) : RWS_OK;
     free(path);
@@ -344,7 +350,9 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
     rws_results *results;
     const int    first = r->n_claims;
     RWS_TRY(rws_results_read(&runs, 1, &results, err));
-    r->n_claims += rws_paper_check(e, results, r->claims + first, MOST_CLAIMS - first);
+    const int n = rws_paper_check(e, results, r->claims + first, MOST_CLAIMS - first);
+    rws_need_memory(n >= 0, "the claims of an experiment");
+    r->n_claims += n;
     rws_status status = rws_paper_draw(e, results, folder, err);
     if (status == RWS_OK && r->n_claims > first)
         status = write_claims(r->claims + first, r->n_claims - first, folder, err);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/report.h"
 
 #include <errno.h>
@@ -229,9 +230,8 @@ static rws_status check_queue(const char *folder, rws_error *err)
 /* The tasks that have runs to do, as Slurm writes them: "1,2,5". The caller frees it. */
 static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_tasks, int *n)
 {
-    char  *text = NULL;
-    size_t size;
-    FILE  *out = open_memstream(&text, &size);
+    rws_text list;
+    FILE    *out = rws_text_open(&list);
     rws_need_memory(out != NULL, "the tasks of a sweep");
     *n = 0;
     for (int task = 0; task < n_tasks; task++) {
@@ -242,7 +242,8 @@ static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_task
         }
         if (todo) fprintf(out, "%s%d", (*n)++ ? "," : "", task + 1);
     }
-    fclose(out);
+    char *text = rws_text_end(&list);
+    rws_need_memory(text != NULL, "the tasks of a sweep");
     return text;
 }
 

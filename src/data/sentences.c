@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "data/tree.h"
 
 #include <math.h>
@@ -220,13 +221,12 @@ rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, c
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");
     rws_grammar_log_p(g, log_p);
     rws_status status = RWS_OK;
-    FILE      *stream = open_memstream(text, length);
-    if (stream) {
-        status = write_lines(g, log_p, n, random, stream, err);
-        bool whole = !ferror(stream);
-        if (fclose(stream) != 0) whole = false;
-        if (status == RWS_OK && !whole) status = rws_no_memory(err, "the text of sentences");
-    } else if (status == RWS_OK) status = rws_no_memory(err, "the text of sentences");
+    rws_text   lines;
+    FILE      *stream = rws_text_open(&lines);
+    if (stream) status = write_lines(g, log_p, n, random, stream, err);
+    *text = rws_text_end(&lines);
+    *length = lines.n;
+    if (status == RWS_OK && !*text) status = rws_no_memory(err, "the text of sentences");
     if (status != RWS_OK) {
         free(*text);
         *text = NULL;

@@ -1,6 +1,7 @@
 #include "paper/budget.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "paper/compare.h"
 
 #include <inttypes.h>
@@ -13,6 +14,11 @@
 #define LEAST_SHARE 1e-3 /* of the iterations */
 
 enum { DECIDING = 5, MOST_WORDS = 256, LEAST_FINAL = 100, LINE = 4096, MOST_SEEDS = 1000 };
+
+static rws_status no_memory(rws_error *err)
+{
+    return rws_no_memory(err, "the plan of an experiment");
+}
 
 /* ---- a smaller sweep */
 
@@ -72,10 +78,10 @@ static void put_rate(FILE *out, const char *text, double share)
 }
 
 /* Writes a line of a sweep file, made smaller; *empty becomes true if it names particles and all are left out. */
-static void put_line(FILE *out, const char *text, const rws_plan *p, bool rate_stays, bool *empty)
+static void put_line(FILE *out, const char *text, size_t length, const rws_plan *p, bool rate_stays, bool *empty)
 {
     char line[LINE], *words[MOST_WORDS];
-    snprintf(line, sizeof line, "%s", text);
+    snprintf(line, sizeof line, "%.*s", (int)length, text);
     const int n = split(line, words);
     if (n == 0) return;
     const char *key = words[0];
@@ -100,37 +106,33 @@ static void put_line(FILE *out, const char *text, const rws_plan *p, bool rate_s
     fputc('\n', out);
 }
 
-/* A block, from its line "model" to the next one. Returns where it ends. */
+/* A block, from its line "model" to the next one. Returns where it ends; NULL without memory. */
 static const char *put_block(FILE *out, const char *at, const rws_plan *p, bool rate_stays)
 {
-    char  *block = NULL;
-    size_t size;
-    bool   empty = false;
-    FILE  *to = open_memstream(&block, &size);
-    RWS_CHECK(to);
-    for (bool first = true; *at && (first || strncmp(at, "model", 5) != 0); first = false) {
+    rws_text block;
+    bool     empty = false;
+    FILE    *to = rws_text_open(&block);
+    for (bool first = true; to && *at && (first || strncmp(at, "model", 5) != 0); first = false) {
         const size_t length = strcspn(at, "\n");
-        char        *line = strndup(at, length);
-        RWS_CHECK(line);
-        put_line(to, line, p, rate_stays, &empty);
-        free(line);
+        put_line(to, at, length, p, rate_stays, &empty);
         at += length + (at[length] == '\n');
     }
-    RWS_CHECK(fclose(to) == 0);
-    if (!empty) fputs(block, out);
-    free(block);
+    char *text = rws_text_end(&block);
+    if (text && !empty) fputs(text, out);
+    if (!text) at = NULL;
+    free(text);
     return at;
 }
 
 char *rws_plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays)
 {
-    char  *text = NULL;
-    size_t size;
-    FILE  *out = open_memstream(&text, &size);
-    RWS_CHECK(out);
-    while (*sweep) sweep = put_block(out, sweep, plan, rate_stays);
-    RWS_CHECK(fclose(out) == 0);
-    return text;
+    rws_text smaller;
+    FILE    *out = rws_text_open(&smaller);
+    while (out && sweep && *sweep) sweep = put_block(out, sweep, plan, rate_stays);
+    char *text = rws_text_end(&smaller);
+    if (sweep) return text;
+    free(text);
+    return NULL;
 }
 
 /* ---- what it costs */
@@ -272,7 +274,8 @@ static void leave_out(const rws_experiment *e, const extent *x, int n, rws_plan 
 static rws_status hours_of(const rws_budget *b, const rws_experiment *e, const char *base, const rws_plan *p,
                            double *hours, rws_error *err)
 {
-    char            *text = rws_plan_apply(base, p, e->rate_stays);
+    char *text = rws_plan_apply(base, p, e->rate_stays);
+    if (!text) return no_memory(err);
     const rws_status status = rws_budget_hours(b, text, e->name, hours, err);
     free(text);
     return status;
@@ -367,16 +370,15 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
     double                   hours[3];
     parts                    work[3];
     extent                   x, y, z;
-    size_t                   size;
     if (middle) RWS_TRY(extent_of(middle, e->name, &z, err));
     RWS_TRY(work_of(b, full, e->name, &work[0], &hours[0], err));
     RWS_TRY(work_of(b, chosen, e->name, &work[1], &hours[1], err));
     if (middle) RWS_TRY(work_of(b, middle, e->name, &work[2], &hours[2], err));
     RWS_TRY(rws_sweep_parse(full, strlen(full), e->name, &all, err));
     rws_status status = rws_sweep_parse(chosen, strlen(chosen), e->name, &some, err);
-    if (status == RWS_OK) {
-        FILE *out = open_memstream(what, &size);
-        RWS_CHECK(out);
+    rws_text   text;
+    FILE      *out = status == RWS_OK ? rws_text_open(&text) : NULL;
+    if (out) {
         measure(all, &x);
         measure(some, &y);
         fprintf(out, "| %s | in full | within %g %s |\n|---|---|---|\n", e->name, b->hours,
@@ -403,10 +405,21 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
         put_kinds(out, all, some);
         if (y.most_seeds < DECIDING)
             fprintf(out, "\nFewer than %d seeds decide no claim that compares methods over seeds.\n", DECIDING);
-        RWS_CHECK(fclose(out) == 0);
     }
+    if (status == RWS_OK && !(*what = rws_text_end(&text))) status = no_memory(err);
     rws_sweep_free(some);
     rws_sweep_free(all);
+    return status;
+}
+
+/* Describes the sweep that was chosen, which is NULL without memory; frees it if that fails. */
+static rws_status finish(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
+                         char **sweep, char **what, rws_error *err)
+{
+    const rws_status status = *sweep ? describe(b, e, full, middle, *sweep, what, err) : no_memory(err);
+    if (status == RWS_OK) return RWS_OK;
+    free(*sweep);
+    *sweep = NULL;
     return status;
 }
 
@@ -419,8 +432,7 @@ rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const
     RWS_TRY(rws_budget_hours(b, full, e->name, &hours, err));
     if (hours <= b->hours * FILLED) {
         *sweep = strdup(full);
-        RWS_CHECK(*sweep);
-        return describe(b, e, full, middle, full, what, err);
+        return finish(b, e, full, middle, sweep, what, err);
     }
     RWS_TRY(choose(b, e, full, 1, &p, err));
     if (middle && p.share < 1) {
@@ -437,7 +449,5 @@ rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const
             "the iterations.",
             b->hours, e->name);
     *sweep = rws_plan_apply(base, &p, e->rate_stays);
-    const rws_status status = describe(b, e, full, middle, *sweep, what, err);
-    if (status != RWS_OK) free(*sweep);
-    return status;
+    return finish(b, e, full, middle, sweep, what, err);
 }

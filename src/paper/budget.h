@@ -41,7 +41,7 @@ typedef struct {
     void      *context;
 } rws_budget;
 
-/* The sweep's text, made smaller; the caller frees it. If `rate_stays`, the changes of the learning rate keep their
+/* The sweep's text, made smaller; the caller frees it; NULL without memory. If `rate_stays`, the changes of the learning rate keep their
  * iterations; otherwise these are multiplied by the share too. */
 char *rws_plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays);
 
@@ -52,7 +52,7 @@ rws_status rws_budget_hours(const rws_budget *b, const char *sweep, const char *
 /* The experiment within the budget. `full` and `middle` are its sweeps as they would run; middle may be NULL. The whole is
  * chosen if it fits; then a part of the full sweep with all iterations, if that loses least; then the middle one, longer or
  * shorter. *sweep and *what are the caller's to free: the sweep file, and a Markdown text of what is run and what is left
- * out. RWS_BAD_INPUT if nothing fits. */
+ * out. RWS_BAD_INPUT if nothing fits; RWS_NO_MEMORY. */
 rws_status rws_budget_choose(const rws_budget *b, const rws_experiment *e, const char *full, const char *middle,
                              char **sweep, char **what, rws_error *err) __attribute__((warn_unused_result));
 

@@ -54,7 +54,7 @@ static double value_of(const rws_result *r, rws_quantity a)
 static sample sample_of(const rws_query *q, rws_quantity a)
 {
     const rws_query_own other[] = {{a.method, a.key, a.value}, {0}};
-    const rws_query     own = {q->results, q->where, a.key ? other : q->own};
+    const rws_query     own = {q->results, q->where, a.key ? other : q->own, q->starved};
     int                 n;
     const rws_result  **runs = rws_query_runs(&own, a.method, a.K, &n);
     sample              s = {0};
@@ -72,10 +72,9 @@ static sample sample_of(const rws_query *q, rws_quantity a)
 double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n)
 {
     const sample s = sample_of(q, a);
-    double      *values = malloc((size_t)(s.n + 1) * sizeof *values);
-    RWS_CHECK(values);
-    memcpy(values, s.value, (size_t)s.n * sizeof *values);
-    *n = s.n;
+    double      *values = rws_query_alloc(q, s.n, sizeof *values);
+    *n = values ? s.n : 0;
+    if (values) memcpy(values, s.value, (size_t)s.n * sizeof *values);
     return values;
 }
 

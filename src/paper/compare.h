@@ -57,7 +57,7 @@ rws_trend rws_trend_of(const rws_query *q, rws_finding *f, rws_quantity a, const
 /* The median over seeds. */
 double rws_quantity_median(const rws_query *q, rws_quantity a);
 
-/* The values, one for each seed in ascending order of seeds; the caller frees the list. */
+/* The values, one for each seed in ascending order of seeds; the caller frees the list. NULL and 0 without memory. */
 double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n);
 
 /* Whether more than half of all runs fit, of which `fit` of n do: a sign test at RWS_LEVEL. */

@@ -3,7 +3,7 @@
  * This experiment is not the paper's, so that it has a table in the place of claims. */
 #include "paper/paper.h"
 
-#include "base/error.h"
+#include "base/text.h"
 #include "figure/chart.h"
 
 #include <math.h>
@@ -231,10 +231,9 @@ static void put_truths(FILE *out, const rws_query *q)
 
 static char *table(const rws_query *q)
 {
-    char  *text = NULL;
-    size_t size;
-    FILE  *out = open_memstream(&text, &size);
-    RWS_CHECK(out);
+    rws_text text;
+    FILE    *out = rws_text_open(&text);
+    if (!out) return NULL;
     fputs("| model | learned log p(x) | exact | truth | seconds |\n|---|---|---|---|---|\n", out);
     for (int i = 0; models[i].name; i++) {
         const rws_result *r = run_of(q, models[i].name);
@@ -246,8 +245,7 @@ static char *table(const rws_query *q)
         else fputs(" not trained |\n", out);
     }
     put_truths(out, q);
-    RWS_CHECK(fclose(out) == 0);
-    return text;
+    return rws_text_end(&text);
 }
 
 /* ---- runs */

@@ -370,9 +370,8 @@ static void count_supports(const rws_query *q, rws_finding *f, int method, int K
 {
     int                n, n_shots = 0, fit = 0;
     const rws_result **runs = rws_query_runs(q, rws_gmm_methods[method], K, &n);
-    double            *ends = calloc((size_t)n + 1, sizeof *ends);
-    RWS_CHECK(ends);
-    for (int i = 0; i < n; i++) {
+    double            *ends = rws_query_alloc(q, n, sizeof *ends);
+    for (int i = 0; ends && i < n; i++) {
         support s;
         if (!support_of(runs[i], &s)) continue;
         ends[n_shots++] = s.last;

@@ -10,6 +10,11 @@
 
 enum { MOST_METHODS = 12, MOST_ROWS = 4, MOST_CURVES = MOST_METHODS * RWS_MOST_K };
 
+static rws_status no_memory(rws_error *err)
+{
+    return rws_no_memory(err, "the curves of a figure");
+}
+
 static int count(const char *const *list)
 {
     int n = 0;
@@ -43,7 +48,10 @@ rws_status rws_panels_grid(const rws_query *q, const char *title, const char *co
         particles.n ? particles.n : 1; /* without runs there is one empty panel, with a text that says so */
     rws_gathered *gathered = calloc((size_t)(n_rows * columns * n_methods), sizeof *gathered);
     rws_curve    *curves = calloc((size_t)(n_rows * columns * n_methods), sizeof *curves);
-    RWS_CHECK(gathered && curves);
+    if (!gathered || !curves) {
+        free(gathered), free(curves);
+        return no_memory(err);
+    }
     rws_panel panels[MOST_ROWS * RWS_MOST_K] = {0};
     rws_axis  x[RWS_MOST_K], y[MOST_ROWS];
     char      titles[RWS_MOST_K][24];
@@ -104,8 +112,9 @@ static rws_status over_particles(const rws_query *q, const char *method, const c
 {
     int                n;
     const rws_result **runs = rws_query_runs(q, method, 0, &n);
-    rws_gathered      *g = &out->gathered[out->n];
-    const rws_status   status = rws_gather_over(runs, n, "particles", metric, g, err);
+    if (!runs) return no_memory(err);
+    rws_gathered    *g = &out->gathered[out->n];
+    const rws_status status = rws_gather_over(runs, n, "particles", metric, g, err);
     out->n += add_gathered(g, method, &out->curves[out->n]);
     free(runs);
     return status;
@@ -118,7 +127,7 @@ rws_status rws_panels_three(const rws_query *q, const char *title, const char *c
     rws_status          status = RWS_OK;
     bundle             *three = calloc(3, sizeof *three);
     const int           n_methods = count(methods);
-    RWS_CHECK(three);
+    if (!three) return no_memory(err);
     for (int m = 0; m < n_methods && status == RWS_OK; m++) {
         over_iterations(q, methods[m], &p, &three[0]);
         status = over_particles(q, methods[m], "final_log_evidence", &three[1], err);
@@ -153,7 +162,8 @@ rws_status rws_panels_over_particles(const rws_query *q, const char *title, cons
     const rws_particles p = rws_query_particles(q);
     rws_status          status = RWS_OK;
     bundle             *bundles = calloc((size_t)n, sizeof *bundles);
-    RWS_CHECK(bundles && n <= RWS_PANELS);
+    RWS_CHECK(n <= RWS_PANELS);
+    if (!bundles) return no_memory(err);
     double    ticks[RWS_MOST_K];
     rws_panel panels[RWS_PANELS] = {0};
     rws_axis  x[RWS_PANELS], y[RWS_PANELS];

@@ -2,6 +2,7 @@
 #include "paper/paper.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -33,19 +34,21 @@ static bool has_runs(const rws_experiment *e, const rws_results *r, const rws_va
 
 int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room)
 {
-    int n = 0;
+    int  n = 0;
+    bool starved = false;
     for (const rws_claim *c = e->claims; c->name; c++) {
         for (const rws_variant *v = e->variants; v->own && n < room; v++) {
             if (v->name && (!c->varies || !has_runs(e, r, v))) continue;
-            const rws_query q = query_of(e, r, v);
-            rws_checked    *checked = &out[n++];
+            rws_query    q = query_of(e, r, v);
+            rws_checked *checked = &out[n++];
+            q.starved = &starved;
             *checked = (rws_checked){e, c, v->name, rws_finding_new()};
             c->check(&q, &checked->finding);
             if (checked->finding.seeds < 0) checked->finding.seeds = 0;
             if (checked->finding.seeds == 0) checked->finding.verdict = RWS_UNKNOWN;
         }
     }
-    return n;
+    return starved ? -1 : n;
 }
 
 rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
@@ -55,7 +58,8 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
     for (const rws_paper_figure *f = e->figures; f->file; f++) {
         for (int i = 0; i < 3; i++) {
             char *path;
-            RWS_CHECK(asprintf(&path, "%s/%s.%s", folder, f->file, endings[i]) > 0);
+            if (asprintf(&path, "%s/%s.%s", folder, f->file, endings[i]) < 0)
+                return rws_no_memory(err, "the path of a figure");
             const rws_status status = f->draw(&q, path, err);
             free(path);
             if (status != RWS_OK) return status;
@@ -66,10 +70,11 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
 
 /* ---- as text */
 
-char *rws_paper_table(const rws_experiment *e, const rws_results *r)
+rws_status rws_paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
 {
     const rws_query q = query_of(e, r, &e->variants[0]);
-    return e->table ? e->table(&q) : NULL;
+    *out = e->table ? e->table(&q) : NULL;
+    return *out || !e->table ? RWS_OK : rws_no_memory(err, "a table of results");
 }
 
 /* A '|' would end the cell. */
@@ -109,10 +114,9 @@ static void put_findings(FILE *out, const rws_checked *claims, int n, const char
 char *rws_paper_markdown(const rws_checked *claims, int n)
 {
     static const char *const headings[] = {"settings of the text", "settings of the authors' code"};
-    char                    *text = NULL;
-    size_t                   size;
-    FILE                    *out = open_memstream(&text, &size);
-    RWS_CHECK(out);
+    rws_text                 text;
+    FILE                    *out = rws_text_open(&text);
+    if (!out) return NULL;
     fputs("| claim | what the paper says |", out);
     for (int code = 0; code < 2; code++)
         if (has_settings(claims, n, code)) fprintf(out, " %s |", headings[code]);
@@ -136,23 +140,22 @@ char *rws_paper_markdown(const rws_checked *claims, int n)
         }
         fputs("\n", out);
     }
-    RWS_CHECK(fclose(out) == 0);
-    return text;
+    return rws_text_end(&text);
 }
 
 char *rws_paper_json(const rws_checked *claims, int n)
 {
     json_t *list = json_array();
-    for (int i = 0; i < n; i++) {
+    bool    whole = list != NULL;
+    for (int i = 0; i < n && whole; i++) {
         const rws_checked *c = &claims[i];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:i,s:s}", "claim", c->claim->name,
-                                              "experiment", c->experiment->name, "settings",
-                                              c->experiment->code ? "code" : "text", "variant", c->variant, "verdict",
-                                              rws_verdict_names[c->finding.verdict], "numbers", c->finding.numbers,
-                                              "seeds", c->finding.seeds, "text", c->claim->text));
+        json_t            *item = json_pack("{s:s,s:s,s:s,s:s?,s:s,s:s,s:i,s:s}", "claim", c->claim->name, "experiment",
+                                            c->experiment->name, "settings", c->experiment->code ? "code" : "text", "variant",
+                                            c->variant, "verdict", rws_verdict_names[c->finding.verdict], "numbers",
+                                            c->finding.numbers, "seeds", c->finding.seeds, "text", c->claim->text);
+        whole = json_array_append_new(list, item) == 0;
     }
-    char *text = json_dumps(list, JSON_INDENT(2));
-    RWS_CHECK(text);
+    char *text = whole ? json_dumps(list, JSON_INDENT(2)) : NULL;
     json_decref(list);
     return text;
 }

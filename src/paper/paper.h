@@ -52,11 +52,13 @@ typedef struct {
     const char     *middle;        /* what to run if the sweep takes too long (budget.h); NULL: the sweep, shortened */
     const int      *order;         /* numbers of particles, the most important one first, ends with 0; NULL: rising */
     bool            rate_stays; /* a shorter run stops early: its learning rate changes when that of a full one does */
-    const rws_result_key   *where;      /* keys and values that all its runs have */
-    const rws_variant      *variants;   /* the experiment's own reading first; the end has own NULL */
-    const rws_paper_figure *figures;    /* the end has file NULL */
-    const rws_claim        *claims;     /* the end has name NULL */
-    char *(*table)(const rws_query *q); /* a Markdown table of results, which the caller frees; may be NULL */
+    const rws_result_key   *where;    /* keys and values that all its runs have */
+    const rws_variant      *variants; /* the experiment's own reading first; the end has own NULL */
+    const rws_paper_figure *figures;  /* the end has file NULL */
+    const rws_claim        *claims;   /* the end has name NULL */
+    char *(*table)(
+        const rws_query
+            *q); /* a Markdown table of results, which the caller frees, or NULL without memory; may be NULL */
 } rws_experiment;
 
 /* A block of an experiment's sweep; `more` are further lines. */
@@ -83,7 +85,7 @@ typedef struct {
 } rws_checked;
 
 /* Checks the experiment's claims in all variants that have runs. Writes at most `room` of them; returns their
- * number. */
+ * number, or -1 without memory. */
 int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *out, int room);
 
 /* Draws the experiment's figures into the folder, each as PNG, SVG and PDF. */
@@ -91,17 +93,20 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
     __attribute__((warn_unused_result));
 
 /* The experiment's own table of results as Markdown, which the caller frees; NULL if it has none. */
-char *rws_paper_table(const rws_experiment *e, const rws_results *r);
+rws_status rws_paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* ---- Texts, which the caller frees; NULL without memory. */
 
 /* The whole report as Markdown: what ran, the verdicts, each figure with the answer to its caption, the claims. `plan` is the
- * text of a budget (budget.h), or NULL. The caller frees the text. */
+ * text of a budget (budget.h), or NULL. */
 char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
                        const char *plan);
 
-/* One line for each finished run, as CSV: what it is, and the mean of the last ten values of each metric. The caller frees the text. */
+/* One line for each finished run, as CSV: what it is, and the mean of the last ten values of each metric. */
 char *rws_paper_csv(const rws_experiment *e, const rws_results *r);
 
-/* The claims as a Markdown table and as a JSON array; the caller frees the text. */
+/* The claims as a Markdown table and as a JSON array. */
 char *rws_paper_markdown(const rws_checked *claims, int n);
 char *rws_paper_json(const rws_checked *claims, int n);
 

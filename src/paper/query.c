@@ -61,12 +61,18 @@ static bool fits(const rws_query *q, const rws_result *r, const char *method, in
     return strcmp(rws_result_state(r), "finished") == 0;
 }
 
+void *rws_query_alloc(const rws_query *q, int n, size_t size)
+{
+    void *memory = calloc((size_t)n + 1, size);
+    if (!memory && q->starved) *q->starved = true;
+    return memory;
+}
+
 const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n)
 {
-    const rws_result **runs = calloc((size_t)q->results->n + 1, sizeof *runs);
-    RWS_CHECK(runs);
+    const rws_result **runs = rws_query_alloc(q, q->results->n, sizeof *runs);
     *n = 0;
-    for (int i = 0; i < q->results->n; i++)
+    for (int i = 0; runs && i < q->results->n; i++)
         if (fits(q, &q->results->runs[i], method, K)) runs[(*n)++] = &q->results->runs[i];
     return runs;
 }

@@ -19,6 +19,7 @@ typedef struct {
     const rws_results    *results;
     const rws_result_key *where; /* keys and values that all runs must have; the end has key NULL; may be NULL */
     const rws_query_own  *own;   /* the end has method NULL; may be NULL */
+    bool *starved; /* becomes true if there is no memory for runs or numbers, which are then none; may be NULL */
 } rws_query;
 
 /* In ascending order of what decides: the verdict on a claim is the largest of the verdicts on its parts. */
@@ -48,8 +49,11 @@ static inline rws_verdict rws_verdict_of(bool holds)
     return holds ? RWS_HOLDS : RWS_FAILS;
 }
 
+/* Memory that a query needs for n items of a size, zeroed; the caller frees it. NULL sets *starved. */
+void *rws_query_alloc(const rws_query *q, int n, size_t size);
+
 /* Finished runs of the method with K particles (0: any number) and the query's conditions, and their number. The
- * caller frees the list. */
+ * caller frees the list. NULL and 0 without memory. */
 const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n);
 
 /* The number of these runs, which is also noted as seeds in the finding. */

@@ -1,5 +1,5 @@
 /* report.c - an experiment's report as Markdown, and the numbers of its runs as CSV. */
-#include "base/error.h"
+#include "base/text.h"
 #include "paper/paper.h"
 
 #include <math.h>
@@ -8,13 +8,6 @@
 #include <string.h>
 
 enum { LAST = 10, MOST_METRICS = 64 };
-
-static FILE *open_text(char **text, size_t *size)
-{
-    FILE *out = open_memstream(text, size);
-    RWS_CHECK(out);
-    return out;
-}
 
 static bool is_of(const rws_experiment *e, const rws_result *r)
 {
@@ -134,9 +127,13 @@ static void put_verdicts(FILE *out, const rws_checked *claims, int n)
 char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_checked *claims, int n,
                        const char *plan)
 {
-    char  *text = NULL;
-    size_t size;
-    FILE  *out = open_text(&text, &size);
+    char    *table = n ? rws_paper_markdown(claims, n) : NULL;
+    rws_text text;
+    FILE    *out = table || !n ? rws_text_open(&text) : NULL;
+    if (!out) {
+        free(table);
+        return NULL;
+    }
     fprintf(out, "# %s: %s\n\n", e->name, e->help);
     put_runs(out, e, r);
     if (plan) fprintf(out, "## What fits into the hours, and what is left out\n\n%s\n", plan);
@@ -145,13 +142,9 @@ char *rws_paper_report(const rws_experiment *e, const rws_results *r, const rws_
         fprintf(out, "## %s\n\n![%s](%s.png)\n\n", f->caption, f->caption, f->file);
         if (f->question) put_answer(out, f, claims, n);
     }
-    if (n) {
-        char *table = rws_paper_markdown(claims, n);
-        fprintf(out, "## Claims\n\n%s", table);
-        free(table);
-    }
-    RWS_CHECK(fclose(out) == 0);
-    return text;
+    if (table) fprintf(out, "## Claims\n\n%s", table);
+    free(table);
+    return rws_text_end(&text);
 }
 
 /* ---- numbers */
@@ -199,9 +192,9 @@ char *rws_paper_csv(const rws_experiment *e, const rws_results *r)
 {
     const char *metrics[MOST_METRICS];
     int         n_metrics = 0;
-    char       *text = NULL;
-    size_t      size;
-    FILE       *out = open_text(&text, &size);
+    rws_text    text;
+    FILE       *out = rws_text_open(&text);
+    if (!out) return NULL;
     for (int i = 0; i < r->n; i++)
         for (int h = 0; is_finished(e, &r->runs[i]) && h < r->runs[i].n_histories; h++) {
             const char *name = r->runs[i].histories[h].metric;
@@ -227,6 +220,5 @@ char *rws_paper_csv(const rws_experiment *e, const rws_results *r)
         }
         fputc('\n', out);
     }
-    RWS_CHECK(fclose(out) == 0);
-    return text;
+    return rws_text_end(&text);
 }

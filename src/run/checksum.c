@@ -180,3 +180,23 @@ int rws_checksum_check(sqlite3 *db, const char *run)
     if (!code) code = ended;
     return code || known ? code : find_strays(db);
 }
+
+int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits)
+{
+    sums     said, now;
+    uint64_t last = 0;
+    bool     known;
+    *fits = true;
+    int code = look_up(db, run, &said, &known);
+    if (code || !known) return code;
+    code = compute(db, run, seen->iteration, &now);
+    if (!code && seen->iteration >= 0 && seen->numbers + now.numbers != said.numbers) {
+        *seen = (rws_checksum_seen){.iteration = -1};
+        code = compute(db, run, -1, &now);
+    }
+    if (!code) code = add_sum(db, "SELECT iteration FROM runs WHERE run = ?1", run, 0, &last);
+    if (code) return code;
+    *fits = now.about == said.about && seen->numbers + now.numbers == said.numbers;
+    *seen = *fits ? (rws_checksum_seen){(int64_t)last, said.numbers} : (rws_checksum_seen){.iteration = -1};
+    return SQLITE_OK;
+}

@@ -14,6 +14,7 @@
 #define RWS_RUN_CHECKSUM_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Functions return SQLite's result codes. */
@@ -26,6 +27,17 @@ int rws_checksum_check(sqlite3 *db, const char *run);
 
 /* The same of the run's rows in `runs` and `failures` alone, in constant time. */
 int rws_checksum_check_head(sqlite3 *db, const char *run);
+
+/* Rows that a reader has checked: those of `metrics` and `snapshots` up to an iteration, and their sum. */
+typedef struct {
+    int64_t  iteration; /* -1 before the first check */
+    uint64_t numbers;
+} rws_checksum_seen;
+
+/* Checks the rows of a run that a reader has not checked yet, and moves *seen behind them: a watcher reads each row once.
+ * All rows are read if those that are new do not account for the sum. *fits is false if rows are not those that were
+ * written; *seen is then as before the first check. */
+int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits);
 
 /* Sets the sums of a run, in the transaction that has changed its rows. Rows of `metrics` and `snapshots` up to the
  * iteration `since` are as they were before; -1: any may have changed. */

@@ -277,6 +277,7 @@ static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h,
     e->folder = folder_of(c, s->path, h->name);
     e->public.folder = e->folder;
     e->public.state = "stopped";
+    e->seen.iteration = -1;
     e->public.result.name = strdup(h->name);
     e->public.result.store = e->store;
     if (!e->store || !e->public.result.name) {
@@ -294,21 +295,28 @@ static bool same_text(const char *a, const char *b)
 
 /* What a store has of a run that the catalogue has not. */
 typedef struct {
-    rws_points points;
-    rws_shots  shots; /* all of them, if there is a new one */
-    int        n_shown;
+    rws_points        points;
+    rws_shots         shots; /* all of them, if there is a new one */
+    int               n_shown;
+    bool              any, fits; /* any: something has changed; fits: its rows are those that were written */
+    rws_checksum_seen seen;
 } news;
 
-/* Reads in one transaction; `again`: the run has begun anew. Returns an SQLite result code. */
-static int read_news(sqlite3 *db, const rws_head *h, const rws_entry *e, bool again, news *out)
+/* Reads in one transaction; `again`: the run has begun anew, `moved`: so has its row in the list. Rows that are taken over
+ * are checked, if the store has checksums. Returns an SQLite result code. */
+static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry *e, bool again, bool moved, news *out)
 {
     double last = -1;
+    *out = (news){.fits = true, .seen = e && !again ? e->seen : (rws_checksum_seen){.iteration = -1}};
     for (int i = 0; e && i < e->n_series && !again; i++)
         if (e->series[i].n) last = fmax(last, e->series[i].iterations[e->series[i].n - 1]);
     int code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
     if (!code) code = rws_points_read(db, h->name, last, &out->points);
     if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
-    if (!code && out->n_shown != (e ? e->n_shown : 0)) code = rws_shots_read(db, h->name, &out->shots);
+    if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws_shots_read(db, h->name, &out->shots);
+    /* The last evaluation is always read again. */
+    out->any = moved || out->n_shown != e->n_shown || out->points.n > e->n_series;
+    if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     return code;
 }
@@ -327,6 +335,8 @@ static void take_news(const rws_catalogue *c, rws_entry *e, const rws_head *h, b
         e->n_shown = new->n_shown;
         new->shots = (rws_shots){0};
     }
+    e->seen = new->seen;
+    e->public.damaged = !new->fits;
     e->changed = rws_clock_now();
     e->public.serial = c->serial + 1;
     e->present = true;
@@ -340,23 +350,21 @@ static void release_news(news *new)
 }
 
 /* Reads what is new of a run and takes it over. Returns an SQLite result code. */
-static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, const rws_head *h)
+static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, int format, const rws_head *h)
 {
     char id[RWS_RUN_ID + 1];
     make_id(s->path, h->name, id);
     rws_entry        *e = find_entry(c, id);
     const rws_result *r = e ? &e->public.result : NULL;
-    const bool        again = e && (h->iteration < r->iteration || !same_text(h->started, r->started));
-    const bool        moved = !e || again || h->iteration != r->iteration || !same_text(h->failure, r->failure);
+    const bool again = e && (e->public.damaged || h->iteration < r->iteration || !same_text(h->started, r->started));
+    const bool moved = !e || again || h->iteration != r->iteration || !same_text(h->failure, r->failure);
     if (e) e->present = true;
     if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
-    news new = {0};
-    const int code = read_news(db, h, e, again, &new);
-    /* The last evaluation is always read again. */
-    const bool changed = moved || new.n_shown != e->n_shown || new.points.n > e->n_series;
+    news new;
+    const int code = read_news(db, format, h, e, again, moved, &new);
     pthread_rwlock_wrlock(&c->lock);
     if (!code && !e) e = new_entry(c, s, h, id);
-    if (!code && e && changed) take_news(c, e, h, again, &new);
+    if (!code && e && new.any) take_news(c, e, h, again, &new);
     pthread_rwlock_unlock(&c->lock);
     release_news(&new);
     return code;
@@ -399,7 +407,7 @@ static void update_store(rws_catalogue *c, store *s)
     int code = rws_store_open(s->path, rws_store_reader_flags(s->path), &db);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format > 0) code = rws_heads_read(db, s->only, &list);
-    for (int i = 0; i < list.n && !code; i++) code = update_run(c, s, db, &list.list[i]);
+    for (int i = 0; i < list.n && !code; i++) code = update_run(c, s, db, format, &list.list[i]);
     s->failed = code != 0;
     if (code) {
         rws_store_explain(db, s->path, "read", code, &err);
@@ -411,6 +419,20 @@ static void update_store(rws_catalogue *c, store *s)
     for (int i = 0; i < list.n; i++) rws_head_release(&list.list[i]);
     free(list.list);
     sqlite3_close(db);
+}
+
+/* Names each store with a run whose rows do not fit, in the sentence that `rws runs` has for it. */
+static void complain_of_damage(rws_catalogue *c)
+{
+    for (int i = 0; i < c->n_entries; i++) {
+        const rws_entry *e = c->entries[i];
+        rws_error        err;
+        bool             named = !e->present || !e->public.damaged;
+        for (int k = 0; k < c->n_found && !named; k++) named = strcmp(c->found[k].path, e->store) == 0;
+        if (named) continue;
+        rws_store_explain(NULL, e->store, "read", SQLITE_CORRUPT, &err);
+        complain(c, e->store, err.text);
+    }
 }
 
 /* ---- runs that train. A trainer holds a lock on its folder (run/checkpoint.c). Trying the lock could turn away a trainer that
@@ -550,6 +572,7 @@ bool rws_catalogue_refresh(rws_catalogue *c)
     for (int i = 0; i < c->n_entries; i++) c->entries[i]->present = false;
     find_stores(c);
     for (int i = 0; i < c->n_stores; i++) update_store(c, c->stores[i]);
+    complain_of_damage(c);
     bool changed = update_states(c);
     pthread_rwlock_wrlock(&c->lock);
     changed |= forget_entries(c);

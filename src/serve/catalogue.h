@@ -21,9 +21,10 @@ enum { RWS_RUN_ID = 16 }; /* hexadecimal digits */
 typedef struct {
     char        id[RWS_RUN_ID + 1];
     rws_result  result;
-    const char *folder; /* of the run; NULL if it is not in the given folders */
-    const char *state;  /* "training", "stopped" (unfinished, and no process trains it), "finished" or "failed" */
-    uint64_t    serial; /* of the refresh that changed it last */
+    const char *folder;  /* of the run; NULL if it is not in the given folders */
+    const char *state;   /* "training", "stopped" (unfinished, and no process trains it), "finished" or "failed" */
+    bool        damaged; /* rows in the store are not those that were written */
+    uint64_t    serial;  /* of the refresh that changed it last */
 } rws_listed;
 
 /* A store or folder that cannot be read. */

@@ -6,6 +6,7 @@
 #ifndef RWS_SERVE_ENTRY_H
 #define RWS_SERVE_ENTRY_H
 
+#include "run/checksum.h"
 #include "serve/catalogue.h"
 #include "serve/reading.h"
 
@@ -18,16 +19,17 @@ typedef struct {
 
 typedef struct {
     rws_listed public;
-    char        *store; /* path */
-    char        *folder;
-    rws_series  *series; /* sorted by name; seen as result.histories */
-    rws_history *histories;
-    int          n_series;
-    rws_shot    *shots;
-    int          n_shown;    /* numbers in all snapshots */
-    double       changed;    /* when something was new */
-    bool         present;    /* found by the refresh that is going on */
-    double       store_time; /* when the store was written last, in seconds of the calendar */
+    char             *store; /* path */
+    char             *folder;
+    rws_series       *series; /* sorted by name; seen as result.histories */
+    rws_history      *histories;
+    int               n_series;
+    rws_shot         *shots;
+    int               n_shown;    /* numbers in all snapshots */
+    rws_checksum_seen seen;       /* rows that were checked */
+    double            changed;    /* when something was new */
+    bool              present;    /* found by the refresh that is going on */
+    double            store_time; /* when the store was written last, in seconds of the calendar */
 } rws_entry;
 
 void rws_entry_free(rws_entry *e); /* NULL is allowed */

@@ -4,7 +4,9 @@
 #include "serve/serve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,26 @@ static void begin(void)
     if (rws_server_new(&options, listening, port, &server, &err) != RWS_OK) abort();
 }
 
+/* Connects. libFuzzer looks at its clock every few seconds, by a signal that interrupts calls; an interrupted connect goes
+ * on by itself. */
+static bool reach(int fd, const struct sockaddr_in *to)
+{
+    struct pollfd waiting = {.fd = fd, .events = POLLOUT};
+    int           error = 0;
+    socklen_t     size = sizeof error;
+    if (connect(fd, (const void *)to, sizeof *to) == 0) return true;
+    if (errno != EINTR) return false;
+    while (poll(&waiting, 1, -1) < 0 && errno == EINTR) {}
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && (errno = error) == 0;
+}
+
+/* Ends the harness: the machine, not the server, is at fault. */
+static void give_up(const char *call)
+{
+    perror(call);
+    abort();
+}
+
 /* Sends the bytes, closes its side, and reads the reply. Returns its length. */
 static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t room)
 {
@@ -44,12 +66,19 @@ static size_t exchange(const uint8_t *data, size_t size, char *reply, size_t roo
     const struct timeval     patience = {.tv_usec = 100000};
     const int                fd = socket(AF_INET, SOCK_STREAM, 0);
     size_t                   n = 0;
-    if (fd < 0 || bind(fd, (const void *)&from, sizeof from) != 0) abort();
-    if (connect(fd, (const void *)&to, sizeof to) != 0) abort();
+    ssize_t                  got;
+    if (fd < 0) give_up("socket");
+    if (bind(fd, (const void *)&from, sizeof from) != 0) give_up("bind");
+    if (!reach(fd, &to)) give_up("connect");
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (send(fd, data, size, MSG_NOSIGNAL) >= 0) shutdown(fd, SHUT_WR);
-    for (ssize_t got; n + 1 < room && (got = recv(fd, reply + n, room - 1 - n, 0)) > 0;) n += (size_t)got;
+    while ((got = send(fd, data, size, MSG_NOSIGNAL)) < 0 && errno == EINTR) {}
+    if (got >= 0) shutdown(fd, SHUT_WR);
+    while (n + 1 < room) {
+        got = recv(fd, reply + n, room - 1 - n, 0);
+        if (got > 0) n += (size_t)got;
+        else if (got == 0 || errno != EINTR) break;
+    }
     reply[n] = '\0';
     close(fd);
     return n;

@@ -428,6 +428,7 @@ export function showRun(main, rest) {
               "b",
               {},
               {
+                damaged: "Damaged. ",
                 failed: "Failed. ",
                 closed: "A branch may have closed. ",
                 falling: "Evidence falls. ",

@@ -92,7 +92,7 @@ function progress(run) {
   );
 }
 
-const kinds = { closed: "branch closed?", falling: "falling", broken: "not a number" };
+const kinds = { damaged: "damaged", closed: "branch closed?", falling: "falling", broken: "not a number" };
 
 // Short signs of trouble, each with its sentence.
 function badges(run) {

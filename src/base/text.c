@@ -1,0 +1,43 @@
+#include "base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns 0 as an error: stdio then tries no more. */
+static ssize_t add(void *context, const char *bytes, size_t n)
+{
+    rws_text *t = context;
+    if (t->starved) return 0;
+    if (t->room - t->n <= n) {
+        const size_t room = 2 * t->room + n + 256;
+        char        *longer = realloc(t->bytes, room);
+        if (!longer) {
+            t->starved = true;
+            return 0;
+        }
+        t->bytes = longer;
+        t->room = room;
+    }
+    memcpy(t->bytes + t->n, bytes, n);
+    t->n += n;
+    return (ssize_t)n;
+}
+
+FILE *rws_text_open(rws_text *t)
+{
+    *t = (rws_text){0};
+    t->out = fopencookie(t, "w", (cookie_io_functions_t){.write = add});
+    return t->out;
+}
+
+char *rws_text_end(rws_text *t)
+{
+    bool whole = t->out && fclose(t->out) == 0;
+    if (whole && !t->starved && !t->bytes) t->bytes = malloc(1); /* nothing was written */
+    if (whole && !t->starved && t->bytes) {
+        t->bytes[t->n] = '\0';
+        return t->bytes;
+    }
+    free(t->bytes);
+    return NULL;
+}

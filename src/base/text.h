@@ -1,0 +1,31 @@
+/* text.h - a text that is written through a FILE and grows in memory.
+ *
+ * In the place of open_memstream, which leaves out what it has no memory for and reports nothing (glibc 2.36): the stream
+ * goes on, and the text lacks bytes in the middle.
+ *
+ *     rws_text t;
+ *     FILE    *out = rws_text_open(&t);
+ *     if (out) fprintf(out, …);
+ *     char *text = rws_text_end(&t);
+ */
+#ifndef RWS_BASE_TEXT_H
+#define RWS_BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct {
+    FILE  *out;
+    char  *bytes;
+    size_t n, room;
+    bool   starved;
+} rws_text;
+
+/* The stream to write to; NULL without memory. */
+FILE *rws_text_open(rws_text *t);
+
+/* Closes the stream and returns what was written, t->n bytes and a zero byte, which the caller frees. NULL if there was no
+ * memory for a part of it, or for the stream. */
+char *rws_text_end(rws_text *t) __attribute__((warn_unused_result));
+
+#endif
