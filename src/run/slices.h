@@ -26,18 +26,18 @@
 typedef struct {
     const rws_param *param;
     int              first, end;
-} rws_piece;
+} rws_param_rows;
 
 /* Messages about a slice. See mail.c. */
 typedef struct rws_mail rws_mail;
 
 /* Pieces of one group that are next to each other in the flat vector. */
 struct rws_param_slice {
-    rws_group  group;
-    size_t     from, end;
-    int        n_pieces, owner; /* the rank that steps it */
-    rws_piece *pieces;
-    rws_mail  *mail; /* NULL: the trainer is alone */
+    rws_group       group;
+    size_t          from, end;
+    int             n_pieces, owner; /* the rank that steps it */
+    rws_param_rows *pieces;
+    rws_mail       *mail; /* NULL: the trainer is alone */
 };
 
 static inline size_t rws_param_slice_size(const rws_param_slice *s)

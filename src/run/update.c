@@ -33,7 +33,7 @@ static int rows_of_piece(const rws_param *p)
     return fit >= FEW * 4 ? ROWS : fit >= FEW ? fit / FEW * FEW : FEW;
 }
 
-static bool add_piece(rws_trainer *t, const rws_piece *p)
+static bool add_piece(rws_trainer *t, const rws_param_rows *p)
 {
     const size_t     from = p->param->offset + (size_t)p->first * (size_t)p->param->cols;
     const size_t     size = (size_t)(p->end - p->first) * (size_t)p->param->cols;
@@ -46,7 +46,7 @@ static bool add_piece(rws_trainer *t, const rws_piece *p)
         *slice = (rws_param_slice){.group = p->param->group, .from = from};
     }
     slice->end = from + size;
-    rws_piece *longer = realloc(slice->pieces, (size_t)(slice->n_pieces + 1) * sizeof *longer);
+    rws_param_rows *longer = realloc(slice->pieces, (size_t)(slice->n_pieces + 1) * sizeof *longer);
     if (!longer) return false;
     slice->pieces = longer;
     slice->pieces[slice->n_pieces++] = *p;
@@ -87,7 +87,7 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
             const rws_param *p = params->list[i];
             const int        n = rows_of_piece(p);
             for (int first = 0; first < p->rows && p->group == (rws_group)g && memory; first += n)
-                memory = add_piece(t, &(rws_piece){p, first, p->rows - first < n ? p->rows : first + n});
+                memory = add_piece(t, &(rws_param_rows){p, first, p->rows - first < n ? p->rows : first + n});
         }
     find_owners(t);
     t->defers = params->size > SLICE;
@@ -156,7 +156,7 @@ static float *leaf(rws_trainer *t, const rws_param_slice *slice, int i, const rw
     if (!s->products) return any ? to : NULL;
     if (!any && i != t->ranks.first) to = zeros(scratch, f, rws_param_slice_size(slice));
     for (int k = 0; k < slice->n_pieces; k++) {
-        const rws_piece *p = &slice->pieces[k];
+        const rws_param_rows *p = &slice->pieces[k];
         any |= rws_products_sum(s->products, p->param, p->first, p->end, to - slice->from, scratch->arena);
     }
     return any ? to : NULL;
@@ -199,9 +199,9 @@ static bool is_finite(const float *gradient, size_t n)
 static void note_broken(slice_work *j, const rws_param_slice *slice, const float *gradient)
 {
     for (int i = 0; i < slice->n_pieces; i++) {
-        const rws_piece *p = &slice->pieces[i];
-        const size_t     from = p->param->offset + (size_t)p->first * (size_t)p->param->cols - slice->from;
-        const size_t     n = (size_t)(p->end - p->first) * (size_t)p->param->cols;
+        const rws_param_rows *p = &slice->pieces[i];
+        const size_t          from = p->param->offset + (size_t)p->first * (size_t)p->param->cols - slice->from;
+        const size_t          n = (size_t)(p->end - p->first) * (size_t)p->param->cols;
         if (is_finite(gradient + from, n)) continue;
         int was = j->broken;
         while ((!was || was > p->param->number + 1) &&
