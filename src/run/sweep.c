@@ -2,9 +2,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -486,21 +486,11 @@ rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rw
 
 rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
 {
+    char  *text;
+    size_t length;
     *out = NULL;
-    FILE *f = fopen(path, "rbe");
-    if (!f && errno == ENOMEM) return no_memory(err);
-    if (!f)
-        return rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
-                        strerror(errno));
-    char        *text = malloc(RWS_SWEEP_MAX_BYTES + 1);
-    const size_t length = text ? fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f) : 0;
-    rws_status   status;
-    if (!text) status = no_memory(err);
-    else if (ferror(f))
-        status = rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be read: %s.", rws_quote(path).text,
-                          strerror(errno));
-    else status = rws_sweep_parse(text, length, path, out, err);
-    fclose(f);
+    RWS_TRY(rws_file_read_text(path, "sweep", RWS_SWEEP_MAX_BYTES, &text, &length, err));
+    const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;
 }
