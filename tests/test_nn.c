@@ -4,9 +4,8 @@
  * A layer is fed from every level there is: `top` is a parameter (one row for all), `x` a field of the datum times a
  * parameter (so that its gradient shows), the one-hots come from indices in the data, and `z` is drawn by the particle.
  */
+#include "gemm_ready.h"
 #include "nn_twins.h"
-
-#include "tensor/gemm.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -642,11 +641,6 @@ static void declarations_that_cannot_be(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     struct CMUnitTest tests[6 + 2 * MOST_SUBJECTS] = {
         cmocka_unit_test(every_kind_is_tested),           cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
         cmocka_unit_test(mistakes_name_the_layer),        cmocka_unit_test(declarations_that_cannot_be),
@@ -662,5 +656,5 @@ int main(void)
         tests[n++] =
             (struct CMUnitTest){second[i], layer_has_directional_derivatives, NULL, NULL, (void *)subject_at(i)};
     }
-    return _cmocka_run_group_tests("nn", tests, n, NULL, NULL);
+    return _cmocka_run_group_tests("nn", tests, n, gemm_ready, NULL);
 }

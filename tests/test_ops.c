@@ -4,13 +4,13 @@
  * call like the engine's, and compares; with and without row indices, so that several rows may read (and give their
  * gradient to) one row of an input. An op that is in the table of its room but not in the table of twins fails.
  */
+#include "gemm_ready.h"
 #include "all_ops.h"
 #include "twins.h"
 
 #include "dist/dist.h"
 #include "engine/engine.h"
 #include "nn/layer.h"
-#include "tensor/gemm.h"
 #include "tensor/products.h"
 #include "vision/ops.h"
 
@@ -614,11 +614,6 @@ static void every_twin_has_an_op(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     struct CMUnitTest tests[MOST_OPS + 3] = {
         cmocka_unit_test(every_twin_has_an_op),
         cmocka_unit_test(tangents_equal_differences),
@@ -628,5 +623,5 @@ int main(void)
     gather_ops();
     for (int i = 0; i < n_ops; i++)
         tests[n++] = (struct CMUnitTest){ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)ops[i]};
-    return _cmocka_run_group_tests("ops", tests, n, NULL, NULL);
+    return _cmocka_run_group_tests("ops", tests, n, gemm_ready, NULL);
 }

@@ -1,14 +1,13 @@
 /* test_ops_extremes.c - ops at very large numbers and infinities: -inf is data and must not become NaN. What is known of
  * single ops besides: exponentials at hand, pictures at identity, matrices that all rows share. */
+#include "gemm_ready.h"
 #include "all_ops.h"
 #include "smoothed.h"
 
 #include "base/vecmath.h"
 #include "dist/dist.h"
-#include "tensor/gemm.h"
 #include "vision/ops.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define WIDEST 64
@@ -404,11 +403,6 @@ int main(void)
         cmocka_unit_test(one_matrix_for_all_rows),
         cmocka_unit_test(matrices_without_a_factor),
     };
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     gather_ops();
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, gemm_ready, NULL);
 }
