@@ -96,6 +96,7 @@ int                   longer(const setting *s);
 double                sigmoid(double x);
 double                log_share(const setting *s, int j);
 double                concrete_density(const setting *s, const double *x);
+double                dirichlet_density(const setting *s, const double *x);
 int                   concrete_uniforms(const setting *s, const double *x, double *u);
 double                uniform_density(const setting *s, const double *x);
 void                  number_outcome(const setting *s, int outcome, double *x);

@@ -1,5 +1,6 @@
 /* nn_twins.h - what a layer is tested with: the inputs that a program feeds it, the same numbers for its twin, and what
- * twins are made of. test_nn.c runs the subjects; nn_twins.c has those of recurrent readers, attention, sets and pictures.
+ * twins are made of. test_nn.c runs the subjects of nn_twins_plain.c (layers of vectors) and nn_twins.c (recurrent readers,
+ * attention, sets and pictures).
  */
 #ifndef RWS_TESTS_NN_TWINS_H
 #define RWS_TESTS_NN_TWINS_H
@@ -59,8 +60,14 @@ struct net {
     double        *theta; /* the parameters, as the twin reads them */
 };
 
-extern const subject more_subjects[]; /* nn_twins.c */
-extern const int     n_more_subjects;
+extern const subject plain_subjects[]; /* nn_twins_plain.c */
+extern const subject more_subjects[];  /* nn_twins.c */
+extern const int     n_plain_subjects, n_more_subjects;
+
+/* nn_twins_plain.c: declare n->layer. */
+void linear_declare(net *n);
+void rnn_declare(net *n);
+void gru_declare(net *n);
 
 /* ---- what twins are made of */
 

@@ -66,6 +66,18 @@ same_checkpoint() { # name folder folder
     report $? "$1"
 }
 
+renders() { # page: groff and mandoc, where they are installed, have no warning about a manual page
+    if command -v groff >/dev/null; then
+        groff -mandoc -ww -z -Tutf8 "$1" >out 2>&1
+        [ ! -s out ]
+        report $? "groff has no warning about it"
+    fi
+    if command -v mandoc >/dev/null; then
+        mandoc -Tlint -W warning "$1" >out 2>&1
+        report $? "mandoc has no warning about it"
+    fi
+}
+
 finish() { # prints the plan; its status is the status of the test program
     echo "1..$n"
     [ $failed = 0 ]

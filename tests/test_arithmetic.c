@@ -1,11 +1,10 @@
 /* test_arithmetic.c - the public arithmetic as a program uses it: values, gradients, directional derivatives and their
  * gradients, each against a plain function of doubles by central differences; and the sentences about mistakes. */
 #include "engine/engine.h"
-#include "tensor/gemm.h"
 
+#include "gemm_ready.h"
 #include "support.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { N = 4, SLOT = 4 };
@@ -411,14 +410,9 @@ static void mistakes_are_said(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     struct CMUnitTest tests[COUNT(subjects) + 1] = {cmocka_unit_test(mistakes_are_said)};
     for (int i = 0; i < COUNT(subjects); i++)
         tests[i + 1] =
             (struct CMUnitTest){subjects[i].name, value_gradient_and_tangent, NULL, NULL, (void *)&subjects[i]};
-    return _cmocka_run_group_tests("arithmetic", tests, COUNT(tests), NULL, NULL);
+    return _cmocka_run_group_tests("arithmetic", tests, COUNT(tests), gemm_ready, NULL);
 }

@@ -9,10 +9,10 @@
 #include "tensor/op.h"
 #include "tensor/products.h"
 
+#include "gemm_ready.h"
 #include "support.h"
 
 #include <Random123/philox.h>
-#include <stdio.h>
 #include <string.h>
 
 /* ---- arena */
@@ -701,11 +701,6 @@ static void functions_are_right_to_three_units(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_pieces_are_aligned_and_apart),
         cmocka_unit_test(arena_zeroes_what_was_used_before),
@@ -727,5 +722,5 @@ int main(void)
         cmocka_unit_test(products_add_up_whatever_their_thickness),
         cmocka_unit_test(params_lie_in_one_vector_by_group),
     };
-    return cmocka_run_group_tests_name("base and tensor", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("base and tensor", tests, gemm_ready, NULL);
 }

@@ -1,8 +1,7 @@
 /* test_dist.c - the mechanism of distributions: draws that do not depend on their company, parameters that are not allowed,
  * what is impossible, and the special draws of defensive, Gumbel and relaxed passes. */
+#include "gemm_ready.h"
 #include "families.h"
-
-#include "tensor/gemm.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -721,11 +720,6 @@ static void mixtures_that_do_not_fit(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_twin_has_a_family),
         cmocka_unit_test(draws_do_not_depend_on_company),
@@ -743,5 +737,5 @@ int main(void)
         cmocka_unit_test(mixtures_of_whole_numbers),
         cmocka_unit_test(mixtures_that_do_not_fit),
     };
-    return cmocka_run_group_tests_name("dist", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dist", tests, gemm_ready, NULL);
 }

@@ -1,9 +1,7 @@
 /* test_dist_draws.c - every family's log-density against its formula, and its sampler against its density. */
+#include "gemm_ready.h"
 #include "families.h"
 
-#include "tensor/gemm.h"
-
-#include <stdio.h>
 #include <string.h>
 
 /* ---- densities of values that are given */
@@ -138,16 +136,11 @@ static void concrete_draws_follow_the_joint_density(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(densities_are_the_formulas),
         cmocka_unit_test(concrete_formula_integrates_to_one),
         cmocka_unit_test(draws_follow_the_density),
         cmocka_unit_test(concrete_draws_follow_the_joint_density),
     };
-    return cmocka_run_group_tests_name("dist_draws", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dist_draws", tests, gemm_ready, NULL);
 }

@@ -2,14 +2,13 @@
  * values. Where GSL's own density leaves the range of a double the point is left out. A family that is in rws_families but
  * not in this table fails. */
 #include "dist/dist.h"
-#include "tensor/gemm.h"
 
+#include "gemm_ready.h"
 #include "support.h"
 
 #include <gsl/gsl_errno.h>
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_sf_bessel.h>
-#include <stdio.h>
 #include <string.h>
 
 #define SPREAD 9 /* numbers that a parameter takes */
@@ -515,11 +514,6 @@ static void large_parameters_keep_their_digits(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(densities_are_those_of_gsl),
@@ -527,5 +521,5 @@ int main(void)
         cmocka_unit_test(extreme_draws_are_possible),
         cmocka_unit_test(large_parameters_keep_their_digits),
     };
-    return cmocka_run_group_tests_name("dist_extremes", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dist_extremes", tests, gemm_ready, NULL);
 }

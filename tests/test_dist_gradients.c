@@ -1,10 +1,8 @@
 /* test_dist_gradients.c - every family's gradients against central differences, its scores, whose mean is known, and its
  * gradients through a draw, against exact ones. */
+#include "gemm_ready.h"
 #include "families.h"
 
-#include "tensor/gemm.h"
-
-#include <stdio.h>
 #include <string.h>
 
 /* ---- scores: the mean of the gradient of log q by its parameters is zero, unless they move the support */
@@ -337,15 +335,10 @@ static void gradients_are_those_of_the_formulas(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_the_formulas),
         cmocka_unit_test(scores_have_their_mean),
         cmocka_unit_test(paths_have_their_gradient),
     };
-    return cmocka_run_group_tests_name("dist_gradients", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("dist_gradients", tests, gemm_ready, NULL);
 }

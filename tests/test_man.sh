@@ -35,13 +35,5 @@ done
 [ "$(of_help bench | sort)" = "$({ of_help train | grep -vxE -- '--(pictures|save-every)'; printf '%s\n' --after --repeat; } | sort)" ]
 report $? "bench has those of train, but for pictures and checkpoints"
 
-if command -v groff >/dev/null; then
-    groff -mandoc -ww -z -Tutf8 "$page" >out 2>&1
-    [ ! -s out ]
-    report $? "groff renders it without a warning"
-fi
-if command -v mandoc >/dev/null; then
-    mandoc -Tlint -W warning "$page" >out 2>&1
-    report $? "and so does mandoc"
-fi
+renders "$page"
 finish

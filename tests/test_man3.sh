@@ -58,14 +58,6 @@ while [ $# -ge 2 ]; do
         -I "$(dirname "$header")" -c example.c -o example.o >out 2>err
     report $? "its example compiles"
 
-    if command -v groff >/dev/null; then
-        groff -mandoc -ww -z -Tutf8 "$page" >out 2>&1
-        [ ! -s out ]
-        report $? "groff has no warning about it"
-    fi
-    if command -v mandoc >/dev/null; then
-        mandoc -Tlint -W warning "$page" >out 2>&1
-        report $? "mandoc has no warning about it"
-    fi
+    renders "$page"
 done
 finish

@@ -3,11 +3,10 @@
  * do not mind the order of the items; a datum costs as many steps as it has items. */
 #include "engine/engine.h"
 #include "nn/layer.h"
-#include "tensor/gemm.h"
 
+#include "gemm_ready.h"
 #include "support.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { DATA = 40, MOST = 4, ROW = 1 + MOST, WIDE = 5, DREAMS = 50 };
@@ -221,16 +220,11 @@ static void short_series_cost_less(void **state)
 
 int main(void)
 {
-    rws_error err;
-    if (rws_gemm_init(&err) != RWS_OK) {
-        fprintf(stderr, "%s\n", err.text);
-        return 1;
-    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(together_as_alone),
         cmocka_unit_test(dreams_as_data),
         cmocka_unit_test(sets_have_no_order),
         cmocka_unit_test(short_series_cost_less),
     };
-    return cmocka_run_group_tests_name("reader", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("reader", tests, gemm_ready, NULL);
 }

@@ -76,20 +76,83 @@ typedef struct {
     double slack; /* factor of the tolerance, for ops whose terms cancel within a row; 0: 1 */
 } subject;
 
-extern const subject subjects[];        /* twins.c */
-extern const subject matrix_subjects[]; /* twins_matrix.c: matrices and layers */
-extern const int     n_subjects, n_matrix_subjects;
+typedef struct {
+    const subject *list;
+    int            n;
+} subject_table;
+
+/* One for each file twins_….c. */
+extern const subject_table tensor_twins, matrix_twins, discrete_twins, continuous_twins, vision_twins;
+
+extern const subject_table *const subject_tables[]; /* all of them, then NULL */
 
 const subject *subject_of(const char *name); /* NULL: there is none */
 
 /* ---- what twins are made of */
 
+/* Number j of input s; an input of one number has it everywhere. */
+static inline double at(const row *r, int s, int j)
+{
+    return r->in[s][r->in_dim[s] == 1 ? 0 : j];
+}
+
+/* Numbers of the longest input. */
+static inline int widest(const row *r)
+{
+    int n = 1;
+    for (int s = 0; s < r->n_in; s++)
+        if (r->in_dim[s] > n) n = r->in_dim[s];
+    return n;
+}
+
+#define EACH(expression) \
+    for (int j = 0; j < r->dim; j++) r->out[j] = (expression)
+
+#define SUM_EACH(expression) \
+    r->out[0] = 0;           \
+    for (int j = 0; j < widest(r); j++) r->out[0] += (expression)
+
 double function(int f, double x); /* an rws_function */
+double slope_of_lgamma(double x);
 
 /* Where canvas point j lies in a glimpse, and glimpse point j in an image. */
 double written(int j, int n, int n_source, double scale, double shift);
 double seen(int j, int n, int n_source, double scale, double shift);
 
 float float_of(uint32_t word); /* the float whose bits are the word */
+
+/* The derivative of a twin along directions, which are its second half of inputs; inputs before `first` do not move. The
+ * error of the difference is of the order h^4. */
+void along(const row *r, void (*twin)(const row *r), int first);
+
+/* The twin of the tangent of a density. */
+#define ALONG(name_, first_)                          \
+    static void name_##_density_tangent(const row *r) \
+    {                                                 \
+        along(r, name_##_density, first_);            \
+    }
+
+/* ---- inputs of shapes */
+
+#define ONE(a)   \
+    {            \
+        {        \
+            a, 1 \
+        }        \
+    }
+#define TWO(a, n, b, m) \
+    {                   \
+        {a, n},         \
+        {               \
+            b, m        \
+        }               \
+    }
+#define THREE(a, n, b, m, c, o) \
+    {                           \
+        {a, n}, {b, m},         \
+        {                       \
+            c, o                \
+        }                       \
+    }
 
 #endif

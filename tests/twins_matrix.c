@@ -81,6 +81,17 @@ static double sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
+static void gru(const row *r)
+{
+    const int     H = r->dim;
+    const double *a = r->in[0], *c = r->in[1], *h = r->in[2];
+    for (int j = 0; j < H; j++) {
+        const double reset = function(RWS_SIGMOID, a[j] + c[j]), update = function(RWS_SIGMOID, a[H + j] + c[H + j]);
+        const double fresh = tanh(a[2 * H + j] + reset * c[2 * H + j]);
+        r->out[j] = (1 - update) * fresh + update * h[j];
+    }
+}
+
 static void lstm(const row *r)
 {
     const int     H = r->dim / 2;
@@ -227,7 +238,7 @@ static void conv_transpose2d(const row *r)
 #define POOL(how, rows) ((int)(how) + 4 * (rows))
 
 /* clang-format off */
-const subject matrix_subjects[] = {
+static const subject list[] = {
     {"matmul", matmul,
      {{1, {{REAL, 1}, {REAL, 1}}, .k = 1},
       {3, {{REAL, 6}, {REAL, 2}}, .k = 2},
@@ -252,6 +263,11 @@ const subject matrix_subjects[] = {
       {7, {{FACTOR, 49}, {REAL, 7}}},
       {20, {{FACTOR, 25}, {REAL, 20}}},
       {20, {{FACTOR, 25}, {REAL, 20}}, .k = 1}}, .slack = 5},
+    {"gru",
+     gru,
+     {{1, THREE(REAL, 3, REAL, 3, REAL, 1)},
+      {5, THREE(REAL, 15, REAL, 15, REAL, 5)},
+      {17, THREE(REAL, 51, REAL, 51, REAL, 17)}}},
     {"lstm", lstm,
      {{2, {{REAL, 4}, {REAL, 4}, {REAL, 1}}},
       {10, {{REAL, 20}, {REAL, 20}, {REAL, 5}}},
@@ -299,4 +315,4 @@ const subject matrix_subjects[] = {
       {12, {{REAL, 12}}, .rows = 1, .cols = 9, .k = SIDES(4, 3), .offset = KERNEL(3, 1, 1)}}},
 };
 /* clang-format on */
-const int n_matrix_subjects = sizeof matrix_subjects / sizeof *matrix_subjects;
+const subject_table matrix_twins = {list, COUNT(list)};

@@ -284,6 +284,30 @@ static rws_var call_layer(rws_path *path, const request *c)
     }
 }
 
+/* The numbers and the Python function live as long as the pass: the library calls the function later, when the request is
+ * gone. */
+static void simulate(rws_path *path, const request *c)
+{
+    float *made = rws_alloc(path, (size_t)c->i[0] * sizeof *made);
+    memcpy(made, c->numbers, (size_t)c->n * sizeof *made);
+    const void *context = c->context;
+    if (context) {
+        const py_path *h = *rws_path_slot(path);
+        py_kernel     *k = rws_alloc(path, sizeof *k);
+        *k = (py_kernel){(PyObject *)c->context, h->state->program};
+        context = k;
+    }
+    rws_simulate(path, c->name, made, (rws_kernel *)c->f, context);
+}
+
+static void read_both_ways(rws_path *path, const request *c, result *r)
+{
+    rws_var *states = rws_alloc(path, ((size_t)c->n + 1) * sizeof *states);
+    r->v = rws_bidirectional(path, c->layer, c->parts, c->n, states);
+    r->states = states;
+}
+
+/* One function of the library for each kind of request. */
 static void execute(rws_path *path, const request *c, result *r)
 {
     typedef rws_var site1(rws_path *, const char *, rws_var);
@@ -326,30 +350,13 @@ static void execute(rws_path *path, const request *c, result *r)
     case CALL_REPORTS: r->i = i[0] ? rws_reports_all(path) : rws_reports(path); break;
     case CALL_ITERATION: r->i = (int64_t)rws_iteration(path); break;
     case CALL_FACTOR: rws_factor(path, c->name, v[0], i[0]); break;
-    case CALL_SIMULATE: {
-        float *made = rws_alloc(path, (size_t)i[0] * sizeof *made);
-        memcpy(made, c->numbers, (size_t)c->n * sizeof *made);
-        const void *context = c->context;
-        if (context) { /* a Python function; the library calls it later, when the request is gone */
-            const py_path *h = *rws_path_slot(path);
-            py_kernel     *k = rws_alloc(path, sizeof *k);
-            *k = (py_kernel){(PyObject *)c->context, h->state->program};
-            context = k;
-        }
-        rws_simulate(path, c->name, made, (rws_kernel *)c->f, context);
-        break;
-    }
+    case CALL_SIMULATE: simulate(path, c); break;
     case CALL_LAYER: r->v = call_layer(path, c); break;
     case CALL_LSTM:
         r->c = v[1];
         r->v = rws_lstm(path, c->layer, c->parts, c->n, v[0], &r->c);
         break;
-    case CALL_BIDIRECTIONAL: {
-        rws_var *states = rws_alloc(path, ((size_t)c->n + 1) * sizeof *states);
-        r->v = rws_bidirectional(path, c->layer, c->parts, c->n, states);
-        r->states = states;
-        break;
-    }
+    case CALL_BIDIRECTIONAL: read_both_ways(path, c, r); break;
     case CALL_DOT_ATTENTION: r->v = rws_dot_attention(path, v[0], c->parts, c->parts + i[0], i[0]); break;
     case CALL_POOL: r->v = rws_pool2d(path, v[0], i[0], i[1], i[2], (rws_pooling)i[3]); break;
     case CALL_MATMUL: r->v = rws_matmul(path, v[0], v[1], i[0]); break;

@@ -338,6 +338,46 @@ static bool contains(PyObject *list, const char *name)
     return found;
 }
 
+/* One of the model's defaults. False: an exception is set. */
+static bool read_default(program_object *p, const char *name, PyObject *value)
+{
+    rws_defaults *d = &p->model.defaults;
+    const struct {
+        const char  *name;
+        const char **text;
+        int         *number;
+        bool        *flag;
+    } all[] = {
+        {"optimiser", .text = &d->optimiser},     {"lr", .text = &d->lr},
+        {"batch", .number = &d->batch},           {"particles", .number = &d->particles},
+        {"iterations", .number = &d->iterations}, {"eval_every", .number = &d->eval_every},
+        {"n_test", .number = &d->n_test},         {"shards", .number = &d->shards},
+        {"at_once", .number = &d->at_once},       {"pictures", .number = &d->pictures},
+        {"grad_std", .flag = &d->grad_std},       {"impossible", .flag = &d->impossible},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(all[i].name, name) != 0) continue;
+        if (all[i].text) return (*all[i].text = kept_text(p, value)) != NULL;
+        int x;
+        if (!rwspy_int(value, &x)) return false;
+        if (all[i].number) *all[i].number = x;
+        else *all[i].flag = x != 0;
+        return true;
+    }
+    PyErr_Format(PyExc_ValueError, "There is no default \"%s\".", name);
+    return false;
+}
+
+static bool read_defaults(program_object *p, PyObject *defaults)
+{
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(defaults, &at, &key, &value);) {
+        const char *name = PyUnicode_AsUTF8(key);
+        if (!name || !read_default(p, name, value)) return false;
+    }
+    return true;
+}
+
 /* Program(like, name, help, settings, metrics, snapshots, defaults, has, ask_setting); `has` names optional methods. */
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
@@ -367,37 +407,9 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     if (contains(has, "read")) m->read = read_text;
     if (contains(has, "posterior")) m->posterior = posterior;
     if (contains(has, "see")) m->see = see;
-    rws_defaults *d = &m->defaults;
-    PyObject     *key, *value;
-    for (Py_ssize_t at = 0; PyDict_Next(defaults, &at, &key, &value);) {
-        const char *k = PyUnicode_AsUTF8(key);
-        if (!k) goto fail;
-        if (strcmp(k, "optimiser") == 0 || strcmp(k, "lr") == 0) {
-            const char *text = kept_text(p, value);
-            if (!text) goto fail;
-            if (k[0] == 'l') d->lr = text;
-            else d->optimiser = text;
-            continue;
-        }
-        int x;
-        if (!rwspy_int(value, &x)) goto fail;
-        if (strcmp(k, "batch") == 0) d->batch = x;
-        else if (strcmp(k, "particles") == 0) d->particles = x;
-        else if (strcmp(k, "iterations") == 0) d->iterations = x;
-        else if (strcmp(k, "eval_every") == 0) d->eval_every = x;
-        else if (strcmp(k, "n_test") == 0) d->n_test = x;
-        else if (strcmp(k, "shards") == 0) d->shards = x;
-        else if (strcmp(k, "at_once") == 0) d->at_once = x;
-        else if (strcmp(k, "grad_std") == 0) d->grad_std = x != 0;
-        else if (strcmp(k, "impossible") == 0) d->impossible = x != 0;
-        else if (strcmp(k, "pictures") == 0) d->pictures = x;
-        else {
-            PyErr_Format(PyExc_ValueError, "There is no default \"%s\".", k);
-            goto fail;
-        }
-    }
+    if (!read_defaults(p, defaults)) goto fail;
     /* Python's own C functions recurse deeper than a megabyte; a page that is not touched costs nothing. */
-    d->limits.stack_bytes = (size_t)8 << 20;
+    m->defaults.limits.stack_bytes = (size_t)8 << 20;
     return (PyObject *)p;
 fail:
     Py_DECREF(p);

@@ -83,6 +83,31 @@ rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t 
     return status;
 }
 
+static rws_status refuse_text(const char *verb, const char *what, const char *path, rws_error *err)
+{
+    return rws_fail(err, RWS_BAD_INPUT, "The %s file \"%s\" cannot be %s: %s.", what, rws_quote_short(path).text, verb,
+                    strerror(errno));
+}
+
+rws_status rws_file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
+                              rws_error *err)
+{
+    rws_status status = RWS_OK;
+    *text = NULL;
+    FILE *f = fopen(path, "rbe");
+    if (!f) return errno == ENOMEM ? rws_no_memory(err, "the text of a file") : refuse_text("opened", what, path, err);
+    if (!(*text = malloc(most + 1))) status = rws_no_memory(err, "the text of a file");
+    else {
+        *length = fread(*text, 1, most + 1, f);
+        if (ferror(f)) status = refuse_text("read", what, path, err);
+    }
+    fclose(f);
+    if (status == RWS_OK) return RWS_OK;
+    free(*text);
+    *text = NULL;
+    return status;
+}
+
 rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
 {
     int fd;

@@ -18,7 +18,12 @@
 rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The same without a copy, for a file of any size; until rws_file_unmap. An empty file has no bytes to look at. */
+/* Reads up to most + 1 bytes of a text, which may come through a pipe; the length tells the caller that it is too long.
+ * `what` is named in sentences: "grammar". *text is the caller's to free. */
+rws_status rws_file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
+                              rws_error *err) __attribute__((warn_unused_result));
+
+/* The same as rws_file_read without a copy, for a file of any size; until rws_file_unmap. An empty file has no bytes to look at. */
 rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_file_unmap(const uint8_t *bytes, size_t size);

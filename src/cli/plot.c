@@ -187,6 +187,27 @@ static int choose(const plot *p, int panel, int curve, const rws_result **out)
 
 /* ---- numbers */
 
+/* The curve of metric m in panel c with look l; widens *least and *most. There is none where nothing was measured. */
+static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **runs, double *least, double *most,
+                               rws_error *err)
+{
+    const plot_options *o = p->o;
+    rws_gathered       *g = &p->gathered[m][c][l];
+    const int           n = choose(p, c, l, runs);
+    rws_status          status = RWS_OK;
+    if (over_training(o))
+        rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION, g);
+    else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
+    rws_gathered_from(g, o->from);
+    if (g->n == 0) return status;
+    rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
+    *curve = rws_gathered_curve(g, p->looks[l].method);
+    curve->label = p->looks[l].label;
+    curve->shade = p->looks[l].shade;
+    for (int i = 0; i < g->n; i++) *least = fmin(*least, g->median[i]), *most = fmax(*most, g->median[i]);
+    return status;
+}
+
 static rws_status gather(plot *p, rws_error *err)
 {
     const plot_options *o = p->o;
@@ -195,23 +216,9 @@ static rws_status gather(plot *p, rws_error *err)
     rws_status status = RWS_OK;
     for (int m = 0; m < o->n_metrics; m++) {
         double least = INFINITY, most = -INFINITY;
-        for (int c = 0; c < p->n_panels; c++) {
-            for (int l = 0; l < p->n_looks && status == RWS_OK; l++) {
-                rws_gathered *g = &p->gathered[m][c][l];
-                const int     n = choose(p, c, l, runs);
-                if (over_training(o))
-                    rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION,
-                               g);
-                else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
-                rws_gathered_from(g, o->from);
-                if (g->n == 0) continue;
-                rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
-                *curve = rws_gathered_curve(g, p->looks[l].method);
-                curve->label = p->looks[l].label;
-                curve->shade = p->looks[l].shade;
-                for (int i = 0; i < g->n; i++) least = fmin(least, g->median[i]), most = fmax(most, g->median[i]);
-            }
-        }
+        for (int c = 0; c < p->n_panels; c++)
+            for (int l = 0; l < p->n_looks && status == RWS_OK; l++)
+                status = gather_curve(p, m, c, l, runs, &least, &most, err);
         if (status == RWS_OK && most == -INFINITY && o->from > 0)
             status = rws_fail(err, RWS_BAD_INPUT, "Nothing was measured from --from %g on.", o->from);
         snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);

@@ -8,12 +8,11 @@
 #include "data/grammar.h"
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -552,21 +551,11 @@ rws_status rws_grammar_parse(const char *text, size_t length, const char *name, 
 
 rws_status rws_grammar_read(const char *path, rws_grammar **out, rws_error *err)
 {
+    char  *text;
+    size_t length;
     *out = NULL;
-    FILE *f = fopen(path, "rb");
-    if (!f && errno == ENOMEM) return rws_no_memory(err, "the text of a grammar");
-    if (!f)
-        return rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be opened: %s.", rws_quote_short(path).text,
-                        strerror(errno));
-    char        *text = malloc(RWS_GRAMMAR_MAX_BYTES + 1);
-    const size_t length = text ? fread(text, 1, RWS_GRAMMAR_MAX_BYTES + 1, f) : 0;
-    rws_status   status;
-    if (!text) status = rws_no_memory(err, "the text of a grammar");
-    else if (ferror(f))
-        status = rws_fail(err, RWS_BAD_INPUT, "The grammar file \"%s\" cannot be read: %s.", rws_quote_short(path).text,
-                          strerror(errno));
-    else status = rws_grammar_parse(text, length, path, out, err);
-    fclose(f);
+    RWS_TRY(rws_file_read_text(path, "grammar", RWS_GRAMMAR_MAX_BYTES, &text, &length, err));
+    const rws_status status = rws_grammar_parse(text, length, path, out, err);
     free(text);
     return status;
 }

@@ -206,6 +206,35 @@ static void give(const rws_parse_chart *c, double *mass, rws_symbol s, int from,
     if (!s.word) mass[cell(c, s.id, from, to)] += share;
 }
 
+/* A non-terminal passes its mass at a stretch on to its productions: to the only symbol, or to the last step. */
+static void pass_to_productions(const rws_parse_chart *c, int a, int from, int to, double *mass, double *counts)
+{
+    const rws_grammar *g = c->g;
+    const double       here = mass[cell(c, a, from, to)], all = c->values[cell(c, a, from, to)];
+    for (int r = g->first[a]; here > 0 && r < g->first[a + 1]; r++) {
+        const double share = here * exp(production_value(c, r, from, to) - all);
+        const int    k = g->productions[r].n_right;
+        counts[r] += share;
+        if (k == 1) give(c, mass, g->productions[r].right[0], from, to, share);
+        else mass[cell(c, c->steps[r] + k - 2, from, to)] += share;
+    }
+}
+
+/* Step l of production r, the first l symbols of its right side, passes its mass on to symbol l and to step l - 1. */
+static void pass_to_parts(const rws_parse_chart *c, int r, int l, int from, int to, double *mass)
+{
+    const rws_symbol *right = c->g->productions[r].right;
+    const size_t      at = cell(c, c->steps[r] + l - 2, from, to);
+    if (!(mass[at] > 0)) return;
+    for (int m = first_split(c, r, l, from, to); m < to; m++) {
+        const double share = mass[at] * exp(step_term(c, r, l, from, m, to) - c->values[at]);
+        if (!(share > 0)) continue;
+        give(c, mass, right[l - 1], m, to, share);
+        if (l == 2) give(c, mass, right[0], from, m, share);
+        else mass[cell(c, c->steps[r] + l - 3, from, m)] += share;
+    }
+}
+
 /* mass[cell] is the expected number of nodes (or steps) at a cell, given the sentence: inside times outside over p(x).
  * A cell's mass is complete once all longer stretches, and the non-terminals after it in unit_order, have passed theirs
  * on. A cell passes its mass on in shares; each share is the quotient of a term and its sum, so nothing under- or
@@ -221,29 +250,10 @@ rws_status rws_parse_chart_expected_counts(const rws_parse_chart *c, double *cou
 
     for (int length = c->n; length >= 1; length--)
         for (int from = 0, to = length; to <= c->n; from++, to++) {
-            for (int u = g->n_nonterminals - 1; u >= 0; u--) {
-                const int    a = g->unit_order[u];
-                const double here = mass[cell(c, a, from, to)], all = c->values[cell(c, a, from, to)];
-                for (int r = g->first[a]; here > 0 && r < g->first[a + 1]; r++) {
-                    const double share = here * exp(production_value(c, r, from, to) - all);
-                    const int    k = g->productions[r].n_right;
-                    counts[r] += share;
-                    if (k == 1) give(c, mass, g->productions[r].right[0], from, to, share);
-                    else mass[cell(c, c->steps[r] + k - 2, from, to)] += share;
-                }
-            }
+            for (int u = g->n_nonterminals - 1; u >= 0; u--)
+                pass_to_productions(c, g->unit_order[u], from, to, mass, counts);
             for (int r = 0; r < g->n_productions; r++)
-                for (int l = g->productions[r].n_right; l >= 2; l--) {
-                    const size_t at = cell(c, c->steps[r] + l - 2, from, to);
-                    if (!(mass[at] > 0)) continue;
-                    for (int m = first_split(c, r, l, from, to); m < to; m++) {
-                        const double share = mass[at] * exp(step_term(c, r, l, from, m, to) - c->values[at]);
-                        if (!(share > 0)) continue;
-                        give(c, mass, g->productions[r].right[l - 1], m, to, share);
-                        if (l == 2) give(c, mass, g->productions[r].right[0], from, m, share);
-                        else mass[cell(c, c->steps[r] + l - 3, from, m)] += share;
-                    }
-                }
+                for (int l = g->productions[r].n_right; l >= 2; l--) pass_to_parts(c, r, l, from, to, mass);
         }
     free(mass);
     return RWS_OK;

@@ -224,6 +224,26 @@ size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text,
 
 /* ---------------------------------------------------------------------------------------------------------- moments */
 
+/* x becomes m^-1 x, by elimination without exchanges. False if it meets a pivot that is not positive; x is then of no
+ * use. */
+static bool solve(size_t N, double *m, double *x)
+{
+    for (size_t c = 0; c < N; c++) {
+        if (!(m[c * N + c] > 1e-12)) return false;
+        for (size_t r = c + 1; r < N; r++) {
+            const double f = m[r * N + c] / m[c * N + c];
+            if (f == 0) continue;
+            for (size_t k = c; k < N; k++) m[r * N + k] -= f * m[c * N + k];
+            x[r] -= f * x[c];
+        }
+    }
+    for (size_t c = N; c-- > 0;) {
+        for (size_t k = c + 1; k < N; k++) x[c] -= m[c * N + k] * x[k];
+        x[c] /= m[c * N + c];
+    }
+    return true;
+}
+
 /* With M[a][b] the expected number of children b of a node a, the expected numbers of nodes are the row of the start in
  * 1 + M + M^2 + … = (1 - M)^-1. The sum is finite exactly if elimination without exchanges meets only positive pivots
  * (1 - M is then a non-singular M-matrix: Berman and Plemmons, chapter 6). */
@@ -237,7 +257,7 @@ rws_status rws_tree_moments(const rws_grammar *g, const double *log_p, double *n
         return rws_no_memory(err, "the expected size of a sentence");
     }
 
-    /* m = transpose of 1 - M; m x = e_start. */
+    /* m is the transpose of 1 - M, and m nodes = e_start. */
     for (size_t a = 0; a < N; a++) {
         m[a * N + a] += 1;
         nodes[a] = a == (size_t)g->start;
@@ -248,20 +268,10 @@ rws_status rws_tree_moments(const rws_grammar *g, const double *log_p, double *n
                 else m[(size_t)s.id * N + a] -= exp(log_p[i]);
             }
     }
-    bool finite = true;
-    for (size_t c = 0; c < N && finite; c++) {
-        finite = m[c * N + c] > 1e-12;
-        for (size_t r = c + 1; r < N && finite; r++) {
-            const double f = m[r * N + c] / m[c * N + c];
-            if (f == 0) continue;
-            for (size_t k = c; k < N; k++) m[r * N + k] -= f * m[c * N + k];
-            nodes[r] -= f * nodes[c];
-        }
-    }
+    const bool finite = solve(N, m, nodes);
     *length = 0;
     for (size_t c = N; c-- > 0;) {
-        for (size_t k = c + 1; k < N && finite; k++) nodes[c] -= m[c * N + k] * nodes[k];
-        nodes[c] = finite ? nodes[c] / m[c * N + c] : INFINITY;
+        if (!finite) nodes[c] = INFINITY;
         *length += finite ? nodes[c] * words[c] : INFINITY;
     }
     free(m);

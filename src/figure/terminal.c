@@ -325,6 +325,28 @@ static int x_ticks(const plot *p, rws_tick *ticks)
     return n;
 }
 
+/* Says that there are no points in the middle row, which has only the axis and perhaps a label. Rows begin at `start`. */
+static void append_no_data(GString *out, const plot *p, size_t start)
+{
+    size_t at = start;
+    for (int row = 0; row < p->rows / 2; row++) at = (size_t)(strchr(out->str + at, '\n') - out->str) + 1;
+    at = (size_t)(strchr(out->str + at, '\n') - out->str);
+    GString *note = g_string_new(NULL);
+    append_spaces(note, (p->columns - 7) / 2);
+    g_string_append(note, "no data");
+    g_string_insert(out, (gssize)at, note->str);
+    g_string_free(note, TRUE);
+}
+
+/* Marks the dots of all curves in a grid of p->rows by p->columns characters. */
+static void put_curves(plot *p)
+{
+    p->dots = g_new0(guint8, (size_t)p->rows * p->columns);
+    p->owner = g_new0(int, (size_t)p->rows * p->columns);
+    for (int i = 0; i < p->rows * p->columns; i++) p->owner[i] = -1;
+    for (int c = 0; c < p->t->n_curves; c++) put_curve(p, c);
+}
+
 static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_error *err)
 {
     const rws_terminal *t = p->t;
@@ -350,10 +372,7 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
             rws_fail(err, RWS_BAD_INPUT, "A chart of %d by %d characters is too small: this one needs %d by %d.", width,
                      height, MAX(width, width - p->columns + MIN_COLUMNS), MAX(height, height - p->rows + fewest));
     } else {
-        p->dots = g_new0(guint8, (size_t)p->rows * p->columns);
-        p->owner = g_new0(int, (size_t)p->rows * p->columns);
-        for (int i = 0; i < p->rows * p->columns; i++) p->owner[i] = -1;
-        for (int c = 0; c < t->n_curves; c++) put_curve(p, c);
+        put_curves(p);
         place_names(p, names, n_names);
 
         if (title[0]) append_centred(out, title, y_room + 1, p->columns);
@@ -363,17 +382,7 @@ static rws_status draw(plot *p, GString *out, name *names, int n_names, rws_erro
         }
         size_t start = out->len;
         append_rows(out, p, y_ticks, n_y, y_room, names, n_names);
-        if (n_names == 0) {
-            /* Without points a text says so in the middle row, which has only the axis and perhaps a label. */
-            size_t at = start;
-            for (int row = 0; row < p->rows / 2; row++) at = (size_t)(strchr(out->str + at, '\n') - out->str) + 1;
-            at = (size_t)(strchr(out->str + at, '\n') - out->str);
-            GString *note = g_string_new(NULL);
-            append_spaces(note, (p->columns - 7) / 2);
-            g_string_append(note, "no data");
-            g_string_insert(out, (gssize)at, note->str);
-            g_string_free(note, TRUE);
-        }
+        if (n_names == 0) append_no_data(out, p, start);
         append_x_axis(out, p, ticks, x_ticks(p, ticks), y_room, width);
         if (x_label[0]) append_centred(out, x_label, y_room + 1, p->columns);
     }

@@ -100,13 +100,25 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
     return RWS_OK;
 }
 
+/* The first `length` characters of text are no setting of this model and method. */
+static rws_status refuse_unknown(const rws_trainer *t, const rws_estimator *estimator, const char *text, size_t length,
+                                 rws_error *err)
+{
+    const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    for (int k = 0; rws_estimators[k]; k++)
+        if (has(rws_estimators[k]->settings, text, length))
+            return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to method %s, not to %s.", name.text,
+                            rws_estimators[k]->name, estimator->name);
+    return rws_fail(err, RWS_BAD_INPUT, "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.",
+                    t->model->name, estimator->name, name.text);
+}
+
 /* Gives a setting the value that "name=value" says. */
 static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
 {
-    rws_setup       *s = &t->setup;
-    const char      *equals = strchr(text, '=');
-    const size_t     length = equals ? (size_t)(equals - text) : 0;
-    const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    rws_setup   *s = &t->setup;
+    const char  *equals = strchr(text, '=');
+    const size_t length = equals ? (size_t)(equals - text) : 0;
     if (length == 0)
         return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
     rws_given *g = NULL;
@@ -114,15 +126,7 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
             g = &s->given[k];
     if (!g) g = add_open(s, text, length);
-    if (!g) {
-        for (int k = 0; rws_estimators[k]; k++)
-            if (has(rws_estimators[k]->settings, text, length))
-                return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to method %s, not to %s.", name.text,
-                                rws_estimators[k]->name, estimator->name);
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.", t->model->name,
-                        estimator->name, name.text);
-    }
+    if (!g) return refuse_unknown(t, estimator, text, length, err);
     RWS_TRY(check(g->setting, equals + 1, err));
     char *value = rws_setup_alloc(s, strlen(equals + 1) + 1);
     if (!value) return rws_no_memory(err, "the settings");

@@ -179,15 +179,23 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
     return code;
 }
 
+/* A statement whose numbers 1 and 2 are the run and the iteration. */
+static int prepare_for(sqlite3 *db, const char *sql, const char *run, uint64_t iteration, sqlite3_stmt **s)
+{
+    const int code = prepare(db, sql, s);
+    if (code) return code;
+    bind_text(*s, 1, run);
+    sqlite3_bind_int64(*s, 2, (sqlite3_int64)iteration);
+    return SQLITE_OK;
+}
+
 static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
 {
     static const char sql[] =
         "INSERT OR REPLACE INTO metrics(run, iteration, seconds, name, value) VALUES(?1, ?2, ?3, ?4, ?5)";
     sqlite3_stmt *s;
-    int           code = prepare(db, sql, &s);
+    int           code = prepare_for(db, sql, run, e->iteration, &s);
     if (code) return code;
-    bind_text(s, 1, run);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)e->iteration);
     sqlite3_bind_double(s, 3, e->seconds);
     for (int i = 0; i < e->n && !code; i++) {
         bind_text(s, 4, e->names[i]);
@@ -203,10 +211,8 @@ static int add_snapshots(sqlite3 *db, const char *run, const rws_store_entry *e)
     static const char sql[] =
         "INSERT OR REPLACE INTO snapshots(run, iteration, name, place, label, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
     sqlite3_stmt *s;
-    int           code = prepare(db, sql, &s);
+    int           code = prepare_for(db, sql, run, e->iteration, &s);
     if (code) return code;
-    bind_text(s, 1, run);
-    sqlite3_bind_int64(s, 2, (sqlite3_int64)e->iteration);
     for (int i = 0; i < e->n_shown && !code; i++) {
         bind_text(s, 3, e->shown[i].snapshot);
         sqlite3_bind_int(s, 4, e->shown[i].place);

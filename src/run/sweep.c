@@ -2,9 +2,9 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -421,6 +421,19 @@ static rws_status check_names(reader *r)
     return RWS_OK;
 }
 
+/* The runs of a block with one seed. False: no memory. */
+static bool add_runs(rws_sweep *s, const block *b, uint64_t seed)
+{
+    for (int k = 0; k < b->n_particles; k++)
+        for (int m = 0; m < b->n_methods; m++) {
+            const uint64_t n = n_combinations(b, b->methods[m]);
+            for (uint64_t which = 0; which < n; which++)
+                if (!add_run(s, b, b->methods[m], b->particles[k], seed, which)) return false;
+        }
+    return true;
+}
+
+/* All runs of the file; the first seeds of all blocks come first. */
 static rws_status expand(reader *r)
 {
     static uint64_t first_seed[] = {1};
@@ -437,20 +450,10 @@ static rws_status expand(reader *r)
     }
     s->runs = RWS_TRY_NEW(&s->memory->arena, rws_sweep_run, total + 1);
     if (!s->runs) return no_memory(r->err);
-    for (int seed = 0; seed < most_seeds; seed++) {
-        for (int i = 0; i < r->n_blocks; i++) {
-            const block *b = &r->blocks[i];
-            if (seed >= b->n_seeds) continue;
-            for (int k = 0; k < b->n_particles; k++) {
-                for (int m = 0; m < b->n_methods; m++) {
-                    const uint64_t n = n_combinations(b, b->methods[m]);
-                    for (uint64_t which = 0; which < n; which++)
-                        if (!add_run(s, b, b->methods[m], b->particles[k], b->seeds[seed], which))
-                            return no_memory(r->err);
-                }
-            }
-        }
-    }
+    for (int seed = 0; seed < most_seeds; seed++)
+        for (int i = 0; i < r->n_blocks; i++)
+            if (seed < r->blocks[i].n_seeds && !add_runs(s, &r->blocks[i], r->blocks[i].seeds[seed]))
+                return no_memory(r->err);
     return check_names(r);
 }
 
@@ -486,21 +489,11 @@ rws_status rws_sweep_parse(const char *text, size_t length, const char *name, rw
 
 rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
 {
+    char  *text;
+    size_t length;
     *out = NULL;
-    FILE *f = fopen(path, "rbe");
-    if (!f && errno == ENOMEM) return no_memory(err);
-    if (!f)
-        return rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be opened: %s.", rws_quote(path).text,
-                        strerror(errno));
-    char        *text = malloc(RWS_SWEEP_MAX_BYTES + 1);
-    const size_t length = text ? fread(text, 1, RWS_SWEEP_MAX_BYTES + 1, f) : 0;
-    rws_status   status;
-    if (!text) status = no_memory(err);
-    else if (ferror(f))
-        status = rws_fail(err, RWS_BAD_INPUT, "The sweep file \"%s\" cannot be read: %s.", rws_quote(path).text,
-                          strerror(errno));
-    else status = rws_sweep_parse(text, length, path, out, err);
-    fclose(f);
+    RWS_TRY(rws_file_read_text(path, "sweep", RWS_SWEEP_MAX_BYTES, &text, &length, err));
+    const rws_status status = rws_sweep_parse(text, length, path, out, err);
     free(text);
     return status;
 }

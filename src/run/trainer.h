@@ -6,6 +6,7 @@
  *     pass.c      every rws_pass that a run makes
  *     given.c     choices that are given for a batch: by labels, by a file, by the caller
  *     update.c    from the shards' gradients to new parameters, slice by slice
+ *     mail.c      messages between ranks about slices
  *     tree.c      the order in which shards are added
  *     ranks.c     which rank does what, when there are several
  *     gradient.c  the gradient of an iteration without its step
@@ -41,7 +42,7 @@ typedef struct {
 /* The table of all particles of some data, whose rows several shards have. See cut.c. */
 typedef struct rws_joined rws_joined;
 
-/* A part of the flat parameter vector, of whole rows of parameters of one group; see update.c. */
+/* A part of the flat parameter vector, of whole rows of parameters of one group; see slices.h. */
 typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
@@ -75,7 +76,7 @@ struct rws_trainer {
     int                     n_slices;
     int                    *slice_order;       /* in which this rank works on slices */
     bool                    few_params;        /* rank 0 owns all slices */
-    rws_shared              shared;            /* messages of the ranks of this machine about slices: update.c */
+    rws_shared              shared;            /* messages of the ranks of this machine about slices: mail.c */
     unsigned                n_updates;         /* over ranks, of any groups; modulo 2^32 */
     rws_arena              *scratch;           /* per thread, for work on slices */
     uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
@@ -203,15 +204,17 @@ int rws_trainer_at_once(const rws_trainer *t, int most);
 rws_status rws_slices_new(rws_trainer *t, rws_error *err);
 void       rws_slices_free(rws_trainer *t);
 
-/* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same slices;
- * one process alone needs none. */
-rws_status rws_slices_share(rws_trainer *t, rws_error *err);
-
 /* Adds the shards' gradients of the groups in the mask up; the sum becomes that of shard 0. */
 rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
 
 /* The same, and steps the parameters of the groups along the sum, which then begins anew. */
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
+
+/* ---- mail.c */
+
+/* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same slices;
+ * one process alone needs none. */
+rws_status rws_slices_share(rws_trainer *t, rws_error *err);
 
 /* Rank 0 gets the optimiser's state of the slices that other ranks own: before a checkpoint. */
 rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);

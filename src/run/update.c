@@ -8,22 +8,11 @@
  * of this while the slice is in the cache; the gradients of weights exist nowhere else. Shards are added along a fixed
  * tree (tree.h), so that it changes nothing which thread or rank works on a slice, and when.
  *
- * Over several ranks (ranks.h) a slice has an owner. The others compute what their shards add to it, send that and go on
- * with the next slice while the message is under way; their own slices come last, when most messages are there.
- *
- *     rank 1   slices of rank 2, of rank 0: products -> send          own slices: products, receive, add, step, send back
- *     rank 2   slices of rank 0, of rank 1: products -> send          own slices: …
- *
- * Every message with new values ends with a number that is not 0 if the owner could not step the slice.
- *
- * Messages between machines go by MPI. Ranks of one machine see each other's outgoing messages in shared memory
- * (rws_comm_share): a message is written once, and a mark beside it says for which update. No message is written over
- * before it was read, because a rank sends for an update only after it has the values of the last one, and because
- * all ranks exchange outcomes (shards.c) between two updates.
+ * Over several ranks (ranks.h) a slice has an owner, which steps it. The other ranks hand over what their shards add to
+ * it and take its new values: mail.c.
  */
-#include "run/trainer.h"
+#include "run/slices.h"
 
-#include "run/tree.h"
 #include "tensor/gemm.h"
 #include "tensor/products.h"
 
@@ -38,53 +27,18 @@
 #define ROWS 96                 /* rows of a piece of a weight; long rows: fewer, but a multiple of FEW */
 #define FEW 12
 
-/* Rows first … end - 1 of a parameter. */
-typedef struct {
-    const rws_param *param;
-    int              first, end;
-} piece;
-
-/* At the beginning of a rank's shared block, for each slice: where its messages are, and for which update they are. */
-typedef struct {
-    _Alignas(64) rws_mark sums_of, values_of; /* update */
-    size_t sums, values;                      /* bytes from the beginning of the block */
-} posting;
-
-/* Messages about a slice. */
-typedef struct {
-    posting      *posting;  /* this rank's own, for: */
-    float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent; NULL:
-                               there is no shard, or no parent */
-    float        *values;   /* of the slice, and one number more: STEPPED, … */
-    float       **in;       /* forests of the sources, in their order; NULL: this rank, or without shards */
-    rws_transfer *incoming; /* by source; -1 if it shares its memory */
-    rws_transfer *leaving;  /* values, by source */
-    rws_transfer  sending;  /* `out` */
-    rws_transfer  coming;   /* values, from the parent */
-    rws_route    *route;
-} mail;
-
-/* Pieces of one group that are next to each other in the flat vector. */
-struct rws_param_slice {
-    rws_group group;
-    size_t    from, end;
-    int       n_pieces, owner; /* the rank that steps it */
-    piece    *pieces;
-    mail     *mail; /* NULL: the trainer is alone */
-};
-
 static int rows_of_piece(const rws_param *p)
 {
     const int fit = SLICE / p->cols;
     return fit >= FEW * 4 ? ROWS : fit >= FEW ? fit / FEW * FEW : FEW;
 }
 
-static bool add_piece(rws_trainer *t, const piece *p)
+static bool add_piece(rws_trainer *t, const rws_param_rows *p)
 {
     const size_t     from = p->param->offset + (size_t)p->first * (size_t)p->param->cols;
     const size_t     size = (size_t)(p->end - p->first) * (size_t)p->param->cols;
     rws_param_slice *slice = t->n_slices ? &t->slices[t->n_slices - 1] : NULL;
-    if (!slice || slice->group != p->param->group || slice->end - slice->from + size > SLICE) {
+    if (!slice || slice->group != p->param->group || rws_param_slice_size(slice) + size > SLICE) {
         rws_param_slice *longer = realloc(t->slices, (size_t)(t->n_slices + 1) * sizeof *longer);
         if (!longer) return false;
         t->slices = longer;
@@ -92,7 +46,7 @@ static bool add_piece(rws_trainer *t, const piece *p)
         *slice = (rws_param_slice){.group = p->param->group, .from = from};
     }
     slice->end = from + size;
-    piece *longer = realloc(slice->pieces, (size_t)(slice->n_pieces + 1) * sizeof *longer);
+    rws_param_rows *longer = realloc(slice->pieces, (size_t)(slice->n_pieces + 1) * sizeof *longer);
     if (!longer) return false;
     slice->pieces = longer;
     slice->pieces[slice->n_pieces++] = *p;
@@ -110,98 +64,6 @@ static void find_owners(rws_trainer *t)
         for (int i = 0; i < t->n_slices; i++)
             if (t->slices[i].group == (rws_group)g) t->slices[i].owner = t->few_params ? 0 : k++ * R / n;
     }
-}
-
-/* Shards that source number k of a route brings. */
-static void range_of_source(const rws_trainer *t, const rws_route *route, int k, int *first, int *end)
-{
-    const rws_ranks *r = &t->ranks;
-    int              ignored;
-    rws_ranks_range(r->size, route->source[k], t->n_shards, first, &ignored);
-    rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
-}
-
-/* Numbers of the message with which source k of a route brings its sums; 0: it has no shards. */
-static size_t numbers_from(const rws_trainer *t, const rws_param_slice *s, const rws_route *route, int k)
-{
-    int first, end;
-    range_of_source(t, route, k, &first, &end);
-    return (size_t)rws_forest_of(first, end).n * (s->end - s->from);
-}
-
-/* Numbers of the message with this rank's sums and of those that others brought; 0: there is none. */
-static size_t numbers_out(const rws_trainer *t, const rws_param_slice *s, const rws_route *route)
-{
-    int first = t->ranks.first, end = t->ranks.end, from, last;
-    for (int k = 0; k < route->n; k++) {
-        range_of_source(t, route, k, &from, &last);
-        if (from < last && last > end) end = last;
-    }
-    return route->parent < 0 ? 0 : (size_t)rws_forest_of(first, end).n * (s->end - s->from);
-}
-
-/* What a rank has posted about a slice; NULL: its memory is not shared. */
-static posting *posting_of(const rws_trainer *t, int rank, int index)
-{
-    char *block = t->shared.of[rank];
-    return block ? (posting *)(void *)block + index : NULL;
-}
-
-static float *sums_of(const rws_trainer *t, int rank, int index)
-{
-    return (float *)(void *)(t->shared.of[rank] + posting_of(t, rank, index)->sums);
-}
-
-static float *values_of(const rws_trainer *t, int rank, int index)
-{
-    return (float *)(void *)(t->shared.of[rank] + posting_of(t, rank, index)->values);
-}
-
-static bool mail_new(rws_trainer *t, rws_param_slice *s)
-{
-    mail *m = s->mail = calloc(1, sizeof *m);
-    if (!m || !(m->route = malloc(sizeof *m->route + (size_t)t->ranks.size * sizeof(int)))) return false;
-    rws_ranks_route(&t->ranks, s->owner, t->few_params, m->route);
-    m->in = calloc((size_t)m->route->n, sizeof *m->in);
-    m->incoming = malloc((size_t)m->route->n * sizeof *m->incoming);
-    m->leaving = malloc((size_t)m->route->n * sizeof *m->leaving);
-    return m->in && m->incoming && m->leaving;
-}
-
-/* Messages that come by MPI need a place of their own; those of ranks that share memory stay where they are. */
-static bool mail_places(rws_trainer *t, int index)
-{
-    rws_param_slice *s = &t->slices[index];
-    mail            *m = s->mail;
-    m->posting = posting_of(t, t->ranks.rank, index);
-    m->values = values_of(t, t->ranks.rank, index);
-    m->out = numbers_out(t, s, m->route) ? sums_of(t, t->ranks.rank, index) : NULL;
-    for (int k = 0; k < m->route->n; k++) {
-        const int    rank = m->route->source[k];
-        const size_t n = numbers_from(t, s, m->route, k);
-        if (rank == t->ranks.rank || !n) continue;
-        m->in[k] = posting_of(t, rank, index) ? sums_of(t, rank, index) : malloc(n * sizeof(float));
-        if (!m->in[k]) return false;
-    }
-    return true;
-}
-
-/* Adds a message of so many numbers to a block; returns where it begins. */
-static size_t append(size_t *bytes, size_t numbers)
-{
-    const size_t at = *bytes;
-    *bytes += (numbers * sizeof(float) + 63) / 64 * 64;
-    return at;
-}
-
-static void mail_free(rws_trainer *t, int index)
-{
-    mail *m = t->slices[index].mail;
-    if (!m) return;
-    for (int k = 0; m->route && m->in && k < m->route->n; k++)
-        if (t->shared.of && !posting_of(t, m->route->source[k], index)) free(m->in[k]);
-    void *parts[] = {m->in, m->incoming, m->leaving, m->route, m};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) free(parts[i]);
 }
 
 /* The order in which this rank works on slices: its own come last. */
@@ -225,7 +87,7 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
             const rws_param *p = params->list[i];
             const int        n = rows_of_piece(p);
             for (int first = 0; first < p->rows && p->group == (rws_group)g && memory; first += n)
-                memory = add_piece(t, &(piece){p, first, p->rows - first < n ? p->rows : first + n});
+                memory = add_piece(t, &(rws_param_rows){p, first, p->rows - first < n ? p->rows : first + n});
         }
     find_owners(t);
     t->defers = params->size > SLICE;
@@ -234,45 +96,17 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
     return memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters");
 }
 
-rws_status rws_slices_share(rws_trainer *t, rws_error *err)
-{
-    if (!t->ranks.comm) return RWS_OK;
-    size_t   bytes = (size_t)t->n_slices * sizeof(posting);
-    posting *plan = aligned_alloc(64, bytes + 64);
-    bool     memory = plan != NULL;
-    for (int i = 0; i < t->n_slices && memory; i++) {
-        const rws_param_slice *s = &t->slices[i];
-        memory = mail_new(t, &t->slices[i]);
-        if (!memory) break;
-        plan[i] = (posting){.sums = append(&bytes, numbers_out(t, s, s->mail->route))};
-        plan[i].values = append(&bytes, s->end - s->from + 1);
-    }
-    rws_status status = rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
-    if (status == RWS_OK) status = rws_comm_share(t->ranks.comm, bytes, &t->shared, err);
-    if (status == RWS_OK) memcpy(t->shared.of[t->ranks.rank], plan, (size_t)t->n_slices * sizeof *plan);
-    free(plan);
-    RWS_TRY(status);
-    RWS_TRY(rws_trainer_agree(t, RWS_OK, err)); /* all ranks have written their plans */
-    for (int i = 0; i < t->n_slices && memory; i++) memory = mail_places(t, i);
-    return rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters"), err);
-}
-
 void rws_slices_free(rws_trainer *t)
 {
-    const bool whole = rws_rank_lost() < 0; /* else messages may still be on their way into memory */
-    for (int i = 0; i < t->n_slices; i++) {
-        free(t->slices[i].pieces);
-        if (whole) mail_free(t, i);
-    }
-    if (whole && t->ranks.comm) rws_comm_unshare(t->ranks.comm, &t->shared);
+    rws_mail_free(t);
+    for (int i = 0; i < t->n_slices; i++) free(t->slices[i].pieces);
     for (int i = 0; i < t->config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
     free(t->slices);
     free(t->slice_order);
     free(t->scratch);
 }
 
-enum { STEPPED, NOT_FINITE };
-
+/* One update: what is done with the slices of some groups. */
 typedef struct {
     rws_trainer         *t;
     unsigned             groups;
@@ -283,11 +117,6 @@ typedef struct {
     atomic_uint_fast64_t flops;
     rws_error            error; /* why communication stopped */
 } slice_work;
-
-static size_t length_of(const rws_param_slice *s)
-{
-    return s->end - s->from;
-}
 
 /* ---- the sum of this rank's shards */
 
@@ -325,9 +154,9 @@ static float *leaf(rws_trainer *t, const rws_param_slice *slice, int i, const rw
     bool             any = is_touched(s, slice);
     float           *to = s->gradient + slice->from;
     if (!s->products) return any ? to : NULL;
-    if (!any && i != t->ranks.first) to = zeros(scratch, f, length_of(slice));
+    if (!any && i != t->ranks.first) to = zeros(scratch, f, rws_param_slice_size(slice));
     for (int k = 0; k < slice->n_pieces; k++) {
-        const piece *p = &slice->pieces[k];
+        const rws_param_rows *p = &slice->pieces[k];
         any |= rws_products_sum(s->products, p->param, p->first, p->end, to - slice->from, scratch->arena);
     }
     return any ? to : NULL;
@@ -339,7 +168,7 @@ static rws_forest sum_own(slice_work *j, const rws_param_slice *slice, slots *sc
     rws_trainer   *t = j->t;
     rws_forest     f = {0};
     for (int i = t->ranks.first; i < t->ranks.end; i++)
-        rws_forest_add(&f, (rws_subtree){i, 1, leaf(t, slice, i, &f, scratch)}, length_of(slice));
+        rws_forest_add(&f, (rws_subtree){i, 1, leaf(t, slice, i, &f, scratch)}, rws_param_slice_size(slice));
     j->flops += rws_gemm_flops - flops;
     return f;
 }
@@ -352,7 +181,7 @@ static void clear_own(const slice_work *j, const rws_param_slice *slice)
         rws_shard *s = &t->shards[i];
         if (i == 0 && !j->steps) continue;
         if (is_touched(s, slice) || (s->products && i == t->ranks.first))
-            memset(s->gradient + slice->from, 0, length_of(slice) * sizeof(float));
+            memset(s->gradient + slice->from, 0, rws_param_slice_size(slice) * sizeof(float));
     }
 }
 
@@ -370,9 +199,9 @@ static bool is_finite(const float *gradient, size_t n)
 static void note_broken(slice_work *j, const rws_param_slice *slice, const float *gradient)
 {
     for (int i = 0; i < slice->n_pieces; i++) {
-        const piece *p = &slice->pieces[i];
-        const size_t from = p->param->offset + (size_t)p->first * (size_t)p->param->cols - slice->from;
-        const size_t n = (size_t)(p->end - p->first) * (size_t)p->param->cols;
+        const rws_param_rows *p = &slice->pieces[i];
+        const size_t          from = p->param->offset + (size_t)p->first * (size_t)p->param->cols - slice->from;
+        const size_t          n = (size_t)(p->end - p->first) * (size_t)p->param->cols;
         if (is_finite(gradient + from, n)) continue;
         int was = j->broken;
         while ((!was || was > p->param->number + 1) &&
@@ -392,7 +221,7 @@ static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradi
 {
     rws_trainer *t = j->t;
     rws_params  *p = &t->setup.params;
-    const size_t from = slice->from, n = length_of(slice);
+    const size_t from = slice->from, n = rws_param_slice_size(slice);
     float       *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
     if (!is_finite(gradient, n)) {
         note_broken(j, slice, gradient);
@@ -406,7 +235,7 @@ static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradi
 /* The sum over all shards is known: steps the slice, or leaves the sum in the place of shard 0. True if all is well. */
 static bool finish(slice_work *j, const rws_param_slice *slice, rws_forest *f, slots *scratch)
 {
-    const size_t n = length_of(slice);
+    const size_t n = rws_param_slice_size(slice);
     float       *kept = j->t->shards[0].gradient + slice->from, *sum = rws_forest_sum(f, n);
     if (!sum) sum = zeros(scratch, f, n);
     const bool well = !j->steps || step_slice(j, slice, sum);
@@ -432,107 +261,25 @@ static float *place_of(const slice_work *j, const rws_param_slice *slice)
     return (j->steps ? t->setup.params.value : t->shards[0].gradient) + slice->from;
 }
 
-/* Everything that will come by MPI is expected before it comes. */
-static rws_status expect(slice_work *j, int index, rws_error *err)
+static bool is_owner(const rws_trainer *t, int index)
 {
-    rws_trainer           *t = j->t;
-    const rws_param_slice *slice = &t->slices[index];
-    mail                  *m = slice->mail;
-    m->sending = m->coming = -1;
-    for (int k = 0; k < m->route->n; k++) m->incoming[k] = m->leaving[k] = -1;
-    for (int k = 0; k < m->route->n; k++) {
-        const int source = m->route->source[k];
-        if (!m->in[k] || posting_of(t, source, index)) continue;
-        RWS_TRY(rws_comm_receive(t->ranks.comm, source, 2 * index, m->in[k],
-                                 numbers_from(t, slice, m->route, k) * sizeof(float), &m->incoming[k], err));
-    }
-    if (m->route->parent < 0 || posting_of(t, m->route->parent, index)) return RWS_OK;
-    return rws_comm_receive(t->ranks.comm, m->route->parent, 2 * index + 1, m->values,
-                            (length_of(slice) + 1) * sizeof(float), &m->coming, err);
+    return t->slices[index].owner == t->ranks.rank;
 }
 
-/* Values go on to the ranks that the slice's sums came from. */
-static rws_status pass_on(slice_work *j, int index, rws_error *err)
-{
-    rws_trainer           *t = j->t;
-    const rws_param_slice *slice = &t->slices[index];
-    mail                  *m = slice->mail;
-    const size_t           bytes = (length_of(slice) + 1) * sizeof(float);
-    int                    n_near = 0;
-    for (int k = 0; k < m->route->n; k++)
-        n_near += m->route->source[k] != t->ranks.rank && posting_of(t, m->route->source[k], index);
-    if (n_near) rws_comm_post(t->ranks.comm, &m->posting->values_of, t->n_updates, bytes, n_near);
-    for (int k = 0; k < m->route->n; k++) {
-        if (posting_of(t, m->route->source[k], index)) continue;
-        RWS_TRY(
-            rws_comm_send(t->ranks.comm, m->route->source[k], 2 * index + 1, m->values, bytes, &m->leaving[k], err));
-    }
-    return RWS_OK;
-}
-
-/* Waits for the sums of source k. */
-static rws_status wait_for_sums(slice_work *j, int index, int k, rws_error *err)
-{
-    rws_trainer   *t = j->t;
-    mail          *m = t->slices[index].mail;
-    const posting *near = posting_of(t, m->route->source[k], index);
-    if (near) return rws_comm_await(t->ranks.comm, &near->sums_of, t->n_updates, err);
-    return rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err);
-}
-
-/* The forest of all sources, in the order of their ranks: own shards, and what others bring. */
-static rws_status collect(slice_work *j, int index, rws_forest *own, rws_forest *all, rws_error *err)
-{
-    rws_trainer *t = j->t;
-    mail        *m = t->slices[index].mail;
-    const size_t n = length_of(&t->slices[index]);
-    for (int k = 0; k < m->route->n; k++) {
-        rws_forest brought = *own;
-        if (m->route->source[k] != t->ranks.rank) {
-            int first, end;
-            if (!m->in[k]) continue;
-            RWS_TRY(wait_for_sums(j, index, k, err));
-            range_of_source(t, m->route, k, &first, &end);
-            brought = rws_forest_of(first, end);
-            for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
-        }
-        for (int i = 0; i < brought.n; i++) rws_forest_add(all, brought.list[i], n);
-    }
-    return RWS_OK;
-}
-
-/* Hands the forest over to the parent. */
-static rws_status send_sums(slice_work *j, int index, const rws_forest *all, rws_error *err)
-{
-    rws_trainer *t = j->t;
-    mail        *m = t->slices[index].mail;
-    const size_t n = length_of(&t->slices[index]), bytes = (size_t)all->n * n * sizeof(float);
-    for (int i = 0; i < all->n; i++) {
-        if (all->list[i].sum) memcpy(m->out + (size_t)i * n, all->list[i].sum, n * sizeof(float));
-        else memset(m->out + (size_t)i * n, 0, n * sizeof(float));
-    }
-    if (!posting_of(t, m->route->parent, index))
-        return rws_comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, bytes, &m->sending, err);
-    rws_comm_post(t->ranks.comm, &m->posting->sums_of, t->n_updates, bytes, 1);
-    return RWS_OK;
-}
-
+/* Sums of all ranks come to the owner, which steps the slice and sends its values to them. */
 static rws_status collect_and_step(slice_work *j, int index, rws_arena *arena, rws_error *err)
 {
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
-    mail                  *m = slice->mail;
-    const size_t           n = length_of(slice);
     slots                  scratch = {.arena = arena};
-    rws_forest             own = sum_own(j, slice, &scratch), all = {0};
-    RWS_TRY(collect(j, index, &own, &all, err));
-    if (m->route->parent < 0) {
+    const rws_forest       own = sum_own(j, slice, &scratch);
+    rws_forest             all = {0};
+    RWS_TRY(rws_mail_collect(t, index, &own, &all, err));
+    if (is_owner(t, index)) {
         const bool well = finish(j, slice, &all, &scratch);
-        memcpy(m->values, place_of(j, slice), n * sizeof(float));
-        m->values[n] = well ? STEPPED : NOT_FINITE;
-        return pass_on(j, index, err);
+        return rws_mail_give(t, index, place_of(j, slice), well, err);
     }
-    if (m->out) RWS_TRY(send_sums(j, index, &all, err)); /* else there are more ranks than shards */
+    RWS_TRY(rws_mail_send_sums(t, index, &all, err));
     clear_own(j, slice);
     return RWS_OK;
 }
@@ -542,30 +289,14 @@ static rws_status take_values(slice_work *j, int index, rws_error *err)
 {
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
-    mail                  *m = slice->mail;
-    const size_t           n = length_of(slice);
-    if (m->route->parent < 0) return RWS_OK;
-    const posting *near = posting_of(t, m->route->parent, index);
-    const float   *values = near ? values_of(t, m->route->parent, index) : m->values;
-    if (near) RWS_TRY(rws_comm_await(t->ranks.comm, &near->values_of, t->n_updates, err));
-    else RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
-    if (near && m->route->n > 1) memcpy(m->values, values, (n + 1) * sizeof(float));
-    RWS_TRY(pass_on(j, index, err));
-    if (values[n] != STEPPED) {
-        int none = 0; /* the owner knows which parameter it is */
-        atomic_compare_exchange_strong(&j->broken, &none, INT_MAX);
-        return RWS_OK;
-    }
-    memcpy(place_of(j, slice), values, n * sizeof(float));
-    if (j->steps) transpose(t, slice);
+    bool                   stepped;
+    int                    none = 0;
+    if (is_owner(t, index)) return RWS_OK;
+    RWS_TRY(rws_mail_take(t, index, place_of(j, slice), &stepped, err));
+    if (!stepped)
+        atomic_compare_exchange_strong(&j->broken, &none, INT_MAX); /* the owner knows which parameter it is */
+    else if (j->steps) transpose(t, slice);
     return RWS_OK;
-}
-
-static rws_status wait_until_sent(slice_work *j, int index, rws_error *err)
-{
-    mail *m = j->t->slices[index].mail;
-    RWS_TRY(rws_comm_wait(j->t->ranks.comm, &m->sending, 1, err));
-    return rws_comm_wait(j->t->ranks.comm, m->leaving, m->route->n, err);
 }
 
 /* ---- jobs of the pool */
@@ -614,11 +345,11 @@ static void run_over_ranks(slice_work *j, rws_pool *pool)
     rws_error    err;
     t->n_updates++;
     for (int i = 0; i < t->n_slices; i++)
-        if (is_wanted(j, i)) note_failure(j, expect(j, i, &err), &err);
+        if (is_wanted(j, i)) note_failure(j, rws_mail_expect(t, i, &err), &err);
     rws_pool_run(pool, t->n_slices, add_slice, j);
     rws_pool_run(pool, t->n_slices, take_slice, j);
     for (int i = 0; i < t->n_slices; i++)
-        if (is_wanted(j, i)) note_failure(j, wait_until_sent(j, i, &err), &err);
+        if (is_wanted(j, i)) note_failure(j, rws_mail_wait(t, i, &err), &err);
 }
 
 /* Serial if the parameters fit one slice, or if there is one shard, whose gradient is in the cache of its thread. */
@@ -671,25 +402,4 @@ rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
     }
     RWS_TRY(run_slices(&j, err));
     return j.broken ? describe_broken(&j, err) : RWS_OK;
-}
-
-rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err)
-{
-    rws_comm  *c = t->ranks.comm;
-    rws_status status = RWS_OK;
-    if (!c) return RWS_OK;
-    for (int i = 0; i < t->n_slices && status == RWS_OK; i++) {
-        const rws_param_slice *s = &t->slices[i];
-        for (int k = 0; k < 2 && s->owner != 0 && status == RWS_OK; k++) {
-            rws_transfer moving = -1;
-            if (!t->slot[k]) continue;
-            if (t->ranks.rank == s->owner)
-                status = rws_comm_send(c, 0, 2 * i, t->slot[k] + s->from, length_of(s) * sizeof(float), &moving, err);
-            else if (t->ranks.rank == 0)
-                status = rws_comm_receive(c, s->owner, 2 * i, t->slot[k] + s->from, length_of(s) * sizeof(float),
-                                          &moving, err);
-            if (status == RWS_OK) status = rws_comm_wait(c, &moving, 1, err);
-        }
-    }
-    return status;
 }
