@@ -3,6 +3,7 @@
 #include "model/model.h"
 #include "trained.h"
 
+#include <stdio.h>
 #include <string.h>
 
 extern const rws_model rws_user_model; /* toy.c */
@@ -308,6 +309,70 @@ static void wander(rws_path *path, const void *state)
     (void)state;
     for (int depth = 0; depth < 2000 && rws_flip(path, "more", rws_constant(path, 5)); depth++) continue;
 }
+/* ---- many fields: more than the bits of a word */
+
+enum { MANY_FIELDS = 130 };
+static char many_names[MANY_FIELDS][8];
+
+static void observes(rws_path *path, int n)
+{
+    flips_a(path, NULL);
+    for (int i = 0; i < n; i++) rws_normal(path, many_names[i], rws_constant(path, 0), rws_constant(path, 1));
+}
+
+static void observes_all(rws_path *path, const void *state)
+{
+    (void)state;
+    observes(path, MANY_FIELDS);
+}
+
+static void observes_all_but_one(rws_path *path, const void *state)
+{
+    (void)state;
+    observes(path, MANY_FIELDS - 1);
+}
+
+static void many_fields_are_observed(void **unused)
+{
+    (void)unused;
+    const rws_params params = {0};
+    const float      x = 0.5f, *data[MANY_FIELDS];
+    rws_field        fields[MANY_FIELDS];
+    for (int i = 0; i < MANY_FIELDS; i++) {
+        snprintf(many_names[i], sizeof many_names[i], "x%d", i);
+        fields[i] = (rws_field){many_names[i], 1};
+        data[i] = &x;
+    }
+    for (int missing = 0; missing < 2; missing++) {
+        const rws_model m = {.guide = flips_a, .model = missing ? observes_all_but_one : observes_all};
+        rws_method      method = {.model = &m};
+        rws_engine     *e = rws_engine_new(&params, fields, MANY_FIELDS, NULL);
+        rws_error       err = {""};
+        const rws_pass  pass = {
+             .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 4, .fields = data};
+        assert_int_equal(rws_engine_forward(e, &pass, &err), missing ? RWS_BAD_INPUT : RWS_OK);
+        if (missing) assert_non_null(strstr(err.text, "The model never visits a site \"x129\""));
+        rws_engine_free(e);
+    }
+}
+
+/* A label is no site of the programs. */
+static void label_is_no_site(void **unused)
+{
+    (void)unused;
+    const rws_params params = {0};
+    const rws_field  fields[] = {{"x", 1}, {"a", 1, .label = true}};
+    const float      x = 0.5f, *data[] = {&x, &x};
+    const rws_model  m = {.guide = flips_a, .model = flips_a_and_x};
+    rws_method       method = {.model = &m};
+    rws_engine      *e = rws_engine_new(&params, fields, 2, NULL);
+    rws_error        err = {""};
+    const rws_pass pass = {.program = rws_programs, .context = &method, .n_data = 1, .n_particles = 4, .fields = data};
+    assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "Site \"a\" has the name of a label of the data; give the label another name"));
+    rws_engine_free(e);
+}
+
 
 static void wander_and_x(rws_path *path, const void *state)
 {
@@ -355,3 +420,5 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        cmocka_unit_test(many_fields_are_observed),
+        cmocka_unit_test(label_is_no_site),
