@@ -227,6 +227,11 @@ static void four_a_and_x(rws_path *path, const void *state)
     x_only(path, state);
 }
 
+static void nothing(rws_path *path, const void *state)
+{
+    (void)path, (void)state;
+}
+
 static void no_x(rws_path *path, const void *state)
 {
     flips_a(path, state);
@@ -269,6 +274,8 @@ static void misfits_are_named(void **unused)
     (void)unused;
     const misfit list[] = {
         {flips_a, x_only, "The guide visits site \"a\", but the model does not."},
+        {nothing, flips_a_and_x,
+         "The model visits site \"a\", but the guide does not; only a site with the name of a field"},
         {x_only, flips_a_and_x, "The guide visits site \"x\", which is data"},
         {flips_a, x_of_two, "Site \"x\" has 2 numbers in the model, but the data have 1."},
         {flips_a_twice, flips_a_and_x, "The guide visits site \"a\" (visit 2), but the model does not."},
@@ -302,13 +309,6 @@ static void misfits_are_named(void **unused)
         }
 }
 
-/* ---- many paths, deep paths */
-
-static void wander(rws_path *path, const void *state)
-{
-    (void)state;
-    for (int depth = 0; depth < 2000 && rws_flip(path, "more", rws_constant(path, 5)); depth++) continue;
-}
 /* ---- many fields: more than the bits of a word */
 
 enum { MANY_FIELDS = 130 };
@@ -373,6 +373,13 @@ static void label_is_no_site(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- many paths, deep paths */
+
+static void wander(rws_path *path, const void *state)
+{
+    (void)state;
+    for (int depth = 0; depth < 2000 && rws_flip(path, "more", rws_constant(path, 5)); depth++) continue;
+}
 
 static void wander_and_x(rws_path *path, const void *state)
 {
@@ -416,9 +423,9 @@ int main(void)
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(misfits_are_named),
+        cmocka_unit_test(many_fields_are_observed),
+        cmocka_unit_test(label_is_no_site),
         cmocka_unit_test(long_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        cmocka_unit_test(many_fields_are_observed),
-        cmocka_unit_test(label_is_no_site),
