@@ -939,6 +939,18 @@ static void an_index_may_be_guarded(void **state)
     }
 }
 
+static void biases_can_be_set(void **state)
+{
+    (void)state;
+    rws_setup  s = {.seed = 1};
+    rws_layer *linear = rws_setup_linear(&s, RWS_PHI, "linear", 2, 3, RWS_ZERO);
+    rws_layer *net = rws_setup_mlp(&s, RWS_PHI, "net", RWS_TANH, RWS_ZERO, (int[]){2, 5, 4}, 3);
+    assert_string_equal(rws_layer_bias(linear)->name, "linear.bias");
+    assert_string_equal(rws_layer_bias(net)->name, "net.2.bias");
+    assert_null(rws_layer_bias(rws_setup_gru(&s, RWS_PHI, "gru", 2, 3)));
+    rws_setup_release(&s);
+}
+
 static void declarations_that_cannot_be(void **state)
 {
     (void)state;
@@ -1163,10 +1175,11 @@ int main(void)
         return 1;
     }
     struct CMUnitTest tests[10 + 2 * MOST_SUBJECTS] = {
-        cmocka_unit_test(every_kind_is_tested),           cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
-        cmocka_unit_test(mistakes_name_the_layer),        cmocka_unit_test(declarations_that_cannot_be),
-        cmocka_unit_test(an_index_out_of_range_is_named), cmocka_unit_test(an_index_may_be_guarded),
-        cmocka_unit_test(starts_have_their_moments),      cmocka_unit_test(starts_are_the_seed_s),
+        cmocka_unit_test(every_kind_is_tested),    cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
+        cmocka_unit_test(mistakes_name_the_layer), cmocka_unit_test(declarations_that_cannot_be),
+        cmocka_unit_test(biases_can_be_set),       cmocka_unit_test(an_index_out_of_range_is_named),
+        cmocka_unit_test(an_index_may_be_guarded), cmocka_unit_test(starts_have_their_moments),
+        cmocka_unit_test(starts_are_the_seed_s),
     };
     size_t n = 8;
     n_subjects = N_OWN + n_more_subjects;

@@ -108,7 +108,7 @@ class Layer:
         """What comes out as a picture: (channels, rows, cols); (1, 1, n_out) for a layer that is no convolution."""
     @property
     def bias(self) -> Optional[Param]:
-        """The bias of a linear layer; None for a layer of another kind."""
+        """The bias of a linear layer, or of the last one of an mlp; None for a layer of another kind."""
 
 class Numbers:
     """The numbers of a value, as a program looks at them (Path.look). Good until the program ends."""
