@@ -232,13 +232,16 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
         printf(o->given.n ? "  No particle explains this datum with these choices. The guide proposes:\n"
                           : "  No particle explains this datum. The guide proposes, and the exact posterior has:\n");
     const bool silent = !has_reports(a);
-    const int  n = silent ? a->n : n_shown(o, a);
-    double     rest = 0;
+    bool       exactly = false; /* the exact posterior is known */
+    for (int i = 0; i < a->n; i++) exactly = exactly || !isnan(a->list[i].exact);
+    const int n = silent ? a->n : n_shown(o, a);
+    double    rest = 0;
     if (silent && !o->asked.choices) printf("  The model reports nothing; --choices shows its random choices.\n");
     for (int i = 0; i < n && !silent; i++) {
         const rws_answer *at = &a->list[i];
-        printf("\n  posterior %s   exact %s   guide %s\n", share(at->posterior, one), share(at->exact, two),
-               share(at->guide, three));
+        printf("\n  posterior %s", share(at->posterior, one));
+        if (exactly) printf("   exact %s", share(at->exact, two));
+        printf("   guide %s\n", share(at->guide, three));
         rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets);
     }
     for (int i = n; i < a->n; i++) rest += a->list[i].guide;
