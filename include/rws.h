@@ -28,8 +28,8 @@
  *
  * Mistakes. A declaration that cannot be made fails the setup, and a mistake in a program (a value of another path,
  * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the sentence reach the
- * caller of rws_train.h. The sentence names the program, the site and the visit, or the field and the datum. The
- * library never prints, exits or aborts for a user's mistake.
+ * caller of rws_train.h. The sentence names the program, the site and the visit (the first, which is 0, is often left
+ * out), or the field and the datum. The library never prints, exits or aborts for a user's mistake.
  *
  * Threads. The setup runs on one thread. Programs run on several threads at once with the same state, which they must
  * not write to. A path belongs to the thread that executes it. The functions of this header take their path, setup or

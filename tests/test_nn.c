@@ -911,7 +911,7 @@ static void an_index_out_of_range_is_named(void **state)
             rws_error err = {{0}};
             char      sentence[200];
             snprintf(sentence, sizeof sentence,
-                     "The index of %s after site \"z\" (visit 2) is %s; it must be a whole number from 0 to 4.",
+                     "The index of %s after site \"z\" (visit 1) is %s; it must be a whole number from 0 to 4.",
                      c.function, wrong[w].text);
             const rws_status status = index_pass(&c, i & 2, &err);
             assert_string_equal(err.text, sentence);

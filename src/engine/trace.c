@@ -8,7 +8,7 @@
 
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160])
 {
-    if (visit) snprintf(out, 160, "\"%.100s\" (visit %u)", e->sites[site].name, visit + 1);
+    if (visit) snprintf(out, 160, "\"%.100s\" (visit %u)", e->sites[site].name, visit);
     else snprintf(out, 160, "\"%.100s\"", e->sites[site].name);
     return out;
 }
