@@ -28,8 +28,8 @@
  *
  * Mistakes. A declaration that cannot be made fails the setup, and a mistake in a program (a value of another path,
  * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the sentence reach the
- * caller of rws_train.h. The sentence names the program, the site and the visit, or the field and the datum. The
- * library never prints, exits or aborts for a user's mistake.
+ * caller of rws_train.h. The sentence names the program, the site and the visit (the first, which is 0, is often left
+ * out), or the field and the datum. The library never prints, exits or aborts for a user's mistake.
  *
  * Threads. The setup runs on one thread. Programs run on several threads at once with the same state, which they must
  * not write to. A path belongs to the thread that executes it. The functions of this header take their path, setup or
@@ -95,7 +95,7 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 /* A program that never ends is stopped by these. One that never calls a function of this header is not. */
 #define RWS_MAX_OPERATIONS UINT64_C(4000000) /* calls of functions of this header by one execution of a program */
 #define RWS_MAX_PATHS UINT64_C(1000000)      /* paths of a pass: sets of particles that made different choices */
-#define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, some 160 bytes each */
+#define RWS_MAX_NODES UINT64_C(33554432) /* operations of all paths of a pass; with values, 400 bytes each or more */
 
 /* How far a pass may go before it fails with a sentence; 0 means the constants above. A model has limits of its own
  * (rws_defaults), and so has a run (rws_config). They change no number. */
@@ -150,7 +150,7 @@ void rws_setup_label(rws_setup *s, const char *name, int dim);
 void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most);
 
 /* Says that a label, which was declared before, is the value of a latent site where it is known: in training the guide
- * takes it instead of drawing one, and learns to find it. A label is the value at visit 0, item t of a series of labels
+ * takes it instead of drawing one, and learns to find it. Label and site have different names. A label is the value at visit 0, item t of a series of labels
  * that at visit t. NaN means that the value of a datum or visit is not known. A particle that does not come by a value
  * that is known for its datum is impossible. Evaluations and questions do not use labels so. docs/labels.md says what each
  * method does. */
@@ -306,7 +306,8 @@ rws_layer *rws_setup_conv_transpose2d(rws_setup *s, rws_group group, const char 
  * of which may be NULL. For a layer that is no convolution, they are 1, 1 and all numbers. */
 int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols);
 
-/* The bias of a linear layer, to start from values of your own. NULL for a layer of another kind. */
+/* The bias of a linear layer, or of the last one of an mlp, to start from values of your own: a guide that loops or recurses
+ * should begin with logits at which it ends soon. NULL for a layer of another kind. */
 rws_param *rws_layer_bias(const rws_layer *l);
 
 /* ------------------------------------------------------------------------------------------------------------- data */

@@ -326,7 +326,7 @@ static void particles_elsewhere_are_impossible(void **unused)
         p.given = given;
         p.n_given = 2;
         assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
-        assert_non_null(strstr(err.text, "A value is given for site \"nowhere\" (visit 1), but the model does not"));
+        assert_non_null(strstr(err.text, "A value is given for site \"nowhere\" (visit 0), but the model does not"));
         rws_engine_free(e);
     }
 }
@@ -349,7 +349,7 @@ static void a_choice_too_many_is_named(void **unused)
         p.given = all;
         p.given_start = start;
         assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
-        assert_string_equal(err.text, "A value is given for site \"step\" (visit 1) of datum 1, but the guide does not "
+        assert_string_equal(err.text, "A value is given for site \"step\" (visit 0) of datum 1, but the guide does not "
                                       "come by it.");
         p.given_start = (const uint32_t[]){0, 0, 7, 7};
         run(e, &p);

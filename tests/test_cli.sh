@@ -58,6 +58,9 @@ refuses '--l2' train gmm --l2 nan
 refuses '--resume' train gmm --resume
 refuses '--repeat' bench gmm --repeat 0
 refuses '--out' bench gmm --out here
+refuses 'There is no method "wake"; the methods are ws, ww,' train gmm --method wake
+refuses 'There is no optimiser "sdg"; the optimisers are sgd,' train gmm --optimiser sdg
+refuses 'a shared object is given by its path (./mine.so)' train mine
 refuses 'Which run' eval
 refuses 'missing' eval missing
 refuses 'write `rws infer RUN -- -3.2`' infer missing -3.2
@@ -196,6 +199,12 @@ cp out first
 gives 0 "the run can be evaluated" eval run --json
 [ "$(sed 's/"seconds":[^,]*,//' out)" = "$(tail -n 1 first | sed 's/"seconds":[^,]*,//')" ]
 report $? "eval gives the last line of train"
+gives 0 "its parameters" eval run --params --json
+sed -n 2p out | grep -q '^{"param":"theta","values":\[\[.*\]\]}$' && [ "$(wc -l <out)" = 2 ]
+report $? "those of the model, and no others"
+gives 0 "its parameters as a table" eval run --params
+[ "$(awk '$1 == "theta" { print NF }' out)" = 21 ]
+report $? "a row of a parameter on a line"
 gives 0 "with other particles and data" eval run --eval-particles 50 --eval-data 20 --json
 before=$(cat run/* | cksum)
 gives 0 "and timed, with other particles" bench --out run --resume -k 3 -b 7 --json --iterations 10 --repeat 1

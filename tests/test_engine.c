@@ -3,6 +3,7 @@
 #include "model/model.h"
 #include "trained.h"
 
+#include <stdio.h>
 #include <string.h>
 
 extern const rws_model rws_user_model; /* toy.c */
@@ -226,6 +227,11 @@ static void four_a_and_x(rws_path *path, const void *state)
     x_only(path, state);
 }
 
+static void nothing(rws_path *path, const void *state)
+{
+    (void)path, (void)state;
+}
+
 static void no_x(rws_path *path, const void *state)
 {
     flips_a(path, state);
@@ -268,10 +274,12 @@ static void misfits_are_named(void **unused)
     (void)unused;
     const misfit list[] = {
         {flips_a, x_only, "The guide visits site \"a\", but the model does not."},
+        {nothing, flips_a_and_x,
+         "The model visits site \"a\", but the guide does not; only a site with the name of a field"},
         {x_only, flips_a_and_x, "The guide visits site \"x\", which is data"},
         {flips_a, x_of_two, "Site \"x\" has 2 numbers in the model, but the data have 1."},
-        {flips_a_twice, flips_a_and_x, "The guide visits site \"a\" (visit 2), but the model does not."},
-        {flips_a_if_heads, flips_a_and_x, "The guide visits site \"a\" (visit 2), but the model does not."},
+        {flips_a_twice, flips_a_and_x, "The guide visits site \"a\" (visit 1), but the model does not."},
+        {flips_a_if_heads, flips_a_and_x, "The guide visits site \"a\" (visit 1), but the model does not."},
         {normal_a, flips_a_and_x, "Site \"a\" is bernoulli in the model and normal on the other side."},
         {three_a, four_a_and_x, "Site \"a\" has size 4 in the model and 3 on the other side."},
         {flips_a, no_x, "The model never visits a site \"x\", which the data have."},
@@ -299,6 +307,70 @@ static void misfits_are_named(void **unused)
             if (!strstr(err.text, list[i].sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, list[i].sentence);
             rws_engine_free(e);
         }
+}
+
+/* ---- many fields: more than the bits of a word */
+
+enum { MANY_FIELDS = 130 };
+static char many_names[MANY_FIELDS][8];
+
+static void observes(rws_path *path, int n)
+{
+    flips_a(path, NULL);
+    for (int i = 0; i < n; i++) rws_normal(path, many_names[i], rws_constant(path, 0), rws_constant(path, 1));
+}
+
+static void observes_all(rws_path *path, const void *state)
+{
+    (void)state;
+    observes(path, MANY_FIELDS);
+}
+
+static void observes_all_but_one(rws_path *path, const void *state)
+{
+    (void)state;
+    observes(path, MANY_FIELDS - 1);
+}
+
+static void many_fields_are_observed(void **unused)
+{
+    (void)unused;
+    const rws_params params = {0};
+    const float      x = 0.5f, *data[MANY_FIELDS];
+    rws_field        fields[MANY_FIELDS];
+    for (int i = 0; i < MANY_FIELDS; i++) {
+        snprintf(many_names[i], sizeof many_names[i], "x%d", i);
+        fields[i] = (rws_field){many_names[i], 1};
+        data[i] = &x;
+    }
+    for (int missing = 0; missing < 2; missing++) {
+        const rws_model m = {.guide = flips_a, .model = missing ? observes_all_but_one : observes_all};
+        rws_method      method = {.model = &m};
+        rws_engine     *e = rws_engine_new(&params, fields, MANY_FIELDS, NULL);
+        rws_error       err = {""};
+        const rws_pass  pass = {
+             .program = rws_programs, .context = &method, .n_data = 1, .n_particles = 4, .fields = data};
+        assert_int_equal(rws_engine_forward(e, &pass, &err), missing ? RWS_BAD_INPUT : RWS_OK);
+        if (missing) assert_non_null(strstr(err.text, "The model never visits a site \"x129\""));
+        rws_engine_free(e);
+    }
+}
+
+/* A label is no site of the programs. */
+static void label_is_no_site(void **unused)
+{
+    (void)unused;
+    const rws_params params = {0};
+    const rws_field  fields[] = {{"x", 1}, {"a", 1, .label = true}};
+    const float      x = 0.5f, *data[] = {&x, &x};
+    const rws_model  m = {.guide = flips_a, .model = flips_a_and_x};
+    rws_method       method = {.model = &m};
+    rws_engine      *e = rws_engine_new(&params, fields, 2, NULL);
+    rws_error        err = {""};
+    const rws_pass pass = {.program = rws_programs, .context = &method, .n_data = 1, .n_particles = 4, .fields = data};
+    assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "Site \"a\" has the name of a label of the data; give the label another name"));
+    rws_engine_free(e);
 }
 
 /* ---- many paths, deep paths */
@@ -351,6 +423,8 @@ int main(void)
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(nothing_is_allocated_once_warm),
         cmocka_unit_test(misfits_are_named),
+        cmocka_unit_test(many_fields_are_observed),
+        cmocka_unit_test(label_is_no_site),
         cmocka_unit_test(long_paths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

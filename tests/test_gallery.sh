@@ -69,4 +69,11 @@ mkdir "with blank"
 mkdir empty
 refuses 'empty/hmm.so": build the models by `make examples`' reproduce gallery --out nothing --examples empty
 refuses 'has a blank' reproduce gallery --out nothing --examples "with blank"
+# ---- samples
+
+gives 0 "a model that reports" train "$examples/dp.so" -n 3 -k 2 --out reports
+gives 0 "is sampled" sample reports
+grep -q '^clusters ' out && [ "$(grep -cv '^clusters ' out)" -ge 1 ]
+report $? "its data are printed beside its reports"
+
 finish

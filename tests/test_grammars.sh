@@ -147,7 +147,7 @@ grep -q '^{"asked":"3.5","particles":100,"ess":[0-9.]*,"log_evidence":-[0-9.]*,"
 report $? "and says how probable they are"
 gives 0 "also below 0" infer gmm --json -k 100 -- -3.5
 gives 0 "as text" infer gmm 3.5 -k 100
-grep -q -- '--choices' out
+grep -q -- '--choices and --marginals' out
 report $? "with a hint"
 gives 0 "with choices" infer gmm 3.5 -k 100 --choices --top 2
 [ "$(grep -c '^    z [0-9]*$' out)" = 2 ]

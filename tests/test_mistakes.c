@@ -506,7 +506,7 @@ static void programs_without_end(void **unused)
     (void)unused;
     rws_engine *e = engine(&(rws_limits){.max_operations = 5000});
     assert_refused(e, loops, x_only, RWS_BAD_INPUT,
-                   "In the guide, after site \"step\" (visit 1666): one execution of the program makes more than 5000");
+                   "In the guide, after site \"step\" (visit 1665): one execution of the program makes more than 5000");
     assert_refused(e, allocates, x_only, RWS_BAD_INPUT, "makes more than 5000 library calls");
     rws_engine_free(e);
     e = engine(&(rws_limits){.max_paths = 10});
@@ -578,7 +578,7 @@ static void many_sites_and_visits(void **unused)
     }
     if (pass(e, many_visits, many_visits_and_x, false, &(float){0}, 1, &err) != RWS_OK) fail_msg("%s", err.text);
     assert_int_equal(pass(e, many_visits, one_visit_less, false, &(float){0}, 1, &err), RWS_BAD_INPUT);
-    assert_non_null(strstr(err.text, "The guide visits site \"step\" (visit 70000), but the model does not."));
+    assert_non_null(strstr(err.text, "The guide visits site \"step\" (visit 69999), but the model does not."));
     rws_engine_free(e);
 }
 

@@ -546,7 +546,7 @@ static void an_index_out_of_range_is_named(void **state)
             rws_error err = {{0}};
             char      sentence[200];
             snprintf(sentence, sizeof sentence,
-                     "The index of %s after site \"z\" (visit 2) is %s; it must be a whole number from 0 to 4.",
+                     "The index of %s after site \"z\" (visit 1) is %s; it must be a whole number from 0 to 4.",
                      c.function, wrong[w].text);
             const rws_status status = index_pass(&c, i & 2, &err);
             assert_string_equal(err.text, sentence);
@@ -572,6 +572,18 @@ static void an_index_may_be_guarded(void **state)
         assert_int_equal(index_pass(&c, i & 2, &err), RWS_BAD_INPUT);
         rws_setup_release(&c.setup);
     }
+}
+
+static void biases_can_be_set(void **state)
+{
+    (void)state;
+    rws_setup  s = {.seed = 1};
+    rws_layer *linear = rws_setup_linear(&s, RWS_PHI, "linear", 2, 3, RWS_ZERO);
+    rws_layer *net = rws_setup_mlp(&s, RWS_PHI, "net", RWS_TANH, RWS_ZERO, (int[]){2, 5, 4}, 3);
+    assert_string_equal(rws_layer_bias(linear)->name, "linear.bias");
+    assert_string_equal(rws_layer_bias(net)->name, "net.2.bias");
+    assert_null(rws_layer_bias(rws_setup_gru(&s, RWS_PHI, "gru", 2, 3)));
+    rws_setup_release(&s);
 }
 
 static void declarations_that_cannot_be(void **state)
@@ -641,12 +653,14 @@ static void declarations_that_cannot_be(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[6 + 2 * MOST_SUBJECTS] = {
-        cmocka_unit_test(every_kind_is_tested),           cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
-        cmocka_unit_test(mistakes_name_the_layer),        cmocka_unit_test(declarations_that_cannot_be),
-        cmocka_unit_test(an_index_out_of_range_is_named), cmocka_unit_test(an_index_may_be_guarded),
+    enum { N_OWN = 7 };
+    struct CMUnitTest tests[N_OWN + 2 * MOST_SUBJECTS] = {
+        cmocka_unit_test(every_kind_is_tested),    cmocka_unit_test(parameters_have_pytorch_names_and_shapes),
+        cmocka_unit_test(mistakes_name_the_layer), cmocka_unit_test(declarations_that_cannot_be),
+        cmocka_unit_test(biases_can_be_set),       cmocka_unit_test(an_index_out_of_range_is_named),
+        cmocka_unit_test(an_index_may_be_guarded),
     };
-    size_t n = 6;
+    size_t n = N_OWN;
     n_subjects = n_plain_subjects + n_more_subjects;
     assert(n_subjects <= MOST_SUBJECTS);
     static char second[MOST_SUBJECTS][60];

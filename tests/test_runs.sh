@@ -32,7 +32,7 @@ refuses 'no runs' runs bare
 refuses '"nonsense"' runs some --where nonsense=1
 refuses 'key=value' runs some --where nonsense
 refuses 'no run' runs some --where method=ww
-refuses '"nonsense"' runs some --metric nonsense
+refuses 'No run has a metric "nonsense"; the metrics are ' runs some --metric nonsense
 refuses '"nonsense"' runs some --sort nonsense
 : >empty.sqlite
 refuses 'empty.sqlite' runs empty.sqlite
@@ -61,6 +61,8 @@ refuses 'nowhere' export some --out nowhere/table.csv
 
 # ---- rws sweep
 
+printf 'model gmm\nmetods ww\n' >typo.sweep
+refuses 'line 2: there is no key "metods"; the keys are model, methods,' sweep typo.sweep
 cat >small.sweep <<END
 model      gmm
 methods    ww dww

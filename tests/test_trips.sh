@@ -26,6 +26,23 @@ mkdir elsewhere
 report $? "it goes on from another folder"
 same_checkpoint "with the same rows" run whole
 gives 0 "it can be asked" infer run "6 27" --choices
+gives 0 "the choices of all particles" infer run "6 27" --choices --top 0 --json
+python3 -c 'import json
+a = json.load(open("out"))
+with open("want", "w") as f:
+    for site in "car", "jam":
+        for value in 0, 1:
+            w = sum(p["weight"] for p in a["choices"] for c in p["choices"] if (c["site"], c["value"]) == (site, value))
+            print(site, value, round(w, 6), file=f)'
+gives 0 "each choice by itself" infer run "6 27" --marginals --json
+python3 -c 'import json
+for m in json.load(open("out"))["marginals"]:
+    assert abs(m["visited"] - sum(v["posterior"] for v in m["values"])) < 1e-9
+    for v in m["values"]: print(m["site"], int(v["value"]), round(v["posterior"], 6))' | diff want - >&2
+report $? "has the sum of the weights"
+gives 0 "as a table" infer run "6 27" --marginals
+grep -qE '^  jam   .*1: 0\.[0-9]{3}   not visited: 0\.[0-9]{3}$' out
+report $? "with the probability that the site is not visited"
 gives 0 "about test rows too" infer run --test 0-2
 
 # ---- what is wrong with a table

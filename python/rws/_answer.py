@@ -143,8 +143,15 @@ class Answers(list[Answer]):
         self.n_particles, self.ess = inner["n_particles"], inner["ess"]
         self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
 
+    def _expect(self, site: str) -> None:
+        """Refuses a site that no particle visits."""
+        if all(site not in p.choices for p in self.particles):
+            sites = dict.fromkeys(s for p in self.particles for s in p.choices)
+            raise KeyError(f"No particle visits a site {site!r}; the sites are {', '.join(map(repr, sites)) or 'none'}.")
+
     def marginal(self, site: str) -> dict[Any, float]:
-        """The posterior of a choice by its value: {value: probability}, the most probable first."""
+        """The posterior of a choice by its value: {value: probability}, the most probable first. None: the site is not visited."""
+        self._expect(site)
         out: dict[Any, float] = {}
         for p in self.particles:
             v = p.choices.get(site)
@@ -154,6 +161,7 @@ class Answers(list[Answer]):
 
     def mean(self, site: str) -> Any:
         """The posterior mean of a value."""
+        self._expect(site)
         return sum(p.weight * np.asarray(p.choices[site], float) for p in self.particles)
 
     def to_pandas(self) -> Any:
@@ -213,7 +221,9 @@ class Answers(list[Answer]):
 
     def __repr__(self) -> str:
         lines = [repr(a) for a in self[:10]] + (["…"] if len(self) > 10 else [])
-        return "\n".join([f"{len(self)} answers, log_evidence={self.log_evidence:.4g}, ess={self.ess:.3g}"] + lines)
+        if self and not any(a.reports for a in self):
+            lines = ["The model reports nothing (Path.report); marginal(site) and particles have its choices."]
+        return "\n".join([f"{len(self)} answer{'s' * (len(self) != 1)}, log_evidence={self.log_evidence:.4g}, ess={self.ess:.3g}"] + lines)
 
 
 class Sample:

@@ -102,6 +102,15 @@ class DescribedColumn:
         return self.dim, self.most
 
 
+def _check_finite(name: str, part: Any) -> None:
+    """Refuses a number that is not finite, by field, datum and place."""
+    for i, x in enumerate(part) if isinstance(part, list) else [(None, part)]:
+        wrong = np.argwhere(~np.isfinite(x))
+        if len(wrong):
+            at = [*([] if i is None else [i]), *map(int, wrong[0])]
+            raise Error(f"The field {name!r} has {x[tuple(wrong[0])]} at {at}; data must be finite, and only a label may be NaN.")
+
+
 class Arrays:
     """Data at hand: an array, or several of them by name."""
 
@@ -124,6 +133,8 @@ class Arrays:
         for d in declared:
             assert isinstance(d.column, Column)
             for k, part in enumerate(d.column.parts):
+                if not d.label:
+                    _check_finite(d.name, part)
                 blocks[k].append(d.column.block(part, d.dim, d.most))
         train = np.ascontiguousarray(np.concatenate(blocks[0], axis=1), np.float32)
         test = np.ascontiguousarray(np.concatenate(blocks[1], axis=1), np.float32) if blocks[1] else train[:0]
@@ -194,7 +205,8 @@ def _read(data: Any) -> dict[str, Any]:
             if x.ndim == 0:
                 raise Error("Data are arrays with a row for each datum, not a single number.")
         if len(x) == 0 or (n is not None and len(x) != n):
-            raise Error("Every field has as many rows as there are data, at least one.")
+            raise Error(f"The field {name!r} has {len(x)} rows" + (f", and {next(iter(out))!r} has {n}" if n is not None else "") +
+                        "; every field has a row for each datum, at least one.")
         n = len(x)
         out[name] = x
     if not out:

@@ -141,10 +141,13 @@ class Setup(_Declarations):
         column = m._arrays.columns.get(name) if m._arrays else None
         if column is not None:
             dim, most = column.shape(name, dim, most, label)
+        elif m._arrays and (most is None or dim is None and not most):
+            raise Error(f"The data have no {name!r}, which setup declares; they have {', '.join(map(repr, m._arrays.columns))}.")
         elif most is None:
             raise Error(f"How many items the series {name!r} has at most is not known: say most=….")
         elif dim is None and not most:
-            raise Error(f"How many numbers the field {name!r} has is not known: say field({name!r}, dim).")
+            raise Error(f"How many numbers the field {name!r} has is not known: give data with {name!r}, or say "
+                        f"{'label' if label else 'field'}({name!r}, dim).")
         dim = 1 if dim is None else dim
         m._claim(name)
         if column is not None:

@@ -54,7 +54,8 @@ class Value:
     def __getitem__(self, index: Any) -> Value: ...
 
 class Param:
-    """A matrix of numbers to learn. In a program it stands for its values, as one vector."""
+    """A matrix of numbers to learn. In a program it stands for its values, as one vector; of a matrix of several rows,
+    w[i] is a row and w[i, j] a number."""
     def __add__(self, other: Like) -> Value: ...
     def __radd__(self, other: Like) -> Value: ...
     def __sub__(self, other: Like) -> Value: ...
@@ -107,7 +108,7 @@ class Layer:
         """What comes out as a picture: (channels, rows, cols); (1, 1, n_out) for a layer that is no convolution."""
     @property
     def bias(self) -> Optional[Param]:
-        """The bias of a linear layer; None for a layer of another kind."""
+        """The bias of a linear layer, or of the last one of an mlp; None for a layer of another kind."""
 
 class Numbers:
     """The numbers of a value, as a program looks at them (Path.look). Good until the program ends."""

@@ -155,7 +155,8 @@ static PyGetSetDef layer_members[] = {
     {"n_out", layer_picture, NULL, "How many numbers come out, to declare the layer after it.", NULL},
     {"picture", layer_picture, NULL,
      "What comes out as a picture: (channels, rows, cols); (1, 1, n_out) for a layer that is no convolution.", "w"},
-    {"bias", layer_bias, NULL, "The bias of a linear layer; None for a layer of another kind.", NULL},
+    {"bias", layer_bias, NULL,
+     "The bias of a linear layer, or of the last one of an mlp; None for a layer of another kind.", NULL},
     {0},
 };
 

@@ -157,6 +157,17 @@ static PyObject *numbers_array(PyObject *self, PyObject *args)
     return r;
 }
 
+static PyObject *numbers_repr(PyObject *self)
+{
+    if (!numbers_good((const numbers_object *)self)) {
+        PyErr_Clear();
+        return PyUnicode_FromString("<rws.Numbers of an execution that is over>");
+    }
+    PyObject *list = PySequence_List(self), *r = list ? PyObject_Repr(list) : NULL;
+    Py_XDECREF(list);
+    return r;
+}
+
 static PyMappingMethods  numbers_mapping = {.mp_length = numbers_length, .mp_subscript = numbers_item};
 static PySequenceMethods numbers_sequence = {.sq_length = numbers_length, .sq_item = numbers_sequence_item};
 static PyMethodDef       numbers_methods[] = {
@@ -174,6 +185,7 @@ PyTypeObject rwspy_Numbers = {
     .tp_doc = "The numbers of a value, as a program looks at them (Path.look). Good until the program ends.",
     .tp_basicsize = sizeof(numbers_object),
     .tp_dealloc = numbers_free,
+    .tp_repr = numbers_repr,
     .tp_as_mapping = &numbers_mapping,
     .tp_as_sequence = &numbers_sequence,
     .tp_methods = numbers_methods,

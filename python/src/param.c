@@ -106,7 +106,9 @@ static PyGetSetDef param_members[] = {
 
 PyTypeObject rwspy_Param = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Param",
-    .tp_doc = "A matrix of numbers to learn. In a program it stands for its values, as one vector.",
+    .tp_doc = "A matrix of numbers to learn. In a program it stands for its values, as one vector; of a matrix of "
+              "several rows,\n"
+              "w[i] is a row and w[i, j] a number.",
     .tp_basicsize = sizeof(param_object),
     .tp_dealloc = param_free,
     .tp_repr = param_repr,

@@ -366,9 +366,16 @@ static bool dim_of(PyObject *o, int64_t *dim)
     return true;
 }
 
+/* A parameter of several rows is indexed like an array of numpy: w[i] is a row, w[i, j] a number, w[a:b] some rows. */
+static bool has_rows(PyObject *o)
+{
+    return Py_IS_TYPE(o, &rwspy_Param) && ((param_object *)o)->rows > 1;
+}
+
 static Py_ssize_t value_length(PyObject *o)
 {
     int64_t n;
+    if (has_rows(o)) return ((param_object *)o)->rows;
     return dim_of(o, &n) ? (Py_ssize_t)n : -1;
 }
 
@@ -380,9 +387,51 @@ static PyObject *sliced(PyObject *o, int64_t first, int64_t n)
     return rwspy_call_value(h, &c);
 }
 
+/* Index i of n, counted from the end if it is negative; -1 with an exception if there is none. */
+static Py_ssize_t index_of(PyObject *index, Py_ssize_t n, const char *what)
+{
+    Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    if (i == -1 && PyErr_Occurred()) return -1;
+    if (i < 0) i += n;
+    if (i >= 0 && i < n) return i;
+    PyErr_Format(PyExc_IndexError, "The parameter has %zd %s; there is no number %R.", n, what, index);
+    return -1;
+}
+
+static PyObject *matrix_item(PyObject *o, PyObject *index)
+{
+    const param_object *p = (param_object *)o;
+    Py_ssize_t          from, to, step, i, j;
+    if (is_value(index)) {
+        py_path *h = rwspy_running("A value");
+        request  c = {.kind = CALL_ROW, .i = {p->cols}};
+        return h && rwspy_var(h, o, &c.v[0]) && rwspy_var(h, index, &c.v[1]) ? rwspy_call_value(h, &c) : NULL;
+    }
+    if (PyTuple_Check(index)) {
+        if (PyTuple_GET_SIZE(index) != 2 || PySlice_Check(PyTuple_GET_ITEM(index, 0)))
+            return PyErr_Format(PyExc_TypeError,
+                                "The parameter %R is a matrix: w[i] is a row, w[i, j] a number, w[a:b] some rows.",
+                                p->name);
+        PyObject *row = matrix_item(o, PyTuple_GET_ITEM(index, 0));
+        PyObject *r = row ? PyObject_GetItem(row, PyTuple_GET_ITEM(index, 1)) : NULL;
+        Py_XDECREF(row);
+        return r;
+    }
+    if (PySlice_Check(index)) {
+        if (PySlice_Unpack(index, &from, &to, &step) != 0) return NULL;
+        j = PySlice_AdjustIndices(p->rows, &from, &to, step);
+        if (step != 1) return PyErr_Format(PyExc_ValueError, "A slice of a value has step 1, not %zd.", step);
+        if (j == 0) return PyErr_Format(PyExc_ValueError, "The slice of the value is empty.");
+        return sliced(o, from * p->cols, j * p->cols);
+    }
+    i = index_of(index, p->rows, "rows");
+    return i < 0 ? NULL : sliced(o, i * p->cols, p->cols);
+}
+
 static PyObject *value_item(PyObject *o, PyObject *index)
 {
     int64_t dim;
+    if (has_rows(o)) return matrix_item(o, index);
     if (is_value(index)) return rwspy_two(o, index, (void *)rws_pick);
     if (!dim_of(o, &dim)) return NULL;
     if (PySlice_Check(index)) {
@@ -405,6 +454,11 @@ static PyObject *value_item(PyObject *o, PyObject *index)
 static PyObject *value_sequence_item(PyObject *o, Py_ssize_t i)
 {
     int64_t dim;
+    if (has_rows(o)) {
+        const param_object *p = (param_object *)o;
+        if (i >= 0 && i < p->rows) return sliced(o, i * p->cols, p->cols);
+        return PyErr_Format(PyExc_IndexError, "The parameter has %d rows.", p->rows);
+    }
     if (!dim_of(o, &dim)) return NULL;
     if (i < 0 || i >= dim) return PyErr_Format(PyExc_IndexError, "The value has %lld components.", (long long)dim);
     return sliced(o, i, 1);

@@ -122,9 +122,21 @@ class Training(unittest.TestCase):
 
         with self.assertRaisesRegex(ValueError, "not 101"):
             rws.train(Wrong(), iterations=3, progress=False)
-        with self.assertRaisesRegex(rws.Error, "finite"):
-            rws.train(Mixture(), data={"x": [np.nan, 1.0]}, iterations=3, progress=False)
-        with self.assertRaisesRegex(rws.Error, "as many rows"):
+        with self.assertRaisesRegex(rws.Error, r"'x' has nan at \[1\]; data must be finite"):
+            rws.train(Mixture(), data={"x": [1.0, np.nan]}, iterations=3, progress=False)
+
+        class Labelled(Mixture):
+            def setup(self, s):
+                super().setup(s)
+                s.label("truth")
+
+        with self.assertRaisesRegex(rws.Error, "The data have no 'truth', which setup declares; they have 'x'"):
+            rws.train(Labelled(), data={"x": [1.0, 2.0]}, iterations=3, progress=False)
+        answers = rws.train(Mixture(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0)
+        for ask in (answers.marginal, answers.mean):
+            with self.assertRaisesRegex(KeyError, "No particle visits a site 'zz'; the sites are 'z'"):
+                ask("zz")
+        with self.assertRaisesRegex(rws.Error, "has . rows, and .* has"):
             rws.train(Mixture(), data={"x": [1.0, 2.0], "y": [1.0]}, iterations=3, progress=False)
 
     def test_series(self):

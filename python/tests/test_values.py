@@ -89,10 +89,22 @@ class Values(unittest.TestCase):
     def test_params_and_layers(self):
         np.testing.assert_allclose(computed(lambda m, p, v: m.w * 2, 6), np.arange(6) * 2.0)
         np.testing.assert_allclose(computed(lambda m, p, v: rws.row(m.w, 1), 3), [3, 4, 5])
-        np.testing.assert_allclose(computed(lambda m, p, v: m.w[4], 1), [4])
+        for index in (1, -1, slice(1, 2)):
+            np.testing.assert_allclose(computed(lambda m, p, v: m.w[index], 3), [3, 4, 5])
+        np.testing.assert_allclose(computed(lambda m, p, v: m.w[p.constant(1)], 3), [3, 4, 5])
+        np.testing.assert_allclose(computed(lambda m, p, v: m.w[1, 2], 1), [5])
+        np.testing.assert_allclose(computed(lambda m, p, v: m.w[1, :2], 2), [3, 4])
+        np.testing.assert_allclose(computed(lambda m, p, v: m.w[0:2], 6), np.arange(6))
+        np.testing.assert_allclose(computed(lambda m, p, v: sum(row for row in m.w) + len(m.w), 3), [5, 7, 9])
+        for index, kind in ((2, IndexError), ((0, 3), IndexError), ((slice(None), 1), TypeError)):
+            with self.assertRaises(kind):
+                computed(lambda m, p, v: m.w[index], 1)
+        shown = []
+        computed(lambda m, p, v: shown.append(repr(p.look(m.w[1]))) or v[0], 1)
+        self.assertEqual(shown[0], "[3.0, 4.0, 5.0]")
         self.assertEqual(computed(lambda m, p, v: m.cell([v[0], 1.0], np.zeros(4)), 4, self.x).shape, (4,))
         self.assertEqual(computed(lambda m, p, v: m.emb(3), 3).shape, (3,))
-        self.assertEqual(computed(lambda m, p, v: p.constant([v[0], m.w[0], 7]), 3, self.x)[2], 7)
+        self.assertEqual(computed(lambda m, p, v: p.constant([v[0], m.w[0, 0], 7]), 3, self.x)[2], 7)
 
     def test_refused(self):
         with self.assertRaisesRegex(TypeError, "A value, a parameter, a number or an array"):

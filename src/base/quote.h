@@ -46,6 +46,26 @@ static inline rws_quoted rws_quote_short(const char *raw)
     return rws_quote_part(raw, strlen(raw), RWS_QUOTED_SHORT);
 }
 
+/* A list of names for a sentence, "a, b, c". Names beyond the room become one "…". All zeros is an empty list. */
+typedef struct {
+    char   text[240];
+    size_t used;
+    bool   full;
+} rws_name_list;
+
+static inline void rws_name_list_add(rws_name_list *l, const char *name)
+{
+    static const char more[] = ", …";
+    const size_t      n = strlen(name);
+    if (l->full) return;
+    l->full = l->used + 2 + n + sizeof more > sizeof l->text;
+    const char  *what = l->full ? more + (l->used ? 0 : 2) : name;
+    const size_t length = strlen(what);
+    if (l->used && !l->full) memcpy(l->text + l->used, ", ", 2), l->used += 2;
+    memcpy(l->text + l->used, what, length + 1);
+    l->used += length;
+}
+
 /* RWS_BAD_INPUT with a sentence about the file `name`: `"name" <format>`, or `"name", line 3: <format>` unless line is
  * 0. Without an err there is only the status. */
 rws_status rws_refuse(rws_error *err, const char *name, int line, const char *format, ...)

@@ -16,19 +16,20 @@ typedef struct {
     uint64_t    particles, n_test; /* 0: the run's own */
     uint64_t    threads;           /* 0: all cores */
     rws_limits  limits;
-    bool        threads_given, record, json;
+    bool        threads_given, record, json, params;
 } eval_options;
 
-enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_MODEL, KEY_LIMIT };
+enum { KEY_JSON = 0x2000, KEY_EVAL_DATA, KEY_RECORD, KEY_MODEL, KEY_LIMIT, KEY_PARAMS };
 
 static const struct argp_option options[] = {
     {"eval-particles", 'k', "N", 0, "Particles per test datum (default: as in the run)", 0},
     {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data (default: as in the run)", 0},
     {"threads", 't', "T", 0, "Threads (0: all cores)", 0},
     {"record", KEY_RECORD, 0, 0, "Also add the numbers to the run's store, as final_ and the metric's name", 0},
+    {"params", KEY_PARAMS, 0, 0, "Also print the parameters of the model (theta) that the run has learned", 0},
     {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
     {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
-    {"json", KEY_JSON, 0, 0, "Print one JSON object", 0},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object; with --params, one more for each parameter", 0},
     {0},
 };
 
@@ -41,6 +42,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
     case KEY_MODEL: o->model = arg; return 0;
     case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->limits);
+    case KEY_PARAMS: o->params = true; return 0;
     case KEY_RECORD: o->record = true; return 0;
     case KEY_JSON: o->json = true; return 0;
     case ARGP_KEY_ARG:
@@ -59,6 +61,41 @@ static void print_measures(const rws_measures *m, double seconds)
     printf("%-18s %.3f\n", "seconds", seconds);
     for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws_report_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
+}
+
+static void print_param(const rws_param_view *v)
+{
+    char text[32];
+    for (int i = 0; i < v->rows; i++) {
+        printf("%-18s", i == 0 ? v->name : "");
+        for (int j = 0; j < v->cols; j++)
+            printf(" %s", rws_report_number((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j], text));
+        putchar('\n');
+    }
+}
+
+static void print_param_json(const rws_param_view *v)
+{
+    json_t *o = json_object(), *rows = json_array();
+    for (int i = 0; i < v->rows; i++) {
+        json_t *row = json_array();
+        for (int j = 0; j < v->cols; j++)
+            json_array_append_new(row, rws_report_real((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j]));
+        json_array_append_new(rows, row);
+    }
+    json_object_set_new(o, "param", json_string(v->name));
+    json_object_set_new(o, "values", rows);
+    rws_report_json(o);
+}
+
+static void print_params(rws_trainer *t, bool json)
+{
+    rws_param_view v;
+    for (int i = 0; rws_trainer_param(t, i, &v); i++) {
+        if (v.group != RWS_THETA) continue;
+        if (json) print_param_json(&v);
+        else print_param(&v);
+    }
 }
 
 static rws_status record(rws_folder *folder, const rws_measures *m, double seconds, rws_error *err)
@@ -98,6 +135,7 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, seconds, err));
     if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, seconds, true);
     else print_measures(&m, seconds);
+    if (o->params) print_params(*trainer, o->json);
     return RWS_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/datum.h"
 #include "cli/gallery.h"
 #include "cli/given.h"
+#include "cli/marginal.h"
 #include "cli/report.h"
 #include "figure/png.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
+enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, KEY_MARGINALS, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
 
 typedef struct {
     rws_asked      asked;
@@ -24,7 +25,7 @@ typedef struct {
     const char    *file, *out; /* NULL: none */
     const char    *test;       /* numbers and ranges of test data; NULL: none */
     uint64_t       particles, top;
-    bool           brackets;
+    bool           brackets, marginals;
     rws_given_list given;    /* choices that are known */
     int            n_done;   /* data */
     rws_gallery    pictures; /* of the best answer to each datum */
@@ -60,6 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
     case KEY_GIVEN: return parse_given(arg, o, state);
     case KEY_TEST: return parse_test(arg, o, state);
+    case KEY_MARGINALS: o->marginals = true; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
     case ARGP_KEY_ARG:
         if (!o->asked.path) {
@@ -91,6 +93,9 @@ static const struct argp argp = {
             {"given", KEY_GIVEN, "SITE[:VISIT]=VALUE[,...]", 0,
              "Random choices that are known: answers are then of the posterior given the datum and these; the first "
              "visit is 0; several numbers of a value have blanks between them; may be repeated",
+             0},
+            {"marginals", KEY_MARGINALS, 0, 0,
+             "Also show the posterior of each random choice by itself: probabilities, or mean and standard deviation",
              0},
             {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
             {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
@@ -184,6 +189,7 @@ static void report_json(const infer_options *o, const char *text, int test, cons
         json_array_append_new(list, answer);
     }
     json_object_set_new(object, "answers", list);
+    if (o->marginals) json_object_set_new(object, "marginals", rws_marginals_describe(a));
     if (o->asked.choices) json_object_set_new(object, "choices", json_particles(o, a));
     rws_report_json(object);
 }
@@ -232,19 +238,24 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
         printf(o->given.n ? "  No particle explains this datum with these choices. The guide proposes:\n"
                           : "  No particle explains this datum. The guide proposes, and the exact posterior has:\n");
     const bool silent = !has_reports(a);
-    const int  n = silent ? a->n : n_shown(o, a);
-    double     rest = 0;
-    if (silent && !o->asked.choices) printf("  The model reports nothing; --choices shows its random choices.\n");
+    bool       exactly = false; /* the exact posterior is known */
+    for (int i = 0; i < a->n; i++) exactly = exactly || !isnan(a->list[i].exact);
+    const int n = silent ? a->n : n_shown(o, a);
+    double    rest = 0;
+    if (silent && !o->asked.choices && !o->marginals)
+        printf("  The model reports nothing; --choices and --marginals show its random choices.\n");
     for (int i = 0; i < n && !silent; i++) {
         const rws_answer *at = &a->list[i];
-        printf("\n  posterior %s   exact %s   guide %s\n", share(at->posterior, one), share(at->exact, two),
-               share(at->guide, three));
+        printf("\n  posterior %s", share(at->posterior, one));
+        if (exactly) printf("   exact %s", share(at->exact, two));
+        printf("   guide %s\n", share(at->guide, three));
         rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets);
     }
     for (int i = n; i < a->n; i++) rest += a->list[i].guide;
     if (n < a->n)
         printf("\n  and %d more, impossible or less probable: %.3f of the guide's particles (--top 0 shows them)\n",
                a->n - n, rest);
+    if (o->marginals) rws_marginals_print(a);
     if (o->asked.choices) print_particles(o, a);
 }
 
@@ -296,7 +307,7 @@ static rws_status ask(const infer_options *o, const char *typed, int test, rws_a
     rws_question     q = {.test = test,
                           .n_particles = (int)o->particles,
                           .seed = o->asked.seed,
-                          .particles = o->asked.choices,
+                          .particles = o->asked.choices || o->marginals,
                           .given = o->given.list,
                           .n_given = o->given.n};
     if (typed && m->see && rws_png_is(typed)) return ask_picture(p, typed, &q, a, err);

@@ -68,24 +68,25 @@ enum { N_FIELDS = sizeof fields / sizeof *fields };
 
 static const struct argp_option options[] = {
     {"method", KEY_METHOD, "NAME", 0, "The method by which phi learns (default ww); one of ", 1},
-    {"particles", 'k', "K", 0, "Particles per datum", 1},
-    {"batch", 'b', "B", 0, "Data per iteration", 1},
-    {"iterations", 'n', "N", 0, "Number of iterations", 1},
+    {"particles", 'k', "K", 0, "Particles per datum (default: the model's, else 10)", 1},
+    {"batch", 'b', "B", 0, "Data per iteration (default: the model's, else 100)", 1},
+    {"iterations", 'n', "N", 0, "Number of iterations (default: the model's, else 10000)", 1},
     {"seed", 's', "S", 0, "Seed of all random numbers (default 1)", 1},
     {"data", KEY_DATA, "FILE", 0, "The file that the model learns from; short for --set data=FILE", 1},
     {"given", KEY_GIVEN, "FILE", 0,
      "Random choices that are known, a line for each: datum,site,visit,value; short for --set given=FILE", 1},
     {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
 
-    {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser; one of ", 2},
+    {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser (default: the model's, else adam); one of ", 2},
     {"lr", KEY_LR, "SCHEDULE", 0,
-     "Learning rate: 1e-3; with changes after some iterations: 1e-3,5000:/3 or 0,0-1000:1e-3; by parameter group, each "
+     "Learning rate: 1e-3 (default, unless the model has another); with changes after some iterations: 1e-3,5000:/3 or "
+     "0,0-1000:1e-3; by parameter group, each "
      "with its own changes: theta=0,phi=1e-3,5000:/3",
      2},
     {"l2", KEY_L2, "WEIGHT", 0, "Weight of half the squared length of the parameters in the loss (default 0)", 2},
 
-    {"eval-every", KEY_EVAL_EVERY, "N", 0, "Iterations between two evaluations", 3},
-    {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data of an evaluation", 3},
+    {"eval-every", KEY_EVAL_EVERY, "N", 0, "Iterations between two evaluations (default: a twentieth of all)", 3},
+    {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data of an evaluation (default: the model's, else 100)", 3},
     {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
     {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},

@@ -366,8 +366,7 @@ static rws_status check_metrics(const plot_options *o, const rws_results *r, rws
     for (int m = 0; m < o->n_metrics; m++) {
         bool found = false;
         for (int i = 0; i < r->n && !found; i++) found = rws_result_history(&r->runs[i], o->metrics[m]) != NULL;
-        if (!found)
-            return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", rws_quote_short(o->metrics[m]).text);
+        if (!found) return rws_select_no_metric(r, o->metrics[m], err);
     }
     return RWS_OK;
 }

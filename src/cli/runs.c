@@ -214,7 +214,7 @@ static rws_status check_metrics(runs_options *o, const rws_results *r, rws_error
         const char *name = m < o->n_metrics ? o->metrics[m] : o->sort ? o->sort + (o->sort[0] == '-') : NULL;
         bool        found = !name;
         for (int i = 0; i < n && !found; i++) found = strcmp(name, known[i]) == 0;
-        if (!found) return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\".", rws_quote_short(name).text);
+        if (!found) return rws_select_no_metric(r, name, err);
     }
     if (o->n_metrics > 0) return RWS_OK;
     memcpy(o->metrics, known, sizeof known);

@@ -52,7 +52,9 @@ static const struct argp argp = {
     .args_doc = "RUN",
     .doc =
         "Draws samples from the model that a run has learned: for a grammar, sentences with their trees; for air, the "
-        "places of objects in an image, which --out draws; for a model that reports nothing, the fields of the data. "
+        "places of objects in an image, which --out draws; for a model whose data are numbers, the fields and what the "
+        "model "
+        "reports. "
         "RUN is the folder that `rws train --out` wrote.",
     .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
 };
@@ -74,9 +76,13 @@ static void report_json(const rws_asked *a, const rws_sample *s)
 /* Samples of more than one line have an empty line between them. */
 static void report_text(const sample_options *o, const rws_sample *s, bool last)
 {
-    bool several;
-    if (s->n_reports) several = rws_asked_print(s->reports, s->n_reports, NULL, 0, o->brackets);
-    else several = rws_asked_print_fields(o->asked.posterior, s->fields) > 1;
+    const rws_model *m = rws_posterior_model(o->asked.posterior);
+    const rws_answer reported = {.reports = s->reports, .n_reports = s->n_reports};
+    /* A datum is typed as its numbers, and is no picture: its numbers mean something to a reader. */
+    const bool numbers = !m->read && !m->see && !rws_answer_value(&reported, "picture", 0);
+    bool       several = false;
+    if (numbers || !s->n_reports) several = rws_asked_print_fields(o->asked.posterior, s->fields) > 1 || s->n_reports;
+    if (s->n_reports) several = rws_asked_print(s->reports, s->n_reports, NULL, 0, o->brackets) || several;
     if (o->asked.choices) rws_asked_print_choices(s->choices, s->n_choices, 2);
     if ((several || o->asked.choices) && !last) putchar('\n');
 }

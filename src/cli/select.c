@@ -1,6 +1,7 @@
 #include "cli/select.h"
 
 #include "base/error.h"
+#include "base/quote.h"
 
 #include <string.h>
 
@@ -93,4 +94,14 @@ int rws_select_metrics(const rws_results *r, const char **metrics, int room)
             if (n < room && find(metrics, n, r->runs[i].histories[k].metric) < 0)
                 metrics[n++] = r->runs[i].histories[k].metric;
     return n;
+}
+
+rws_status rws_select_no_metric(const rws_results *r, const char *metric, rws_error *err)
+{
+    const char   *known[RWS_MAX_METRICS];
+    const int     n = rws_select_metrics(r, known, RWS_MAX_METRICS);
+    rws_name_list names = {0};
+    for (int i = 0; i < n; i++) rws_name_list_add(&names, rws_quote_short(known[i]).text);
+    return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; the metrics are %s.", rws_quote_short(metric).text,
+                    n ? names.text : "not there yet");
 }

@@ -29,4 +29,7 @@ int rws_select_differing(const rws_results *r, const char **keys, int room);
 /* The names of all metrics of the runs, in order of appearance. Returns their number, at most `room`. */
 int rws_select_metrics(const rws_results *r, const char **metrics, int room);
 
+/* RWS_BAD_INPUT with a sentence: no run has this metric; and which metrics there are. */
+rws_status rws_select_no_metric(const rws_results *r, const char *metric, rws_error *err);
+
 #endif

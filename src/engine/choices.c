@@ -92,7 +92,7 @@ void rws_given_end(rws_engine *e)
             rws_engine_fail(
                 e, RWS_BAD_INPUT,
                 "A value is given for site \"%.100s\" (visit %d) of datum %u, but the %s does not come by it.", c->site,
-                c->visit + 1, e->pass.first_datum + d, drew);
+                c->visit, e->pass.first_datum + d, drew);
         }
     }
     for (uint32_t i = 0; i < e->n_given && !e->pass.given_start; i++) {
@@ -100,7 +100,7 @@ void rws_given_end(rws_engine *e)
         if (e->given_used[i] || (e->pass.mode == RWS_WAKE && !e->pass.given_all)) continue;
         rws_engine_fail(e, RWS_BAD_INPUT,
                         "A value is given for site \"%.100s\" (visit %d), but the %s does not come by it.", c->site,
-                        c->visit + 1, drew);
+                        c->visit, drew);
     }
 }
 

@@ -253,7 +253,7 @@ struct rws_path {
     uint32_t       n_taken; /* given choices that it came by */
     visited       *sites;   /* by number of the site */
     uint32_t       n_sites, site_capacity;
-    uint64_t       fields_seen; /* bit per field: its site has been visited */
+    uint64_t       fields_seen[RWS_FIELDS / 64]; /* bit per field: its site has been visited */
     uint32_t       note[N_NOTES];
     report        *reports;
     uint32_t       n_reports, report_capacity;
@@ -475,6 +475,17 @@ void rws_trace_add(rws_path *path, const char *family, int size, rws_var value);
 bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
 const char *rws_path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
+
+/* Whether the path has visited the site of a field; and the bytes of the bitmap that the engine's fields use. */
+static inline bool field_seen(const rws_path *path, int field)
+{
+    return path->fields_seen[field / 64] >> field % 64 & 1;
+}
+
+static inline size_t fields_seen_bytes(const rws_engine *e)
+{
+    return ((size_t)e->n_fields + 63) / 64 * sizeof(uint64_t);
+}
 
 /* The rws_var of a node, as a program of this path gets it. */
 static inline rws_var path_var(const rws_path *path, uint32_t id)

@@ -82,10 +82,13 @@ void rws_path_expect(const rws_path *path, rws_var v, const char *function)
 static _Noreturn void too_many_nodes(rws_engine *e)
 {
     char text[240];
-    rws_engine_fail(e, RWS_BAD_INPUT,
-                    "The pass records more than %llu operations%s%s (RWS_MAX_NODES); do its programs end?",
-                    (unsigned long long)e->limits.max_nodes, e->running ? ", the last one in " : "",
-                    e->running ? rws_path_where(e->running, text) : "");
+    rws_engine_fail(
+        e, RWS_BAD_INPUT,
+        "The pass records more than %llu operations%s%s. Do its programs end? A guide that has not learned yet may "
+        "loop or recurse without end: let its logits begin where it ends soon, or cap the depth. "
+        "The limit max_nodes allows more.",
+        (unsigned long long)e->limits.max_nodes, e->running ? ", the last one in " : "",
+        e->running ? rws_path_where(e->running, text) : "");
 }
 
 /* Resets slot nodes[n_nodes]; the caller commits it by n_nodes++. Written field by field: most of a node is inputs, and

@@ -64,7 +64,8 @@ static rws_path *path_new(rws_engine *e)
     if (++e->stamp == 0) e->stamp = 1; /* 0 belongs to no path */
     path->stamp = e->stamp;
     path->cursor = path->n_log = path->n_trace = path->n_scored = path->ordinal = path->n_reports = path->n_sites = 0;
-    path->fields_seen = path->operations = path->n_taken = 0;
+    path->operations = path->n_taken = 0;
+    memset(path->fields_seen, 0, fields_seen_bytes(e));
     path->depth = 0;
     path->function = "";
     path->side = RWS_SIDE_NONE;
@@ -176,7 +177,7 @@ static void copy_path(rws_path *to, const rws_path *from)
     to->site_visit = from->site_visit;
     to->n_scored = from->n_scored;
     to->n_taken = from->n_taken;
-    to->fields_seen = from->fields_seen;
+    memcpy(to->fields_seen, from->fields_seen, fields_seen_bytes(e));
     while (to->log_capacity < from->n_log + 1) to->log = rws_grow(e, to->log, &to->log_capacity, sizeof *to->log);
     memcpy(to->log, from->log, from->n_log * sizeof *to->log);
     to->n_log = from->n_log;
@@ -369,7 +370,7 @@ static void check_trace(rws_path *path)
     for (int f = 0; f < e->n_fields; f++)
         if (e->fields[f].label) continue;
         else if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
-        else if (!(path->fields_seen >> f & 1)) {
+        else if (!field_seen(path, f)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);
             return;

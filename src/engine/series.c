@@ -124,7 +124,7 @@ void rws_series_check_end(rws_path *path, int field)
 {
     rws_engine    *e = path->e;
     const uint32_t visits = rws_series_visits(path, field);
-    if (e->pass.mode == RWS_SLEEP || path->fields_seen >> field & 1) return; /* seen: rws_path_fields_scored */
+    if (e->pass.mode == RWS_SLEEP || field_seen(path, field)) return; /* seen: rws_path_fields_scored */
     const uint32_t *map = rws_level_map(e, path->level, row_node(path, field)->level);
     for (uint32_t i = 0; i < e->levels[path->level].n_rows; i++)
         if (visits != (uint32_t)length_at(path, field, map, i)) {

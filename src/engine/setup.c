@@ -156,6 +156,7 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site)
         declare_failed(s, "There is no label \"%s\" to be the value of site \"%s\".", name, site);
     else if (!s->fields[f].label)
         declare_failed(s, "\"%s\" is a field; only a label can be the value of site \"%s\".", name, site);
+    else if (strcmp(site, name) == 0) declare_failed(s, "The label \"%s\" must have another name than its site.", name);
     else s->label_site[f] = copy(s, site);
 }
 

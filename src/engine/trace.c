@@ -8,7 +8,7 @@
 
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160])
 {
-    if (visit) snprintf(out, 160, "\"%.100s\" (visit %u)", e->sites[site].name, visit + 1);
+    if (visit) snprintf(out, 160, "\"%.100s\" (visit %u)", e->sites[site].name, visit);
     else snprintf(out, 160, "\"%.100s\"", e->sites[site].name);
     return out;
 }
@@ -146,10 +146,10 @@ static void find_field(rws_path *path, int field, const char *name, int dim)
     if (dim != e->fields[field].dim)
         rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" has %d numbers in the model, but the data have %d.", name, dim,
                       e->fields[field].dim);
-    if (path->fields_seen >> field & 1)
+    if (field_seen(path, field))
         rws_path_fail(path, RWS_BAD_INPUT,
                       "The model visits site \"%s\" twice; it is observed, and a datum has one value there.", name);
-    path->fields_seen |= (uint64_t)1 << field;
+    path->fields_seen[field / 64] |= (uint64_t)1 << field % 64;
 }
 
 bool rws_site_find(rws_path *path, const char *name, const char *family, int size, int dim, rws_var *value)
@@ -161,6 +161,11 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
                       name ? name : "NULL");
     path->site = site_number(path, name);
     const int field = e->sites[path->site].field;
+    if (field >= 0 && e->fields[field].label)
+        rws_path_fail(path, RWS_BAD_INPUT,
+                      "Site \"%s\" has the name of a label of the data; give the label another name "
+                      "(rws_setup_label_site says which site it belongs to).",
+                      name);
     if (field >= 0 && e->fields[field].most) {
         if (path->side == RWS_SIDE_GUIDE)
             rws_path_fail(path, RWS_BAD_INPUT,
@@ -180,9 +185,11 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
     }
     if (v->next == NONE) {
         path->site_visit = next_visit(path, v);
-        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not.", side_name(path->side),
-                      rws_site_text(e, path->site, path->site_visit, text),
-                      path->side == RWS_SIDE_MODEL ? "guide" : "model");
+        rws_path_fail(
+            path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", side_name(path->side),
+            rws_site_text(e, path->site, path->site_visit, text), path->side == RWS_SIDE_MODEL ? "guide" : "model",
+            path->side == RWS_SIDE_MODEL ? "; only a site with the name of a field of the data is the model's alone"
+                                         : "");
     }
     const trace_entry *t = &path->trace[v->next];
     path->site_visit = t->visit;
@@ -348,7 +355,7 @@ rws_var rws_path_noted(const rws_path *path, int slot)
 
 void rws_path_fields_scored(rws_path *path)
 {
-    path->fields_seen = ~(uint64_t)0;
+    memset(path->fields_seen, 0xff, sizeof path->fields_seen);
 }
 
 void rws_path_freeze(rws_path *path, unsigned groups)

@@ -26,6 +26,7 @@ rws_layer *rws_setup_linear(rws_setup *s, rws_group group, const char *name, int
 
 rws_param *rws_layer_bias(const rws_layer *l)
 {
+    if (l->kind == &rws_mlp_kind) return rws_mlp_bias(l);
     return l->kind == &rws_linear_kind ? ((const rws_linear_layer *)l)->b : NULL;
 }
 

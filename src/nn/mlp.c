@@ -38,6 +38,12 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
     return &l->layer;
 }
 
+rws_param *rws_mlp_bias(const rws_layer *l)
+{
+    const mlp *own = (const mlp *)l;
+    return own->n_linear > 0 && own->linear ? own->linear[own->n_linear - 1]->b : NULL;
+}
+
 rws_var rws_mlp_parts(rws_path *path, const rws_layer *l, const rws_var *parts, int n)
 {
     rws_var v;

@@ -183,9 +183,10 @@ static rws_status check_store(const rws_folder *f, rws_error *err)
 
 static rws_status holds_run(const rws_folder *f, rws_error *err)
 {
-    return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" holds a run already: add --resume to go on with it, or choose another --out.",
-                    rws_quote(f->path).text);
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "\"%s\" holds a run already: resume it (--resume; in Python rws.resume), or choose another folder (--out).",
+        rws_quote(f->path).text);
 }
 
 /* Prepares a folder that has a config.json but no checkpoint, and that no process trains, for a new run: the run in it

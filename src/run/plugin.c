@@ -55,10 +55,12 @@ rws_status rws_model_load(const char *name_or_path, const rws_model **model, voi
         return RWS_OK;
     }
     const rws_quoted name = rws_quote(name_or_path);
-    return rws_fail(err, RWS_BAD_INPUT,
-                    "There is no model \"%s\"; `rws list` shows them, and a model of your own is given by "
-                    "its path (./%s).",
-                    name.text, name.text);
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "There is no model \"%s\": `rws list` shows those that are built in, a shared object is given by its path "
+        "(./%s.so), and a run of a model in Python is used in Python, with its model: "
+        "rws.open(folder, model).",
+        name.text, name.text);
 }
 
 void rws_model_unload(void *library)

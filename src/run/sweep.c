@@ -243,7 +243,11 @@ static rws_status read_line(reader *r, char **words, int n)
         return rws_refuse(r->err, r->name, r->line, "the first line must say which model: model gmm.");
     for (int i = 0; i < N_KEYS; i++)
         if (strcmp(words[0], keys[i].name) == 0) return read_key(r, &r->blocks[r->n_blocks - 1], i, words + 1, n - 1);
-    return rws_refuse(r->err, r->name, r->line, "there is no key \"%s\".", rws_quote_short(words[0]).text);
+    rws_name_list names = {0};
+    rws_name_list_add(&names, "model");
+    for (int i = 0; i < N_KEYS; i++) rws_name_list_add(&names, keys[i].name);
+    return rws_refuse(r->err, r->name, r->line, "there is no key \"%s\"; the keys are %s.",
+                      rws_quote_short(words[0]).text, names.text);
 }
 
 static bool is_blank(char c)

@@ -264,16 +264,22 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     fill_defaults(c, &t->model->defaults);
     RWS_TRY(copy_texts(t, err));
     const rws_estimator *e = rws_estimator_find(c->method);
-    if (!e)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; `rws list` shows them.",
-                        rws_quote_short(c->method).text);
+    if (!e) {
+        rws_name_list names = {0};
+        for (int i = 0; rws_estimators[i]; i++) rws_name_list_add(&names, rws_estimators[i]->name);
+        return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
+                        rws_quote_short(c->method).text, names.text);
+    }
     RWS_TRY(check_config(c, e, err));
     t->n_shards = c->shards * c->particle_shards;
     t->ranks = rws_ranks_make(t->asking ? NULL : rws_comm_world(), t->n_shards);
     t->optimiser = rws_optimiser_find(c->optimiser);
-    if (!t->optimiser)
-        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; `rws list` shows them.",
-                        rws_quote_short(c->optimiser).text);
+    if (!t->optimiser) {
+        rws_name_list names = {0};
+        for (int i = 0; rws_optimisers[i]; i++) rws_name_list_add(&names, rws_optimisers[i]->name);
+        return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; the optimisers are %s.",
+                        rws_quote_short(c->optimiser).text, names.text);
+    }
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;
     RWS_TRY(rws_optim_config_check(&t->optim, err));

@@ -110,7 +110,7 @@ const isWhole = m => m.values !== undefined;
 // The distribution of every choice and number.
 function marginals(answer, colour) {
   const list = (answer.marginals || []).filter(m => m.posterior > 0.0005 || m.guide > 0.0005);
-  const name = m => (m.site ?? m.report) + (m.visit ? ` (visit ${m.visit + 1})` : "");
+  const name = m => (m.site ?? m.report) + (m.visit ? ` (visit ${m.visit})` : "");
   return h(
     "div",
     { class: "marginals" },
