@@ -200,7 +200,7 @@ static void check_bad(const bad_case *c)
                                      .n_data = c->sleep ? 1 : 2,
                                      .n_particles = 3};
             const rws_status status = rws_engine_forward(e, &pass, &err);
-            snprintf(site, sizeof site, c->visits > 1 ? "\"v\" (visit %d)" : "\"v\"", c->visits);
+            snprintf(site, sizeof site, c->visits > 1 ? "\"v\" (visit %d)" : "\"v\"", c->visits - 1);
             snprintf(sentence, sizeof sentence, c->what->sentence, site);
             assert_string_equal(err.text, sentence);
             assert_int_equal(status, RWS_BROKEN);
