@@ -88,7 +88,7 @@ valgrind: setup                  ## the tests of the engine and what it stands o
 	tests/matrix valgrind
 
 .PHONY: analyse
-analyse: setup                   ## static analysis: gcc -fanalyzer, clang-tidy, cppcheck
+analyse: build/build.ninja       ## static analysis: gcc -fanalyzer, clang-tidy, cppcheck
 	@$(SETUP) extra
 	tests/analyse $(TOOLS)
 

@@ -154,8 +154,10 @@ static void shade(comparison *p)
 
 static bool make_groups(comparison *p, rws_reply *reply)
 {
+    static const char no_memory[] = "There is no memory for this reply.";
     p->groups = calloc(MOST_GROUPS, sizeof *p->groups);
-    for (int i = 0; i < p->n_runs && p->groups; i++) {
+    if (!p->groups) return rws_reply_fail(reply, 503, no_memory);
+    for (int i = 0; i < p->n_runs; i++) {
         group g = {0};
         int   at = 0;
         describe(p, &p->runs[i]->result, &g);
@@ -168,7 +170,7 @@ static bool make_groups(comparison *p, rws_reply *reply)
         if (at == p->n_groups) {
             p->groups[p->n_groups] = g;
             p->groups[p->n_groups].runs = calloc((size_t)p->n_runs, sizeof *g.runs);
-            if (!p->groups[p->n_groups++].runs) break;
+            if (!p->groups[p->n_groups++].runs) return rws_reply_fail(reply, 503, no_memory);
         }
         p->groups[at].runs[p->groups[at].n_runs++] = p->runs[i];
     }

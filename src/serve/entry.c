@@ -70,7 +70,7 @@ void rws_entry_free(rws_entry *e)
 
 /* ---- curves */
 
-/* The place of the metricamong the entry's, which is made if it is new. NULL without memory. `guess` is where it was for
+/* The place of the metric among the entry's, which is made if it is new. NULL without memory. `guess` is where it was for
  * the last evaluation. */
 static rws_series *find_series(rws_entry *e, const char *name, int guess)
 {
