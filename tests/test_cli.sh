@@ -455,6 +455,19 @@ gives 0 "a run of version 0.1 has no fingerprint" eval toy_moves
 [ ! -s err ]
 report $? "and gets no note"
 
+# ---- on a terminal, which the command script makes
+
+if command -v script >/dev/null; then
+    for columns in 30 80 200; do
+        TERM=xterm LC_ALL=C timeout 60 script -qec "stty cols $columns; '$rws' train gmm -k 2 -n 20000 --eval-every 10000 --out seen$columns" \
+            /dev/null </dev/null 2>err | tr '\r' '\n' | sed 's/\x1b\[K//' | grep '/20000 ' >shown
+        grep -q 'it/s' shown && grep -q '%' shown
+        report $? "$columns columns: progress has a share and a speed"
+        [ "$(awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' shown)" -lt "$columns" ]
+        report $? "and fits into a line"
+    done
+fi
+
 cp "$toy" not_a_model.so && printf x | dd of=not_a_model.so bs=1 seek=1 conv=notrunc 2>/dev/null
 refuses 'not_a_model.so' train ./not_a_model.so
 refuses 'nowhere.so' train ./nowhere.so
