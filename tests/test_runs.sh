@@ -297,6 +297,12 @@ cp hours/gmm-snr-0.008h/sweep first
 gives 0 "the same command" reproduce gmm-snr --budget 0.008 -j 1 --out hours
 cmp -s first hours/gmm-snr-0.008h/sweep && grep -q 'of them before' out && ! grep -q 'times a few' err
 report $? "goes on with the same choice"
+rm hours/gmm-snr-0.008h/plan.md && mkdir hours/gmm-snr-0.008h/plan.md
+gives 2 "a plan that cannot be read" reproduce gmm-snr --budget 0.008 -j 1 --out hours
+gives 2 "also where the sweep is only printed" reproduce gmm-snr --budget 0.008 -j 1 --sweep --out hours
+grep -q 'plan.md" is not a regular file' err
+report $? "is named"
+rmdir hours/gmm-snr-0.008h/plan.md
 
 # ---- a sweep in tasks, as schedulers start them: no two write the same file
 

@@ -146,7 +146,7 @@ static int by_weight(const void *x, const void *y)
 static const rws_weighted **sort_particles(const rws_answers *a)
 {
     const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
-    rws_need_memory(list != NULL, "a list of particles");
+    if (!list) rws_without_memory("a list of particles");
     for (int i = 0; i < a->n_weighted; i++) list[i] = &a->particles[i];
     qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
     return list;

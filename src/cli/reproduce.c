@@ -193,6 +193,7 @@ static rws_status read_text(const char *folder, const char *name, char **out, rw
     size_t     size;
     rws_status status = RWS_OK;
     *out = NULL;
+    rws_need_memory(path != NULL, "the path of a text");
     if (access(path, F_OK) == 0) {
         status = rws_file_read(path, RWS_SWEEP_MAX_BYTES, &bytes, &size, err);
         if (status == RWS_OK) {
@@ -259,6 +260,10 @@ static rws_status planned_sweep(const reproduce_options *o, const rws_experiment
         }
     }
     if (status == RWS_OK && what) print_plan(o, e, what);
+    if (status != RWS_OK) {
+        free(*out);
+        *out = NULL;
+    }
     free(what);
     free(folder);
     return status;

@@ -13,9 +13,10 @@
 static inline int rws_screen_columns(int fd)
 {
     struct winsize size;
+    const char    *columns = getenv("COLUMNS");
     int            width = 0;
     if (ioctl(fd, TIOCGWINSZ, &size) == 0) width = size.ws_col;
-    if (width <= 0 && getenv("COLUMNS")) width = atoi(getenv("COLUMNS"));
+    if (width <= 0 && columns) width = atoi(columns);
     return width > 0 ? width : 80;
 }
 
