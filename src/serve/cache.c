@@ -53,7 +53,7 @@ static bool make_key(const rws_request *r, rws_buffer *key)
     for (int i = 0; i < r->n_segments; i++) rws_buffer_print(key, "/%s", r->segment[i]);
     for (int i = 0; i < r->n_arguments; i++)
         rws_buffer_print(key, "%c%s=%s", i ? '\2' : '\1', r->arguments[i].name, r->arguments[i].value);
-    return !key->starved && key->n < MOST_KEY;
+    return key->bytes && !key->starved && key->n < MOST_KEY;
 }
 
 static bool cache_find(rws_reply_cache *c, const char *key, uint64_t serial, rws_reply *reply)

@@ -7,12 +7,13 @@
 
 bool rws_make_room(void *list, int n, int *room, size_t size)
 {
-    void **at = list;
+    void *at;
     if (n < *room) return true;
     const int more = 2 * *room + 16;
-    void     *longer = realloc(*at, (size_t)more * size);
-    if (!longer) return false;
-    *at = longer;
+    memcpy(&at, list, sizeof at); /* the pointer is one to any type */
+    at = realloc(at, (size_t)more * size);
+    if (!at) return false;
+    memcpy(list, &at, sizeof at);
     *room = more;
     return true;
 }

@@ -1,5 +1,7 @@
 #include "serve/thin.h"
 
+#include "base/error.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -50,6 +52,7 @@ static void keep_extremes(const double *y, const int *at, int n, int *keep, int 
 
 int rws_thin(const double *x, const double *y, int n, int most, int *keep)
 {
+    RWS_CHECK(most >= 3);
     int *at = n > most ? malloc((size_t)n * sizeof *at) : NULL, n_finite = 0, n_kept = 0;
     for (int i = 0; i < n && at; i++)
         if (isfinite(y[i])) at[n_finite++] = i;
