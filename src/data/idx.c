@@ -67,7 +67,7 @@ static rws_status damaged(const source *s, const char *name, rws_error *err)
 
 static rws_status read_header(source *s, const char *name, rws_idx *out, rws_error *err)
 {
-    uint8_t magic[4], sizes[4 * RWS_IDX_MAX_DIMS];
+    uint8_t magic[4], sizes[4 * RWS_IDX_MAX_DIMS] = {0};
     size_t  got;
     if (!pull(s, magic, sizeof magic, &got)) return damaged(s, name, err);
     if (got < sizeof magic || magic[0] || magic[1])

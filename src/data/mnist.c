@@ -97,7 +97,8 @@ static rws_status load_cached(const char *folder, int file, rws_idx *out, rws_er
     char      *path = rws_file_join(folder, files[file].name);
     rws_status status;
     *out = (rws_idx){0};
-    if (path && access(path, F_OK) != 0)
+    if (!path) return rws_no_memory(err, "the path of a file");
+    if (access(path, F_OK) != 0)
         status =
             rws_fail(err, RWS_BAD_INPUT, "MNIST is not in the cache: there is no \"%s\". Run `rws data mnist` first.",
                      rws_quote(path).text);

@@ -124,7 +124,7 @@ static void parameters_at(const rws_call *c, size_t row, int first, double *p)
 static void count_reach_forward(rws_call *c)
 {
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        double p[2];
+        double p[2] = {0};
         parameters_at(c, r, 0, p);
         const window w = window_of(c->args.k, p);
         c->out[r] = (float)(w.last - w.first + 1);
@@ -168,7 +168,7 @@ static void count_table_forward(rws_call *c)
 static void count_value_forward(rws_call *c)
 {
     for (size_t r = 0; r < (size_t)c->n; r++) {
-        double p[2];
+        double p[2] = {0};
         parameters_at(c, r, 1, p);
         const window w = window_of(c->args.k, p);
         c->out[r] = (float)number_at(&w, (size_t)rws_view_row(&c->in[0], r)[0], (size_t)c->args.offset);

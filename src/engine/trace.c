@@ -104,7 +104,7 @@ bool rws_engine_has_site(const rws_engine *e, const char *name)
 
 bool rws_site_pathwise(rws_path *path, const char *family, bool continuous)
 {
-    const int how = path->e->sites[path->site].how;
+    const int8_t how = path->e->sites[path->site].how;
     if (how == RWS_REPARAMETERISED && !continuous)
         rws_path_fail(path, RWS_BAD_INPUT,
                       "Site \"%s\" is %s, which cannot be reparameterised; its gradient comes by score.",

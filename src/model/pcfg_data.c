@@ -77,7 +77,7 @@ static void append(const rws_pcfg *m, float *const *fields, int datum, int produ
 /* The depths of the nodes of a tree, a list of productions in pre-order. Returns the largest; -1 without memory. */
 static int find_depths(const rws_grammar *g, const rws_sequence *tree, int *depth)
 {
-    int *left = malloc((size_t)tree->n * sizeof *left), n = 0, deepest = 0; /* children to come, by depth */
+    int *left = malloc(((size_t)tree->n + 1) * sizeof *left), n = 0, deepest = 0; /* children to come, by depth */
     if (!left) return -1;
     for (int i = 0; i < tree->n; i++) {
         const rws_production *p = &g->productions[tree->at[i]];
@@ -97,13 +97,14 @@ static int find_depths(const rws_grammar *g, const rws_sequence *tree, int *dept
  * in pre-order. A tree that met the caps stays unknown. */
 static rws_status put_tree(const rws_pcfg *m, const rws_pcfg_source *s, float *const *fields, int datum, rws_error *err)
 {
-    int      *depth = malloc((size_t)s->tree.n * sizeof *depth);
-    const int deepest = depth && !m->sequential ? find_depths(m->g, &s->tree, depth) : 0;
-    for (int d = 0; d <= deepest && depth; d++)
+    int *depth = malloc(((size_t)s->tree.n + 1) * sizeof *depth);
+    if (!depth) return rws_no_memory(err, "the labels of a tree");
+    const int deepest = m->sequential ? 0 : find_depths(m->g, &s->tree, depth);
+    for (int d = 0; d <= deepest; d++)
         for (int i = 0; i < s->tree.n; i++)
             if (m->sequential || depth[i] == d) append(m, fields, datum, s->tree.at[i]);
     free(depth);
-    return depth && deepest >= 0 ? RWS_OK : rws_no_memory(err, "the labels of a tree");
+    return deepest >= 0 ? RWS_OK : rws_no_memory(err, "the labels of a tree");
 }
 
 static rws_status put_labels(const rws_pcfg *m, const rws_pcfg_source *s, uint64_t i, float *const *fields, int datum,

@@ -579,7 +579,8 @@ rws_status rws_safetensors_verify(const rws_safetensors *st, rws_error *err)
     const json_t *metadata = json_object_get(st->header, METADATA_KEY);
     if (!has_checksums(metadata)) return RWS_OK;
     const char *digits = find_digits(st->header_text, st->header_length);
-    if (!digits || memcmp(digits, checksum_of_header(st->header_text, st->header_length, digits).text, CHECKSUM_DIGITS))
+    if (!digits ||
+        memcmp(digits, checksum_of_header(st->header_text, st->header_length, digits).text, CHECKSUM_DIGITS) != 0)
         return is_damaged(st, "its header", err);
     for (size_t i = 0; i < st->n_tensors; i++) {
         const stored *s = &st->tensors[i];

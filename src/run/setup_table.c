@@ -46,7 +46,7 @@ static rws_status choose_tensor(const rws_safetensors *st, const char *path, con
     if (!name && n != 1)
         return rws_refuse(err, path, 0, "has %zu tensors, and the model does not say which it wants.", n);
     *out = name ? rws_safetensors_find(st, name) : rws_safetensors_at(st, 0);
-    if (!*out) return rws_refuse(err, path, 0, "has no tensor \"%s\".", rws_quote_short(name).text);
+    if (name && !*out) return rws_refuse(err, path, 0, "has no tensor \"%s\".", rws_quote_short(name).text);
     return RWS_OK;
 }
 
