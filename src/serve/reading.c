@@ -11,9 +11,9 @@ bool rws_make_room(void *list, int n, int *room, size_t size)
     if (n < *room) return true;
     const int more = 2 * *room + 16;
     memcpy(&at, list, sizeof at); /* the pointer is one to any type */
-    at = realloc(at, (size_t)more * size);
-    if (!at) return false;
-    memcpy(list, &at, sizeof at);
+    void *longer = realloc(at, (size_t)more * size);
+    if (!longer) return false;
+    memcpy(list, &longer, sizeof longer);
     *room = more;
     return true;
 }
