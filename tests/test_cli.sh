@@ -457,7 +457,7 @@ report $? "and gets no note"
 
 # ---- on a terminal, which the command script makes
 
-if command -v script >/dev/null; then
+if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     for columns in 30 80 200; do
         TERM=xterm LC_ALL=C timeout 60 script -qec "stty cols $columns; '$rws' train gmm -k 2 -n 20000 --eval-every 10000 --out seen$columns" \
             /dev/null </dev/null 2>err | tr '\r' '\n' | sed 's/\x1b\[K//' | grep '/20000 ' >shown
