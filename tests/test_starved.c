@@ -49,7 +49,6 @@ static void starve(action *run)
 {
     rws_error err = {""};
     must(run(&err), &err); /* what libraries keep for good, they take now */
-    int again = 0;
     for (long n = 0;; n++) {
         const long before = failing_live();
         err.text[0] = '\0';
@@ -58,13 +57,7 @@ static void starve(action *run)
         const bool       failed = failing_count() > n;
         failing_set(-1, false);
         const long lost = failing_live() - before;
-        /* A library keeps a piece for good now and then, at no particular allocation; what we lose is lost every time. */
-        if (lost != 0 && again++ < 2) {
-            n--;
-            continue;
-        }
         if (lost != 0) fail_msg("allocation %ld: %ld pieces of memory are lost", n, lost);
-        again = 0;
         if (!failed) {
             must(status, &err);
             assert_true(n > 3);
