@@ -1,5 +1,7 @@
 #include "data/ids.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,11 +12,10 @@ void rws_ids_release(rws_ids *ids)
     *ids = (rws_ids){0};
 }
 
-/* FNV-1a, with its high bits folded into the low ones that the table uses. */
+/* The high bits are folded into the low ones, which the table uses. */
 static uint64_t hash_of(const char *bytes, size_t length)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < length; i++) h = (h ^ (uint8_t)bytes[i]) * UINT64_C(0x100000001b3);
+    const uint64_t h = rws_hash(RWS_HASH_BEGIN, bytes, length);
     return h ^ h >> 32;
 }
 

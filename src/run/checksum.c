@@ -1,5 +1,7 @@
 #include "run/checksum.h"
 
+#include "base/hash.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,8 +10,7 @@
 
 static void mix(uint64_t *hash, const void *bytes, size_t n)
 {
-    const uint8_t *b = bytes;
-    for (size_t i = 0; i < n; i++) *hash = (*hash ^ b[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
+    *hash = rws_hash(*hash, bytes, n);
 }
 
 static void mix_value(uint64_t *hash, sqlite3_value *value)
@@ -36,7 +37,7 @@ static uint64_t finish(uint64_t hash)
 
 static void add_row(sqlite3_context *context, int n, sqlite3_value **values)
 {
-    uint64_t *sum = sqlite3_aggregate_context(context, sizeof *sum), hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t *sum = sqlite3_aggregate_context(context, sizeof *sum), hash = RWS_HASH_BEGIN;
     if (!sum) {
         sqlite3_result_error_nomem(context);
         return;

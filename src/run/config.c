@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/quote.h"
 #include "run/json.h"
 #include "run/plugin.h"
@@ -201,9 +202,8 @@ rws_status rws_config_fingerprint(const char *path, char out[static RWS_FINGERPR
 {
     const uint8_t *bytes;
     size_t         size;
-    uint64_t       hash = UINT64_C(0xcbf29ce484222325);
     RWS_TRY(rws_file_map(path, &bytes, &size, err));
-    for (size_t i = 0; i < size; i++) hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, bytes, size);
     rws_file_unmap(bytes, size);
     snprintf(out, RWS_FINGERPRINT_SIZE, "fnv1a:%016llx", (unsigned long long)hash);
     return RWS_OK;
