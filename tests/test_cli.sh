@@ -1,8 +1,9 @@
 #!/bin/sh
-# test_cli.sh PROGRAM MODEL.so - the contracts with scripts: exit statuses, sentences, JSON, and runs that survive kills.
+# test_cli.sh PROGRAM MODEL.so CRASHER.so - the contracts with scripts: exit statuses, sentences, JSON, and runs that survive kills.
 set -u
-rws=$(realpath "${1:?usage: test_cli.sh PROGRAM MODEL.so}")
-toy=$(realpath "${2:?usage: test_cli.sh PROGRAM MODEL.so}")
+rws=$(realpath "${1:?usage: test_cli.sh PROGRAM MODEL.so CRASHER.so}")
+toy=$(realpath "${2:?usage: test_cli.sh PROGRAM MODEL.so CRASHER.so}")
+crasher=$(realpath "${3:?usage: test_cli.sh PROGRAM MODEL.so CRASHER.so}")
 . "$(dirname "$0")/tap.sh"
 
 # ---- help
@@ -404,6 +405,9 @@ kill -KILL $pid
 wait $pid 2>/dev/null
 gives 0 "goes on after being killed" train "$toy" --out toy_cut --resume
 same_checkpoint "and ends with the same bits" toy_cut toy_whole
+run train "$crasher" -n 1
+[ $? -gt 0 ] && grep -q 'crasher\.so' err
+report $? "a shared object that crashes is named"
 mkdir beside && ln -s "$toy" beside/linked.so
 gives 0 "its path may be written in another way" train beside/../beside/linked.so --out toy_cut --resume
 (cd beside && "$rws" train ./linked.so --out ../toy_cut --resume -n 510) >out 2>err

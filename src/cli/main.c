@@ -3,6 +3,7 @@
 #include "base/quote.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/crash.h"
 #include "cli/report.h"
 #include "comm/comm.h"
 
@@ -122,7 +123,8 @@ static void tell(const char *sentence)
 
 int main(int argc, char **argv)
 {
-    rws_error  err = {{0}};
+    rws_error err = {{0}};
+    rws_crash_explain();
     rws_status status = dispatch(argc, argv, &err);
     if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
