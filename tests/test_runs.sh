@@ -57,6 +57,8 @@ gives 0 "into a file" export some --out table.json
 [ ! -s out ] && [ "$(wc -l <table.json)" = 18 ] && grep -q '^{' table.json
 report $? "whose ending says the format"
 refuses '--format' export some --format xml
+refuses '--format csv' export some --out table.xlsx
+gives 0 "a format that is given decides" export some --format csv --out table.xlsx
 refuses 'nowhere' export some --out nowhere/table.csv
 
 # ---- rws sweep

@@ -191,6 +191,19 @@ static const struct argp_option options[] = {
     {0},
 };
 
+/* The format by the ending of --out. A name without an ending, such as /dev/stdout, means CSV. */
+static error_t take_format(export_options *o, struct argp_state *state)
+{
+    const char *slash = strrchr(o->out, '/');
+    const char *ending = strrchr(slash ? slash + 1 : o->out, '.');
+    o->json = ending && (strcmp(ending, ".json") == 0 || strcmp(ending, ".jsonl") == 0);
+    if (!ending || o->json || strcmp(ending, ".csv") == 0) return 0;
+    return rws_arguments_fail(
+        state,
+        "\"%s\" ends neither in .csv nor in .json nor in .jsonl: say the format with --format csv or --format json.",
+        rws_quote_short(o->out).text);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     export_options *o = state->input;
@@ -207,11 +220,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (!arg[0]) return rws_arguments_fail(state, "--out needs the name of a file.");
         o->out = arg;
         return 0;
-    case ARGP_KEY_END: {
-        const size_t length = o->out ? strlen(o->out) : 0;
-        if (!o->format_given && length > 5 && strcmp(o->out + length - 5, ".json") == 0) o->json = true;
-        return 0;
-    }
+    case ARGP_KEY_END: return o->out && !o->format_given ? take_format(o, state) : 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
