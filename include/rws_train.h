@@ -189,6 +189,11 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
+/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: whole sentences, ""
+ * for nothing. They tell of a checkpoint that another build, processor or data have made, of measures that are missing
+ * and of a file system without locks. Rank 0 alone has them. The text belongs to the trainer. */
+const char *rws_trainer_remarks(const rws_trainer *t);
+
 /* Callbacks of rws_trainer_train; all members may be zero. */
 typedef struct {
     void *context;

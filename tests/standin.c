@@ -41,6 +41,11 @@ rws_trainer_state rws_trainer_state_of(rws_trainer *t)
                                .memory = t->memory};
 }
 
+uint64_t rws_trainer_data_hash(const rws_trainer *t, rws_split split)
+{
+    return t->data_hash[split];
+}
+
 void rws_trainer_changed(rws_trainer *t)
 {
     rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);

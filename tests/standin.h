@@ -28,7 +28,7 @@ struct rws_trainer {
     rws_params           params;
     const rws_optimiser *optimiser;
     float               *slot[2];
-    uint64_t             steps[RWS_GROUPS], iteration;
+    uint64_t             steps[RWS_GROUPS], iteration, data_hash[2];
     double               memory[RWS_METHOD_MEMORY];
     const char          *metrics[RWS_MAX_METRICS];
     int                  n_metrics;

@@ -305,7 +305,7 @@ bytes_ = open(path, "rb").read()
 length = struct.unpack("<Q", bytes_[:8])[0]
 header = json.loads(bytes_[8 : 8 + length])
 header["__metadata__"] = {k: v for k, v in header["__metadata__"].items() if "crc32" not in k}
-header["__metadata__"].update({"build": "cc-1", "cpu": "abacus"})
+header["__metadata__"].update({"build": "cc-1", "cpu": "abacus", "training_data": "1", "test_data": "2"})
 text = json.dumps(header).encode()
 text += b" " * (-len(text) % 8)
 open(path, "wb").write(struct.pack("<Q", len(text)) + text + bytes_[8 + length :])
@@ -315,6 +315,8 @@ if command -v python3 >/dev/null; then
     gives 0 "a checkpoint from elsewhere, without checksums, goes on" train gmm --out broken --resume --iterations 80
     check "and the build is said" grep -q 'another build (cc-1)' err
     check "and the processor" grep -q 'another processor (abacus)' err
+    check "and the training data" grep -q 'The training data are not those' err
+    check "and the test data" grep -q 'The test data are not those' err
     broken
     gives 0 "a checkpoint from here" train gmm --out broken --resume --iterations 80
     check "goes on without a word" [ ! -s err ]

@@ -122,6 +122,8 @@ class Trainer:
     def _remember(self) -> None:
         self.evaluations: list[Measures] = []
         live.add(self)
+        if self._inner.remarks:
+            warnings.warn(self._inner.remarks, stacklevel=3)
 
     @classmethod
     def _resumed(cls, folder: PathLike, model: Optional[ModelLike], data: Any, test: Any, config: dict[str, Any],

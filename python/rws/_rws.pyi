@@ -492,6 +492,9 @@ class Trainer:
     def config(self) -> dict[str, Any]:
         """The configuration, with all defaults."""
     @property
+    def remarks(self) -> str:
+        """What a user should know about the run's folder; "" for nothing."""
+    @property
     def unvisited(self) -> Optional[str]:
         """A site of labels or gradients that no particle has visited; None."""
 

@@ -3,6 +3,7 @@
 import os
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -120,7 +121,11 @@ class Series(unittest.TestCase):
         self.assertEqual(len(t.infer(y=[1.0] * 6).particles[0].choices["z"]), 6)
         with tempfile.TemporaryDirectory() as f:
             trained(M(), {"y": [[0.1], [0.2, 0.3]]}, out=f"{f}/r").close()
-            rws.resume(f"{f}/r", M(), {"y": [[0.1], [0.2, 0.3]]}, progress=False).close()
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                rws.resume(f"{f}/r", M(), {"y": [[0.1], [0.2, 0.3]]}, progress=False).close()
+            with self.assertWarnsRegex(UserWarning, "training data are not those"):
+                rws.resume(f"{f}/r", M(), {"y": [[0.1], [0.2, 0.4]]}, progress=False).close()
             self.assertEqual(len(rws.open(f"{f}/r", M()).infer(y=[1.0] * 6).particles[0].choices["z"]), 6)
 
             class Other(M):

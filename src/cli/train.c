@@ -163,8 +163,7 @@ static void note_remarks(const session *s)
     if (rws_n_ranks() > n)
         rws_note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
                  rws_n_ranks(), n, rws_n_ranks() - n);
-    if (!rws_trainer_folder(s->trainer)) return;
-    const char *remarks = rws_folder_remarks(rws_trainer_folder(s->trainer));
+    const char *remarks = rws_trainer_remarks(s->trainer);
     if (remarks[0]) rws_note("%s", remarks);
 }
 

@@ -395,6 +395,14 @@ static void keep_previous(const rws_folder *f)
     free(link_path);
 }
 
+enum { HASH_SIZE = 17 }; /* 16 digits and the end */
+
+static const char *hash_text(const rws_trainer *t, rws_split split, char out[static HASH_SIZE])
+{
+    snprintf(out, HASH_SIZE, "%016llx", (unsigned long long)rws_trainer_data_hash(t, split));
+    return out;
+}
+
 static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
                        rws_error *err)
 {
@@ -413,14 +421,16 @@ static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all
     rws_machine_build(build);
     rws_machine_cpu(cpu);
     const rws_config *c = rws_trainer_config(t);
-    char              iterations[24];
+    char              iterations[24], training[HASH_SIZE], test[HASH_SIZE];
     snprintf(iterations, sizeof iterations, "%llu", (unsigned long long)c->iterations);
     char   *identity = rws_config_identity(f->config.document);
-    json_t *metadata = identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format",
-                                            CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name, "method", c->method,
-                                            "optimiser", optimiser->name, "version", RWS_VERSION_STRING, "build", build,
-                                            "cpu", cpu, "identity", identity, "lr", c->lr, "iterations", iterations)
-                                : NULL;
+    json_t *metadata =
+        identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format",
+                             CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name, "method", c->method, "optimiser",
+                             optimiser->name, "version", RWS_VERSION_STRING, "build", build, "cpu", cpu,
+                             "training_data", hash_text(t, RWS_TRAIN, training), "test_data",
+                             hash_text(t, RWS_TEST, test), "identity", identity, "lr", c->lr, "iterations", iterations)
+                 : NULL;
     free(identity);
     if (!metadata) {
         json_t *name = json_string(rws_trainer_model(t)->name);
@@ -608,6 +618,21 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
     }
 }
 
+/* Says if the run had other data so far. */
+static void remark_data(rws_folder *f, const rws_trainer *t, const rws_safetensors *st)
+{
+    static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
+    static const char *const sentence[] = {
+        [RWS_TRAIN] = "The training data are not those of the checkpoint: the run goes on with other data.",
+        [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its measures with those before.",
+    };
+    for (int split = RWS_TRAIN; split <= RWS_TEST; split++) {
+        char        here[HASH_SIZE];
+        const char *had = rws_safetensors_metadata(st, key[split]);
+        if (had && strcmp(had, hash_text(t, split, here)) != 0) remark(f, sentence[split]);
+    }
+}
+
 static void remark_measures(rws_folder *f)
 {
     char sentence[RWS_QUOTED_MAX + 128];
@@ -648,6 +673,7 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     }
     if (status == RWS_OK) {
         if (forget) remark_machine(f, st);
+        if (forget) remark_data(f, t, st);
         overwrite(&all, found);
         rws_trainer_changed(t);
         *seconds = spent;

@@ -1,15 +1,49 @@
 /* keep.c - a trainer and the folder of its run, which rank 0 alone reads and writes. */
+#include "base/hash.h"
 #include "run/checkpoint.h"
 #include "run/trainer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- the fingerprint of the data, by which a run that goes on knows them again */
+
+static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, uint64_t h)
+{
+    for (int f = 0; f < t->setup.n_fields; f++)
+        h = rws_hash(h, fields[f], (size_t)n * (size_t)t->setup.fields[f].dim * sizeof(float));
+    return h;
+}
+
+/* Of the training data, which may be drawn without end, the first batch and one from somewhere else. */
+rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
+{
+    const int      n = t->config.batch;
+    const uint64_t at[] = {0, 7919};
+    uint64_t       h = RWS_HASH_BEGIN;
+    for (int i = 0; i < 2; i++) {
+        rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
+        RWS_TRY(t->model->data(t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch, err));
+        h = hash_fields(t, t->batch, n, h);
+    }
+    t->data_hash[RWS_TRAIN] = h;
+    t->data_hash[RWS_TEST] = hash_fields(t, t->test, t->config.n_test, RWS_HASH_BEGIN);
+    return RWS_OK;
+}
+
+/* ---- the folder */
+
+static rws_status create(rws_trainer *t, const char *folder, rws_error *err)
+{
+    RWS_TRY(rws_trainer_hash_data(t, err));
+    return rws_folder_create(folder, t, &t->folder, err);
+}
+
 rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
 {
     rws_status status = RWS_OK;
     if (t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
-    if (t->ranks.rank == 0) status = rws_folder_create(folder, t, &t->folder, err);
+    if (t->ranks.rank == 0) status = create(t, folder, err);
     RWS_TRY(rws_trainer_agree(t, status, err));
     t->kept = true;
     return RWS_OK;
@@ -40,6 +74,11 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
                         "%llu on may it be another, as in 1e-3,%llu:1e-4.",
                         c->lr, folder, stored->lr, (unsigned long long)t->iteration, (unsigned long long)t->iteration);
     return rws_folder_amend(t->folder, c, err);
+}
+
+const char *rws_trainer_remarks(const rws_trainer *t)
+{
+    return t->folder ? rws_folder_remarks(t->folder) : "";
 }
 
 /* ---- the configuration of a run, from rank 0 to the others */
@@ -100,6 +139,7 @@ static rws_status open_locked(const char *path, rws_config *stored, rws_folder *
 /* Loads the checkpoint, if there is one, and says in the folder what has changed. */
 static rws_status load(rws_trainer *t, const rws_config *stored, const char *path, rws_error *err)
 {
+    RWS_TRY(rws_trainer_hash_data(t, err));
     if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
     else RWS_TRY(rws_folder_restart(t->folder, err));
     return amend(t, stored, path, err);

@@ -1,6 +1,7 @@
 #include "run/ranks.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "run/config.h"
 #include "run/trainer.h"
 
@@ -155,16 +156,9 @@ typedef struct {
 static const char *const fingerprint_of[FINGERPRINTS] = {"version or build", "options",       "model",
                                                          "test data",        "training data", "first parameters"};
 
-static uint64_t hash(uint64_t h, const void *data, size_t bytes)
-{
-    const unsigned char *at = data;
-    for (size_t i = 0; i < bytes; i++) h = (h ^ at[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 static uint64_t hash_text(uint64_t h, const char *text)
 {
-    return text ? hash(h, text, strlen(text) + 1) : h;
+    return text ? rws_hash(h, text, strlen(text) + 1) : h;
 }
 
 static uint64_t hash_config(const rws_config *c, uint64_t h)
@@ -179,31 +173,11 @@ static uint64_t hash_config(const rws_config *c, uint64_t h)
                               (double)c->eval_every,
                               c->scalar,
                               c->l2};
-    h = hash(h, numbers, sizeof numbers);
-    h = hash(h, &c->seed, sizeof c->seed);
+    h = rws_hash(h, numbers, sizeof numbers);
+    h = rws_hash(h, &c->seed, sizeof c->seed);
     h = hash_text(hash_text(hash_text(h, c->method), c->optimiser), c->lr);
     for (int i = 0; i < c->n_set; i++) h = hash_text(h, c->set[i]);
     return h;
-}
-
-static uint64_t hash_data(const rws_trainer *t, float *const *fields, int n, uint64_t h)
-{
-    for (int f = 0; f < t->setup.n_fields; f++)
-        h = hash(h, fields[f], (size_t)n * (size_t)t->setup.fields[f].dim * sizeof(float));
-    return h;
-}
-
-/* Two batches of the training data: the first, and one from somewhere else. */
-static rws_status hash_training(rws_trainer *t, uint64_t *h, rws_error *err)
-{
-    const int      n = t->config.batch;
-    const uint64_t at[] = {0, 7919};
-    for (int i = 0; i < 2; i++) {
-        rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
-        RWS_TRY(t->model->data(t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch, err));
-        *h = hash_data(t, t->batch, n, *h);
-    }
-    return RWS_OK;
 }
 
 /* The bytes of the program, or of the library in it, and those of the model if it is a shared object. */
@@ -238,15 +212,15 @@ static rws_status compare(const rws_trainer *t, const fingerprints *all, rws_err
 rws_status rws_trainer_meet(rws_trainer *t, rws_error *err)
 {
     const rws_ranks *r = &t->ranks;
-    const uint64_t   begin = UINT64_C(0xcbf29ce484222325);
     fingerprints     mine, all[r->size];
     if (!r->comm) return RWS_OK;
-    for (int k = 0; k < FINGERPRINTS; k++) mine.of[k] = begin;
+    for (int k = 0; k < FINGERPRINTS; k++) mine.of[k] = RWS_HASH_BEGIN;
     rws_status status = hash_files(t, &mine, err);
-    mine.of[1] = hash_config(&t->config, begin);
-    mine.of[3] = hash_data(t, t->test, t->config.n_test, begin);
-    if (status == RWS_OK) status = hash_training(t, &mine.of[4], err);
-    mine.of[5] = hash(begin, t->setup.params.value, t->setup.params.size * sizeof(float));
+    if (status == RWS_OK) status = rws_trainer_hash_data(t, err);
+    mine.of[1] = hash_config(&t->config, RWS_HASH_BEGIN);
+    mine.of[3] = t->data_hash[RWS_TEST];
+    mine.of[4] = t->data_hash[RWS_TRAIN];
+    mine.of[5] = rws_hash(RWS_HASH_BEGIN, t->setup.params.value, t->setup.params.size * sizeof(float));
     RWS_TRY(rws_trainer_agree(t, status, err));
     RWS_TRY(rws_comm_gather(r->comm, &mine, sizeof mine, all, err));
     return compare(t, all, err);

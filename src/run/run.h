@@ -53,6 +53,9 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t);
 void             rws_trainer_count_rows(rws_trainer *t, bool on); /* counts the rows that are needed; see engine.h */
 uint64_t         rws_trainer_allocations(const rws_trainer *t);
 
+/* A fingerprint of the data, for checkpoints: 0 if it is not known. */
+uint64_t rws_trainer_data_hash(const rws_trainer *t, rws_split split);
+
 /* For checkpoints and tests: everything that training changes. */
 typedef struct {
     rws_params          *params;

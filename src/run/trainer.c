@@ -421,6 +421,11 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t)
     return total;
 }
 
+uint64_t rws_trainer_data_hash(const rws_trainer *t, rws_split split)
+{
+    return t->data_hash[split];
+}
+
 uint64_t rws_trainer_allocations(const rws_trainer *t)
 {
     uint64_t total = 0;

@@ -81,6 +81,7 @@ struct rws_trainer {
     rws_arena              *scratch;           /* per thread, for work on slices */
     uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
     float                 **batch, **test;     /* by field */
+    uint64_t                data_hash[2];      /* by split; 0 until rws_trainer_hash_data */
     struct rws_batch_given *given;             /* choices that are given for the batch: given.c; NULL: none ever are */
     bool                    std_ref, grad_snr; /* settings about metrics of gradients */
     const char             *metric_names[RWS_MAX_METRICS];
@@ -154,6 +155,11 @@ rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err);
 
 /* Writes the coefficients of the shard's own rows into its engine's table. */
 void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine);
+
+/* ---- keep.c */
+
+/* Sets t->data_hash, of the test data and of two batches of the training data; overwrites t->batch. */
+rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err);
 
 /* ---- ranks.c */
 
