@@ -518,7 +518,7 @@ rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var
 
 /* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
  * whole number is refused with a sentence. A draw considers the numbers whose probability matters. If these are more than
- * RWS_INDEX_MOST (as for a Poisson distribution with a rate above 3e6), the draw stops the pass: use a continuous
+ * RWS_INDEX_MOST (from a rate of about 4e6 on for a Poisson distribution), the draw stops the pass: use a continuous
  * distribution there. Scores have no such limit. */
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
