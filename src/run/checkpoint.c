@@ -377,7 +377,9 @@ static bool is_slot(const char *tensor)
 
 static size_t n_elements(const rws_tensor_out *t)
 {
-    return t->n_dims == 1 ? t->shape[0] : t->shape[0] * t->shape[1];
+    size_t n = 1;
+    for (int d = 0; d < t->n_dims; d++) n *= t->shape[d];
+    return n;
 }
 
 /* Gives the checkpoint that is about to be replaced a second name. On a file system without hard links, and if anything
@@ -588,10 +590,9 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
 /* Appends to the sentence of a checkpoint that is refused that there is the one before it. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
-    const size_t n = err ? strlen(err->text) : 0;
-    if (err && exists(f->previous_path))
-        snprintf(err->text + n, sizeof err->text - n,
-                 " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
+    if (exists(f->previous_path))
+        rws_error_append(
+            err, " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
                  "to go on from there.");
 }
 
