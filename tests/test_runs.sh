@@ -142,6 +142,11 @@ report $? "the store knows why"
 gives 1 "it is not tried again" sweep broken.sweep --json
 grep -q '"finished_before":2,"failed":1}' out && [ "$(wc -l <out)" = 1 ]
 report $? "unless --retry"
+if env --ignore-signal=CHLD true 2>err; then # GNU coreutils
+    env --ignore-signal=CHLD "$rws" sweep broken.sweep --out deaf >out 2>err
+    [ $? = 1 ] && tail -n 1 out | grep -q '^failed    gmm-reinforce-k2-s1: .*iteration'
+    report $? "a failed run is noticed where the caller ignores SIGCHLD"
+fi
 gives 1 "--retry" sweep broken.sweep --retry
 grep -q '^failed    gmm-reinforce-k2-s1: In iteration' out
 report $? "tries"
