@@ -1,7 +1,8 @@
 #!/bin/sh
-# test_runs.sh PROGRAM - stores, and the lists, exports, sweeps and figures that are made from them.
+# test_runs.sh PROGRAM WIDE - stores, and the lists, exports, sweeps and figures that are made from them.
 set -u
-rws=$(realpath "${1:?usage: test_runs.sh PROGRAM}")
+rws=$(realpath "${1:?usage: test_runs.sh PROGRAM WIDE}")
+wide=$(realpath "${2:?usage: test_runs.sh PROGRAM WIDE}")
 . "$(dirname "$0")/tap.sh"
 
 # ---- rws runs, rws export
@@ -60,6 +61,28 @@ refuses '--format' export some --format xml
 refuses '--format csv' export some --out table.xlsx
 gives 0 "a format that is given decides" export some --format csv --out table.xlsx
 refuses 'nowhere' export some --out nowhere/table.csv
+
+# runs with many settings and metrics: no list is cut off
+sets() { # first last: a --set for each setting
+    for i in $(seq -w "$1" "$2"); do printf -- '--set=setting%s=1 ' "$i"; done
+}
+run train "$wide" -k 1 -n 1 --out many/left $(sets 00 29) && run train "$wide" -k 1 -n 1 --out many/right $(sets 30 59) &&
+    run eval many/left --record
+report $? "runs with many settings and metrics"
+gives 0 "their table" runs many
+[ "$(head -n 1 out | wc -w)" -gt $((60 + 2 * 50)) ] && grep -q '^left ' out && [ ! -s err ]
+report $? "has all settings and metrics"
+gives 0 "their comparison" runs many --compare
+head -n 1 out | grep -q 'setting59 .* final_metric49 .* metric49'
+report $? "has them too"
+gives 0 "as JSON" runs many --json
+matches "with all metrics" '"final_metric49":.*"metric49":' out
+gives 0 "a late metric" runs many --metric metric49 --sort final_metric49
+gives 0 "many metrics" runs many $(seq -w 0 49 | sed 's/^/-mmetric/')
+gives 0 "their export" export many
+head -n 1 out | grep -q ',setting59,.*,final_metric49,.*,metric49'
+report $? "has all columns"
+gives 0 "a late metric in a figure" plot final_metric49 many --out late.svg
 
 # ---- rws sweep
 
