@@ -418,6 +418,9 @@ refuses 'contradicts' train beside/nowhere.so --out toy_cut --resume
 refuses 'contradicts' train gmm --out toy_cut --resume
 run train "$toy" -k 2 -n 500 --eval-every 50 --threads 2 --out toy_threads
 same_checkpoint "as it does with two threads" toy_threads toy_whole
+gives 0 "a datum that no particle explains" infer toy_whole '1e30 1e30 1' -k 5
+grep -q 'No particle explains this datum\. The guide proposes:$' out
+report $? "has no word of an exact posterior, which the model lacks"
 gives 0 "it can be evaluated" eval toy_cut --json
 refuses 'relax' train "$toy" --method relax
 
