@@ -100,12 +100,19 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
     return RWS_OK;
 }
 
-static bool same_kind(const rws_config *a, const rws_config *b)
+static void find_kinds(campaign *s, const rws_sweep *sweep)
 {
-    bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->particles == b->particles &&
-                a->n_set == b->n_set;
-    for (int i = 0; same && i < a->n_set; i++) same = strcmp(a->set[i], b->set[i]) == 0;
-    return same;
+    char **kinds = calloc((size_t)s->n, sizeof *kinds);
+    rws_need_memory(kinds != NULL, "a sweep");
+    for (int i = 0; i < s->n; i++) {
+        entry *e = &s->entries[i];
+        e->run = &sweep->runs[i];
+        kinds[i] = rws_sweep_kind(e->run, RWS_SWEEP_BUT_SEED);
+        rws_need_memory(kinds[i] != NULL, "a sweep");
+        while (strcmp(kinds[e->kind], kinds[i]) != 0) e->kind++;
+    }
+    for (int i = 0; i < s->n; i++) free(kinds[i]);
+    free(kinds);
 }
 
 static bool exists_in(const char *folder, const char *name)
@@ -154,12 +161,10 @@ static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
         if (!s->store) return rws_no_memory(err, "a sweep");
         RWS_TRY(rws_store_make(s->store, err));
     }
+    find_kinds(s, sweep);
     for (int i = 0; i < s->n; i++) {
-        entry *e = &s->entries[i];
-        e->run = &sweep->runs[i];
-        while (e->kind < i && !same_kind(&s->entries[e->kind].run->config, &e->run->config)) e->kind++;
-        RWS_TRY(look_up(s, e, err));
-        s->result.found += e->stage == FINISHED;
+        RWS_TRY(look_up(s, &s->entries[i], err));
+        s->result.found += s->entries[i].stage == FINISHED;
     }
     return RWS_OK;
 }
