@@ -372,4 +372,19 @@ run runs tasks && sed 's/  */ /g' out | cut -d ' ' -f 1-5 >one && run runs whole
 report $? "rws runs reads a folder of stores"
 refuses 'share a store' sweep tasks.sweep --out whole --task 1/3
 
+# --task I/N has more tasks than an array of Slurm; --status looks at all that wrote something
+mkdir -p late/.tasks
+printf '{"task":4711,"tasks":5000,"host":"far","time":%s,"ended":false,"runs":[{"run":"gmm-ws-k2-s2","iteration":7}]}' \
+    "$(date +%s)" >late/.tasks/4711
+echo "no task" >late/.tasks/4711.log
+gives 0 "the status of a task with a large number" sweep tasks.sweep --out late --status
+grep -q '^training *7/60 .* task 4711 on far' out && [ "$(tail -n 1 out)" = "4 runs: 1 training, 3 waiting" ]
+report $? "is shown"
+
+# a queue with more jobs than there is room for in a sentence
+mkdir bin && printf '#!/bin/sh\nexec seq 1000000\n' >bin/squeue && chmod +x bin/squeue
+PATH=$PWD/bin:$PATH gives 2 "tasks that are queued" sweep tasks.sweep --out queued --slurm
+grep -q 'are in the queue already: job 1 ' err
+report $? "are not queued twice"
+
 finish
