@@ -430,6 +430,14 @@ static void save_keeps_the_last_good_one(void **state)
     assert_refused(rws_folder_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "\"theta\"");
     t->params.list[2]->value[4] = 1;
 
+    rws_param      *table = t->params.list[3]; /* as a kernel of 2 x 2, which has four dimensions */
+    const rws_param matrix = *table;
+    table->rows = 1, table->cols = 4, table->kernel = 2;
+    table->value[3] = NAN;
+    assert_refused(rws_folder_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "baseline.table");
+    *table = matrix;
+    table->value[3] = 1;
+
     /* A disk that is full in the middle of the file. */
     struct rlimit was, little;
     getrlimit(RLIMIT_FSIZE, &was);

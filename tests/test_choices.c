@@ -135,7 +135,7 @@ static void wake_choices_score_as_drawn(void **unused)
             for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++) {
                 list l = {.n = 0};
                 int  dim = 0;
-                rws_engine_choices(e, (int)i, keep, &l);
+                assert_int_equal(rws_engine_choices(e, (int)i, keep, &l), RWS_OK);
                 assert_string_equal(l.at[0].site, "kind");
                 assert_string_equal(l.at[1].site, "bits");
                 assert_string_equal(l.at[l.n - 1].site, "quiet");
@@ -168,7 +168,7 @@ static void sleep_choices_and_data(void **unused)
             for (int i = 0; i < s->n; i++) {
                 list         l = {.n = 0};
                 const float *x = rws_engine_observed(e, i, 0, NULL);
-                if (listed) rws_engine_choices(e, i, keep, &l);
+                if (listed) assert_int_equal(rws_engine_choices(e, i, keep, &l), RWS_OK);
                 if (listed) score_again(&m, again, &l, x, scalar, NAN, s->log_q[i]);
                 total[scalar] += (double)*x;
             }
@@ -193,13 +193,13 @@ static void partly_given(void **unused)
         p.choices = true;
         run(e, &p);
         const double log_p = rws_engine_scores(e)->log_p[0];
-        rws_engine_choices(e, 0, keep, &all);
+        assert_int_equal(rws_engine_choices(e, 0, keep, &all), RWS_OK);
         const rws_choice some[] = {*choice(&all, "uniform", 0), *choice(&all, "kind", 0), *choice(&all, "bits", 0)};
         p.given = some;
         p.n_given = 3;
         run(e, &p);
         assert_same(rws_engine_scores(e)->log_p[0], log_p);
-        rws_engine_choices(e, 0, keep, &rest);
+        assert_int_equal(rws_engine_choices(e, 0, keep, &rest), RWS_OK);
         assert_int_equal(rest.n, all.n);
         assert_memory_equal(rest.value, all.value, (size_t)all.n * sizeof all.value[0]);
 
@@ -283,7 +283,7 @@ static void data_have_choices_of_their_own(void **unused)
         for (uint32_t i = s->start[0]; i < s->start[3]; i++) { /* the list says what was given */
             list l = {.n = 0};
             int  n_given = 0;
-            rws_engine_choices(e, (int)i, keep, &l);
+            assert_int_equal(rws_engine_choices(e, (int)i, keep, &l), RWS_OK);
             for (int k = 0; k < l.n; k++) n_given += l.at[k].given;
             assert_int_equal(n_given, i < s->start[1] ? 4 : i < s->start[2] ? 0 : choice(&l, "step", 1) ? 3 : 2);
             assert_int_equal(s->log_p[i] == -INFINITY, i >= s->start[2] && !choice(&l, "step", 1));

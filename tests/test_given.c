@@ -254,7 +254,8 @@ static void gradients_are_right(void **state)
 {
     (void)state;
     for (int i = 0; i < N_KNOWN; i++) {
-        rws_trainer *t = trainer((rws_config){.method = known[i].method});
+        /* Every second method has the two particles of a datum in two shards. */
+        rws_trainer *t = trainer((rws_config){.method = known[i].method, .particle_shards = 1 + i % 2});
         const twin   w = twin_of(t);
         double      *right = calloc(w.size, sizeof *right);
         expected_gradient(&w, i, right);
@@ -285,8 +286,9 @@ static void a_caller_gives_choices(void **state)
 {
     (void)state;
     const char *methods[] = {"ww", "vimco", "reinforce", "rloo"};
-    for (int k = 0; k < 4; k++) {
-        rws_trainer *t = trainer((rws_config){.method = methods[k], .particles = 3});
+    for (int j = 0; j < 8; j++) {
+        const int    k = j % 4, cut = 1 + j / 4; /* shards of a datum's particles */
+        rws_trainer *t = trainer((rws_config){.method = methods[k], .particles = 3, .particle_shards = cut});
         const twin   w = twin_of(t);
         double      *right = calloc(w.size, sizeof *right);
         float       *g = calloc(w.size, sizeof *g), *as_float = calloc(w.size, sizeof *as_float);

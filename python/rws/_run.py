@@ -117,13 +117,14 @@ class Trainer:
         self._inner = _rws.Trainer(program, c, self.folder, False)
         if self.folder and self.model is not None and self.model._arrays and _rws.rank() == 0:
             _describe(self.folder, self.model._told)
-        self._remember()
+        self._remember(1)
 
-    def _remember(self) -> None:
+    def _remember(self, depth: int) -> None:
+        """`depth`: calls between this function and the user's line, which a warning names."""
         self.evaluations: list[Measures] = []
         live.add(self)
         if self._inner.remarks:
-            warnings.warn(self._inner.remarks, stacklevel=3)
+            warnings.warn(self._inner.remarks, stacklevel=depth + 2)
 
     @classmethod
     def _resumed(cls, folder: PathLike, model: Optional[ModelLike], data: Any, test: Any, config: dict[str, Any],
@@ -135,7 +136,7 @@ class Trainer:
         t.model, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
         t.folder = os.path.abspath(os.fspath(folder))
         t._inner = _rws.Trainer(program, _config(dict(config, model=name)), t.folder, True)
-        t._remember()
+        t._remember(2)
         return t
 
     @property

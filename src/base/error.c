@@ -19,12 +19,27 @@ static void end_cut(rws_error *err)
     strcpy(err->text + at, "....");
 }
 
+/* Writes at place n of the text, whatever was there. */
+static void write_at(rws_error *err, size_t n, const char *format, va_list args)
+{
+    const size_t room = sizeof err->text - n;
+    if (vsnprintf(err->text + n, room, format, args) >= (int)room) end_cut(err);
+    replace_controls(err->text + n);
+}
+
 rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args)
 {
-    if (!err) return status;
-    if (vsnprintf(err->text, sizeof err->text, format, args) >= (int)sizeof err->text) end_cut(err);
-    replace_controls(err->text);
+    if (err) write_at(err, 0, format, args);
     return status;
+}
+
+void rws_error_append(rws_error *err, const char *format, ...)
+{
+    va_list args;
+    if (!err) return;
+    va_start(args, format);
+    write_at(err, strlen(err->text), format, args);
+    va_end(args);
 }
 
 rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...)

@@ -18,6 +18,9 @@ _Noreturn void rws_bug(const char *file, int line, const char *condition);
 /* As rws_fail, with a va_list. */
 rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_list args);
 
+/* Adds to the sentence, for instance a second one that says what to do. */
+void rws_error_append(rws_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* RWS_NO_MEMORY with the sentence "There is no memory for <what>." */
 rws_status rws_no_memory(rws_error *err, const char *what);
 

@@ -85,7 +85,7 @@ rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t 
 
 static rws_status refuse_text(const char *verb, const char *what, const char *path, rws_error *err)
 {
-    return rws_fail(err, RWS_BAD_INPUT, "The %s file \"%s\" cannot be %s: %s.", what, rws_quote_short(path).text, verb,
+    return rws_fail(err, RWS_BAD_INPUT, "The %s file \"%s\" cannot be %s: %s.", what, rws_quote(path).text, verb,
                     strerror(errno));
 }
 
@@ -94,6 +94,7 @@ rws_status rws_file_read_text(const char *path, const char *what, size_t most, c
 {
     rws_status status = RWS_OK;
     *text = NULL;
+    if (!path) return no_path(err);
     FILE *f = fopen(path, "rbe");
     if (!f) return errno == ENOMEM ? rws_no_memory(err, "the text of a file") : refuse_text("opened", what, path, err);
     if (!(*text = malloc(most + 1))) status = rws_no_memory(err, "the text of a file");
@@ -206,7 +207,7 @@ static bool is_temporary(const char *name)
 
 void rws_file_clean_folder(const char *path)
 {
-    DIR *folder = opendir(path);
+    DIR *folder = path ? opendir(path) : NULL;
     if (!folder) return;
     for (const struct dirent *e; (e = readdir(folder));) {
         struct stat is;

@@ -18,12 +18,13 @@
 rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Reads up to most + 1 bytes of a text, which may come through a pipe; the length tells the caller that it is too long.
- * `what` is named in sentences: "grammar". *text is the caller's to free. */
+/* Reads a text of at most `most` bytes, also from a pipe. *length is most + 1 if the text is longer, which the caller
+ * must refuse. `what` is the kind of file in sentences, such as "grammar". *text is the caller's to free. */
 rws_status rws_file_read_text(const char *path, const char *what, size_t most, char **text, size_t *length,
                               rws_error *err) __attribute__((warn_unused_result));
 
-/* The same as rws_file_read without a copy, for a file of any size; until rws_file_unmap. An empty file has no bytes to look at. */
+/* As rws_file_read, without a copy and for a file of any size. The bytes are there until rws_file_unmap; an empty file
+ * has none. */
 rws_status rws_file_map(const char *path, const uint8_t **bytes, size_t *size, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_file_unmap(const uint8_t *bytes, size_t size);
@@ -54,8 +55,8 @@ rws_status rws_file_write_text(const char *path, const char *text, rws_error *er
 /* Makes a folder and the folders above it, as far as they do not exist. */
 rws_status rws_file_make_folder(const char *path, rws_error *err) __attribute__((warn_unused_result));
 
-/* "folder/name", the caller's to free; NULL without memory, or if either is NULL. The functions above take a
- * path of NULL for such a one and return RWS_NO_MEMORY, so that the result need not be checked before it is used. */
+/* "folder/name", the caller's to free; NULL without memory, or if either is NULL. The functions above return
+ * RWS_NO_MEMORY for a path of NULL, so that the result need not be checked before it is used. */
 char *rws_file_join(const char *folder, const char *name);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns 0 as an error: stdio then tries no more. */
+/* Returns the number of bytes that were taken; 0 tells stdio that the write failed. */
 static ssize_t add(void *context, const char *bytes, size_t n)
 {
     rws_text *t = context;

@@ -131,8 +131,6 @@ int main(int argc, char **argv)
     rws_status status = dispatch(argc, argv, &err);
     if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))
         status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
-    /* A sentence that is too long for its room ends in dots. */
-    if (strlen(err.text) == sizeof err.text - 1) memcpy(err.text + sizeof err.text - 5, "....", 4);
     if (status != RWS_OK) tell(err.text);
     if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */
         fflush(NULL);

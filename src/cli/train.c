@@ -119,13 +119,6 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
     return RWS_OK;
 }
 
-/* Appends a second sentence. */
-static void append(rws_error *err, const char *sentence)
-{
-    const size_t n = strlen(err->text);
-    snprintf(err->text + n, sizeof err->text - n, "%s", sentence);
-}
-
 static rws_status train(session *s, rws_error *err)
 {
     const rws_config *c = rws_trainer_config(s->trainer);
@@ -186,7 +179,7 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
     if (status == RWS_OK) {
         status = rws_options_resume(o, &stored, o->out, &config, err);
         if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
-            append(err, " It has no checkpoint yet: without --resume it begins anew.");
+            rws_error_append(err, " It has no checkpoint yet: without --resume it begins anew.");
     }
     rws_folder_close(folder);
     return status;

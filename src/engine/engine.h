@@ -160,12 +160,14 @@ const char  *rws_engine_report_text(rws_engine *e, int i, const char *name, int 
 
 /* Calls `each` for every report of row i, in order. RWS_OK or RWS_NO_MEMORY. */
 typedef void rws_reporter(void *context, const char *name, int dim, const float *value, const char *text);
-rws_status   rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context);
+rws_status   rws_engine_reports(rws_engine *e, int i, rws_reporter *each, void *context)
+    __attribute__((warn_unused_result));
 
 /* Calls `each` for the value of every latent site of row i of the table, in the order in which the drawing side visited
  * them. Needs rws_pass.choices. The values live until the next pass. RWS_OK or RWS_NO_MEMORY. */
 typedef void rws_choice_reader(void *context, const rws_choice *choice);
-rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context);
+rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
+    __attribute__((warn_unused_result));
 
 /* Whether some particle of the last pass came by choice i of rws_pass.given, whose list held for every datum. */
 bool rws_engine_given_reached(const rws_engine *e, int i);

@@ -22,7 +22,7 @@ static _Noreturn void too_many_operations(rws_path *path)
 {
     rws_path_mistake(path,
                      "one execution of the program makes more than %llu library calls; does it end? The limit "
-                     "max_operations allows more.",
+                     "max_operations (--limit operations=N) allows more.",
                      (unsigned long long)path->e->limits.max_operations);
 }
 
@@ -30,7 +30,7 @@ _Noreturn void rws_path_overflows(rws_path *path)
 {
     rws_path_mistake(path,
                      "the stack of %zu KB runs over, by endless recursion or by large arrays on it. The limit "
-                     "stack_bytes enlarges it.",
+                     "stack_bytes (--limit stack=KB) enlarges it.",
                      path->e->limits.stack_bytes >> 10);
 }
 
@@ -84,9 +84,9 @@ static _Noreturn void too_many_nodes(rws_engine *e)
     char text[240];
     rws_engine_fail(
         e, RWS_BAD_INPUT,
-        "The pass records more than %llu operations%s%s. Do its programs end? A guide that has not learned yet may "
-        "loop or recurse without end: let its logits begin where it ends soon, or cap the depth. "
-        "The limit max_nodes allows more.",
+        "The pass records more than %llu operations%s%s. Do its programs end? An untrained guide may loop or recurse "
+        "without end: start its logits so that it ends soon (rws_layer_bias), or limit the depth. The limit max_nodes "
+        "(--limit nodes=N) allows more.",
         (unsigned long long)e->limits.max_nodes, e->running ? ", the last one in " : "",
         e->running ? rws_path_where(e->running, text) : "");
 }

@@ -73,15 +73,14 @@ static void match(void *context, const char *name, int dim, const float *value, 
 
 const float *rws_engine_report(rws_engine *e, int i, const char *name, int time, int *dim)
 {
-    search s = {.name = name, .time = time};
-    rws_engine_reports(e, i, match, &s);
+    search           s = {.name = name, .time = time};
+    const rws_status status = rws_engine_reports(e, i, match, &s);
     if (dim) *dim = s.dim;
-    return s.value;
+    return status == RWS_OK ? s.value : NULL;
 }
 
 const char *rws_engine_report_text(rws_engine *e, int i, const char *name, int time)
 {
     search s = {.name = name, .time = time};
-    rws_engine_reports(e, i, match, &s);
-    return s.text;
+    return rws_engine_reports(e, i, match, &s) == RWS_OK ? s.text : NULL;
 }

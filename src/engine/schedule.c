@@ -51,7 +51,8 @@ static void path_make(rws_engine *e)
 static _Noreturn void too_many_paths(rws_engine *e)
 {
     char text[240];
-    rws_engine_fail(e, RWS_BAD_INPUT, "The pass has more than %llu paths%s%s. The limit max_paths allows more.",
+    rws_engine_fail(e, RWS_BAD_INPUT,
+                    "The pass has more than %llu paths%s%s. The limit max_paths (--limit paths=N) allows more.",
                     (unsigned long long)e->limits.max_paths, e->running ? ", the last one in " : "",
                     e->running ? rws_path_where(e->running, text) : "");
 }

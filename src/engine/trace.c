@@ -185,11 +185,12 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
     }
     if (v->next == NONE) {
         path->site_visit = next_visit(path, v);
-        rws_path_fail(
-            path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", side_name(path->side),
-            rws_site_text(e, path->site, path->site_visit, text), path->side == RWS_SIDE_MODEL ? "guide" : "model",
-            path->side == RWS_SIDE_MODEL ? "; only a site with the name of a field of the data is the model's alone"
-                                         : "");
+        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", side_name(path->side),
+                      rws_site_text(e, path->site, path->site_visit, text),
+                      path->side == RWS_SIDE_MODEL ? "guide" : "model",
+                      path->side == RWS_SIDE_MODEL
+                          ? "; only sites with the name of a field of the data may be visited by the model alone"
+                          : "");
     }
     const trace_entry *t = &path->trace[v->next];
     path->site_visit = t->visit;

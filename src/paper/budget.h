@@ -41,8 +41,8 @@ typedef struct {
     void      *context;
 } rws_budget;
 
-/* The sweep's text, made smaller; the caller frees it; NULL without memory. If `rate_stays`, the changes of the learning rate keep their
- * iterations; otherwise these are multiplied by the share too. */
+/* The sweep's text, made smaller, which the caller frees; NULL without memory. If `rate_stays`, the changes of the
+ * learning rate keep their iterations; otherwise these are multiplied by the share too. */
 char *rws_plan_apply(const char *sweep, const rws_plan *plan, bool rate_stays);
 
 /* The hours that the sweep's runs take, as many at a time as there are jobs. */

@@ -1,7 +1,5 @@
 #include "paper/compare.h"
 
-#include "base/error.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

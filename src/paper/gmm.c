@@ -5,8 +5,6 @@
 #include "paper/gmm.h"
 #include "paper/panels.h"
 
-#include "base/error.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -54,7 +54,9 @@ int rws_paper_check(const rws_experiment *e, const rws_results *r, rws_checked *
 rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const char *folder, rws_error *err)
 {
     static const char *const endings[] = {"png", "svg", "pdf"};
-    const rws_query          q = query_of(e, r, &e->variants[0]);
+    bool                     starved = false;
+    rws_query                q = query_of(e, r, &e->variants[0]);
+    q.starved = &starved;
     for (const rws_paper_figure *f = e->figures; f->file; f++) {
         for (int i = 0; i < 3; i++) {
             char *path;
@@ -62,7 +64,8 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
                 return rws_no_memory(err, "the path of a figure");
             const rws_status status = f->draw(&q, path, err);
             free(path);
-            if (status != RWS_OK) return status;
+            RWS_TRY(status);
+            if (starved) return rws_no_memory(err, "the runs of a figure");
         }
     }
     return RWS_OK;
@@ -72,9 +75,14 @@ rws_status rws_paper_draw(const rws_experiment *e, const rws_results *r, const c
 
 rws_status rws_paper_table(const rws_experiment *e, const rws_results *r, char **out, rws_error *err)
 {
-    const rws_query q = query_of(e, r, &e->variants[0]);
+    bool      starved = false;
+    rws_query q = query_of(e, r, &e->variants[0]);
+    q.starved = &starved;
     *out = e->table ? e->table(&q) : NULL;
-    return *out || !e->table ? RWS_OK : rws_no_memory(err, "a table of results");
+    if (!e->table || (*out && !starved)) return RWS_OK;
+    free(*out);
+    *out = NULL;
+    return rws_no_memory(err, "a table of results");
 }
 
 /* A '|' would end the cell. */

@@ -56,9 +56,9 @@ typedef struct {
     const rws_variant      *variants; /* the experiment's own reading first; the end has own NULL */
     const rws_paper_figure *figures;  /* the end has file NULL */
     const rws_claim        *claims;   /* the end has name NULL */
-    char *(*table)(
-        const rws_query
-            *q); /* a Markdown table of results, which the caller frees, or NULL without memory; may be NULL */
+    /* A Markdown table of results, which the caller frees; it returns NULL without memory. The pointer is NULL if the
+     * experiment has no table. */
+    char *(*table)(const rws_query *q);
 } rws_experiment;
 
 /* A block of an experiment's sweep; `more` are further lines. */

@@ -1,7 +1,5 @@
 #include "paper/query.h"
 
-#include "base/error.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -76,9 +76,9 @@ static const rws_reported *keep_reports(rws_arena *memory, const rws_reported *l
 
 const rws_reported *rws_reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
 {
-    reports r = {0};
-    rws_engine_reports(engine, row, add_report, &r);
-    const rws_reported *copy = r.memory_short ? NULL : keep_reports(memory, r.list, r.n);
+    reports             r = {0};
+    const rws_status    status = rws_engine_reports(engine, row, add_report, &r);
+    const rws_reported *copy = status != RWS_OK || r.memory_short ? NULL : keep_reports(memory, r.list, r.n);
     *n = r.n;
     free(r.list);
     return copy;
@@ -106,10 +106,9 @@ static void add_choice(void *context, const rws_choice *choice)
 const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
 {
     choices c = {.memory = memory};
-    rws_engine_choices(engine, row, add_choice, &c);
+    if (rws_engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
     c = (choices){.memory = memory, .list = RWS_TRY_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
-    if (!c.list) return NULL;
-    rws_engine_choices(engine, row, add_choice, &c);
+    if (!c.list || rws_engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
     *n = c.n;
     return c.memory_short ? NULL : c.list;
 }
@@ -209,8 +208,8 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
     for (int i = 0; i < s->n; i++) {
         const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
         t->scratch.n = 0;
-        rws_engine_reports(engine, i, add_report, &t->scratch);
-        candidate *e = t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
+        const rws_status reported = rws_engine_reports(engine, i, add_report, &t->scratch);
+        candidate *e = reported != RWS_OK || t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
         if (!e) return rws_no_memory(err, "answers");
         e->answer.guide += n;
         e->log_weight = rws_log_add(e->log_weight, log_weight);

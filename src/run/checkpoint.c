@@ -203,7 +203,8 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
     rws_config_release(&json);
     RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
     if (progress.known) return holds_run(f, err);
-    return exists(f->store_path) ? rws_store_drop(f->store_path, f->name, err) : RWS_OK; /* that its numbers broke */
+    /* The store may have the record that the numbers of the earlier run broke. */
+    return exists(f->store_path) ? rws_store_drop(f->store_path, f->name, err) : RWS_OK;
 }
 
 static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
@@ -377,7 +378,9 @@ static bool is_slot(const char *tensor)
 
 static size_t n_elements(const rws_tensor_out *t)
 {
-    return t->n_dims == 1 ? t->shape[0] : t->shape[0] * t->shape[1];
+    size_t n = 1;
+    for (int d = 0; d < t->n_dims; d++) n *= t->shape[d];
+    return n;
 }
 
 /* Gives the checkpoint that is about to be replaced a second name. On a file system without hard links, and if anything
@@ -588,10 +591,9 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
 /* Appends to the sentence of a checkpoint that is refused that there is the one before it. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
-    const size_t n = err ? strlen(err->text) : 0;
-    if (err && exists(f->previous_path))
-        snprintf(err->text + n, sizeof err->text - n,
-                 " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
+    if (exists(f->previous_path))
+        rws_error_append(
+            err, " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
                  "to go on from there.");
 }
 
@@ -641,10 +643,33 @@ static void remark_measures(rws_folder *f)
     remark(f, sentence);
 }
 
-static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *seconds, rws_error *err)
+/* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
+static rws_status check_all(rws_folder *f, rws_trainer *t, const rws_optimiser *optimiser, const rws_safetensors *st,
+                            const inventory *all, const rws_tensor_in **found, bool goes_on, rws_error *err)
+{
+    const rws_status status = check(st, f->checkpoint_path, t, optimiser, all, found, err);
+    if (status == RWS_BAD_INPUT) offer_previous(f, err);
+    RWS_TRY(status);
+    RWS_TRY(check_identity(f, st, err));
+    return goes_on ? check_course(f, st, err) : RWS_OK;
+}
+
+/* Forgets what was measured after the checkpoint, and collects the remarks about it. */
+static rws_status go_back(rws_folder *f, const rws_trainer *t, const rws_safetensors *st, rws_error *err)
+{
+    const uint64_t iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
+    const double   seconds = *(const double *)rws_safetensors_find(st, "seconds")->data;
+    RWS_TRY(keep_name(f, err));
+    if (!f->has_measures && iteration > 0) remark_measures(f);
+    RWS_TRY(rws_store_forget(f->store_path, f->name, iteration, seconds, err));
+    remark_machine(f, st);
+    remark_data(f, t, st);
+    return RWS_OK;
+}
+
+static rws_status load(rws_folder *f, rws_trainer *t, bool goes_on, double *seconds, rws_error *err)
 {
     const rws_trainer_state s = rws_trainer_state_of(t);
-    rws_status              status = RWS_BAD_INPUT;
     double                  spent = 0;
     inventory               all;
     const rws_tensor_in   **found = NULL;
@@ -653,27 +678,11 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool forget, double *secon
     if (opened == RWS_BAD_INPUT) offer_previous(f, err);
     RWS_TRY(opened);
     if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
-    if (!found) {
-        status = rws_no_memory(err, "the list of tensors of a checkpoint");
-    } else {
-        status = check(st, f->checkpoint_path, t, s.optimiser, &all, found, err);
-        if (status == RWS_BAD_INPUT) offer_previous(f, err);
-        if (status == RWS_OK) status = check_identity(f, st, err);
-        if (status == RWS_OK && forget) status = check_course(f, st, err);
-    }
+    rws_status status = found ? check_all(f, t, s.optimiser, st, &all, found, goes_on, err)
+                              : rws_no_memory(err, "the list of tensors of a checkpoint");
     /* The store comes first, because it can refuse; the rest cannot fail. */
-    if (status == RWS_OK && forget) {
-        const rws_tensor_in *iteration = rws_safetensors_find(st, "iteration");
-        const rws_tensor_in *time_spent = rws_safetensors_find(st, "seconds");
-        status = keep_name(f, err);
-        if (status == RWS_OK && !f->has_measures && *(const uint64_t *)iteration->data > 0) remark_measures(f);
-        if (status == RWS_OK)
-            status = rws_store_forget(f->store_path, f->name, *(const uint64_t *)iteration->data,
-                                      *(const double *)time_spent->data, err);
-    }
+    if (status == RWS_OK && goes_on) status = go_back(f, t, st, err);
     if (status == RWS_OK) {
-        if (forget) remark_machine(f, st);
-        if (forget) remark_data(f, t, st);
         overwrite(&all, found);
         rws_trainer_changed(t);
         *seconds = spent;

@@ -434,49 +434,57 @@ static rws_status read_settings(const char *path, json_t *settings, rws_config *
     return RWS_OK;
 }
 
+static rws_status check_format(const char *file, const json_t *document, rws_error *err)
+{
+    const json_t *format = json_object_get(document, "format");
+    if (!format) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"format\" is missing.", file);
+    if (json_is_integer(format) && json_integer_value(format) == RWS_CONFIG_FORMAT) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the \"format\" is not %d, the one that this version (%s) reads.", file,
+                    RWS_CONFIG_FORMAT, RWS_VERSION_STRING);
+}
+
+static rws_status read_field(const char *file, const json_t *document, int i, rws_config *config, rws_error *err)
+{
+    const json_t *value = json_object_get(document, fields[i].key);
+    if (!value && strcmp(fields[i].key, PARTICLE_SHARDS) == 0) {
+        config->particle_shards = 1;
+        return RWS_OK;
+    }
+    if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file, fields[i].key);
+    if (!read_value(value, fields[i].kind, (char *)config + fields[i].at))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file, fields[i].key, must_be[fields[i].kind]);
+    if (!is_in_range(i, (const char *)config + fields[i].at))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be between %llu and %llu.", file, fields[i].key,
+                        (unsigned long long)fields[i].least, (unsigned long long)fields[i].most);
+    return RWS_OK;
+}
+
+/* The keys that are no fields of an rws_config. */
+static rws_status check_others(const char *file, json_t *document, rws_error *err)
+{
+    const json_t *version = json_object_get(document, "version"), *settings = json_object_get(document, "settings"),
+                 *fingerprint = json_object_get(document, FINGERPRINT);
+    if (!version || !settings)
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file,
+                        version ? "settings" : "version");
+    if (!json_is_string(version)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"version\" must be text.", file);
+    if (!json_is_object(settings)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"settings\" must be an object.", file);
+    if (fingerprint && !json_is_string(fingerprint))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be text.", file, FINGERPRINT);
+    for (void *at = json_object_iter(document); at; at = json_object_iter_next(document, at))
+        if (!is_known(json_object_iter_key(at)))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is unknown.", file,
+                            rws_quote(json_object_iter_key(at)).text);
+    return RWS_OK;
+}
+
 static rws_status read_document(const char *path, json_t *document, rws_config *config, char **text, rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
-    const json_t    *format = json_object_get(document, "format");
-    if (!format) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"format\" is missing.", file.text);
-    if (!json_is_integer(format) || json_integer_value(format) != RWS_CONFIG_FORMAT) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the \"format\" is not %d, the one that this version (%s) reads.",
-                        file.text, RWS_CONFIG_FORMAT, RWS_VERSION_STRING);
-    }
-    for (int i = 0; i < N_FIELDS; i++) {
-        const json_t *value = json_object_get(document, fields[i].key);
-        if (!value && strcmp(fields[i].key, PARTICLE_SHARDS) == 0) {
-            config->particle_shards = 1;
-            continue;
-        }
-        if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file.text, fields[i].key);
-        if (!read_value(value, fields[i].kind, (char *)config + fields[i].at)) {
-            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file.text, fields[i].key,
-                            must_be[fields[i].kind]);
-        }
-        if (!is_in_range(i, (const char *)config + fields[i].at))
-            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be between %llu and %llu.", file.text,
-                            fields[i].key, (unsigned long long)fields[i].least, (unsigned long long)fields[i].most);
-    }
-    const json_t *version = json_object_get(document, "version");
-    json_t       *settings = json_object_get(document, "settings");
-    if (!version || !settings) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file.text,
-                        version ? "settings" : "version");
-    }
-    if (!json_is_string(version)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"version\" must be text.", file.text);
-    if (!json_is_object(settings)) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"settings\" must be an object.", file.text);
-    }
-    const json_t *fingerprint = json_object_get(document, FINGERPRINT);
-    if (fingerprint && !json_is_string(fingerprint))
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be text.", file.text, FINGERPRINT);
-    for (void *at = json_object_iter(document); at; at = json_object_iter_next(document, at)) {
-        if (is_known(json_object_iter_key(at))) continue;
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is unknown.", file.text,
-                        rws_quote(json_object_iter_key(at)).text);
-    }
-    return read_settings(path, settings, config, text, err);
+    RWS_TRY(check_format(file.text, document, err));
+    for (int i = 0; i < N_FIELDS; i++) RWS_TRY(read_field(file.text, document, i, config, err));
+    RWS_TRY(check_others(file.text, document, err));
+    return read_settings(path, json_object_get(document, "settings"), config, text, err);
 }
 
 rws_status rws_config_read(const char *path, rws_config *config, rws_config_json *out, rws_error *err)

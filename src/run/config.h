@@ -61,8 +61,9 @@ uint64_t    rws_config_iterations(const json_t *document);
  * does not make another kind of run. The caller frees it; NULL without memory. */
 char *rws_config_text(const json_t *document) __attribute__((warn_unused_result));
 
-/* The part of the document that makes the run what it is, in one line: all but the iterations, the rates, the threads,
- * the model's path and the version, which may change while it goes on. The caller frees it; NULL without memory. */
+/* The part of the document that makes the run what it is, in one line: all but the format, the version, the model's path
+ * and fingerprint, the iterations, the rates, the threads and `scalar`, which may change while the run goes on. The
+ * caller frees it; NULL without memory. */
 char *rws_config_identity(const json_t *document) __attribute__((warn_unused_result));
 
 /* Compares that part with the text of another document. *key becomes the name of a key, or of a setting, that differs,

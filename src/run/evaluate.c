@@ -38,8 +38,10 @@ rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, d
     for (int i = 0; i < n && !isnan(*value); i++) {
         for (int k = 0; k < s->n_fields; k++) fields[k] = e->t->test[k] + (size_t)i * (size_t)s->fields[k].dim;
         const double one = f(fields, context);
-        if (isnan(one)) rws_fail(err, RWS_BROKEN, "A metric of the model is not a number for test datum %d.", i);
         *value += one / n;
+        if (isnan(one)) rws_fail(err, RWS_BROKEN, "A metric of the model is not a number for test datum %d.", i);
+        else if (isnan(*value))
+            rws_fail(err, RWS_BROKEN, "A metric of the model is inf for one test datum and -inf for another.");
     }
     free(fields);
     return isnan(*value) ? RWS_BROKEN : RWS_OK;

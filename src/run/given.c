@@ -139,7 +139,7 @@ static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_
     const int n = read_numbers(c[3], NULL);
     if (n < 1)
         return rws_refuse(err, path, line,
-                          "has the value \"%s\", which is not a finite number (or several with blanks "
+                          "it has the value \"%s\", which is not a finite number (or several with blanks "
                           "between them).",
                           quoted(c[3]).text);
     if (c[1].length == 0) return rws_refuse(err, path, line, "it names no site.");
@@ -333,15 +333,22 @@ static rws_status check_sites(const rws_trainer *t, rws_error *err)
 
 /* ---- life */
 
+static bool takes_labels(const rws_estimator *e)
+{
+    for (int i = 0; i < e->n_phases; i++)
+        if (e->phases[i].labels) return true;
+    return false;
+}
+
 static rws_status check_method(const rws_trainer *t, rws_error *err)
 {
     const rws_estimator *e = t->method.estimator;
-    for (int i = 0; i < e->n_phases; i++)
-        if (e->phases[i].labels) return RWS_OK;
-    return rws_fail(
-        err, RWS_BAD_INPUT,
-        "Method %s cannot learn from given choices (%s); ww, ws, wws, dww, reinforce, rloo, nvil and vimco can.",
-        e->name, e->n_phases ? "it relaxes choices" : "it has no guide");
+    rws_name_list        names = {0};
+    if (takes_labels(e)) return RWS_OK;
+    for (int i = 0; rws_estimators[i]; i++)
+        if (takes_labels(rws_estimators[i])) rws_name_list_add(&names, rws_estimators[i]->name);
+    return rws_fail(err, RWS_BAD_INPUT, "Method %s cannot learn from given choices (%s). These methods can: %s.",
+                    e->name, e->n_phases ? "it relaxes choices" : "it has no guide", names.text);
 }
 
 static rws_status given_new(rws_trainer *t, rws_error *err)

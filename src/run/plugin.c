@@ -54,13 +54,14 @@ rws_status rws_model_load(const char *name_or_path, const rws_model **model, voi
         *model = rws_models[i];
         return RWS_OK;
     }
-    const rws_quoted name = rws_quote(name_or_path);
-    return rws_fail(
-        err, RWS_BAD_INPUT,
-        "There is no model \"%s\": `rws list` shows those that are built in, a shared object is given by its path "
-        "(./%s.so), and a run of a model in Python is used in Python, with its model: "
-        "rws.open(folder, model).",
-        name.text, name.text);
+    const rws_quoted name = rws_quote_short(name_or_path);
+    const size_t     n = strlen(name_or_path);
+    const bool       is_file = n > 3 && strcmp(name_or_path + n - 3, ".so") == 0;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "There is no model \"%s\". `rws list` shows the models that are built in. A shared object is given "
+                    "by its path, with a slash: ./%s%s. A run of a model in Python is opened in Python: "
+                    "rws.open(folder, model).",
+                    name.text, name.text, is_file ? "" : ".so");
 }
 
 void rws_model_unload(void *library)

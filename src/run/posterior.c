@@ -210,16 +210,18 @@ void rws_samples_free(rws_samples *s)
     free(s);
 }
 
-/* The datum that the model made in a row of the engine's table. */
+/* The datum that the model made in a row of the engine's table; labels are NULL. NULL without memory. */
 static const float *const *copy_fields(const rws_trainer *t, rws_engine *engine, int row, rws_arena *memory)
 {
     const float **fields = RWS_TRY_NEW(memory, const float *, t->setup.n_fields + 1);
     for (int f = 0; f < t->setup.n_fields && fields; f++) {
-        int          dim;
-        const float *made = t->setup.fields[f].label ? NULL : rws_engine_observed(engine, row, f, &dim);
+        int dim;
+        fields[f] = NULL;
+        if (t->setup.fields[f].label) continue;
+        const float *made = rws_engine_observed(engine, row, f, &dim);
         float       *copy = made ? RWS_TRY_NEW(memory, float, dim) : NULL;
-        if (made && !copy) return NULL;
-        fields[f] = copy ? memcpy(copy, made, (size_t)dim * sizeof(float)) : NULL;
+        if (!copy) return NULL;
+        fields[f] = memcpy(copy, made, (size_t)dim * sizeof(float));
     }
     return fields;
 }

@@ -19,6 +19,8 @@
  */
 #include "run/trainer.h"
 
+#include "estimator/weights.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +222,7 @@ static void round_backward(void *context, int i, int worker)
     if (!round_of(r, i, &first, &end)) return;
     range_of(&r->work, i, &all_first, &all_end);
     rws_cut_read(&r->work, i, engine);
+    if (r->work.phase->labels) rws_weigh_given(rws_engine_scores(engine));
     s->status = rws_shard_backward(&r->work, s, engine, end == all_end);
 }
 

@@ -254,28 +254,32 @@ static rws_status make_test(rws_trainer *t, rws_error *err)
     return t->model->data(t->state, RWS_TEST, 0, t->config.n_test, &random, t->test, err);
 }
 
-static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_set, rws_error *err)
+static rws_status choose_model(rws_trainer *t, rws_error *err)
 {
     rws_config *c = &t->config;
-    RWS_TRY(rws_gemm_init(err));
     if (!t->model && !c->model) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
     if (!t->model) RWS_TRY(rws_trainer_find_model(t, c->model, err));
     if (!c->model) c->model = t->model->name;
     fill_defaults(c, &t->model->defaults);
-    RWS_TRY(copy_texts(t, err));
-    const rws_estimator *e = rws_estimator_find(c->method);
-    if (!e) {
-        rws_name_list names = {0};
-        for (int i = 0; rws_estimators[i]; i++) rws_name_list_add(&names, rws_estimators[i]->name);
-        return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
-                        rws_quote_short(c->method).text, names.text);
-    }
-    RWS_TRY(check_config(c, e, err));
-    t->n_shards = c->shards * c->particle_shards;
-    t->ranks = rws_ranks_make(t->asking ? NULL : rws_comm_world(), t->n_shards);
+    return copy_texts(t, err);
+}
+
+static rws_status choose_estimator(const rws_config *c, const rws_estimator **out, rws_error *err)
+{
+    rws_name_list names = {0};
+    *out = rws_estimator_find(c->method);
+    if (*out) return check_config(c, *out, err);
+    for (int i = 0; rws_estimators[i]; i++) rws_name_list_add(&names, rws_estimators[i]->name);
+    return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
+                    rws_quote_short(c->method).text, names.text);
+}
+
+static rws_status choose_optimiser(rws_trainer *t, rws_error *err)
+{
+    const rws_config *c = &t->config;
+    rws_name_list     names = {0};
     t->optimiser = rws_optimiser_find(c->optimiser);
     if (!t->optimiser) {
-        rws_name_list names = {0};
         for (int i = 0; rws_optimisers[i]; i++) rws_name_list_add(&names, rws_optimisers[i]->name);
         return rws_fail(err, RWS_BAD_INPUT, "There is no optimiser \"%s\"; the optimisers are %s.",
                         rws_quote_short(c->optimiser).text, names.text);
@@ -283,7 +287,19 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     t->optim = t->optimiser->defaults;
     t->optim.l2 = c->l2;
     RWS_TRY(rws_optim_config_check(&t->optim, err));
-    RWS_TRY(rws_schedule_parse(c->lr, &t->schedule, err));
+    return rws_schedule_parse(c->lr, &t->schedule, err);
+}
+
+static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_set, rws_error *err)
+{
+    const rws_config    *c = &t->config;
+    const rws_estimator *e;
+    RWS_TRY(rws_gemm_init(err));
+    RWS_TRY(choose_model(t, err));
+    RWS_TRY(choose_estimator(c, &e, err));
+    RWS_TRY(choose_optimiser(t, err));
+    t->n_shards = c->shards * c->particle_shards;
+    t->ranks = rws_ranks_make(t->asking ? NULL : rws_comm_world(), t->n_shards);
     RWS_TRY(rws_trainer_make_settings(t, e, ask_set, n_ask_set, err));
     RWS_TRY(set_up(t, e, err));
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));

@@ -10,8 +10,10 @@
  *     tree.c      the order in which shards are added
  *     ranks.c     which rank does what, when there are several
  *     gradient.c  the gradient of an iteration without its step
+ *     spread.c    how much that gradient varies
  *     importance.c, evaluate.c    metrics on the test data
  *     loop.c      iterations, evaluations and checkpoints until the end
+ *     keep.c      a trainer and the folder of its run
  *     ask.c, posterior.c          questions about one datum
  *     trainer.c, settings.c, plugin.c    how a trainer comes about
  */

@@ -323,7 +323,7 @@ static void add_slice(void *context, int place, int worker)
     scratch->no_memory = rws_arena_jump;
     scratch->context = &leave;
     const rws_arena_mark mark = rws_arena_at(scratch);
-    if (setjmp(leave) != 0) j->no_memory = true;
+    if (setjmp(leave) != 0) j->no_memory = j->stopped = true; /* other ranks must not be waited for */
     else if (!j->t->ranks.comm) sum_and_step(j, index, scratch);
     else note_failure(j, collect_and_step(j, index, scratch, &err), &err);
     rws_arena_release(scratch, mark);
