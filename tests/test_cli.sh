@@ -141,6 +141,11 @@ for what in models methods optimisers distributions layers functions 'settings g
     gives 0 "rws list $what --json" list $what --json
     matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z0-9_ -]+",.*\}$' out
 done
+for how in '' --json; do
+    run list settings gmm $how
+    grep -q 'grad_snr' out && grep -q 'std_ref' out
+    report $? "the settings of a run that measures its gradients $how"
+done
 gives 0 "the settings of a shared object" list settings "$toy" --json
 matches "an object" '^\{"kind":"model","name":"toy",.*"metrics":\[.*\],.*"settings":\[.*\]\}$' out
 cp out first
