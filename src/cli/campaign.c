@@ -273,33 +273,38 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
     if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
 }
 
+/* Whether a run goes on with what its folder has. A run that ended before its first checkpoint and its first measures begins
+ * anew, as the sweep has it now. */
+static bool resumes(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
+    const bool there =
+        exists_in(folder, "config.json") && (e->iteration > 0 || exists_in(folder, "checkpoint.safetensors"));
+    free(folder);
+    return there;
+}
+
+/* A run whose folder is gone begins without its old measures. */
+static rws_status begin_anew(const campaign *s, entry *e, rws_error *err)
+{
+    if (e->iteration == 0) return RWS_OK;
+    char            *store = store_of(s, e);
+    const rws_status status = rws_store_drop(store, e->run->name, err);
+    free(store);
+    e->iteration = 0;
+    return status;
+}
+
 static rws_status launch(campaign *s, int child, int index, stage stage, rws_error *err)
 {
     entry     *e = &s->entries[index];
     arguments  a = {{strdup("rws")}, 1};
+    const bool resume = stage == TRAINING && resumes(s, e);
     rws_status status = RWS_OK;
-    if (stage == MEASURING) {
-        add_measuring(&a, e, s->options->folder);
-    } else {
-        char *folder = rws_file_join(s->options->folder, e->run->name);
-        rws_need_memory(folder != NULL, "the path of a run");
-        char *config = rws_file_join(folder, "config.json");
-        char *checkpoint = rws_file_join(folder, "checkpoint.safetensors");
-        rws_need_memory(config && checkpoint, "the path of a run");
-        /* A run that ended before its first checkpoint and its first measures begins anew, as the sweep has it now. */
-        const bool resume = access(config, F_OK) == 0 && (e->iteration > 0 || access(checkpoint, F_OK) == 0);
-        /* A run whose folder is gone begins anew too, without its old measures. */
-        if (!resume && e->iteration > 0) {
-            char *store = store_of(s, e);
-            status = rws_store_drop(store, e->run->name, err);
-            free(store);
-        }
-        if (!resume) e->iteration = 0;
-        add_training(&a, e, s->options->folder, resume);
-        free(checkpoint);
-        free(config);
-        free(folder);
-    }
+    if (stage == TRAINING && !resume) status = begin_anew(s, e, err);
+    if (stage == TRAINING) add_training(&a, e, s->options->folder, resume);
+    else add_measuring(&a, e, s->options->folder);
     if (status == RWS_OK) status = rws_child_start(a.list, &s->children[child], err);
     for (int i = 0; i < a.n; i++) free(a.list[i]);
     if (status != RWS_OK) return status;
