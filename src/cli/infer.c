@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     infer_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
-    case 'k': return rws_arguments_count(state, "--particles", arg, 1, 10000000, &o->particles);
+    case 'k': return rws_arguments_count(state, "--particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
     case 'f': o->file = arg; return 0;
     case 'o': o->out = arg; return 0;
     case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);

@@ -11,6 +11,8 @@
 #include "optim/schedule.h"
 #include "rws_train.h"
 
+#define RWS_MAX_ITERATIONS UINT64_C(1000000000000000) /* of a run */
+
 typedef struct rws_folder rws_folder;
 
 const rws_estimator *rws_trainer_estimator(const rws_trainer *t);

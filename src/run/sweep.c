@@ -101,7 +101,7 @@ static rws_status read_particles(reader *r, block *b, char **words, int n)
         return rws_refuse(r->err, r->name, r->line, "there are more than %d numbers of particles.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         uint64_t value;
-        RWS_TRY(read_count(r, "particles", words[i], 1, 10000000, &value));
+        RWS_TRY(read_count(r, "particles", words[i], 1, RWS_MAX_PARTICLES, &value));
         b->particles[b->n_particles++] = (int)value;
     }
     return RWS_OK;
@@ -169,7 +169,7 @@ static rws_status read_final(reader *r, block *b, char **words, int n)
     uint64_t particles, data = 0;
     if (n > 2)
         return rws_refuse(r->err, r->name, r->line, "final takes a number of particles and perhaps one of test data.");
-    RWS_TRY(read_count(r, "final", words[0], 1, 10000000, &particles));
+    RWS_TRY(read_count(r, "final", words[0], 1, RWS_MAX_PARTICLES, &particles));
     if (n == 2) RWS_TRY(read_count(r, "final", words[1], 1, 1000000, &data));
     b->final_particles = (int)particles;
     b->final_test = (int)data;
@@ -194,11 +194,11 @@ static const struct {
     {"final", LIST, 0, 0, read_final, false},
     {"batch", INT, offsetof(rws_config, batch), 1000000, NULL, false},
     {"eval-data", INT, offsetof(rws_config, n_test), 1000000, NULL, false},
-    {"eval-particles", INT, offsetof(rws_config, eval_particles), 10000000, NULL, false},
+    {"eval-particles", INT, offsetof(rws_config, eval_particles), RWS_MAX_PARTICLES, NULL, false},
     {"shards", INT, offsetof(rws_config, shards), 1024, NULL, false},
     {"particle-shards", INT, offsetof(rws_config, particle_shards), 1024, NULL, false},
-    {"iterations", COUNT, offsetof(rws_config, iterations), UINT64_C(1000000000000000), NULL, false},
-    {"eval-every", COUNT, offsetof(rws_config, eval_every), UINT64_C(1000000000000000), NULL, false},
+    {"iterations", COUNT, offsetof(rws_config, iterations), RWS_MAX_ITERATIONS, NULL, false},
+    {"eval-every", COUNT, offsetof(rws_config, eval_every), RWS_MAX_ITERATIONS, NULL, false},
     {"l2", REAL, offsetof(rws_config, l2), 1000000, NULL, false},
     {"optimiser", TEXT, offsetof(rws_config, optimiser), 0, NULL, false},
     {"lr", TEXT, offsetof(rws_config, lr), 0, NULL, false},
