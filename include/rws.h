@@ -23,8 +23,8 @@
  *   - a program is a function of its choices: no static state, no clock, no rand(), no file;
  *   - the memory of a program comes from rws_alloc, which lasts as long as the pass, or from the stack. A path may be
  *     abandoned at any library call: a program must not hold other memory, locks or files across one;
- *   - a program does what is to be done once per datum or once per choice just there: particles that made the same
- *     choices share a row, and work on the datum alone is done once per datum.
+ *   - work costs least where few choices have been made: work on the datum alone is done once per datum, and work that
+ *     depends on choices once for all particles that made the same choices, which share a row.
  *
  * Mistakes. A declaration that cannot be made fails the setup, and a mistake in a program (a value of another path,
  * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the sentence reach the
@@ -95,7 +95,7 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 /* A program that never ends is stopped by these. One that never calls a function of this header is not. */
 #define RWS_MAX_OPERATIONS UINT64_C(4000000) /* calls of functions of this header by one execution of a program */
 #define RWS_MAX_PATHS UINT64_C(1000000)      /* paths of a pass: sets of particles that made different choices */
-#define RWS_MAX_NODES UINT64_C(33554432) /* operations of all paths of a pass; with values, 400 bytes each or more */
+#define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, 400 bytes or more each with values */
 
 /* How far a pass may go before it fails with a sentence; 0 means the constants above. A model has limits of its own
  * (rws_defaults), and so has a run (rws_config). They change no number. */
@@ -150,13 +150,13 @@ void rws_setup_label(rws_setup *s, const char *name, int dim);
 void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most);
 
 /* Says that a label, which was declared before, is the value of a latent site where it is known: in training the guide
- * takes it instead of drawing one, and learns to find it. Label and site have different names. A label is the value at visit 0, item t of a series of labels
- * that at visit t. NaN means that the value of a datum or visit is not known. A particle that does not come by a value
- * that is known for its datum is impossible. Evaluations and questions do not use labels so. docs/labels.md says what each
- * method does. */
+ * takes it instead of drawing one, and learns to find it. A label is the value at visit 0, and item t of a series of
+ * labels is the value at visit t. NaN means that the value of a datum or visit is not known. A particle that does not
+ * visit the site where a value is known for its datum is impossible. Evaluations and questions do not use labels in this
+ * way. docs/labels.md says what each method does. The label and the site must have different names. */
 void rws_setup_label_site(rws_setup *s, const char *label, const char *site);
 
-/* Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. The model visits a
+/* Declares a series: up to `most` items of `dim` numbers; each datum has its own number of items. The model visits a
  * site of that name once for each item, in their order, with any distribution; in the sleep phase the number of visits
  * is the length. The guide reads rws_length and rws_item. Among the fields that rws_model.data fills, a series is 1 +
  * most * dim numbers: the length, then the items; what is behind the last item is not looked at by programs, but must be
@@ -171,11 +171,11 @@ typedef struct {
     int         item, most; /* of a series: numbers of an item, and the most items; otherwise 0 */
 } rws_field;
 
-/* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under the methods that
- * reparameterise (reinforce, rloo, nvil, vimco): through the value, or by the score of its density as for a choice. The
- * score has more variance but needs no derivative of what is computed from the value: for a density with jumps, or a
- * program that branches on the value, only the score is right. Where the bounds of a uniform are learned, only the other
- * one is. */
+/* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under reinforce, rloo, nvil
+ * and vimco: through the value, or by the score of its density as for a choice. The score has more variance but needs no
+ * derivative of what is computed from the value: for a density with jumps, or a program that branches on the value, only
+ * the score is right. Where the bounds of a uniform are learned, only the way through the value is. The methods concrete
+ * and dvae reparameterise everything and refuse RWS_SCORE. */
 typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
 
 /* Chooses for a site, in all its visits. A user's `--set site.NAME=score`, or reparameterised, counts more. Without either,
@@ -321,8 +321,8 @@ uint32_t rws_random_below(rws_random *g, uint32_t n);              /* in 0 … n
 void     rws_random_uniforms(rws_random *g, size_t n, float *out); /* n numbers */
 void     rws_random_normals(rws_random *g, size_t n, float *out);
 
-/* A number of 0 … n - 1, by n probabilities that add up to 1; and 0 … n - 1 in an order of which the
- * first `wanted` are drawn at random, so that they are different numbers. */
+/* rws_random_choose draws a number of 0 … n - 1 by n probabilities that add up to 1. rws_random_sample writes 0 … n - 1
+ * into `order`; the first `wanted` of them are a random sample without replacement. */
 int  rws_random_choose(rws_random *g, const double *probabilities, int n);
 void rws_random_sample(rws_random *g, int n, int wanted, int *order);
 
@@ -335,7 +335,7 @@ typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
  *     n_in = rws_setup_table_field(s, w->table, "x", "height,weight");      in setup, in the place of rws_setup_field
  *     return rws_table_fill(w->table, split, first, n, random, fields, err);      all that rws_model.data does
  *
- * A file is one of these; its contents decide which, whatever its name:
+ * A file is one of these; its contents decide which, unless its name ends with .safetensors:
  *   - text (CSV): one row on each line, with or without a header line, separated by commas, semicolons or tabs;
  *   - NPY (numpy.save): an array of one or two dimensions, of float32, float64, integers or booleans;
  *   - safetensors: a tensor of one or two dimensions.
@@ -490,10 +490,10 @@ void rws_await(rws_path *path, const rws_var *v, int n);
  * sleep phase); both must visit the same sites, with the same distribution family and size, in any order. A site named
  * like a field of the data is observed: it belongs to the model alone, which visits it once.
  *
- * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce,
- * rloo, nvil, vimco and concrete: the gradient of the bound passes through the value to the parameters
- * that it was drawn with, and only discrete choices have score-function terms; rws_setup_gradient chooses otherwise for
- * single sites. Under the other methods (ws, ww, wws, dww) a drawn value counts as a constant. */
+ * Gradients. Values of the continuous families (all of them but mixtures) are reparameterised by reinforce, rloo, nvil,
+ * vimco, concrete and dvae: the gradient of the bound passes through the value to the parameters that it was drawn with,
+ * and only discrete choices have score-function terms. Under the first four methods rws_setup_gradient chooses otherwise
+ * for single sites. Under all other methods a drawn value counts as a constant. */
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits);      /* an index: a vector of one */
 rws_var rws_bernoulli(rws_path *path, const char *site, rws_var logits);        /* zeros and ones, one per logit */
 rws_var rws_normal(rws_path *path, const char *site, rws_var mean, rws_var sd); /* independent components */
@@ -517,8 +517,9 @@ rws_var rws_beta(rws_path *path, const char *site, rws_var a, rws_var b);
 rws_var rws_student_t(rws_path *path, const char *site, rws_var degrees, rws_var location, rws_var scale);
 
 /* Whole numbers from 0 on, independent components. Particles that draw the same numbers share a row. A datum that is no
- * whole number is refused with a sentence. A draw chooses among the numbers that matter, which may be RWS_INDEX_MOST: a
- * Poisson's rate may be up to 3e6, say. A number so large is as well drawn as a real one; scoring has no limit. */
+ * whole number is refused with a sentence. A draw considers the numbers whose probability matters. If these are more than
+ * RWS_INDEX_MOST (from a rate of about 4e6 on for a Poisson distribution), the draw stops the pass: use a continuous
+ * distribution there. Scores have no such limit. */
 rws_var rws_poisson(rws_path *path, const char *site, rws_var rate);
 rws_var rws_geometric(rws_path *path, const char *site, rws_var logit); /* failures before the first success */
 rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var logit);

@@ -129,8 +129,8 @@ typedef int rws_giver(void *context, uint64_t iteration, int datum, const float 
 
 /* Takes choices from this function from now on, instead of those that labels (rws_setup_label_site) and the setting
  * `given` have; NULL: from those again. A resumed trainer has none. RWS_BAD_INPUT if the method cannot learn from given
- * choices (rebar, relax, concrete, em). Base of memories of traces: the theta of a memorised trace learns from log p(x, z),
- * the guide from log q(z | x). */
+ * choices (rebar, relax, muprop, concrete, dvae, em). A program can build a memory of traces on it: it gives a trace z that
+ * it has kept for the datum x; theta then learns from log p(x, z), and the guide from log q(z | x). */
 rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err) RWS_MUST_CHECK;
 
 /* A site that labels, the setting `given` or settings site.NAME name, and that no particle has visited since the trainer
@@ -204,7 +204,7 @@ typedef struct {
     void (*progress)(void *context, const rws_trainer *t);
     /* Told after each evaluation, at the end once more with final = true. Another status than RWS_OK ends training. */
     rws_status (*evaluated)(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err);
-    double save_every; /* seconds between two checkpoints, at least: 5. Below 0: one at each evaluation */
+    double save_every; /* seconds between two checkpoints, at least; 0: 5. Below 0: one at each evaluation */
 } rws_watch;
 
 /* Steps until all iterations are done; evaluates at the first, at every eval_every-th and at the last; and, if the run

@@ -61,7 +61,7 @@ refuses '--repeat' bench gmm --repeat 0
 refuses '--out' bench gmm --out here
 refuses 'There is no method "wake"; the methods are ws, ww,' train gmm --method wake
 refuses 'There is no optimiser "sdg"; the optimisers are sgd,' train gmm --optimiser sdg
-refuses 'a shared object is given by its path (./mine.so)' train mine
+refuses 'A shared object is given by its path, with a slash: ./mine.so' train mine
 refuses 'Which run' eval
 refuses 'missing' eval missing
 refuses 'write `rws infer RUN -- -3.2`' infer missing -3.2
