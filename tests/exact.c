@@ -404,7 +404,7 @@ int exact_draw(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal, const 
 double exact_draw_normal(rws_key key, uint32_t datum, uint32_t k, uint32_t ordinal)
 {
     uint32_t words[4], group = k / 4, pair = k & 2;
-    rws_rng_blocks(key, 1, &group, &datum, ordinal, 0, words);
+    rws_rng_blocks(key, 1, &group, &datum, ordinal, 1u << 31, words);
     const double u = (double)rws_unit(words[pair]), v = (double)rws_unit(words[pair + 1]), r = sqrt(-2 * log(u));
     return k & 1 ? r * sin(2 * M_PI * v) : r * cos(2 * M_PI * v);
 }

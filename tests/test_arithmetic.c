@@ -333,6 +333,50 @@ static void value_gradient_and_tangent(void **state)
     rws_params_release(&b.params);
 }
 
+/* ---- parameters that count as constants */
+
+static void frozen_program(rws_path *path, void *context)
+{
+    const bench  *b = context;
+    const rws_var x = rws_parameter(path, b->b);
+    rws_path_freeze(path, 1u << RWS_THETA | 1u << RWS_PHI);
+    const rws_var v = rws_record(path, &rws_op_dense, (rws_op_args){.w = b->a}, &x, 1, N);
+    rws_path_freeze(path, 0);
+    rws_path_output(path, 0, weighted(path, v));
+}
+
+/* A weight that is frozen has no gradient and does not move, though its input has one. */
+static void frozen_weights_are_constants(void **state)
+{
+    (void)state;
+    bench     b = {0};
+    die       d = {37};
+    rws_error err;
+    float     gradient[N * N + N] = {0}, moves[N * N + N];
+    b.a = rws_params_add(&b.params, RWS_THETA, "a", N, N);
+    b.b = rws_params_add(&b.params, RWS_PHI, "b", 1, N);
+    b.a->transposed = true;
+    for (int i = 0; i < N * N; i++) b.a->value[i] = (float)die_between(&d, -1, 1);
+    for (int i = 0; i < N; i++) b.b->value[i] = (float)die_between(&d, -1, 1);
+    for (int i = 0; i < N * N + N; i++) moves[i] = i < N * N ? 1 : 0;
+    rws_params_pack(&b.params);
+    rws_params_transpose(&b.params, ~0u, b.params.value, b.params.transposed);
+    b.engine = rws_engine_new(&b.params, (rws_field[1]){{0}}, 0, NULL);
+    const unsigned groups = 1u << RWS_THETA | 1u << RWS_PHI;
+    const rws_pass pass = {
+        .program = frozen_program, .context = &b, .mode = RWS_WAKE, .groups = groups, .n_data = 1, .n_particles = 1};
+    if (rws_engine_forward(b.engine, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_scores *s = rws_engine_scores(b.engine);
+    s->coef_out[0][0] = 1;
+    assert_int_equal(rws_engine_backward(b.engine, groups, gradient, NULL), RWS_OK);
+    for (int i = 0; i < N * N; i++) assert_true(gradient[i] == 0);
+    for (int i = 0; i < N; i++) assert_true(gradient[N * N + i] != 0);
+    if (rws_engine_tangent(b.engine, 0, SLOT, 1u << RWS_THETA, moves, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_true(!s->out[SLOT] || s->out[SLOT][0] == 0);
+    rws_engine_free(b.engine);
+    rws_params_release(&b.params);
+}
+
 /* ---- mistakes */
 
 static void bad_program(rws_path *path, void *context)
@@ -410,9 +454,10 @@ static void mistakes_are_said(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[COUNT(subjects) + 1] = {cmocka_unit_test(mistakes_are_said)};
+    struct CMUnitTest tests[COUNT(subjects) + 2] = {cmocka_unit_test(mistakes_are_said),
+                                                    cmocka_unit_test(frozen_weights_are_constants)};
     for (int i = 0; i < COUNT(subjects); i++)
-        tests[i + 1] =
+        tests[i + 2] =
             (struct CMUnitTest){subjects[i].name, value_gradient_and_tangent, NULL, NULL, (void *)&subjects[i]};
     return _cmocka_run_group_tests("arithmetic", tests, COUNT(tests), gemm_ready, NULL);
 }

@@ -275,7 +275,7 @@ static void misfits_are_named(void **unused)
     const misfit list[] = {
         {flips_a, x_only, "The guide visits site \"a\", but the model does not."},
         {nothing, flips_a_and_x,
-         "The model visits site \"a\", but the guide does not; only a site with the name of a field"},
+         "The model visits site \"a\", but the guide does not; only sites with the name of a field"},
         {x_only, flips_a_and_x, "The guide visits site \"x\", which is data"},
         {flips_a, x_of_two, "Site \"x\" has 2 numbers in the model, but the data have 1."},
         {flips_a_twice, flips_a_and_x, "The guide visits site \"a\" (visit 1), but the model does not."},

@@ -4,10 +4,10 @@
  *
  *     threshold[c] = 2^30 * P(category <= c)          0 .. |--c0--|c1|---c2---| .. 2^30
  *
- * so a category of probability zero is never drawn, and one below 2^-30 counts as zero. The upper 16 bits of u decide
- * nearly always, so whole vectors of particles are compared by them; the other bits are looked at only where the upper
- * ones equal those of a threshold. Particles with equal outcomes share a row. The particles of a row are listed when
- * the list is needed (rws_level_particles). */
+ * so a category of probability below 2^-30 is never drawn. The upper 16 bits of u decide nearly always, so whole vectors
+ * of particles are compared by them; the other bits are looked at only where the upper ones equal those of a threshold.
+ * Particles with equal outcomes share a row. The particles of a row are listed when the list is needed
+ * (rws_level_particles). */
 #include "base/vecmath.h"
 #include "engine/outcomes.h"
 #include "engine/words.h"
@@ -40,15 +40,31 @@ static h4 upper_halves(u4 t)
     return __builtin_convertvector((i4)((upper & fits) | (most & ~fits)) - 32768, h4);
 }
 
+/* Rounding leaves a rest, of either sign. It belongs to a category that is not rare, since a rare one would be drawn far
+ * more often than its density says: to the last one with at least half of the mean probability. The thresholds behind it
+ * move too. Thresholds of a sum that is too large by more than this category has are left; 2^30 ends them. */
+static void give_rest(const float *p, int C, int32_t rest, int32_t *t, int16_t *upper)
+{
+    const float least = 0.49f / (float)C;
+    if (rest < -(int32_t)(least * (float)(1 << BITS))) return;
+    for (int c = C - 1; c >= 0; c--) {
+        t[c] += rest;
+        const int32_t half = t[c] >> LOW;
+        upper[c] = (int16_t)((half < 65535 ? half : 65535) - 32768);
+        if (p[c] >= least) return;
+    }
+}
+
 /* Thresholds of a row: running sums of probabilities as integers, whose additions are exact in any order, so they never
  * fall and stay put where a probability is zero. False if the row is not a distribution. */
 static bool make_row(const float *p, int C, int32_t *t, int16_t *upper)
 {
     const u4 zero = {0};
-    u4       carry = zero;
+    u4       carry = zero, all = zero;
     int      c = 0;
     for (; c + 4 <= C; c += 4) {
         u4 x = (u4) __builtin_convertvector(*(const v4 *)(p + c) * (float)(1 << BITS), i4);
+        all |= x;
         x += __builtin_shufflevector(zero, x, 0, 4, 5, 6);
         x += __builtin_shufflevector(zero, x, 0, 1, 4, 5);
         x += carry;
@@ -56,18 +72,19 @@ static bool make_row(const float *p, int C, int32_t *t, int16_t *upper)
         *(u4 *)(t + c) = x;
         *(h4 *)(upper + c) = upper_halves(x);
     }
-    uint32_t  sum = carry[3];
+    uint32_t  sum = carry[3], bits = all[0] | all[1] | all[2] | all[3];
     const int vectors = c;
-    for (; c < C; c++) t[c] = (int32_t)(sum += (uint32_t)(int32_t)(p[c] * (float)(1 << BITS)));
+    for (; c < C; c++) {
+        const uint32_t x = (uint32_t)(int32_t)(p[c] * (float)(1 << BITS));
+        bits |= x;
+        t[c] = (int32_t)(sum += x);
+    }
     for (; c % 4; c++) t[c] = 1 << BITS;
     if (c > vectors) *(h4 *)(upper + vectors) = upper_halves(*(const u4 *)(t + vectors));
     for (; c < padded(C); c++) t[c] = 1 << BITS, upper[c] = INT16_MAX;
+    if (bits >> 31) return false; /* NaN, infinite or negative */
     if (sum < (uint32_t)(0.99 * (1 << BITS)) || sum > (uint32_t)(1.01 * (1 << BITS))) return false;
-    /* the rest that rounding leaves belongs to the last category of nonzero probability */
-    for (c = C - 1; c >= 0; c--) {
-        t[c] = 1 << BITS, upper[c] = INT16_MAX;
-        if (p[c] > 0) break;
-    }
+    give_rest(p, C, (1 << BITS) - (int32_t)sum, t, upper);
     return true;
 }
 
@@ -372,6 +389,8 @@ rws_var rws_draw_index(rws_path *path, rws_var log_probabilities)
     return path_var(path, rws_node_leaf(e, to, 1, value));
 }
 
+#define ALONE (1u << 31) /* numbers the blocks of noise_alone */
+
 /* One number for each particle. Four neighbours share a block of four words: a word is a uniform, and two words are two
  * normals (a cosine and a sine). If most particles of the pass are here each block is drawn once, else once for each
  * row. */
@@ -388,7 +407,7 @@ static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noi
         block[b] = k / 4, datum[b] = d;
         at[i] = 4 * b + k % 4;
     }
-    rws_rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, 0, words);
+    rws_rng_blocks(e->pass.key, n_blocks, block, datum, ordinal, ALONE, words);
     if (kind == RWS_NOISE_UNIFORM) {
         for (uint32_t i = 0; i < n; i++) value[i] = rws_unit(words[at[i]]);
         return;
@@ -400,8 +419,8 @@ static void noise_alone(rws_engine *e, const level *l, uint32_t ordinal, rws_noi
 
 #define NOISE_CHUNK 64 /* particles */
 
-/* A vector for each particle, from blocks of its own; they are numbered from 1, so that none is a block of
- * noise_alone. */
+/* A vector for each particle, from blocks of its own. They are numbered from 1: particles of one datum that have parted
+ * may draw a category (block 0), one number (ALONE) and a vector under the same ordinal, and must not share bits. */
 static void noise_vector(rws_engine *e, const level *l, uint32_t ordinal, rws_noise kind, uint32_t dim, float *value)
 {
     uint32_t k[NOISE_CHUNK], datum[NOISE_CHUNK], words[4 * NOISE_CHUNK];

@@ -221,6 +221,7 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
     h = hash(h, (uint64_t)(uint32_t)args.offset << 32 | (uint32_t)args.k);
     h = hash(h, hash_floats(args.s, args.t) + args.tangent + 2u * args.stop + 4u * frozen);
     depends &= ~frozen;
+    args.frozen = (uint8_t)frozen;
     for (int i = 0; i < n_in; i++) {
         n->in[i] = in[i];
         if (!in[i]) continue; /* absent */
@@ -321,6 +322,7 @@ static rws_var root_leaf(rws_path *path, rws_op_args identity, int dim, const fl
     const uint32_t before = e->n_nodes;
     node          *n = node_draft(e, ROOT, dim, DONE);
     n->args = identity;
+    n->args.frozen = (uint8_t)path->frozen;
     n->call_key = hash(hash(identity.w ? identity.w->offset + 1 : 0, hash_floats(identity.s, identity.t)),
                        (uint64_t)dim + ((uint64_t)path->frozen << 32));
     n->param = identity.w;

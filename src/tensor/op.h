@@ -19,6 +19,7 @@
 #include "tensor/params.h"
 
 #include <math.h>
+#include <stdint.h>
 
 #define RWS_OP_INPUTS 12 /* the most inputs that an op has */
 
@@ -45,6 +46,7 @@ typedef struct {
     float            s, t;    /* numbers that the op defines */
     bool             tangent; /* w and b stand for their directional derivatives */
     bool             stop;    /* gradients end here: the value counts as a constant */
+    uint8_t          frozen;  /* bits of groups: parameters of these count as constants */
 } rws_op_args;
 
 /* Pairs (x, dy) of rows whose products x^T dy are the gradient of a weight; see products.h. */
