@@ -409,6 +409,57 @@ static void bad_choices_are_named(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- particles of one datum that have parted draw different kinds of values under the same ordinal */
+
+static void part(rws_path *path, const void *state)
+{
+    (void)state;
+    const rws_var zero = rws_constant(path, 0);
+    if (rws_flip(path, "side", zero)) rws_categorical(path, "z", rws_constants(path, (float[]){0, 0}, 2));
+    else rws_normal(path, "y", zero, rws_constant(path, 1));
+}
+
+static void part_and_observe(rws_path *path, const void *state)
+{
+    part(path, state);
+    rws_normal(path, "x", rws_constant(path, 0), rws_constant(path, 1));
+}
+
+/* The mean square of one particle's number is 1, whatever category the other particle draws. There are about 5000 pairs
+ * for each category, so that 0.1 is five standard deviations: the test fails by chance once in a million. */
+static void parted_particles_are_independent(void **unused)
+{
+    (void)unused;
+    enum { DATA = 20000 };
+    static const float     zeros[DATA];
+    static const rws_model parted = {.guide = part, .model = part_and_observe};
+    const float *const     fields[] = {zeros};
+    rws_method             m = {.model = &parted};
+    const rws_params       none = {0};
+    rws_engine            *e = rws_engine_new(&none, &field_x, 1, NULL);
+    rws_pass               p = pass_of(&m, RWS_WAKE, false);
+    double                 squares[2] = {0}, n[2] = {0};
+    p.n_data = DATA;
+    p.n_particles = 2;
+    p.fields = fields;
+    p.choices = true;
+    run(e, &p);
+    const rws_scores *s = rws_engine_scores(e);
+    for (int d = 0; d < DATA; d++) {
+        list l = {.n = 0};
+        for (uint32_t i = s->start[d]; i < s->start[d + 1]; i++)
+            assert_int_equal(rws_engine_choices(e, (int)i, keep, &l), RWS_OK);
+        const rws_choice *y = choice(&l, "y", 0), *z = choice(&l, "z", 0);
+        if (!y || !z) continue;
+        squares[(int)*z->value] += (double)(*y->value * *y->value);
+        n[(int)*z->value]++;
+    }
+    for (int z = 0; z < 2; z++)
+        if (n[z] < 4500 || !(fabs(squares[z] / n[z] - 1) < 0.1))
+            fail_msg("mean square %g of %g numbers beside category %d", squares[z] / n[z], n[z], z);
+    rws_engine_free(e);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +470,7 @@ int main(void)
         cmocka_unit_test(particles_elsewhere_are_impossible),
         cmocka_unit_test(a_choice_too_many_is_named),
         cmocka_unit_test(bad_choices_are_named),
+        cmocka_unit_test(parted_particles_are_independent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
