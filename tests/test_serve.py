@@ -748,6 +748,91 @@ def test_plugin():
         server.stop()
 
 
+WIDE = r"""
+#include <rws.h>
+#include <stdio.h>
+
+enum { FIELDS = 100, WIDE = 20100 };
+
+static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)state, (void)err;
+    char name[16];
+    rws_setup_field(s, "wide", WIDE);
+    for (int i = 1; i < FIELDS; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        rws_setup_field(s, name, 1);
+    }
+    return RWS_OK;
+}
+
+static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_random *g, float *const *to, rws_error *e)
+{
+    (void)w, (void)s, (void)first, (void)e;
+    for (int i = 0; i < n; i++) {
+        for (int f = 1; f < FIELDS; f++) to[f][i] = (float)rws_random_normal(g);
+        for (int k = 0; k < WIDE; k++) to[0][(size_t)i * WIDE + (size_t)k] = 0;
+    }
+    return RWS_OK;
+}
+
+static void model(rws_path *path, const void *state)
+{
+    (void)state;
+    char    name[16];
+    rws_var z = rws_normal(path, "z", rws_constant(path, 0), rws_constant(path, 1));
+    rws_bernoulli(path, "wide", rws_zeros(path, WIDE));
+    for (int i = 1; i < FIELDS; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        rws_normal(path, name, z, rws_constant(path, 1));
+    }
+}
+
+static void guide(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_normal(path, "z", rws_constant(path, 0), rws_constant(path, 1));
+}
+
+const rws_model rws_user_model = {
+    .abi = RWS_ABI, .name = "wide", .help = "many fields, one of them wide",
+    .defaults = {.batch = 2, .particles = 2, .iterations = 2, .n_test = 2, .lr = "1e-3"},
+    .setup = setup, .data = data, .guide = guide, .model = model,
+};
+"""
+
+
+def test_wide():
+    """A model with 100 fields, one of 20,100 numbers, of whose samples fewer than 1000 are drawn at a time."""
+    source, plugin = os.path.join(WORK, "wide.c"), os.path.join(WORK, "wide.so")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        report(True, "a wide model is asked # SKIP there is no C compiler")
+        return
+    with open(source, "w") as file:
+        file.write(WIDE)
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-I", os.path.join(HERE, "..", "include"), source, "-o", plugin, "-lm"], check=True)
+    folder = os.path.join(WORK, "wides")
+    rws("train", plugin, "--iterations", "2", "--eval-every", "2", "--out", os.path.join(folder, "wide"))
+    server = Server(folder, "--port", "0", "--model", plugin)
+    try:
+        run = server.json("/api/runs")["runs"][0]["id"]
+        names = [f["name"] for f in server.json(f"/api/runs/{run}/ask")["fields"]]
+        report(names == ["wide"] + [f"f{i}" for i in range(1, 100)], "a model of 100 fields has all of them", len(names))
+        fields = {"wide": [0] * 20100, **{f"f{i}": 0.25 for i in range(1, 100)}}
+        status, _, data = server.ask(f"/api/runs/{run}/infer", {"fields": fields, "particles": 20})
+        report(status == 200 and json.loads(data)["log_evidence"] < 0, "and is asked by all of them", (status, data[:300]))
+        status, _, data = server.ask(f"/api/runs/{run}/infer", {"fields": {**fields, "f99": "x"}, "particles": 20})
+        report(status == 400 and b"f99" in data, "the last of which is read", (status, data[:300]))
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        connection.request("POST", f"/api/runs/{run}/sample", json.dumps({"n": 1000}), {"Content-Type": "application/json", "Accept": "application/x-ndjson"})
+        lines = [line[-2000:] for line in connection.getresponse()]
+        connection.close()
+        report(len(lines) == 1000 and len(set(lines)) == 1000, "samples in small lots differ", (len(lines), len(set(lines))))
+    finally:
+        server.stop()
+
+
 def test_streaming(run):
     """The first line of a long answer comes long before the last, and a client that goes away ends the work."""
     server = Server(RUNS, "--port", "0", "--threads", "1")
@@ -850,6 +935,7 @@ def main():
     test_damage()
     test_folders()
     test_plugin()
+    test_wide()
     test_streaming(ids["grammar"])
     test_token()
     test_limits(ids["grammar"])
