@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -824,6 +825,9 @@ def test_wide():
         report(status == 200 and json.loads(data)["log_evidence"] < 0, "and is asked by all of them", (status, data[:300]))
         status, _, data = server.ask(f"/api/runs/{run}/infer", {"fields": {**fields, "f99": "x"}, "particles": 20})
         report(status == 400 and b"f99" in data, "the last of which is read", (status, data[:300]))
+        values = [v for name, v in server.json(f"/api/runs/{run}/sample", {"n": 1})["samples"][0]["fields"].items() if name != "wide"]
+        single = lambda v: struct.unpack("f", struct.pack("f", v))[0]
+        report(len(values) == 99 and all(float("%.9g" % single(v)) == v for v in values), "numbers have the digits of a float", values[:5])
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
         connection.request("POST", f"/api/runs/{run}/sample", json.dumps({"n": 1000}), {"Content-Type": "application/json", "Accept": "application/x-ndjson"})
         lines = [line[-2000:] for line in connection.getresponse()]

@@ -14,25 +14,15 @@ static void key_number(rws_buffer *b, const char *key, double value)
 
 /* ---- values */
 
-/* Six digits: as many as a float has. */
-static void write_float(rws_buffer *b, float value)
-{
-    if (value == floorf(value) || !isfinite(value)) rws_buffer_number(b, (double)value);
-    else {
-        char text[32];
-        snprintf(text, sizeof text, "%.6g", (double)value);
-        rws_buffer_value(b, text);
-    }
-}
-
+/* rws_buffer_number has 9 digits, as many as a float needs to be read back without a loss. */
 static void write_value(rws_buffer *b, const float *value, int dim)
 {
     if (dim == 1) {
-        write_float(b, value[0]);
+        rws_buffer_number(b, (double)value[0]);
         return;
     }
     rws_buffer_open(b, '[');
-    for (int i = 0; i < dim; i++) write_float(b, value[i]);
+    for (int i = 0; i < dim; i++) rws_buffer_number(b, (double)value[i]);
     rws_buffer_close(b, ']');
 }
 
