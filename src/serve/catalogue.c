@@ -532,7 +532,9 @@ static bool forget_entries(rws_catalogue *c)
 static bool take_problems(rws_catalogue *c)
 {
     bool same = c->n_found == c->n_problems;
-    for (int i = 0; i < c->n_found && same; i++) same = strcmp(c->found[i].sentence, c->problems[i].sentence) == 0;
+    for (int i = 0; i < c->n_found && same; i++)
+        same = strcmp(c->found[i].sentence, c->problems[i].sentence) == 0 &&
+               strcmp(c->found[i].path, c->problems[i].path) == 0;
     free_problems(c->problems, c->n_problems);
     c->problems = c->found;
     c->n_problems = c->n_found;
