@@ -234,6 +234,9 @@ def test_api(server, runs):
     values = sorted(by_name[n]["last"]["p_error"] for n in ("ww-1", "ww-2", "ww-3"))
     report(len(groups) == 2 and len(ww["runs"]) == 3 and abs(ww["median"][-1] - values[1]) < 1e-8 and abs(ww["low"][-1] - (values[0] + values[1]) / 2) < 1e-8,
            "a comparison has the median and the quartiles over seeds", groups)
+    none = server.json("/api/compare?metric=p_error&where=model=gmm%02panel=none")["groups"]
+    some = server.json("/api/compare?metric=p_error&where=model=gmm&panel=none")["groups"]
+    report(none == [] and len(some) == 2, "queries that look alike have replies of their own", (len(none), len(some)))
     report(server.ask("/api/compare")[0] == 400, "a comparison needs a metric")
     for ending, head in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG"), ("csv", b"curve,")):
         status, headers, data = server.ask(f"/api/compare.{ending}?metric=p_error&where=model=gmm")
@@ -484,6 +487,7 @@ def test_outside():
         db.execute(f"UPDATE {table} SET run = '../../outside'")
     db.execute("INSERT INTO runs SELECT '<script>alert(1)</script>', config, host, version, started, iteration, seconds FROM runs")
     db.execute("INSERT INTO failures VALUES('<script>alert(1)</script>', 1, 'broken \"</script>\"')")
+    db.execute("DELETE FROM checksums")
     db.commit()
     os.makedirs(os.path.join(inside, "bad"))
     with open(os.path.join(inside, "bad", "metrics.sqlite"), "wb") as file:
@@ -498,6 +502,9 @@ def test_outside():
         report(names == ["../../outside", "<script>alert(1)</script>", "ww-1", "ww-1"], "a link that leads out of the folder is not followed", names)
         sentences = " ".join(p["sentence"] for p in answer["problems"])
         report("link" in sentences and "damaged" in sentences, "and is named, with the store that is damaged", answer["problems"])
+        os.rename(os.path.join(inside, "link"), os.path.join(inside, "other"))
+        named = lambda: [p["path"] for p in server.json("/api/runs")["problems"] if "link" in p["sentence"]]
+        report(wait(lambda: named() == [os.path.join(inside, "other")], 5), "a link that is renamed has its new name", named())
         up = [r for r in answer["runs"] if r["name"] == "../../outside"][0]
         report(not up["has_folder"] and server.ask(f"/api/runs/{up['id']}/ask")[0] == 404, "a run whose name leads up has no folder")
         raw = server.ask("/api/runs")[2]
@@ -617,10 +624,10 @@ def edit_store(folder, *statements):
 
 
 def copy_run(name, folder, *statements):
-    """A copy of run ww-1 whose store is changed."""
+    """A copy of run ww-1 whose store is changed, and has no checksums, as those of version 0.3."""
     out = os.path.join(folder, name)
     shutil.copytree(os.path.join(RUNS, "ww-1"), out)
-    edit_store(out, *[(f"UPDATE {t} SET run = ?", (name,)) for t in ("runs", "metrics", "snapshots")], *statements)
+    edit_store(out, *[(f"UPDATE {t} SET run = ?", (name,)) for t in ("runs", "metrics", "snapshots")], "DELETE FROM checksums", *statements)
     return out
 
 
@@ -652,11 +659,12 @@ def test_damage():
     """A row that is not the one that was written is found when it is read, first or later; a copy that is put back is right."""
     folder = os.path.join(WORK, "damaged")
     os.makedirs(folder)
-    for name in ("number", "label", "head", "whole"):
+    for name in ("number", "label", "head", "name", "whole"):
         shutil.copytree(os.path.join(RUNS, "ww-1"), os.path.join(folder, name))
     edit_store(os.path.join(folder, "number"), "UPDATE metrics SET value = value + 1e-9 WHERE iteration = 50 AND name = 'ess'")
     edit_store(os.path.join(folder, "head"), "UPDATE runs SET seconds = seconds + 1")
     edit_store(os.path.join(folder, "label"), "INSERT INTO snapshots(run, iteration, name, place, label, value) VALUES('ww-1', 10, 'made up', 0, NULL, 1)")
+    edit_store(os.path.join(folder, "name"), "UPDATE runs SET run = 'ww-9'")
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
@@ -667,10 +675,10 @@ def test_damage():
         return (sorted(place(r["store"]) for r in answer["runs"] if "damaged" in [w["kind"] for w in r["warnings"]]),
                 sorted(place(p["path"]) for p in answer["problems"] if p["sentence"].split('" ')[1] in refused))
     try:
-        want = ["head", "label", "number"]
+        want = ["head", "label", "name", "number"]
         report(damaged() == (want, want), "rows that do not fit their checksum: a warning, and the sentence of rws runs", (damaged(), refused))
         edit_store(os.path.join(folder, "whole"), "INSERT INTO metrics(run, iteration, seconds, name, value) VALUES('ww-1', 210, 1, 'ess', 1)")
-        want = ["head", "label", "number", "whole"]
+        want = ["head", "label", "name", "number", "whole"]
         report(wait(lambda: damaged() == (want, want)), "and a row that comes while the server looks", damaged())
         for name in want:
             shutil.copy(os.path.join(RUNS, "ww-1", "metrics.sqlite"), os.path.join(folder, name, "metrics.sqlite"))
