@@ -689,6 +689,21 @@ def test_damage():
         server.stop()
 
 
+def test_long_keys():
+    """Runs that differ only at the end of a long text, or in the last of many settings, are curves of their own."""
+    folder = os.path.join(WORK, "long")
+    os.makedirs(folder)
+    many = ", ".join(f"'$.settings.s{i}', 'x'" for i in range(60))
+    for name, end, last in (("a", "1", "x"), ("b", "2", "x"), ("c", "2", "y")):
+        copy_run(name, folder, f"UPDATE runs SET config = json_set(config, '$.settings.note', '{'z' * 600 + end}', {many}, '$.settings.zz', '{last}')")
+    server = Server(folder, "--port", "0")
+    try:
+        groups = server.json("/api/compare?metric=p_error&panel=none")["groups"]
+        report(len(groups) == 3 and all(len(g["runs"]) == 1 for g in groups), "runs that differ late are curves of their own", [len(g["runs"]) for g in groups])
+    finally:
+        server.stop()
+
+
 def test_folders():
     """A sweep, a folder of stores, one run of a sweep, a store by its path, a run that was made from Python."""
     folder = os.path.join(WORK, "kinds")
@@ -945,6 +960,7 @@ def main():
     test_outside()
     test_warnings()
     test_damage()
+    test_long_keys()
     test_folders()
     test_plugin()
     test_wide()
