@@ -465,7 +465,8 @@ static bool is_locked(const inodes *locks, const char *folder)
     return false;
 }
 
-/* A run of another machine counts as training for two minutes after its store was written. */
+/* A run that another machine wrote last counts as training for two minutes after its store was written: locks that are
+ * held there are not in this kernel's list. */
 static const char *state_of(const rws_catalogue *c, const rws_entry *e, const inodes *locks)
 {
     const rws_result *r = &e->public.result;
