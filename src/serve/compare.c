@@ -414,17 +414,17 @@ static bool answer_figure(rws_core *c, const rws_request *r, const char *ending,
 {
     comparison p;
     rws_error  err = {""};
+    pthread_mutex_lock(&c->drawing); /* first: a refresh does not wait for figures that wait for each other */
     rws_catalogue_read(c->catalogue);
     bool good = read_comparison(c, r, &p, reply);
     if (good) {
-        pthread_mutex_lock(&c->drawing);
         const rws_status status = draw_bytes(&p, ending, &reply->body, &err);
-        pthread_mutex_unlock(&c->drawing);
         good = status == RWS_OK || rws_reply_status(reply, status, &err);
     }
     if (good) name_file(&p, ending, reply);
     release(&p);
     rws_catalogue_done(c->catalogue);
+    pthread_mutex_unlock(&c->drawing);
     return good && rws_reply_end(reply, type);
 }
 
