@@ -565,6 +565,9 @@ def test_limits(run):
         status, _, data = server.ask(f"/api/runs/{run}/infer", {"text": "stars saw ears with stars with ears", "particles": 2000000})
         report(status == 503 and b"fewer particles" in data and time.time() - began < 8, "a question that takes too long is stopped", (status, data, time.time() - began))
         report(server.ask("/api")[0] == 200, "and the server answers others")
+        lines = server.ask(f"/api/runs/{run}/sample", {"n": 100000}, headers={"Accept": "application/x-ndjson"}, timeout=120)[2].splitlines()
+        last = json.loads(lines[-1])
+        report(1000 < len(lines) < 100001 and len(lines) % 1000 == 1 and f"{len(lines) - 1} of 100000" in last.get("error", ""), "samples that take too long are cut, and the last line says so", (len(lines), lines[-1]))
     finally:
         server.stop()
 

@@ -137,6 +137,7 @@ static int by_weight(const void *a, const void *b)
 static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
 {
     const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
+    if (!list) b->starved = true;
     rws_buffer_key(b, "particles_listed");
     rws_buffer_open(b, '[');
     for (int i = 0; i < a->n_weighted && list; i++) list[i] = &a->particles[i];

@@ -26,8 +26,9 @@ typedef struct {
     rws_posed  posed;
     rws_field *fields; /* all that the model has */
     int        n_fields;
-    int        done; /* data or samples that were answered */
-    uint64_t   lots; /* of samples that were drawn */
+    int        done;  /* data or samples that were answered */
+    uint64_t   lots;  /* of samples that were drawn */
+    double     spent; /* seconds of drawing samples */
     double     until;
     bool       failed;
 } asking;
@@ -37,10 +38,10 @@ typedef struct {
 static bool begin_work(rws_core *c, rws_reply *reply)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)ceil(c->options.max_seconds);
     int code;
-    while ((code = sem_timedwait(&c->work, &until)) != 0 && errno == EINTR) continue;
+    while ((code = sem_clockwait(&c->work, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR) continue;
     if (code == 0) return true;
     reply->retry = true;
     return rws_reply_fail(reply, 503, "The server has more questions than it can answer; ask again later.");
@@ -298,13 +299,18 @@ static int lot_of(const asking *a)
     return left < most ? left : most;
 }
 
-/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples,
- * each followed by `after`. */
+/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples, each followed by
+ * `after`. RWS_STOPPED if the lots before have taken the time of a question; a lot that has begun is always finished. */
 static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_error *err)
 {
     rws_posterior *p = rws_warm_posterior(a->warm);
     rws_samples   *samples;
     const int      n = lot_of(a);
+    const double   began = rws_clock_now();
+    if (a->spent > a->core->options.max_seconds)
+        return rws_fail(err, RWS_STOPPED,
+                        "The samples took more than %g seconds, and %d of %d were drawn: ask for fewer.",
+                        a->core->options.max_seconds, a->done, a->posed.samples);
     RWS_TRY(rws_posterior_sample(p, n, a->posed.seed + a->lots++, &samples, err));
     for (int i = 0; i < samples->n; i++) {
         rws_sample_write(p, &samples->list[i], a->posed.listed, out);
@@ -312,6 +318,7 @@ static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_
     }
     rws_samples_free(samples);
     a->done += n;
+    a->spent += rws_clock_now() - began;
     return RWS_OK;
 }
 
