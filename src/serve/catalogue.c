@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/quote.h"
 #include "serve/entry.h"
 
@@ -239,11 +240,8 @@ static void look_at(rws_catalogue *c, const char *given, int *n_folders)
 
 static void make_id(const char *store, const char *name, char id[static RWS_RUN_ID + 1])
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a; the zero byte between the two texts counts */
-    for (const char *const texts[] = {store, name}, *const *t = texts; t < texts + 2; t++) {
-        for (const char *at = *t; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-        hash *= 1099511628211u;
-    }
+    uint64_t hash = rws_hash(RWS_HASH_BEGIN, store, strlen(store) + 1); /* with the zero byte between the two texts */
+    hash = rws_hash(hash, name, strlen(name) + 1);
     snprintf(id, RWS_RUN_ID + 1, "%016llx", (unsigned long long)hash);
 }
 
