@@ -687,6 +687,9 @@ def test_damage():
     try:
         want = ["head", "label", "name", "number"]
         report(damaged() == (want, want), "rows that do not fit their checksum: a warning, and the sentence of rws runs", (damaged(), refused))
+        groups = server.json("/api/compare?metric=p_error&panel=none")["groups"]
+        named = {r["id"] for r in server.json("/api/runs")["runs"] if r["warnings"]}
+        report(len(groups) == 1 and len(groups[0]["runs"]) == 5 and set(groups[0]["damaged"]) == named and len(named) == 4, "a comparison names the damaged runs", groups)
         edit_store(os.path.join(folder, "whole"), "INSERT INTO metrics(run, iteration, seconds, name, value) VALUES('ww-1', 210, 1, 'ess', 1)")
         want = ["head", "label", "name", "number", "whole"]
         report(wait(lambda: damaged() == (want, want)), "and a row that comes while the server looks", damaged())

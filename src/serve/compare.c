@@ -239,6 +239,11 @@ static void write_group(const comparison *p, const group *g, rws_buffer *out)
     rws_buffer_open(out, '[');
     for (int i = 0; i < g->n_runs; i++) rws_buffer_text(out, g->runs[i]->id);
     rws_buffer_close(out, ']');
+    rws_buffer_key(out, "damaged");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < g->n_runs; i++)
+        if (g->runs[i]->damaged) rws_buffer_text(out, g->runs[i]->id);
+    rws_buffer_close(out, ']');
     const double *const rows[] = {g->x, g->median, g->low, g->high, g->count};
     const char *const   names[] = {"x", "median", "low", "high", "count"};
     for (int i = 0; i < 5; i++) {
