@@ -115,7 +115,7 @@ static bool take_moments(const outcome *list, int n, rws_arena *memory, rws_marg
 
 static bool take(const outcome *list, int n, rws_arena *memory, rws_marginal *out)
 {
-    *out = (rws_marginal){list[0].name, list[0].report, list[0].visit, list[0].dim};
+    *out = (rws_marginal){.name = list[0].name, .report = list[0].report, .visit = list[0].visit, .dim = list[0].dim};
     for (int i = 0; i < n; i++) out->posterior += list[i].posterior, out->guide += list[i].guide;
     const int n_values = count_values(list, n);
     if (n_values > 0 && n_values <= RWS_MARGINAL_VALUES) return take_values(list, n, n_values, memory, out);
