@@ -172,6 +172,7 @@ def copy_store(source, folder, name, seed, method):
     db = sqlite3.connect(os.path.join(out, "metrics.sqlite"))
     for table in ("runs", "metrics", "snapshots"):
         db.execute(f"UPDATE {table} SET run = ?", (name,))
+    db.execute("DELETE FROM checksums")
     db.execute("UPDATE runs SET config = json_set(config, '$.seed', ?, '$.method', ?)", (seed, method))
     db.execute("UPDATE metrics SET value = value * ?", (1 + 0.001 * seed,))
     db.commit()
@@ -191,6 +192,7 @@ def make_long(source, folder, numbers):
                    ((10 * i, 0.001 * i, name, 1 / (1 + 0.0001 * i) + 0.05 * draw.random()) for i in range(n) for name in names))
     db.execute("UPDATE runs SET run = 'long', iteration = ?, config = json_set(config, '$.iterations', ?)", (10 * n, 10 * n))
     db.execute("UPDATE snapshots SET run = 'long'")
+    db.execute("DELETE FROM checksums")
     db.commit()
     db.close()
 

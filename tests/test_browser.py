@@ -248,6 +248,7 @@ def change_store(folder, name, *statements):
     db = sqlite3.connect(os.path.join(out, "metrics.sqlite"))
     for table in ("runs", "metrics", "snapshots"):
         db.execute(f"UPDATE {table} SET run = ?", (name,))
+    db.execute("DELETE FROM checksums")
     for statement in statements:
         db.execute(statement)
     db.commit()

@@ -1,8 +1,9 @@
 /* test_figure.c - statistics and styles against values worked out by hand; bars, squares and trees at their places;
- * runs that are gathered into curves. Axes, charts, images and the terminal have tests of their own. */
+ * runs that make a curve, and are gathered into it. Axes, charts, images and the terminal have tests of their own. */
 #include "drawn.h"
 
 #include "figure/bars.h"
+#include "figure/bundle.h"
 #include "figure/curve.h"
 #include "figure/hinton.h"
 #include "figure/style.h"
@@ -10,6 +11,7 @@
 #include "run/gather.h"
 #include "run/stats.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -367,12 +369,73 @@ static void test_gather(void **state)
     rws_gathered_release(&g);
 }
 
+/* ---- bundles ---- */
+
+static void test_bundles(void **state)
+{
+    (void)state;
+    enum { RUNS = 6, KEYS = 60 };
+    /* Runs 0 and 1 differ in the seed, run 2 in the last of many keys, run 3 at the end of a long value, run 4 in the method;
+     * run 5 has the keys of run 0 without K. */
+    static char       names[KEYS][8], text[2][700];
+    rws_result_key    keys[RUNS][KEYS];
+    rws_result        runs[RUNS] = {0};
+    const rws_result *list[RUNS];
+    for (int k = 0; k < KEYS; k++) snprintf(names[k], sizeof names[k], "k%d", k);
+    for (int i = 0; i < 2; i++) snprintf(text[i], sizeof text[i], "%0650d", i);
+    for (int r = 0; r < RUNS; r++) {
+        for (int k = 0; k < KEYS; k++) keys[r][k] = (rws_result_key){names[k], "same"};
+        keys[r][0] = (rws_result_key){"method", r == 4 ? "em" : "ww"};
+        keys[r][1] = (rws_result_key){"seed", r == 1 ? "2" : "1"};
+        keys[r][2] = (rws_result_key){"long", text[r == 3]};
+        keys[r][3] = (rws_result_key){r == 5 ? "other" : "particles", r == 4 ? "20" : "5"};
+        for (int k = 10; k < KEYS; k++) keys[r][k].value = r == 4 ? "early" : "same";
+        if (r == 2) keys[r][KEYS - 1].value = "late";
+        runs[r] = (rws_result){.name = "run", .keys = keys[r], .n_keys = KEYS};
+        list[r] = &runs[r];
+    }
+    rws_error          err;
+    rws_bundles        b;
+    rws_bundle_options options = {.most = 5, .advice = "fewer"};
+    assert_int_equal(rws_bundles_make(list, RUNS, &options, &b, &err), RWS_OK);
+    assert_int_equal(b.n, 5);
+    assert_int_equal(b.of[0], b.of[1]);
+    for (int i = 1; i < RUNS; i++)
+        for (int k = 1; k < i; k++) assert_int_not_equal(b.of[i], b.of[k]);
+    assert_int_equal(b.list[b.of[0]].n_runs, 2);
+    assert_int_equal(b.of[4], 0); /* EM comes first in a legend */
+    assert_true(b.list[0].shade == 0 && b.list[4].shade == 0);
+    assert_near(b.list[1].shade, 0.65, 1e-15);
+    rws_bundles_release(&b);
+
+    options.most = 4;
+    assert_int_equal(rws_bundles_make(list, RUNS, &options, &b, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "There are more than 4 different curves: choose some with fewer.");
+    rws_bundles_release(&b);
+
+    options =
+        (rws_bundle_options){.most = 5, .panel = "particles", .leave = (const char *const[]){"long", "k59", NULL}};
+    assert_int_equal(rws_bundles_make(list, 5, &options, &b, &err), RWS_OK);
+    assert_int_equal(b.n, 2);
+    assert_int_equal(b.list[0].n_runs, 4);
+    assert_string_equal(b.list[0].panel, "K = 5");
+    assert_string_equal(b.list[1].panel, "K = 20");
+    assert_memory_equal(b.list[1].label, "EM, k10 = early, k11", 20); /* without K */
+    rws_bundles_release(&b);
+    assert_true(rws_bundle_differs(list, 2, "seed"));
+    assert_false(rws_bundle_differs(list, 2, "particles"));
+
+    assert_int_equal(rws_bundles_make(list, 0, &options, &b, &err), RWS_OK);
+    assert_int_equal(b.n, 0);
+    rws_bundles_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_percentiles), cmocka_unit_test(test_quartiles), cmocka_unit_test(test_styles),
         cmocka_unit_test(test_colours),     cmocka_unit_test(test_bars),      cmocka_unit_test(test_hinton),
-        cmocka_unit_test(test_trees),       cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_trees),       cmocka_unit_test(test_gather),    cmocka_unit_test(test_bundles),
     };
     return cmocka_run_group_tests_name("figure", tests, folder_make, folder_remove_empty);
 }

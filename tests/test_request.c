@@ -213,6 +213,9 @@ static void test_news(void **state)
     for (int i = 0; i < RWS_NEWS_KEPT; i++) rws_news_publish(n, "more");
     assert_int_equal(rws_news_wait(n, 1, 1, &number, &text), RWS_NEWS_MISSED);
     assert_int_equal(number, 2 + RWS_NEWS_KEPT);
+    assert_int_equal(rws_news_publish(n, NULL), 3 + RWS_NEWS_KEPT);
+    assert_int_equal(rws_news_wait(n, number, 1, &number, &text), RWS_NEWS_MISSED);
+    assert_int_equal(number, 3 + RWS_NEWS_KEPT);
     rws_news_end(n);
     assert_int_equal(rws_news_wait(n, number, 1, &number, &text), RWS_NEWS_OVER);
     rws_news_free(n);

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import tempfile
@@ -233,6 +234,9 @@ def test_api(server, runs):
     values = sorted(by_name[n]["last"]["p_error"] for n in ("ww-1", "ww-2", "ww-3"))
     report(len(groups) == 2 and len(ww["runs"]) == 3 and abs(ww["median"][-1] - values[1]) < 1e-8 and abs(ww["low"][-1] - (values[0] + values[1]) / 2) < 1e-8,
            "a comparison has the median and the quartiles over seeds", groups)
+    none = server.json("/api/compare?metric=p_error&where=model=gmm%02panel=none")["groups"]
+    some = server.json("/api/compare?metric=p_error&where=model=gmm&panel=none")["groups"]
+    report(none == [] and len(some) == 2, "queries that look alike have replies of their own", (len(none), len(some)))
     report(server.ask("/api/compare")[0] == 400, "a comparison needs a metric")
     for ending, head in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG"), ("csv", b"curve,")):
         status, headers, data = server.ask(f"/api/compare.{ending}?metric=p_error&where=model=gmm")
@@ -246,6 +250,13 @@ def test_api(server, runs):
     cli = json.loads(rws("infer", os.path.join(RUNS, "grammar"), "stars saw ears", "-k", "500", "--seed", "3", "--json").stdout)
     good = abs(answer["log_evidence"] - cli["log_evidence"]) < 1e-6 and answer["answers"][0]["reports"]["tree"] == cli["answers"][0]["tree"]
     report(good and abs(answer["answers"][0]["posterior"] - cli["answers"][0]["posterior"]) < 1e-6, "an answer is that of rws infer", (answer, cli))
+    answer = server.json(f"/api/runs/{gmm['id']}/infer", {"fields": {"x": 30}, "particles": 500, "seed": 3, "marginals": True})
+    cli = json.loads(rws("infer", os.path.join(RUNS, "ww-1"), "30", "-k", "500", "--seed", "3", "--marginals", "--json").stdout)
+    short = lambda x: [short(v) for v in x] if isinstance(x, list) else {k: short(v) for k, v in x.items()} if isinstance(x, dict) else round(x, 7) if isinstance(x, float) else x
+    sites = [m for m in answer["marginals"] if "site" in m]
+    report(sites and short(sites) == short(cli["marginals"]), "marginals are those of rws infer", (sites, cli["marginals"]))
+    text = rws("infer", os.path.join(RUNS, "grammar"), "stars stars saw", "-k", "20", "--marginals").stdout
+    report("No particle is possible, so that no choice has a posterior.\n" in text, "a datum that no particle explains has no marginals, and a sentence", text)
     lines = server.ask(f"/api/runs/{pcfg['id']}/infer", {"data": [{"text": "stars saw ears"}, {"text": "foo"}, {"text": "ears saw stars"}], "particles": 50})[2].splitlines()
     report(len(lines) == 3 and "answers" in json.loads(lines[0]) and "foo" in json.loads(lines[1])["error"] and "answers" in json.loads(lines[2]),
            "many data are answered line by line, and a bad one has its sentence", lines)
@@ -483,6 +494,7 @@ def test_outside():
         db.execute(f"UPDATE {table} SET run = '../../outside'")
     db.execute("INSERT INTO runs SELECT '<script>alert(1)</script>', config, host, version, started, iteration, seconds FROM runs")
     db.execute("INSERT INTO failures VALUES('<script>alert(1)</script>', 1, 'broken \"</script>\"')")
+    db.execute("DELETE FROM checksums")
     db.commit()
     os.makedirs(os.path.join(inside, "bad"))
     with open(os.path.join(inside, "bad", "metrics.sqlite"), "wb") as file:
@@ -497,6 +509,9 @@ def test_outside():
         report(names == ["../../outside", "<script>alert(1)</script>", "ww-1", "ww-1"], "a link that leads out of the folder is not followed", names)
         sentences = " ".join(p["sentence"] for p in answer["problems"])
         report("link" in sentences and "damaged" in sentences, "and is named, with the store that is damaged", answer["problems"])
+        os.rename(os.path.join(inside, "link"), os.path.join(inside, "other"))
+        named = lambda: [p["path"] for p in server.json("/api/runs")["problems"] if "link" in p["sentence"]]
+        report(wait(lambda: named() == [os.path.join(inside, "other")], 5), "a link that is renamed has its new name", named())
         up = [r for r in answer["runs"] if r["name"] == "../../outside"][0]
         report(not up["has_folder"] and server.ask(f"/api/runs/{up['id']}/ask")[0] == 404, "a run whose name leads up has no folder")
         raw = server.ask("/api/runs")[2]
@@ -550,6 +565,9 @@ def test_limits(run):
         status, _, data = server.ask(f"/api/runs/{run}/infer", {"text": "stars saw ears with stars with ears", "particles": 2000000})
         report(status == 503 and b"fewer particles" in data and time.time() - began < 8, "a question that takes too long is stopped", (status, data, time.time() - began))
         report(server.ask("/api")[0] == 200, "and the server answers others")
+        lines = server.ask(f"/api/runs/{run}/sample", {"n": 100000}, headers={"Accept": "application/x-ndjson"}, timeout=120)[2].splitlines()
+        last = json.loads(lines[-1])
+        report(1000 < len(lines) < 100001 and len(lines) % 1000 == 1 and f"{len(lines) - 1} of 100000" in last.get("error", ""), "samples that take too long are cut, and the last line says so", (len(lines), lines[-1]))
     finally:
         server.stop()
 
@@ -616,10 +634,10 @@ def edit_store(folder, *statements):
 
 
 def copy_run(name, folder, *statements):
-    """A copy of run ww-1 whose store is changed."""
+    """A copy of run ww-1 whose store is changed, and has no checksums, as those of version 0.3."""
     out = os.path.join(folder, name)
     shutil.copytree(os.path.join(RUNS, "ww-1"), out)
-    edit_store(out, *[(f"UPDATE {t} SET run = ?", (name,)) for t in ("runs", "metrics", "snapshots")], *statements)
+    edit_store(out, *[(f"UPDATE {t} SET run = ?", (name,)) for t in ("runs", "metrics", "snapshots")], "DELETE FROM checksums", *statements)
     return out
 
 
@@ -651,11 +669,12 @@ def test_damage():
     """A row that is not the one that was written is found when it is read, first or later; a copy that is put back is right."""
     folder = os.path.join(WORK, "damaged")
     os.makedirs(folder)
-    for name in ("number", "label", "head", "whole"):
+    for name in ("number", "label", "head", "name", "whole"):
         shutil.copytree(os.path.join(RUNS, "ww-1"), os.path.join(folder, name))
     edit_store(os.path.join(folder, "number"), "UPDATE metrics SET value = value + 1e-9 WHERE iteration = 50 AND name = 'ess'")
     edit_store(os.path.join(folder, "head"), "UPDATE runs SET seconds = seconds + 1")
     edit_store(os.path.join(folder, "label"), "INSERT INTO snapshots(run, iteration, name, place, label, value) VALUES('ww-1', 10, 'made up', 0, NULL, 1)")
+    edit_store(os.path.join(folder, "name"), "UPDATE runs SET run = 'ww-9'")
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
@@ -666,16 +685,34 @@ def test_damage():
         return (sorted(place(r["store"]) for r in answer["runs"] if "damaged" in [w["kind"] for w in r["warnings"]]),
                 sorted(place(p["path"]) for p in answer["problems"] if p["sentence"].split('" ')[1] in refused))
     try:
-        want = ["head", "label", "number"]
+        want = ["head", "label", "name", "number"]
         report(damaged() == (want, want), "rows that do not fit their checksum: a warning, and the sentence of rws runs", (damaged(), refused))
+        groups = server.json("/api/compare?metric=p_error&panel=none")["groups"]
+        named = {r["id"] for r in server.json("/api/runs")["runs"] if r["warnings"]}
+        report(len(groups) == 1 and len(groups[0]["runs"]) == 5 and set(groups[0]["damaged"]) == named and len(named) == 4, "a comparison names the damaged runs", groups)
         edit_store(os.path.join(folder, "whole"), "INSERT INTO metrics(run, iteration, seconds, name, value) VALUES('ww-1', 210, 1, 'ess', 1)")
-        want = ["head", "label", "number", "whole"]
+        want = ["head", "label", "name", "number", "whole"]
         report(wait(lambda: damaged() == (want, want)), "and a row that comes while the server looks", damaged())
         for name in want:
             shutil.copy(os.path.join(RUNS, "ww-1", "metrics.sqlite"), os.path.join(folder, name, "metrics.sqlite"))
         report(wait(lambda: damaged() == ([], [])), "stores that are put back are right again", damaged())
         ess = {tuple(server.json(f"/api/runs/{r['id']}/metrics?metric=ess")["metrics"][0]["values"]) for r in server.json("/api/runs")["runs"]}
         report(len(ess) == 1, "with the numbers that they had", ess)
+    finally:
+        server.stop()
+
+
+def test_long_keys():
+    """Runs that differ only at the end of a long text, or in the last of many settings, are curves of their own."""
+    folder = os.path.join(WORK, "long")
+    os.makedirs(folder)
+    many = ", ".join(f"'$.settings.s{i}', 'x'" for i in range(60))
+    for name, end, last in (("a", "1", "x"), ("b", "2", "x"), ("c", "2", "y")):
+        copy_run(name, folder, f"UPDATE runs SET config = json_set(config, '$.settings.note', '{'z' * 600 + end}', {many}, '$.settings.zz', '{last}')")
+    server = Server(folder, "--port", "0")
+    try:
+        groups = server.json("/api/compare?metric=p_error&panel=none")["groups"]
+        report(len(groups) == 3 and all(len(g["runs"]) == 1 for g in groups), "runs that differ late are curves of their own", [len(g["runs"]) for g in groups])
     finally:
         server.stop()
 
@@ -744,6 +781,94 @@ def test_plugin():
         for bad in ([[1, 2]], ["a"], 3, [1] * 61, [None]):
             status, _, data = server.ask(f"/api/runs/{run['id']}/infer", {"fields": {"days": 0, "x": bad}})
             tried("bodies that are no question", status, status == 400 and b'\\"x\\"' in data, f"a series that is {json.dumps(bad)[:20]} is refused", data)
+    finally:
+        server.stop()
+
+
+WIDE = r"""
+#include <rws.h>
+#include <stdio.h>
+
+enum { FIELDS = 100, WIDE = 20100 };
+
+static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)state, (void)err;
+    char name[16];
+    rws_setup_field(s, "wide", WIDE);
+    for (int i = 1; i < FIELDS; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        rws_setup_field(s, name, 1);
+    }
+    return RWS_OK;
+}
+
+static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_random *g, float *const *to, rws_error *e)
+{
+    (void)w, (void)s, (void)first, (void)e;
+    for (int i = 0; i < n; i++) {
+        for (int f = 1; f < FIELDS; f++) to[f][i] = (float)rws_random_normal(g);
+        for (int k = 0; k < WIDE; k++) to[0][(size_t)i * WIDE + (size_t)k] = 0;
+    }
+    return RWS_OK;
+}
+
+static void model(rws_path *path, const void *state)
+{
+    (void)state;
+    char    name[16];
+    rws_var z = rws_normal(path, "z", rws_constant(path, 0), rws_constant(path, 1));
+    rws_bernoulli(path, "wide", rws_zeros(path, WIDE));
+    for (int i = 1; i < FIELDS; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        rws_normal(path, name, z, rws_constant(path, 1));
+    }
+}
+
+static void guide(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_normal(path, "z", rws_constant(path, 0), rws_constant(path, 1));
+}
+
+const rws_model rws_user_model = {
+    .abi = RWS_ABI, .name = "wide", .help = "many fields, one of them wide",
+    .defaults = {.batch = 2, .particles = 2, .iterations = 2, .n_test = 2, .lr = "1e-3"},
+    .setup = setup, .data = data, .guide = guide, .model = model,
+};
+"""
+
+
+def test_wide():
+    """A model with 100 fields, one of 20,100 numbers, of whose samples fewer than 1000 are drawn at a time."""
+    source, plugin = os.path.join(WORK, "wide.c"), os.path.join(WORK, "wide.so")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        report(True, "a wide model is asked # SKIP there is no C compiler")
+        return
+    with open(source, "w") as file:
+        file.write(WIDE)
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-I", os.path.join(HERE, "..", "include"), source, "-o", plugin, "-lm"], check=True)
+    folder = os.path.join(WORK, "wides")
+    rws("train", plugin, "--iterations", "2", "--eval-every", "2", "--out", os.path.join(folder, "wide"))
+    server = Server(folder, "--port", "0", "--model", plugin)
+    try:
+        run = server.json("/api/runs")["runs"][0]["id"]
+        names = [f["name"] for f in server.json(f"/api/runs/{run}/ask")["fields"]]
+        report(names == ["wide"] + [f"f{i}" for i in range(1, 100)], "a model of 100 fields has all of them", len(names))
+        fields = {"wide": [0] * 20100, **{f"f{i}": 0.25 for i in range(1, 100)}}
+        status, _, data = server.ask(f"/api/runs/{run}/infer", {"fields": fields, "particles": 20})
+        report(status == 200 and json.loads(data)["log_evidence"] < 0, "and is asked by all of them", (status, data[:300]))
+        status, _, data = server.ask(f"/api/runs/{run}/infer", {"fields": {**fields, "f99": "x"}, "particles": 20})
+        report(status == 400 and b"f99" in data, "the last of which is read", (status, data[:300]))
+        values = [v for name, v in server.json(f"/api/runs/{run}/sample", {"n": 1})["samples"][0]["fields"].items() if name != "wide"]
+        single = lambda v: struct.unpack("f", struct.pack("f", v))[0]
+        report(len(values) == 99 and all(float("%.9g" % single(v)) == v for v in values), "numbers have the digits of a float", values[:5])
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=120)
+        connection.request("POST", f"/api/runs/{run}/sample", json.dumps({"n": 1000}), {"Content-Type": "application/json", "Accept": "application/x-ndjson"})
+        lines = [line[-2000:] for line in connection.getresponse()]
+        connection.close()
+        report(len(lines) == 1000 and len(set(lines)) == 1000, "samples in small lots differ", (len(lines), len(set(lines))))
     finally:
         server.stop()
 
@@ -848,8 +973,10 @@ def main():
     test_outside()
     test_warnings()
     test_damage()
+    test_long_keys()
     test_folders()
     test_plugin()
+    test_wide()
     test_streaming(ids["grammar"])
     test_token()
     test_limits(ids["grammar"])

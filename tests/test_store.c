@@ -411,6 +411,19 @@ static void a_store_of_format_1_gets_checksums(void **state)
     assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
 }
 
+/* A watcher tells by the host whether a lock of the run would be seen there. */
+static void the_host_is_that_of_the_last_writer(void **state)
+{
+    (void)state;
+    char host[256] = "", said[300];
+    gethostname(host, sizeof host - 1);
+    must(record(f, t, 0, 1, &err), &err);
+    change("UPDATE runs SET host = 'elsewhere'; DELETE FROM checksums;");
+    must(record(f, t, 100, 1, &err), &err);
+    snprintf(said, sizeof said, "%s", ask("SELECT host FROM runs"));
+    assert_string_equal(said, host);
+}
+
 int main(void)
 {
 #define RUN(f) cmocka_unit_test_setup_teardown(f, begin_run, end)
@@ -427,6 +440,7 @@ int main(void)
         RUN(rows_that_changed_are_refused),
         RUN(a_name_that_changed_is_refused),
         RUN(a_store_of_format_1_gets_checksums),
+        RUN(the_host_is_that_of_the_last_writer),
         SWEEP(runs_of_a_sweep_find_its_store),
         SWEEP(several_runs_share_a_store),
     };

@@ -37,7 +37,7 @@ with open("want", "w") as f:
 gives 0 "each choice by itself" infer run "6 27" --marginals --json
 python3 -c 'import json
 for m in json.load(open("out"))["marginals"]:
-    assert abs(m["visited"] - sum(v["posterior"] for v in m["values"])) < 1e-9
+    assert abs(m["posterior"] - sum(v["posterior"] for v in m["values"])) < 1e-9
     for v in m["values"]: print(m["site"], int(v["value"]), round(v["posterior"], 6))' | diff want - >&2
 report $? "has the sum of the weights"
 gives 0 "as a table" infer run "6 27" --marginals

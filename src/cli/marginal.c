@@ -2,170 +2,105 @@
 
 #include "base/error.h"
 #include "cli/report.h"
+#include "run/marginal.h"
 
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-typedef struct {
-    const rws_choice *choice;
-    double            weight;
-} weighed;
-
-/* By site and visit, then by the first number. */
-static int compare(const void *x, const void *y)
+static rws_marginals make(const rws_answers *a)
 {
-    const rws_choice *a = ((const weighed *)x)->choice, *b = ((const weighed *)y)->choice;
-    const int         site = strcmp(a->site, b->site);
-    if (site) return site;
-    if (a->visit != b->visit) return a->visit < b->visit ? -1 : 1;
-    return (a->value[0] > b->value[0]) - (a->value[0] < b->value[0]);
+    rws_marginals m;
+    rws_error     err;
+    rws_need_memory(rws_marginals_make(a, false, INT_MAX, &m, &err) == RWS_OK, "the choices of particles");
+    return m;
 }
 
-/* All choices of all particles that are possible, sorted; the caller frees the list. */
-static weighed *sort_choices(const rws_answers *a, size_t *n)
+/* ---- lines */
+
+static bool is_same_site(const rws_marginal *a, const rws_marginal *b)
 {
-    size_t most = 0;
-    for (int i = 0; i < a->n_weighted; i++) most += (size_t)a->particles[i].n_choices;
-    weighed *list = calloc(most + 1, sizeof *list);
-    rws_need_memory(list != NULL, "the choices of particles");
-    *n = 0;
-    for (int i = 0; i < a->n_weighted; i++)
-        for (int k = 0; k < a->particles[i].n_choices && a->particles[i].weight > 0; k++)
-            list[(*n)++] = (weighed){&a->particles[i].choices[k], a->particles[i].weight};
-    qsort(list, *n, sizeof *list, compare);
-    return list;
+    return a->visit == b->visit && strcmp(a->name, b->name) == 0;
 }
 
-/* The number of entries, from the first one, of the same site and visit. */
-static size_t n_alike(const weighed *list, size_t n)
+static void print_values(const rws_marginal *m)
 {
-    size_t k = 1;
-    while (k < n && list[k].choice->visit == list[0].choice->visit &&
-           !strcmp(list[k].choice->site, list[0].choice->site))
-        k++;
-    return k;
+    for (int i = 0; i < m->n_values; i++)
+        if (m->values[i].posterior >= 0.0005) printf("   %.9g: %.3f", m->values[i].value, m->values[i].posterior);
 }
 
-static bool is_whole(const weighed *list, size_t n)
+static void print_moments(const rws_marginal *m)
 {
-    for (size_t i = 0; i < n; i++)
-        if (list[i].choice->dim != 1 || list[i].choice->value[0] != rintf(list[i].choice->value[0])) return false;
-    return true;
+    char one[32], two[32];
+    for (int d = 0; d < m->dim; d++)
+        printf("   mean %s, sd %s", rws_report_number(m->mean[d], one), rws_report_number(m->sd[d], two));
 }
 
-/* The numbers that every value has: the size of a site may depend on the path. */
-static int shortest(const weighed *list, size_t n)
+/* The sizes of a site at one visit, each in a line. */
+static void print_site(const rws_marginal *list, int n)
 {
-    int dim = list[0].choice->dim;
-    for (size_t i = 1; i < n; i++) dim = list[i].choice->dim < dim ? list[i].choice->dim : dim;
-    return dim;
-}
-
-static double sum(const weighed *list, size_t n)
-{
-    double total = 0;
-    for (size_t i = 0; i < n; i++) total += list[i].weight;
-    return total;
-}
-
-/* The weight of the first value, and the number of entries that have it. */
-static double same_value(const weighed *list, size_t n, size_t *count)
-{
-    *count = 1;
-    while (*count < n && list[*count].choice->value[0] == list[0].choice->value[0]) ++*count;
-    return sum(list, *count);
-}
-
-/* Mean and standard deviation of component j among the particles that visit the site. */
-static void moments(const weighed *list, size_t n, int j, double *mean, double *sd)
-{
-    const double total = sum(list, n);
-    double       var = 0;
-    *mean = 0;
-    for (size_t i = 0; i < n; i++) *mean += list[i].weight / total * (double)list[i].choice->value[j];
-    for (size_t i = 0; i < n; i++) var += list[i].weight / total * pow((double)list[i].choice->value[j] - *mean, 2);
-    *sd = sqrt(var);
-}
-
-static void print_values(const weighed *list, size_t n)
-{
-    size_t k;
-    for (size_t i = 0; i < n; i += k) {
-        const double p = same_value(list + i, n - i, &k);
-        if (p >= 0.0005) printf("   %g: %.3f", (double)list[i].choice->value[0], p);
-    }
-}
-
-static void print_moments(const weighed *list, size_t n)
-{
-    double mean, sd;
-    char   one[32], two[32];
-    for (int j = 0; j < shortest(list, n); j++) {
-        moments(list, n, j, &mean, &sd);
-        printf("   mean %s, sd %s", rws_report_number(mean, one), rws_report_number(sd, two));
+    double visited = 0;
+    for (int i = 0; i < n; i++) visited += list[i].posterior;
+    for (int i = 0; i < n; i++) {
+        if (!(list[i].posterior > 0)) continue;
+        printf("  %s", list[i].name);
+        if (list[i].visit) printf(":%d", list[i].visit); /* as --given takes it */
+        if (n > 1) printf("   of size %d: %.3f", list[i].dim, list[i].posterior);
+        if (list[i].values) print_values(&list[i]);
+        else print_moments(&list[i]);
+        if (visited < 0.9995) printf("   not visited: %.3f", 1 - visited);
+        putchar('\n');
     }
 }
 
 void rws_marginals_print(const rws_answers *a)
 {
-    size_t   n, k;
-    weighed *list = sort_choices(a, &n);
-    if (n) putchar('\n');
-    for (size_t i = 0; i < n; i += k) {
-        const rws_choice *c = list[i].choice;
-        k = n_alike(list + i, n - i);
-        const double visited = sum(list + i, k);
-        printf("  %s", c->site);
-        if (c->visit) printf(":%d", c->visit); /* as --given takes it */
-        if (is_whole(list + i, k)) print_values(list + i, k);
-        else print_moments(list + i, k);
-        if (visited < 0.9995) printf("   not visited: %.3f", 1 - visited);
-        putchar('\n');
+    rws_marginals m = make(a);
+    bool          any = false;
+    for (int i = 0; i < m.n; i++) any = any || m.list[i].posterior > 0;
+    if (any) putchar('\n');
+    else if (m.n) puts("  No particle is possible, so that no choice has a posterior.");
+    for (int i = 0, next; i < m.n; i = next) {
+        for (next = i; next < m.n && is_same_site(&m.list[i], &m.list[next]);) next++;
+        print_site(m.list + i, next - i);
     }
-    free(list);
+    rws_marginals_release(&m);
 }
 
-static void describe_values(const weighed *list, size_t n, json_t *object)
+/* ---- JSON */
+
+static json_t *describe_values(const rws_marginal *m)
 {
-    json_t *values = json_array();
-    size_t  k;
-    for (size_t i = 0; i < n; i += k) {
-        const double p = same_value(list + i, n - i, &k);
-        json_array_append_new(values, json_pack("{s:o,s:o}", "value", rws_report_real((double)list[i].choice->value[0]),
-                                                "posterior", rws_report_real(p)));
-    }
-    json_object_set_new(object, "values", values);
+    json_t *list = json_array();
+    for (int i = 0; i < m->n_values; i++)
+        json_array_append_new(list, json_pack("{s:o,s:o,s:o}", "value", rws_report_real(m->values[i].value),
+                                              "posterior", rws_report_real(m->values[i].posterior), "guide",
+                                              rws_report_real(m->values[i].guide)));
+    return list;
 }
 
-static void describe_moments(const weighed *list, size_t n, json_t *object)
+static json_t *describe_numbers(const double *numbers, int n)
 {
-    json_t *means = json_array(), *sds = json_array();
-    double  mean, sd;
-    for (int j = 0; j < shortest(list, n); j++) {
-        moments(list, n, j, &mean, &sd);
-        json_array_append_new(means, rws_report_real(mean));
-        json_array_append_new(sds, rws_report_real(sd));
-    }
-    json_object_set_new(object, "mean", means);
-    json_object_set_new(object, "sd", sds);
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) json_array_append_new(list, rws_report_real(numbers[i]));
+    return list;
 }
 
 json_t *rws_marginals_describe(const rws_answers *a)
 {
-    size_t   n, k;
-    weighed *list = sort_choices(a, &n);
-    json_t  *array = json_array();
-    for (size_t i = 0; i < n; i += k) {
-        const rws_choice *c = list[i].choice;
-        k = n_alike(list + i, n - i);
-        json_t *object = json_pack("{s:s,s:i,s:o}", "site", c->site, "visit", c->visit, "visited",
-                                   rws_report_real(sum(list + i, k)));
-        if (is_whole(list + i, k)) describe_values(list + i, k, object);
-        else describe_moments(list + i, k, object);
+    rws_marginals m = make(a);
+    json_t       *array = json_array();
+    for (int i = 0; i < m.n; i++) {
+        const rws_marginal *at = &m.list[i];
+        json_t             *object = json_pack("{s:s,s:i,s:o,s:o}", "site", at->name, "visit", at->visit, "posterior",
+                                               rws_report_real(at->posterior), "guide", rws_report_real(at->guide));
+        if (at->values) json_object_set_new(object, "values", describe_values(at));
+        else {
+            json_object_set_new(object, "mean", describe_numbers(at->mean, at->dim));
+            json_object_set_new(object, "sd", describe_numbers(at->sd, at->dim));
+        }
         json_array_append_new(array, object);
     }
-    free(list);
+    rws_marginals_release(&m);
     return array;
 }

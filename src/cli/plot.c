@@ -8,7 +8,7 @@
 #include "cli/command.h"
 #include "cli/select.h"
 #include "figure/chart.h"
-#include "figure/style.h"
+#include "figure/bundle.h"
 #include "figure/terminal.h"
 #include "run/gather.h"
 
@@ -21,7 +21,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { MOST_METRICS = 6, MOST_KEYS = 32, MOST_PANELS = 8, MOST_CURVES = 40 };
+enum { MOST_METRICS = 6, MOST_PANELS = 8, MOST_CURVES = 40 };
 enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE, KEY_FROM };
 
 typedef struct {
@@ -33,24 +33,14 @@ typedef struct {
     int         scale; /* KEY_LOG or KEY_LINEAR; 0: chosen by the numbers */
 } plot_options;
 
-/* A curve in all panels and rows: the runs that agree in everything but the seed, the panel's key and x. */
-typedef struct {
-    char        identity[512]; /* the keys and values by which curves differ */
-    char        label[256];
-    const char *method;
-    double      shade;
-} look;
-
 typedef struct {
     const plot_options *o;
     const rws_results  *results;
-    const char         *keys[MOST_KEYS]; /* in which the runs differ */
-    int                 n_keys;
+    const rws_result  **runs;      /* all of the results */
+    rws_bundles         bundles;   /* of the runs, whatever their panel and x */
     const char         *panel_key; /* NULL: one panel */
     const char         *panels[MOST_PANELS];
     int                 n_panels; /* at least 1 */
-    look                looks[MOST_CURVES];
-    int                 n_looks;
     rws_gathered        gathered[MOST_METRICS][MOST_PANELS][MOST_CURVES];
     rws_curve           curves[MOST_METRICS][MOST_PANELS][MOST_CURVES];
     int                 n_curves[MOST_METRICS][MOST_PANELS];
@@ -65,81 +55,12 @@ static bool over_training(const plot_options *o)
 
 /* ---- which runs make a curve */
 
-static int style_index(const char *method)
+static rws_status find_bundles(plot *p, rws_error *err)
 {
-    int i = 0;
-    while (rws_styles[i].method && (!method || strcmp(rws_styles[i].method, method) != 0)) i++;
-    return i;
-}
-
-/* Keys that make no curve of their own: a curve is the median over seeds, and the other keys change how runs are
- * measured, not what they learn. */
-static bool is_ignored(const char *key)
-{
-    static const char *const keys[] = {"seed", "threads", "eval_every", "eval_particles", "n_test"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0) return true;
-    return false;
-}
-
-/* The identity and the label of the run's curve. */
-static void describe(const plot *p, const rws_result *r, look *out)
-{
-    *out = (look){.method = rws_result_get(r, "method")};
-    size_t      n = 0, m = 0;
-    const char *name = out->method ? rws_style_name(out->method) : r->name;
-    m += (size_t)snprintf(out->label, sizeof out->label, "%s", name);
-    for (int i = 0; i < p->n_keys; i++) {
-        const char *key = p->keys[i], *value = rws_result_get(r, key);
-        if (!value || is_ignored(key)) continue;
-        if ((p->panel_key && strcmp(key, p->panel_key) == 0) || strcmp(key, p->o->x) == 0) continue;
-        if (n < sizeof out->identity)
-            n += (size_t)snprintf(out->identity + n, sizeof out->identity - n, "%s=%s;", key, value);
-        if (strcmp(key, "method") == 0 || m >= sizeof out->label) continue;
-        const bool K = strcmp(key, "particles") == 0;
-        m += (size_t)snprintf(out->label + m, sizeof out->label - m, ", %s = %s", K ? "K" : key, value);
-    }
-}
-
-static int find_look(const plot *p, const rws_result *r)
-{
-    look l;
-    describe(p, r, &l);
-    for (int i = 0; i < p->n_looks; i++)
-        if (strcmp(p->looks[i].identity, l.identity) == 0) return i;
-    return -1;
-}
-
-static int by_style(const void *a, const void *b)
-{
-    const look *x = a, *y = b;
-    const int   order = style_index(x->method) - style_index(y->method);
-    return order ? order : strverscmp(x->identity, y->identity);
-}
-
-static rws_status find_looks(plot *p, rws_error *err)
-{
-    for (int i = 0; i < p->results->n; i++) {
-        if (find_look(p, &p->results->runs[i]) >= 0) continue;
-        if (p->n_looks == MOST_CURVES)
-            return rws_fail(err, RWS_BAD_INPUT,
-                            "There are more than %d different curves: choose some with --where, such as "
-                            "--where method=ww.",
-                            MOST_CURVES);
-        describe(p, &p->results->runs[i], &p->looks[p->n_looks++]);
-    }
-    qsort(p->looks, (size_t)p->n_looks, sizeof *p->looks, by_style);
-    /* Curves of the same method are shades of its colour, the last one full. */
-    for (int i = 0; i < p->n_looks; i++) {
-        int before = 0, after = 0;
-        for (int k = 0; k < p->n_looks; k++) {
-            if (style_index(p->looks[k].method) != style_index(p->looks[i].method)) continue;
-            if (k < i) before++;
-            else if (k > i) after++;
-        }
-        if (after) p->looks[i].shade = 0.65 * after / (before + after);
-    }
-    return RWS_OK;
+    const char *const        leave[] = {p->o->x, p->panel_key, NULL};
+    const rws_bundle_options options = {
+        .leave = leave, .most = MOST_CURVES, .advice = "--where, such as --where method=ww"};
+    return rws_bundles_make(p->runs, p->results->n, &options, &p->bundles, err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -152,8 +73,7 @@ static rws_status find_panels(plot *p, rws_error *err)
     const char *wanted = p->o->panels ? p->o->panels : "particles";
     p->n_panels = 1;
     if (strcmp(wanted, "none") == 0 || strcmp(wanted, p->o->x) == 0) return RWS_OK;
-    bool differs = false;
-    for (int i = 0; i < p->n_keys; i++) differs = differs || strcmp(p->keys[i], wanted) == 0;
+    const bool differs = rws_bundle_differs(p->runs, p->results->n, wanted);
     if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
         return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", rws_quote_short(wanted).text);
     if (!differs) return RWS_OK;
@@ -180,14 +100,14 @@ static int choose(const plot *p, int panel, int curve, const rws_result **out)
     for (int i = 0; i < p->results->n; i++) {
         const rws_result *r = &p->results->runs[i];
         if (p->panel_key && !rws_result_has(r, p->panel_key, p->panels[panel])) continue;
-        if (find_look(p, r) == curve) out[n++] = r;
+        if (p->bundles.of[i] == curve) out[n++] = r;
     }
     return n;
 }
 
 /* ---- numbers */
 
-/* The curve of metric m in panel c with look l; widens *least and *most. There is none where nothing was measured. */
+/* The curve of metric m of bundle l in panel c; widens *least and *most. There is none where nothing was measured. */
 static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **runs, double *least, double *most,
                                rws_error *err)
 {
@@ -201,9 +121,9 @@ static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **
     rws_gathered_from(g, o->from);
     if (g->n == 0) return status;
     rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
-    *curve = rws_gathered_curve(g, p->looks[l].method);
-    curve->label = p->looks[l].label;
-    curve->shade = p->looks[l].shade;
+    *curve = rws_gathered_curve(g, p->bundles.list[l].method);
+    curve->label = p->bundles.list[l].label;
+    curve->shade = p->bundles.list[l].shade;
     for (int i = 0; i < g->n; i++) *least = fmin(*least, g->median[i]), *most = fmax(*most, g->median[i]);
     return status;
 }
@@ -217,7 +137,7 @@ static rws_status gather(plot *p, rws_error *err)
     for (int m = 0; m < o->n_metrics; m++) {
         double least = INFINITY, most = -INFINITY;
         for (int c = 0; c < p->n_panels; c++)
-            for (int l = 0; l < p->n_looks && status == RWS_OK; l++)
+            for (int l = 0; l < p->bundles.n && status == RWS_OK; l++)
                 status = gather_curve(p, m, c, l, runs, &least, &most, err);
         if (status == RWS_OK && most == -INFINITY && o->from > 0)
             status = rws_fail(err, RWS_BAD_INPUT, "Nothing was measured from --from %g on.", o->from);
@@ -370,9 +290,8 @@ static rws_status check_metrics(const plot_options *o, const rws_results *r, rws
 static rws_status draw(plot *p, rws_error *err)
 {
     RWS_TRY(check_metrics(p->o, p->results, err));
-    p->n_keys = rws_select_differing(p->results, p->keys, MOST_KEYS);
     RWS_TRY(find_panels(p, err));
-    RWS_TRY(find_looks(p, err));
+    RWS_TRY(find_bundles(p, err));
     RWS_TRY(gather(p, err));
     return p->o->out ? draw_file(p, err) : draw_terminal(p, err);
 }
@@ -384,15 +303,20 @@ static rws_status run(int argc, char **argv, rws_error *err)
     RWS_TRY(rws_arguments_parse(&argp, "rws plot", argc, argv, 0, &o, err));
     RWS_TRY(rws_select_read(&o.select, &results, err));
     plot *p = calloc(1, sizeof *p);
-    if (!p) {
+    if (p) p->runs = calloc((size_t)results->n + 1, sizeof *p->runs);
+    if (!p || !p->runs) {
+        free(p);
         rws_results_free(results);
         return rws_no_memory(err, "a figure");
     }
     p->o = &o;
     p->results = results;
+    for (int i = 0; i < results->n; i++) p->runs[i] = &results->runs[i];
     const rws_status status = draw(p, err);
     rws_gathered    *all = &p->gathered[0][0][0];
     for (size_t i = 0; i < sizeof p->gathered / sizeof *all; i++) rws_gathered_release(&all[i]);
+    rws_bundles_release(&p->bundles);
+    free(p->runs);
     free(p);
     rws_results_free(results);
     return status;

@@ -127,10 +127,12 @@ static rws_status start(const session *s, int socket, const sigset_t *signals, p
     int pipes[2];
     if (pipe(pipes) != 0) return rws_fail(err, RWS_BAD_INPUT, "The server cannot be started: %s.", strerror(errno));
     fflush(stdout);
+    const pid_t parent = getpid();
     *child = fork();
     const int why = errno;
     if (*child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        if (getppid() != parent) _exit(1); /* the parent died before prctl */
         close(pipes[0]);
         serve(s, socket, pipes[1], signals);
     }

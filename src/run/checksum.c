@@ -98,22 +98,6 @@ static int compute(sqlite3 *db, const char *run, int64_t since, sums *out)
     return code;
 }
 
-/* SQLITE_CORRUPT if there are sums of rows that no run has: the name of a run has changed beside its sums. */
-static int find_strays(sqlite3 *db)
-{
-    sqlite3_stmt *s;
-    const int     code = sqlite3_prepare_v2(db,
-                                            "SELECT 1 FROM checksums AS sums WHERE (about <> 0 OR numbers <> 0) "
-                                                "AND NOT EXISTS(SELECT 1 FROM runs WHERE run = sums.run) "
-                                                "AND NOT EXISTS(SELECT 1 FROM failures WHERE run = sums.run) "
-                                                "AND NOT EXISTS(SELECT 1 FROM metrics WHERE run = sums.run) LIMIT 1",
-                                            -1, &s, NULL);
-    if (code) return code;
-    const bool found = sqlite3_step(s) == SQLITE_ROW;
-    const int  ended = sqlite3_finalize(s);
-    return ended ? ended : found ? SQLITE_CORRUPT : SQLITE_OK;
-}
-
 /* The sums in the table; *known is false if there are none. */
 static int look_up(sqlite3 *db, const char *run, sums *out, bool *known)
 {
@@ -154,6 +138,34 @@ static int compare(sqlite3 *db, const char *run, const sums *said, bool all)
     return now.about == said->about && (!all || now.numbers == said->numbers) ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
+/* Compares the sums that a statement about ?1: run selects; *n is their number. */
+static int compare_each(sqlite3 *db, const char *sql, const char *run, int *n)
+{
+    sqlite3_stmt *s;
+    int           code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    *n = 0;
+    if (code) return code;
+    if (sqlite3_bind_parameter_count(s) > 0) sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
+    for (; !code && sqlite3_step(s) == SQLITE_ROW; ++*n) {
+        const char *name = (const char *)sqlite3_column_text(s, 0);
+        const sums  said = {(uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
+        code = name ? compare(db, name, &said, true) : SQLITE_CORRUPT;
+    }
+    const int ended = sqlite3_finalize(s);
+    return code ? code : ended;
+}
+
+/* SQLITE_CORRUPT if a run that the table of runs lacks has sums that do not fit: its name has changed beside them. A run
+ * that failed before its first evaluation is not in the table of runs, and its sums fit. */
+static int find_strays(sqlite3 *db)
+{
+    int n;
+    return compare_each(db,
+                        "SELECT run, about, numbers FROM checksums AS sums "
+                        "WHERE NOT EXISTS(SELECT 1 FROM runs WHERE run = sums.run)",
+                        NULL, &n);
+}
+
 int rws_checksum_check_head(sqlite3 *db, const char *run)
 {
     sums      said;
@@ -165,21 +177,10 @@ int rws_checksum_check_head(sqlite3 *db, const char *run)
 
 int rws_checksum_check(sqlite3 *db, const char *run)
 {
-    sqlite3_stmt *s;
-    int           code =
-        sqlite3_prepare_v2(db, "SELECT run, about, numbers FROM checksums WHERE ?1 IS NULL OR run = ?1", -1, &s, NULL);
-    if (code) return code;
-    bool known = false;
-    sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
-    while (!code && sqlite3_step(s) == SQLITE_ROW) {
-        known = true;
-        const char *name = (const char *)sqlite3_column_text(s, 0);
-        const sums  said = {(uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
-        code = name ? compare(db, name, &said, true) : SQLITE_CORRUPT;
-    }
-    const int ended = sqlite3_finalize(s);
-    if (!code) code = ended;
-    return code || known ? code : find_strays(db);
+    int       n;
+    const int code =
+        compare_each(db, "SELECT run, about, numbers FROM checksums WHERE ?1 IS NULL OR run = ?1", run, &n);
+    return code || n ? code : find_strays(db);
 }
 
 int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits)
@@ -189,7 +190,13 @@ int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, b
     bool     known;
     *fits = true;
     int code = look_up(db, run, &said, &known);
-    if (code || !known) return code;
+    if (code) return code;
+    if (!known) {
+        code = find_strays(db);
+        *fits = code != SQLITE_CORRUPT;
+        *seen = (rws_checksum_seen){.iteration = -1};
+        return *fits ? code : SQLITE_OK;
+    }
     code = compute(db, run, seen->iteration, &now);
     if (!code && seen->iteration >= 0 && seen->numbers + now.numbers != said.numbers) {
         *seen = (rws_checksum_seen){.iteration = -1};

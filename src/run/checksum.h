@@ -35,6 +35,7 @@ typedef struct {
 } rws_checksum_seen;
 
 /* Checks the rows of a run that a reader has not checked yet, and moves *seen behind them: a watcher reads each row once.
+ * A run without sums does not fit if there are sums of a run that the store does not have: its name has changed.
  * All rows are read if those that are new do not account for the sum. *fits is false if rows are not those that were
  * written; *seen is then as before the first check. */
 int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits);

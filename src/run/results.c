@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "run/checksum.h"
-#include "run/json.h"
+#include "run/keys.h"
 #include "run/store.h"
 
 #include <dirent.h>
@@ -69,39 +69,27 @@ static rws_result *add_run(rws_results *r)
 
 /* ---- the configuration */
 
-static const char *value_text(rws_results *r, const json_t *value)
+typedef struct {
+    rws_results    *results;
+    rws_result     *run;
+    rws_result_key *keys;
+} taking;
+
+static bool take_key(void *context, size_t most, const char *key, const char *value)
 {
-    char text[64];
-    if (json_is_string(value)) return keep_text(r, json_string_value(value));
-    if (json_is_integer(value)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value)) snprintf(text, sizeof text, "%.15g", json_real_value(value));
-    else snprintf(text, sizeof text, "%s", json_is_true(value) ? "true" : "false");
-    return keep_text(r, text);
+    taking *t = context;
+    if (!t->keys) t->run->keys = t->keys = zeroed(t->results, most * sizeof *t->keys);
+    if (!t->keys) return false;
+    t->keys[t->run->n_keys++] = (rws_result_key){keep_text(t->results, key), keep_text(t->results, value)};
+    return !t->results->memory->starved;
 }
 
 /* The entries of config.json as keys and values, with the settings among them. A text that is no JSON leaves a run
  * without keys. False without memory. */
 static bool read_config(rws_results *r, rws_result *run, const char *text)
 {
-    json_error_t    why;
-    bool            starved = false;
-    json_t         *document = text ? rws_json_load(text, strlen(text), 0, &why, &starved) : NULL;
-    json_t         *settings = json_object_get(document, "settings");
-    const size_t    most = json_object_size(document) + json_object_size(settings);
-    rws_result_key *keys = zeroed(r, (most + 1) * sizeof *keys);
-    json_t *const   objects[] = {document, settings};
-    for (int i = 0; i < 2 && keys; i++) {
-        for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
-            const char   *key = json_object_iter_key(at);
-            const json_t *value = json_object_iter_value(at);
-            const bool    about = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
-            if (about || json_is_object(value) || json_is_array(value)) continue;
-            keys[run->n_keys++] = (rws_result_key){keep_text(r, key), value_text(r, value)};
-        }
-    }
-    run->keys = keys;
-    json_decref(document);
-    if (!keys || starved || r->memory->starved) return false;
+    taking t = {r, run, NULL};
+    if (!rws_keys_read(text, take_key, &t)) return false;
     const char *iterations = rws_result_get(run, "iterations");
     run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
     return true;

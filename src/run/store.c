@@ -166,7 +166,8 @@ static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, do
     static const char sql[] =
         "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
         " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
-        " SET iteration = excluded.iteration, seconds = excluded.seconds, config = excluded.config";
+        " SET iteration = excluded.iteration, seconds = excluded.seconds, config = excluded.config,"
+        " host = excluded.host";
     sqlite3_stmt *s;
     int           code = prepare(db, sql, &s);
     if (code) return code;

@@ -1,7 +1,7 @@
 /* store.h - the metrics of runs in an SQLite file, which other programs can read and several runs can share.
  *
- *     runs(run -> config, host, version, started,        one row for each run: config.json, where and when it began,
- *          iteration, seconds)                           and its last evaluation
+ *     runs(run -> config, host, version, started,        one row for each run: config.json, which machine wrote it last,
+ *          iteration, seconds)                           what program began it and when, and its last evaluation
  *     metrics(run, iteration, name -> seconds, value)    one row for each number; NULL for a NaN
  *     snapshots(run, iteration, name, place              likewise: lists of numbers, each with a label or NULL
  *               -> label, value)

@@ -1,10 +1,12 @@
 #include "serve/answer.h"
 
+#include "run/marginal.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OUTCOMES = 64, MOST_MOMENTS = 8, MOST_PARTICLES = 1000 };
+enum { MOST_MOMENTS = 8 /* of a choice; a picture or a code has more */, MOST_PARTICLES = 1000 };
 
 static void key_number(rws_buffer *b, const char *key, double value)
 {
@@ -14,25 +16,15 @@ static void key_number(rws_buffer *b, const char *key, double value)
 
 /* ---- values */
 
-/* Six digits: as many as a float has. */
-static void write_float(rws_buffer *b, float value)
-{
-    if (value == floorf(value) || !isfinite(value)) rws_buffer_number(b, (double)value);
-    else {
-        char text[32];
-        snprintf(text, sizeof text, "%.6g", (double)value);
-        rws_buffer_value(b, text);
-    }
-}
-
+/* rws_buffer_number has 9 digits, as many as a float needs to be read back without a loss. */
 static void write_value(rws_buffer *b, const float *value, int dim)
 {
     if (dim == 1) {
-        write_float(b, value[0]);
+        rws_buffer_number(b, (double)value[0]);
         return;
     }
     rws_buffer_open(b, '[');
-    for (int i = 0; i < dim; i++) write_float(b, value[i]);
+    for (int i = 0; i < dim; i++) rws_buffer_number(b, (double)value[i]);
     rws_buffer_close(b, ']');
 }
 
@@ -89,138 +81,48 @@ static void write_choices(rws_buffer *b, const rws_choice *list, int n)
 
 /* ---- marginals: the distribution of each choice and of each report that is a number */
 
-/* A value of a particle, with the particle's share of the posterior and of the guide. */
-typedef struct {
-    const char  *name;
-    int          visit, dim;
-    bool         choice; /* or a report */
-    const float *value;
-    double       posterior, guide;
-} outcome;
-
-typedef struct {
-    outcome *list;
-    int      n, room;
-} outcomes;
-
-static void add_outcome(outcomes *o, const outcome *new)
-{
-    if (o->n == o->room) {
-        const int room = 2 * o->room + 256;
-        outcome  *longer = realloc(o->list, (size_t)room * sizeof *longer);
-        if (!longer) return;
-        o->list = longer;
-        o->room = room;
-    }
-    o->list[o->n++] = *new;
-}
-
-static int by_site(const outcome *x, const outcome *y)
-{
-    if (x->choice != y->choice) return x->choice - y->choice;
-    const int names = strcmp(x->name, y->name);
-    return names ? names : x->visit != y->visit ? x->visit - y->visit : x->dim - y->dim;
-}
-
-static int by_outcome(const void *a, const void *b)
-{
-    const outcome *x = a, *y = b;
-    const int      sites = by_site(x, y);
-    if (sites) return sites;
-    return x->value[0] < y->value[0] ? -1 : x->value[0] > y->value[0];
-}
-
-static void collect(const rws_answers *a, outcomes *out)
-{
-    for (int i = 0; i < a->n; i++) {
-        const rws_answer *answer = &a->list[i];
-        for (int k = 0; k < answer->n_reports; k++) {
-            const rws_reported *r = &answer->reports[k];
-            int                 time = 0;
-            if (r->text || r->dim != 1) continue;
-            for (int j = 0; j < k; j++) time += strcmp(answer->reports[j].name, r->name) == 0;
-            add_outcome(out, &(outcome){r->name, time, 1, false, r->value, answer->posterior, answer->guide});
-        }
-    }
-    for (int i = 0; i < a->n_weighted; i++) {
-        const rws_weighted *w = &a->particles[i];
-        for (int k = 0; k < w->n_choices; k++)
-            add_outcome(out, &(outcome){w->choices[k].site, w->choices[k].visit, w->choices[k].dim, true,
-                                        w->choices[k].value, w->weight, (double)w->count / a->n_particles});
-    }
-}
-
-/* The distribution of whole numbers: a list of values with their probabilities. */
-static void write_outcomes(const outcome *list, int n, rws_buffer *b)
+static void write_values(const rws_marginal *m, rws_buffer *b)
 {
     rws_buffer_key(b, "values");
     rws_buffer_open(b, '[');
-    for (int i = 0, next; i < n; i = next) {
-        double posterior = 0, guide = 0;
-        for (next = i; next < n && list[next].value[0] == list[i].value[0]; next++)
-            posterior += list[next].posterior, guide += list[next].guide;
+    for (int i = 0; i < m->n_values; i++) {
         rws_buffer_open(b, '{');
-        key_number(b, "value", (double)list[i].value[0]);
-        key_number(b, "posterior", posterior);
-        key_number(b, "guide", guide);
+        key_number(b, "value", m->values[i].value);
+        key_number(b, "posterior", m->values[i].posterior);
+        key_number(b, "guide", m->values[i].guide);
         rws_buffer_close(b, '}');
     }
     rws_buffer_close(b, ']');
 }
 
-/* Mean and standard deviation of each component under the posterior, over the particles that have the site. */
-static void write_moments(const outcome *list, int n, rws_buffer *b)
+static void write_marginal(const rws_marginal *m, rws_buffer *b)
 {
-    double mean[MOST_MOMENTS] = {0}, square[MOST_MOMENTS] = {0}, total = 0;
-    for (int i = 0; i < n; i++) total += list[i].posterior;
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < list[0].dim; d++) mean[d] += list[i].posterior / total * (double)list[i].value[d];
-    for (int i = 0; i < n; i++)
-        for (int d = 0; d < list[0].dim; d++)
-            square[d] += list[i].posterior / total * pow((double)list[i].value[d] - mean[d], 2);
-    for (int d = 0; d < list[0].dim; d++) square[d] = sqrt(square[d]);
-    rws_buffer_key(b, "mean");
-    rws_buffer_numbers(b, mean, list[0].dim);
-    rws_buffer_key(b, "sd");
-    rws_buffer_numbers(b, square, list[0].dim);
-}
-
-static void write_marginal(const outcome *list, int n, rws_buffer *b)
-{
-    int    distinct = 1;
-    bool   whole = list[0].dim == 1;
-    double posterior = 0, guide = 0;
-    for (int i = 0; i < n; i++) {
-        whole = whole && list[i].value[0] == floorf(list[i].value[0]);
-        distinct += i && list[i].value[0] != list[i - 1].value[0];
-        posterior += list[i].posterior;
-        guide += list[i].guide;
-    }
-    if (!(whole && distinct <= MOST_OUTCOMES) && list[0].dim > MOST_MOMENTS) return; /* a picture, a code */
     rws_buffer_open(b, '{');
-    rws_buffer_key(b, list[0].choice ? "site" : "report");
-    rws_buffer_text(b, list[0].name);
-    key_number(b, "visit", list[0].visit);
-    key_number(b, "posterior", posterior); /* that the site is visited so often */
-    key_number(b, "guide", guide);
-    if (whole && distinct <= MOST_OUTCOMES) write_outcomes(list, n, b);
-    else write_moments(list, n, b);
+    rws_buffer_key(b, m->report ? "report" : "site");
+    rws_buffer_text(b, m->name);
+    key_number(b, "visit", m->visit);
+    key_number(b, "posterior", m->posterior);
+    key_number(b, "guide", m->guide);
+    if (m->values) write_values(m, b);
+    else {
+        rws_buffer_key(b, "mean");
+        rws_buffer_numbers(b, m->mean, m->dim);
+        rws_buffer_key(b, "sd");
+        rws_buffer_numbers(b, m->sd, m->dim);
+    }
     rws_buffer_close(b, '}');
 }
 
 static void write_marginals(const rws_answers *a, rws_buffer *b)
 {
-    outcomes all = {0};
-    collect(a, &all);
-    if (all.n) qsort(all.list, (size_t)all.n, sizeof *all.list, by_outcome);
+    rws_marginals all;
+    rws_error     err;
+    if (rws_marginals_make(a, true, MOST_MOMENTS, &all, &err) != RWS_OK) b->starved = true;
     rws_buffer_key(b, "marginals");
     rws_buffer_open(b, '[');
-    for (int i = 0, next; i < all.n; i = next) {
-        for (next = i; next < all.n && by_site(&all.list[i], &all.list[next]) == 0;) next++;
-        write_marginal(all.list + i, next - i, b);
-    }
+    for (int i = 0; i < all.n; i++) write_marginal(&all.list[i], b);
     rws_buffer_close(b, ']');
-    free(all.list);
+    rws_marginals_release(&all);
 }
 
 /* ---- answers */
@@ -235,6 +137,7 @@ static int by_weight(const void *a, const void *b)
 static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
 {
     const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
+    if (!list) b->starved = true;
     rws_buffer_key(b, "particles_listed");
     rws_buffer_open(b, '[');
     for (int i = 0; i < a->n_weighted && list; i++) list[i] = &a->particles[i];

@@ -16,19 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FIELDS = 64, LOT = 1000 /* samples that are drawn at a time */ };
+enum { LOT = 1000 /* samples that are drawn at a time */ };
 #define MOST_NUMBERS 2e7 /* in the fields of all samples of a lot */
 
 /* A question that is under way: it holds a posterior. */
 typedef struct {
-    rws_core *core;
-    rws_warm *warm;
-    rws_posed posed;
-    rws_field fields[MOST_FIELDS];
-    int       n_fields;
-    int       done; /* data or samples that were answered */
-    double    until;
-    bool      failed;
+    rws_core  *core;
+    rws_warm  *warm;
+    rws_posed  posed;
+    rws_field *fields; /* all that the model has */
+    int        n_fields;
+    int        done;  /* data or samples that were answered */
+    uint64_t   lots;  /* of samples that were drawn */
+    double     spent; /* seconds of drawing samples */
+    double     until;
+    bool       failed;
 } asking;
 
 /* ---- one at a time for each thread */
@@ -36,10 +38,10 @@ typedef struct {
 static bool begin_work(rws_core *c, rws_reply *reply)
 {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += (time_t)ceil(c->options.max_seconds);
     int code;
-    while ((code = sem_timedwait(&c->work, &until)) != 0 && errno == EINTR) continue;
+    while ((code = sem_clockwait(&c->work, CLOCK_MONOTONIC, &until)) != 0 && errno == EINTR) continue;
     if (code == 0) return true;
     reply->retry = true;
     return rws_reply_fail(reply, 503, "The server has more questions than it can answer; ask again later.");
@@ -110,7 +112,21 @@ static void end(void *context)
     asking *a = context;
     if (a->warm) rws_warm_give_back(a->core->warm, a->warm);
     rws_posed_release(&a->posed);
+    free(a->fields);
     free(a);
+}
+
+/* False without memory. */
+static bool list_fields(asking *a)
+{
+    const rws_posterior *p = rws_warm_posterior(a->warm);
+    rws_field            field;
+    int                  n = 0;
+    while (rws_posterior_field(p, n, &field)) n++;
+    a->fields = calloc((size_t)n + 1, sizeof *a->fields);
+    if (!a->fields) return false;
+    while (a->n_fields < n && rws_posterior_field(p, a->n_fields, &a->fields[a->n_fields])) a->n_fields++;
+    return true;
 }
 
 /* Opens the run's posterior; NULL with the reply. The caller ends it. */
@@ -131,9 +147,11 @@ static asking *begin(rws_core *c, const rws_request *r, rws_reply *reply)
         }
     }
     free(folder);
-    rws_posterior *p = a ? rws_warm_posterior(a->warm) : NULL;
-    while (p && a->n_fields < MOST_FIELDS && rws_posterior_field(p, a->n_fields, &a->fields[a->n_fields]))
-        a->n_fields++;
+    if (a && !list_fields(a)) {
+        rws_reply_fail(reply, 503, "There is no memory for this reply.");
+        end(a);
+        a = NULL;
+    }
     return a;
 }
 
@@ -281,20 +299,26 @@ static int lot_of(const asking *a)
     return left < most ? left : most;
 }
 
-/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples with `end`
- * after each. */
+/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples, each followed by
+ * `after`. RWS_STOPPED if the lots before have taken the time of a question; a lot that has begun is always finished. */
 static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_error *err)
 {
     rws_posterior *p = rws_warm_posterior(a->warm);
     rws_samples   *samples;
     const int      n = lot_of(a);
-    RWS_TRY(rws_posterior_sample(p, n, a->posed.seed + (uint64_t)(a->done / LOT), &samples, err));
+    const double   began = rws_clock_now();
+    if (a->spent > a->core->options.max_seconds)
+        return rws_fail(err, RWS_STOPPED,
+                        "The samples took more than %g seconds, and %d of %d were drawn: ask for fewer.",
+                        a->core->options.max_seconds, a->done, a->posed.samples);
+    RWS_TRY(rws_posterior_sample(p, n, a->posed.seed + a->lots++, &samples, err));
     for (int i = 0; i < samples->n; i++) {
         rws_sample_write(p, &samples->list[i], a->posed.listed, out);
         rws_buffer_add(out, after, strlen(after));
     }
     rws_samples_free(samples);
     a->done += n;
+    a->spent += rws_clock_now() - began;
     return RWS_OK;
 }
 

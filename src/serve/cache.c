@@ -48,11 +48,14 @@ static pthread_mutex_t *stripe_of(rws_reply_cache *c, const char *key)
     return &c->making[hash % STRIPES];
 }
 
+/* Names and values may have any byte, so that the key has the length of each. A segment has no slash. */
 static bool make_key(const rws_request *r, rws_buffer *key)
 {
     for (int i = 0; i < r->n_segments; i++) rws_buffer_print(key, "/%s", r->segment[i]);
-    for (int i = 0; i < r->n_arguments; i++)
-        rws_buffer_print(key, "%c%s=%s", i ? '\2' : '\1', r->arguments[i].name, r->arguments[i].value);
+    for (int i = 0; i < r->n_arguments; i++) {
+        const rws_argument *a = &r->arguments[i];
+        rws_buffer_print(key, "/%zu:%s,%zu:%s", strlen(a->name), a->name, strlen(a->value), a->value);
+    }
     return key->bytes && !key->starved && key->n < MOST_KEY;
 }
 

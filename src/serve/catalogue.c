@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/quote.h"
 #include "serve/entry.h"
 
@@ -119,6 +120,18 @@ static bool has(const char *folder, const char *name)
     return there;
 }
 
+/* Requests that follow each other closely would keep a refresh waiting for ever, unless new readers wait for the writer. */
+static void init_lock(pthread_rwlock_t *lock)
+{
+    pthread_rwlockattr_t kind;
+    pthread_rwlockattr_init(&kind);
+#ifdef __GLIBC__
+    pthread_rwlockattr_setkind_np(&kind, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
+    pthread_rwlock_init(lock, &kind);
+    pthread_rwlockattr_destroy(&kind);
+}
+
 rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
 {
     rws_catalogue *c = calloc(1, sizeof *c);
@@ -129,7 +142,7 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
         free(c);
         return rws_no_memory(err, "a catalogue of runs");
     }
-    pthread_rwlock_init(&c->lock, NULL);
+    init_lock(&c->lock);
     rws_store_patience(PATIENCE);
     gethostname(c->host, sizeof c->host - 1);
     for (int i = 0; i < n; i++) {
@@ -227,11 +240,8 @@ static void look_at(rws_catalogue *c, const char *given, int *n_folders)
 
 static void make_id(const char *store, const char *name, char id[static RWS_RUN_ID + 1])
 {
-    uint64_t hash = 14695981039346656037u; /* FNV-1a; the zero byte between the two texts counts */
-    for (const char *const texts[] = {store, name}, *const *t = texts; t < texts + 2; t++) {
-        for (const char *at = *t; *at; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
-        hash *= 1099511628211u;
-    }
+    uint64_t hash = rws_hash(RWS_HASH_BEGIN, store, strlen(store) + 1); /* with the zero byte between the two texts */
+    hash = rws_hash(hash, name, strlen(name) + 1);
     snprintf(id, RWS_RUN_ID + 1, "%016llx", (unsigned long long)hash);
 }
 
@@ -277,7 +287,6 @@ static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h,
     e->folder = folder_of(c, s->path, h->name);
     e->public.folder = e->folder;
     e->public.state = "stopped";
-    e->seen.iteration = -1;
     e->public.result.name = strdup(h->name);
     e->public.result.store = e->store;
     if (!e->store || !e->public.result.name) {
@@ -302,8 +311,9 @@ typedef struct {
     rws_checksum_seen seen;
 } news;
 
-/* Reads in one transaction; `again`: the run has begun anew, `moved`: so has its row in the list. Rows that are taken over
- * are checked, if the store has checksums. Returns an SQLite result code. */
+/* Reads in one transaction. `again`: all rows are read, because the run has begun anew or was damaged. `moved`: the run is
+ * new, or its row in `runs` has changed. Rows that are taken over are checked, if the store has checksums. Returns an
+ * SQLite result code. */
 static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry *e, bool again, bool moved, news *out)
 {
     double last = -1;
@@ -361,9 +371,9 @@ static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, int format,
     if (e) e->present = true;
     if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
     news new;
-    const int code = read_news(db, format, h, e, again, moved, &new);
+    int code = read_news(db, format, h, e, again, moved, &new);
     pthread_rwlock_wrlock(&c->lock);
-    if (!code && !e) e = new_entry(c, s, h, id);
+    if (!code && !e && !(e = new_entry(c, s, h, id))) code = SQLITE_NOMEM;
     if (!code && e && new.any) take_news(c, e, h, again, &new);
     pthread_rwlock_unlock(&c->lock);
     release_news(&new);
@@ -421,7 +431,7 @@ static void update_store(rws_catalogue *c, store *s)
     sqlite3_close(db);
 }
 
-/* Names each store with a run whose rows do not fit, in the sentence that `rws runs` has for it. */
+/* Adds a problem for each store with a damaged run (its rows do not fit their checksums), with the sentence of `rws runs`. */
 static void complain_of_damage(rws_catalogue *c)
 {
     for (int i = 0; i < c->n_entries; i++) {
@@ -465,7 +475,8 @@ static bool is_locked(const inodes *locks, const char *folder)
     return false;
 }
 
-/* A run of another machine counts as training for two minutes after its store was written. */
+/* A run that another machine wrote last counts as training for two minutes after its store was written: locks that are
+ * held there are not in this kernel's list. */
 static const char *state_of(const rws_catalogue *c, const rws_entry *e, const inodes *locks)
 {
     const rws_result *r = &e->public.result;
@@ -532,7 +543,9 @@ static bool forget_entries(rws_catalogue *c)
 static bool take_problems(rws_catalogue *c)
 {
     bool same = c->n_found == c->n_problems;
-    for (int i = 0; i < c->n_found && same; i++) same = strcmp(c->found[i].sentence, c->problems[i].sentence) == 0;
+    for (int i = 0; i < c->n_found && same; i++)
+        same = strcmp(c->found[i].sentence, c->problems[i].sentence) == 0 &&
+               strcmp(c->found[i].path, c->problems[i].path) == 0;
     free_problems(c->problems, c->n_problems);
     c->problems = c->found;
     c->n_problems = c->n_found;

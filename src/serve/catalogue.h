@@ -43,6 +43,7 @@ void rws_catalogue_free(rws_catalogue *c); /* NULL is allowed */
 /* Looks at the folders and stores again; true if anything has changed, and then the serial number has grown. */
 bool rws_catalogue_refresh(rws_catalogue *c);
 
+/* A thread that reads must not begin to read again before it is done. */
 void rws_catalogue_read(rws_catalogue *c);
 void rws_catalogue_done(rws_catalogue *c);
 

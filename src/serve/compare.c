@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "figure/chart.h"
-#include "figure/style.h"
+#include "figure/bundle.h"
 #include "run/stats.h"
 #include "serve/core.h"
 #include "serve/thin.h"
@@ -17,15 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_KEYS = 48, MOST_GROUPS = 200, MOST_CURVES = 40, MOST_PANELS = 8, POINTS = 600 };
+enum { MOST_GROUPS = 200, MOST_CURVES = 40, MOST_PANELS = 8, POINTS = 600 };
 
 /* Runs that agree in everything but their seed. */
 typedef struct {
-    char               identity[512], label[200], panel[80];
-    const char        *method;
+    const rws_bundle  *about;
     const rws_listed **runs;
     int                n_runs;
-    double             shade;
     int                n; /* points */
     double            *x, *median, *low, *high, *count;
 } group;
@@ -37,9 +35,8 @@ typedef struct {
     const char        *panel_key; /* NULL: no panels */
     const rws_listed **runs;
     int                n_runs;
-    const char        *keys[MOST_KEYS]; /* in which they differ */
-    int                n_keys;
-    group             *groups;
+    rws_bundles        bundles;
+    group             *groups; /* one for each bundle */
     int                n_groups;
 } comparison;
 
@@ -56,127 +53,36 @@ static void release(comparison *p)
     }
     free(p->groups);
     free(p->runs);
+    rws_bundles_release(&p->bundles);
 }
 
-/* ---- groups */
+/* ---- bundles */
 
-/* Keys that make no curve of their own: they change how runs are measured, not what they learn. */
-static bool is_ignored(const char *key)
+/* Runs that were trained for different numbers of iterations are one curve, which fewer of them reach. */
+static rws_status make_groups(comparison *p, rws_error *err)
 {
-    static const char *const keys[] = {"seed", "threads", "eval_every", "eval_particles", "n_test", "iterations"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (strcmp(key, keys[i]) == 0) return true;
-    return false;
-}
-
-static bool is_listed(const char *const *list, int n, const char *text)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i], text) == 0) return true;
-    return false;
-}
-
-static bool differs(const comparison *p, const char *key)
-{
-    const char *first = NULL;
+    static const char *const leave[] = {"iterations", NULL};
+    const rws_bundle_options options = {
+        .leave = leave, .panel = p->panel_key, .most = MOST_GROUPS, .advice = "where, such as where=method=ww"};
+    const rws_result **results = calloc((size_t)p->n_runs + 1, sizeof *results);
+    if (!results) return rws_no_memory(err, "a comparison");
+    for (int i = 0; i < p->n_runs; i++) results[i] = &p->runs[i]->result;
+    const rws_status status = rws_bundles_make(results, p->n_runs, &options, &p->bundles, err);
+    free(results);
+    if (status != RWS_OK) return status;
+    p->groups = calloc((size_t)p->bundles.n + 1, sizeof *p->groups);
+    if (!p->groups) return rws_no_memory(err, "a comparison");
+    for (; p->n_groups < p->bundles.n; p->n_groups++) {
+        group *g = &p->groups[p->n_groups];
+        g->about = &p->bundles.list[p->n_groups];
+        g->runs = calloc((size_t)g->about->n_runs, sizeof *g->runs);
+        if (!g->runs) return rws_no_memory(err, "a comparison");
+    }
     for (int i = 0; i < p->n_runs; i++) {
-        const char *value = rws_result_get(&p->runs[i]->result, key);
-        if (value && first && strcmp(first, value) != 0) return true;
-        if (value) first = value;
+        group *g = &p->groups[p->bundles.of[i]];
+        g->runs[g->n_runs++] = p->runs[i];
     }
-    return false;
-}
-
-/* Looks at every key once, however many runs have it. */
-static void find_keys(comparison *p)
-{
-    const char *seen[8 * MOST_KEYS];
-    int         n_seen = 0;
-    for (int i = 0; i < p->n_runs; i++) {
-        const rws_result *r = &p->runs[i]->result;
-        for (int k = 0; k < r->n_keys && n_seen < 8 * MOST_KEYS; k++) {
-            const char *key = r->keys[k].key;
-            if ((k < n_seen && strcmp(seen[k], key) == 0) || is_listed(seen, n_seen, key)) continue;
-            seen[n_seen++] = key;
-            if (!is_ignored(key) && p->n_keys < MOST_KEYS && differs(p, key)) p->keys[p->n_keys++] = key;
-        }
-    }
-}
-
-static void describe(const comparison *p, const rws_result *r, group *g)
-{
-    size_t n = 0, m = 0;
-    g->method = rws_result_get(r, "method");
-    m += (size_t)snprintf(g->label, sizeof g->label, "%s", g->method ? rws_style_name(g->method) : r->name);
-    for (int i = 0; i < p->n_keys; i++) {
-        const char *key = p->keys[i], *value = rws_result_get(r, key);
-        if (!value) continue;
-        if (n < sizeof g->identity)
-            n += (size_t)snprintf(g->identity + n, sizeof g->identity - n, "%s=%s;", key, value);
-        const char *name = strcmp(key, "particles") == 0 ? "K" : key;
-        if (p->panel_key && strcmp(key, p->panel_key) == 0)
-            snprintf(g->panel, sizeof g->panel, "%.30s = %.40s", name, value);
-        else if (strcmp(key, "method") != 0 && m < sizeof g->label)
-            m += (size_t)snprintf(g->label + m, sizeof g->label - m, ", %s = %s", name, value);
-    }
-}
-
-static int style_index(const char *method)
-{
-    int i = 0;
-    while (rws_styles[i].method && (!method || strcmp(rws_styles[i].method, method) != 0)) i++;
-    return i;
-}
-
-static int by_style(const void *a, const void *b)
-{
-    const group *x = a, *y = b;
-    const int    panels = strverscmp(x->panel, y->panel);
-    if (panels) return panels;
-    const int order = style_index(x->method) - style_index(y->method);
-    return order ? order : strverscmp(x->identity, y->identity);
-}
-
-/* Curves of one method in one panel are shades of its colour, the last one full. */
-static void shade(comparison *p)
-{
-    for (int i = 0; i < p->n_groups; i++) {
-        int before = 0, after = 0;
-        for (int k = 0; k < p->n_groups; k++) {
-            const bool alike = strcmp(p->groups[k].panel, p->groups[i].panel) == 0 &&
-                               style_index(p->groups[k].method) == style_index(p->groups[i].method);
-            before += alike && k < i;
-            after += alike && k > i;
-        }
-        if (after) p->groups[i].shade = 0.6 * after / (before + after);
-    }
-}
-
-static bool make_groups(comparison *p, rws_reply *reply)
-{
-    static const char no_memory[] = "There is no memory for this reply.";
-    p->groups = calloc(MOST_GROUPS, sizeof *p->groups);
-    if (!p->groups) return rws_reply_fail(reply, 503, no_memory);
-    for (int i = 0; i < p->n_runs; i++) {
-        group g = {0};
-        int   at = 0;
-        describe(p, &p->runs[i]->result, &g);
-        while (at < p->n_groups && strcmp(p->groups[at].identity, g.identity) != 0) at++;
-        if (at == MOST_GROUPS)
-            return rws_reply_fail(reply, 400,
-                                  "There are more than %d different curves: choose some with where, such as "
-                                  "where=method=ww.",
-                                  MOST_GROUPS);
-        if (at == p->n_groups) {
-            p->groups[p->n_groups] = g;
-            p->groups[p->n_groups].runs = calloc((size_t)p->n_runs, sizeof *g.runs);
-            if (!p->groups[p->n_groups++].runs) return rws_reply_fail(reply, 503, no_memory);
-        }
-        p->groups[at].runs[p->groups[at].n_runs++] = p->runs[i];
-    }
-    if (p->n_groups) qsort(p->groups, (size_t)p->n_groups, sizeof *p->groups, by_style);
-    shade(p);
-    return true;
+    return RWS_OK;
 }
 
 /* ---- medians */
@@ -300,8 +206,9 @@ static bool read_comparison(const rws_core *c, const rws_request *r, comparison 
     if (!read_range(r, p, reply)) return false;
     if (!rws_request_count(r, "points", 3, RWS_MAX_POINTS, POINTS, &p->points, reply)) return false;
     if (!rws_core_select(c, r, &p->runs, &p->n_runs, reply)) return false;
-    find_keys(p);
-    if (!make_groups(p, reply)) return false;
+    rws_error        err = {""};
+    const rws_status status = make_groups(p, &err);
+    if (status != RWS_OK) return rws_reply_status(reply, status, &err);
     for (int i = 0; i < p->n_groups; i++)
         if (!gather(p, &p->groups[i])) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
     return true;
@@ -313,25 +220,29 @@ static void write_group(const comparison *p, const group *g, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
     rws_buffer_key(out, "label");
-    rws_buffer_text(out, g->label);
+    rws_buffer_text(out, g->about->label);
     rws_buffer_key(out, "panel");
-    rws_buffer_text(out, g->panel);
+    rws_buffer_text(out, g->about->panel);
     rws_buffer_key(out, "method");
-    rws_buffer_text(out, g->method);
+    rws_buffer_text(out, g->about->method);
     rws_buffer_key(out, "shade");
-    rws_buffer_number(out, g->shade);
+    rws_buffer_number(out, g->about->shade);
     rws_buffer_key(out, "keys");
     rws_buffer_open(out, '{');
-    for (int i = 0; i < p->n_keys; i++) {
-        const char *value = rws_result_get(&g->runs[0]->result, p->keys[i]);
-        if (!value) continue;
-        rws_buffer_key(out, p->keys[i]);
-        rws_buffer_value(out, value);
+    for (int i = 0; i < p->bundles.n_keys; i++) {
+        if (!g->about->values[i]) continue;
+        rws_buffer_key(out, p->bundles.keys[i]);
+        rws_buffer_value(out, g->about->values[i]);
     }
     rws_buffer_close(out, '}');
     rws_buffer_key(out, "runs");
     rws_buffer_open(out, '[');
     for (int i = 0; i < g->n_runs; i++) rws_buffer_text(out, g->runs[i]->id);
+    rws_buffer_close(out, ']');
+    rws_buffer_key(out, "damaged");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < g->n_runs; i++)
+        if (g->runs[i]->damaged) rws_buffer_text(out, g->runs[i]->id);
     rws_buffer_close(out, ']');
     const double *const rows[] = {g->x, g->median, g->low, g->high, g->count};
     const char *const   names[] = {"x", "median", "low", "high", "count"};
@@ -351,7 +262,7 @@ static void write_json(const comparison *p, rws_buffer *out)
     rws_buffer_text(out, p->seconds ? "seconds" : "iteration");
     rws_buffer_key(out, "keys");
     rws_buffer_open(out, '[');
-    for (int i = 0; i < p->n_keys; i++) rws_buffer_text(out, p->keys[i]);
+    for (int i = 0; i < p->bundles.n_keys; i++) rws_buffer_text(out, p->bundles.keys[i]);
     rws_buffer_close(out, ']');
     rws_buffer_key(out, "groups");
     rws_buffer_open(out, '[');
@@ -388,9 +299,9 @@ static void write_csv(const comparison *p, rws_buffer *out)
     for (int i = 0; i < p->n_groups; i++) {
         const group *g = &p->groups[i];
         for (int k = 0; k < g->n; k++) {
-            write_cell(out, g->label);
+            write_cell(out, g->about->label);
             rws_buffer_add(out, ",", 1);
-            write_cell(out, g->panel);
+            write_cell(out, g->about->panel);
             rws_buffer_print(out, ",%.15g,%.9g,%.9g,%.9g,%.0f\r\n", g->x[k], g->median[k], g->low[k], g->high[k],
                              g->count[k]);
         }
@@ -436,20 +347,20 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
     for (int i = 0; i < p->n_groups; i++) {
         const group *g = &p->groups[i];
         if (g->n == 0) continue;
-        if (d->n_curves == MOST_CURVES || (d->n_panels == MOST_PANELS && strcmp(panel, g->panel) != 0))
+        if (d->n_curves == MOST_CURVES || (d->n_panels == MOST_PANELS && strcmp(panel, g->about->panel) != 0))
             return rws_fail(err, RWS_BAD_INPUT, "A figure has at most %d curves in %d panels: choose some runs.",
                             MOST_CURVES, MOST_PANELS);
         rws_curve *curve = &d->curves[d->n_curves];
-        *curve = (rws_curve){.method = g->method,
-                             .label = g->label,
+        *curve = (rws_curve){.method = g->about->method,
+                             .label = g->about->label,
                              .n = g->n,
                              .x = g->x,
                              .y = g->median,
                              .low = g->n_runs > 1 ? g->low : NULL,
                              .high = g->n_runs > 1 ? g->high : NULL,
-                             .shade = g->shade};
-        if (!panel || strcmp(panel, g->panel) != 0) {
-            panel = g->panel;
+                             .shade = g->about->shade};
+        if (!panel || strcmp(panel, g->about->panel) != 0) {
+            panel = g->about->panel;
             d->panels[d->n_panels++] = (rws_panel){.title = panel[0] ? panel : NULL, .curves = curve};
         }
         d->panels[d->n_panels - 1].n_curves++;
@@ -508,17 +419,17 @@ static bool answer_figure(rws_core *c, const rws_request *r, const char *ending,
 {
     comparison p;
     rws_error  err = {""};
+    pthread_mutex_lock(&c->drawing); /* first: a refresh does not wait for figures that wait for each other */
     rws_catalogue_read(c->catalogue);
     bool good = read_comparison(c, r, &p, reply);
     if (good) {
-        pthread_mutex_lock(&c->drawing);
         const rws_status status = draw_bytes(&p, ending, &reply->body, &err);
-        pthread_mutex_unlock(&c->drawing);
         good = status == RWS_OK || rws_reply_status(reply, status, &err);
     }
     if (good) name_file(&p, ending, reply);
     release(&p);
     rws_catalogue_done(c->catalogue);
+    pthread_mutex_unlock(&c->drawing);
     return good && rws_reply_end(reply, type);
 }
 

@@ -2,6 +2,7 @@
 #include "serve/core.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "serve/page.h"
 
 #include <stdio.h>
@@ -60,8 +61,7 @@ const rws_page_file *rws_page_find(const char *name)
 
 static bool send_file(const rws_page_file *f, const rws_request *r, rws_reply *reply)
 {
-    uint64_t hash = 14695981039346656037u;
-    for (const char *at = f->bytes; at < f->end; at++) hash = (hash ^ (unsigned char)*at) * 1099511628211u;
+    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, f->bytes, (size_t)(f->end - f->bytes));
     snprintf(reply->etag, sizeof reply->etag, "\"%016llx\"", (unsigned long long)hash);
     reply->type = f->type;
     if (r->match && strcmp(r->match, reply->etag) == 0) {

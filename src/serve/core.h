@@ -29,7 +29,7 @@ struct rws_core {
     rws_warm_set     *warm;
     rws_reply_cache  *cache;
     sem_t             work;    /* questions that may be answered at a time */
-    pthread_mutex_t   drawing; /* one figure is drawn at a time */
+    pthread_mutex_t   drawing; /* one figure is drawn at a time; taken before the catalogue is read */
     atomic_int        n_watchers;
     atomic_bool       draining;
 };

@@ -1,6 +1,6 @@
 #include "serve/entry.h"
 
-#include "run/json.h"
+#include "run/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,37 +127,27 @@ void rws_entry_add(rws_entry *e, const rws_points *new)
 
 /* ---- configuration */
 
-static char *value_text(const json_t *value)
+typedef struct {
+    rws_result     *result;
+    rws_result_key *keys;
+} taking;
+
+static bool take_key(void *context, size_t most, const char *key, const char *value)
 {
-    char text[64];
-    if (json_is_string(value)) return strdup(json_string_value(value));
-    if (json_is_integer(value)) snprintf(text, sizeof text, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value)) snprintf(text, sizeof text, "%.15g", json_real_value(value));
-    else snprintf(text, sizeof text, "%s", json_is_true(value) ? "true" : "false");
-    return strdup(text);
+    taking *t = context;
+    if (!t->keys) t->result->keys = t->keys = calloc(most, sizeof *t->keys);
+    rws_result_key copy = t->keys ? (rws_result_key){strdup(key), strdup(value)} : (rws_result_key){0};
+    if (copy.key && copy.value) t->keys[t->result->n_keys++] = copy;
+    else free((char *)copy.key), free((char *)copy.value);
+    return copy.key && copy.value;
 }
 
+/* Without memory the rest of the keys is left out. */
 static void set_keys(rws_result *r, const char *config)
 {
-    json_error_t    why;
-    bool            starved;
-    json_t         *document = config ? rws_json_load(config, strlen(config), 0, &why, &starved) : NULL;
-    json_t         *settings = json_object_get(document, "settings");
-    json_t *const   objects[] = {document, settings};
-    rws_result_key *keys = calloc(json_object_size(document) + json_object_size(settings) + 1, sizeof *keys);
+    taking t = {r, NULL};
     free_keys(r);
-    for (int i = 0; i < 2 && keys; i++)
-        for (void *at = json_object_iter(objects[i]); at; at = json_object_iter_next(objects[i], at)) {
-            const char   *key = json_object_iter_key(at);
-            const json_t *value = json_object_iter_value(at);
-            const bool    about = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
-            if (about || json_is_object(value) || json_is_array(value)) continue;
-            rws_result_key k = {strdup(key), value_text(value)};
-            if (k.key && k.value) keys[r->n_keys++] = k;
-            else free((char *)k.key), free((char *)k.value);
-        }
-    r->keys = keys;
-    json_decref(document);
+    rws_keys_read(config, take_key, &t);
     const char *iterations = rws_result_get(r, "iterations");
     r->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
 }

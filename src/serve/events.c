@@ -31,7 +31,7 @@ void rws_core_refresh(rws_core *c)
     rws_problems_write(c, &text);
     rws_buffer_close(&text, '}');
     rws_catalogue_done(c->catalogue);
-    if (!text.starved) rws_news_publish(c->news, text.bytes);
+    rws_news_publish(c->news, text.starved ? NULL : text.bytes);
     rws_buffer_release(&text);
 }
 
@@ -77,15 +77,18 @@ static void end_watching(void *context)
 bool rws_answer_events(rws_core *c, const rws_request *r, rws_reply *reply)
 {
     const char *after = r->last_event ? r->last_event : rws_request_argument(r, "after");
-    watching   *w = c->n_watchers < RWS_MAX_WATCHERS ? calloc(1, sizeof *w) : NULL;
-    if (!w || c->draining) {
-        free(w);
+    const bool  room = atomic_fetch_add(&c->n_watchers, 1) < RWS_MAX_WATCHERS;
+    watching   *w = room && !c->draining ? calloc(1, sizeof *w) : NULL;
+    if (!w) {
+        c->n_watchers--;
         reply->retry = true;
-        return rws_reply_fail(reply, 503, "There are too many watchers; try again later.");
+        return rws_reply_fail(reply, 503, "%s",
+                              !room         ? "There are too many watchers; try again later."
+                              : c->draining ? "The server is about to end; try again later."
+                                            : "There is no memory for this reply.");
     }
     *w = (watching){.core = c, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
     if (w->after > rws_news_latest(c->news)) w->after = UINT64_MAX; /* of a server before this one: reset */
-    c->n_watchers++;
     reply->stream = (rws_stream){w, next_event, end_watching};
     return rws_reply_end(reply, "text/event-stream");
 }

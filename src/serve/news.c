@@ -38,7 +38,7 @@ void rws_news_free(rws_news *n)
 
 uint64_t rws_news_publish(rws_news *n, const char *text)
 {
-    char *copy = strdup(text);
+    char *copy = text ? strdup(text) : NULL;
     pthread_mutex_lock(&n->lock);
     const uint64_t number = ++n->latest;
     free(n->items[number % RWS_NEWS_KEPT]);

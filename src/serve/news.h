@@ -18,7 +18,8 @@ typedef struct rws_news rws_news;
 rws_news *rws_news_new(void); /* NULL without memory */
 void      rws_news_free(rws_news *n);
 
-/* Publishes a text, which is copied, and returns its number: 1, 2, … */
+/* Publishes a text, which is copied, and returns its number: 1, 2, … NULL is a text that there was no memory for: watchers
+ * have missed it. */
 uint64_t rws_news_publish(rws_news *n, const char *text);
 uint64_t rws_news_latest(rws_news *n);
 

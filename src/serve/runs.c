@@ -339,11 +339,12 @@ static char *pictures_of(rws_core *c, const rws_request *r, rws_reply *reply)
     rws_catalogue_read(c->catalogue);
     const rws_listed *run = rws_core_run(c, r, reply);
     char             *folder = run && run->folder ? rws_file_join(run->folder, "pictures") : NULL;
-    if (run && !folder) rws_reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
     if (folder && !rws_catalogue_holds(c->catalogue, folder)) {
         free(folder);
         folder = strdup(""); /* there are none, or a link leads outside */
     }
+    if (run && !run->folder) rws_reply_fail(reply, 404, "The run's folder is not among the folders that are served.");
+    else if (run && !folder) rws_reply_fail(reply, 503, "There is no memory for this reply.");
     rws_catalogue_done(c->catalogue);
     return folder;
 }

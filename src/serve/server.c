@@ -131,7 +131,7 @@ static void *watch(void *context)
     pthread_mutex_lock(&s->lock);
     while (!s->over) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec++;
         pthread_cond_timedwait(&s->wake, &s->lock, &until);
         if (s->over) break;
@@ -382,11 +382,15 @@ static void free_server(rws_server *s)
 
 rws_status rws_server_new(const rws_serve_options *options, int socket, int port, rws_server **out, rws_error *err)
 {
-    rws_server *s = calloc(1, sizeof *s);
+    rws_server        *s = calloc(1, sizeof *s);
+    pthread_condattr_t clock;
     *out = NULL;
     if (!s) return rws_no_memory(err, "a server");
     pthread_mutex_init(&s->lock, NULL);
-    pthread_cond_init(&s->wake, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &clock);
+    pthread_condattr_destroy(&clock);
     const rws_status status = rws_core_new(options, port, &s->core, err);
     if (status != RWS_OK) {
         free_server(s);

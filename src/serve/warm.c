@@ -11,7 +11,7 @@
 
 struct rws_warm {
     char           *folder;
-    rws_posterior  *posterior; /* NULL while it is being opened */
+    rws_posterior  *posterior; /* NULL only if it could not be opened */
     struct timespec time;      /* of the checkpoint */
     ino_t           inode;
     double          asked;  /* when, last */

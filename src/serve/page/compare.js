@@ -323,7 +323,8 @@ export function showCompare(main, rest, parameters) {
       for (const old of body.querySelectorAll(".empty")) old.remove();
       metrics.wanted.forEach((m, i) => drawMetric(m, answers[i], list));
       drawLegend(answers.flatMap(a => a.groups));
-      note.textContent = `${plural(list.length, "run")} of ${modelName(view.model)}, ${plural(answers[0].groups.length, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}`;
+      const nDamaged = answers[0].groups.reduce((n, g) => n + g.damaged.length, 0);
+      note.textContent = `${plural(list.length, "run")} of ${modelName(view.model)}, ${plural(answers[0].groups.length, "curve")}: medians over seeds, bands between the quartiles${n_failed ? `; ${plural(n_failed, "failed run")} left out` : ""}${nDamaged ? `; ${plural(nDamaged, "damaged run")} among them, whose numbers may be wrong` : ""}`;
     } catch (error) {
       body.replaceChildren(failure(error));
     }
