@@ -258,8 +258,8 @@ enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
 
-/* Computes v now and returns the largest of its numbers, for draws whose tables are as long as the values ask for. Rows that
- * have left the path may count too. NaN if one of the numbers is NaN. */
+/* Computes v now and returns the largest of its numbers in the rows of the path, for draws whose tables are as long as the
+ * values ask for. NaN if one of these numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
 
 /* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers
