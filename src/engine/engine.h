@@ -48,6 +48,7 @@ typedef struct {
     bool           enumerate; /* wake, plain: the guide draws every value of a choice, and log_q is 0: rws_draw_every */
     double         delta;     /* RWS_DEFENSIVE */
     bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    const char    *only_site;   /* RWS_GUMBEL: the guide may draw this site once and nothing else; NULL: any sites */
     double         temperature; /* RWS_RELAXED */
     rws_smoothing  smoothing;   /* RWS_SMOOTHED, and how near to bits the numbers are */
     double         sharpness;
