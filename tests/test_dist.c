@@ -319,6 +319,74 @@ static void rows_that_a_branch_keeps_away_are_not_looked_at(void **state)
     }
 }
 
+/* The length of a table of whole numbers comes from the rates of the path alone: -3 is no rate, but its rows have left the
+ * path, and the rows with rates 3, 9 and 15 need tables of more than 16 numbers. */
+static void counts_of_some(rws_path *path, void *context)
+{
+    const float logits[] = {0, 0, 0, 0};
+    (void)context;
+    for (int side = 0; side < 2; side++) {
+        rws_path_side(path, side ? RWS_SIDE_MODEL : RWS_SIDE_GUIDE);
+        const rws_var z = rws_categorical(path, "z", rws_constants(path, logits, 4));
+        const rws_var rate = rws_affine(path, z, 6, -3); /* at the rows of all z */
+        rws_var       n = rws_constant(path, -1);
+        if (rws_branch(path, rws_greater(path, z, rws_constant(path, 0)))) n = rws_poisson(path, "n", rate);
+        rws_path_output(path, 0, n);
+    }
+}
+
+static void rows_that_have_left_do_not_shorten_tables(void **state)
+{
+    (void)state;
+    const rws_params none = {0};
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_error      err = {{0}};
+        const rws_pass pass = {.program = counts_of_some, .scalar = scalar, .n_data = 2, .n_particles = 2000};
+        double         most = 0;
+        if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws_engine_scores(e);
+        for (int i = 0; i < s->n; i++) most = fmax(most, s->out[0][i]);
+        assert_true(most > 16); /* a third of the draws with rate 15 is */
+        rws_engine_free(e);
+    }
+}
+
+/* Logits with a temperature, which a model scores in rows of their own: the guide has drawn z before a. */
+static void tempered_program(rws_path *path, void *context)
+{
+    const float even[] = {0, 0, 0}, table[] = {0.5f, -1, 2};
+    (void)context;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    const rws_var z = rws_categorical(path, "z", rws_constants(path, even, 3));
+    const rws_var a = rws_categorical(path, "a", rws_constants(path, even, 3));
+    rws_path_side(path, RWS_SIDE_MODEL);
+    rws_categorical(path, "a", rws_constants(path, even, 3));
+    const rws_var logits = rws_mul(path, rws_constants(path, table, 3), rws_affine(path, a, 1, 1));
+    rws_categorical(path, "z", rws_log_softmax(path, rws_div(path, logits, rws_constant(path, 2))));
+    rws_path_output(path, 0, z);
+    rws_path_output(path, 1, a);
+}
+
+static void tempered_logits_are_scored_as_drawn(void **state)
+{
+    (void)state;
+    const double     table[] = {0.5, -1, 2};
+    const rws_params none = {0};
+    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_error        err = {{0}};
+    const rws_pass   pass = {.program = tempered_program, .n_data = 1, .n_particles = 200};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws_engine_scores(e);
+    assert_int_equal(s->n, 9);
+    for (int i = 0; i < s->n; i++) {
+        setting one = {.n_a = 3};
+        for (int j = 0; j < 3; j++) one.a[j] = table[j] * (s->out[1][i] + 1) / 2;
+        assert_true(as_dense(s->log_p[i], log_share(&one, (int)s->out[0][i]) - log(3)));
+    }
+    rws_engine_free(e);
+}
+
 /* A long run with what cannot happen first, in the middle and last: it never does. Sums of the same numbers in another
  * order differ in the last bit, one of 2^24; a sampler that forgets it is found out by 10^8 draws. */
 static void the_impossible_never_happens(void **state)
@@ -727,6 +795,8 @@ int main(void)
         cmocka_unit_test(bad_parameters_are_named),
         cmocka_unit_test(densities_outside_of_sites_are_checked),
         cmocka_unit_test(rows_that_a_branch_keeps_away_are_not_looked_at),
+        cmocka_unit_test(rows_that_have_left_do_not_shorten_tables),
+        cmocka_unit_test(tempered_logits_are_scored_as_drawn),
         cmocka_unit_test(the_impossible_never_happens),
         cmocka_unit_test(defensive_draws_follow_the_mixture),
         cmocka_unit_test(wrong_delta_is_wrong_as_described),

@@ -756,6 +756,99 @@ static void test_shards(void **state)
     }
 }
 
+/* ---- programs around a relaxed choice ---------------------------------------------------------------------------- */
+
+/* A relaxed model that branches, where the guide does not. */
+static rws_var branching(rws_path *path, const void *state, rws_var log_s, rws_var temperature, rws_relaxation how)
+{
+    const rws_var v = rws_model_gmm.relaxed(path, state, log_s, temperature, how);
+    if (!rws_branch(path, rws_greater(path, rws_observed(path, "x"), rws_constant(path, 10)))) return v;
+    return rws_affine(path, rws_model_gmm.relaxed(path, state, log_s, temperature, how), 1, 0);
+}
+
+static const char *const relaxing[] = {"concrete", "dvae", "rebar", "relax", "muprop"};
+
+static void test_relaxed_branches(void **state)
+{
+    (void)state;
+    for (int i = 0; i < COUNT(relaxing); i++) {
+        rws_model other = rws_model_gmm;
+        other.relaxed = branching;
+        other.data = data_few;
+        const rws_config c =
+            config_for(relaxing[i], strcmp(relaxing[i], "relax") == 0 ? "relax_control=rebar" : NULL, 4, 3, 8);
+        rws_trainer *a = trainer_from(&c, 4), *b = trainer_for(&c, &other);
+        scatter(b, 4);
+        const size_t size = rws_trainer_state_of(a).params->size;
+        float       *g = malloc(2 * size * sizeof *g);
+        gradient_of(a, 3, g);
+        gradient_of(b, 3, g + size);
+        assert_close(g + size, g, size, 1e-4, relaxing[i]);
+        free(g);
+        rws_trainer_free(a);
+        rws_trainer_free(b);
+    }
+}
+
+/* Programs that draw more than the relaxed choice, or something else in its place. */
+static int which_extra;
+
+static void draw_extra(rws_path *path)
+{
+    const rws_var even = rws_constants(path, (float[]){0, 0, 0, 0}, 4), zero = rws_constant(path, 0);
+    if (which_extra == 0) rws_categorical(path, "w", even);
+    else if (which_extra == 1) rws_normal(path, "w", zero, rws_constant(path, 1));
+    else if (which_extra == 2) rws_bernoulli(path, "z", zero);
+    else if (which_extra == 3) rws_categorical(path, "z", even);
+}
+
+static void extra_guide(rws_path *path, const void *state)
+{
+    draw_extra(path);
+    if (which_extra < 4) rws_model_gmm.guide(path, state);
+    else if (which_extra == 4) rws_categorical(path, "z", rws_constants(path, (float[]){0, 0, 0}, 3));
+}
+
+static void extra_model(rws_path *path, const void *state)
+{
+    const rws_var sd = rws_constant(path, 5);
+    draw_extra(path);
+    if (which_extra < 4) rws_model_gmm.model(path, state);
+    else if (which_extra == 4)
+        rws_normal(path, "x", rws_categorical(path, "z", rws_constants(path, (float[]){0, 0, 0}, 3)), sd);
+    else rws_normal(path, "x", rws_constant(path, 0), sd);
+}
+
+static void test_one_relaxed_choice(void **state)
+{
+    (void)state;
+    const char *const sentences[] = {
+        "The guide draws categorical at site \"w\", but this method needs a guide that draws one categorical at site "
+        "\"z\", which the model relaxes, and nothing else.",
+        "The guide draws normal at site \"w\"",
+        "The guide draws bernoulli at site \"z\"",
+        "The guide draws categorical at site \"z\"",
+        "Site \"z\" is a choice of 3 in the guide, but rws_setup_relaxed was given 4.",
+        "The guide does not draw site \"z\", which the model relaxes.",
+    };
+    for (int i = 2; i < COUNT(relaxing); i++)
+        for (which_extra = 0; which_extra < COUNT(sentences); which_extra++) {
+            rws_model other = rws_model_gmm;
+            rws_error err = {""};
+            other.guide = extra_guide;
+            other.model = extra_model;
+            other.data = data_few;
+            const rws_config c = config_for(relaxing[i], NULL, 4, 3, 8);
+            rws_trainer     *t = trainer_for(&c, &other);
+            float           *g = malloc(rws_trainer_size(t) * sizeof *g);
+            const rws_status status = rws_trainer_gradient(t, RWS_TRAIN, 0, g, rws_trainer_size(t), &err);
+            if (status != RWS_BAD_INPUT || !strstr(err.text, sentences[which_extra]))
+                fail_msg("%s, case %d: status %d, \"%s\"", relaxing[i], which_extra, (int)status, err.text);
+            free(g);
+            rws_trainer_free(t);
+        }
+}
+
 /* ---- refusals --------------------------------------------------------------------------------------------------- */
 
 static void expect_refusal(const rws_config *c, const rws_model *model, const char *part)
@@ -812,9 +905,7 @@ static void test_refusals(void **state)
                 expect_refusal(&c, &rws_model_gmm, s->name);
             }
     }
-    const bool relaxing[] = {rws_estimator_find("rebar")->refuses, rws_estimator_find("relax")->refuses,
-                             rws_estimator_find("concrete")->refuses};
-    for (int i = 0; i < COUNT(relaxing); i++) assert_true(relaxing[i]);
+    for (int i = 0; i < COUNT(relaxing); i++) assert_true(rws_estimator_find(relaxing[i])->refuses);
     assert_int_equal(rws_estimator_find("vimco")->min_particles, 2);
     assert_int_equal(rws_estimator_find("rloo")->min_particles, 2);
 
@@ -841,6 +932,8 @@ int main(void)
         cmocka_unit_test(test_nvil_rate),
         cmocka_unit_test(test_concrete_temperature),
         cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_relaxed_branches),
+        cmocka_unit_test(test_one_relaxed_choice),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_expectation),
         cmocka_unit_test(test_smoothed_expectation),

@@ -133,6 +133,45 @@ static void log_softmax_of_impossible_and_huge(void **state)
     }
 }
 
+extern const rws_op rws_op_uniform_density, rws_op_categoricals_density;
+
+/* The bounds of a uniform have no slope at a value outside of them, and an index that is none has no entry to add to. */
+static void densities_outside_have_no_slope(void **state)
+{
+    (void)state;
+    rws_arena   arena = {0};
+    const float x[] = {0, 1, 3}, low[] = {0.5f, 0.5f, 0.5f}, high[] = {2.5f, 2.5f, 2.5f}, gout[] = {1, 1, 1};
+    float       by_low[3] = {0}, by_high[3] = {0};
+    rws_call    uniform = {.op = &rws_op_uniform_density,
+                           .n = 3,
+                           .dim = 1,
+                           .n_in = 3,
+                           .in = {{x, NULL, 1}, {low, NULL, 1}, {high, NULL, 1}},
+                           .gin = {{0}, {by_low, NULL}, {by_high, NULL}},
+                           .gout = gout,
+                           .arena = &arena};
+    rws_op_uniform_density.backward(&uniform);
+    for (int i = 0; i < 3; i++) {
+        assert_true(by_low[i] == (i == 1 ? 0.5f : 0));
+        assert_true(by_high[i] == (i == 1 ? -0.5f : 0));
+    }
+
+    const float index[] = {1, 2, NAN}, log_pi[6] = {0};
+    float       room[12] = {0}; /* room behind the gradient, where an index beyond the end would add to */
+    rws_call    several = {.op = &rws_op_categoricals_density,
+                           .n = 3,
+                           .dim = 1,
+                           .n_in = 2,
+                           .args = {.k = 2},
+                           .in = {{index, NULL, 1}, {log_pi, NULL, 2}},
+                           .gin = {{0}, {room, NULL}},
+                           .gout = gout,
+                           .arena = &arena};
+    rws_op_categoricals_density.backward(&several);
+    for (int i = 0; i < 12; i++) assert_true(room[i] == (i == 1 ? 1.0f : 0));
+    rws_arena_free(&arena);
+}
+
 static void functions_at_the_ends(void **state)
 {
     (void)state;
@@ -394,6 +433,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(densities_outside_have_no_slope),
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),

@@ -46,12 +46,13 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
     return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
-/* Where every row has logits of its own, only the log-probability of the value is computed. */
+/* Where every row has logits of its own, only the log-probability of the value is computed. Logits with a temperature, the
+ * second input of their log-softmax, are computed whole. */
 static rws_var score(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
 {
     rws_var in[RWS_OP_INPUTS] = {{0}};
     if (rws_path_pass(path)->proposal >= RWS_RELAXED || rws_var_op(path, p[0], in, NULL) != &rws_op_log_softmax ||
-        !rws_var_is_here(path, in[0]))
+        in[1].id || !rws_var_is_here(path, in[0]))
         return log_density(path, f, value, p);
     return rws_record(path, &rws_op_log_softmax_pick, (rws_op_args){0}, (rws_var[]){in[0], value}, 2, 1);
 }

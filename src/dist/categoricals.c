@@ -197,7 +197,10 @@ static void categoricals_density_backward(rws_call *c)
     float       *g = rws_call_open(c, 1, c->in[1].dim);
     rws_call_clear(c, 0);
     for (size_t r = 0; g && r < (size_t)c->n; r++)
-        for (size_t i = 0; i < n; i++) g[(r * n + i) * C + (size_t)rws_view_row(&c->in[0], r)[i]] += c->gout[r];
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t index = rws_index(rws_view_row(&c->in[0], r)[i], (uint32_t)C);
+            if (index < C) g[(r * n + i) * C + index] += c->gout[r]; /* forward refuses any other index */
+        }
     rws_call_close(c, 1, c->in[1].dim, g);
 }
 

@@ -80,6 +80,18 @@ static bool guide_draws(const rws_pass *pass, bool found)
     return !found && pass->mode == RWS_WAKE;
 }
 
+/* A control variate on perturbed log-probabilities is that of one choice. */
+static void expect_only_site(rws_path *path, const rws_family *f, const char *site)
+{
+    const char *only = rws_path_pass(path)->only_site;
+    if (only && (strcmp(site, only) != 0 || strcmp(f->name, "categorical") != 0 || rws_path_noted(path, RWS_NOTE_Z).id))
+        rws_give_up(
+            path,
+            "The guide draws %s at site \"%s\", but this method needs a guide that draws one categorical at site "
+            "\"%s\", which the model relaxes, and nothing else.",
+            f->name, site, only);
+}
+
 static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site)
 {
     rws_give_up(path,
@@ -123,6 +135,7 @@ rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, con
     const int  n_choices = f->choices ? f->choices(path, f, p) : 0;
     const int  size = f->size ? f->size(path, f, p) : f->choices ? n_choices : length;
     const bool found = rws_site_find(path, site, f->name, size, length, &value);
+    if (guide_draws(pass, found)) expect_only_site(path, f, site);
     if (found && f->choices) rws_site_expect_choice(path, site, value, n_choices);
     const bool given = !found && rws_site_given(path, length, f->support == RWS_SUPPORT_BITS ? 2 : n_choices, &value);
     const bool pathwise = rws_site_pathwise(path, f->name, f->reparameterised);

@@ -95,10 +95,11 @@ static rws_status uniform_density_explain(const rws_call *c, size_t row, const c
 static void uniform_density_backward(rws_call *c)
 {
     const int    dim = widest(c);
-    const float *a = rws_call_input(c, 1, dim), *b = rws_call_input(c, 2, dim);
+    const float *x = rws_call_input(c, 0, dim), *a = rws_call_input(c, 1, dim), *b = rws_call_input(c, 2, dim);
     float       *ga = rws_call_open(c, 1, dim), *gb = rws_call_open(c, 2, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
-        const float slope = c->gout[i / (size_t)dim] / (b[i] - a[i]);
+        const bool  within = x[i] >= a[i] && x[i] <= b[i]; /* elsewhere the density is -inf and has no slope */
+        const float slope = within ? c->gout[i / (size_t)dim] / (b[i] - a[i]) : 0;
         if (ga) ga[i] += slope;
         if (gb) gb[i] -= slope;
     }

@@ -48,6 +48,7 @@ typedef struct {
     bool           enumerate; /* wake, plain: the guide draws every value of a choice, and log_q is 0: rws_draw_every */
     double         delta;     /* RWS_DEFENSIVE */
     bool           wrong_delta; /* dww_ref_bug: the mixture's density at a plain draw instead of the one used */
+    const char    *only_site;   /* RWS_GUMBEL: the guide may draw this site once and nothing else; NULL: any sites */
     double         temperature; /* RWS_RELAXED */
     rws_smoothing  smoothing;   /* RWS_SMOOTHED, and how near to bits the numbers are */
     double         sharpness;
@@ -258,8 +259,8 @@ enum { RWS_NOTE_LOG_PI, RWS_NOTE_Z, RWS_NOTE_G, RWS_NOTE_G_TILDE };
 void    rws_path_note(rws_path *path, int slot, rws_var v);
 rws_var rws_path_noted(const rws_path *path, int slot);
 
-/* Computes v now and returns the largest of its numbers, for draws whose tables are as long as the values ask for. Rows that
- * have left the path may count too. NaN if one of the numbers is NaN. */
+/* Computes v now and returns the largest of its numbers in the rows of the path, for draws whose tables are as long as the
+ * values ask for. NaN if one of these numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
 
 /* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers

@@ -5,8 +5,11 @@ float rws_var_most(rws_path *path, rws_var v)
 {
     rws_path_need(path, &v, 1);
     const reading r = rws_node_read(path->e, v.id, path->level);
+    const size_t  n = path->e->levels[path->level].n_rows, dim = (size_t)path->e->nodes[v.id].dim;
     float         most = -INFINITY;
-    for (size_t i = 0; i < (size_t)r.n * (size_t)path->e->nodes[v.id].dim; i++)
-        most = r.value[i] > most || isnan(r.value[i]) ? r.value[i] : most;
+    for (size_t i = 0; i < n; i++) {
+        const float *row = r.value + (r.row ? r.row[i] : i) * dim;
+        for (size_t j = 0; j < dim; j++) most = row[j] > most || isnan(row[j]) ? row[j] : most;
+    }
     return most;
 }

@@ -14,6 +14,24 @@ const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
            "choices cannot be run on a mixture of them)";
 }
 
+void rws_control_prepare(const rws_method *m, rws_pass *pass)
+{
+    pass->only_site = m->setup->relaxed_site;
+}
+
+void rws_control_sides(rws_path *path, void *method)
+{
+    const rws_setup *s = ((const rws_method *)method)->setup;
+    const char      *site = s->relaxed_site;
+    const int        C = s->relaxed_categories;
+    rws_programs(path, method);
+    const rws_var log_pi = rws_path_noted(path, RWS_NOTE_LOG_PI);
+    if (!log_pi.id) rws_give_up(path, "The guide does not draw site \"%s\", which the model relaxes.", site);
+    if (rws_dim(path, log_pi) != C)
+        rws_give_up(path, "Site \"%s\" is a choice of %d in the guide, but rws_setup_relaxed was given %d.", site,
+                    rws_dim(path, log_pi), C);
+}
+
 /* Outputs of the program: v(g) and v(g~) of every control variate, log q(z), and the derivatives of all of these. */
 enum { LOG_Q = 2 * RWS_CONTROLS, DERIVATIVES };
 
@@ -31,7 +49,7 @@ void rws_control_program(rws_path *path, void *method)
 {
     const rws_method   *m = method;
     const rws_controls *c = m->own;
-    rws_programs(path, method);
+    rws_control_sides(path, method);
     for (int i = 0; i < c->n; i++) {
         const rws_control *one = &c->list[i];
         rws_path_output(path, v_at(i), one->v(path, m, one, rws_path_noted(path, RWS_NOTE_G)));

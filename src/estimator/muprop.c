@@ -44,7 +44,7 @@ static rws_var log_weight(rws_path *path, const rws_method *m)
 
 static void program(rws_path *path, void *method)
 {
-    rws_programs(path, method);
+    rws_control_sides(path, method);
     rws_path_freeze(path, RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI)); /* pi still carries phi */
     rws_path_output(path, H, log_weight(path, method));
     rws_path_freeze(path, 0);
@@ -94,6 +94,7 @@ const rws_estimator rws_estimator_muprop = {
                 .gradients = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .steps = RWS_BIT(RWS_THETA) | RWS_BIT(RWS_PHI),
                 .program = program,
+                .prepare = rws_control_prepare,
                 .weigh = weigh,
                 .along = parameter,
                 .extend = extend,

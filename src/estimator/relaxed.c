@@ -3,6 +3,16 @@
 #include "base/error.h"
 #include "dist/dist.h"
 
+/* The log of the point on the simplex that the guide drew. A path that parts later must not look for the site again. */
+static rws_var relaxed_choice(rws_path *path, const rws_setup *s)
+{
+    rws_var v;
+    if (rws_replayed(path, &v)) return v;
+    RWS_CHECK(rws_site_find(path, s->relaxed_site, "categorical", s->relaxed_categories, 1, &v));
+    if (rws_path_pass(path)->proposal == RWS_SMOOTHED) v = rws_stick_break(path, v);
+    return rws_returns(path, v);
+}
+
 void rws_relaxed_program(rws_path *path, void *method)
 {
     const rws_method *m = method;
@@ -10,11 +20,9 @@ void rws_relaxed_program(rws_path *path, void *method)
     rws_path_side(path, RWS_SIDE_GUIDE);
     m->model->guide(path, m->state);
     rws_path_side(path, RWS_SIDE_MODEL);
-    rws_var log_s;
-    RWS_CHECK(rws_site_find(path, m->setup->relaxed_site, "categorical", m->setup->relaxed_categories, 1, &log_s));
+    const rws_var log_s = relaxed_choice(path, m->setup);
     rws_path_fields_scored(path);
     rws_path_side(path, RWS_SIDE_NONE);
-    if (pass->proposal == RWS_SMOOTHED) log_s = rws_stick_break(path, log_s);
     const rws_var tau = rws_constant(path, (float)pass->temperature);
     rws_site_term(path, RWS_TERM_P, m->model->relaxed(path, m->state, log_s, tau, pass->relaxation));
 }
