@@ -38,6 +38,17 @@ class Training(unittest.TestCase):
         self.assertLess(abs(np.mean([t.choices["z"] == 2 for t in s]) - p[2]), 0.1)
         self.assertEqual(s[0].fields["x"].shape, (1,))
 
+    def test_answers_at_present_parameters(self):
+        """A run that was asked answers by new parameters once they are loaded, and once they are trained."""
+        with rws.train(Mixture(), data=clusters(), iterations=2, particles=3, progress=False) as run:
+            first = run.score({"z": 1}, x=1.0)[0]
+            run.trainer.load_state_dict({"theta.prior": [0, 5, 0]})
+            second = run.score({"z": 1}, x=1.0)[0]
+            self.assertGreater(second, first + 0.5)
+            self.assertEqual(run.score({"z": 1}, x=1.0)[0], second)
+            run.trainer.step()
+            self.assertNotEqual(run.score({"z": 1}, x=1.0)[0], second)
+
     def test_all_methods(self):
         class M(Mixture):
             def setup(self, s):
