@@ -71,8 +71,11 @@ asan: setup                      ## the test suite with AddressSanitizer and UBS
 	tests/matrix asan
 
 .PHONY: valgrind-py
-valgrind-py: build-valgrind/build.ninja ## the tests of the Python package, under valgrind
-	python/tests/valgrind.sh build-valgrind
+valgrind-py: build-matrix/valgrind/build.ninja ## the tests of the Python package, under valgrind, in the folder of make valgrind
+	python/tests/valgrind.sh build-matrix/valgrind
+
+build-matrix/valgrind/build.ninja:
+	$(MAKE) valgrind
 
 .PHONY: test-wheel
 test-wheel:                      ## docs/python.md as a newcomer: pip install, the first example, a wheel without a compiler

@@ -61,7 +61,7 @@ refuses '--repeat' bench gmm --repeat 0
 refuses '--out' bench gmm --out here
 refuses 'There is no method "wake"; the methods are ws, ww,' train gmm --method wake
 refuses 'There is no optimiser "sdg"; the optimisers are sgd,' train gmm --optimiser sdg
-refuses 'a shared object is given by its path (./mine.so)' train mine
+refuses 'A shared object is given by its path, with a slash: ./mine.so' train mine
 refuses 'Which run' eval
 refuses 'missing' eval missing
 refuses 'write `rws infer RUN -- -3.2`' infer missing -3.2
@@ -140,6 +140,11 @@ for what in models methods optimisers distributions layers functions 'settings g
     gives 0 "rws list $what" list $what
     gives 0 "rws list $what --json" list $what --json
     matches "an object per line" '^\{"kind":"[a-z]+","name":"[a-z0-9_ -]+",.*\}$' out
+done
+for how in '' --json; do
+    run list settings gmm $how
+    grep -q 'grad_snr' out && grep -q 'std_ref' out
+    report $? "the settings of a run that measures its gradients $how"
 done
 gives 0 "the settings of a shared object" list settings "$toy" --json
 matches "an object" '^\{"kind":"model","name":"toy",.*"metrics":\[.*\],.*"settings":\[.*\]\}$' out
@@ -418,6 +423,9 @@ refuses 'contradicts' train beside/nowhere.so --out toy_cut --resume
 refuses 'contradicts' train gmm --out toy_cut --resume
 run train "$toy" -k 2 -n 500 --eval-every 50 --threads 2 --out toy_threads
 same_checkpoint "as it does with two threads" toy_threads toy_whole
+gives 0 "a datum that no particle explains" infer toy_whole '1e30 1e30 1' -k 5
+grep -q 'No particle explains this datum\. The guide proposes:$' out
+report $? "has no word of an exact posterior, which the model lacks"
 gives 0 "it can be evaluated" eval toy_cut --json
 refuses 'relax' train "$toy" --method relax
 

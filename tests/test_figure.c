@@ -69,7 +69,7 @@ static void test_styles(void **state)
         {"dww", "δ-WW", false},   {"true", "True", false},  {"reinforce", "REINFORCE", true},
         {"rloo", "RLOO", true},   {"nvil", "NVIL", true},   {"vimco", "VIMCO", true},
         {"rebar", "REBAR", true}, {"relax", "RELAX", true}, {"concrete", "Concrete", true},
-        {"em", "EM", true},
+        {"em", "EM", true},       {"dvae", "DVAE", true},   {"muprop", "MuProp", true},
     };
     int n = 0;
     while (rws_styles[n].method) n++;

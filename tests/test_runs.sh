@@ -1,7 +1,8 @@
 #!/bin/sh
-# test_runs.sh PROGRAM - stores, and the lists, exports, sweeps and figures that are made from them.
+# test_runs.sh PROGRAM WIDE - stores, and the lists, exports, sweeps and figures that are made from them.
 set -u
-rws=$(realpath "${1:?usage: test_runs.sh PROGRAM}")
+rws=$(realpath "${1:?usage: test_runs.sh PROGRAM WIDE}")
+wide=$(realpath "${2:?usage: test_runs.sh PROGRAM WIDE}")
 . "$(dirname "$0")/tap.sh"
 
 # ---- rws runs, rws export
@@ -60,6 +61,28 @@ refuses '--format' export some --format xml
 refuses '--format csv' export some --out table.xlsx
 gives 0 "a format that is given decides" export some --format csv --out table.xlsx
 refuses 'nowhere' export some --out nowhere/table.csv
+
+# runs with many settings and metrics: no list is cut off
+sets() { # first last: a --set for each setting
+    for i in $(seq -w "$1" "$2"); do printf -- '--set=setting%s=1 ' "$i"; done
+}
+run train "$wide" -k 1 -n 1 --out many/left $(sets 00 29) && run train "$wide" -k 1 -n 1 --out many/right $(sets 30 59) &&
+    run eval many/left --record
+report $? "runs with many settings and metrics"
+gives 0 "their table" runs many
+[ "$(head -n 1 out | wc -w)" -gt $((60 + 2 * 50)) ] && grep -q '^left ' out && [ ! -s err ]
+report $? "has all settings and metrics"
+gives 0 "their comparison" runs many --compare
+head -n 1 out | grep -q 'setting59 .* final_metric49 .* metric49'
+report $? "has them too"
+gives 0 "as JSON" runs many --json
+matches "with all metrics" '"final_metric49":.*"metric49":' out
+gives 0 "a late metric" runs many --metric metric49 --sort final_metric49
+gives 0 "many metrics" runs many $(seq -w 0 49 | sed 's/^/-mmetric/')
+gives 0 "their export" export many
+head -n 1 out | grep -q ',setting59,.*,final_metric49,.*,metric49'
+report $? "has all columns"
+gives 0 "a late metric in a figure" plot final_metric49 many --out late.svg
 
 # ---- rws sweep
 
@@ -142,6 +165,11 @@ report $? "the store knows why"
 gives 1 "it is not tried again" sweep broken.sweep --json
 grep -q '"finished_before":2,"failed":1}' out && [ "$(wc -l <out)" = 1 ]
 report $? "unless --retry"
+if env --ignore-signal=CHLD true 2>err; then # GNU coreutils
+    env --ignore-signal=CHLD "$rws" sweep broken.sweep --out deaf >out 2>err
+    [ $? = 1 ] && tail -n 1 out | grep -q '^failed    gmm-reinforce-k2-s1: .*iteration'
+    report $? "a failed run is noticed where the caller ignores SIGCHLD"
+fi
 gives 1 "--retry" sweep broken.sweep --retry
 grep -q '^failed    gmm-reinforce-k2-s1: In iteration' out
 report $? "tries"
@@ -343,5 +371,20 @@ done
 run runs tasks && sed 's/  */ /g' out | cut -d ' ' -f 1-5 >one && run runs whole && sed 's/  */ /g' out | cut -d ' ' -f 1-5 >two && cmp -s one two
 report $? "rws runs reads a folder of stores"
 refuses 'share a store' sweep tasks.sweep --out whole --task 1/3
+
+# --task I/N has more tasks than an array of Slurm; --status looks at all that wrote something
+mkdir -p late/.tasks
+printf '{"task":4711,"tasks":5000,"host":"far","time":%s,"ended":false,"runs":[{"run":"gmm-ws-k2-s2","iteration":7}]}' \
+    "$(date +%s)" >late/.tasks/4711
+echo "no task" >late/.tasks/4711.log
+gives 0 "the status of a task with a large number" sweep tasks.sweep --out late --status
+grep -q '^training *7/60 .* task 4711 on far' out && [ "$(tail -n 1 out)" = "4 runs: 1 training, 3 waiting" ]
+report $? "is shown"
+
+# a queue with more jobs than there is room for in a sentence
+mkdir bin && printf '#!/bin/sh\nexec seq 1000000\n' >bin/squeue && chmod +x bin/squeue
+PATH=$PWD/bin:$PATH gives 2 "tasks that are queued" sweep tasks.sweep --out queued --slurm
+grep -q 'are in the queue already: job 1 ' err
+report $? "are not queued twice"
 
 finish

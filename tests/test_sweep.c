@@ -4,6 +4,7 @@
 #include "run/sweep.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static rws_sweep *parse(const char *text)
@@ -166,8 +167,12 @@ static void settling_asks_the_model(void **state)
     const char *const wrong[] = {"model nonsense\nmethods ww\nparticles 2\n",
                                  "model gmm\nmethods vimco\nparticles 2 1\n",
                                  "model gmm\nmethods ww\nparticles 2\nset nonsense 1\n",
-                                 "model gmm\nmethods ww\nparticles 2\nset start there\n"};
-    for (int i = 0; i < 4; i++) {
+                                 "model gmm\nmethods ww\nparticles 2\nset start there\n",
+                                 "model gmm\nmethods ww\nparticles 2\nlr 1e-3\n"
+                                 "model gmm\nmethods ww\nparticles 2\nseeds 2\nlr nonsense\n",
+                                 "model gmm\nmethods ww\nparticles 2\noptimiser sgd\n"
+                                 "model gmm\nmethods ww\nparticles 2\nseeds 2\noptimiser nonsense\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         s = parse(wrong[i]);
         err.text[0] = '\0';
         assert_int_equal(rws_sweep_check(s, &err), RWS_BAD_INPUT);
@@ -176,12 +181,49 @@ static void settling_asks_the_model(void **state)
     }
 }
 
+/* The first run of two blocks, of which the second has the lines besides. */
+static bool is_alike(const char *lines, rws_sweep_likeness likeness)
+{
+    char text[512];
+    snprintf(text, sizeof text,
+             "model gmm\nmethods ww\nparticles 2\niterations 9\nmodel gmm\nmethods ww\nparticles 2\nseeds 2\n%s",
+             lines);
+    rws_sweep *s = parse(text);
+    char      *one = rws_sweep_kind(&s->runs[0], likeness), *two = rws_sweep_kind(&s->runs[1], likeness);
+    const bool alike = strcmp(one, two) == 0;
+    free(one);
+    free(two);
+    rws_sweep_free(s);
+    return alike;
+}
+
+static void kinds_of_runs(void **state)
+{
+    (void)state;
+    assert_true(is_alike("iterations 9\n", RWS_SWEEP_BUT_SEED));
+    assert_true(is_alike("iterations 9\n", RWS_SWEEP_PACE));
+    static const char *const of_length[] = {"iterations 8\n", "iterations 9\nlr 1\n", "iterations 9\neval-every 3\n"};
+    for (size_t i = 0; i < sizeof of_length / sizeof *of_length; i++) {
+        assert_false(is_alike(of_length[i], RWS_SWEEP_BUT_SEED));
+        assert_true(is_alike(of_length[i], RWS_SWEEP_PACE));
+    }
+    static const char *const of_work[] = {"optimiser sgd\n",     "l2 1\n",    "shards 2\n",
+                                          "particle-shards 2\n", "batch 7\n", "eval-data 7\n",
+                                          "eval-particles 7\n",  "final 7\n", "set start far\n"};
+    for (size_t i = 0; i < sizeof of_work / sizeof *of_work; i++) {
+        char lines[64];
+        snprintf(lines, sizeof lines, "iterations 9\n%s", of_work[i]);
+        assert_false(is_alike(lines, RWS_SWEEP_BUT_SEED));
+        assert_false(is_alike(lines, RWS_SWEEP_PACE));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_combinations),        cmocka_unit_test(settings_of_a_method),
         cmocka_unit_test(what_is_wrong_is_said),   cmocka_unit_test(a_missing_file_is_refused),
-        cmocka_unit_test(settling_asks_the_model),
+        cmocka_unit_test(settling_asks_the_model), cmocka_unit_test(kinds_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-"""A probabilistic grammar, learned from sentences together with a parser: section 4.2 of the paper, in plain Python.
+"""A probabilistic grammar, learned from sentences together with a parser: section 4.1 of the paper, in plain Python.
 
     python grammar.py [ITERATIONS]
 

@@ -1,4 +1,4 @@
-"""The Gaussian mixture of section 4.1 of the paper: z ~ softmax(theta), x ~ N(10 z, 5^2). Only the mixture is learned.
+"""The Gaussian mixture of section 4.3 of the paper: z ~ softmax(theta), x ~ N(10 z, 5^2). Only the mixture is learned.
 
     python mixture.py [ITERATIONS]
 

@@ -143,8 +143,14 @@ class Answers(list[Answer]):
         self.n_particles, self.ess = inner["n_particles"], inner["ess"]
         self.log_evidence, self.exact_log_evidence = inner["log_evidence"], inner["exact_log_evidence"]
 
+    def _expect_particles(self) -> None:
+        """Refuses a question without particles."""
+        if not self.particles:
+            raise Error("There are no particles: ask with listed=True.")
+
     def _expect(self, site: str) -> None:
         """Refuses a site that no particle visits."""
+        self._expect_particles()
         if all(site not in p.choices for p in self.particles):
             sites = dict.fromkeys(s for p in self.particles for s in p.choices)
             raise KeyError(f"No particle visits a site {site!r}; the sites are {', '.join(map(repr, sites)) or 'none'}.")
@@ -160,9 +166,10 @@ class Answers(list[Answer]):
         return dict(sorted(out.items(), key=lambda kv: -kv[1]))
 
     def mean(self, site: str) -> Any:
-        """The posterior mean of a value."""
+        """The posterior mean of a value, among the particles that visit the site."""
         self._expect(site)
-        return sum(p.weight * np.asarray(p.choices[site], float) for p in self.particles)
+        visiting = [p for p in self.particles if site in p.choices]
+        return sum(p.weight * np.asarray(p.choices[site], float) for p in visiting) / sum(p.weight for p in visiting)
 
     def to_pandas(self) -> Any:
         """A frame with a row for each set of equal particles: its choices by site, weight, count, log_p, log_q."""
@@ -181,9 +188,8 @@ class Answers(list[Answer]):
         of one shape. Draws repeat where few particles have all the weight: `ess` tells."""
         import arviz
         n = draws or self.n_particles
+        self._expect_particles()
         weights = np.array([p.weight for p in self.particles])
-        if not len(weights):
-            raise Error("There are no particles: ask with listed=True.")
         if not np.isfinite(weights).all():
             raise Error("All particles are impossible: there is no posterior to draw from.")
         shapes: dict[str, set[tuple[int, ...]]] = {}
@@ -222,7 +228,8 @@ class Answers(list[Answer]):
     def __repr__(self) -> str:
         lines = [repr(a) for a in self[:10]] + (["…"] if len(self) > 10 else [])
         if self and not any(a.reports for a in self):
-            lines = ["The model reports nothing (Path.report); marginal(site) and particles have its choices."]
+            lines = ["The model reports nothing (Path.report); " + (
+                "marginal(site) and particles have its choices." if self.particles else "ask with listed=True for its choices.")]
         return "\n".join([f"{len(self)} answer{'s' * (len(self) != 1)}, log_evidence={self.log_evidence:.4g}, ess={self.ess:.3g}"] + lines)
 
 

@@ -1,6 +1,6 @@
 """Data at hand: arrays, lists of sequences and frames become a table of the library.
 
-A field has the same number of numbers in every datum. A series has items, each datum as many as it has. Sequences of different
+A field has the same number of numbers in every datum. A series has up to N items; each datum has its own number of items. Sequences of different
 length can only be a series. Where all sequences have the same length, what setup declares decides, and what it does not declare
 is a field. The table is therefore made when setup is over (`Arrays.make`), with these columns:
 

@@ -105,7 +105,7 @@ class Setup(_Declarations):
         self._declare(name, dim, 0, True)
 
     def series(self, name: str, dim: Optional[int] = None, most: Optional[int] = None) -> None:
-        """Declares a series: up to `most` items of `dim` numbers, of which each datum has as many as it has. By default both are
+        """Declares a series: up to `most` items of `dim` numbers; each datum has its own number of items. By default both are
         as the data have them; without arrays an item has one number. The data of a declared series are one also where all
         sequences happen to have the same length."""
         self._declare(name, dim, most, False)
@@ -272,7 +272,7 @@ class Model:
     settings: Mapping[str, Any] = {}
     #: Defaults of options of train.
     defaults: Mapping[str, Any] = {}
-    #: The setting that questions may change.
+    #: "name=value": a setting that holds whenever a trained run is asked, whatever it was trained with.
     ask_setting: Optional[str] = None
 
     def __init__(self, setup: Optional[Callable[..., Any]] = None, guide: Optional[Callable[..., Any]] = None,

@@ -11,6 +11,7 @@ PyObject *rwspy_layer(rws_layer *layer, scope_object *scope, const char *name, i
     l->scope = (scope_object *)Py_NewRef(scope);
     l->kind = kind;
     l->n_out = n_out;
+    l->n_linear = 0;
     l->call = layer_call;
     l->name = PyUnicode_FromString(name);
     if (!l->name) Py_CLEAR(l);
@@ -125,13 +126,15 @@ static PyObject *layer_call(PyObject *o, PyObject *const *args, size_t flags, Py
     return r;
 }
 
+/* The linear layers of an mlp are NAME.0, NAME.2, …, as PyTorch counts them, with a function between each two. */
 static PyObject *layer_bias(PyObject *o, void *unused)
 {
     (void)unused;
     const layer_object *l = (layer_object *)o;
     rws_param          *p = l->scope->alive ? rws_layer_bias(l->layer) : NULL;
     if (!p) Py_RETURN_NONE;
-    PyObject *name = PyUnicode_FromFormat("%U.bias", l->name);
+    PyObject *name = l->kind == LAYER_MLP ? PyUnicode_FromFormat("%U.%d.bias", l->name, 2 * (l->n_linear - 1))
+                                          : PyUnicode_FromFormat("%U.bias", l->name);
     PyObject *r = name ? rwspy_param(p, l->scope, PyUnicode_AsUTF8(name), 1, l->n_out) : NULL;
     Py_XDECREF(name);
     return r;

@@ -247,6 +247,7 @@ typedef struct {
     scope_object            *scope;
     int                      kind; /* one of LAYER_… */
     int                      n_out;
+    int                      n_linear; /* linear layers of an mlp */
     PyObject                *name;
     vectorcallfunc           call;
 } layer_object;

@@ -146,7 +146,9 @@ static PyObject *setup_mlp(PyObject *self, PyObject *args, PyObject *keywords)
     if (!s || !PyArg_ParseTupleAndKeywords(args, keywords, "sO|szs:mlp", names, &name, &list, &hidden, &group, &init) ||
         !group_of(name, group, &g) || !init_of(init, &in) || !function_of(hidden, &f) || !sizes_of(list, sizes, &n))
         return NULL;
-    return made(self, rws_setup_mlp(s, g, name, f, in, sizes, n), name, LAYER_MLP);
+    PyObject *layer = made(self, rws_setup_mlp(s, g, name, f, in, sizes, n), name, LAYER_MLP);
+    if (layer) ((layer_object *)layer)->n_linear = n - 1;
+    return layer;
 }
 
 static PyObject *setup_lstm(PyObject *self, PyObject *args, PyObject *keywords)

@@ -429,21 +429,32 @@ static PyObject *sliced(PyObject *o, int64_t first, int64_t n)
     return rwspy_call_value(h, &c);
 }
 
-/* Index i of n, counted from the end if it is negative; -1 with an exception if there is none. */
-static Py_ssize_t index_of(PyObject *index, Py_ssize_t n, const char *what)
+/* The range of n parts that an index or a slice names: [*first, *first + *count). An index is counted from the end if it is
+ * negative. False with an exception if there is no such range; `whole` and `part` are words of its sentence. */
+static bool range_of(PyObject *index, Py_ssize_t n, const char *whole, const char *part, Py_ssize_t *first,
+                     Py_ssize_t *count)
 {
-    Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
-    if (i == -1 && PyErr_Occurred()) return -1;
-    if (i < 0) i += n;
-    if (i >= 0 && i < n) return i;
-    PyErr_Format(PyExc_IndexError, "The parameter has %zd %s; there is no number %R.", n, what, index);
-    return -1;
+    if (PySlice_Check(index)) {
+        Py_ssize_t to, step;
+        if (PySlice_Unpack(index, first, &to, &step) != 0) return false;
+        *count = PySlice_AdjustIndices(n, first, &to, step);
+        if (step != 1) PyErr_Format(PyExc_ValueError, "A slice of a value has step 1, not %zd.", step);
+        else if (*count == 0) PyErr_Format(PyExc_ValueError, "The slice of the value is empty.");
+        return step == 1 && *count > 0;
+    }
+    *first = PyNumber_AsSsize_t(index, PyExc_IndexError);
+    *count = 1;
+    if (*first == -1 && PyErr_Occurred()) return false;
+    if (*first < 0) *first += n;
+    if (*first >= 0 && *first < n) return true;
+    PyErr_Format(PyExc_IndexError, "The %s has %zd %ss; there is no %s %R.", whole, n, part, part, index);
+    return false;
 }
 
 static PyObject *matrix_item(PyObject *o, PyObject *index)
 {
     const param_object *p = (param_object *)o;
-    Py_ssize_t          from, to, step, i, j;
+    Py_ssize_t          first, count;
     if (is_value(index)) {
         py_path *h = rwspy_running("A value");
         request  c = {.kind = CALL_ROW, .i = {p->cols}};
@@ -451,46 +462,28 @@ static PyObject *matrix_item(PyObject *o, PyObject *index)
     }
     if (PyTuple_Check(index)) {
         if (PyTuple_GET_SIZE(index) != 2 || PySlice_Check(PyTuple_GET_ITEM(index, 0)))
-            return PyErr_Format(PyExc_TypeError,
-                                "The parameter %R is a matrix: w[i] is a row, w[i, j] a number, w[a:b] some rows.",
-                                p->name);
+            return PyErr_Format(
+                PyExc_TypeError,
+                "The parameter %R cannot be indexed so: w[i] is a row, w[i, j] is a number, w[a:b] are some rows.",
+                p->name);
         PyObject *row = matrix_item(o, PyTuple_GET_ITEM(index, 0));
         PyObject *r = row ? PyObject_GetItem(row, PyTuple_GET_ITEM(index, 1)) : NULL;
         Py_XDECREF(row);
         return r;
     }
-    if (PySlice_Check(index)) {
-        if (PySlice_Unpack(index, &from, &to, &step) != 0) return NULL;
-        j = PySlice_AdjustIndices(p->rows, &from, &to, step);
-        if (step != 1) return PyErr_Format(PyExc_ValueError, "A slice of a value has step 1, not %zd.", step);
-        if (j == 0) return PyErr_Format(PyExc_ValueError, "The slice of the value is empty.");
-        return sliced(o, from * p->cols, j * p->cols);
-    }
-    i = index_of(index, p->rows, "rows");
-    return i < 0 ? NULL : sliced(o, i * p->cols, p->cols);
+    if (!range_of(index, p->rows, "parameter", "row", &first, &count)) return NULL;
+    return sliced(o, first * p->cols, count * p->cols);
 }
 
 static PyObject *value_item(PyObject *o, PyObject *index)
 {
-    int64_t dim;
+    int64_t    dim;
+    Py_ssize_t first, count;
     if (has_rows(o)) return matrix_item(o, index);
     if (is_value(index)) return rwspy_two(o, index, (void *)rws_pick);
     if (!dim_of(o, &dim)) return NULL;
-    if (PySlice_Check(index)) {
-        Py_ssize_t from, to, step;
-        if (PySlice_Unpack(index, &from, &to, &step) != 0) return NULL;
-        const Py_ssize_t n = PySlice_AdjustIndices((Py_ssize_t)dim, &from, &to, step);
-        if (step != 1) return PyErr_Format(PyExc_ValueError, "A slice of a value has step 1, not %zd.", step);
-        if (n == 0) return PyErr_Format(PyExc_ValueError, "The slice of the value is empty.");
-        return sliced(o, from, n);
-    }
-    Py_ssize_t i = PyNumber_AsSsize_t(index, PyExc_IndexError);
-    if (i == -1 && PyErr_Occurred()) return NULL;
-    if (i < 0) i += (Py_ssize_t)dim;
-    if (i < 0 || i >= dim)
-        return PyErr_Format(PyExc_IndexError, "The value has %lld components; there is no number %R.", (long long)dim,
-                            index);
-    return sliced(o, i, 1);
+    if (!range_of(index, (Py_ssize_t)dim, "value", "component", &first, &count)) return NULL;
+    return sliced(o, first, count);
 }
 
 static PyObject *value_sequence_item(PyObject *o, Py_ssize_t i)

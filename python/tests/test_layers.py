@@ -241,6 +241,33 @@ class Reader(rws.Model):
             p.normal("x", 3 * z, 1)
 
 
+class Biases(unittest.TestCase):
+    def test_names(self):
+        biases = []
+
+        class Nets(rws.Model):
+            def setup(self, s):
+                s.field("x", 1)
+                self.nets = [s.linear("phi.line", 1, 2), s.mlp("phi.one", [1, 2]), s.mlp("phi.net", [1, 4, 3]),
+                             s.mlp("phi.deep", [1, 4, 5, 2])]
+                for net, start in zip(self.nets, (1, 2, 3, 4)):
+                    net.bias.values = [start] * net.n_out
+                biases.extend(net.bias.name for net in self.nets)
+                self.no_bias = s.gru("phi.cell", 1, 2).bias
+
+            def guide(self, p):
+                pass
+
+            def model(self, p):
+                p.normal("x", 0.0, 1.0)
+
+        with rws.Trainer(Nets(), data={"x": [1.0, 2.0]}) as t:
+            state = t.state_dict()
+            self.assertEqual(biases, ["phi.line.bias", "phi.one.0.bias", "phi.net.2.bias", "phi.deep.4.bias"])
+            for name, start in zip(biases, (1, 2, 3, 4)):
+                self.assertTrue((state[name] == start).all())
+
+
 class Train(unittest.TestCase):
     def test_reader(self):
         r = np.random.default_rng(0)

@@ -144,9 +144,35 @@ class Training(unittest.TestCase):
         with self.assertRaisesRegex(rws.Error, "The data have no 'truth', which setup declares; they have 'x'"):
             rws.train(Labelled(), data={"x": [1.0, 2.0]}, iterations=3, progress=False)
         answers = rws.train(Mixture(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0)
+        self.assertAlmostEqual(answers.mean("z"), sum(z * p for z, p in answers.marginal("z").items()), places=5)
         for ask in (answers.marginal, answers.mean):
             with self.assertRaisesRegex(KeyError, "No particle visits a site 'zz'; the sites are 'z'"):
                 ask("zz")
+        unlisted = rws.train(Mixture(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0, listed=False)
+        for ask in (unlisted.marginal, unlisted.mean):
+            with self.assertRaisesRegex(rws.Error, "There are no particles: ask with listed=True"):
+                ask("z")
+
+        class Sometimes(rws.Model):
+            def setup(self, s):
+                self.at = s.param("theta.at", 1)
+
+            def guide(self, p):
+                if p.flip("some", 0.0):
+                    p.normal("z", 0.0, 1.0)
+
+            def model(self, p):
+                p.normal("x", self.at + (p.normal("z", 0.0, 1.0) if p.flip("some", 0.0) else 0.0), 1.0)
+
+        answers = rws.train(Sometimes(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0)
+        visiting = [q for q in answers.particles if "z" in q.choices]
+        self.assertLess(0, len(visiting))
+        self.assertLess(len(visiting), len(answers.particles))
+        self.assertAlmostEqual(float(answers.mean("z")), np.average([float(q.choices["z"]) for q in visiting],
+                                                                    weights=[q.weight for q in visiting]), places=6)
+        self.assertIn("marginal(site)", str(answers))
+        unlisted = rws.train(Sometimes(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0, listed=False)
+        self.assertIn("listed=True", str(unlisted))
         with self.assertRaisesRegex(rws.Error, "has . rows, and .* has"):
             rws.train(Mixture(), data={"x": [1.0, 2.0], "y": [1.0]}, iterations=3, progress=False)
 

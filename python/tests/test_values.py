@@ -118,8 +118,11 @@ class Values(unittest.TestCase):
         np.testing.assert_allclose(computed(lambda m, p, v: m.w[1, :2], 2), [3, 4])
         np.testing.assert_allclose(computed(lambda m, p, v: m.w[0:2], 6), np.arange(6))
         np.testing.assert_allclose(computed(lambda m, p, v: sum(row for row in m.w) + len(m.w), 3), [5, 7, 9])
-        for index, kind in ((2, IndexError), ((0, 3), IndexError), ((slice(None), 1), TypeError)):
-            with self.assertRaises(kind):
+        for index, kind, words in ((2, IndexError, "The parameter has 2 rows; there is no row 2."),
+                                   ((0, 3), IndexError, "The value has 3 components; there is no component 3."),
+                                   (slice(2, 2), ValueError, "empty"), (slice(0, 2, 2), ValueError, "step 1"),
+                                   ((slice(None), 1), TypeError, "cannot be indexed so: w.i. is a row")):
+            with self.assertRaisesRegex(kind, words):
                 computed(lambda m, p, v: m.w[index], 1)
         shown = []
         computed(lambda m, p, v: shown.append(repr(p.look(m.w[1]))) or v[0], 1)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tests of the package under valgrind: no error, and no leak with a frame of ours.
 #
-#     python/tests/valgrind.sh BUILD [NAME…]      a folder of the Makefile's build-valgrind; names as for run.py
+#     python/tests/valgrind.sh BUILD [NAME…]      build-matrix/valgrind, which make valgrind makes; names as for run.py
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "$1" && pwd)

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/text.h"
 #include "cli/report.h"
 
 #include <ctype.h>
@@ -232,11 +233,10 @@ error_t rws_arguments_folder(const struct argp_state *state, const char *option,
 
 char *rws_arguments_below(int key, const char *text, void (*list)(FILE *stream))
 {
-    char  *out = NULL;
-    size_t size = 0;
-    FILE  *stream = key == ARGP_KEY_HELP_POST_DOC ? open_memstream(&out, &size) : NULL;
+    rws_text below;
+    FILE    *stream = key == ARGP_KEY_HELP_POST_DOC ? rws_text_open(&below) : NULL;
     if (!stream) return (char *)text;
     list(stream);
-    fclose(stream);
-    return out;
+    char *out = rws_text_end(&below);
+    return out ? out : (char *)text;
 }

@@ -35,13 +35,13 @@ error_t rws_arguments_count(const struct argp_state *state, const char *option, 
 error_t rws_arguments_real(const struct argp_state *state, const char *option, const char *text, double min, double max,
                            double *out);
 
-/* The name of a folder, which is not empty. */
 /* The value of --limit: "stack=8192", in KB, "operations=N", "paths=N" or "nodes=N". */
 error_t rws_arguments_limit(const struct argp_state *state, const char *text, rws_limits *out);
 
 #define RWS_LIMIT_HELP \
     "A limit on programs: stack=KB, operations=N (of a path), paths=N or nodes=N (of a pass); may be repeated"
 
+/* The name of a folder, which is not empty. */
 error_t rws_arguments_folder(const struct argp_state *state, const char *option, const char *text, const char **out);
 
 /* ---- For help filters: the text below the options, written by `list`. */

@@ -25,7 +25,6 @@
 #define CHUNK 0.2      /* seconds of iterations that are timed together, unless --iterations is given */
 #define WARM_LEAST 0.2 /* seconds of warming up */
 #define WARM_MOST 3.0
-#define ENDLESS UINT64_C(1000000000000000)
 
 enum { MAX_REPEATS = 1000, KEY_REPEAT = 0x3000, KEY_AFTER };
 
@@ -314,7 +313,8 @@ static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **tra
         rws_options_fill(o);
         config = o->config;
     }
-    config.iterations = ENDLESS; /* schedules by the share of iterations that are done stay at their beginning */
+    config.iterations =
+        RWS_MAX_ITERATIONS; /* schedules by the share of iterations that are done stay at their beginning */
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     if (!o->resume) return RWS_OK;
     RWS_TRY(rws_reopen_checkpoint(o->out, *folder, err));
@@ -337,7 +337,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         b->repeats = 5;
         state->child_inputs[0] = &b->options;
         return 0;
-    case KEY_AFTER: return rws_arguments_count(state, "--after", arg, 0, ENDLESS / 2, &b->after);
+    case KEY_AFTER: return rws_arguments_count(state, "--after", arg, 0, RWS_MAX_ITERATIONS / 2, &b->after);
     case KEY_REPEAT: return rws_arguments_count(state, "--repeat", arg, 1, MAX_REPEATS, &b->repeats);
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -100,12 +100,19 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
     return RWS_OK;
 }
 
-static bool same_kind(const rws_config *a, const rws_config *b)
+static void find_kinds(campaign *s, const rws_sweep *sweep)
 {
-    bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->particles == b->particles &&
-                a->n_set == b->n_set;
-    for (int i = 0; same && i < a->n_set; i++) same = strcmp(a->set[i], b->set[i]) == 0;
-    return same;
+    char **kinds = calloc((size_t)s->n, sizeof *kinds);
+    rws_need_memory(kinds != NULL, "a sweep");
+    for (int i = 0; i < s->n; i++) {
+        entry *e = &s->entries[i];
+        e->run = &sweep->runs[i];
+        kinds[i] = rws_sweep_kind(e->run, RWS_SWEEP_BUT_SEED);
+        rws_need_memory(kinds[i] != NULL, "a sweep");
+        while (strcmp(kinds[e->kind], kinds[i]) != 0) e->kind++;
+    }
+    for (int i = 0; i < s->n; i++) free(kinds[i]);
+    free(kinds);
 }
 
 static bool exists_in(const char *folder, const char *name)
@@ -154,12 +161,10 @@ static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
         if (!s->store) return rws_no_memory(err, "a sweep");
         RWS_TRY(rws_store_make(s->store, err));
     }
+    find_kinds(s, sweep);
     for (int i = 0; i < s->n; i++) {
-        entry *e = &s->entries[i];
-        e->run = &sweep->runs[i];
-        while (e->kind < i && !same_kind(&s->entries[e->kind].run->config, &e->run->config)) e->kind++;
-        RWS_TRY(look_up(s, e, err));
-        s->result.found += e->stage == FINISHED;
+        RWS_TRY(look_up(s, &s->entries[i], err));
+        s->result.found += s->entries[i].stage == FINISHED;
     }
     return RWS_OK;
 }
@@ -268,33 +273,38 @@ static void add_measuring(arguments *a, const entry *e, const char *folder)
     if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
 }
 
+/* Whether a run goes on with what its folder has. A run that ended before its first checkpoint and its first measures begins
+ * anew, as the sweep has it now. */
+static bool resumes(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
+    const bool there =
+        exists_in(folder, "config.json") && (e->iteration > 0 || exists_in(folder, "checkpoint.safetensors"));
+    free(folder);
+    return there;
+}
+
+/* A run whose folder is gone begins without its old measures. */
+static rws_status begin_anew(const campaign *s, entry *e, rws_error *err)
+{
+    if (e->iteration == 0) return RWS_OK;
+    char            *store = store_of(s, e);
+    const rws_status status = rws_store_drop(store, e->run->name, err);
+    free(store);
+    e->iteration = 0;
+    return status;
+}
+
 static rws_status launch(campaign *s, int child, int index, stage stage, rws_error *err)
 {
     entry     *e = &s->entries[index];
     arguments  a = {{strdup("rws")}, 1};
+    const bool resume = stage == TRAINING && resumes(s, e);
     rws_status status = RWS_OK;
-    if (stage == MEASURING) {
-        add_measuring(&a, e, s->options->folder);
-    } else {
-        char *folder = rws_file_join(s->options->folder, e->run->name);
-        rws_need_memory(folder != NULL, "the path of a run");
-        char *config = rws_file_join(folder, "config.json");
-        char *checkpoint = rws_file_join(folder, "checkpoint.safetensors");
-        rws_need_memory(config && checkpoint, "the path of a run");
-        /* A run that ended before its first checkpoint and its first measures begins anew, as the sweep has it now. */
-        const bool resume = access(config, F_OK) == 0 && (e->iteration > 0 || access(checkpoint, F_OK) == 0);
-        /* A run whose folder is gone begins anew too, without its old measures. */
-        if (!resume && e->iteration > 0) {
-            char *store = store_of(s, e);
-            status = rws_store_drop(store, e->run->name, err);
-            free(store);
-        }
-        if (!resume) e->iteration = 0;
-        add_training(&a, e, s->options->folder, resume);
-        free(checkpoint);
-        free(config);
-        free(folder);
-    }
+    if (stage == TRAINING && !resume) status = begin_anew(s, e, err);
+    if (stage == TRAINING) add_training(&a, e, s->options->folder, resume);
+    else add_measuring(&a, e, s->options->folder);
     if (status == RWS_OK) status = rws_child_start(a.list, &s->children[child], err);
     for (int i = 0; i < a.n; i++) free(a.list[i]);
     if (status != RWS_OK) return status;

@@ -122,8 +122,8 @@ int rws_children_read(rws_child *children, int n, int milliseconds,
 
 int rws_child_end(rws_child *child)
 {
-    int status = 0;
-    if (TEMP_FAILURE_RETRY(waitpid(child->pid, &status, 0)) != child->pid) status = 0;
+    int status;
+    if (TEMP_FAILURE_RETRY(waitpid(child->pid, &status, 0)) != child->pid) status = W_EXITCODE(127, 0);
     child->pid = 0;
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }

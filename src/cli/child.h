@@ -33,7 +33,8 @@ rws_status rws_child_start(char *const *argv, rws_child *child, rws_error *err) 
 int rws_children_read(rws_child *children, int n, int milliseconds,
                       void (*line)(void *context, int child, const char *text), void *context);
 
-/* Waits for the end of a child that has closed its pipes. Returns its exit status, or minus the signal that ended it. */
+/* Waits for the end of a child that has closed its pipes. Returns its exit status, or minus the signal that ended it;
+ * 127 if the system does not say how it ended. */
 int rws_child_end(rws_child *child);
 
 /* Sends SIGTERM, at which the child saves its state and ends. */

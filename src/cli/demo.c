@@ -197,12 +197,13 @@ static void describe(const demo *d, int k, int metric, char *out, size_t size)
 {
     int first, second;
     rank(d, k, metric, &first, &second);
+    const training *runs = &d->runs[k * N_METHODS];
     if (second < 0) {
-        snprintf(out, size, "none of them");
+        if (first < 0) snprintf(out, size, "none of them");
+        else snprintf(out, size, "%s alone (%.3g)", methods[first], final(&runs[first], metric));
         return;
     }
-    const training *runs = &d->runs[k * N_METHODS];
-    const double    least = final(&runs[first], metric), ratio = final(&runs[second], metric) / least;
+    const double least = final(&runs[first], metric), ratio = final(&runs[second], metric) / least;
     if (ratio < 1.1) snprintf(out, size, "%s (%.3g, hardly ahead of %s)", methods[first], least, methods[second]);
     else snprintf(out, size, "%s (%.3g, %.1f times closer than %s)", methods[first], least, ratio, methods[second]);
 }

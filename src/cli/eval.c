@@ -37,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     eval_options *o = state->input;
     switch (key) {
-    case 'k': return rws_arguments_count(state, "--eval-particles", arg, 1, 10000000, &o->particles);
+    case 'k': return rws_arguments_count(state, "--eval-particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
     case KEY_EVAL_DATA: return rws_arguments_count(state, "--eval-data", arg, 1, 1000000, &o->n_test);
     case 't': o->threads_given = true; return rws_arguments_count(state, "--threads", arg, 0, 1024, &o->threads);
     case KEY_MODEL: o->model = arg; return 0;

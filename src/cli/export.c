@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_FORMAT = 0x2000, KEY_SNAPSHOTS, MOST_KEYS = 128, MOST_METRICS = 64 };
+enum { KEY_FORMAT = 0x2000, KEY_SNAPSHOTS };
 
 typedef struct {
     rws_select  select;
@@ -22,8 +22,8 @@ typedef struct {
 
 /* The columns, which are the same in every row. */
 typedef struct {
-    const char *keys[MOST_KEYS], *metrics[MOST_METRICS];
-    int         n_keys, n_metrics;
+    const char **keys, **metrics;
+    int          n_keys, n_metrics;
 } columns;
 
 /* A row that is written cell by cell, as CSV or as a JSON object. */
@@ -150,22 +150,12 @@ static void put_shot(row *r, const columns *c, const rws_result *run, const rws_
     }
 }
 
-static bool listed(const columns *c, const char *key)
-{
-    for (int i = 0; i < c->n_keys; i++)
-        if (strcmp(c->keys[i], key) == 0) return true;
-    return false;
-}
-
 static void write_rows(const rws_results *results, const export_options *o, FILE *file)
 {
-    columns c = {.n_metrics = 0};
+    columns c;
     row     r = {.file = file};
-    for (int i = 0; i < results->n; i++)
-        for (int k = 0; k < results->runs[i].n_keys; k++)
-            if (c.n_keys < MOST_KEYS && !listed(&c, results->runs[i].keys[k].key))
-                c.keys[c.n_keys++] = results->runs[i].keys[k].key;
-    c.n_metrics = rws_select_metrics(results, c.metrics, MOST_METRICS);
+    c.keys = rws_select_keys(results, &c.n_keys);
+    c.metrics = rws_select_metrics(results, &c.n_metrics);
     if (!o->json) { /* the heading is written as the row of an empty run */
         const rws_result  blank = {.name = ""};
         const char *const none[] = {NULL};
@@ -180,6 +170,8 @@ static void write_rows(const rws_results *results, const export_options *o, FILE
         if (!o->snapshots) put_evaluations(&r, &c, run, o->json);
         for (int k = 0; o->snapshots && k < run->n_shots; k++) put_shot(&r, &c, run, &run->shots[k], o->json);
     }
+    free(c.keys);
+    free(c.metrics);
 }
 
 /* ---- the command */

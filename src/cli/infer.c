@@ -55,7 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     infer_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
-    case 'k': return rws_arguments_count(state, "--particles", arg, 1, 10000000, &o->particles);
+    case 'k': return rws_arguments_count(state, "--particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
     case 'f': o->file = arg; return 0;
     case 'o': o->out = arg; return 0;
     case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
@@ -223,9 +223,17 @@ static bool has_reports(const rws_answers *a)
     return false;
 }
 
+static bool has_exact(const rws_answers *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (!isnan(a->list[i].exact)) return true;
+    return false;
+}
+
 static void report_text(const infer_options *o, const char *text, const rws_answers *a)
 {
-    char one[32], two[32], three[32];
+    char       one[32], two[32], three[32];
+    const bool exactly = has_exact(a), silent = !has_reports(a);
     printf("%s%s\n", o->n_done ? "\n" : "", text);
     if (o->given.n) printf("  log p(x, given) %s", rws_report_number(a->log_evidence, one));
     else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws_report_number(a->log_evidence, one));
@@ -235,11 +243,8 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
     printf("; %d particles, as good as %.0f of the posterior\n", a->n_particles, a->ess * a->n_particles);
     if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
     else if (a->log_evidence == -INFINITY)
-        printf(o->given.n ? "  No particle explains this datum with these choices. The guide proposes:\n"
-                          : "  No particle explains this datum. The guide proposes, and the exact posterior has:\n");
-    const bool silent = !has_reports(a);
-    bool       exactly = false; /* the exact posterior is known */
-    for (int i = 0; i < a->n; i++) exactly = exactly || !isnan(a->list[i].exact);
+        printf("  No particle explains this datum%s. The guide proposes%s:\n", o->given.n ? " with these choices" : "",
+               exactly ? ", and the exact posterior has" : "");
     const int n = silent ? a->n : n_shown(o, a);
     double    rest = 0;
     if (silent && !o->asked.choices && !o->marginals)

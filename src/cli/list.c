@@ -39,9 +39,8 @@ static const char *text_or_empty(const char *text)
 
 /* ---- as JSON: one object for each model, method or optimiser */
 
-static json_t *json_settings(const rws_setting *s)
+static void add_settings(json_t *list, const rws_setting *s)
 {
-    json_t *list = json_array();
     for (; s && s->name; s++) {
         const bool text = s->min == 0 && s->max == 0;
         json_t    *o = json_pack("{s:s,s:s,s:s}", "name", s->name, "default", text_or_empty(s->value), "help",
@@ -50,6 +49,12 @@ static json_t *json_settings(const rws_setting *s)
         if (!text) json_object_set_new(o, "max", json_real(s->max));
         json_array_append_new(list, o);
     }
+}
+
+static json_t *json_settings(const rws_setting *s)
+{
+    json_t *list = json_array();
+    add_settings(list, s);
     return list;
 }
 
@@ -68,7 +73,9 @@ static void json_model(const rws_model *m)
     for (const rws_snapshot *k = m->snapshots; k && k->name; k++)
         json_array_append_new(snapshots, json_pack("{s:s,s:s}", "name", k->name, "help", text_or_empty(k->help)));
     json_object_set_new(o, "snapshots", snapshots);
-    json_object_set_new(o, "settings", json_settings(m->settings));
+    json_t *settings = json_settings(m->settings);
+    add_settings(settings, rws_run_settings(m));
+    json_object_set_new(o, "settings", settings);
     rws_report_json(o);
 }
 
@@ -100,6 +107,7 @@ static void print_model(const rws_model *m)
     for (const rws_metric *k = m->metrics; k && k->name; k++)
         printf("      %-16s %s\n", k->name, text_or_empty(k->help));
     print_settings(m->settings);
+    print_settings(rws_run_settings(m));
 }
 
 static void print_method(const rws_method_info *e)
@@ -136,7 +144,7 @@ static void list_vocabulary(unsigned what, bool json)
     for (int i = 0; what & LAYERS && rws_layer_kinds[i]; i++)
         entry("layer", rws_layer_kinds[i]->name, rws_layer_kinds[i]->help, 19, json);
     if (what & FUNCTIONS && !json) puts("Functions, for rws_apply:");
-    for (int i = 0; what & FUNCTIONS && i <= RWS_DIGAMMA; i++)
+    for (int i = 0; what & FUNCTIONS && i < (int)(sizeof rws_functions / sizeof *rws_functions); i++)
         entry("function", rws_functions[i].name, rws_functions[i].help, 12, json);
 }
 

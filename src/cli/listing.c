@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_COLUMNS = 64 };
-
 struct rws_listing {
     int    n_columns, n_cells, capacity;
-    int    right[MOST_COLUMNS];
+    int   *right; /* [n_columns] */
     char **cells; /* headings first, row by row */
 };
 
@@ -43,7 +41,9 @@ void rws_listing_cell(rws_listing *t, const char *format, ...)
 
 void rws_listing_column(rws_listing *t, const char *heading, int right)
 {
-    RWS_CHECK(t->n_columns == t->n_cells && t->n_columns < MOST_COLUMNS);
+    RWS_CHECK(t->n_columns == t->n_cells);
+    t->right = realloc(t->right, (size_t)(t->n_columns + 1) * sizeof *t->right);
+    rws_need_memory(t->right != NULL, "a table");
     t->right[t->n_columns++] = right;
     rws_listing_cell(t, "%s", heading);
 }
@@ -64,7 +64,8 @@ static int width_of(const char *text)
 
 void rws_listing_print(rws_listing *t)
 {
-    int width[MOST_COLUMNS] = {0};
+    int *width = calloc((size_t)t->n_columns + 1, sizeof *width);
+    rws_need_memory(width != NULL, "a table");
     for (int i = 0; i < t->n_cells; i++) {
         const int w = width_of(t->cells[i]), c = i % t->n_columns;
         if (w > width[c]) width[c] = w;
@@ -76,6 +77,8 @@ void rws_listing_print(rws_listing *t)
                last ? "\n" : "  ");
         free(t->cells[i]);
     }
+    free(width);
+    free(t->right);
     free(t->cells);
     free(t);
 }

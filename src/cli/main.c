@@ -8,6 +8,7 @@
 #include "comm/comm.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,8 @@ static void tell(const char *sentence)
 int main(int argc, char **argv)
 {
     rws_error err = {{0}};
+    /* A caller that ignores the ends of its children hands this down, and then no child has an exit status. */
+    signal(SIGCHLD, SIG_DFL);
     rws_crash_explain();
     rws_status status = dispatch(argc, argv, &err);
     if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/text.h"
+#include "run/run.h"
 
 #include <inttypes.h>
 #include <sched.h>
@@ -43,21 +45,20 @@ typedef struct {
     bool        free; /* a resumed run may be given another value */
 } field;
 
-#define LARGE UINT64_C(1000000000000000)
 #define AT(member) offsetof(rws_config, member)
 
 static const field fields[] = {
     {"method", KEY_METHOD, TEXT, AT(method), 0, 0, false},
-    {"particles", 'k', INT, AT(particles), 1, 10000000, false},
+    {"particles", 'k', INT, AT(particles), 1, RWS_MAX_PARTICLES, false},
     {"batch", 'b', INT, AT(batch), 1, 1000000, false},
-    {"iterations", 'n', COUNT, AT(iterations), 1, LARGE, true},
+    {"iterations", 'n', COUNT, AT(iterations), 1, RWS_MAX_ITERATIONS, true},
     {"seed", 's', COUNT, AT(seed), 0, UINT64_MAX, false},
     {"threads", 't', INT, AT(threads), 0, 1024, true},
     {"shards", KEY_SHARDS, INT, AT(shards), 1, 1024, false},
     {"particle-shards", KEY_PARTICLE_SHARDS, INT, AT(particle_shards), 1, 1024, false},
-    {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, LARGE, false},
+    {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, RWS_MAX_ITERATIONS, false},
     {"eval-data", KEY_EVAL_DATA, INT, AT(n_test), 1, 1000000, false},
-    {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, 10000000, false},
+    {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, RWS_MAX_PARTICLES, false},
     {"optimiser", KEY_OPTIMISER, TEXT, AT(optimiser), 0, 0, false},
     {"lr", KEY_LR, TEXT, AT(lr), 0, 0, true},
     {"l2", KEY_L2, REAL, AT(l2), 0, 0, false},
@@ -85,7 +86,8 @@ static const struct argp_option options[] = {
      2},
     {"l2", KEY_L2, "WEIGHT", 0, "Weight of half the squared length of the parameters in the loss (default 0)", 2},
 
-    {"eval-every", KEY_EVAL_EVERY, "N", 0, "Iterations between two evaluations (default: a twentieth of all)", 3},
+    {"eval-every", KEY_EVAL_EVERY, "N", 0,
+     "Iterations between two evaluations (default: the model's, else a twentieth of all)", 3},
     {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data of an evaluation (default: the model's, else 100)", 3},
     {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
@@ -95,7 +97,9 @@ static const struct argp_option options[] = {
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
     {"shards", KEY_SHARDS, "N", 0,
-     "Parts into which a batch is divided for threads and ranks; the numbers depend on it", 4},
+     "Parts into which a batch is divided for threads and ranks (default: the model's, else 4); the numbers depend on "
+     "it",
+     4},
     {"particle-shards", KEY_PARTICLE_SHARDS, "N", 0,
      "Parts into which each datum's particles are divided as well (default 1); the numbers depend on it", 4},
     {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 4},
@@ -218,15 +222,14 @@ static char *help_filter(int key, const char *text, void *input)
     const bool         of_methods = strcmp(f->name, "method") == 0;
     rws_method_info    method;
     rws_optimiser_info optimiser;
-    size_t             size = 0;
-    char              *out = NULL;
-    FILE              *stream = open_memstream(&out, &size);
+    rws_text           names;
+    FILE              *stream = rws_text_open(&names);
     if (!stream) return (char *)text;
     fputs(text, stream);
     for (int i = 0; of_methods ? rws_method_at(i, &method) : rws_optimiser_at(i, &optimiser); i++)
         fprintf(stream, "%s%s", i ? ", " : "", of_methods ? method.name : optimiser.name);
-    fclose(stream);
-    return out;
+    char *out = rws_text_end(&names);
+    return out ? out : (char *)text;
 }
 
 const struct argp rws_options_argp = {

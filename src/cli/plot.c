@@ -363,11 +363,7 @@ static const struct argp argp = {
 
 static rws_status check_metrics(const plot_options *o, const rws_results *r, rws_error *err)
 {
-    for (int m = 0; m < o->n_metrics; m++) {
-        bool found = false;
-        for (int i = 0; i < r->n && !found; i++) found = rws_result_history(&r->runs[i], o->metrics[m]) != NULL;
-        if (!found) return rws_select_no_metric(r, o->metrics[m], err);
-    }
+    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws_select_check_metric(r, o->metrics[m], err));
     return RWS_OK;
 }
 

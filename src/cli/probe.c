@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "cli/report.h"
 
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #define LEAST 0.25 /* seconds of iterations that are timed */
 
 typedef struct {
-    char    *name; /* model, method, particles, settings */
+    char    *name; /* of rws_sweep_kind */
     rws_cost cost;
 } kind;
 
@@ -40,20 +39,6 @@ int rws_probes_count(const rws_probes *p, double *seconds)
 {
     *seconds = p->seconds;
     return p->n;
-}
-
-static char *name_of(const rws_sweep_run *run)
-{
-    const rws_config *c = &run->config;
-    rws_text          text;
-    FILE             *out = rws_text_open(&text);
-    rws_need_memory(out != NULL, "the times of runs");
-    fprintf(out, "%s %s %d %d %d %d %d", c->model, c->method, c->particles, c->batch, c->n_test, c->eval_particles,
-            run->final_particles);
-    for (int i = 0; i < c->n_set; i++) fprintf(out, " %s", c->set[i]);
-    char *name = rws_text_end(&text);
-    rws_need_memory(name != NULL, "the times of runs");
-    return name;
 }
 
 /* The seconds of an iteration; the first one, in which memory grows, is not timed. */
@@ -88,10 +73,11 @@ static rws_status measure(const rws_sweep_run *run, rws_cost *out, rws_error *er
 rws_status rws_probe(void *context, const rws_sweep_run *run, rws_cost *out, rws_error *err)
 {
     rws_probes  *p = context;
-    char        *name = name_of(run);
+    char        *name = rws_sweep_kind(run, RWS_SWEEP_PACE);
     const double start = rws_clock_now();
     rws_status   status = RWS_OK;
     int          i = 0;
+    rws_need_memory(name != NULL, "the times of runs");
     while (i < p->n && strcmp(p->kinds[i].name, name) != 0) i++;
     if (i == p->n) {
         kind *more = realloc(p->kinds, (size_t)(p->n + 1) * sizeof *more);

@@ -2,7 +2,7 @@
  *
  *     configuration -> [probe] -> seconds -> budget
  *
- * Runs that differ in seed, iterations or rate are of one kind, which is measured once.
+ * Runs that differ in seed, iterations or rate are of one kind (RWS_SWEEP_PACE), which is measured once.
  */
 #ifndef RWS_CLI_PROBE_H
 #define RWS_CLI_PROBE_H

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-/* Prints "rws: " and a sentence on stderr, if this is rank 0; and whichever rank this is. */
+/* rws_note prints "rws: " and a sentence on stderr if this is rank 0; rws_complain does so on any rank. */
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void rws_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -1,6 +1,5 @@
 /* runs.c - rws runs: lists runs with their progress and their last metrics, and compares them. */
 #include "base/error.h"
-#include "base/quote.h"
 #include "cli/command.h"
 #include "cli/report.h"
 #include "cli/select.h"
@@ -13,21 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_JSON = 0x2000, KEY_COMPARE, KEY_SORT, MOST_KEYS = 48, MOST_METRICS = 16 };
+enum { KEY_JSON = 0x2000, KEY_COMPARE, KEY_SORT };
 
 typedef struct {
-    rws_select  select;
-    const char *metrics[MOST_METRICS];
-    int         n_metrics;
-    const char *sort; /* a metric, smallest first; with a '-' in front, largest first */
-    bool        compare, json;
+    rws_select   select;
+    const char **metrics; /* to be freed */
+    int          n_metrics;
+    const char  *sort; /* a metric, smallest first; with a '-' in front, largest first */
+    bool         compare, json;
 } runs_options;
 
 /* Runs that differ in their seed only; in a list, a single run. */
 typedef struct {
     const rws_result **runs;
     int                n;
-    rws_quartiles      last[MOST_METRICS];
+    rws_quartiles     *last; /* by metric */
     double             rank; /* groups are sorted by it */
 } group;
 
@@ -47,17 +46,19 @@ static int by_rank(const void *a, const void *b)
     return x->rank != y->rank ? (x->rank > y->rank ? 1 : -1) : (x->runs > y->runs) - (x->runs < y->runs);
 }
 
-/* Fills `groups` and `order`, which have room for all runs; each group's runs are a part of `order`. Returns the number
- * of groups. */
-static int make_groups(const rws_results *r, const runs_options *o, group *groups, const rws_result **order)
+/* Fills `groups`, `order` and `last`, which have room for all runs; each group's runs are a part of `order`, and its metrics
+ * a part of `last`. Returns the number of groups. */
+static int make_groups(const rws_results *r, const runs_options *o, group *groups, const rws_result **order,
+                       rws_quartiles *last)
 {
     bool *taken = calloc((size_t)r->n, sizeof *taken);
     rws_need_memory(taken != NULL, "a list of runs");
     int n = 0, placed = 0;
     for (int i = 0; i < r->n; i++) {
         if (taken[i]) continue;
-        group *g = &groups[n++];
+        group *g = &groups[n];
         g->runs = order + placed;
+        g->last = last + (size_t)n++ * (size_t)o->n_metrics;
         for (int k = i; k < r->n; k++) {
             if (taken[k] || (k > i && !(o->compare && rws_result_same_but_seed(&r->runs[i], &r->runs[k])))) continue;
             taken[k] = true;
@@ -116,12 +117,8 @@ static void print_json_group(const group *g, const runs_options *o)
 
 /* ---- as a table */
 
-static void print_table(const group *groups, int n, const rws_results *r, const runs_options *o)
+static void add_columns(rws_listing *t, const char *const *keys, int n_keys, const runs_options *o)
 {
-    const char *keys[MOST_KEYS];
-    int         n_keys = rws_select_differing(r, keys, MOST_KEYS);
-    if (o->compare && n_keys && strcmp(keys[n_keys - 1], "seed") == 0) n_keys--;
-    rws_listing *t = rws_listing_new();
     if (!o->compare) rws_listing_column(t, "run", 0);
     for (int k = 0; k < n_keys; k++) rws_listing_column(t, keys[k], strcmp(keys[k], "method") != 0);
     rws_listing_column(t, o->compare ? "runs" : "state", o->compare);
@@ -131,27 +128,40 @@ static void print_table(const group *groups, int n, const rws_results *r, const 
         rws_listing_column(t, o->metrics[m], 1);
         if (o->compare) rws_listing_column(t, "quartiles", 0);
     }
-    for (int i = 0; i < n; i++) {
-        const group      *g = &groups[i];
-        const rws_result *first = g->runs[0];
-        if (!o->compare) rws_listing_cell(t, "%s", first->name);
-        for (int k = 0; k < n_keys; k++) {
-            const char *value = rws_result_get(first, keys[k]);
-            rws_listing_cell(t, "%s", value ? value : "");
-        }
-        if (o->compare) rws_listing_cell(t, "%d", g->n);
-        else {
-            rws_listing_cell(t, "%s", rws_result_state(first));
-            rws_listing_cell(t, "%" PRIu64, first->iteration);
-            rws_listing_cell(t, "%.1f", first->seconds);
-        }
-        for (int m = 0; m < o->n_metrics; m++) {
-            rws_listing_number(t, g->last[m].median);
-            if (o->compare && isnan(g->last[m].median)) rws_listing_cell(t, "%s", "");
-            else if (o->compare) rws_listing_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
-        }
+}
+
+static void add_row(rws_listing *t, const group *g, const char *const *keys, int n_keys, const runs_options *o)
+{
+    const rws_result *first = g->runs[0];
+    if (!o->compare) rws_listing_cell(t, "%s", first->name);
+    for (int k = 0; k < n_keys; k++) {
+        const char *value = rws_result_get(first, keys[k]);
+        rws_listing_cell(t, "%s", value ? value : "");
     }
+    if (o->compare) rws_listing_cell(t, "%d", g->n);
+    else {
+        rws_listing_cell(t, "%s", rws_result_state(first));
+        rws_listing_cell(t, "%" PRIu64, first->iteration);
+        rws_listing_cell(t, "%.1f", first->seconds);
+    }
+    for (int m = 0; m < o->n_metrics; m++) {
+        rws_listing_number(t, g->last[m].median);
+        if (o->compare && isnan(g->last[m].median)) rws_listing_cell(t, "%s", "");
+        else if (o->compare) rws_listing_cell(t, "%.4g … %.4g", g->last[m].low, g->last[m].high);
+    }
+}
+
+static void print_table(const group *groups, int n, const rws_results *r, const runs_options *o)
+{
+    int          n_keys;
+    const char **keys = rws_select_keys(r, &n_keys); /* the differing ones, which are some of them, take its place */
+    if (n_keys) n_keys = rws_select_differing(r, keys, n_keys);
+    if (o->compare && n_keys && strcmp(keys[n_keys - 1], "seed") == 0) n_keys--;
+    rws_listing *t = rws_listing_new();
+    add_columns(t, keys, n_keys, o);
+    for (int i = 0; i < n; i++) add_row(t, &groups[i], keys, n_keys, o);
     rws_listing_print(t);
+    free(keys);
     for (int i = 0; i < r->n && !o->compare; i++)
         if (r->runs[i].failure) printf("%s: %s\n", r->runs[i].name, r->runs[i].failure);
 }
@@ -160,13 +170,15 @@ static void list(const rws_results *r, const runs_options *o)
 {
     group             *groups = calloc((size_t)r->n, sizeof *groups);
     const rws_result **order = calloc((size_t)r->n, sizeof *order);
-    rws_need_memory(groups && order, "a list of runs");
-    const int n = make_groups(r, o, groups, order);
+    rws_quartiles     *last = calloc((size_t)r->n * (size_t)o->n_metrics + 1, sizeof *last);
+    rws_need_memory(groups && order && last, "a list of runs");
+    const int n = make_groups(r, o, groups, order, last);
     if (!o->json) print_table(groups, n, r, o);
     for (int i = 0; i < n && o->json; i++) {
         if (o->compare) print_json_group(&groups[i], o);
         else print_json_run(groups[i].runs[0], o);
     }
+    free(last);
     free(order);
     free(groups);
 }
@@ -187,8 +199,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
     case 'm':
-        if (o->n_metrics == MOST_METRICS)
-            return rws_arguments_fail(state, "--metric can be given %d times at most.", MOST_METRICS);
+        o->metrics = realloc(o->metrics, (size_t)(o->n_metrics + 1) * sizeof *o->metrics);
+        rws_need_memory(o->metrics != NULL, "a list of metrics");
         o->metrics[o->n_metrics++] = arg;
         return 0;
     case KEY_COMPARE: o->compare = true; return 0;
@@ -206,31 +218,23 @@ static const struct argp argp = {
     .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
 };
 
-static rws_status check_metrics(runs_options *o, const rws_results *r, rws_error *err)
+static rws_status check_metrics(const runs_options *o, const rws_results *r, rws_error *err)
 {
-    const char *known[MOST_METRICS];
-    const int   n = rws_select_metrics(r, known, MOST_METRICS);
-    for (int m = 0; m <= o->n_metrics; m++) {
-        const char *name = m < o->n_metrics ? o->metrics[m] : o->sort ? o->sort + (o->sort[0] == '-') : NULL;
-        bool        found = !name;
-        for (int i = 0; i < n && !found; i++) found = strcmp(name, known[i]) == 0;
-        if (!found) return rws_select_no_metric(r, name, err);
-    }
-    if (o->n_metrics > 0) return RWS_OK;
-    memcpy(o->metrics, known, sizeof known);
-    o->n_metrics = n;
-    return RWS_OK;
+    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws_select_check_metric(r, o->metrics[m], err));
+    return o->sort ? rws_select_check_metric(r, o->sort + (o->sort[0] == '-'), err) : RWS_OK;
 }
 
 static rws_status run(int argc, char **argv, rws_error *err)
 {
     runs_options o = {0};
-    RWS_TRY(rws_arguments_parse(&argp, "rws runs", argc, argv, 0, &o, err));
-    rws_results *r;
-    RWS_TRY(rws_select_read(&o.select, &r, err));
-    const rws_status status = check_metrics(&o, r, err);
+    rws_results *r = NULL;
+    rws_status   status = rws_arguments_parse(&argp, "rws runs", argc, argv, 0, &o, err);
+    if (status == RWS_OK) status = rws_select_read(&o.select, &r, err);
+    if (status == RWS_OK) status = check_metrics(&o, r, err);
+    if (status == RWS_OK && !o.metrics) o.metrics = rws_select_metrics(r, &o.n_metrics);
     if (status == RWS_OK) list(r, &o);
     rws_results_free(r);
+    free(o.metrics);
     return status;
 }
 

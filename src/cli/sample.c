@@ -25,7 +25,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     sample_options *o = state->input;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
-    case 'n': return rws_arguments_count(state, "--count", arg, 1, 10000000, &o->count);
+    case 'n': return rws_arguments_count(state, "--count", arg, 1, RWS_MAX_PARTICLES, &o->count);
     case 'o': o->out = arg; return 0;
     case KEY_ONLY: o->only = arg; return 0;
     case KEY_BRACKETS: o->brackets = true; return 0;
@@ -78,7 +78,7 @@ static void report_text(const sample_options *o, const rws_sample *s, bool last)
 {
     const rws_model *m = rws_posterior_model(o->asked.posterior);
     const rws_answer reported = {.reports = s->reports, .n_reports = s->n_reports};
-    /* A datum is typed as its numbers, and is no picture: its numbers mean something to a reader. */
+    /* The fields are printed if a datum of this model is a list of numbers, neither a text nor a picture. */
     const bool numbers = !m->read && !m->see && !rws_answer_value(&reported, "picture", 0);
     bool       several = false;
     if (numbers || !s->n_reports) several = rws_asked_print_fields(o->asked.posterior, s->fields) > 1 || s->n_reports;

@@ -2,7 +2,9 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "cli/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { KEY_WHERE = 'w' };
@@ -51,11 +53,40 @@ rws_status rws_select_read(const rws_select *s, rws_results **out, rws_error *er
     return status;
 }
 
-static int find(const char **list, int n, const char *text)
+/* Names, each once. */
+typedef struct {
+    const char **list;
+    int          n, room;
+} names;
+
+static void add(names *s, const char *name)
 {
-    for (int i = 0; i < n; i++)
-        if (strcmp(list[i], text) == 0) return i;
-    return -1;
+    for (int i = 0; i < s->n; i++)
+        if (strcmp(s->list[i], name) == 0) return;
+    if (s->n == s->room) {
+        s->room = 2 * s->room + 64;
+        s->list = realloc(s->list, (size_t)s->room * sizeof *s->list);
+        rws_need_memory(s->list != NULL, "a list of names");
+    }
+    s->list[s->n++] = name;
+}
+
+const char **rws_select_keys(const rws_results *r, int *n)
+{
+    names all = {0};
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < r->runs[i].n_keys; k++) add(&all, r->runs[i].keys[k].key);
+    *n = all.n;
+    return all.list;
+}
+
+const char **rws_select_metrics(const rws_results *r, int *n)
+{
+    names all = {0};
+    for (int i = 0; i < r->n; i++)
+        for (int k = 0; k < r->runs[i].n_histories; k++) add(&all, r->runs[i].histories[k].metric);
+    *n = all.n;
+    return all.list;
 }
 
 /* A run that lacks the key, such as the setting of another method, does not differ in it. */
@@ -72,36 +103,28 @@ static bool differs(const rws_results *r, const char *key)
 
 int rws_select_differing(const rws_results *r, const char **keys, int room)
 {
-    int  n = 0;
-    bool seed = false;
-    for (int i = 0; i < r->n; i++) {
-        for (int k = 0; k < r->runs[i].n_keys; k++) {
-            const char *key = r->runs[i].keys[k].key;
-            if (n + 1 == room || find(keys, n, key) >= 0 || !differs(r, key)) continue;
-            if (strcmp(key, "seed") == 0) seed = true;
-            else keys[n++] = key;
-        }
-    }
-    if (seed && n < room) keys[n++] = "seed";
+    int          n = 0, n_all;
+    const char **all = rws_select_keys(r, &n_all);
+    const bool   seed = differs(r, "seed");
+    for (int i = 0; i < n_all && n + seed < room; i++)
+        if (strcmp(all[i], "seed") != 0 && differs(r, all[i])) keys[n++] = all[i];
+    if (seed) keys[n++] = "seed";
+    free(all);
     return n;
 }
 
-int rws_select_metrics(const rws_results *r, const char **metrics, int room)
+rws_status rws_select_check_metric(const rws_results *r, const char *metric, rws_error *err)
 {
-    int n = 0;
     for (int i = 0; i < r->n; i++)
-        for (int k = 0; k < r->runs[i].n_histories; k++)
-            if (n < room && find(metrics, n, r->runs[i].histories[k].metric) < 0)
-                metrics[n++] = r->runs[i].histories[k].metric;
-    return n;
-}
-
-rws_status rws_select_no_metric(const rws_results *r, const char *metric, rws_error *err)
-{
-    const char   *known[RWS_MAX_METRICS];
-    const int     n = rws_select_metrics(r, known, RWS_MAX_METRICS);
-    rws_name_list names = {0};
-    for (int i = 0; i < n; i++) rws_name_list_add(&names, rws_quote_short(known[i]).text);
+        if (rws_result_history(&r->runs[i], metric)) return RWS_OK;
+    int           n;
+    const char  **known = rws_select_metrics(r, &n);
+    rws_name_list list = {0};
+    for (int i = 0; i < n; i++) rws_name_list_add(&list, rws_quote_short(known[i]).text);
+    free(known);
+    if (n == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; no run has been evaluated yet.",
+                        rws_quote_short(metric).text);
     return rws_fail(err, RWS_BAD_INPUT, "No run has a metric \"%s\"; the metrics are %s.", rws_quote_short(metric).text,
-                    n ? names.text : "not there yet");
+                    list.text);
 }

@@ -26,10 +26,13 @@ rws_status rws_select_read(const rws_select *s, rws_results **out, rws_error *er
  * runs'. Returns their number, at most `room`. */
 int rws_select_differing(const rws_results *r, const char **keys, int room);
 
-/* The names of all metrics of the runs, in order of appearance. Returns their number, at most `room`. */
-int rws_select_metrics(const rws_results *r, const char **metrics, int room);
+/* The names of all keys of the configurations, or of all metrics, each once, in order of appearance. *n is their number.
+ * The caller frees the list; the texts are the runs'. */
+const char **rws_select_keys(const rws_results *r, int *n);
+const char **rws_select_metrics(const rws_results *r, int *n);
 
-/* RWS_BAD_INPUT with a sentence: no run has this metric; and which metrics there are. */
-rws_status rws_select_no_metric(const rws_results *r, const char *metric, rws_error *err);
+/* RWS_BAD_INPUT if no run has this metric, with a sentence that says which metrics there are. */
+rws_status rws_select_check_metric(const rws_results *r, const char *metric, rws_error *err)
+    __attribute__((warn_unused_result));
 
 #endif

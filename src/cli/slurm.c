@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/report.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,8 +23,8 @@
 
 /* ---- other programs */
 
-/* Runs a program and reads what it prints, at most `room` bytes; `errors` too if it is not NULL. Returns its exit status,
- * 127 if it cannot be started. */
+/* Runs a program and keeps the first line that it prints, at most `room` bytes; of stderr too if `errors`. Returns its exit
+ * status, 127 if it cannot be started. */
 static int ask_program(char *const *argv, char *out, size_t room, bool errors)
 {
     int ends[2], status = 0;
@@ -40,8 +41,12 @@ static int ask_program(char *const *argv, char *out, size_t room, bool errors)
     }
     close(ends[1]);
     size_t used = 0;
-    for (ssize_t n; pid > 0 && (n = TEMP_FAILURE_RETRY(read(ends[0], out + used, room - 1 - used))) > 0;)
-        used += (size_t)n;
+    char   bytes[4096]; /* all is read: a program whose pipe is closed early ends by SIGPIPE */
+    for (ssize_t n; pid > 0 && (n = TEMP_FAILURE_RETRY(read(ends[0], bytes, sizeof bytes))) > 0;) {
+        const size_t kept = (size_t)n < room - 1 - used ? (size_t)n : room - 1 - used;
+        memcpy(out + used, bytes, kept);
+        used += kept;
+    }
     close(ends[0]);
     out[used] = '\0';
     out[strcspn(out, "\n")] = '\0'; /* the first line says it */
@@ -77,15 +82,30 @@ void rws_task_write(const char *folder, int task, int n_tasks, const rws_task_ru
     json_decref(o);
 }
 
-/* What task i of those that are written down says; NULL: nothing. */
-static json_t *read_task(const char *folder, int task)
+static int is_task(const struct dirent *entry)
 {
-    char name[32];
-    snprintf(name, sizeof name, "%d", task);
-    char   *path = task_path(folder, name);
-    json_t *o = path ? json_load_file(path, 0, NULL) : NULL;
-    free(path);
-    return o;
+    return entry->d_name[strspn(entry->d_name, "0123456789")] == '\0';
+}
+
+/* What the tasks have written down, an object for each, by rising number; the caller frees the list and the objects. */
+static json_t **read_tasks(const char *folder, int *n)
+{
+    char           *tasks = rws_file_join(folder, RWS_TASKS_FOLDER);
+    struct dirent **names = NULL;
+    const int       n_names = tasks ? scandir(tasks, &names, is_task, versionsort) : 0;
+    json_t        **list = calloc((size_t)(n_names > 0 ? n_names : 1), sizeof *list);
+    rws_need_memory(tasks && list, "the tasks of a sweep");
+    *n = 0;
+    for (int i = 0; i < n_names; i++) {
+        char *path = rws_file_join(tasks, names[i]->d_name);
+        rws_need_memory(path != NULL, "the tasks of a sweep");
+        if ((list[*n] = json_load_file(path, 0, NULL))) ++*n;
+        free(path);
+        free(names[i]);
+    }
+    free(names);
+    free(tasks);
+    return list;
 }
 
 /* ---- status */
@@ -173,11 +193,9 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
 {
     static const char *const states[] = {"finished", "training", "waiting", "stopped", "failed"};
     rws_results             *r;
-    json_t                  *tasks[RWS_TASKS_MOST];
-    int                      n_tasks = 0, count[5] = {0};
+    int                      n_tasks, count[5] = {0};
     RWS_TRY(read_results(folder, &r, err));
-    for (int i = 1; i <= RWS_TASKS_MOST; i++)
-        if ((tasks[n_tasks] = read_task(folder, i))) n_tasks++;
+    json_t **tasks = read_tasks(folder, &n_tasks);
     for (int i = 0; i < sweep->n; i++) {
         const standing s = standing_of(&sweep->runs[i], find_result(r, sweep->runs[i].name), tasks, n_tasks);
         print_standing(&sweep->runs[i], &s, json);
@@ -194,6 +212,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
         putchar('\n');
     }
     for (int i = 0; i < n_tasks; i++) json_decref(tasks[i]);
+    free(tasks);
     rws_results_free(r);
     return RWS_OK;
 }

@@ -21,6 +21,8 @@ const rws_style rws_styles[] = {
     {"vimco", "VIMCO", RGB(0xD55E00), {5, 1.6, 1.4, 1.6}, 4, RWS_MARK_SQUARE},
     {"ws", "WS", RGB(0x009E73), {0}, 0, RWS_MARK_UP},
     {"ww", "WW", RGB(0x0072B2), {0}, 0, RWS_MARK_CIRCLE},
+    {"dvae", "DVAE", RGB(0xAA4499), {1.5, 2}, 2, RWS_MARK_DOWN},
+    {"muprop", "MuProp", RGB(0x666633), {7, 2, 2, 2}, 4, RWS_MARK_DIAMOND},
     {"wws", "WWS", RGB(0x332288), {0}, 0, RWS_MARK_DOWN},
     {"dww", "δ-WW", RGB(0xE69F00), {0}, 0, RWS_MARK_DIAMOND},
     {0},

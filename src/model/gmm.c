@@ -1,4 +1,4 @@
-/* gmm.c - the Gaussian mixture of section 4.1: z ~ softmax(theta), x ~ N(10 z, 5^2); only the mixture is learned.
+/* gmm.c - the Gaussian mixture of section 4.3: z ~ softmax(theta), x ~ N(10 z, 5^2); only the mixture is learned.
  *
  * The guide is a small network on x. The model serves to measure estimators, because everything about it is known: the
  * true mixture is p(z) = (z + 5) / sum, its posterior and evidence are sums over C components.

@@ -1,4 +1,4 @@
-/* pcfg.c - a probabilistic grammar, section 4.2: trees are drawn by the rules' probabilities, and the observed sentence
+/* pcfg.c - a probabilistic grammar, section 4.1: trees are drawn by the rules' probabilities, and the observed sentence
  * is close to the words at the tree's leaves. The rules are known; theta is the logits of their probabilities, a vector
  * per non-terminal.
  *

@@ -84,17 +84,43 @@ double rws_quantity_median(const rws_query *q, rws_quantity a)
 
 /* ---- tests */
 
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sums of n differences under all 2^n choices of signs, in ascending order. */
+static void sums_of_signs(const double *differences, int n, double *sums)
+{
+    size_t size = 1;
+    sums[0] = 0;
+    for (int i = 0; i < n; i++, size *= 2)
+        for (size_t k = 0; k < size; k++) {
+            sums[size + k] = sums[k] - differences[i];
+            sums[k] += differences[i];
+        }
+    qsort(sums, size, sizeof *sums, ascending);
+}
+
+/* A sum over all differences is one over the first half and one over the second: while those of the first half rise,
+ * fewer and fewer of the second half keep the total below. */
 double rws_signs_below(const double *differences, int n)
 {
-    double found = 0;
-    int    below = 0;
-    for (int i = 0; i < n; i++) found += differences[i];
-    for (int signs = 0; signs < 1 << n; signs++) {
-        double sum = 0;
-        for (int i = 0; i < n; i++) sum += signs >> i & 1 ? -differences[i] : differences[i];
-        below += sum <= found + 1e-12 * fabs(found);
+    const size_t n_left = (size_t)1 << n / 2, n_right = (size_t)1 << (n - n / 2);
+    double      *left = malloc((n_left + n_right) * sizeof *left), *right = left + n_left;
+    double       limit = 0, size = 0, below = 0;
+    if (!left) return NAN;
+    for (int i = 0; i < n; i++) limit += differences[i], size += fabs(differences[i]);
+    limit += 1e-12 * size;
+    sums_of_signs(differences, n / 2, left);
+    sums_of_signs(differences + n / 2, n - n / 2, right);
+    for (size_t l = 0, r = n_right; l < n_left; l++) {
+        while (r > 0 && left[l] + right[r - 1] > limit) r--;
+        below += (double)r;
     }
-    return (double)below / (1 << n);
+    free(left);
+    return below / ((double)n_left * (double)n_right);
 }
 
 /* Whether the differences lie below 0. */
@@ -103,8 +129,8 @@ static rws_verdict judge(double *differences, int n, double *p)
     const double below = n ? rws_signs_below(differences, n) : 1;
     for (int i = 0; i < n; i++) differences[i] = -differences[i];
     const double above = n ? rws_signs_below(differences, n) : 1;
-    *p = below < above ? below : above;
-    if (n == 0) return RWS_UNKNOWN;
+    *p = below > above ? above : below;
+    if (n == 0 || isnan(*p)) return RWS_UNKNOWN;
     return *p >= RWS_LEVEL ? RWS_UNDECIDED : below < above ? RWS_HOLDS : RWS_FAILS;
 }
 
@@ -144,14 +170,14 @@ rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, doubl
 rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
                         double factor)
 {
-    double       d[MOST_SEEDS] = {0}, left[MOST_SEEDS] = {0}, right[MOST_SEEDS] = {0};
+    double       d[RWS_MOST_PAIRS] = {0}, left[RWS_MOST_PAIRS] = {0}, right[RWS_MOST_PAIRS] = {0};
     rws_compared c = {0};
     for (int k = 0; k < n; k++) {
         const sample x = sample_of(q, a[k]), y = sample_of(q, b[k]);
         int          pairs = 0;
         for (int i = 0; i < x.n; i++)
             for (int j = 0; j < y.n; j++) {
-                if (x.seed[i] != y.seed[j] || c.seeds == MOST_SEEDS) continue;
+                if (x.seed[i] != y.seed[j] || c.seeds == RWS_MOST_PAIRS) continue;
                 left[c.seeds] = x.value[i];
                 right[c.seeds] = y.value[j];
                 d[c.seeds++] = factor > 0 ? log(x.value[i] / (factor * y.value[j])) : x.value[i] - y.value[j];

@@ -38,8 +38,10 @@ typedef struct {
 rws_compared rws_less(const rws_query *q, rws_finding *f, rws_quantity a, double factor, rws_quantity b);
 rws_compared rws_below(const rws_query *q, rws_finding *f, rws_quantity a, double shift, rws_quantity b);
 
-/* The same for the pairs a[i], b[i] of n numbers of particles together: whether a < factor * b, or, with factor 0, a < b. The medians
- * are those over all pairs, and `seeds` counts pairs. */
+/* The same for the pairs a[i], b[i] of n numbers of particles together: whether a < factor * b, or, with factor 0, a < b.
+ * The medians are those over all pairs, and `seeds` counts pairs. Pairs beyond RWS_MOST_PAIRS, which is enough for eight
+ * numbers of particles with five seeds, are left out. */
+enum { RWS_MOST_PAIRS = 40 };
 rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
                         double factor);
 
@@ -63,7 +65,8 @@ double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n);
 /* Whether more than half of all runs fit, of which `fit` of n do: a sign test at RWS_LEVEL. */
 rws_verdict rws_most(int fit, int n);
 
-/* The share of the choices of signs of n differences whose sum is at least as low as theirs. n is at most 20. */
+/* The share of the choices of signs of n differences, at most RWS_MOST_PAIRS, whose sum is at least as low as theirs. NaN
+ * without memory. */
 double rws_signs_below(const double *differences, int n);
 
 #endif

@@ -234,7 +234,9 @@ static char *table(const rws_query *q)
     rws_text text;
     FILE    *out = rws_text_open(&text);
     if (!out) return NULL;
-    fputs("| model | learned log p(x) | exact | truth | seconds |\n|---|---|---|---|---|\n", out);
+    fputs("| model | log p(x) by the guide | exact, learned numbers | exact, true numbers | seconds "
+          "|\n|---|---|---|---|---|\n",
+          out);
     for (int i = 0; models[i].name; i++) {
         const rws_result *r = run_of(q, models[i].name);
         fprintf(out, "| %s |", models[i].name);

@@ -1,5 +1,5 @@
-/* gmm.c - the Gaussian mixture from the far start: figures 3, 4 and of the spread of gradients; claims G1 to G9 and
- * G11. */
+/* gmm.c - the Gaussian mixture from the far start: figures 3, 4 and of the spread of gradients; claims G1 to G9, G11
+ * and G16. */
 #include "figure/hinton.h"
 #include "paper/compare.h"
 #include "paper/gmm.h"

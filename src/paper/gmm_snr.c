@@ -21,7 +21,11 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"gmm-snr", "spread and signal-to-noise ratio of the gradients over the number of particles", draw,
+    {"gmm-snr",
+     "spread and signal-to-noise ratio of the gradients over the number of particles, at the last evaluation; the "
+     "claims "
+     "take the median over all evaluations",
+     draw,
      "Does the signal-to-noise ratio of φ's gradient fall with K for IWAE, and rise for WS and WW, while θ's rises for "
      "all?",
      "N1 N2 N3 N4"},

@@ -36,14 +36,16 @@ static const rws_paper_figure figures[] = {
 /* Each smoothing against the worst of the other methods. */
 static void g12(const rws_query *q, rws_finding *f)
 {
-    static const char *const others[] = {"concrete", "relax", "reinforce", "vimco", "ws", "ww"};
+    static const char *const others[] = {"concrete", "relax", "reinforce", "vimco", "ws",
+                                         "ww",       "rebar", "muprop",    "wws"};
     static const char *const smoothings[] = {"spike", "exponential", "power"};
     for (int e = 0; e < 2; e++) {
         const char *worst = NULL;
         double      most = -INFINITY;
-        for (int m = 0; m < 6; m++) {
+        for (size_t m = 0; m < sizeof others / sizeof *others; m++) {
             const double v = rws_quantity_median(q, (rws_quantity){others[m], K, errors[e]});
-            if (!worst || v > most) worst = others[m], most = v;
+            if (!worst || v > most || isnan(v)) worst = others[m], most = v;
+            if (isnan(v)) break; /* without the runs of a method nothing can be said */
         }
         for (int s = 0; s < 3; s++) {
             const rws_quantity dvae = {"dvae", K, errors[e], .key = "smoothing", .value = smoothings[s]};
@@ -70,8 +72,8 @@ static void g13(const rws_query *q, rws_finding *f)
 
 static void g14(const rws_query *q, rws_finding *f)
 {
-    static const char *const others[] = {"0.1", "2"};
-    for (int i = 0; i < 2; i++) {
+    static const char *const others[] = {"0.1", "1", "2"};
+    for (int i = 0; i < 3; i++) {
         const rws_quantity half = {"concrete", K, "q_error", .key = "tau_end", .value = "0.5"};
         const rws_quantity other = {"concrete", K, "q_error", .key = "tau_end", .value = others[i]};
         const rws_compared c = rws_less(q, f, half, 1, other);
@@ -86,7 +88,7 @@ static void g15(const rws_query *q, rws_finding *f)
     for (int e = 0; e < 2; e++) {
         const double       ww = rws_quantity_median(q, (rws_quantity){"ww", K, errors[e]});
         const double       ws = rws_quantity_median(q, (rws_quantity){"ws", K, errors[e]});
-        const char        *better = ww < ws ? "ww" : "ws";
+        const char        *better = isnan(ww) || ww < ws ? "ww" : "ws";
         const rws_compared c =
             rws_less(q, f, (rws_quantity){better, K, errors[e]}, 1 / 0.8, (rws_quantity){"wws", K, errors[e]});
         rws_finding_add(f, c.verdict, "%c error: WWS %.3g, %s %.3g (p = %.2g)", errors[e][0], c.b, better, c.a, c.p);
@@ -94,7 +96,8 @@ static void g15(const rws_query *q, rws_finding *f)
 }
 
 static const rws_claim claims[] = {
-    {"G12", "The relaxations of DVAE perform considerably worse than any of the alternatives.", g12, false},
+    {"G12", "The relaxations of DVAE perform worse than any of the alternatives (the paper: considerably).", g12,
+     false},
     {"G13", "Of RELAX's control variates, the network alone leads to the best training.", g13, false},
     {"G14", "Concrete is best with the terminal temperature 0.5: lower ones do not train, higher ones are worse.", g14,
      false},

@@ -111,7 +111,9 @@ static void p1(const rws_query *q, rws_finding *f)
         double      best = INFINITY;
         for (int m = 0; m < N_METHODS; m++) {
             const double v = rws_quantity_median(q, (rws_quantity){methods[m], 20, errors[i]});
-            if (strcmp(methods[m], "ws") != 0 && (!next || v < best)) next = methods[m], best = v;
+            if (strcmp(methods[m], "ws") == 0) continue;
+            if (!next || v < best || isnan(v)) next = methods[m], best = v;
+            if (isnan(v)) break; /* without the runs of a method nothing can be said */
         }
         const rws_compared c =
             rws_less(q, f, (rws_quantity){"ws", 20, errors[i]}, 1, (rws_quantity){next, 20, errors[i]});
@@ -165,105 +167,149 @@ static void p4(const rws_query *q, rws_finding *f)
     }
 }
 
-/* The number of trees in the snapshot that yield the sentence; -1 without a snapshot. */
-static int right_trees(const rws_query *q, rws_finding *f, const char *method, double *shares)
+/* What a run's snapshot of trees has about the sentence. */
+typedef struct {
+    int    n;               /* of the trees drawn most often yield it; -1: the run has no snapshot */
+    double shares[N_TREES]; /* of the draws that these have */
+    double total;
+} parses;
+
+static parses parses_of(const rws_result *run)
 {
-    const rws_shot *shot = rws_query_shot(q, method, 20, "trees");
-    int             n = 0;
-    rws_query_count(q, f, method, 20);
-    if (!shot) {
-        f->verdict = RWS_UNKNOWN;
-        return -1;
-    }
-    for (int i = 0; i < shot->n && i < N_TREES; i++) {
+    const rws_shot *shot = rws_result_shot(run, "trees", UINT64_MAX);
+    parses          p = {.n = shot ? 0 : -1};
+    for (int i = 0; shot && i < shot->n && i < N_TREES; i++) {
         char words[256];
         if (!shot->labels[i] || !rws_trees_words(shot->labels[i], words, sizeof words)) continue;
-        if (strcmp(words, SENTENCE) == 0) shares[n++] = shot->values[i];
+        if (strcmp(words, SENTENCE) != 0) continue;
+        p.shares[p.n++] = shot->values[i];
+        p.total += shot->values[i];
     }
-    return n;
+    return p;
+}
+
+static bool has_both(const parses *p)
+{
+    return p->n >= 2;
+}
+
+static bool has_none(const parses *p)
+{
+    return p->n == 0;
+}
+
+/* Rarely: less than a tenth of the draws. */
+static bool are_rare(const parses *p)
+{
+    return p->total < 0.1;
+}
+
+/* Whether the trees of most runs with K = 20 are so; the numbers are those of the first run, which the figure shows. */
+static void judge_trees(const rws_query *q, rws_finding *f, const char *method, bool (*is_so)(const parses *p))
+{
+    int                n, n_seen = 0, n_fit = 0;
+    const rws_result **runs = rws_query_runs(q, method, 20, &n);
+    parses             first = {.n = 0};
+    for (int i = 0; i < n; i++) {
+        const parses p = parses_of(runs[i]);
+        if (p.n < 0) continue;
+        if (n_seen++ == 0) first = p;
+        n_fit += is_so(&p);
+    }
+    free(runs);
+    rws_finding_seeds(f, n_seen);
+    rws_finding_add(
+        f, rws_most(n_fit, n_seen),
+        "so in %d of %d runs; in the first, %d of the %d trees drawn most often yield the sentence, with shares "
+        "%.3g and %.3g, together %.3g (the ratio of its two parses is 1.33 under the true grammar)",
+        n_fit, n_seen, first.n, N_TREES, first.shares[0], first.shares[1], first.total);
 }
 
 static void p5(const rws_query *q, rws_finding *f)
 {
-    double    shares[N_TREES] = {0};
-    const int n = right_trees(q, f, "ws", shares);
-    rws_finding_add(f, rws_verdict_of(n >= 2),
-                    "%d of the %d trees drawn most often yield the sentence, with shares %.3g and %.3g (their "
-                    "ratio would be 1.33 under the true grammar)",
-                    n < 0 ? 0 : n, N_TREES, shares[0], shares[1]);
+    judge_trees(q, f, "ws", has_both);
 }
 
 static void p6(const rws_query *q, rws_finding *f)
 {
-    double    shares[N_TREES];
-    const int n = right_trees(q, f, "vimco", shares);
-    rws_finding_add(f, rws_verdict_of(n == 0), "%d of the %d trees drawn most often yield the sentence", n < 0 ? 0 : n,
-                    N_TREES);
+    judge_trees(q, f, "vimco", has_none);
 }
 
-/* Rarely: less than a tenth of the draws. */
 static void p9(const rws_query *q, rws_finding *f)
 {
-    double    shares[N_TREES] = {0}, total = 0;
-    const int n = right_trees(q, f, "ww", shares);
-    for (int i = 0; i < n; i++) total += shares[i];
-    rws_finding_add(f, rws_verdict_of(total < 0.1),
-                    "%d of the %d trees drawn most often yield the sentence, together a share of %.3g", n < 0 ? 0 : n,
-                    N_TREES, total);
+    judge_trees(q, f, "ww", are_rare);
 }
 
 /* Total variation distance: half the sum of the differences, which is the largest difference in the probability of any
- * set of rules. */
-static double distance(const rws_query *q, rws_finding *f, const char *method)
+ * set of rules. NaN without snapshots. */
+static double distance(const rws_result *run)
 {
-    const rws_shot *truth = rws_query_shot(q, method, 20, "true_np");
-    const rws_shot *learned = rws_query_shot(q, method, 20, "np");
+    const rws_shot *truth = rws_result_shot(run, "true_np", UINT64_MAX);
+    const rws_shot *learned = rws_result_shot(run, "np", UINT64_MAX);
     double          total = 0;
-    rws_query_count(q, f, method, 20);
-    if (!truth || !learned || truth->n != learned->n) {
-        f->verdict = RWS_UNKNOWN;
-        return NAN;
-    }
+    if (!truth || !learned || truth->n != learned->n) return NAN;
     for (int i = 0; i < truth->n; i++) total += fabs(truth->values[i] - learned->values[i]);
     return total / 2;
 }
 
-static void p7(const rws_query *q, rws_finding *f)
+/* The run of the list with the same seed; NULL: there is none. */
+static const rws_result *same_seed(const rws_result *run, const rws_result **list, int n)
 {
-    const double ws = distance(q, f, "ws"), vimco = distance(q, f, "vimco");
-    rws_finding_add(f, rws_verdict_of(ws < 0.1 && vimco > 2 * ws),
-                    "total variation from the truth: WS %.3g, VIMCO %.3g", ws, vimco);
+    const char *seed = rws_result_get(run, "seed");
+    for (int i = 0; i < n && seed; i++)
+        if (rws_result_has(list[i], "seed", seed)) return list[i];
+    return NULL;
 }
 
-/* Runs that failed, and trees that met a cap, over all K. */
-static double blown_up(const rws_query *q, rws_finding *f, const char *method, int *failed)
+static void p7(const rws_query *q, rws_finding *f)
 {
-    int                 n;
-    const rws_result  **runs = rws_query_runs(q, method, 0, &n);
-    const rws_quartiles truncated = rws_gather_last(runs, n, "truncated");
-    *failed = 0;
-    for (int i = 0; i < q->results->n; i++)
-        *failed += q->results->runs[i].failure && rws_result_has(&q->results->runs[i], "method", method);
-    double total = 0;
-    for (int i = 0; i < n; i++) total += rws_result_last(runs[i], "truncated");
+    int                n_ws, n_vimco, n_seen = 0, n_fit = 0;
+    const rws_result **ws = rws_query_runs(q, "ws", 20, &n_ws), **vimco = rws_query_runs(q, "vimco", 20, &n_vimco);
+    double             first[2] = {NAN, NAN};
+    for (int i = 0; i < n_ws; i++) {
+        const rws_result *other = same_seed(ws[i], vimco, n_vimco);
+        const double      near = distance(ws[i]), far = other ? distance(other) : NAN;
+        if (isnan(near) || isnan(far)) continue;
+        if (n_seen++ == 0) first[0] = near, first[1] = far;
+        n_fit += near < 0.1 && far > 2 * near;
+    }
+    free(ws);
+    free(vimco);
+    rws_finding_seeds(f, n_seen);
+    rws_finding_add(f, rws_most(n_fit, n_seen),
+                    "so for %d of %d seeds; total variation from the truth for the first: WS %.3g, VIMCO %.3g", n_fit,
+                    n_seen, first[0], first[1]);
+}
+
+/* The mean share of trees that met a cap, over the runs with all K that have it; and the share of runs that broke. */
+static double blown_up(const rws_query *q, rws_finding *f, const char *method, double *broken)
+{
+    int                n, n_seen = 0;
+    const rws_result **runs = rws_query_runs(q, method, 0, &n);
+    const int          n_broken = rws_query_failed(q, method);
+    double             total = 0;
+    for (int i = 0; i < n; i++) {
+        const double share = rws_result_last(runs[i], "truncated");
+        if (!isnan(share)) total += share, n_seen++;
+    }
     free(runs);
     for (int k = 0; k < N_K; k++) rws_query_count(q, f, method, particles[k]);
-    return truncated.n_runs ? total / n : NAN;
+    *broken = n + n_broken ? (double)n_broken / (n + n_broken) : NAN;
+    return n_seen ? total / n_seen : NAN;
 }
 
 static void p8(const rws_query *q, rws_finding *f)
 {
-    int          failed[N_METHODS];
-    double       v[N_METHODS];
+    double       v[N_METHODS], broken[N_METHODS];
     const double slack = 1e-3;
-    for (int m = 0; m < N_METHODS; m++) v[m] = blown_up(q, f, methods[m], &failed[m]);
-    const bool truncated = v[0] >= v[1] - slack && v[1] >= fmax(v[2], v[3]) - slack;
-    const bool broken = failed[0] >= failed[1] && failed[1] >= failed[2] && failed[1] >= failed[3];
+    for (int m = 0; m < N_METHODS; m++) v[m] = blown_up(q, f, methods[m], &broken[m]);
+    const bool cut = v[0] >= v[1] - slack && v[1] >= fmax(v[2], v[3]) - slack;
+    const bool fail = broken[0] >= broken[1] && broken[1] >= fmax(broken[2], broken[3]);
     rws_finding_add(
-        f, rws_verdict_of(truncated && broken),
-        "share of trees that meet a cap: REINFORCE %.3g, VIMCO %.3g, WS %.3g, WW %.3g; runs that broke: %d, %d, "
-        "%d, %d",
-        v[0], v[1], v[2], v[3], failed[0], failed[1], failed[2], failed[3]);
+        f, rws_verdict_of(cut && fail),
+        "share of trees that meet a cap: REINFORCE %.3g, VIMCO %.3g, WS %.3g, WW %.3g; share of runs that broke: %.3g, "
+        "%.3g, %.3g, %.3g",
+        v[0], v[1], v[2], v[3], broken[0], broken[1], broken[2], broken[3]);
 }
 
 static const rws_claim claims[] = {

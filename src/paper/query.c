@@ -45,7 +45,7 @@ void rws_finding_seeds(rws_finding *f, int n)
 
 /* ---- runs */
 
-static bool fits(const rws_query *q, const rws_result *r, const char *method, int K)
+static bool matches(const rws_query *q, const rws_result *r, const char *method, int K)
 {
     char particles[16];
     snprintf(particles, sizeof particles, "%d", K);
@@ -56,7 +56,12 @@ static bool fits(const rws_query *q, const rws_result *r, const char *method, in
     for (int i = 0; q->own && q->own[i].method; i++)
         if (rws_result_has(r, "method", q->own[i].method) && !rws_result_has(r, q->own[i].key, q->own[i].value))
             return false;
-    return strcmp(rws_result_state(r), "finished") == 0;
+    return true;
+}
+
+static bool fits(const rws_query *q, const rws_result *r, const char *method, int K)
+{
+    return matches(q, r, method, K) && strcmp(rws_result_state(r), "finished") == 0;
 }
 
 void *rws_query_alloc(const rws_query *q, int n, size_t size)
@@ -80,6 +85,14 @@ int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int 
     int n = 0;
     for (int i = 0; i < q->results->n; i++) n += fits(q, &q->results->runs[i], method, K);
     rws_finding_seeds(f, n);
+    return n;
+}
+
+int rws_query_failed(const rws_query *q, const char *method)
+{
+    int n = 0;
+    for (int i = 0; i < q->results->n; i++)
+        n += q->results->runs[i].failure && matches(q, &q->results->runs[i], method, 0);
     return n;
 }
 

@@ -59,6 +59,9 @@ const rws_result **rws_query_runs(const rws_query *q, const char *method, int K,
 /* The number of these runs, which is also noted as seeds in the finding. */
 int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K);
 
+/* The number of runs of the method, with any number of particles and the query's conditions, whose numbers broke. */
+int rws_query_failed(const rws_query *q, const char *method);
+
 /* The first of these runs, which has the lowest seed; NULL if there is none. Method NULL means any method. */
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
 

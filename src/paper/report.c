@@ -173,7 +173,17 @@ static bool varies(const rws_experiment *e, const rws_results *r, const char *ke
     return any;
 }
 
-/* The settings in which the run differs from others: "delta=0.1". The method, K and the seed have columns of their own. */
+/* A part of a cell that is in quotation marks. */
+static void put_quoted(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+}
+
+/* The settings in which the run differs from others, in quotation marks: "delta=0.1". The method, K and the seed have
+ * columns of their own. */
 static void put_settings(FILE *out, const rws_experiment *e, const rws_results *all, const rws_result *r)
 {
     static const char *const own[] = {"method", "particles", "seed", "eval_particles", "threads", "version", "model"};
@@ -183,9 +193,11 @@ static void put_settings(FILE *out, const rws_experiment *e, const rws_results *
         bool        skip = false;
         for (size_t k = 0; k < sizeof own / sizeof *own; k++) skip = skip || strcmp(key, own[k]) == 0;
         if (skip || !varies(e, all, key)) continue;
-        fprintf(out, "%s%s=%s", any ? " " : "", key, r->keys[i].value);
+        fprintf(out, "%s%s=", any ? " " : "\"", key);
+        put_quoted(out, r->keys[i].value);
         any = true;
     }
+    if (any) fputc('"', out);
 }
 
 char *rws_paper_csv(const rws_experiment *e, const rws_results *r)

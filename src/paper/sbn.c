@@ -11,7 +11,8 @@ static rws_status draw(const rws_query *q, const char *path, rws_error *err)
 }
 
 static const rws_paper_figure figures[] = {
-    {"sbn", "log evidence over the iterations; final log evidence and KL(q || p) over the number of particles", draw,
+    {"sbn", "log evidence from a tenth of training on; final log evidence and KL(q || p) over the number of particles",
+     draw,
      "Does WW learn faster, is VIMCO slightly better with few particles and equal with many, and has WW a much lower "
      "KL?",
      "S1 S2a S2b S3"},

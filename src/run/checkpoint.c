@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
-#define MOST_ITERATIONS UINT64_C(1000000000000000) /* as on the command line */
 #define MOST_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
 
 /* An evaluation that waits to be flushed. */
@@ -559,7 +558,7 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
         }
         if (i >= all->n_params && is_slot(e->name) && has_nan(found[i]->data, found[i]->n_elements))
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN in it.", file.text, e->name);
-        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > MOST_ITERATIONS) {
+        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > RWS_MAX_ITERATIONS) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"iteration\" has a number beyond all training.",
                             file.text);
         }

@@ -26,7 +26,6 @@ static const char *const must_be[] = {
     [NUMBER] = "a number",
 };
 
-#define MOST_ITERATIONS UINT64_C(1000000000000000)
 #define PARTICLE_SHARDS "particle_shards" /* is written, and may be missing, if it is 1 */
 
 /* Writer and reader both walk this table, so that every field that is written is read. */
@@ -44,8 +43,8 @@ static const struct {
     {PARTICLE_SHARDS, COUNT, offsetof(rws_config, particle_shards), 1, 1024},
     {"n_test", COUNT, offsetof(rws_config, n_test), 1, 1000000},
     {"eval_particles", COUNT, offsetof(rws_config, eval_particles), 1, RWS_MAX_PARTICLES},
-    {"iterations", BIG_COUNT, offsetof(rws_config, iterations), 1, MOST_ITERATIONS},
-    {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every), 1, MOST_ITERATIONS},
+    {"iterations", BIG_COUNT, offsetof(rws_config, iterations), 1, RWS_MAX_ITERATIONS},
+    {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every), 1, RWS_MAX_ITERATIONS},
     {"seed", BIG_COUNT, offsetof(rws_config, seed)},
     {"threads", COUNT, offsetof(rws_config, threads), 1, 1024},
     {"scalar", FLAG, offsetof(rws_config, scalar)},

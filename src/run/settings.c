@@ -6,11 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const rws_setting run_settings[] = {
+static const rws_setting of_gradients[] = {
     {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code", true},
     {"grad_snr", "0", 0, 1, "1: also measure the signal-to-noise ratios of the gradients, snr_theta and snr_phi", true},
     {0},
 };
+
+const rws_setting *rws_run_settings(const rws_model *m)
+{
+    return m->defaults.grad_std ? of_gradients : NULL;
+}
 
 static int count(const rws_setting *table)
 {
@@ -139,7 +144,7 @@ rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estima
 {
     const rws_config  *c = &t->config;
     rws_setup         *s = &t->setup;
-    const rws_setting *run = t->model->defaults.grad_std ? run_settings : NULL;
+    const rws_setting *run = rws_run_settings(t->model);
     const int n = count(t->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_ask_set + 1;
     s->given = rws_setup_alloc(s, (size_t)n * sizeof *s->given);
     if (!s->given) return rws_no_memory(err, "the settings");

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -100,7 +101,7 @@ static rws_status read_particles(reader *r, block *b, char **words, int n)
         return rws_refuse(r->err, r->name, r->line, "there are more than %d numbers of particles.", MAX_VALUES);
     for (int i = 0; i < n; i++) {
         uint64_t value;
-        RWS_TRY(read_count(r, "particles", words[i], 1, 10000000, &value));
+        RWS_TRY(read_count(r, "particles", words[i], 1, RWS_MAX_PARTICLES, &value));
         b->particles[b->n_particles++] = (int)value;
     }
     return RWS_OK;
@@ -168,7 +169,7 @@ static rws_status read_final(reader *r, block *b, char **words, int n)
     uint64_t particles, data = 0;
     if (n > 2)
         return rws_refuse(r->err, r->name, r->line, "final takes a number of particles and perhaps one of test data.");
-    RWS_TRY(read_count(r, "final", words[0], 1, 10000000, &particles));
+    RWS_TRY(read_count(r, "final", words[0], 1, RWS_MAX_PARTICLES, &particles));
     if (n == 2) RWS_TRY(read_count(r, "final", words[1], 1, 1000000, &data));
     b->final_particles = (int)particles;
     b->final_test = (int)data;
@@ -193,11 +194,11 @@ static const struct {
     {"final", LIST, 0, 0, read_final, false},
     {"batch", INT, offsetof(rws_config, batch), 1000000, NULL, false},
     {"eval-data", INT, offsetof(rws_config, n_test), 1000000, NULL, false},
-    {"eval-particles", INT, offsetof(rws_config, eval_particles), 10000000, NULL, false},
+    {"eval-particles", INT, offsetof(rws_config, eval_particles), RWS_MAX_PARTICLES, NULL, false},
     {"shards", INT, offsetof(rws_config, shards), 1024, NULL, false},
     {"particle-shards", INT, offsetof(rws_config, particle_shards), 1024, NULL, false},
-    {"iterations", COUNT, offsetof(rws_config, iterations), UINT64_C(1000000000000000), NULL, false},
-    {"eval-every", COUNT, offsetof(rws_config, eval_every), UINT64_C(1000000000000000), NULL, false},
+    {"iterations", COUNT, offsetof(rws_config, iterations), RWS_MAX_ITERATIONS, NULL, false},
+    {"eval-every", COUNT, offsetof(rws_config, eval_every), RWS_MAX_ITERATIONS, NULL, false},
     {"l2", REAL, offsetof(rws_config, l2), 1000000, NULL, false},
     {"optimiser", TEXT, offsetof(rws_config, optimiser), 0, NULL, false},
     {"lr", TEXT, offsetof(rws_config, lr), 0, NULL, false},
@@ -502,34 +503,62 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err)
     return status;
 }
 
+/* ---- kinds of runs */
+
+/* A line for each value: no word of a sweep has the end of a line in it. */
+char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness)
+{
+    const rws_config *c = &run->config;
+    rws_text          text;
+    FILE             *out = rws_text_open(&text);
+    if (!out) return NULL;
+    fprintf(out, "%s\n%s\n%s\n", c->model, c->method, c->optimiser ? c->optimiser : "");
+    fprintf(out, "%d\n%d\n%d\n%d\n", c->particles, c->batch, c->shards, c->particle_shards);
+    fprintf(out, "%d\n%d\n%d\n", c->n_test, c->eval_particles, run->final_particles);
+    fprintf(out, "%.17g\n%d\n", c->l2, c->scalar);
+    if (likeness == RWS_SWEEP_BUT_SEED)
+        fprintf(out, "%llu\n%llu\n%s\n%d\n", (unsigned long long)c->iterations, (unsigned long long)c->eval_every,
+                c->lr ? c->lr : "", run->final_test);
+    for (int i = 0; i < c->n_set; i++) fprintf(out, "%s\n", c->set[i]);
+    return rws_text_end(&text);
+}
+
+/* The first run of the kind of run i. */
+static int first_of_kind(char *const *kinds, int i)
+{
+    int k = 0;
+    while (strcmp(kinds[k], kinds[i]) != 0) k++;
+    return k;
+}
+
 /* ---- checking the runs */
 
-/* Whether two runs are equal except for the seed. Runs of one block have their settings in the same order. */
-static bool same_kind(const rws_config *a, const rws_config *b)
+/* Finds the iterations of run i: those of the first run of its kind, for which the model is set up. */
+static rws_status check_run(rws_sweep *s, int i, char *const *kinds, uint64_t *iterations, rws_error *err)
 {
-    bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->particles == b->particles &&
-                a->iterations == b->iterations && a->n_set == b->n_set && a->batch == b->batch;
-    for (int i = 0; same && i < a->n_set; i++) same = strcmp(a->set[i], b->set[i]) == 0;
-    return same;
+    const int k = first_of_kind(kinds, i);
+    if (k < i) {
+        iterations[i] = iterations[k];
+        return RWS_OK;
+    }
+    rws_trainer *t;
+    RWS_TRY(rws_trainer_new(&s->runs[i].config, NULL, &t, err));
+    iterations[i] = rws_trainer_config(t)->iterations;
+    rws_trainer_free(t);
+    return RWS_OK;
 }
 
 rws_status rws_sweep_check(rws_sweep *s, rws_error *err)
 {
-    uint64_t *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
-    if (!iterations) return no_memory(err);
-    for (int i = 0; i < s->n; i++) {
-        const rws_config *c = &s->runs[i].config;
-        int               k = 0;
-        while (k < i && !same_kind(&s->runs[k].config, c)) k++;
-        if (k < i) {
-            iterations[i] = iterations[k];
-            continue;
-        }
-        rws_trainer *t;
-        RWS_TRY(rws_trainer_new(c, NULL, &t, err));
-        iterations[i] = rws_trainer_config(t)->iterations;
-        rws_trainer_free(t);
+    uint64_t  *iterations = RWS_TRY_NEW(&s->memory->arena, uint64_t, s->n + 1);
+    char     **kinds = calloc((size_t)s->n + 1, sizeof *kinds);
+    rws_status status = iterations && kinds ? RWS_OK : no_memory(err);
+    for (int i = 0; i < s->n && status == RWS_OK; i++) {
+        kinds[i] = rws_sweep_kind(&s->runs[i], RWS_SWEEP_BUT_SEED);
+        status = kinds[i] ? check_run(s, i, kinds, iterations, err) : no_memory(err);
     }
-    for (int i = 0; i < s->n; i++) s->runs[i].config.iterations = iterations[i];
-    return RWS_OK;
+    for (int i = 0; i < s->n && status == RWS_OK; i++) s->runs[i].config.iterations = iterations[i];
+    for (int i = 0; i < s->n && kinds; i++) free(kinds[i]);
+    free(kinds);
+    return status;
 }

@@ -51,7 +51,13 @@ rws_status rws_sweep_read(const char *path, rws_sweep **out, rws_error *err) __a
 
 void rws_sweep_free(rws_sweep *s); /* NULL is allowed */
 
-/* Sets up the model for one run of each kind, so that wrong settings are found before any run starts, and fills in the
+/* What the runs of one kind have in common, as a text. RWS_SWEEP_BUT_SEED: all of a run but its seed. RWS_SWEEP_PACE: all
+ * that the seconds of an iteration, of an evaluation and of a test datum of `final` depend on; not the seed, the rate and
+ * the numbers of iterations, evaluations and such test data. The caller frees it; NULL without memory. */
+typedef enum { RWS_SWEEP_BUT_SEED, RWS_SWEEP_PACE } rws_sweep_likeness;
+char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness);
+
+/* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any run starts, and fills in the
  * number of iterations of every run. */
 rws_status rws_sweep_check(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
 
