@@ -198,7 +198,8 @@ class Trainer:
     def give(self, f: Optional[Callable[[int, int, dict[str, np.ndarray]], Optional[Mapping[Any, Any]]]]) -> None:
         """Gives choices to training, for memories of traces: ``f(iteration, datum, fields)`` is called for each datum of every batch
         and returns the choices that the guide takes instead of drawing them, {"z": 1, ("z", 2): 0}, or None. They take the place of
-        labels. give(None) ends it. An exception of f is raised after the iteration, which counts."""
+        labels. give(None) ends it. An exception of f is raised at once: the iteration does not count, and
+        parameters and checkpoint stay as they were before it."""
         asker = self._posterior()
         declared = asker._inner.fields
         asker.close()
