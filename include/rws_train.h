@@ -123,13 +123,15 @@ rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, 
  * called by the thread that steps the trainer, before the iteration (and before rws_trainer_gradient on a training
  * batch), for datum 0 … batch - 1. `fields` are those of the datum in the order of declaration, labels included. It sets
  * *choices and returns how many there are, 0 if nothing is given; the list must last until the step ends, and must not
- * name a site and visit twice. */
+ * name a site and visit twice. If it returns -1, the step (or the gradient) fails with RWS_BAD_INPUT before anything has
+ * moved: the iteration does not count. */
 typedef int rws_giver(void *context, uint64_t iteration, int datum, const float *const *fields,
                       const rws_choice **choices);
 
 /* Takes choices from this function from now on, instead of those that labels (rws_setup_label_site) and the setting
  * `given` have; NULL: from those again. A resumed trainer has none. RWS_BAD_INPUT if the method cannot learn from given
- * choices (rebar, relax, muprop, concrete, dvae, em). A program can build a memory of traces on it: it gives a trace z that
+ * choices (rebar, relax, muprop, concrete, dvae, em). In an MPI job either all ranks give a function or none does; one
+ * that fails on a rank fails the step on all. A program can build a memory of traces on it: it gives a trace z that
  * it has kept for the datum x; theta then learns from log p(x, z), and the guide from log q(z | x). */
 rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err) RWS_MUST_CHECK;
 

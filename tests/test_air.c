@@ -756,7 +756,7 @@ static void wrong_settings_are_named(void **state)
 {
     (void)state;
     const struct {
-        const char *set, *sentence;
+        const char *set, *sentence, *beside;
     } list[] = {
         {"images=cats", "images is digits or blocks, not \"cats\"."},
         {"steps=many", "steps is categorical or geometric_anneal or geometric_fixed, not \"many\"."},
@@ -764,9 +764,15 @@ static void wrong_settings_are_named(void **state)
         {"likelihood=maximum", "likelihood is bernoulli or normal, not \"maximum\"."},
         {"bg=red", "bg is image or const, not \"red\"."},
         {"free=3", "free is 1, 2 or 4, not 3."},
+        {"scale=0.4", "scale is for free=1 and free=2; with free=4 the scales are random."},
+        {"bg=const", "bg is for likelihood=bernoulli; with likelihood=normal the background is black.",
+         "likelihood=normal"},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
-        rws_config c = {.model = "air", .method = "ww", .set = {"images=blocks", "canvas=8", list[i].set}, .n_set = 3};
+        rws_config   c = {.model = "air",
+                          .method = "ww",
+                          .set = {"images=blocks", "canvas=8", list[i].set, list[i].beside},
+                          .n_set = list[i].beside ? 4 : 3};
         rws_trainer *t;
         rws_error    err = {""};
         assert_int_equal(rws_trainer_new(&c, NULL, &t, &err), RWS_BAD_INPUT);

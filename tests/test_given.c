@@ -312,6 +312,39 @@ static void a_caller_gives_choices(void **state)
     }
 }
 
+static int give_or_fail(void *context, uint64_t iteration, int datum, const float *const *fields,
+                        const rws_choice **choices)
+{
+    int calls = 0;
+    return *(const bool *)context && datum == N_DATA - 1 ? -1 : give_all(&calls, iteration, datum, fields, choices);
+}
+
+/* A function that fails lets the step fail before anything has moved. */
+static void a_caller_fails(void **state)
+{
+    (void)state;
+    rws_trainer   *t = trainer((rws_config){.method = "ww", .particles = 3});
+    const size_t   size = rws_trainer_size(t);
+    float         *g = calloc(size, sizeof *g);
+    rws_error      err = {""};
+    bool           fails = false;
+    rws_param_view v;
+    must(rws_trainer_give(t, give_or_fail, &fails, &err), &err);
+    must(rws_trainer_step(t, &err), &err);
+    assert_true(rws_trainer_param(t, 0, &v));
+    const float before = v.values[0];
+    fails = true;
+    assert_refused(rws_trainer_step(t, &err), RWS_BAD_INPUT, &err, "gives choices failed", "of iteration 2.");
+    assert_refused(rws_trainer_gradient(t, RWS_TRAIN, 0, g, size, &err), RWS_BAD_INPUT, &err, "gives choices",
+                   "failed");
+    assert_true(rws_trainer_iteration(t) == 1 && v.values[0] == before);
+    fails = false;
+    must(rws_trainer_step(t, &err), &err);
+    assert_int_equal(rws_trainer_iteration(t), 2);
+    free(g);
+    rws_trainer_free(t);
+}
+
 /* ---- a memory of traces, written outside of the library: the best trace that was ever found for each datum */
 
 typedef struct {
@@ -817,6 +850,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_right),
         cmocka_unit_test(a_caller_gives_choices),
+        cmocka_unit_test(a_caller_fails),
         cmocka_unit_test(memorised_traces_are_learned),
         cmocka_unit_test(batched_is_scalar_with_labels),
         cmocka_unit_test(threads_change_nothing_with_labels),

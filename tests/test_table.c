@@ -161,6 +161,69 @@ static void labels_may_be_missing(void **state)
     rws_setup_release(&w.s);
 }
 
+/* A cell of a label that is neither a number nor missing is refused, also behind one that is missing. */
+static void labels_are_numbers_or_missing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *place, *sentence;
+    } bad[] = {
+        {"x,z\n1,\n2,1\n3,l\n", "line 4, column 2 (\"z\")", "\"l\" is not a number"},
+        {"x,z\n1,l\n2,\n3,m\n", "line 2, column 2 (\"z\")", "\"l\" is not a number"},
+        {"x,z\n1,nan\n2,NA\n", "line 3, column 2 (\"z\")", "\"NA\" is not a number"},
+        {"x,z\n1,\n2,-inf\n", "line 3, column 2 (\"z\")", "\"-inf\" is not a finite number"},
+        {"x,z\n1,inf\n2,3\n", "line 2, column 2 (\"z\")", "\"inf\" is not a finite number"},
+        {"x,z\n1,\n2,\n3,1e39\n", "line 4, column 2 (\"z\")", "\"1e39\" is too large"},
+    };
+    world w;
+    for (int i = 0; i < COUNT(bad); i++) {
+        spill("m.csv", bad[i].text, strlen(bad[i].text));
+        world_init(&w, in_folder("m.csv"), "");
+        rws_setup_table_label(&w.s, rws_setup_table(&w.s, NULL, NULL), "z", "z");
+        assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, bad[i].place, bad[i].sentence);
+        rws_setup_release(&w.s);
+    }
+    const float values[] = {NAN, 1, INFINITY};
+    world_init(&w, "", "");
+    rws_setup_table_label(&w.s, rws_setup_table_numbers(&w.s, "numbers", values, 3, 1, NULL, 0, NULL), "z", NULL);
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "element [2, 0]", "\"inf\" is not a finite number");
+    rws_setup_release(&w.s);
+}
+
+/* "#" is the number in the file: of a row, or of an id, also where rows before it are left out. */
+static void numbers_are_those_of_the_file(void **state)
+{
+    (void)state;
+    static const char text[] = "x,id\n0,a\n,b\n\n2,c\n# no row\nNA,a\n4,b\n5,c\n6,d\n";
+    rws_table_options o = {.order = RWS_ROWS_IN_ORDER, .test_share = 1, .skip_missing = true};
+    world             w;
+    float x[5], number[5], *const fields[] = {x, number};
+    rws_error err = {""};
+    spill("m.csv", text, strlen(text));
+    world_init(&w, in_folder("m.csv"), "");
+    rws_table *t = rws_setup_table(&w.s, NULL, &o);
+    rws_setup_table_field(&w.s, t, "x", "x");
+    rws_setup_table_label(&w.s, t, "datum", "#");
+    must(w.s.status, &w.s.error);
+    assert_int_equal(rws_table_rows(t, RWS_TRAIN), 5);
+    must(rws_table_fill(t, RWS_TRAIN, 0, 5, NULL, fields, &err), &err);
+    for (int i = 0; i < 5; i++) assert_true(number[i] == x[i]);
+    rws_setup_release(&w.s);
+
+    /* the ids with rows come as a, c, b, d; the file has them as a, b, c, d */
+    o.id = "id";
+    world_init(&w, in_folder("m.csv"), "");
+    t = rws_setup_table(&w.s, NULL, &o);
+    rws_setup_table_length(&w.s, t, "n");
+    rws_setup_table_label(&w.s, t, "datum", "#");
+    must(w.s.status, &w.s.error);
+    assert_int_equal(rws_table_rows(t, RWS_TRAIN), 4);
+    must(rws_table_fill(t, RWS_TRAIN, 0, 4, NULL, fields, &err), &err);
+    assert_true(number[0] == 0 && number[1] == 2 && number[2] == 1 && number[3] == 3);
+    assert_true(x[0] == 1 && x[1] == 2 && x[2] == 1 && x[3] == 1);
+    rws_setup_release(&w.s);
+}
+
 static void columns_become_fields(void **state)
 {
     (void)state;
@@ -636,6 +699,8 @@ int main(void)
         cmocka_unit_test(rows_are_split),
         cmocka_unit_test(test_rows_come_from_another_file),
         cmocka_unit_test(labels_may_be_missing),
+        cmocka_unit_test(labels_are_numbers_or_missing),
+        cmocka_unit_test(numbers_are_those_of_the_file),
         cmocka_unit_test(columns_become_fields),
         cmocka_unit_test(rows_come_in_their_order),
         cmocka_unit_test(shuffles_are_permutations),

@@ -169,6 +169,8 @@ class Answers(list[Answer]):
         """The posterior mean of a value, among the particles that visit the site."""
         self._expect(site)
         visiting = [p for p in self.particles if site in p.choices]
+        if len({np.shape(p.choices[site]) for p in visiting}) > 1:
+            raise Error(f"Not every particle visits site {site!r} equally often; marginal({site!r}) and to_pandas() have its values.")
         return sum(p.weight * np.asarray(p.choices[site], float) for p in visiting) / sum(p.weight for p in visiting)
 
     def to_pandas(self) -> Any:

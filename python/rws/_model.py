@@ -27,7 +27,7 @@ class Setting:
 def _spec_of_setting(name: str, s: Any) -> tuple[str, str, float, float, str, bool]:
     if not isinstance(s, Setting):
         s = Setting(s)
-    if isinstance(s.value, bool):
+    if isinstance(s.value, (bool, np.bool_)):
         return name, str(int(s.value)), -1.0, 1.0, s.help or "0 or 1", True
     if isinstance(s.value, (int, np.integer)):
         low, high = -2147483648 if s.min is None else s.min, 2147483647 if s.max is None else s.max
@@ -88,11 +88,11 @@ class Setup(_Declarations):
         default = self._model.settings[name]
         default = default.value if isinstance(default, Setting) else default
         text = self.text(name)
-        if isinstance(default, bool):
+        if isinstance(default, (bool, np.bool_)):
             return bool(int(float(text)))
-        if isinstance(default, int):
+        if isinstance(default, (int, np.integer)):
             return int(float(text))
-        if isinstance(default, float):
+        if isinstance(default, (float, np.floating)):
             return float(text)
         return text
 
@@ -228,12 +228,15 @@ class Evaluation:
         return a
 
     def compute(self, f: Callable[[_rws.Path], Any], dim: int, **fields: Any) -> np.ndarray:
-        """Runs ``f(p)`` for data that are given by field (by default the test data) and returns its values, n x dim."""
+        """Runs ``f(p)`` for data that are given by field (by default the test data) and returns its values, n x dim. Only labels may
+        be missing."""
         if not fields:
             fields = {n: self.field(n) for n in self._model._sizes}
-        arrays = [np.asarray(fields[n], np.float32) if n in fields else None for n in self._model._sizes]
-        n = max(a.size // s for a, s in zip(arrays, self._model._sizes.values()) if a is not None)
-        arrays = [np.zeros(n * s, np.float32) if a is None else a for a, s in zip(arrays, self._model._sizes.values())]
+        sizes = self._model._sizes
+        self._model._check_names(fields)
+        given = {name: np.asarray(x, np.float32) for name, x in fields.items() if x is not None}
+        n = max(a.size // sizes[name] for name, a in given.items())
+        arrays = [given[name] if name in given else np.full(n * size, np.nan, np.float32) for name, size in sizes.items()]
         out: np.ndarray = self._inner._compute(f, dim, n, arrays)
         return out
 
@@ -374,19 +377,24 @@ class Model:
         arrays.make(s._inner, self._pending)
         self._told.update((d.name, (d.dim, d.most)) for d in self._pending)
 
+    def _check_names(self, given: Mapping[str, Any]) -> None:
+        """Refuses fields that do not exist, and fields that are missing; labels may be."""
+        for name in given:
+            if name not in self._sizes:
+                raise Error(f"There is no field {name!r}; the fields are {', '.join(map(repr, self._sizes))}.")
+        for name in self._sizes:
+            if given.get(name) is None and name not in self._labels:
+                raise Error(f"The field {name!r} is missing.")
+
     def _pack(self, given: Any, n: int, one: bool = False) -> list[np.ndarray]:
         """Arrays by field in the order of declaration. one: a single datum is given, not a list of one."""
         if not isinstance(given, dict):
             given = {next(iter(self._sizes)): given}
-        for name in given:
-            if name not in self._sizes:
-                raise Error(f"There is no field {name!r}; the fields are {', '.join(map(repr, self._sizes))}.")
+        self._check_names(given)
         out = []
         for name, size in self._sizes.items():
             x = given.get(name)
             if x is None:
-                if name not in self._labels:
-                    raise Error(f"The field {name!r} is missing.")
                 out.append(np.full(n * size, np.nan, np.float32))
             elif name in self._series:
                 dim, most = self._series[name]

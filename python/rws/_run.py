@@ -57,7 +57,14 @@ def _text_of(value: Any) -> str:
     return str(value)
 
 
+_OPTIONS = ("method", "particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "seed", "threads", "shards",
+            "particle_shards", "scalar", "optimiser", "lr", "l2", "set", "max_operations", "max_paths", "max_nodes", "stack_bytes")
+
+
 def _config(given: Mapping[str, Any]) -> dict[str, Any]:
+    for name in given:
+        if name not in _OPTIONS and name != "model":
+            raise TypeError(f"There is no option {name!r}; the options are {', '.join(_OPTIONS)}.")
     c = {k: v for k, v in given.items() if v is not None}
     if "lr" in c:
         c["lr"] = c["lr"] if isinstance(c["lr"], str) else \
@@ -122,6 +129,7 @@ class Trainer:
     def _remember(self, depth: int) -> None:
         """`depth`: calls between this function and the user's line, which a warning names."""
         self.evaluations: list[Measures] = []
+        self._n_loaded = 0  # how often load_state_dict was called
         live.add(self)
         if self._inner.remarks:
             warnings.warn(self._inner.remarks, stacklevel=depth + 2)
@@ -176,6 +184,7 @@ class Trainer:
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
         """Writes parameters; names that are missing stay as they are."""
+        self._n_loaded += 1
         for name, x in values.items():
             self._inner.set_param(name, x)
 
@@ -189,7 +198,8 @@ class Trainer:
     def give(self, f: Optional[Callable[[int, int, dict[str, np.ndarray]], Optional[Mapping[Any, Any]]]]) -> None:
         """Gives choices to training, for memories of traces: ``f(iteration, datum, fields)`` is called for each datum of every batch
         and returns the choices that the guide takes instead of drawing them, {"z": 1, ("z", 2): 0}, or None. They take the place of
-        labels. give(None) ends it. An exception of f is raised after the iteration, which counts."""
+        labels. give(None) ends it. An exception of f is raised at once: the iteration does not count, and
+        parameters and checkpoint stay as they were before it."""
         asker = self._posterior()
         declared = asker._inner.fields
         asker.close()
@@ -344,11 +354,13 @@ class Run:
     def __init__(self, trainer: Optional[Trainer] = None, folder: Optional[str] = None, asker: Optional[Asker] = None) -> None:
         self.trainer, self._asker = trainer, asker
         self.folder = folder or (trainer.folder if trainer else None)
-        self._asked_at: Optional[int] = None
+        self._asked_at: Optional[tuple[int, int]] = None  # which parameters the posterior has
 
     def _posterior(self) -> Asker:
-        if self.trainer is not None and self._asked_at != self.trainer.iteration:
-            self._asker, self._asked_at = self.trainer._posterior(), self.trainer.iteration
+        if self.trainer is not None:
+            now = self.trainer.iteration, self.trainer._n_loaded
+            if self._asked_at != now:
+                self._asker, self._asked_at = self.trainer._posterior(), now
         assert self._asker is not None  # a run has a trainer or what it was opened as
         return self._asker
 

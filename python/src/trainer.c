@@ -322,14 +322,15 @@ static PyObject *fields_list(const trainer_object *o, const float *const *fields
     return list;
 }
 
+/* An exception fails the step, and the caller of the step raises it. */
 static int on_give(void *context, uint64_t iteration, int datum, const float *const *fields, const rws_choice **choices)
 {
     trainer_object *o = context;
-    int             n = 0;
+    int             n = -1;
     rwspy_take();
     if (datum == 0) forget_given(o);
     PyObject     *list = fields_list(o, fields), *r = NULL;
-    struct given *g = list && !o->exception ? PyMem_Calloc(1, sizeof *g) : NULL;
+    struct given *g = list ? PyMem_Calloc(1, sizeof *g) : NULL;
     if (g) r = PyObject_CallFunction(o->giver, "KiO", (unsigned long long)iteration, datum, list);
     if (r && rwspy_choices_read(r, &g->choices, &g->n)) {
         g->list = Py_NewRef(r);
@@ -340,7 +341,7 @@ static int on_give(void *context, uint64_t iteration, int datum, const float *co
     } else if (g) {
         rwspy_choices_release(g->choices, g->n);
         PyMem_Free(g);
-    } else if (!o->exception && !PyErr_Occurred()) PyErr_NoMemory();
+    } else if (!PyErr_Occurred()) PyErr_NoMemory();
     if (PyErr_Occurred()) keep_callback_exception(o);
     Py_XDECREF(list);
     Py_XDECREF(r);

@@ -2,6 +2,7 @@
 #include "rwspy.h"
 
 #include <limits.h>
+#include <math.h>
 
 /* ---- values */
 
@@ -238,7 +239,8 @@ static PyObject *value_pow(PyObject *a, PyObject *b, PyObject *modulus)
 {
     OPERANDS(a, b);
     if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
-    if (PyLong_CheckExact(b) && PyLong_AsLong(b) == 2) return rwspy_apply(a, RWS_SQUARE);
+    int overflow;
+    if (PyLong_CheckExact(b) && PyLong_AsLongAndOverflow(b, &overflow) == 2) return rwspy_apply(a, RWS_SQUARE);
     return rwspy_two(a, b, (void *)rws_power);
 }
 
@@ -332,17 +334,57 @@ static PyObject *value_float(PyObject *o)
     return rwspy_call(h, &c, &r) ? PyFloat_FromDouble((double)r.numbers[0]) : NULL;
 }
 
-/* a > b is a value of zeros and ones; a == 3 asks for the number in a, as int(a) == 3 does. */
+/* The whole number that o stands for: an int, a float without a fraction, or one of numpy's. 1: it is one; 0: it is a
+ * number without an equal among the ints of a path, and *out is as it was; -1: it is none. No exception is left. */
+static int whole(PyObject *o, int64_t *out)
+{
+    PyObject *i = PyIndex_Check(o) ? PyNumber_Index(o) : NULL;
+    if (!i) {
+        PyErr_Clear();
+        if (!PyNumber_Check(o) || PySequence_Check(o)) return -1;
+        PyObject    *f = PyNumber_Float(o);
+        const double x = f ? PyFloat_AS_DOUBLE(f) : NAN;
+        Py_XDECREF(f);
+        PyErr_Clear();
+        if (x != trunc(x) || !isfinite(x)) return -1;
+        if (fabs(x) > 1e9) return 0;
+        *out = (int64_t)x;
+        return 1;
+    }
+    int             overflow;
+    const long long x = PyLong_AsLongLongAndOverflow(i, &overflow);
+    Py_DECREF(i);
+    if (overflow) return 0;
+    *out = x;
+    return 1;
+}
+
+/* a == b asks for the number in a, as int(a) == b does. What is no number at all (None, a text) is never equal to a
+ * value; what could be equal, and cannot be compared here, is refused: Python would take "not equal" for all particles.
+ */
+static PyObject *equal(PyObject *a, PyObject *b, bool yes)
+{
+    int64_t x = 0, i;
+    if (a == b) return PyBool_FromLong(yes);
+    const int is_whole = is_value(b) ? -1 : whole(b, &x);
+    if (is_whole >= 0) {
+        if (!branch(a, &i)) return NULL;
+        return PyBool_FromLong((is_whole && i == x) == yes);
+    }
+    if (is_value(b))
+        return PyErr_Format(PyExc_TypeError, "Two values are not compared by %s: use int(a) %s int(b), or float(a).",
+                            yes ? "==" : "!=", yes ? "==" : "!=");
+    if (!operand(b) && !PyNumber_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+    return PyErr_Format(PyExc_TypeError,
+                        "A value is compared by %s with a whole number, not with %R: use float(v), v[i], p.look(v), or "
+                        "v < x, which is a value of zeros and ones.",
+                        yes ? "==" : "!=", b);
+}
+
+/* a > b is a value of zeros and ones. */
 static PyObject *value_compare(PyObject *a, PyObject *b, int how)
 {
-    int64_t i;
-    if (how == Py_EQ || how == Py_NE) {
-        if (a == b) return PyBool_FromLong(how == Py_EQ);
-        if (!PyLong_Check(b)) Py_RETURN_NOTIMPLEMENTED;
-        const long x = PyLong_AsLong(b);
-        if ((x == -1 && PyErr_Occurred()) || !branch(a, &i)) return NULL;
-        return PyBool_FromLong((i == x) == (how == Py_EQ));
-    }
+    if (how == Py_EQ || how == Py_NE) return equal(a, b, how == Py_EQ);
     OPERANDS(a, b);
     if (how == Py_GT) return rwspy_two(a, b, (void *)rws_greater);
     if (how == Py_LT) return rwspy_two(b, a, (void *)rws_greater);

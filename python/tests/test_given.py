@@ -1,6 +1,7 @@
 """Choices that are known: in questions, as labels in training; and how the gradient of a site comes."""
 
 import math
+import os
 import tempfile
 import unittest
 
@@ -176,6 +177,32 @@ class Labels(unittest.TestCase):
             t.give(lambda iteration, datum, fields: {"z": 1, "y": 2})
             t.give(give)
             t.step()
+
+    def test_give_fails(self):
+        """An exception of the function ends training before the iteration moves anything."""
+        def give(iteration, datum, fields):
+            if iteration == 3 and datum == 2:
+                raise ZeroDivisionError("mine")
+            return {"z": 1}
+
+        with tempfile.TemporaryDirectory() as f:
+            out = os.path.join(f, "run")
+            with rws.Trainer(Mixture(), data={"x": clusters()}, particles=5, batch=4, iterations=10 ** 6, out=out) as t:
+                t.give(give)
+                for _ in range(3):
+                    t.step()
+                t.save()
+                before = t.state_dict()
+                for ask in (t.step, t.gradient, lambda: t.train(progress=False, save_every=0)):
+                    with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+                        ask()
+                    self.assertEqual(t.iteration, 3)
+                    for name, x in t.state_dict().items():
+                        np.testing.assert_array_equal(x, before[name])
+                t.give(None)
+                t.step()
+            with rws.open(out, Mixture()) as run:
+                self.assertEqual(run.iteration, 3)
 
     def test_wrong_name(self):
         class Wrong(Mixture):

@@ -38,6 +38,17 @@ class Training(unittest.TestCase):
         self.assertLess(abs(np.mean([t.choices["z"] == 2 for t in s]) - p[2]), 0.1)
         self.assertEqual(s[0].fields["x"].shape, (1,))
 
+    def test_answers_at_present_parameters(self):
+        """A run that was asked answers by new parameters once they are loaded, and once they are trained."""
+        with rws.train(Mixture(), data=clusters(), iterations=2, particles=3, progress=False) as run:
+            first = run.score({"z": 1}, x=1.0)[0]
+            run.trainer.load_state_dict({"theta.prior": [0, 5, 0]})
+            second = run.score({"z": 1}, x=1.0)[0]
+            self.assertGreater(second, first + 0.5)
+            self.assertEqual(run.score({"z": 1}, x=1.0)[0], second)
+            run.trainer.step()
+            self.assertNotEqual(run.score({"z": 1}, x=1.0)[0], second)
+
     def test_all_methods(self):
         class M(Mixture):
             def setup(self, s):
@@ -196,6 +207,63 @@ class Training(unittest.TestCase):
             run.infer(y=[0.0] * 9)
         with self.assertRaisesRegex(rws.Error, "no series"):
             rws.train(Chain(), data={"y": np.zeros(5)}, iterations=2, progress=False)
+
+    def test_mean_of_visits(self):
+        """Particles that visit a site differently often have no mean of it."""
+        with rws.train(Steps(), data=walks(), iterations=2, particles=3, progress=False) as run:
+            answers = run.infer(x=2.0)
+            self.assertGreater(len({np.size(p.choices["end"]) for p in answers.particles}), 1)
+            with self.assertRaisesRegex(rws.Error, r"equally often; marginal\('end'\) and to_pandas"):
+                answers.mean("end")
+            self.assertAlmostEqual(sum(answers.marginal("end").values()), 1, places=5)
+
+    def test_settings_of_numpy(self):
+        got = []
+
+        class M(Mixture):
+            settings = {"a": np.int64(3), "b": np.float32(0.5), "c": np.bool_(True), "d": rws.Setting(np.int32(4), 1, 9)}
+
+            def setup(self, s):
+                super().setup(s)
+                got.append([s[k] for k in "abcd"])
+
+        with rws.Trainer(M(), data=clusters()):
+            pass
+        self.assertEqual([(type(x), x) for x in got[-1]], [(int, 3), (float, 0.5), (bool, True), (int, 4)])
+
+    def test_fields_of_compute(self):
+        """A field that is missing is refused; a label that is missing is not known."""
+        got = []
+
+        class M(Mixture):
+            fields: dict = {}
+
+            def setup(self, s):
+                super().setup(s)
+                s.field("x", 1)
+                s.field("n", 1)
+                s.label("truth", 1)
+
+            def model(self, p):
+                super().model(p)
+                p.normal("n", 0.0, 1.0)
+
+            @rws.metric
+            def m(self, e):
+                got.append(e.compute(lambda p: p.observed("x") + p.observed("n"), 1, **self.fields))
+                return 0.0
+
+        data = {k: np.ones(20) for k in ("x", "n", "truth")}
+        for fields, sentence in (({"x": [[1.0], [2.0]]}, "The field 'n' is missing"), ({"x": [[1.0]], "k": [[1.0]]}, "There is no field 'k'"),
+                                 ({"x": [[1.0], [2.0]], "n": [[3.0], [4.0]]}, None), ({}, None)):
+            M.fields = fields
+            with self.subTest(fields=fields), rws.Trainer(M(), data=data, particles=2) as t:
+                if sentence is None:
+                    t.evaluate()
+                else:
+                    with self.assertRaisesRegex(rws.Error, sentence):
+                        t.evaluate()
+        np.testing.assert_array_equal(got[0].reshape(-1), [4, 6])
 
     def test_metrics_snapshots_settings(self):
         class M(Mixture):

@@ -57,6 +57,28 @@ class Values(unittest.TestCase):
         self.same(lambda v: v @ v, lambda x: x @ x, 1)
         self.same(lambda v: [1, 2, 3] + v, lambda x: x + [1, 2, 3])
 
+    def test_equal(self):
+        """v == x asks for the number in v, of whatever kind x is; what cannot be compared is refused and never just unequal."""
+        for x in (2, 2.0, np.int64(2), np.int8(2), np.float32(2), np.float64(2), np.array(2)):
+            with self.subTest(x=repr(x)):
+                got = computed(lambda m, p, v: [float(v[1] == x), float(v[2] == x), float(v[1] != x), float(x == v[1]),
+                                                float(x == v[2])], 5, self.x)
+                self.assertEqual(list(got), [1, 0, 0, 1, 0])
+        for x in (10 ** 30, -10 ** 30, 1e30, None, "2"):
+            self.assertEqual(list(computed(lambda m, p, v: [float(v[1] == x), float(v[1] != x)], 2, self.x)), [0, 1])
+        for x, sentence in ((0.5, "not with 0.5"), (np.float32(0.5), "whole number"), (math.nan, "not with nan"),
+                            ([2], r"not with \[2\]"), (np.array([2.0, 3.0]), "whole number")):
+            for f in (lambda v: v[1] == x, lambda v: v[1] != x, lambda v: x == v[1]):
+                with self.subTest(x=repr(x)), self.assertRaisesRegex(TypeError, sentence):
+                    computed(lambda m, p, v: float(f(v)), 1, self.x)
+        for f in (lambda m, v: v[1] == v[2], lambda m, v: v[1] == v[1], lambda m, v: v[1] == m.w, lambda m, v: m.w == v[1]):
+            with self.assertRaisesRegex(TypeError, r"int\(a\) == int\(b\)"):
+                computed(lambda m, p, v: float(f(m, v)), 1, self.x)
+
+    def test_large_powers(self):
+        for n in (10 ** 30, -10 ** 30):
+            np.testing.assert_array_equal(computed(lambda m, p, v: v ** n, 3, (1.0, 1.0, 1.0)), 1)
+
     def test_functions(self):
         for name in ("tanh", "exp", "log", "sqrt", "square", "sin", "cos", "log1p", "expm1"):
             self.same(getattr(rws, name), getattr(np, name))

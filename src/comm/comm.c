@@ -153,6 +153,11 @@ static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel,
 {
     const double since = rws_clock_now();
     RWS_TRY(rws_comm_alive(c, err));
+    if (bytes > RWS_CARRIER_MOST_BYTES) /* a carrier counts bytes by an int */
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Ranks would exchange %zu bytes in one message, and at most %zu fit: take fewer particles, a "
+                        "smaller batch or more shards.",
+                        bytes, RWS_CARRIER_MOST_BYTES);
     pthread_mutex_lock(&c->lock);
     *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
                  : c->carrier->receive(data, bytes, other, channel, tag);

@@ -66,7 +66,8 @@ struct rws_comm_watch {
     line        guard;
     pthread_t   thread;
     atomic_bool stop;
-    int         wake[2]; /* a pipe that ends the thread's poll */
+    int         wake[2]; /* a pipe that lets the thread begin, and ends its poll */
+    bool        begun;   /* there is a thread */
     pid_t       process; /* the guard's, on rank 0; else 0 */
 };
 
@@ -404,10 +405,14 @@ void rws_comm_guard_drop(rws_comm_guard *g)
 
 /* ---- the thread of a rank */
 
+/* The thread is made before the ranks agree that all of them watch, and waits for what they agree on. */
 static void *listen_to_guard(void *context)
 {
     rws_comm_watch *w = context;
-    double          last = rws_clock_now(), beat = 0;
+    char            begin;
+    if (TEMP_FAILURE_RETRY(read(w->wake[0], &begin, 1)) != 1) return NULL;
+    double last = rws_clock_now(), beat = 0;
+    w->guard.heard = last;
     while (!w->stop) {
         struct pollfd polls[2] = {{.fd = w->guard.socket, .events = POLLIN}, {.fd = w->wake[0], .events = POLLIN}};
         poll(polls, 2, TICK);
@@ -447,8 +452,20 @@ static bool introduce_all(const rws_comm *c, const rws_comm_guard *g)
            send(g->socket, rws_comm_members(c), bytes, MSG_NOSIGNAL) == (ssize_t)bytes;
 }
 
+/* Wakes the thread, which begins, or ends if it is to stop. */
+static void wake(rws_comm_watch *w)
+{
+    (void)!TEMP_FAILURE_RETRY(write(w->wake[1], "", 1));
+}
+
 static void watch_free(rws_comm_watch *w)
 {
+    if (!w) return;
+    if (w->begun) {
+        w->stop = true;
+        wake(w);
+        pthread_join(w->thread, NULL);
+    }
     hang_up(&w->guard);
     if (w->process > 0) waitpid(w->process, NULL, 0);
     for (int i = 0; i < 2; i++)
@@ -456,36 +473,50 @@ static void watch_free(rws_comm_watch *w)
     free(w);
 }
 
+/* NULL: there is no memory, or no pipe. */
+static rws_comm_watch *watch_new(rws_comm *c)
+{
+    rws_comm_watch *w = calloc(1, sizeof *w);
+    if (w && pipe2(w->wake, O_CLOEXEC) != 0) {
+        free(w);
+        return NULL;
+    }
+    if (!w) return NULL;
+    w->comm = c;
+    w->guard = (line){.socket = -1};
+    return w;
+}
+
 rws_status rws_comm_watch_start(rws_comm *c, rws_comm_guard *g, rws_comm_watch **out, rws_error *err)
 {
     const int       rank = rws_comm_rank(c), R = rws_comm_size(c);
-    rws_comm_watch *w = calloc(1, sizeof *w);
+    rws_comm_watch *w = watch_new(c);
     invitation      i = {0};
     int             all[R], mine;
     *out = NULL;
-    if (!w || pipe2(w->wake, O_CLOEXEC) != 0) {
-        free(w);
-        return rws_no_memory(err, "the watch over the ranks");
-    }
-    w->comm = c;
-    w->guard = (line){.socket = -1};
-    if (rank == 0 && introduce_all(c, g)) i = g->invitation;
+    if (w && rank == 0 && introduce_all(c, g)) i = g->invitation;
     rws_status status = rws_comm_broadcast(c, &i, sizeof i, err);
-    if (rank == 0 && g) {
+    if (w && rank == 0 && g) {
         w->guard.socket = g->socket;
         w->process = g->process;
-    } else if (status == RWS_OK && i.listens) {
-        w->guard.socket = connect_to(&i, rank);
+        free(g);
+    } else {
+        rws_comm_guard_drop(g);
+        if (w && status == RWS_OK && i.listens) w->guard.socket = connect_to(&i, rank);
     }
-    free(g);
-    w->guard.heard = rws_clock_now();
-    mine = w->guard.socket >= 0;
+    /* A rank that lacks anything for the watch says so here, and then no rank watches. */
+    mine = w && w->guard.socket >= 0;
+    if (mine) mine = w->begun = pthread_create(&w->thread, NULL, listen_to_guard, w) == 0;
     if (status == RWS_OK) status = rws_comm_gather(c, &mine, sizeof mine, all, err);
     for (int k = 0; k < R && mine && status == RWS_OK; k++) mine &= all[k];
-    if (status == RWS_OK && mine && rank == 0) say(&w->guard, &(uint8_t){START}, 1);
-    if (status == RWS_OK && mine && pthread_create(&w->thread, NULL, listen_to_guard, w) == 0) *out = w;
-    else watch_free(w);
-    return status;
+    if (status != RWS_OK || !mine) {
+        watch_free(w);
+        return status;
+    }
+    if (rank == 0) say(&w->guard, &(uint8_t){START}, 1);
+    wake(w);
+    *out = w;
+    return RWS_OK;
 }
 
 void rws_comm_watch_stop(rws_comm_watch *w)
@@ -493,8 +524,5 @@ void rws_comm_watch_stop(rws_comm_watch *w)
     if (!w) return;
     /* What is said first: after it, the end of the connection is no news. */
     say(&w->guard, &(uint8_t){GOODBYE}, 1);
-    w->stop = true;
-    (void)!write(w->wake[1], "", 1);
-    pthread_join(w->thread, NULL);
     watch_free(w);
 }

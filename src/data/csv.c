@@ -19,6 +19,8 @@ typedef struct {
     char        separator;
     int         id;   /* column of the ids, from 0; -1: none is asked for */
     rws_ids    *ids;  /* those that have come so far */
+    rws_ids    *all;  /* the same, with those of rows that were left out; used if rows may be left out */
+    int         n;    /* rows that have come so far, with those that were left out */
     const char *name; /* of the file */
     rws_error  *err;
 } reader;
@@ -48,8 +50,8 @@ static rws_cell_flaw judge(const char *text, size_t length)
 {
     if (length == 0) return RWS_CELL_EMPTY;
     if (*text == '-' || *text == '+') text++, length--;
-    if (is_text(text, length, "nan") || is_text(text, length, "inf") || is_text(text, length, "infinity"))
-        return RWS_CELL_NOT_FINITE;
+    if (is_text(text, length, "nan")) return RWS_CELL_NAN;
+    if (is_text(text, length, "inf") || is_text(text, length, "infinity")) return RWS_CELL_INFINITE;
     return RWS_CELL_TEXT;
 }
 
@@ -255,14 +257,6 @@ static rws_status read_names(reader *r, rws_sheet *s, size_t n_bytes)
     return RWS_OK;
 }
 
-static void note_flaw(rws_flaw *flaw, rws_cell_flaw what, const cell *c, int line)
-{
-    if (flaw->what != RWS_CELL_FINE) return;
-    *flaw = (rws_flaw){what, line, ""};
-    const rws_quoted shown = rws_quote_part(c->text, c->length, RWS_CELL_SHOWN);
-    memcpy(flaw->text, shown.text, strlen(shown.text) + 1);
-}
-
 /* Ids are compared as text: "1" and "1.0" are two. */
 static rws_status number_id(reader *r, const cell *id, int line, rws_sheet *s)
 {
@@ -288,13 +282,19 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
         RWS_TRY(read_cell(r, n + 1, &c));
         const rws_cell_flaw what = read_number(c.text, c.length, &row[n]);
         if (what != RWS_CELL_FINE && skip_missing && is_missing(&c)) missing = true;
-        else if (what != RWS_CELL_FINE) note_flaw(&s->flaws[n], what, &c, here);
+        else if (what != RWS_CELL_FINE) rws_sheet_note(s, n, what, here, c.text, c.length);
         if (n == r->id) id = c;
         n++;
     }
     if (n < s->n_columns)
         return rws_refuse(r->err, r->name, line, "it has %d column%s, and line %d has %d.", n, n == 1 ? "" : "s", first,
                           s->n_columns);
+    if (s->numbers) {
+        int number = r->n++;
+        if (r->id >= 0 && id.length && (number = rws_ids_number(r->all, id.text, id.length)) < 0)
+            return rws_no_memory(r->err, "the ids of a table");
+        s->numbers[s->n_rows] = number;
+    }
     if (missing) return RWS_OK;
     if (r->id >= 0) RWS_TRY(number_id(r, &id, line, s));
     s->n_rows++;
@@ -302,7 +302,7 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
 }
 
 /* The number of values that the rest of the text can have at most: each line has a row, and each cell a byte. */
-static rws_status make_room(const reader *r, rws_sheet *s)
+static rws_status make_room(const reader *r, bool skip_missing, rws_sheet *s)
 {
     size_t n_lines = 1, n_values;
     for (const char *at = r->at; at < r->end; at++) n_lines += is_line_end(*at);
@@ -315,6 +315,8 @@ static rws_status make_room(const reader *r, rws_sheet *s)
     s->values = malloc(n_values * sizeof *s->values);
     s->flaws = calloc((size_t)s->n_columns, sizeof *s->flaws);
     if (!s->values || !s->flaws) return rws_no_memory(r->err, "a table");
+    if (skip_missing && !(s->numbers = malloc(n_lines * sizeof *s->numbers)))
+        return rws_no_memory(r->err, "the rows of a table");
     if (r->id < 0) return RWS_OK;
     s->ids = malloc(n_lines * sizeof *s->ids);
     s->lines = malloc(n_lines * sizeof *s->lines);
@@ -340,7 +342,7 @@ static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, co
     if (header == RWS_HEADER_GIVEN || (header == RWS_HEADER_GUESSED && n_numbers == 0))
         RWS_TRY(read_names(r, s, n_bytes));
     RWS_TRY(find_id(r, id, s));
-    RWS_TRY(make_room(r, s));
+    RWS_TRY(make_room(r, skip_missing, s));
     while (find_line(r)) RWS_TRY(read_row(r, first, skip_missing, s));
     if (s->n_rows == 0) return rws_refuse(r->err, r->name, 0, "has no rows.");
     /* What was too much goes back; a failure to shrink leaves the larger block. */
@@ -375,12 +377,13 @@ rws_status rws_csv_parse(const uint8_t *bytes, size_t size, const char *name, rw
 {
     *out = (rws_sheet){0};
     RWS_TRY(check_kind(bytes, size, name, err));
-    rws_ids ids = {0};
-    reader  r = {.line = 1, .separator = ',', .id = -1, .ids = &ids, .name = name, .err = err};
+    rws_ids ids = {0}, all = {0};
+    reader  r = {.line = 1, .separator = ',', .id = -1, .ids = &ids, .all = &all, .name = name, .err = err};
     if (size) r.at = (const char *)bytes, r.end = r.at + size;
     if (size >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) r.at += 3; /* byte order mark */
     const rws_status status = read_sheet(&r, header, skip_missing, id, out);
     rws_ids_release(&ids);
+    rws_ids_release(&all);
     if (status != RWS_OK) rws_sheet_release(out);
     return status;
 }

@@ -19,7 +19,27 @@ void rws_sheet_release(rws_sheet *s)
     free(s->flaws);
     free(s->ids);
     free(s->lines);
+    free(s->numbers);
     *s = (rws_sheet){0};
+}
+
+/* ---- flaws */
+
+static bool is_new(const rws_column_flaws *flaws, rws_cell_flaw what)
+{
+    const bool missing = what == RWS_CELL_EMPTY || what == RWS_CELL_NAN;
+    return flaws->first.what == RWS_CELL_FINE || (!missing && flaws->wrong.what == RWS_CELL_FINE);
+}
+
+void rws_sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length)
+{
+    rws_column_flaws *flaws = &s->flaws[column];
+    if (!is_new(flaws, what)) return;
+    rws_flaw         flaw = {what, line, ""};
+    const rws_quoted shown = rws_quote_part(text, length, RWS_CELL_SHOWN);
+    memcpy(flaw.text, shown.text, strlen(shown.text) + 1);
+    if (flaws->first.what == RWS_CELL_FINE) flaws->first = flaw;
+    if (what != RWS_CELL_EMPTY && what != RWS_CELL_NAN) flaws->wrong = flaw;
 }
 
 /* ---- arrays */
@@ -44,15 +64,17 @@ static double element_at(const uint8_t *at, rws_element e)
     return (double)((int64_t)(x.bits << unused) >> unused);
 }
 
-/* Converts one element, and remembers it if it is the first of its column that is not finite. */
-static float convert(const uint8_t *at, rws_element e, int row, rws_flaw *flaw)
+/* Converts one element, and remembers it as a flaw of its column if it is not finite. */
+static float convert(const uint8_t *at, rws_element e, int row, int column, rws_sheet *s)
 {
     const double x = element_at(at, e);
     const float  f = (float)x;
     if (isfinite(f)) return f;
-    if (flaw->what == RWS_CELL_FINE) {
-        *flaw = (rws_flaw){isfinite(x) ? RWS_CELL_TOO_LARGE : RWS_CELL_NOT_FINITE, row, ""};
-        snprintf(flaw->text, sizeof flaw->text, "%g", x);
+    const rws_cell_flaw what = isfinite(x) ? RWS_CELL_TOO_LARGE : isnan(x) ? RWS_CELL_NAN : RWS_CELL_INFINITE;
+    if (is_new(&s->flaws[column], what)) {
+        char text[RWS_CELL_SHOWN + 1];
+        snprintf(text, sizeof text, "%g", x);
+        rws_sheet_note(s, column, what, row, text, strlen(text));
     }
     return NAN;
 }
@@ -105,7 +127,7 @@ rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_ro
     const uint8_t *at = elements;
     for (size_t row = 0, i = 0; row < n_rows; row++)
         for (size_t column = 0; column < n_columns; column++, i++, at += e.size)
-            out->values[i] = convert(at, e, (int)row, &out->flaws[column]);
+            out->values[i] = convert(at, e, (int)row, (int)column, out);
     out->n_rows = (int)n_rows;
     out->n_columns = (int)n_columns;
     const rws_status status = find_ids(elements, e, id, name, out, err);
@@ -113,7 +135,7 @@ rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_ro
     return status;
 }
 
-/* ---- flaws */
+/* ---- sentences */
 
 /* A cell, as a sentence names it. */
 typedef struct {
@@ -138,21 +160,32 @@ rws_status rws_sheet_refuse_cell(const rws_sheet *s, int line, int column, const
     return rws_fail(err, RWS_BAD_INPUT, "%s: %s", place_of(s, line, column, name).text, wrong);
 }
 
-rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
+static rws_status check_flaw(const rws_sheet *s, int column, const rws_flaw *flaw, const char *name, rws_error *err)
 {
-    RWS_CHECK(column >= 0 && column < s->n_columns);
-    const rws_flaw  *flaw = &s->flaws[column];
     const rws_quoted text = rws_quote(flaw->text);
     if (flaw->what == RWS_CELL_FINE) return RWS_OK;
     const place at = place_of(s, flaw->line, column, name);
     switch (flaw->what) {
     case RWS_CELL_EMPTY: return rws_fail(err, RWS_BAD_INPUT, "%s: the cell is empty.", at.text);
-    case RWS_CELL_NOT_FINITE:
+    case RWS_CELL_NAN:
+    case RWS_CELL_INFINITE:
         return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is not a finite number.", at.text, text.text);
     case RWS_CELL_TOO_LARGE:
         return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is too large; numbers go up to 3.4e38.", at.text, text.text);
     default: return rws_fail(err, RWS_BAD_INPUT, "%s: \"%s\" is not a number.", at.text, text.text);
     }
+}
+
+rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
+{
+    RWS_CHECK(column >= 0 && column < s->n_columns);
+    return check_flaw(s, column, &s->flaws[column].first, name, err);
+}
+
+rws_status rws_sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
+{
+    RWS_CHECK(column >= 0 && column < s->n_columns);
+    return check_flaw(s, column, &s->flaws[column].wrong, name, err);
 }
 
 /* ---- columns */

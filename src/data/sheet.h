@@ -1,8 +1,8 @@
 /* sheet.h - the numbers of one file: rows x columns of floats, read from text (CSV) or from an array.
  *
  * A reader accepts columns that are not numbers, because a file often has some that nobody learns from. The first cell of
- * each column that is not a finite number is remembered as the column's flaw; it is up to the caller to refuse a column
- * that has one. A file whose shape is wrong (lines of different length, an array of three dimensions) is refused.
+ * each column that is not a finite number is remembered as the column's flaw, and so is the first that is not just
+ * missing (empty or NaN), for labels; it is up to the caller to refuse a column that has one. A file whose shape is wrong (lines of different length, an array of three dimensions) is refused.
  *
  *     file -> [csv, npy, safetensors -> sheet] -> table -> fields of a batch
  *
@@ -21,27 +21,41 @@
 #include "rws.h"
 
 /* What is wrong with a cell. */
-typedef enum { RWS_CELL_FINE, RWS_CELL_EMPTY, RWS_CELL_TEXT, RWS_CELL_NOT_FINITE, RWS_CELL_TOO_LARGE } rws_cell_flaw;
+typedef enum {
+    RWS_CELL_FINE,
+    RWS_CELL_EMPTY,
+    RWS_CELL_NAN,
+    RWS_CELL_TEXT,
+    RWS_CELL_INFINITE,
+    RWS_CELL_TOO_LARGE
+} rws_cell_flaw;
 
 enum { RWS_CELL_SHOWN = 31 }; /* bytes of a cell that a sentence shows */
 
-/* The first cell of a column that is not a finite number. */
+/* A cell of a column that is not a finite number. */
 typedef struct {
-    rws_cell_flaw what; /* RWS_CELL_FINE: the column has numbers only */
+    rws_cell_flaw what; /* RWS_CELL_FINE: there is none */
     int           line; /* of a text, from 1; of an array, the row, from 0 */
     char          text[RWS_CELL_SHOWN + 1];
 } rws_flaw;
 
+typedef struct {
+    rws_flaw first; /* of the column */
+    rws_flaw wrong; /* the first that is neither empty nor NaN, which a label may be */
+} rws_column_flaws;
+
 /* A zeroed one is valid and empty. */
 typedef struct {
-    int       n_rows, n_columns;
-    float    *values; /* n_rows x n_columns; NaN where a cell is not a finite number */
-    char    **names;  /* of the columns, in one block; NULL: the file has none */
-    rws_flaw *flaws;  /* of the columns */
-    bool      array;  /* the file has elements instead of lines */
-    int       n_ids;  /* different ids; 0: no column of ids was asked for, and `ids` and `lines` are NULL */
-    int      *ids;    /* per row: the number of its id, in the order in which ids first come */
-    int      *lines;  /* per row: its line in the text, from 1; in an array its row, from 0 */
+    int               n_rows, n_columns;
+    float            *values;  /* n_rows x n_columns; NaN where a cell is not a finite number */
+    char            **names;   /* of the columns, in one block; NULL: the file has none */
+    rws_column_flaws *flaws;   /* of the columns */
+    bool              array;   /* the file has elements instead of lines */
+    int               n_ids;   /* different ids; 0: no column of ids was asked for, and `ids` and `lines` are NULL */
+    int              *ids;     /* per row: the number of its id, in the order in which ids first come */
+    int              *lines;   /* per row: its line in the text, from 1; in an array its row, from 0 */
+    int              *numbers; /* per row, if rows may have been left out: its number in the file, from 0, or, with ids,
+                                  that of its id; those that were left out count. NULL: none was left out */
 } rws_sheet;
 
 void rws_sheet_release(rws_sheet *s);
@@ -72,8 +86,15 @@ bool rws_element_is_known(rws_element e);
 rws_status rws_sheet_from_array(const void *elements, rws_element e, size_t n_rows, size_t n_columns, const char *name,
                                 const char *id, rws_sheet *out, rws_error *err) __attribute__((warn_unused_result));
 
-/* RWS_BAD_INPUT with a sentence about the flaw of a column (from 0), if the column has one. */
+/* Remembers a cell that is not a finite number, unless the column has such a flaw already. The bytes stand for the cell
+ * in sentences. */
+void rws_sheet_note(rws_sheet *s, int column, rws_cell_flaw what, int line, const char *text, size_t length);
+
+/* RWS_BAD_INPUT with a sentence about the flaw of a column (from 0), if the column has one. A label may have cells that
+ * are empty or NaN. */
 rws_status rws_sheet_check_column(const rws_sheet *s, int column, const char *name, rws_error *err)
+    __attribute__((warn_unused_result));
+rws_status rws_sheet_check_label(const rws_sheet *s, int column, const char *name, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* RWS_BAD_INPUT with a sentence that says which cell it is about and what is wrong with it. `line` is as in `lines`,

@@ -174,13 +174,7 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
     return RWS_OK;
 }
 
-/* A label may lack a value, which is then NaN. */
-static bool is_only_missing(const rws_sheet *s, int column)
-{
-    return s->flaws[column].what == RWS_CELL_EMPTY || s->flaws[column].what == RWS_CELL_NOT_FINITE;
-}
-
-/* The columns of a field, which must be numbers. *list is the caller's; it is NULL on failure. */
+/* The columns of a field, which must be numbers; a label may lack some, which are then NaN. *list is the caller's; it is NULL on failure. */
 static rws_status find_columns(const rws_table *t, const char *columns, bool label, int **list, int *n, rws_error *err)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS && t->sheet[RWS_TRAIN].n_columns > 0);
@@ -195,8 +189,8 @@ static rws_status find_columns(const rws_table *t, const char *columns, bool lab
         for (int i = 0; i < *n; i++) to[i] = i;
     for (int split = 0; split < 2; split++)
         for (int i = 0; i < *n && t->path[split] && status == RWS_OK; i++)
-            if (!label || !is_only_missing(&t->sheet[split], to[i]))
-                status = rws_sheet_check_column(&t->sheet[split], to[i], t->path[split], err);
+            status =
+                (label ? rws_sheet_check_label : rws_sheet_check_column)(&t->sheet[split], to[i], t->path[split], err);
     if (status == RWS_OK) *list = to;
     else free(to);
     return status;
@@ -332,7 +326,7 @@ static void fill_field(const rws_table *t, rws_split sheet, int d, const rws_tab
     const int       *rows = rows_of(t, sheet, d, &n);
     const int        n_items = f->most ? n : 1;
     if (!f->columns) {
-        to[i] = (float)(f->dim ? d : n);
+        to[i] = (float)(!f->dim ? n : s->numbers ? s->numbers[rows ? rows[0] : d] : d);
         return;
     }
     to += i * (f->most ? 1 + (size_t)f->most * (size_t)f->dim : (size_t)f->dim);

@@ -27,7 +27,7 @@
 typedef struct {
     int  at;      /* place among the fields of the model */
     int  dim;     /* number of columns; 0: the field is the number of rows of a datum */
-    int *columns; /* from 0; NULL: the field is the number of the datum in its sheet, or of its rows */
+    int *columns; /* from 0; NULL: the field is the number of the datum in its file, or of its rows */
     int  most;    /* most items of a series, whose items are the rows of a datum; 0: the field is no series */
 } rws_table_field;
 

@@ -27,6 +27,7 @@
 #define SMALLEST 1e-4f /* least scale of a window, and least probability of a pixel of the mean image */
 #define LEAST_SD 0.01f
 #define PIXEL_SD 0.3f   /* of a pixel with likelihood=normal */
+#define SCALE 0.5f      /* of a window, unless the setting says another; the table below has it as text */
 #define PRIOR_HIDDEN 10 /* hidden units of the network of p(where | n) */
 
 typedef enum { CATEGORICAL, GEOMETRIC_ANNEAL, GEOMETRIC_FIXED } step_prior;
@@ -52,7 +53,7 @@ static const rws_setting settings[] = {
     {"likelihood", "bernoulli", 0, 0, "bernoulli, or normal: grey images, with the sum of the glimpses as mean"},
     {"steps", "categorical", 0, 0, "p(n): categorical (learned), geometric_anneal or geometric_fixed"},
     {"where", "learned", 0, 0, "p(where | n): learned, or fixed (N(0, 1))"},
-    {"bg", "image", 0, 0, "background: image (learned, by pixel) or const (one logit)"},
+    {"bg", "image", 0, 0, "background, with likelihood=bernoulli: image (learned, by pixel) or const (one logit)"},
     {"canvas", "50", 4, 200, "side of an image; digits come on 50", true},
     {"glimpse", "20", 2, 100, "side of a glimpse", true},
     {"what", "50", 1, 1000, "length of an object's code, site what", true},
@@ -198,6 +199,11 @@ static rws_status read_settings(rws_setup *s, air *m, rws_error *err)
     m->free = rws_setup_int(s, "free");
     m->scale = (float)rws_setup_number(s, "scale");
     if (m->free == 3) return rws_fail(err, RWS_BAD_INPUT, "free is 1, 2 or 4, not 3.");
+    if (m->free == 4 && m->scale != SCALE)
+        return rws_fail(err, RWS_BAD_INPUT, "scale is for free=1 and free=2; with free=4 the scales are random.");
+    if (m->normal && m->constant)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "bg is for likelihood=bernoulli; with likelihood=normal the background is black.");
     return RWS_OK;
 }
 

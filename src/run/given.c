@@ -273,6 +273,9 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
     for (int f = 0; f < t->setup.n_fields; f++)
         fields[f] = t->batch[f] + (size_t)datum * (size_t)t->setup.fields[f].dim;
     const int n = g->giver(g->context, t->iteration, datum, fields, &choices);
+    if (n == -1)
+        return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices failed for datum %d of iteration %llu.",
+                        datum, (unsigned long long)t->iteration + 1);
     if (n < 0 || (n && !choices))
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices returned %d of them for datum %d.", n,
                         datum);
@@ -280,17 +283,26 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
     return RWS_OK;
 }
 
+/* A function can fail on one rank only, and no rank may begin the phase without the others. */
+static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, rws_error *err)
+{
+    rws_status status = RWS_OK;
+    for (int d = 0; d < t->config.batch && status == RWS_OK; d++) {
+        g->start[d] = g->n;
+        status = ask_giver(t, g, d, err);
+    }
+    g->start[t->config.batch] = g->n;
+    return rws_trainer_agree(t, status, err);
+}
+
 rws_status rws_given_gather(rws_trainer *t, rws_error *err)
 {
     struct rws_batch_given *g = t->given;
     if (!g) return RWS_OK;
     g->n = 0;
+    if (g->giver) return gather_from_giver(t, g, err);
     for (int d = 0; d < t->config.batch; d++) {
         g->start[d] = g->n;
-        if (g->giver) {
-            RWS_TRY(ask_giver(t, g, d, err));
-            continue;
-        }
         if (g->n_file) RWS_TRY(add_file(t, g, d, err));
         RWS_TRY(add_labels(t, g, d, err));
     }

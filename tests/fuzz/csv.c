@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char      *id = size && data[size - 1] & 8 ? "1" : NULL;
     if (rws_csv_parse(data, size, "fuzz", header, skip, id, &s, &err) != RWS_OK) {
         check_sentence(&err);
-        if (s.values || s.names || s.flaws || s.ids || s.lines) abort();
+        if (s.values || s.names || s.flaws || s.ids || s.lines || s.numbers) abort();
         return 0;
     }
     if (s.n_rows < 1 || s.n_columns < 1 || (s.n_ids > 0) != (id != NULL) || s.n_ids > s.n_rows) abort();
