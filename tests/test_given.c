@@ -622,10 +622,11 @@ static rws_status wrong_setup(rws_setup *s, rws_random *random, void **state, rw
 static void wrong_declarations_are_refused(void **state)
 {
     (void)state;
-    const char *names[] = {"nothing", "x", "gradient", "site x"};
+    const char *names[] = {"nothing", "x", "gradient", "site x", "known z1"};
     const char *sentences[] = {"There is no label \"nothing\" to be the value of site \"z2\".",
                                "\"x\" is a field; only a label can be the value of site \"z2\".",
-                               "rws_setup_gradient takes", "Choices are given for site \"x\", which is data."};
+                               "rws_setup_gradient takes", "Choices are given for site \"x\", which is data.",
+                               "Labels \"known z2\" and \"known z1\" are both the value of site \"z2\""};
     for (int i = 0; i < COUNT(names); i++) {
         rws_model    wrong = chained;
         rws_trainer *t = NULL;

@@ -183,9 +183,11 @@ static void join(rws_engine *e, node *n, uint32_t from)
 
 static void grow_asked(rws_engine *e, uint32_t word)
 {
-    const uint32_t before = e->asked_capacity;
-    while (e->asked_capacity <= word) e->asked = rws_grow(e, e->asked, &e->asked_capacity, sizeof *e->asked);
-    memset(e->asked + before, 0, (e->asked_capacity - before) * sizeof *e->asked);
+    while (e->asked_capacity <= word) {
+        const uint32_t before = e->asked_capacity;
+        e->asked = rws_grow(e, e->asked, &e->asked_capacity, sizeof *e->asked);
+        memset(e->asked + before, 0, (e->asked_capacity - before) * sizeof *e->asked);
+    }
 }
 
 static void demand(rws_engine *e, uint32_t id, uint32_t from)

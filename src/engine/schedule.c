@@ -369,8 +369,8 @@ static void check_trace(rws_path *path)
     rws_engine *e = path->e;
     if (e->pass.mode == RWS_COMPUTE) return;
     for (int f = 0; f < e->n_fields; f++)
-        if (e->fields[f].label) continue;
-        else if (e->fields[f].most && e->status == RWS_OK) rws_series_check_end(path, f);
+        if (e->fields[f].label || e->status != RWS_OK) continue;
+        else if (e->fields[f].most) rws_series_check_end(path, f);
         else if (!field_seen(path, f)) {
             e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
                                  e->fields[f].name);

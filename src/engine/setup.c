@@ -146,6 +146,14 @@ void rws_setup_label_series(rws_setup *s, const char *name, int dim, int most)
     declare_series(s, name, dim, most, true);
 }
 
+/* The name of another label than field f that is the value of the site; NULL: there is none. */
+static const char *other_label(const rws_setup *s, int f, const char *site)
+{
+    for (int i = 0; i < s->n_fields; i++)
+        if (i != f && s->label_site[i] && strcmp(s->label_site[i], site) == 0) return s->fields[i].name;
+    return NULL;
+}
+
 void rws_setup_label_site(rws_setup *s, const char *label, const char *site)
 {
     const char *name = label ? label : "NULL";
@@ -157,6 +165,9 @@ void rws_setup_label_site(rws_setup *s, const char *label, const char *site)
     else if (!s->fields[f].label)
         declare_failed(s, "\"%s\" is a field; only a label can be the value of site \"%s\".", name, site);
     else if (strcmp(site, name) == 0) declare_failed(s, "The label \"%s\" must have another name than its site.", name);
+    else if (other_label(s, f, site))
+        declare_failed(s, "Labels \"%s\" and \"%s\" are both the value of site \"%s\"; a site has one label.",
+                       other_label(s, f, site), name, site);
     else s->label_site[f] = copy(s, site);
 }
 
