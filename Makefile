@@ -62,7 +62,7 @@ examples: all                    ## the programs in examples/
 	@ninja -C build examples
 
 .PHONY: matrix
-matrix: setup                    ## every way to build (compilers, processors, sanitizers), each with its tests: about an hour
+matrix: setup                    ## every way to build (compilers, processors, sanitizers), each with its tests: an hour and a quarter
 	@$(SETUP) extra
 	tests/matrix $(FLAVOURS)
 

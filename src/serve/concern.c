@@ -1,4 +1,5 @@
-/* concern.c - what a person should know of a run: rows that are damaged, numbers that broke, a branch that has closed, evidence that falls. */
+/* concern.c - what a person should know of a run: rows that are damaged, numbers that broke, a branch that has closed,
+ * evidence that falls. */
 #include "serve/core.h"
 
 #include <math.h>
@@ -123,8 +124,8 @@ void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *ou
     if (run->damaged)
         add(out, "damaged",
             "Rows of this run in its store are not those that were written: its numbers may be wrong. Restore a copy "
-            "of "
-            "the store, or train the run again.");
+            "of the "
+            "store, or train the run again.");
     if (r->failure) add(out, "failed", r->failure);
     check_broken(r, out);
     if (!r->failure) check_closed(c, r, out);
