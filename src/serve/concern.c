@@ -124,8 +124,7 @@ void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *ou
     if (run->damaged)
         add(out, "damaged",
             "Rows of this run in its store are not those that were written: its numbers may be wrong. Restore a copy "
-            "of the "
-            "store, or train the run again.");
+            "of the store, or train the run again.");
     if (r->failure) add(out, "failed", r->failure);
     check_broken(r, out);
     if (!r->failure) check_closed(c, r, out);
