@@ -8,8 +8,8 @@
  *     index     0          1          …                       W - 1
  *     number    mode + 1   mode + 2   … last, first, first + 1, … mode
  *
- * The length W of the tables is the largest that a row of the path needs. A longer table adds numbers without mass, so a draw does not
- * depend on the other rows.
+ * The length W of the tables is the largest that a row of the path needs. A longer table adds numbers without mass, so a
+ * draw does not depend on the other rows.
  */
 #include "dist/each.h"
 #include "tensor/special.h"
@@ -228,8 +228,8 @@ static rws_var draw_number(rws_path *path, int kind, const rws_var *p, int n)
                     "A draw would choose among %g whole numbers, which is more than %d; a number so large is as well "
                     "drawn as a real one (normal, log-normal). Scoring has no such limit.",
                     (double)reach, RWS_INDEX_MOST);
-    const int W = reach > 16 ? ((int)reach + 15) / 16 * 16
-                             : 16; /* 16 for a NaN, which is on the path and which the draw refuses */
+    /* 16 for a NaN, which is on the path and which the draw refuses. */
+    const int W = reach > 16 ? ((int)reach + 15) / 16 * 16 : 16;
     in[0] = rws_draw_index(path, rws_record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));
     for (int i = 0; i < n; i++) in[i + 1] = p[i];
     return rws_record(path, &rws_op_count_value, (rws_op_args){.k = kind, .offset = W}, in, n + 1, 1);

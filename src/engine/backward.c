@@ -339,11 +339,6 @@ static const uint32_t *narrow(rws_engine *e, const call *c, rws_call *k)
     return rows;
 }
 
-static bool has_gradient(const rws_param *p, const rws_op_args *args, unsigned groups)
-{
-    return !args->tangent && (groups & ~args->frozen) >> p->group & 1;
-}
-
 static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradient)
 {
     rws_call        k;
@@ -360,9 +355,9 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
     }
     const rws_param *w = k.args.w, *b = k.args.b;
     k.gw = k.gb = NULL;
-    if (w && has_gradient(w, &k.args, groups))
+    if (w && !k.args.tangent && param_moves(w, &k.args, groups))
         k.gw = k.op->defers ? gradient + w->offset : param_gradient(e, w, gradient);
-    if (b && has_gradient(b, &k.args, groups)) k.gb = param_gradient(e, b, gradient);
+    if (b && !k.args.tangent && param_moves(b, &k.args, groups)) k.gb = param_gradient(e, b, gradient);
     k.op->backward(&k);
     for (int s = 0; s < k.n_in; s++) rws_call_clear(&k, s); /* what the op has no gradient for */
     for (int s = 0; s < k.n_in; s++)

@@ -476,6 +476,12 @@ bool        rws_site_is_field(const rws_path *path); /* the site that is being v
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
 const char *rws_path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
 
+/* Whether a node's parameter is of one of the groups and not frozen there. */
+static inline bool param_moves(const rws_param *p, const rws_op_args *args, unsigned groups)
+{
+    return (groups & ~args->frozen) >> p->group & 1;
+}
+
 /* Whether the path has visited the site of a field; and the bytes of the bitmap that the engine's fields use. */
 static inline bool field_seen(const rws_path *path, int field)
 {

@@ -45,21 +45,17 @@ int rws_tangent_dim(const rws_tangent *t, rws_var v)
 
 static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id);
 
-static bool moves(const rws_param *p, const rws_op_args *args, unsigned groups)
-{
-    return (groups & ~args->frozen) >> p->group & 1;
-}
-
 /* The derivative of node id if the parameters of these groups move; NONE where no rule is known. */
 static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
 {
     const node n = e->nodes[id]; /* a copy: rules record, which may move the nodes */
     if (n.param)
-        return moves(n.param, &n.args, groups) ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
-                                               : 0;
+        return param_moves(n.param, &n.args, groups)
+                   ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
+                   : 0;
     if (!n.op || n.op->constant || n.args.stop) return 0;
     rws_tangent t = {.engine = e, .op = n.op, .args = n.args, .dim = n.dim, .n_in = n.n_in, .y = {id}};
-    t.weight_moves = n.args.w && moves(n.args.w, &n.args, groups);
+    t.weight_moves = n.args.w && param_moves(n.args.w, &n.args, groups);
     bool any = t.weight_moves;
     for (int s = 0; s < n.n_in; s++) {
         t.in[s].id = n.in[s];

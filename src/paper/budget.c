@@ -406,8 +406,7 @@ static rws_status describe(const rws_budget *b, const rws_experiment *e, const c
         if (y.most_seeds < DECIDING)
             fprintf(out,
                     "\nFewer than %d seeds decide no claim about a single K; claims about all K may still be decided, "
-                    "by the "
-                    "pairs of all K together or by a trend.\n",
+                    "by the pairs of all K together or by a trend.\n",
                     DECIDING);
     }
     if (status == RWS_OK && !(*what = rws_text_end(&text))) status = no_memory(err);

@@ -15,12 +15,13 @@ static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, u
     return h;
 }
 
-/* Of the training data, which may be drawn without end, the first batch and one from somewhere else. */
+/* Two batches stand for the training data, which may be drawn without end: the first one, and one from far behind. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 {
     const int      n = t->config.batch;
     const uint64_t at[] = {0, 7919};
     uint64_t       h = RWS_HASH_BEGIN;
+    if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* ranks have compared it */
     for (int i = 0; i < 2; i++) {
         rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
         RWS_TRY(t->model->data(t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch, err));

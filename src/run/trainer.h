@@ -160,7 +160,7 @@ void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine);
 
 /* ---- keep.c */
 
-/* Sets t->data_hash, of the test data and of two batches of the training data; overwrites t->batch. */
+/* Sets t->data_hash, of the test data and of two batches of the training data, unless it is set; overwrites t->batch. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err);
 
 /* ---- ranks.c */
