@@ -28,8 +28,8 @@
  *
  * Mistakes. A declaration that cannot be made fails the setup, and a mistake in a program (a value of another path,
  * shapes that do not fit, a site that only one side visits, …) stops the pass; the status and the sentence reach the
- * caller of rws_train.h. The sentence names the program, the site and the visit (the first, which is 0, is often left
- * out), or the field and the datum. The library never prints, exits or aborts for a user's mistake.
+ * caller of rws_train.h. The sentence names the program, the site and the visit (visits count from 0; the first is
+ * often left out), or the field and the datum. The library never prints, exits or aborts for a user's mistake.
  *
  * Threads. The setup runs on one thread. Programs run on several threads at once with the same state, which they must
  * not write to. A path belongs to the thread that executes it. The functions of this header take their path, setup or
@@ -117,7 +117,7 @@ typedef struct {
     bool        whole;    /* the number must be an integer */
 } rws_setting;
 
-/* The declarations of a model. It is good during rws_model.setup only; what it hands out lives as long as the model. A
+/* The declarations of a model. It is valid only during rws_model.setup; what it hands out lives as long as the model. A
  * declaration that fails is remembered: rws_model.setup may go on, and its caller gets the first failure as status and
  * sentence, whatever setup returns. */
 typedef struct rws_setup rws_setup;
@@ -174,13 +174,13 @@ typedef struct {
 /* How the gradient of the bound reaches the parameters that a continuous value was drawn with, under reinforce, rloo, nvil
  * and vimco: through the value, or by the score of its density as for a choice. The score has more variance but needs no
  * derivative of what is computed from the value: for a density with jumps, or a program that branches on the value, only
- * the score is right. Where the bounds of a uniform are learned, only the way through the value is. The methods concrete
- * and dvae reparameterise everything and refuse RWS_SCORE. */
+ * the score is right. Where the bounds of a uniform are learned, only the gradient through the value is right. The methods
+ * concrete and dvae reparameterise everything and refuse RWS_SCORE. */
 typedef enum { RWS_REPARAMETERISED, RWS_SCORE } rws_gradient;
 
-/* Chooses for a site, in all its visits. A user's `--set site.NAME=score`, or reparameterised, counts more. Without either,
- * values of continuous families are reparameterised. A discrete choice always has its score; to ask for more stops the
- * first pass that visits the site. */
+/* Chooses the gradient of a site, for all its visits. A user's `--set site.NAME=score` or `=reparameterised` has precedence.
+ * Without either, values of continuous families are reparameterised. A discrete choice always has its score:
+ * RWS_REPARAMETERISED for it stops the first pass that visits the site. */
 void rws_setup_gradient(rws_setup *s, const char *site, rws_gradient how);
 
 /* The group of a parameter: the part of a run that it belongs to. Models declare parameters of the first two. */
@@ -302,8 +302,8 @@ typedef struct {
 rws_layer *rws_setup_conv2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
 rws_layer *rws_setup_conv_transpose2d(rws_setup *s, rws_group group, const char *name, const rws_conv *how);
 
-/* How many numbers come out of a layer, to declare the layer after it; and as a picture: channels, rows and columns, each
- * of which may be NULL. For a layer that is no convolution, they are 1, 1 and all numbers. */
+/* Returns how many numbers come out of a layer, to declare the layer after it, and writes them as a picture: channels, rows
+ * and columns. Each pointer may be NULL. The output of a layer that is not a convolution is 1 channel of 1 row. */
 int rws_layer_picture(const rws_layer *l, int *channels, int *rows, int *cols);
 
 /* The bias of a linear layer, or of the last one of an mlp, to start from values of your own: a guide that loops or recurses
@@ -332,7 +332,7 @@ typedef enum { RWS_TRAIN, RWS_TEST } rws_split;
  * needs to learn from a file that its user names by `--data FILE`:
  *
  *     w->table = rws_setup_table(s, NULL, NULL);                            in setup; the model has a setting "data"
- *     n_in = rws_setup_table_field(s, w->table, "x", "height,weight");      in setup, in the place of rws_setup_field
+ *     n_in = rws_setup_table_field(s, w->table, "x", "height,weight");      in setup, instead of rws_setup_field
  *     return rws_table_fill(w->table, split, first, n, random, fields, err);      all that rws_model.data does
  *
  * A file is one of these; its contents decide which, unless its name ends with .safetensors:
@@ -400,8 +400,8 @@ int rws_setup_table_series(rws_setup *s, rws_table *t, const char *name, const c
 void rws_setup_table_length(rws_setup *s, rws_table *t, const char *name);
 
 /* Declares a series whose items are all in one row of the table: the first of the columns is the number of items, the others
- * are the items of `dim` numbers each, of which the last ones may be unused. Returns how many items there are at most; 1 after
- * a failure. */
+ * are the items of `dim` numbers each; items at the end may be unused. Returns how many items there are at most; 1 after a
+ * failure. */
 int rws_setup_table_row_series(rws_setup *s, rws_table *t, const char *name, const char *columns, int dim);
 
 /* Fills the fields that were made of the table's columns, for rws_model.data, whose arguments it takes. Other fields stay
@@ -421,15 +421,15 @@ int rws_table_longest(const rws_table *t);
 const float *rws_table_row(const rws_table *t, rws_split split, int i);
 const float *rws_table_item(const rws_table *t, rws_split split, int i, int item);
 
-/* The number of the column (from 1) that has this name; 0: none has, or several have. And the name of column 1 … columns;
- * NULL: it has none. Names live as long as the table. */
+/* rws_table_column: the number of the column (from 1) that has this name; 0 if no column or several columns have it.
+ * rws_table_name: the name of column 1 … columns; NULL if it has none. Names live as long as the table. */
 int         rws_table_column(const rws_table *t, const char *name);
 const char *rws_table_name(const rws_table *t, int column);
 
 /* ---------------------------------------------------------------------------------------------------------- programs */
 
-/* A path: one execution of a program, for all particles that made the same choices so far. It is good until the program
- * returns. */
+/* A path: one execution of a program, for all particles that made the same choices so far. It is valid until the
+ * program returns. */
 typedef struct rws_path rws_path;
 
 /* A value: a vector of `rws_dim` floats for each particle of a path. It belongs to the path that made it: a value that
@@ -464,7 +464,7 @@ rws_var rws_item(rws_path *path, const char *series, int t);
 rws_var rws_constant(rws_path *path, float value);
 rws_var rws_constants(rws_path *path, const float *values, int dim);
 
-/* So many zeros: the first state of a recurrent cell, the logits of equal probabilities. */
+/* A vector of `dim` zeros: the first state of a recurrent cell, the logits of equal probabilities. */
 static inline rws_var rws_zeros(rws_path *path, int dim)
 {
     return rws_constants(path, (const float *)rws_alloc(path, (size_t)(dim > 0 ? dim : 0) * sizeof(float)), dim);
@@ -527,16 +527,17 @@ rws_var rws_binomial(rws_path *path, const char *site, rws_var trials, rws_var l
 rws_var rws_negative_binomial(rws_path *path, const char *site, rws_var shape, rws_var logit); /* mean: shape e^logit */
 
 /* Vectors whose numbers belong together. A Dirichlet is a point on the simplex. The Cholesky factor of a multivariate
- * normal's covariance is a lower triangle with numbers above 0 on its diagonal: n * n numbers, row by row, of which the
- * upper ones are not looked at, or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n indices at
+ * normal's covariance is a lower triangle with numbers above 0 on its diagonal: n * n numbers, row by row (those
+ * above the diagonal are not looked at), or the n (n + 1) / 2 numbers of the triangle alone. rws_categoricals draws n indices at
  * once, each by its own row of the logits, which have n * C numbers; up to 8 of them share rows like a single one.
- * rws_multinomial is the numbers of times that each of C things came in so many trials. */
+ * rws_multinomial counts how often each of C categories came in `trials` trials. */
 rws_var rws_dirichlet(rws_path *path, const char *site, rws_var concentrations);
 rws_var rws_multivariate_normal(rws_path *path, const char *site, rws_var mean, rws_var factor);
 rws_var rws_categoricals(rws_path *path, const char *site, rws_var logits, int n);
 rws_var rws_multinomial(rws_path *path, const char *site, rws_var trials, rws_var logits);
 
-/* Angles: drawn from -pi to pi, any angle can be scored. And numbers that are certain: impossible elsewhere. */
+/* rws_von_mises: angles, drawn from -pi to pi; any angle can be scored. rws_delta: numbers that are certain; any other value
+ * is impossible. */
 rws_var rws_von_mises(rws_path *path, const char *site, rws_var location, rws_var concentration);
 rws_var rws_delta(rws_path *path, const char *site, rws_var at);
 
@@ -568,7 +569,7 @@ typedef enum {
 
 typedef struct rws_family rws_family;
 struct rws_family {
-    const char *name; /* for sentences; guide and model must agree in it. It must live as long as the pass */
+    const char *name; /* for sentences; guide and model must agree on it. It must live as long as the pass */
     const char *help; /* one line for `rws list`; may be NULL */
     rws_support support;
     bool        reparameterised; /* the derivative of a draw by its parameters is that of the value */
@@ -580,7 +581,7 @@ struct rws_family {
     int (*length)(rws_path *path, const rws_family *f, const rws_var *p);
     /* How many values there are: 0 … n - 1. NULL: the family is not a choice. */
     int (*choices)(rws_path *path, const rws_family *f, const rws_var *p);
-    /* The size that guide and model must agree in. NULL: the number of choices or, where there are none, the length. */
+    /* The size that guide and model must agree on. NULL: the number of choices or, where there are none, the length. */
     int (*size)(rws_path *path, const rws_family *f, const rws_var *p);
     /* Draws a value, from rws_draw_noise, rws_draw_index or rws_draw_from. `stop` says that the value will count as a
      * constant, which may save work. NULL: the family can only be scored. */
@@ -622,7 +623,7 @@ rws_var rws_draw_noise(rws_path *path, rws_noise kind, int dim);
 rws_var rws_draw_index(rws_path *path, rws_var log_probabilities);
 rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params);
 
-/* An observation with a density of one's own, for the model. log_density makes the log-density, a vector of one, from the
+/* An observation with a density of your own, for the model. log_density makes the log-density, a vector of one, from the
  * datum (an item of a series) and from what `context` points to: values of the program, in a struct on its stack. Gradients
  * follow it. draw makes a datum for the sleep phase, by the functions above. Without it (NULL) the model cannot be
  * sampled: methods with a sleep phase (ws, wws) and rws sample refuse it with a sentence. Returns the datum. */
@@ -652,7 +653,7 @@ typedef struct {
 /* Reports on the particles of this path, for metrics, for questions and for samples: a value, or a text that all of
  * them share. Name and text are copied. A name may be reported many times. While nothing is asked, as in training, it costs
  * nothing. Some names are drawn as pictures: "tree", a text in brackets; "picture", the greys of a square from 0
- * (black) to 1; beside it "seen", the picture that it stands for, with a box in it for every "where" (as rws_attend
+ * (black) to 1; with it "seen", the picture that it stands for, with a box in it for every "where" (as rws_attend
  * takes it). */
 void rws_report(rws_path *path, const char *name, rws_var v);
 void rws_report_text(rws_path *path, const char *name, const char *text);
@@ -663,7 +664,7 @@ bool rws_reports(const rws_path *path);
 bool rws_reports_all(const rws_path *path);
 
 /* Multiplies the model's joint density by exp(log_weight), a vector of one, which gradients follow: a soft constraint, or
- * a likelihood that the program has summed up itself. The name stands for it in sentences. Such a model cannot be
+ * a likelihood that the program has summed up itself. Sentences about it show the name. Such a model cannot be
  * sampled: a pass in which it dreams (ws, wws, rws sample) is refused, unless `in_prior` says that the weight only
  * normalises the prior and may be left out there. For the model. */
 void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_prior);
@@ -908,11 +909,11 @@ typedef struct {
     int         n_test;         /* test data of an evaluation */
     const char *optimiser, *lr; /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     int         shards;         /* fixed parts of a batch that threads share; the numbers depend on it */
-    int         at_once;        /* particles in memory at a time, unless a datum has more; likewise. 0: all */
-    bool        grad_std;       /* also measure the spread of the guide's gradient */
-    bool        impossible;     /* a datum whose particles are all impossible counts nothing and is no failure */
-    rws_limits  limits;         /* of its programs */
-    int         pictures;       /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
+    int         at_once;  /* particles in memory at a time, unless a datum has more; the numbers depend on it. 0: all */
+    bool        grad_std; /* also measure the spread of the guide's gradient */
+    bool        impossible; /* a datum whose particles are all impossible counts nothing and is no failure */
+    rws_limits  limits;     /* of its programs */
+    int         pictures;   /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
 
 /* A picture that a user asks about, row by row: 0 is black and 255 white. */
@@ -932,16 +933,16 @@ typedef void rws_teller(void *context, const char *name, const char *text, doubl
  * sentence with rws_fail; members may be NULL where that is said.
  */
 typedef struct rws_model {
-    int                abi; /* RWS_ABI */
-    const char        *name, *help;
-    const rws_setting *settings; /* ends with a NULL name; may be NULL */
-    const rws_metric *metrics; /* likewise; the library adds ess, and log_evidence and kl if there is no log_evidence */
-    const rws_snapshot *snapshots; /* likewise */
+    int                 abi; /* RWS_ABI */
+    const char         *name, *help;
+    const rws_setting  *settings;  /* these three end with a NULL name, and may be NULL */
+    const rws_metric   *metrics;   /* the library adds ess, and log_evidence and kl if there is no log_evidence */
+    const rws_snapshot *snapshots; /* lists of numbers */
     rws_defaults        defaults;
 
     /* Declares fields, parameters and layers, and leaves the constant state of the programs in *state, which may stay
      * NULL. `random` is for parameters that start from values of the model's own. It is called once for each trainer
-     * and each posterior, so that state belongs into *state and not into static variables. */
+     * and each posterior, so that state belongs in *state and not in static variables. */
     rws_status (*setup)(rws_setup *s, rws_random *random, void **state, rws_error *err);
 
     /* Gives back what setup took by other means than rws_setup_alloc. Called if *state is not NULL, also after a setup
@@ -971,8 +972,8 @@ typedef struct rws_model {
     rws_status (*read)(const void *state, const char *text, float *const *fields, rws_error *err);
 
     /* The exact posterior of a datum: tells the probability of every text that a particle may report under a name and
-     * that is possible, and writes log p(x). If it cannot be had for this datum it writes NaN and tells nothing. May be
-     * NULL: it never can. */
+     * that is possible, and writes log p(x). If it is not known for this datum, the function writes NaN and tells
+     * nothing. May be NULL: the model has no exact posterior. */
     rws_status (*posterior)(const void *state, const float *const *fields, rws_teller *tell, void *context,
                             double *log_evidence, rws_error *err);
 

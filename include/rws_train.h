@@ -9,12 +9,12 @@
  * kept in a folder if you name one. A posterior is a trained model and guide that only answers: what is behind a datum,
  * how probable are these choices, what does the model make by itself.
  *
- * The command line, and every other client, uses this header; nothing that it does is out of your reach. Writing
- * programs is rws.h's matter.
+ * The command line uses this header too: your program can do everything that the command line does. Models and guides are
+ * written with rws.h.
  *
- * Failure. A function that returns rws_status writes one sentence into *err, which may be NULL, unless it returns
- * RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a program did.
- * What a function was to make is NULL after a failure.
+ * Failure. A function that returns rws_status writes one sentence, the error message, into *err, which may be NULL,
+ * unless it returns RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a
+ * program did. After a failure, what the function should have made is NULL.
  *
  * Threads. A trainer belongs to one thread at a time; two trainers may be used by two threads at once. It starts
  * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers,
@@ -24,7 +24,7 @@
  * who frees it with the function of the same noun; every free function accepts NULL. Pointers inside a structure live
  * as long as the structure. Texts that a caller passes are copied.
  *
- * Same bits. With the same configuration (threads apart), the same build and the same kind of processor, training,
+ * Same bits. With the same configuration (except threads), the same build and the same kind of processor, training,
  * answers and samples are the same to the last bit, on any number of threads and after any interruption.
  */
 #ifndef RWS_TRAIN_H
@@ -185,7 +185,7 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
 /* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
  * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads and
- * limits are looked at, and where they are 0 or NULL the run's own are used. `model` as in
+ * limits are used, and a member that is 0 or NULL means the run's own. `model` as in
  * rws_trainer_new. RWS_BAD_INPUT if there is no such run, if another process has it, if a file is damaged or of a newer
  * version, or if it does not fit the model. */
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
@@ -199,12 +199,12 @@ const char *rws_trainer_remarks(const rws_trainer *t);
 /* Callbacks of rws_trainer_train; all members may be zero. */
 typedef struct {
     void *context;
-    /* Asked about every 50 ms, on the calling thread, also during evaluations: true ends training after the present
+    /* Called every 50 ms or so, on the calling thread, also during evaluations: true ends training after the current
      * iteration. An evaluation that is cut short by it is not recorded, and is made again on resuming. */
     bool (*stop)(void *context);
-    /* Told about every 50 ms, for progress. */
+    /* Called every 50 ms or so, to show progress. */
     void (*progress)(void *context, const rws_trainer *t);
-    /* Told after each evaluation, at the end once more with final = true. Another status than RWS_OK ends training. */
+    /* Called after each evaluation, and once more at the end with final = true. A status other than RWS_OK ends training. */
     rws_status (*evaluated)(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err);
     double save_every; /* seconds between two checkpoints, at least; 0: 5. Below 0: one at each evaluation */
 } rws_watch;
@@ -219,7 +219,7 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
 typedef struct rws_posterior rws_posterior;
 
 /* Opens the run in a folder for asking; the folder is only read, and may belong to a run that is still training.
- * `changes` and `model` as in rws_trainer_resume; of changes, `model` and the limits are looked at and, in `set`, up to
+ * `changes` and `model` as in rws_trainer_resume; of changes, `model` and the limits are used and, in `set`, up to
  * RWS_MAX_ASK_SET settings that should differ from those of training. */
 rws_status rws_posterior_open(const char *folder, const rws_config *changes, const rws_model *model,
                               rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
@@ -243,7 +243,7 @@ typedef struct {
 } rws_reported;
 
 /* A question about one datum, which is given as fields, as a text or as a picture; if all three are NULL it is test datum
- * number `test`, with the very numbers that evaluations see. n_particles is 1000 if it is 0. */
+ * number `test`, with the same numbers as in evaluations. n_particles is 1000 if it is 0. */
 typedef struct {
     const float *const *fields;  /* a pointer for each field in the order of declaration; NULL for a label */
     const char         *text;    /* read by rws_model.read */
@@ -254,10 +254,10 @@ typedef struct {
     bool                particles; /* list the particles, with their choices */
     /* Choices that are known, by site and visit: every particle takes them, and the guide draws the rest. Answers are then
      * of the posterior given the datum and these choices, and log_evidence is that of both together, log p(x, given). A
-     * particle that does not come by all of them is impossible. `given` of a choice is not looked at. */
+     * particle that does not visit all of them is impossible. `given` of a choice is ignored. */
     const rws_choice *given;
     int               n_given;
-    /* Asked before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
+    /* Called before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
      * NULL. */
     bool (*stop)(void *context);
     void *context;
@@ -272,12 +272,12 @@ typedef struct {
     double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
 } rws_answer;
 
-/* Particles that made the same choices; some thousands of particles may come as several of these. */
+/* Particles that made the same choices. Where a question has thousands of particles, equal ones may come as several of these. */
 typedef struct {
     double            log_p;   /* log p(z, x) of one of them */
     double            log_q;   /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */
     double            weight;  /* normalised importance weight of all of them; NaN if all are impossible */
-    int               count;   /* how many they are */
+    int               count;   /* how many particles these are */
     int               answer;  /* the number of their answer */
     const rws_choice *choices; /* in the order of the visits */
     int               n_choices;
@@ -297,7 +297,7 @@ typedef struct {
 } rws_answers;
 
 /* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN; if a choice
- * that is given does not fit its site, is given twice, or no particle comes by it. */
+ * that is given does not fit its site, is given twice, or is visited by no particle. */
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out,
                              rws_error *err) RWS_MUST_CHECK;
 void       rws_answers_free(rws_answers *a);
@@ -311,7 +311,7 @@ const char         *rws_answer_text(const rws_answer *a, const char *name);
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time);
 
 /* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The datum is that
- * of the question, whose particles, seed and own given choices are not looked at. To score some choices and sum over the
+ * of the question, whose particles, seed and given choices are ignored. To score some choices and sum over the
  * rest, ask with rws_question.given. */
 typedef struct {
     double log_p, log_q;
@@ -422,9 +422,9 @@ const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t 
  *                             v      |
  *     path's stack         rws_model.guide, then model: the host's own functions, which call the program
  *
- * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, with the only
- * aim that it leaves its frames: `escape` is called in the place of the library function's return, and must get to the
- * host's code that called the library (by longjmp). From there the host unwinds its program and returns from guide or
+ * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, only so that
+ * it leaves its frames: `escape` is called instead of a return from the library function, and must get to the host's
+ * code that called the library (by longjmp). From there the host unwinds its program and returns from guide or
  * model. The same happens where a library call of the path itself fails. */
 typedef struct rws_host {
     /* Around the execution of paths, on the thread of the pass, and around forget: takes and gives back the interpreter's
@@ -444,13 +444,13 @@ typedef struct rws_host {
     void (*forget)(void *kept);
 } rws_host;
 
-/* A pointer of the host's for each path, NULL at first. A path is used in many passes, for many executions. */
+/* A pointer for the host's use, one for each path, NULL at first. A path is used in many passes, for many executions. */
 void **rws_path_slot(rws_path *path);
 
 /* For rws_host.resume: executes the path on its stack, until it waits, pauses or ends. */
 void rws_path_run(rws_path *path);
 
-/* On the path's stack: has rws_path_run return to the host, which runs the path again when it likes. */
+/* On the path's stack: makes rws_path_run return to the host, which runs the path again when it likes. */
 void rws_path_pause(rws_path *path);
 
 /* Fails the pass with this sentence, and returns. */
