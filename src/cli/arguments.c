@@ -117,7 +117,7 @@ static void refused(const struct argp_state *state)
             rws_fail(p->err, RWS_BAD_INPUT, "There is no option %s; see %s --help.",
                      rws_quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (count > 1)
-            rws_fail(p->err, RWS_BAD_INPUT, "Option %s could be several; see %s --help.",
+            rws_fail(p->err, RWS_BAD_INPUT, "Option %s is ambiguous; see %s --help.",
                      rws_quote_part(text, (size_t)length, RWS_QUOTED_SHORT).text, p->name);
         else if (option->arg) rws_fail(p->err, RWS_BAD_INPUT, "Option --%s needs a value.", option->name);
         else rws_fail(p->err, RWS_BAD_INPUT, "Option --%s takes no value.", option->name);
@@ -126,7 +126,7 @@ static void refused(const struct argp_state *state)
     const char *next = state->next < state->argc ? state->argv[state->next] : "";
     if (refused_datum(state, text) || refused_datum(state, next)) return;
     if (refused_short(state, text) || refused_short(state, next)) return;
-    rws_fail(p->err, RWS_BAD_INPUT, "The arguments do not make sense; see %s --help.", p->name);
+    rws_fail(p->err, RWS_BAD_INPUT, "The arguments cannot be understood; see %s --help.", p->name);
 }
 
 /* ---- the parse */

@@ -42,7 +42,7 @@ const struct argp rws_asked_argp = {
             {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model that differs from training", 0},
             {"choices", KEY_CHOICES, 0, 0, "Also show the random choices, by site and visit", 0},
             {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
-            {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
+            {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, if it has moved", 0},
             {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
             {0},
         },

@@ -266,7 +266,7 @@ static void print_json(const demo *d, const char *path)
 enum { KEY_JSON = 0x2000 };
 
 static const struct argp_option options[] = {
-    {"out", 'o', "DIR", 0, "The folder of demo.png (default: the present one)", 0},
+    {"out", 'o', "DIR", 0, "The folder of demo.png (default: the current folder)", 0},
     {"iterations", 'n', "N", 0, "Iterations of each of the six trainings", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
     {0},

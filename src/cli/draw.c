@@ -78,7 +78,7 @@ static const char **texts_of(const json_t *list)
 /* The numbers of a list, which has n of them; null is NaN. */
 static rws_status numbers_of(const json_t *list, size_t n, double **out, rws_error *err)
 {
-    if (json_array_size(list) != n || n == 0) return refuse(err, "has not as many values as its sizes say");
+    if (json_array_size(list) != n || n == 0) return refuse(err, "does not have as many values as its sizes say");
     double *x = *out = malloc(n * sizeof *x);
     if (!x) return rws_no_memory(err, "a picture");
     for (size_t i = 0; i < n; i++) {
@@ -92,7 +92,7 @@ static rws_status draw_trees(const json_t *o, const char *path, rws_error *err)
 {
     const json_t *list = json_object_get(o, "trees");
     const size_t  n = json_array_size(list);
-    if (n == 0 || n > MOST_SIDE) return refuse(err, "has no list of trees, or too long a one");
+    if (n == 0 || n > MOST_SIDE) return refuse(err, "has no list of trees, or a list that is too long");
     rws_drawn_tree *trees = calloc(n, sizeof *trees);
     if (!trees) return rws_no_memory(err, "trees");
     rws_status status = RWS_OK;

@@ -28,7 +28,7 @@ static const struct argp_option options[] = {
     {"record", KEY_RECORD, 0, 0, "Also add the numbers to the run's store, as final_ and the metric's name", 0},
     {"params", KEY_PARAMS, 0, 0, "Also print the parameters of the model (theta) that the run has learned", 0},
     {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 0},
-    {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, where it has moved", 0},
+    {"model", KEY_MODEL, "PATH", 0, "The shared object of the run, if it has moved", 0},
     {"json", KEY_JSON, 0, 0, "Print one JSON object; with --params, one more for each parameter", 0},
     {0},
 };

@@ -89,7 +89,7 @@ static const struct argp argp = {
             {"particles", 'k', "N", 0, "Particles of the guide for each datum (1000)", 0},
             {"top", KEY_TOP, "N", 0, "Number of answers that are shown, the most probable ones (5; 0: all)", 0},
             {"test", KEY_TEST, "LIST", 0,
-             "Also ask about test data, by numbers from 0 and ranges: 0-9,12; with the very numbers that eval sees", 0},
+             "Also ask about test data, by numbers from 0 and ranges: 0-9,12; with the same numbers as eval", 0},
             {"given", KEY_GIVEN, "SITE[:VISIT]=VALUE[,...]", 0,
              "Random choices that are known: answers are then of the posterior given the datum and these; the first "
              "visit is 0; several numbers of a value have blanks between them; may be repeated",
@@ -108,7 +108,8 @@ static const struct argp argp = {
         "Infers the random choices behind a datum: prints the answers that the guide of a run proposes, with their "
         "posterior probability by importance weights and, where the model can compute it, the exact one. RUN is the "
         "folder that `rws train --out` wrote. For a grammar a datum is a sentence in quotation marks and an answer a "
-        "tree; the tree must say just this sentence, unless --set likelihood=relaxed. For air a datum is a PNG of the "
+        "tree; the words of the tree must be exactly this sentence, unless --set likelihood=relaxed. For air a datum "
+        "is a PNG of the "
         "size that the run was trained on, white on black; an IDX file, FILE or FILE:NUMBER; or the number of a test "
         "image: in all of these a pixel is ink if it is above half grey, whereas --test has the random pixels of "
         "eval. For a model that reads no text a datum is the numbers of its fields: \"0.3 1.2\"; those of a series "
@@ -350,7 +351,7 @@ static rws_status answer_line(infer_options *o, char *line, rws_error *err)
 static rws_status answer_bytes(infer_options *o, char *line, size_t length, rws_error *err)
 {
     if (strlen(line) == length) return answer_line(o, line, err);
-    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is followed by a zero byte, which no question has.",
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is followed by a zero byte; a question is text without zero bytes.",
                     rws_quote_short(line).text);
 }
 

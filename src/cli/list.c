@@ -211,7 +211,7 @@ static const struct argp argp = {
     .args_doc = "[models|methods|optimisers|distributions|layers|functions|settings MODEL]",
     .doc = "Lists models, methods, optimisers and their settings, distributions, layers and functions. With "
            "`settings`, MODEL is a name or the path of a "
-           "shared object; a path alone will do.",
+           "shared object; a path alone means its settings.",
 };
 
 static rws_status run(int argc, char **argv, rws_error *err)

@@ -92,7 +92,7 @@ static const struct argp_option options[] = {
     {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
     {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
     {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
-    {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, where it has moved", 3},
+    {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, if it has moved", 3},
     {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
 
     {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},

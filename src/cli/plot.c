@@ -75,7 +75,8 @@ static rws_status find_panels(plot *p, rws_error *err)
     if (strcmp(wanted, "none") == 0 || strcmp(wanted, p->o->x) == 0) return RWS_OK;
     const bool differs = rws_bundle_differs(p->runs, p->results->n, wanted);
     if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
-        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", rws_quote_short(wanted).text);
+        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
+                        rws_quote_short(wanted).text);
     if (!differs) return RWS_OK;
     p->panel_key = wanted;
     p->n_panels = 0;
@@ -236,7 +237,7 @@ static const struct argp_option options[] = {
      2},
     {"from", KEY_FROM, "X", 0, "Leave out everything before this point of the x axis", 2},
     {"panels", KEY_PANELS, "KEY", 0, "A panel for each value of this key (default: particles; none: one panel)", 2},
-    {"log", KEY_LOG, 0, 0, "A logarithmic y axis (default: if the largest number is 20 times the least)", 2},
+    {"log", KEY_LOG, 0, 0, "A logarithmic y axis (default: if the largest number is 20 times the smallest)", 2},
     {"linear", KEY_LINEAR, 0, 0, "A linear y axis", 2},
     {"title", KEY_TITLE, "TEXT", 0, "The title of the figure", 2},
     {0},

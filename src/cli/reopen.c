@@ -56,5 +56,7 @@ rws_status rws_reopen_check(const char *path, const char *model, rws_error *err)
 rws_status rws_reopen_checkpoint(const char *path, const rws_folder *folder, rws_error *err)
 {
     if (rws_folder_has_checkpoint(folder)) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "The run in \"%s\" has no checkpoint yet.", rws_quote(path).text);
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "The run in \"%s\" has no checkpoint yet; train it further (--resume), or wait for one.",
+                    rws_quote(path).text);
 }

@@ -477,12 +477,27 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* One entry of a list: lines of at most 78 characters, the text in a column of its own. */
+static void list_entry(FILE *stream, const char *name, const char *text)
+{
+    enum { INDENT = 16, WIDTH = 78 };
+    int column = fprintf(stream, "  %-*s", INDENT - 2, name);
+    while (*text) {
+        const int length = (int)strcspn(text, " ");
+        if (column + 1 + length > WIDTH) column = fprintf(stream, "\n%*s", INDENT, "") - 1;
+        column += fprintf(stream, "%s%.*s", column > INDENT ? " " : "", length, text);
+        text += length + (text[length] == ' ');
+    }
+}
+
 static void list_experiments(FILE *stream)
 {
     fputs("Experiments:\n", stream);
-    for (int i = 0; rws_experiments[i]; i++)
-        fprintf(stream, "  %-10s %s\n", rws_experiments[i]->name, rws_experiments[i]->help);
-    fputs("  all        all experiments of the paper", stream);
+    for (int i = 0; rws_experiments[i]; i++) {
+        list_entry(stream, rws_experiments[i]->name, rws_experiments[i]->help);
+        fputc('\n', stream);
+    }
+    list_entry(stream, "all", "all experiments of the paper");
 }
 
 static char *help_filter(int key, const char *text, void *input)

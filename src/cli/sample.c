@@ -93,7 +93,8 @@ static rws_status report(const sample_options *o, const rws_sample *s, bool last
     if (o->asked.json) report_json(&o->asked, s);
     else if (text) puts(text);
     else if (o->only)
-        return rws_fail(err, RWS_BAD_INPUT, "--only %s: the model reports no such text.",
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "--only %s: the model reports no such text; --json shows the names of its texts.",
                         rws_quote_short(o->only).text);
     else report_text(o, s, last);
     return RWS_OK;

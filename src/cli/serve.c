@@ -72,12 +72,13 @@ static const struct argp argp = {
             {"open", KEY_OPEN, 0, 0, "Open the page in a browser", 1},
             {"threads", KEY_THREADS, "N", 0, "Questions that are answered at a time (default: one per core)", 1},
             {"listen", KEY_LISTEN, "ADDRESS", 0,
-             "Listen on this address of the machine, such as 0.0.0.0, in place of 127.0.0.1; clients then need the "
+             "Listen on this address of the machine, such as 0.0.0.0, instead of 127.0.0.1; clients then need the "
              "token "
              "that is printed",
              2},
             {"token", KEY_TOKEN, 0, 0, "Clients need a token on 127.0.0.1 too", 2},
-            {"host", KEY_HOST, "NAME", 0, "A further name of this machine, as browsers have it; may be repeated", 2},
+            {"host", KEY_HOST, "NAME", 0,
+             "A further name of this machine in the addresses that browsers use; may be repeated", 2},
             {"model", KEY_MODEL, "PATH", 0,
              "A shared object that may be loaded to ask the runs that were trained with it; may be repeated", 2},
             {"max-particles", KEY_PARTICLES, "N", 0, "Most particles of a question (100000)", 2},

@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
     {"list", KEY_LIST, 0, 0, "Only print the names of the runs", 0},
     {"status", KEY_STATUS, 0, 0, "Only print how far each run is, and which task trains it", 0},
     {"slurm", KEY_SLURM, 0, 0,
-     "Submit the runs that are not finished to Slurm, as an array of tasks; what follows -- are options of sbatch", 1},
+     "Submit the runs that are not finished to Slurm, as an array of tasks; options of sbatch follow --", 1},
     {"tasks", KEY_TASKS, "N", 0, "With --slurm: the number of tasks (default: one per run, at most 1000)", 1},
     {"task", KEY_TASK, "I/N", 0,
      "Be task I of N: train the runs I, I + N, I + 2 N, ... of the sweep, each with a store of its own; for any "

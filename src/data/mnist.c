@@ -187,7 +187,8 @@ static rws_status compare(const rws_idx *idx, int file, const char *path, rws_er
     const bool same = strcmp(g_checksum_get_string(sum), files[file].sha256) == 0;
     g_checksum_free(sum);
     if (same) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the sizes of MNIST's %s but not its bytes (by SHA-256).",
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "\"%s\" has the sizes of MNIST's %s but not its bytes (by SHA-256); take the original file.",
                     rws_quote(path).text, files[file].name);
 }
 

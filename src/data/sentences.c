@@ -207,7 +207,8 @@ rws_status rws_sentences_finite(const rws_grammar *g, rws_error *err)
     free(log_p);
     if (status != RWS_OK || words < INFINITY) return status;
     return rws_fail(err, RWS_BAD_INPUT,
-                    "With the grammar's probabilities the expected length of a sentence is infinite.");
+                    "With the grammar's probabilities the expected length of a sentence is infinite; lower those of "
+                    "recursive rules.");
 }
 
 rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, char **text, size_t *length,
@@ -215,7 +216,8 @@ rws_status rws_sentences_draw(const rws_grammar *g, int n, rws_random *random, c
 {
     *text = NULL;
     if (!rws_grammar_is_given(g))
-        return rws_fail(err, RWS_BAD_INPUT, "The grammar gives no probabilities to draw sentences by.");
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The grammar gives no probabilities to draw sentences by; write one behind each rule.");
     RWS_TRY(rws_sentences_finite(g, err));
     double *log_p = malloc((size_t)g->n_productions * sizeof *log_p);
     if (!log_p) return rws_no_memory(err, "the probabilities of a grammar");

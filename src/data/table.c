@@ -87,7 +87,7 @@ static rws_status compare(const rws_table *t, rws_error *err)
     const rws_sheet *a = &t->sheet[RWS_TRAIN], *b = &t->sheet[RWS_TEST];
     const rws_quoted train = rws_quote_short(t->path[RWS_TRAIN]), test = rws_quote_short(t->path[RWS_TEST]);
     if (a->n_columns != b->n_columns)
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %d columns and \"%s\" has %d; they must have the same.",
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %d columns and \"%s\" has %d; they must have the same number.",
                         train.text, a->n_columns, test.text, b->n_columns);
     for (int i = 0; a->names && b->names && i < a->n_columns; i++)
         if (strcmp(a->names[i], b->names[i]) != 0)

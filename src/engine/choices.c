@@ -130,7 +130,9 @@ static void check(rws_path *path, const rws_choice *c, int dim, int n_values, ui
                       dim == 1 ? "" : "s", c->dim, c->dim == 1 ? "is" : "are");
     for (int i = 0; i < dim; i++) {
         const double x = (double)c->value[i];
-        if (!isfinite(x)) rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g.", text, whose, x);
+        if (!isfinite(x))
+            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g; it must be finite.", text, whose,
+                          x);
         if (n_values && !(x >= 0 && x < n_values && x == rint(x)))
             rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g, which is not a choice of 0 to %d.",
                           text, whose, x, n_values - 1);

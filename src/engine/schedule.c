@@ -372,7 +372,9 @@ static void check_trace(rws_path *path)
         if (e->fields[f].label || e->status != RWS_OK) continue;
         else if (e->fields[f].most) rws_series_check_end(path, f);
         else if (!field_seen(path, f)) {
-            e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The model never visits a site \"%s\", which the data have.",
+            e->status = rws_fail(&e->error, RWS_BAD_INPUT,
+                                 "The model never visits a site \"%s\", which the data have. It must observe every "
+                                 "field; numbers that it does not observe are labels (rws_setup_label).",
                                  e->fields[f].name);
             return;
         }

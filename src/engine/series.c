@@ -98,7 +98,8 @@ bool rws_series_find(rws_path *path, int field, const char *family, int size, in
                       f.name, dim, f.item);
     if (visit >= (uint32_t)f.most)
         rws_path_fail(path, RWS_BAD_INPUT,
-                      "The model makes more than %d items of \"%s\", which is the most there may be.", f.most, f.name);
+                      "The model makes more than %d items of \"%s\", the most that were declared for this series.",
+                      f.most, f.name);
     if (path->e->pass.mode == RWS_SLEEP) return false;
     *value = item(path, field, visit);
     rws_series_put(path, field, family, size, *value);

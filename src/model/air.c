@@ -144,7 +144,8 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
     const rws_canvases *from = split == RWS_TRAIN ? &m->train : &m->test;
     const size_t        size = n_pixels(m);
     if (split == RWS_TEST && first + (uint64_t)n > (uint64_t)from->n)
-        return rws_fail(err, RWS_BAD_INPUT, "There are %d test images, fewer than the %llu that are needed.", from->n,
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "There are %d test images, fewer than the %llu that are needed; lower --eval-data.", from->n,
                         (unsigned long long)first + (unsigned long long)n);
     for (int i = 0; i < n; i++) {
         const size_t image =

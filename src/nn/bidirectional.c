@@ -27,8 +27,9 @@ rws_layer *rws_setup_bidirectional(rws_setup *s, rws_group group, const char *na
     bidirectional *l = rws_layer_new(s, &rws_bidirectional_kind, sizeof *l, name, n_in, 2 * n_hidden);
     if ((unsigned)cell > RWS_LSTM) {
         if (s->status == RWS_OK)
-            s->status = rws_fail(&s->error, RWS_BAD_INPUT, "The layer \"%s\" is declared with cell %d, which is none.",
-                                 name ? name : "", (int)cell);
+            s->status =
+                rws_fail(&s->error, RWS_BAD_INPUT, "The layer \"%s\" is declared with cell %d, which does not exist.",
+                         name ? name : "", (int)cell);
         return &l->layer;
     }
     l->kind = cell;

@@ -21,8 +21,9 @@ rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_fu
         s->status = rws_fail(&s->error, RWS_BAD_INPUT, "The mlp \"%s\" is declared with %d sizes; it takes at least 2.",
                              name, n_sizes);
     if ((unsigned)hidden > RWS_LOG && s->status == RWS_OK)
-        s->status = rws_fail(&s->error, RWS_BAD_INPUT, "The mlp \"%s\" is declared with function %d, which is none.",
-                             name, (int)hidden);
+        s->status =
+            rws_fail(&s->error, RWS_BAD_INPUT,
+                     "The mlp \"%s\" is declared with function %d, which a layer cannot have.", name, (int)hidden);
     mlp *l = rws_layer_new(s, &rws_mlp_kind, sizeof *l, name, 0, 0);
     if (n_sizes < 2) return &l->layer;
     l->layer.n_in = sizes[0];

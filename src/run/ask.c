@@ -408,11 +408,10 @@ static rws_status check_reached(const rws_trainer *t, const rws_question *q, con
                 return rws_fail(err, RWS_BAD_INPUT,
                                 "Site \"%s\" is data; it is not given as a choice, but as part of the datum.",
                                 rws_quote_short(c->site).text);
-        return rws_fail(
-            err, RWS_BAD_INPUT,
-            "A value is given for site \"%s\" at visit %d (the first is 0), but no particle of the guide comes "
-            "by it.",
-            rws_quote_short(c->site).text, c->visit);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "A value is given for site \"%s\" at visit %d (the first is 0), but no particle of the guide "
+                        "visits it.",
+                        rws_quote_short(c->site).text, c->visit);
     }
     return RWS_OK;
 }

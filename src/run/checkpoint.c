@@ -174,10 +174,14 @@ static rws_status check_store(const rws_folder *f, rws_error *err)
     rws_store_progress progress = {.known = !f->shared && exists(f->store_path)};
     if (f->shared) RWS_TRY(rws_store_ask(f->store_path, f->name, &progress, err));
     if (!progress.known) return RWS_OK;
+    if (f->shared)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" holds the metrics of another run called \"%.60s\": choose another --out.",
+                        rws_quote(f->store_path).text, rws_quote(f->name).text);
     return rws_fail(err, RWS_BAD_INPUT,
-                    "\"%s\" holds the measures of another run called \"%.60s\": choose another --out, or move them "
+                    "\"%s\" holds the metrics of other runs, a sweep's perhaps: choose another --out, or move the file "
                     "away.",
-                    rws_quote(f->store_path).text, rws_quote(f->name).text);
+                    rws_quote(f->store_path).text);
 }
 
 static rws_status holds_run(const rws_folder *f, rws_error *err)
@@ -246,7 +250,7 @@ static rws_status keep_name(rws_folder *f, rws_error *err)
     f->has_measures = name != NULL;
     if (status == RWS_OK && key[0])
         status = rws_fail(err, RWS_BAD_INPUT,
-                          "\"%s\" holds the measures of another run than \"%.100s\": their \"%.60s\" differs.",
+                          "\"%s\" holds the metrics of another run than \"%.100s\": their \"%.60s\" differs.",
                           rws_quote_short(f->store_path).text, rws_quote_short(f->config_path).text, key);
     if (status == RWS_OK && name && !f->shared) {
         free(f->name);
@@ -625,7 +629,7 @@ static void remark_data(rws_folder *f, const rws_trainer *t, const rws_safetenso
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const sentence[] = {
         [RWS_TRAIN] = "The training data are not those of the checkpoint: the run goes on with other data.",
-        [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its measures with those before.",
+        [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its metrics with those before.",
     };
     for (int split = RWS_TRAIN; split <= RWS_TEST; split++) {
         char        here[HASH_SIZE];

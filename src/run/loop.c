@@ -189,6 +189,7 @@ static void describe_break(const loop *l, rws_error *err)
     if (!strstr(was.text, "iteration"))
         rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->iteration, was.text);
     if (l->saved_at) rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->saved);
+    rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
 }
 
 static rws_status run(loop *l, rws_error *err)

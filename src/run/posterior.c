@@ -65,7 +65,7 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
     double                  seconds;
     RWS_TRY(rws_folder_open(path, &config, folder, err));
     if (!rws_folder_has_checkpoint(*folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", path);
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
     if (c->n_set > RWS_MAX_ASK_SET)
         return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training.", RWS_MAX_ASK_SET);
     if (c->model) config.model = c->model;

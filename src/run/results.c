@@ -443,7 +443,9 @@ static rws_status keep_one(rws_results *r, const char *condition, rws_error *err
     }
     r->n = n;
     const rws_status status =
-        known ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration.", rws_quote(key).text);
+        known ? RWS_OK
+              : rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
+                         rws_quote(key).text);
     free(key);
     return status;
 }

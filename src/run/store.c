@@ -86,7 +86,8 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
                         "\"%s\" is not an SQLite file, or is damaged: restore a copy of it, or move it away.",
                         file.text);
     case SQLITE_SCHEMA:
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" was written by a newer version of rws than this one.", file.text);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" was written by a newer version of rws than this one; use that version.", file.text);
     default:
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": %s.", what, file.text,
                         db ? rws_quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));

@@ -136,7 +136,7 @@ static rws_status make_metrics(rws_trainer *t, rws_error *err)
     const int most = RWS_MAX_METRICS - 6 - (t->setup.n_truths > 0); /* the library adds as many */
     for (int i = 0; t->model->metrics && t->model->metrics[i].name; i++) {
         if (t->n_metrics == most)
-            return rws_fail(err, RWS_BAD_INPUT, "Model %s has more than %d metrics; \"%s\" is too many.",
+            return rws_fail(err, RWS_BAD_INPUT, "Model %s has more than %d metrics; \"%s\" is one too many.",
                             t->model->name, t->n_metrics, t->model->metrics[i].name);
         t->metric_names[t->n_metrics++] = t->model->metrics[i].name;
         has_evidence |= strcmp(t->model->metrics[i].name, "log_evidence") == 0;
