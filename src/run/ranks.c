@@ -204,7 +204,7 @@ static rws_status compare(const rws_trainer *t, const fingerprints *all, rws_err
             if (all[rank].of[k] != all[0].of[k])
                 return rws_fail(
                     err, RWS_BAD_INPUT,
-                    "%s has another %s than rank 0: all ranks need the same program, options, model and data.",
+                    "%s differs from rank 0 in its %s: all ranks need the same program, options, model and data.",
                     rws_comm_describe(t->ranks.comm, rank, who, sizeof who), fingerprint_of[k]);
     return RWS_OK;
 }
