@@ -131,7 +131,7 @@ static void check(rws_path *path, const rws_choice *c, int dim, int n_values, ui
     for (int i = 0; i < dim; i++) {
         const double x = (double)c->value[i];
         if (!isfinite(x))
-            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g; it must be finite.", text, whose,
+            rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g. It must be finite.", text, whose,
                           x);
         if (n_values && !(x >= 0 && x < n_values && x == rint(x)))
             rws_path_fail(path, RWS_BAD_INPUT, "The value given for site %s%s is %g, which is not a choice of 0 to %d.",
