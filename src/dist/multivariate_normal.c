@@ -21,9 +21,9 @@ static int length(rws_path *path, const rws_family *f, const rws_var *p)
     if ((int64_t)all != (int64_t)n * n && 2 * (int64_t)all != (int64_t)n * (n + 1))
         rws_give_up(
             path,
-            "The Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %d (a matrix) or "
-            "%d (its lower triangle, row by row).",
-            n, all, n * n, n * (n + 1) / 2);
+            "The Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %lld (a matrix) or "
+            "%lld (its lower triangle, row by row).",
+            n, all, (long long)n * n, (long long)n * (n + 1) / 2);
     return n;
 }
 

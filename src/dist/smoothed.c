@@ -36,7 +36,8 @@ static rws_var stick_logits(rws_path *path, rws_var log_pi)
 
 rws_var rws_smoothed_draw(rws_path *path, rws_var log_pi)
 {
-    const int     n = rws_dim(path, log_pi) - 1;
+    const int n = rws_dim(path, log_pi) - 1;
+    if (n < 1) rws_give_up(path, "A choice among 1 has no bits that could be smoothed; give it at least 2 categories.");
     const rws_var in[] = {stick_logits(path, log_pi), rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_smooth_draw, smoothing_of(path), in, 2, n);
 }
