@@ -325,6 +325,26 @@ static void densities_at_the_ends(void **state)
     expect("bernoulli_density", out, (double[]){0}, 1);
 }
 
+/* A draw that was refused has NaN for an index, which no op may take for a place in memory. */
+static void indices_that_were_refused(void **state)
+{
+    (void)state;
+    const float log_pi[4] = {-1, -2, -3, -4}, index[2] = {NAN, 1};
+    float       out;
+    rws_arena   arena = {0};
+    rws_call    c = {.op = op_named("categoricals_defended"),
+                     .n = 1,
+                     .dim = 1,
+                     .n_in = 2,
+                     .args = {.k = 2, .s = 0.5f},
+                     .in = {{.data = index, .dim = 2}, {.data = log_pi, .dim = 4}},
+                     .out = &out,
+                     .arena = &arena};
+    c.op->forward(&c);
+    assert_true(isnan(out));
+    rws_arena_free(&arena);
+}
+
 /* Reading or placing a whole picture at its own size gives that picture; shifted out of the frame it gives zeros. */
 static void pictures_at_identity(void **state)
 {
@@ -437,6 +457,7 @@ int main(void)
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),
+        cmocka_unit_test(indices_that_were_refused),
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
         cmocka_unit_test(exponentials_at_hand_change_nothing),

@@ -229,7 +229,10 @@ static void categoricals_defended_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r), *log_pi = rws_view_row(&c->in[1], r);
         double       total = 0;
-        for (size_t i = 0; i < n; i++) total += log(keep * exp((double)log_pi[i * C + (size_t)x[i]]) + floor);
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t index = rws_index(x[i], (uint32_t)C); /* C for the NaN of a draw that was refused */
+            total += index < C ? log(keep * exp((double)log_pi[i * C + index]) + floor) : NAN;
+        }
         c->out[r] = (float)total;
     }
 }
