@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "engine/engine.h"
+#include "vision/ops.h"
 #include "vision/picture.h"
 #include "vision/window.h"
 
@@ -34,11 +35,9 @@ rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wher
 {
     rws_var v, in[RWS_OP_INPUTS] = {front, back};
     if (rws_replayed(path, &v)) return v;
-    const int size = out_rows * out_cols;
     if (n < 0 || n > MOST) rws_give_up(path, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
-    if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
-        rws_give_up(path, "rws_picture takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", rows, cols,
-                    out_rows, out_cols);
+    rws_pictures_expect(path, "rws_picture", rows, cols, out_rows, out_cols);
+    const int size = out_rows * out_cols;
     if (rws_dim(path, front) != size || rws_dim(path, back) != size)
         rws_give_up(path, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows, out_cols,
                     rws_dim(path, front), rws_dim(path, back));

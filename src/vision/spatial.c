@@ -6,17 +6,26 @@
  */
 #include "base/error.h"
 #include "engine/engine.h"
+#include "vision/ops.h"
 #include "vision/window.h"
 
 #include <string.h>
 
 extern const rws_op rws_op_attend, rws_op_place, rws_op_cover; /* below */
 
-static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
+void rws_pictures_expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols)
 {
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
         rws_give_up(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
                     out_rows, out_cols);
+    if ((int64_t)rows * cols > INT32_MAX || (int64_t)out_rows * out_cols > INT32_MAX)
+        rws_give_up(path, "%s takes pictures of at most %d points, not %d x %d and %d x %d.", name, INT32_MAX, rows,
+                    cols, out_rows, out_cols);
+}
+
+static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
+{
+    rws_pictures_expect(path, name, rows, cols, out_rows, out_cols);
     if (rws_dim(path, where) != 4)
         rws_give_up(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
                     rws_dim(path, where));
