@@ -100,13 +100,13 @@ rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const r
     if (n == 0) v = zeros(path, dim);
     else {
         const rws_var all = rws_items_join(path, l->name, items, n, own->n_item, &n_items);
-        const rws_var q = rws_project(path, own->in[0], 0, own->bias, 0, dim, RWS_LINEAR, query);
+        const rws_var q = rws_project(path, l->name, own->in[0], 0, own->bias, 0, dim, RWS_LINEAR, query);
         if (own->in[0] == own->in[1]) { /* keys and values are made by one product, side by side */
-            const rws_var both = rws_project(path, own->in[1], dim, own->bias, dim, 2 * dim, RWS_LINEAR, all);
+            const rws_var both = rws_project(path, l->name, own->in[1], dim, own->bias, dim, 2 * dim, RWS_LINEAR, all);
             v = look(path, own->heads, q, (items_of){both, 2 * dim, 0}, (items_of){both, 2 * dim, dim}, dim, n_items);
         } else {
-            const rws_var keys = rws_project(path, own->in[1], 0, own->bias, dim, dim, RWS_LINEAR, all),
-                          values = rws_project(path, own->in[2], 0, own->bias, 2 * dim, dim, RWS_LINEAR, all);
+            const rws_var keys = rws_project(path, l->name, own->in[1], 0, own->bias, dim, dim, RWS_LINEAR, all),
+                          values = rws_project(path, l->name, own->in[2], 0, own->bias, 2 * dim, dim, RWS_LINEAR, all);
             v = look(path, own->heads, q, (items_of){keys, dim, 0}, (items_of){values, dim, 0}, dim, n_items);
         }
     }
