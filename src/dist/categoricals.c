@@ -1,7 +1,7 @@
 /* categoricals.c - several indices at once, each one of C by its own row of logits.
  *
- * Up to SHARED indices are drawn one after the other, so that particles with equal indices share a row. More of them are
- * drawn together, and every particle has a row of its own: hardly two would be equal.
+ * Up to SHARED indices are drawn one after the other, so that particles with equal indices share a row. More than SHARED
+ * indices are drawn by one op, and every particle has a row of its own, because particles with equal indices are rare.
  */
 #include "base/error.h"
 #include "dist/dist.h"
@@ -134,8 +134,8 @@ static void categoricals_prepare_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, g);
 }
 
-/* The first index whose share, together with those before it, is above u; rounding leaves the rest to the last possible
- * index. C if the row is not a distribution. */
+/* The first index at which the sum of the probabilities is above u. If rounding keeps the sum below u, it is the last index
+ * with a probability above 0. C if the row is not a distribution. */
 static size_t index_at(const float *log_pi, size_t C, double keep, double floor, double u)
 {
     double below = 0;

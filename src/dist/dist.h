@@ -34,7 +34,7 @@ rws_status rws_explain_bounds(const rws_call *c, size_t row, int low, const char
 double rws_gamma_draw(double a, double u, double *by_a);
 double rws_log_gamma_quantile(double a, double u, double *slope);
 
-/* Draws the successes among so many trials, one number each; and computes them now. */
+/* Draws the number of successes among `trials` trials. Each parameter has one number. */
 rws_var rws_draw_binomial(rws_path *path, rws_var trials, rws_var logit);
 
 /* The work of rws_site_visit, for public functions that have called rws_replayed and will call rws_returns. */

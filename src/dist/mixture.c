@@ -1,10 +1,10 @@
-/* mixture.c - one of n components, which is not a choice: the log-density is the sum over all components.
+/* mixture.c - a value from one of n components. The component is not a choice: the log-density is a sum over all components.
  *
  *     log p(x) = log of the sum over c of w_c p_c(x)
  *
- * A draw takes the index of a component. Where all components are of one family, the rows of their parameters are picked by
- * it, and one value is drawn; otherwise every component draws, and the value is picked. The value counts as a constant for
- * every method, since the index cannot be differentiated.
+ * A draw first draws the index of a component. If all components are of one family, the parameters of that component are
+ * picked, and one value is drawn; otherwise every component draws a value, and the value of that component is picked. The
+ * value counts as a constant for every method, since the index cannot be differentiated.
  */
 #include "base/error.h"
 #include "dist/dist.h"
@@ -73,8 +73,8 @@ static int size(rws_path *path, const rws_family *f, const rws_var *p)
                           : length(path, f, p);
 }
 
-/* Row `index` of a matrix that has parameter k of each component as a row. Numbers are repeated where parameters of several
- * components differ in length. */
+/* Parameter k of the component `index`. If a component has one number there and another component has more, that number is
+ * repeated. */
 static rws_var picked(rws_path *path, const mixture *m, int k, rws_var index)
 {
     rws_var *rows = rws_alloc(path, (size_t)m->n * sizeof *rows);

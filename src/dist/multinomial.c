@@ -1,6 +1,6 @@
 /* multinomial.c - how often each of C things came in so many trials, by the number of trials and logits.
  *
- * A draw is C - 1 binomials, one after the other: of the trials that are left, thing i takes each with probability
+ * A draw is C - 1 binomials, one after the other: thing i takes each of the remaining trials with probability
  * p_i / (p_i + … + p_C-1), and the last thing takes the rest. Particles with equal numbers share a row. */
 #include "base/error.h"
 #include "dist/dist.h"
