@@ -2,7 +2,7 @@
  *
  *     w_t = softmax over t of (q . k_t / sqrt(d)),     y = sum over t of w_t v_t
  *
- * The numbers of an item are divided among H heads, each of which has a softmax of its own. The layer has the parameters of
+ * The numbers of an item are divided among H heads, and every head has a softmax of its own. The layer has the parameters of
  * nn.MultiheadAttention: linear maps before (queries, keys, values) and after. Three ops do the work between them; a row of
  * `items` has T items of `stride` numbers each.
  */
@@ -20,7 +20,7 @@ extern const rws_op rws_op_attention_scores, rws_op_attention_softmax, rws_op_at
 typedef struct {
     rws_layer  layer; /* n_in, n_out: of a query and of the result */
     int        heads, n_item;
-    rws_param *in[3], *bias; /* the maps of queries, keys and values; all the same if the items are like queries */
+    rws_param *in[3], *bias; /* the maps of queries, keys and values; one parameter if items are as long as queries */
     rws_linear_layer *out;
 } attention;
 
@@ -63,13 +63,13 @@ rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, 
     return &l->layer;
 }
 
-/* Where the keys or the values are: in items of `stride` numbers, from number `first` of each. */
+/* Keys or values inside of `all`, which has items of `stride` numbers: they begin at number `first` of each item. */
 typedef struct {
     rws_var all;
     int     stride, first;
 } items_of;
 
-/* What the heads see: n_out numbers. Keys begin with the first number of their items. */
+/* Scores, softmax and mix of all heads; the result has n_out numbers. keys.first must be 0. */
 static rws_var look(rws_path *path, int heads, rws_var query, items_of keys, items_of values, int n_out, int n_items)
 {
     const rws_op_args scores = {.k = heads,
