@@ -82,11 +82,6 @@ static rws_var look(rws_path *path, int heads, rws_var query, items_of keys, ite
     return rws_record(path, &rws_op_attention_mix, mix, (rws_var[]){values.all, w}, 2, n_out);
 }
 
-static rws_var zeros(rws_path *path, int n)
-{
-    return rws_constants(path, rws_alloc(path, (size_t)n * sizeof(float)), n);
-}
-
 rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const rws_var *items, int n)
 {
     rws_var v;
@@ -97,7 +92,7 @@ rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const r
     if (rws_dim(path, query) != dim)
         rws_give_up(path, "Layer \"%s\" takes a query of %d numbers, not %d.", l->name, dim, rws_dim(path, query));
     if (n < 0) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
-    if (n == 0) v = zeros(path, dim);
+    if (n == 0) v = rws_zeros(path, dim);
     else {
         const rws_var all = rws_items_join(path, l->name, items, n, own->n_item, &n_items);
         const rws_var q = rws_project(path, l->name, own->in[0], 0, own->bias, 0, dim, RWS_LINEAR, query);
