@@ -195,7 +195,6 @@ static void categoricals_density_backward(rws_call *c)
 {
     const size_t C = (size_t)c->args.k, n = (size_t)c->in[0].dim;
     float       *g = rws_call_open(c, 1, c->in[1].dim);
-    rws_call_clear(c, 0);
     for (size_t r = 0; g && r < (size_t)c->n; r++)
         for (size_t i = 0; i < n; i++) {
             const uint32_t index = rws_index(rws_view_row(&c->in[0], r)[i], (uint32_t)C);

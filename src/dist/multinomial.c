@@ -115,8 +115,6 @@ static void multinomial_density_backward(rws_call *c)
 {
     const size_t C = (size_t)c->in[2].dim;
     float       *g = rws_call_open(c, 2, c->in[2].dim);
-    rws_call_clear(c, 0);
-    rws_call_clear(c, 1);
     for (size_t r = 0; g && r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r);
         if (!adds_up(x, rws_view_row(&c->in[1], r)[0], C)) continue;
