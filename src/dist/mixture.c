@@ -95,7 +95,9 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     (void)stop;
     const mixture    *m = mixture_of(path, f);
     const rws_family *one = m->components[0].family;
-    const rws_var     index = rws_draw_index(path, p[0]);
+    if (rws_path_pass(path)->proposal >= RWS_GUMBEL) /* the control variates know nothing of the index */
+        rws_give_up(path, "A mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
+    const rws_var index = rws_draw_index(path, p[0]);
     if (m->alike) {
         rws_var params[RWS_FAMILY_PARAMS];
         for (int k = 0; k < one->n_params; k++) params[k] = picked(path, m, k, index);
