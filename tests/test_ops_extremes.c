@@ -390,6 +390,39 @@ static void pictures_at_the_ends(void **state)
     expect("bits of a background", &total, (double[]){-8 * 88}, 1);
 }
 
+/* A window that is nowhere (NaN) is no window that shows nothing. */
+static void pictures_that_are_nowhere(void **state)
+{
+    (void)state;
+    enum { N = 16 };
+    static const char *const names[] = {"attend", "place", "cover", "picture", "picture_bits"};
+    float                    points[N] = {0}, out[N];
+    rws_arena                arena = {0};
+    for (int i = 0; i < COUNT(names); i++)
+        for (int k = 0; k < 4; k++) {
+            float where[4] = {1, 1, 0, 0};
+            where[k] = NAN;
+            const rws_view whole = {.data = points, .dim = N}, place = {.data = where, .dim = 4};
+            const rws_view in[][5] = {{whole, place},
+                                      {whole, place},
+                                      {place},
+                                      {whole, whole, whole, place},
+                                      {whole, whole, whole, whole, place}};
+            rws_call       c = {.op = op_named(names[i]),
+                                .n = 1,
+                                .dim = i == 4 ? 1 : N,
+                                .n_in = (int[]){2, 2, 1, 4, 5}[i],
+                                .args = {.k = 4, .offset = 4, .t = 4},
+                                .out = out,
+                                .arena = &arena};
+            memcpy(c.in, in[i], sizeof in[i]);
+            c.op->forward(&c);
+            for (int j = 0; j < c.dim; j++)
+                if (!isnan(out[j])) fail_msg("%s: number %d is %g", names[i], j, (double)out[j]);
+        }
+    rws_arena_free(&arena);
+}
+
 /* A product with one matrix for all rows, as of a parameter, gives what a product with as many equal matrices gives. */
 static void one_matrix_for_all_rows(void **state)
 {
@@ -460,6 +493,7 @@ int main(void)
         cmocka_unit_test(indices_that_were_refused),
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
+        cmocka_unit_test(pictures_that_are_nowhere),
         cmocka_unit_test(exponentials_at_hand_change_nothing),
         cmocka_unit_test(one_matrix_for_all_rows),
         cmocka_unit_test(matrices_without_a_factor),

@@ -137,6 +137,14 @@ static void begin(picture *p, size_t r)
     }
 }
 
+/* Whether the `where` of a glimpse of row r has a NaN. */
+static bool is_misplaced(const picture *p, size_t r)
+{
+    for (int t = 0; t < p->n; t++)
+        if (rws_where_is_nan(rws_view_row(&p->c->in[p->at + 3 + 2 * t], r))) return true;
+    return false;
+}
+
 /* Computes line i from *first to *end, the interval where glimpses lie. False if no glimpse lies on the line. */
 static bool make_line(picture *p, int i, int *first, int *end)
 {
@@ -229,6 +237,7 @@ static void picture_forward(rws_call *c)
             const int stop = end < p.cols ? end : p.cols;
             memcpy(out + first, p.l + first, (size_t)(stop - first) * sizeof *out);
         }
+        for (int j = 0; j < c->dim && is_misplaced(&p, r); j++) c->out[r * (size_t)c->dim + (size_t)j] = NAN;
     }
     rws_arena_release(c->arena, mark);
 }
@@ -326,7 +335,7 @@ static void picture_bits_forward(rws_call *c)
             product_add(&q, p.e + first, end - first);
         }
         product_flush(&q);
-        c->out[r] = (float)(total - q.log);
+        c->out[r] = is_misplaced(&p, r) ? NAN : (float)(total - q.log);
     }
     rws_arena_release(c->arena, mark);
 }

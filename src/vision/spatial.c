@@ -121,6 +121,11 @@ static void reader_mix(const reader *a, const float *image, int i, bool moves)
     for (int j = first; j < end && moves; j++) change[j] = (upper ? upper[j] : 0) - (lower ? lower[j] : 0);
 }
 
+static void fill_nan(float *out, int n)
+{
+    for (int i = 0; i < n; i++) out[i] = NAN;
+}
+
 static void attend_forward(rws_call *c)
 {
     const rws_view *image = &c->in[0], *where = &c->in[1];
@@ -131,6 +136,10 @@ static void attend_forward(rws_call *c)
         const float *from = rws_view_row(image, r);
         float       *out = c->out + r * (size_t)c->dim;
         reader_lay(&a, rws_view_row(where, r));
+        if (rws_where_is_nan(rws_view_row(where, r))) {
+            fill_nan(out, c->dim);
+            continue;
+        }
         if (a.x.begin != 0 || a.x.stop != a.x.n || a.y.begin != 0 || a.y.stop != a.y.n || a.x.begin == a.x.stop)
             memset(out, 0, (size_t)c->dim * sizeof *out);
         if (a.x.begin == a.x.stop) continue;
@@ -212,6 +221,10 @@ static void put_forward(rws_call *c, const rws_view *glimpse, const rws_view *wh
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float *out = c->out + r * (size_t)c->dim;
         rws_window_lay(&w, rws_view_row(where, r), glimpse ? rws_view_row(glimpse, r) : NULL);
+        if (rws_where_is_nan(rws_view_row(where, r))) {
+            fill_nan(out, c->dim);
+            continue;
+        }
         memset(out, 0, (size_t)c->dim * sizeof *out);
         for (int i = w.y.begin; i < w.y.stop; i++) {
             memset(line, 0, (size_t)w.stride * sizeof *line);
