@@ -390,6 +390,28 @@ static void pictures_at_the_ends(void **state)
     expect("bits of a background", &total, (double[]){-8 * 88}, 1);
 }
 
+/* A line of many points under one glimpse: the product of its factors, each of them 2, is more than a float holds. */
+static void pictures_of_many_columns(void **state)
+{
+    (void)state;
+    enum { ROWS = 2, COLS = 3000, N = ROWS * COLS };
+    static const float none[N], whole[4] = {1, 1, 0, 0};
+    float              out;
+    rws_arena          arena = {0};
+    const rws_view     canvas = {.data = none, .dim = N};
+    rws_call           c = {.op = op_named("picture_bits"),
+                            .n = 1,
+                            .dim = 1,
+                            .n_in = 5,
+                            .args = {.k = 2, .offset = ROWS},
+                            .in = {canvas, canvas, canvas, {.data = none, .dim = 4}, {.data = whole, .dim = 4}},
+                            .out = &out,
+                            .arena = &arena};
+    c.op->forward(&c);
+    expect("bits of a wide picture", &out, (double[]){-N * log(2)}, 1);
+    rws_arena_free(&arena);
+}
+
 /* A window that is nowhere (NaN) is no window that shows nothing. */
 static void pictures_that_are_nowhere(void **state)
 {
@@ -493,6 +515,7 @@ int main(void)
         cmocka_unit_test(indices_that_were_refused),
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
+        cmocka_unit_test(pictures_of_many_columns),
         cmocka_unit_test(pictures_that_are_nowhere),
         cmocka_unit_test(exponentials_at_hand_change_nothing),
         cmocka_unit_test(one_matrix_for_all_rows),

@@ -268,8 +268,9 @@ static void picture_backward(rws_call *c)
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* Products of 1 + e in eight lanes, whose logarithms are sums of log(1 + e). A factor is at most 2, so a float holds
- * the product of 120 factors. */
+#define FACTORS 120 /* a factor is at most 2, so that a float holds the product of so many */
+
+/* Products of 1 + e in eight lanes, whose logarithms are sums of log(1 + e). */
 typedef struct {
     v8     lanes;
     int    n;
@@ -290,9 +291,12 @@ static void product_flush(product *q)
 
 static void product_add(product *q, const float *e, int n)
 {
-    if (q->n + n / RWS_LANES > 120) product_flush(q);
-    for (int j = 0; j < n; j += RWS_LANES) q->lanes *= 1 + *(const v8 *)(e + j);
-    q->n += n / RWS_LANES;
+    for (int first = 0, end; first < n; first = end) {
+        end = n - first < FACTORS * RWS_LANES ? n : first + FACTORS * RWS_LANES;
+        if (q->n + (end - first) / RWS_LANES > FACTORS) product_flush(q);
+        for (int j = first; j < end; j += RWS_LANES) q->lanes *= 1 + *(const v8 *)(e + j);
+        q->n += (end - first) / RWS_LANES;
+    }
 }
 
 /* The sum of x l over the background. */
