@@ -70,7 +70,7 @@ typedef struct {
 } items_of;
 
 /* Scores, softmax and mix of all heads; the result has n_out numbers. keys.first must be 0. */
-static rws_var look(rws_path *path, int heads, rws_var query, items_of keys, items_of values, int n_out, int n_items)
+static rws_var attend(rws_path *path, int heads, rws_var query, items_of keys, items_of values, int n_out, int n_items)
 {
     const rws_op_args scores = {.k = heads,
                                 .offset = keys.stride,
@@ -98,11 +98,11 @@ rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const r
         const rws_var q = rws_project(path, l->name, own->in[0], 0, own->bias, 0, dim, RWS_LINEAR, query);
         if (own->in[0] == own->in[1]) { /* keys and values are made by one product, side by side */
             const rws_var both = rws_project(path, l->name, own->in[1], dim, own->bias, dim, 2 * dim, RWS_LINEAR, all);
-            v = look(path, own->heads, q, (items_of){both, 2 * dim, 0}, (items_of){both, 2 * dim, dim}, dim, n_items);
+            v = attend(path, own->heads, q, (items_of){both, 2 * dim, 0}, (items_of){both, 2 * dim, dim}, dim, n_items);
         } else {
             const rws_var keys = rws_project(path, l->name, own->in[1], 0, own->bias, dim, dim, RWS_LINEAR, all),
                           values = rws_project(path, l->name, own->in[2], 0, own->bias, 2 * dim, dim, RWS_LINEAR, all);
-            v = look(path, own->heads, q, (items_of){keys, dim, 0}, (items_of){values, dim, 0}, dim, n_items);
+            v = attend(path, own->heads, q, (items_of){keys, dim, 0}, (items_of){values, dim, 0}, dim, n_items);
         }
     }
     return rws_returns(path, rws_dense(path, own->out, RWS_LINEAR, &v, 1));
@@ -125,7 +125,7 @@ rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, co
     if (n_values % n_items)
         rws_path_mistake(path, "rws_dot_attention was given %d keys, but %d numbers as values.", n_items, n_values);
     const int size = n_values / n_items;
-    return rws_returns(path, look(path, 1, query, (items_of){k, dim, 0}, (items_of){u, size, 0}, size, n_items));
+    return rws_returns(path, attend(path, 1, query, (items_of){k, dim, 0}, (items_of){u, size, 0}, size, n_items));
 }
 
 /* ---- attention_scores: s_ht = scale q_h . k_ht, H x T. Inputs: items with keys, the query (H x d). args.k is H, args.offset
