@@ -1,4 +1,4 @@
-/* hmm.c - a hidden Markov model: the weather of 1 to 60 days, of which only a diary is known.
+/* hmm.c - a hidden Markov model: the weather of 1 to 60 days is hidden, and only a diary is known.
  *     make examples && build/rws train build/examples/hmm.so --method ww --eval-particles 100
  *     START -> z_0 -> z_1 -> … -> z_{n-1}     the weather (fair, rain, storm): hidden
  *               |      |            |

@@ -290,6 +290,55 @@ static void densities_outside_of_sites_are_checked(void **state)
     }
 }
 
+/* A value that is no number has no density: NaN or a sentence, but not the -inf of an impossible value. */
+static void density_of_nan(rws_path *path, void *context)
+{
+    const rws_family *f = context;
+    const rws_var     zero = rws_constant(path, 0), nan = rws_div(path, zero, zero);
+    rws_var           p[RWS_FAMILY_PARAMS];
+    for (int i = 0; i < f->n_params; i++) p[i] = rws_constant(path, (float)(i + 1)); /* bounds rise */
+    rws_path_output(path, 0, rws_log_density(path, f, nan, p));
+}
+
+static void a_value_that_is_no_number_is_not_impossible(void **state)
+{
+    (void)state;
+    const rws_params none = {0};
+    for (int i = 0; rws_families[i]; i++) {
+        rws_family f = *rws_families[i];
+        if (strcmp(f.name, "mixture") == 0) continue; /* its densities are those of its components */
+        rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+        rws_error      err = {""};
+        const rws_pass pass = {
+            .program = density_of_nan, .context = &f, .mode = RWS_COMPUTE, .n_data = 1, .n_particles = 1};
+        const rws_status status = rws_engine_forward(e, &pass, &err);
+        if (status == RWS_OK && !isnan(rws_engine_scores(e)->out[0][0]))
+            fail_msg("%s: the log-density of NaN is %g", f.name, rws_engine_scores(e)->out[0][0]);
+        rws_engine_free(e);
+    }
+}
+
+/* A choice among one has nothing to smooth. */
+static void smoothed_alone(rws_path *path, void *context)
+{
+    (void)context;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws_categorical(path, "z", rws_constant(path, 0));
+}
+
+static void one_category_is_not_smoothed(void **state)
+{
+    (void)state;
+    const rws_params none = {0};
+    rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
+    rws_error        err = {""};
+    const rws_pass   pass = {
+          .program = smoothed_alone, .proposal = RWS_SMOOTHED, .sharpness = 8, .n_data = 1, .n_particles = 2};
+    assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "A choice among 1 has no bits that could be smoothed"));
+    rws_engine_free(e);
+}
+
 /* A standard deviation of 0 in rows that a branch keeps away from the site is no mistake. */
 static void guarded(rws_path *path, void *context)
 {
@@ -751,7 +800,8 @@ static void mixed_program(rws_path *path, void *context)
     case 7: rws_site_visit(path, "v", rws_family_find("mixture"), &two); break;
     case 8: rws_categoricals(path, "v", rws_constants(path, (float[]){1, 2, 3}, 3), 2); break;
     case 9: rws_multinomial(path, "v", two, two); break;
-    default: rws_multivariate_normal(path, "v", two, two);
+    case 10: rws_multivariate_normal(path, "v", two, two); break;
+    default: rws_multivariate_normal(path, "v", rws_zeros(path, 50000), two);
     }
     rws_path_side(path, RWS_SIDE_MODEL);
     if (which == 0) rws_normal(path, "v", one, one);
@@ -774,6 +824,7 @@ static void mixtures_that_do_not_fit(void **state)
         "rws_categoricals takes as many logits for each of 2 indices, not 3 logits.",
         "rws_multinomial takes one number of trials, not 2.",
         "The Cholesky factor of a multivariate normal of 2 numbers has 2 numbers; it takes 4 (a matrix) or 3",
+        "of 50000 numbers has 2 numbers; it takes 2500000000 (a matrix) or 1250025000 (its lower triangle, row by row)",
     };
     for (int i = 0; i < COUNT(sentences); i++) {
         rws_engine      *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
@@ -794,6 +845,8 @@ int main(void)
         cmocka_unit_test(what_is_no_distribution_is_said_so),
         cmocka_unit_test(bad_parameters_are_named),
         cmocka_unit_test(densities_outside_of_sites_are_checked),
+        cmocka_unit_test(a_value_that_is_no_number_is_not_impossible),
+        cmocka_unit_test(one_category_is_not_smoothed),
         cmocka_unit_test(rows_that_a_branch_keeps_away_are_not_looked_at),
         cmocka_unit_test(rows_that_have_left_do_not_shorten_tables),
         cmocka_unit_test(tempered_logits_are_scored_as_drawn),

@@ -357,6 +357,41 @@ static void extreme_draws_are_possible(void **state)
     rws_engine_free(e);
 }
 
+/* With many degrees of freedom a Student t number is nearly the normal noise behind it, and hardly moves with them: its
+ * derivative by the log of the degrees is below 5 / sqrt(degrees). */
+extern const rws_op rws_op_student_t_draw;
+
+static void many_degrees_of_freedom_are_normal(void **state)
+{
+    (void)state;
+    const float chances[] = {1e-6f, 0.1f, 0.5f, 0.9f, 0.999999f}, location = 0, scale = 1, noise = 1, gout = 1;
+    rws_arena   arena = {0};
+    for (float degrees = 1e3f; degrees < 2e12f; degrees *= 10)
+        for (int i = 0; i < COUNT(chances); i++) {
+            float    out, by_degrees = 0;
+            rws_call c = {.op = &rws_op_student_t_draw,
+                          .n = 1,
+                          .dim = 1,
+                          .n_in = 5,
+                          .in = {{.data = &degrees, .dim = 1},
+                                 {.data = &location, .dim = 1},
+                                 {.data = &scale, .dim = 1},
+                                 {.data = &chances[i], .dim = 1},
+                                 {.data = &noise, .dim = 1}},
+                          .gin = {{.data = &by_degrees}},
+                          .out = &out,
+                          .gout = &gout,
+                          .arena = &arena};
+            c.op->forward(&c);
+            c.op->backward(&c);
+            const double least = 5 / sqrt((double)degrees) + 1e-6;
+            if (!near((double)out, 1, least) || !near((double)by_degrees * (double)degrees, 0, least))
+                fail_msg("by %g degrees and %g: %.9g, with a slope of %g", (double)degrees, (double)chances[i],
+                         (double)out, (double)by_degrees * (double)degrees);
+        }
+    rws_arena_free(&arena);
+}
+
 /* Log-densities with large parameters, by mpmath with 60 digits at these floats. */
 static const struct {
     const char *family;
@@ -516,9 +551,8 @@ int main(void)
 {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(densities_are_those_of_gsl),
-        cmocka_unit_test(vectors_are_those_of_gsl),
-        cmocka_unit_test(extreme_draws_are_possible),
+        cmocka_unit_test(densities_are_those_of_gsl),         cmocka_unit_test(vectors_are_those_of_gsl),
+        cmocka_unit_test(extreme_draws_are_possible),         cmocka_unit_test(many_degrees_of_freedom_are_normal),
         cmocka_unit_test(large_parameters_keep_their_digits),
     };
     return cmocka_run_group_tests_name("dist_extremes", tests, gemm_ready, NULL);

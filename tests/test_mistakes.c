@@ -268,6 +268,18 @@ static void two_and_three(rws_path *path, const void *state)
     rws_mul(path, rws_constants(path, (float[]){1, 2}, 2), rws_constants(path, (float[]){1, 2, 3}, 3));
 }
 
+static void huge_cover(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_cover(path, 2, 2, rws_zeros(path, 4), 65536, 65536);
+}
+
+static void huge_glimpse(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_place(path, zero(path), 50000, 50000, rws_zeros(path, 4), 2, 2);
+}
+
 static void unknown_function(rws_path *path, const void *state)
 {
     (void)state;
@@ -348,6 +360,10 @@ static void wrong_shapes(void **unused)
         {no_onehot, x_only, RWS_BAD_INPUT, "rws_onehot makes a vector of at least one number, not of 0."},
         {concat_none, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
         {huge_slice, x_only, RWS_BAD_INPUT, "rws_slice takes 2147483647 numbers from place 2147483647"},
+        {huge_cover, x_only, RWS_BAD_INPUT,
+         "rws_cover takes pictures of at most 2147483647 points, not 2 x 2 and 65536"},
+        {huge_glimpse, x_only, RWS_BAD_INPUT,
+         "rws_place takes pictures of at most 2147483647 points, not 50000 x 50000"},
         {two_and_three, x_only, RWS_BAD_INPUT,
          "In the guide, after site \"a\": rws_mul of vectors of 2 and 3 numbers."},
         {unknown_function, x_only, RWS_BAD_INPUT, "rws_apply was given function number 99."},

@@ -367,6 +367,13 @@ static rws_var below_none(rws_path *path, const net *n, const inputs *in)
     return rws_set_encoder(path, n->layer, &in->x, -1);
 }
 
+static rws_var vast_set(rws_path *path, const net *n, const inputs *in)
+{
+    (void)in;
+    const rws_var many = rws_zeros(path, 1 << 20);
+    return rws_set_encoder(path, n->layer, &many, 1);
+}
+
 static rws_var long_norm(rws_path *path, const net *n, const inputs *in)
 {
     return rws_layer_norm(path, n->layer, in->hot);
@@ -397,6 +404,11 @@ static void set_declare(net *n)
     n->layer = rws_setup_set_encoder(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_SUM, (int[]){WIDE, 2}, 2);
 }
 
+static void wide_set_declare(net *n)
+{
+    n->layer = rws_setup_set_encoder(&n->setup, RWS_PHI, "net", RWS_TANH, RWS_SUM, (int[]){1, 4096}, 2);
+}
+
 static void norm_declare(net *n)
 {
     n->layer = rws_setup_layer_norm(&n->setup, RWS_PHI, "net", WIDE);
@@ -419,6 +431,7 @@ static void mistakes_name_the_layer(void **state)
         {"broken items", WIDE, attention_declare, broken_items, NULL, false, false, {{0}}},
         {"a broken set", 2, set_declare, broken_set, NULL, false, false, {{0}}},
         {"fewer items than none", 2, set_declare, below_none, NULL, false, false, {{0}}},
+        {"too many items", 4096, wide_set_declare, vast_set, NULL, false, false, {{0}}},
         {"a long input of a norm", WIDE, norm_declare, long_norm, NULL, false, false, {{0}}},
         {"a small picture", 4, conv_declare, small_picture, NULL, false, false, {{0}}},
         {"too wide", 2, linear_declare, too_wide, NULL, false, false, {{0}}},
@@ -625,7 +638,7 @@ static void declarations_that_cannot_be(void **state)
             fail_msg("conv %d: %s", i, bad.error.text);
         rws_setup_release(&bad);
     }
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         rws_setup bad = {.seed = 1};
         switch (i) {
         case 0: rws_setup_attention(&bad, RWS_PHI, "bad", 6, 4, 6); break;
@@ -634,6 +647,7 @@ static void declarations_that_cannot_be(void **state)
         case 3: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, RWS_SUM, (int[]){3}, 1); break;
         case 4: rws_setup_set_encoder(&bad, RWS_PHI, "bad", RWS_TANH, (rws_pooling)3, (int[]){3, 2}, 2); break;
         case 5: rws_setup_residual_mlp(&bad, RWS_PHI, "bad", RWS_TANH, 3, 4, 0, 2); break;
+        case 6: rws_setup_mlp(&bad, RWS_PHI, "bad", RWS_TANH, RWS_ZERO, NULL, 3); break;
         default:
             rws_setup_conv_transpose2d(
                 &bad, RWS_PHI, "bad",

@@ -325,6 +325,26 @@ static void densities_at_the_ends(void **state)
     expect("bernoulli_density", out, (double[]){0}, 1);
 }
 
+/* A draw that was refused has NaN for an index, which no op may take for a place in memory. */
+static void indices_that_were_refused(void **state)
+{
+    (void)state;
+    const float log_pi[4] = {-1, -2, -3, -4}, index[2] = {NAN, 1};
+    float       out;
+    rws_arena   arena = {0};
+    rws_call    c = {.op = op_named("categoricals_defended"),
+                     .n = 1,
+                     .dim = 1,
+                     .n_in = 2,
+                     .args = {.k = 2, .s = 0.5f},
+                     .in = {{.data = index, .dim = 2}, {.data = log_pi, .dim = 4}},
+                     .out = &out,
+                     .arena = &arena};
+    c.op->forward(&c);
+    assert_true(isnan(out));
+    rws_arena_free(&arena);
+}
+
 /* Reading or placing a whole picture at its own size gives that picture; shifted out of the frame it gives zeros. */
 static void pictures_at_identity(void **state)
 {
@@ -368,6 +388,61 @@ static void pictures_at_the_ends(void **state)
     expect("bits of a picture", &total, (double[]){8 * 16 - 16 * log1p(exp(16))}, 1);
     run_extreme(op_named("picture_bits"), args, 5, small, 1, &total, NULL);
     expect("bits of a background", &total, (double[]){-8 * 88}, 1);
+}
+
+/* A line of many points under one glimpse: the product of its factors, each of them 2, is more than a float holds. */
+static void pictures_of_many_columns(void **state)
+{
+    (void)state;
+    enum { ROWS = 2, COLS = 3000, N = ROWS * COLS };
+    static const float none[N], whole[4] = {1, 1, 0, 0};
+    float              out;
+    rws_arena          arena = {0};
+    const rws_view     canvas = {.data = none, .dim = N};
+    rws_call           c = {.op = op_named("picture_bits"),
+                            .n = 1,
+                            .dim = 1,
+                            .n_in = 5,
+                            .args = {.k = 2, .offset = ROWS},
+                            .in = {canvas, canvas, canvas, {.data = none, .dim = 4}, {.data = whole, .dim = 4}},
+                            .out = &out,
+                            .arena = &arena};
+    c.op->forward(&c);
+    expect("bits of a wide picture", &out, (double[]){-N * log(2)}, 1);
+    rws_arena_free(&arena);
+}
+
+/* A window that is nowhere (NaN) is no window that shows nothing. */
+static void pictures_that_are_nowhere(void **state)
+{
+    (void)state;
+    enum { N = 16 };
+    static const char *const names[] = {"attend", "place", "cover", "picture", "picture_bits"};
+    float                    points[N] = {0}, out[N];
+    rws_arena                arena = {0};
+    for (int i = 0; i < COUNT(names); i++)
+        for (int k = 0; k < 4; k++) {
+            float where[4] = {1, 1, 0, 0};
+            where[k] = NAN;
+            const rws_view whole = {.data = points, .dim = N}, place = {.data = where, .dim = 4};
+            const rws_view in[][5] = {{whole, place},
+                                      {whole, place},
+                                      {place},
+                                      {whole, whole, whole, place},
+                                      {whole, whole, whole, whole, place}};
+            rws_call       c = {.op = op_named(names[i]),
+                                .n = 1,
+                                .dim = i == 4 ? 1 : N,
+                                .n_in = (int[]){2, 2, 1, 4, 5}[i],
+                                .args = {.k = 4, .offset = 4, .t = 4},
+                                .out = out,
+                                .arena = &arena};
+            memcpy(c.in, in[i], sizeof in[i]);
+            c.op->forward(&c);
+            for (int j = 0; j < c.dim; j++)
+                if (!isnan(out[j])) fail_msg("%s: number %d is %g", names[i], j, (double)out[j]);
+        }
+    rws_arena_free(&arena);
 }
 
 /* A product with one matrix for all rows, as of a parameter, gives what a product with as many equal matrices gives. */
@@ -437,8 +512,11 @@ int main(void)
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),
+        cmocka_unit_test(indices_that_were_refused),
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
+        cmocka_unit_test(pictures_of_many_columns),
+        cmocka_unit_test(pictures_that_are_nowhere),
         cmocka_unit_test(exponentials_at_hand_change_nothing),
         cmocka_unit_test(one_matrix_for_all_rows),
         cmocka_unit_test(matrices_without_a_factor),

@@ -118,6 +118,12 @@ static void typed_sentences_are_read(void **state)
         {"saw saw saw saw saw", "\"saw saw saw saw saw\": the sentence has more than 4 words."},
         {"stars\nsaw ears", "\"stars?saw ears\": there is a control character (byte 10) in the text."},
     };
+    rws_error long_word = {""}; /* 1 + 2 n bytes: 60 and 80 bytes would end within a letter */
+    char      text[301] = "x", *end = text + 1, want[400];
+    while (end < text + sizeof text - 2) end = stpcpy(end, "\u00e9");
+    assert_int_equal(rws_sentences_type(astronomers, text, 4, tokens, &n, &long_word), RWS_BAD_INPUT);
+    snprintf(want, sizeof want, "\"%.59s ...\": the grammar has no word \"%.79s\".", text, text);
+    assert_string_equal(long_word.text, want);
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         assert_int_equal(rws_sentences_type(astronomers, list[i].text, 4, tokens, &n, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, list[i].sentence);

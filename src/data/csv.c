@@ -18,9 +18,9 @@ typedef struct {
     int         line; /* of `at`, from 1 */
     char        separator;
     int         id;   /* column of the ids, from 0; -1: none is asked for */
-    rws_ids    *ids;  /* those that have come so far */
-    rws_ids    *all;  /* the same, with those of rows that were left out; used if rows may be left out */
-    int         n;    /* rows that have come so far, with those that were left out */
+    rws_ids    *ids;  /* the ids of the rows so far */
+    rws_ids    *all;  /* the same with the ids of rows that were left out; used if rows may be left out */
+    int         n;    /* rows so far, with the rows that were left out */
     const char *name; /* of the file */
     rws_error  *err;
 } reader;
@@ -266,8 +266,8 @@ static rws_status number_id(reader *r, const cell *id, int line, rws_sheet *s)
     return s->ids[s->n_rows] < 0 ? rws_no_memory(r->err, "the ids of a table") : RWS_OK;
 }
 
-/* Reads the line at r->at as row n_rows; it counts unless it is to be skipped. `first` is the line that all others must
- * be as long as. */
+/* Reads the line at r->at as row n_rows, and counts the row unless it is to be skipped. `first` is the line whose number of
+ * cells all other lines must have. */
 static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s)
 {
     float    *row = s->values + (size_t)s->n_rows * (size_t)s->n_columns;
@@ -301,7 +301,7 @@ static rws_status read_row(reader *r, int first, bool skip_missing, rws_sheet *s
     return RWS_OK;
 }
 
-/* The number of values that the rest of the text can have at most: each line has a row, and each cell a byte. */
+/* Allocates the most that the rest of the text can need: each line has at most one row, and each cell at least one byte. */
 static rws_status make_room(const reader *r, bool skip_missing, rws_sheet *s)
 {
     size_t n_lines = 1, n_values;
@@ -345,7 +345,7 @@ static rws_status read_sheet(reader *r, rws_header header, bool skip_missing, co
     RWS_TRY(make_room(r, skip_missing, s));
     while (find_line(r)) RWS_TRY(read_row(r, first, skip_missing, s));
     if (s->n_rows == 0) return rws_refuse(r->err, r->name, 0, "has no rows.");
-    /* What was too much goes back; a failure to shrink leaves the larger block. */
+    /* Gives unused memory back; if realloc fails, the larger block stays. */
     float *values = realloc(s->values, (size_t)s->n_rows * (size_t)s->n_columns * sizeof *values);
     if (values) s->values = values;
     s->n_ids = r->ids->n;

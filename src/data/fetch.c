@@ -33,10 +33,9 @@ static const char other_way[] = "or give the four files with --from DIR";
  * line. */
 static rws_quoted first_reason(const char *folder)
 {
-    char      *path = rws_file_join(folder, LOG), line[1024], best[1024] = "it does not say why";
-    FILE      *log = path ? fopen(path, "r") : NULL;
-    bool       any = false;
-    rws_quoted out;
+    char *path = rws_file_join(folder, LOG), line[1024], best[1024] = "it does not say why";
+    FILE *log = path ? fopen(path, "r") : NULL;
+    bool  any = false;
     while (log && fgets(line, sizeof line, log)) {
         const bool error = strcasestr(line, "err") != NULL;
         line[strcspn(line, "\n")] = '\0';
@@ -46,8 +45,7 @@ static rws_quoted first_reason(const char *folder)
     if (log) fclose(log);
     free(path);
     best[120] = '\0';
-    out = rws_quote(best);
-    return out;
+    return rws_quote(best);
 }
 
 /* Runs a program in the folder, with its output in the folder's log. RWS_BAD_INPUT unless it ends with status 0. */

@@ -39,7 +39,7 @@ typedef enum { RWS_MNIST_PART_TRAIN, RWS_MNIST_PART_VALID, RWS_MNIST_PART_TEST }
 rws_status rws_mnist_binary(rws_mnist_part part, float **out, int *n, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* The same for n digits in memory, the first of which is number `first` of its split. */
+/* The same for n digits in memory. The first of them is number `first` of its split. */
 void rws_digits_binarise(const rws_digits *d, rws_split split, int first, int n, float *out);
 
 /* ---- bringing the files into the cache; `cache` is a folder, or NULL for the default */

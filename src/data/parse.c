@@ -6,8 +6,8 @@
  *     first l of r over [i, j)  =  sum over m of  (first l - 1 of r over [i, m)) * (symbol l of r over [m, j))
  *
  * and as nothing derives the empty string, both factors are about shorter stretches. So stretches are filled from short
- * to long, in each of them first the steps and then the non-terminals, the latter in the grammar's unit_order, which
- * settles single-symbol rules.
+ * to long, in each of them first the steps and then the non-terminals. Non-terminals come in the grammar's unit_order, in
+ * which B is computed before A if A -> B is a rule.
  *
  * The three kinds differ in what sum and product are: (log-sum-exp, +), (max, +) and (+, *). Walks down the chart redo
  * the same terms: expected counts share out the expected number of uses among them, trees follow one of them.

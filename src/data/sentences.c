@@ -25,24 +25,39 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The place of a mistake, for a sentence. */
+enum { WORD_SHOWN = 80, TEXT_SHOWN = 60 }; /* bytes that an error sentence shows of a word and of a typed text */
+
+/* The first bytes of a text for an error sentence: at most `most`, without a cut UTF-8 character at the end. */
+static rws_quoted beginning(const char *text, size_t length, size_t most)
+{
+    size_t n = length < most ? length : most;
+    while (n < length && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
+    return rws_quote_part(text, n, RWS_QUOTED_MAX);
+}
+
+/* The place of a mistake in an error sentence. */
 typedef struct {
-    char text[200];
+    char text[RWS_QUOTED_MAX + 40];
 } place;
 
+/* The line of a file; with line 0, `name` is a text that a user typed and stands for itself. */
 static place place_of(const char *name, int line)
 {
-    place p;
+    const size_t length = strlen(name);
+    place        p;
     if (line) snprintf(p.text, sizeof p.text, "\"%s\", line %d", rws_quote(name).text, line);
-    else snprintf(p.text, sizeof p.text, "%s", name);
+    else
+        snprintf(p.text, sizeof p.text, "\"%s%s\"", beginning(name, length, TEXT_SHOWN).text,
+                 length > TEXT_SHOWN ? " ..." : "");
     return p;
 }
 
 typedef enum { TAKEN, SKIPPED, WRONG } verdict;
 
-/* Writes the tokens of a line to tokens[*n] and after, and moves *n behind them; a skipped line leaves *n as it was. */
-static verdict read_line(const rws_grammar *g, const char *at, const char *end, place where, rws_unknown unknown,
-                         int max_words, int *tokens, int *n, rws_error *err)
+/* Writes the tokens of a line to tokens[*n] and after, and moves *n behind them; a skipped line leaves *n as it was. `name`
+ * and `line` are those of place_of. */
+static verdict read_line(const rws_grammar *g, const char *at, const char *end, const char *name, int line,
+                         rws_unknown unknown, int max_words, int *tokens, int *n, rws_error *err)
 {
     const int from = *n;
     verdict   is = TAKEN;
@@ -52,18 +67,19 @@ static verdict read_line(const rws_grammar *g, const char *at, const char *end, 
         const char *word = at;
         for (; at < end && !is_blank(*at); at++)
             if ((unsigned char)*at < 0x20 || *at == 0x7f) {
-                rws_fail(err, RWS_BAD_INPUT, "%s: there is a control character (byte %d) in the text.", where.text,
-                         (unsigned char)*at);
+                rws_fail(err, RWS_BAD_INPUT, "%s: there is a control character (byte %d) in the text.",
+                         place_of(name, line).text, (unsigned char)*at);
                 return WRONG;
             }
         if (*n - from == max_words) {
-            rws_fail(err, RWS_BAD_INPUT, "%s: the sentence has more than %d words.", where.text, max_words);
+            rws_fail(err, RWS_BAD_INPUT, "%s: the sentence has more than %d words.", place_of(name, line).text,
+                     max_words);
             return WRONG;
         }
         tokens[*n] = rws_grammar_word(g, word, (size_t)(at - word));
         if (tokens[*n] == RWS_OOV && unknown == RWS_UNKNOWN_REFUSE) {
-            rws_fail(err, RWS_BAD_INPUT, "%s: the grammar has no word \"%.*s\".", where.text,
-                     (int)(at - word < 80 ? at - word : 80), word);
+            rws_fail(err, RWS_BAD_INPUT, "%s: the grammar has no word \"%s\".", place_of(name, line).text,
+                     beginning(word, (size_t)(at - word), WORD_SHOWN).text);
             return WRONG;
         }
         if (tokens[*n] == RWS_OOV) is = SKIPPED;
@@ -92,7 +108,7 @@ rws_status rws_sentences_parse(const rws_grammar *g, const char *text, size_t le
     for (int line = 1; at < end; line++) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         if (!stop) stop = end;
-        const verdict is = read_line(g, at, stop, place_of(name, line), unknown, max_words, s.tokens, &n_tokens, err);
+        const verdict is = read_line(g, at, stop, name, line, unknown, max_words, s.tokens, &n_tokens, err);
         if (is == WRONG) {
             rws_sentences_release(&s);
             return RWS_BAD_INPUT;
@@ -127,12 +143,9 @@ rws_status rws_sentences_type(const rws_grammar *g, const char *text, int max_wo
                               rws_error *err)
 {
     *n = 0;
-    const char *end = text + strlen(text);
-    char        where[80];
-    snprintf(where, sizeof where, "\"%.60s%s\"", rws_quote(text).text, end - text > 60 ? " ..." : "");
-    if (read_line(g, text, end, place_of(where, 0), RWS_UNKNOWN_REFUSE, max_words, tokens, n, err) == WRONG)
+    if (read_line(g, text, text + strlen(text), text, 0, RWS_UNKNOWN_REFUSE, max_words, tokens, n, err) == WRONG)
         return RWS_BAD_INPUT;
-    if (*n == 0) return rws_fail(err, RWS_BAD_INPUT, "%s: there is no word in this sentence.", where);
+    if (*n == 0) return rws_fail(err, RWS_BAD_INPUT, "%s: there is no word in this sentence.", place_of(text, 0).text);
     return RWS_OK;
 }
 

@@ -1,8 +1,9 @@
 /* sheet.h - the numbers of one file: rows x columns of floats, read from text (CSV) or from an array.
  *
- * A reader accepts columns that are not numbers, because a file often has some that nobody learns from. The first cell of
- * each column that is not a finite number is remembered as the column's flaw, and so is the first that is not just
- * missing (empty or NaN), for labels; it is up to the caller to refuse a column that has one. A file whose shape is wrong (lines of different length, an array of three dimensions) is refused.
+ * A reader accepts columns that are not numbers, because a file often has columns that no field is made of. The first cell
+ * of a column that is not a finite number is the column's flaw, which the caller may refuse. For labels, where cells may be
+ * missing, the first cell that is neither a number nor missing (empty or NaN) is remembered too. A file whose shape is wrong
+ * (lines of different length, an array of three dimensions) is refused.
  *
  *     file -> [csv, npy, safetensors -> sheet] -> table -> fields of a batch
  *
@@ -54,8 +55,8 @@ typedef struct {
     int               n_ids;   /* different ids; 0: no column of ids was asked for, and `ids` and `lines` are NULL */
     int              *ids;     /* per row: the number of its id, in the order in which ids first come */
     int              *lines;   /* per row: its line in the text, from 1; in an array its row, from 0 */
-    int              *numbers; /* per row, if rows may have been left out: its number in the file, from 0, or, with ids,
-                                  that of its id; those that were left out count. NULL: none was left out */
+    int              *numbers; /* per row: its number in the file, from 0, or with ids the number of its id; rows that
+                                  were left out have numbers too. NULL: no row may be left out */
 } rws_sheet;
 
 void rws_sheet_release(rws_sheet *s);

@@ -174,7 +174,8 @@ static rws_status resolve(const rws_table *t, const char *columns, int *to, int 
     return RWS_OK;
 }
 
-/* The columns of a field, which must be numbers; a label may lack some, which are then NaN. *list is the caller's; it is NULL on failure. */
+/* The columns of a field, which must be finite numbers; numbers of a label may be missing and are NaN then. *list is the
+ * caller's to free; it is NULL on failure. */
 static rws_status find_columns(const rws_table *t, const char *columns, bool label, int **list, int *n, rws_error *err)
 {
     RWS_CHECK(t->n_fields < RWS_FIELDS && t->sheet[RWS_TRAIN].n_columns > 0);

@@ -54,8 +54,7 @@ static void stack_release(stack *s)
     if (s->at != s->few) free(s->at);
 }
 
-/* Functions that push return false without memory; the stack is then to be released. */
-
+/* False without memory; the caller releases the stack then as always. */
 static bool stack_push(stack *s, rws_symbol symbol, int depth)
 {
     if (s->n == s->capacity) {
@@ -78,7 +77,7 @@ static bool stack_expand(stack *s, const rws_production *p, int depth)
     return true;
 }
 
-/* An empty stack with the start symbol on it. */
+/* Makes a stack that holds the start symbol alone. */
 static void stack_start(stack *s, const rws_grammar *g)
 {
     s->at = s->few;

@@ -53,7 +53,7 @@ double rws_tree_log_p(const rws_sequence *tree, const double *log_p);
 int rws_tree_depth(const rws_grammar *g, const rws_sequence *tree);
 
 /* The tree as "(S (NP stars) (VP (V saw) (NP ears)))", an unexpanded non-terminal as its name. Writes like snprintf:
- * returns the length of the whole text, of which at most room - 1 bytes are written; 0 without memory. */
+ * returns the length of the whole text, and writes at most room - 1 bytes of it; 0 without memory. */
 size_t rws_tree_text(const rws_grammar *g, const rws_sequence *tree, char *text, size_t room);
 
 /* The expected number of nodes of every non-terminal (n_nonterminals numbers) and the expected number of words, without

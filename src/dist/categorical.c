@@ -103,7 +103,7 @@ static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var
     const rws_var     mixture = rws_record(path, &rws_op_defend, args, p, 1, C);
     rws_var           value = rws_draw_index(path, pass->wrong_delta ? p[0] : mixture);
     *log_density = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
-    if (pass->wrong_delta) /* … and only now the plain draw is replaced by a uniform one, with probability delta */
+    if (pass->wrong_delta) /* with probability delta a uniform draw replaces the one whose density was taken above */
         value = rws_draw_index(path, rws_record(path, &rws_op_defend_at, args, &value, 1, C));
     return value;
 }

@@ -1,7 +1,7 @@
 /* categoricals.c - several indices at once, each one of C by its own row of logits.
  *
- * Up to SHARED indices are drawn one after the other, so that particles with equal indices share a row. More of them are
- * drawn together, and every particle has a row of its own: hardly two would be equal.
+ * Up to SHARED indices are drawn one after the other, so that particles with equal indices share a row. More than SHARED
+ * indices are drawn by one op, and every particle has a row of its own, because particles with equal indices are rare.
  */
 #include "base/error.h"
 #include "dist/dist.h"
@@ -134,8 +134,8 @@ static void categoricals_prepare_backward(rws_call *c)
     rws_call_close(c, 0, c->dim, g);
 }
 
-/* The first index whose share, together with those before it, is above u; rounding leaves the rest to the last possible
- * index. C if the row is not a distribution. */
+/* The first index at which the sum of the probabilities is above u. If rounding keeps the sum below u, it is the last index
+ * with a probability above 0. C if the row is not a distribution. */
 static size_t index_at(const float *log_pi, size_t C, double keep, double floor, double u)
 {
     double below = 0;
@@ -195,7 +195,6 @@ static void categoricals_density_backward(rws_call *c)
 {
     const size_t C = (size_t)c->args.k, n = (size_t)c->in[0].dim;
     float       *g = rws_call_open(c, 1, c->in[1].dim);
-    rws_call_clear(c, 0);
     for (size_t r = 0; g && r < (size_t)c->n; r++)
         for (size_t i = 0; i < n; i++) {
             const uint32_t index = rws_index(rws_view_row(&c->in[0], r)[i], (uint32_t)C);
@@ -229,7 +228,10 @@ static void categoricals_defended_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r), *log_pi = rws_view_row(&c->in[1], r);
         double       total = 0;
-        for (size_t i = 0; i < n; i++) total += log(keep * exp((double)log_pi[i * C + (size_t)x[i]]) + floor);
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t index = rws_index(x[i], (uint32_t)C); /* C for the NaN of a draw that was refused */
+            total += index < C ? log(keep * exp((double)log_pi[i * C + index]) + floor) : NAN;
+        }
         c->out[r] = (float)total;
     }
 }

@@ -228,7 +228,7 @@ static rws_var draw_number(rws_path *path, int kind, const rws_var *p, int n)
                     "A draw would choose among %g whole numbers, which is more than %d; a number so large is as well "
                     "drawn as a real one (normal, log-normal). Scoring has no such limit.",
                     (double)reach, RWS_INDEX_MOST);
-    /* 16 for a NaN, which is on the path and which the draw refuses. */
+    /* A reach of NaN makes a table of 16 numbers, which the draw refuses. */
     const int W = reach > 16 ? ((int)reach + 15) / 16 * 16 : 16;
     in[0] = rws_draw_index(path, rws_record(path, &rws_op_count_table, (rws_op_args){.k = kind}, p, n, W));
     for (int i = 0; i < n; i++) in[i + 1] = p[i];

@@ -1,4 +1,4 @@
-/* delta.c - numbers that are what their parameter is: the log-density is 0 there and minus infinity elsewhere. */
+/* delta.c - numbers that equal their parameter: the log-density is 0 at the parameter and minus infinity elsewhere. */
 #include "dist/each.h"
 
 static double density(const double *in, double *slope)

@@ -29,10 +29,12 @@ int rws_dist_longest(rws_path *path, const rws_var *p, int n);
 /* For explain: a sentence if input `low` of this row, the lower bound, is not below the input after it, the upper bound. */
 rws_status rws_explain_bounds(const rws_call *c, size_t row, int low, const char *site, rws_error *err);
 
-/* The log of the number with the share u of a Gamma of shape a and rate 1 below it, and its derivative by a. */
+/* The number with the share u of a Gamma of shape a and rate 1 below it, and its derivative by a; and the same for the
+ * logarithm of that number. */
+double rws_gamma_draw(double a, double u, double *by_a);
 double rws_log_gamma_quantile(double a, double u, double *slope);
 
-/* Draws the successes among so many trials, one number each; and computes them now. */
+/* Draws the number of successes among `trials` trials. Each parameter has one number. */
 rws_var rws_draw_binomial(rws_path *path, rws_var trials, rws_var logit);
 
 /* The work of rws_site_visit, for public functions that have called rws_replayed and will call rws_returns. */

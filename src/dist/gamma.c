@@ -39,8 +39,7 @@ double rws_log_gamma_quantile(double a, double u, double *slope)
     return log(a) + 3 * log(root);
 }
 
-/* The quantile of a Gamma of rate 1, and its derivative by the shape. */
-static double quantile(double a, double u, double *by_a)
+double rws_gamma_draw(double a, double u, double *by_a)
 {
     if (a < LARGE) return rws_gamma_quantile(a, u, by_a);
     const double x = exp(rws_log_gamma_quantile(a, u, by_a));
@@ -64,7 +63,7 @@ static double draw(const double *in, double *slope)
 {
     const double a = in[0], rate = in[1];
     if (!(a > 0 && rate > 0)) return NAN;
-    const double x = quantile(a, in[2], &slope[0]);
+    const double x = rws_gamma_draw(a, in[2], &slope[0]);
     slope[0] /= rate;
     slope[1] = -x / (rate * rate);
     return rws_each_positive(x / rate);
@@ -94,7 +93,7 @@ static double inverse_draw(const double *in, double *slope)
 {
     const double a = in[0], scale = in[1];
     if (!(a > 0 && scale > 0)) return NAN;
-    const double g = rws_each_positive(quantile(a, in[2], &slope[0]));
+    const double g = rws_each_positive(rws_gamma_draw(a, in[2], &slope[0]));
     slope[0] *= -scale / (g * g);
     slope[1] = 1 / g;
     return rws_each_positive(scale / g);

@@ -1,10 +1,10 @@
-/* mixture.c - one of n components, which is not a choice: the log-density is the sum over all components.
+/* mixture.c - a value from one of n components. The component is not a choice: the log-density is a sum over all components.
  *
  *     log p(x) = log of the sum over c of w_c p_c(x)
  *
- * A draw takes the index of a component. Where all components are of one family, the rows of their parameters are picked by
- * it, and one value is drawn; otherwise every component draws, and the value is picked. The value counts as a constant for
- * every method, since the index cannot be differentiated.
+ * A draw first draws the index of a component. If all components are of one family, the parameters of that component are
+ * picked, and one value is drawn; otherwise every component draws a value, and the value of that component is picked. The
+ * value counts as a constant for every method, since the index cannot be differentiated.
  */
 #include "base/error.h"
 #include "dist/dist.h"
@@ -73,8 +73,8 @@ static int size(rws_path *path, const rws_family *f, const rws_var *p)
                           : length(path, f, p);
 }
 
-/* Row `index` of a matrix that has parameter k of each component as a row. Numbers are repeated where parameters of several
- * components differ in length. */
+/* Parameter k of the component `index`. If a component has one number there and another component has more, that number is
+ * repeated. */
 static rws_var picked(rws_path *path, const mixture *m, int k, rws_var index)
 {
     rws_var *rows = rws_alloc(path, (size_t)m->n * sizeof *rows);
@@ -95,7 +95,9 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     (void)stop;
     const mixture    *m = mixture_of(path, f);
     const rws_family *one = m->components[0].family;
-    const rws_var     index = rws_draw_index(path, p[0]);
+    if (rws_path_pass(path)->proposal >= RWS_GUMBEL) /* the control variates know nothing of the index */
+        rws_give_up(path, "A mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
+    const rws_var index = rws_draw_index(path, p[0]);
     if (m->alike) {
         rws_var params[RWS_FAMILY_PARAMS];
         for (int k = 0; k < one->n_params; k++) params[k] = picked(path, m, k, index);

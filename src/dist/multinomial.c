@@ -1,6 +1,6 @@
 /* multinomial.c - how often each of C things came in so many trials, by the number of trials and logits.
  *
- * A draw is C - 1 binomials, one after the other: of the trials that are left, thing i takes each with probability
+ * A draw is C - 1 binomials, one after the other: thing i takes each of the remaining trials with probability
  * p_i / (p_i + … + p_C-1), and the last thing takes the rest. Particles with equal numbers share a row. */
 #include "base/error.h"
 #include "dist/dist.h"
@@ -115,8 +115,6 @@ static void multinomial_density_backward(rws_call *c)
 {
     const size_t C = (size_t)c->in[2].dim;
     float       *g = rws_call_open(c, 2, c->in[2].dim);
-    rws_call_clear(c, 0);
-    rws_call_clear(c, 1);
     for (size_t r = 0; g && r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r);
         if (!adds_up(x, rws_view_row(&c->in[1], r)[0], C)) continue;

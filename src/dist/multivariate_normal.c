@@ -1,7 +1,7 @@
 /* multivariate_normal.c - n numbers with a covariance, by their mean and the Cholesky factor L of the covariance.
  *
- * L is a lower triangle with numbers above 0 on its diagonal, as a matrix of n * n numbers, row by row, of which the ones
- * above the diagonal are not looked at; or as its n (n + 1) / 2 numbers alone, row by row. With noise e,
+ * L is a lower triangle with numbers above 0 on its diagonal. It comes as a matrix of n * n numbers, row by row, whose
+ * numbers above the diagonal are ignored, or as the n (n + 1) / 2 numbers of the triangle, row by row. With noise e,
  *
  *     a draw       m + L e
  *     log-density  -|z|^2 / 2 - the sum of log L_ii - n / 2 log(2 pi),   z = L^-1 (x - m)
@@ -21,9 +21,9 @@ static int length(rws_path *path, const rws_family *f, const rws_var *p)
     if ((int64_t)all != (int64_t)n * n && 2 * (int64_t)all != (int64_t)n * (n + 1))
         rws_give_up(
             path,
-            "The Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %d (a matrix) or "
-            "%d (its lower triangle, row by row).",
-            n, all, n * n, n * (n + 1) / 2);
+            "The Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %lld (a matrix) or "
+            "%lld (its lower triangle, row by row).",
+            n, all, (long long)n * n, (long long)n * (n + 1) / 2);
     return n;
 }
 
@@ -85,7 +85,7 @@ static rws_status explain(const rws_call *c, size_t row, int s, size_t n, const 
     return RWS_OK;
 }
 
-/* Inputs: m, L, noise. args.k is 1 if L is a direction that a factor moves in, which may be anything. */
+/* Inputs: m, L, noise. args.k is 1 if L is the direction in which a factor moves; its diagonal may then have any numbers. */
 static void multivariate_normal_draw_forward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;
@@ -133,7 +133,7 @@ static void solve(const float *x, const float *m, const float *L, size_t n, int 
     }
 }
 
-/* z becomes w = L^-T z; column i of L is used up before number i is. */
+/* z becomes w = L^-T z, from the last number to the first. */
 static void solve_transposed(const float *L, size_t n, int dim, double *z)
 {
     for (size_t i = n; i-- > 0;) {
@@ -189,7 +189,7 @@ static rws_status density_explain(const rws_call *c, size_t row, const char *sit
     return explain(c, row, 2, (size_t)c->in[1].dim, site, err);
 }
 
-/* (L L^T)^-1 y, for tangents. Inputs: y, L, whose gradient is not passed on: it must not move. */
+/* (L L^T)^-1 y, for tangents. Inputs: y, L. L must not move, since it gets no gradient. */
 static void multivariate_normal_pull_forward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;
@@ -202,7 +202,7 @@ static void multivariate_normal_pull_forward(rws_call *c)
     }
 }
 
-/* The matrix is symmetric. */
+/* The gradient of y is (L L^T)^-1 g, because the matrix is symmetric. */
 static void multivariate_normal_pull_backward(rws_call *c)
 {
     const size_t n = (size_t)c->dim;

@@ -80,7 +80,7 @@ static bool guide_draws(const rws_pass *pass, bool found)
     return !found && pass->mode == RWS_WAKE;
 }
 
-/* A control variate on perturbed log-probabilities is that of one choice. */
+/* A control variate on perturbed log-probabilities works for a single choice only. */
 static void expect_only_site(rws_path *path, const rws_family *f, const char *site)
 {
     const char *only = rws_path_pass(path)->only_site;
@@ -100,7 +100,7 @@ static void refuse_to_draw(rws_path *path, const rws_family *f, const char *site
                 f->name, site);
 }
 
-/* Every value of a choice, in a pass that goes through them all. */
+/* Draws every value of a choice, in a pass that enumerates all choices. */
 static rws_var draw_every(rws_path *path, const char *site, const rws_family *f, int n_choices)
 {
     if (!f->choices)

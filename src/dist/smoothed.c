@@ -36,7 +36,8 @@ static rws_var stick_logits(rws_path *path, rws_var log_pi)
 
 rws_var rws_smoothed_draw(rws_path *path, rws_var log_pi)
 {
-    const int     n = rws_dim(path, log_pi) - 1;
+    const int n = rws_dim(path, log_pi) - 1;
+    if (n < 1) rws_give_up(path, "A choice among 1 has no bits that could be smoothed; give it at least 2 categories.");
     const rws_var in[] = {stick_logits(path, log_pi), rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_smooth_draw, smoothing_of(path), in, 2, n);
 }
@@ -83,7 +84,7 @@ static double log_add(double a, double b)
     return (a > b ? a : b) + log(1 + exp(-fabs(a - b)));
 }
 
-/* What the densities of a smoothing are made of. */
+/* A smoothing, its sharpness b, and the constants of its densities. */
 typedef struct {
     rws_smoothing how;
     double        b, log_b, grown, fallen, log_z; /* e^b - 1, e^-b, the log of Z or of (e^b - 1) / b */
@@ -97,7 +98,7 @@ static smoothing smoothing_of_call(const rws_call *c)
         (rws_smoothing)c->args.k, b, log(b), expm1(b), exp(-b), log((spike ? expm1(b) : -expm1(-b)) / b)};
 }
 
-/* y of zeta and of 1 - zeta, and dy from dzeta. */
+/* log(zeta / rest), where rest = 1 - zeta. *slope is a derivative of zeta and becomes that of the logit. */
 static double logit(double zeta, double rest, double *slope)
 {
     zeta = zeta < 1e-15 ? 1e-15 : zeta;
@@ -149,7 +150,7 @@ static double draw_power(const smoothing *s, chances q, double u, double *slope)
         if (!(next > low && next < high)) next = (low + high) / 2;
         const double step = fabs(next - y);
         y = next;
-        if (step < 1e-9 * (1 + fabs(y))) break; /* the slope is that of the point before */
+        if (step < 1e-9 * (1 + fabs(y))) break; /* *slope is that of the last point but one, which is close enough */
     }
     return y;
 }
@@ -165,7 +166,8 @@ static double draw_bit(const smoothing *s, double l, double u, double *slope)
     }
 }
 
-/* log ((1 - q) e^zero + q e^one), where the exponents move with y by zero_y and one_y. */
+/* log ((1 - q) e^zero + q e^one). zero_y and one_y are the derivatives of the exponents by y; *by_y and *by_l become the
+ * derivatives of the result by y and by the logit of q. */
 static double mixture(chances q, double zero, double one, double zero_y, double one_y, double *by_y, double *by_l)
 {
     const double  a = zero + q.log_zero, c = one + q.log_one;

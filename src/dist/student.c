@@ -27,7 +27,7 @@ static double draw(const double *in, double *slope)
     const double v = in[0], scale = in[2];
     if (!(v > 0 && scale > 0)) return NAN;
     double       by_shape;
-    const double g = rws_each_positive(rws_gamma_quantile(v / 2, in[3], &by_shape)), step = in[4] * sqrt(v / (2 * g));
+    const double g = rws_each_positive(rws_gamma_draw(v / 2, in[3], &by_shape)), step = in[4] * sqrt(v / (2 * g));
     slope[0] = scale * step / 2 * (1 / v - by_shape / (2 * g));
     slope[1] = 1;
     slope[2] = step;

@@ -35,8 +35,8 @@ static double times(double a, double edge_at_a)
 static double density(const double *in, double *slope)
 {
     const double x = in[0], m = in[1], sd = in[2], low = in[3], high = in[4];
-    if (!valid(sd, low, high) || isnan(m)) return NAN;
-    if (!(x >= low && x <= high)) return rws_each_impossible(slope, 5);
+    if (!valid(sd, low, high) || isnan(m) || isnan(x)) return NAN;
+    if (x < low || x > high) return rws_each_impossible(slope, 5);
     const double a = (low - m) / sd, b = (high - m) / sd, z = (x - m) / sd, log_m = log_mass(a, b);
     const double at_a = edge(a, log_m), at_b = edge(b, log_m);
     slope[0] = -z / sd;

@@ -74,7 +74,7 @@ static int widest(const rws_call *c)
     return c->in[1].dim > c->in[2].dim ? c->in[1].dim : c->in[2].dim;
 }
 
-/* The sum of -log(high - low); -inf where x is outside, NaN where low is not below high. Inputs: x, low, high. */
+/* The sum of -log(high - low); -inf where x is outside, NaN where x is NaN or low is not below high. Inputs: x, low, high. */
 static void uniform_density_forward(rws_call *c)
 {
     const int    dim = widest(c);
@@ -82,7 +82,9 @@ static void uniform_density_forward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float total = 0;
         for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++)
-            total += !(a[i] < b[i]) ? NAN : x[i] >= a[i] && x[i] <= b[i] ? -logf(b[i] - a[i]) : -INFINITY;
+            total += !(a[i] < b[i]) || isnan(x[i])  ? NAN
+                     : x[i] >= a[i] && x[i] <= b[i] ? -logf(b[i] - a[i])
+                                                    : -INFINITY;
         c->out[r] = total;
     }
 }

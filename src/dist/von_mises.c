@@ -68,7 +68,7 @@ static int ratios(double k, double *r)
     for (int j = n - 1; j > 0; j--) r[j] = p = 1 / (2 * j / k + p);
     r[0] = 1;
     for (int j = 1; j < n; j++)
-        if ((r[j] *= r[j - 1]) < 1e-18 && j > 2) return j + 1; /* as good as 0, and so are the rest */
+        if ((r[j] *= r[j - 1]) < 1e-18 && j > 2) return j + 1; /* negligible, like all that follow */
     return n;
 }
 

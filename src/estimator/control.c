@@ -64,7 +64,7 @@ static double scale_of(const rws_control *c)
     return c->scale ? (double)c->scale->value[0] : 1;
 }
 
-/* For each datum (every row is one particle: g is continuous): c in `of`, and its derivatives by the v_k in `by`. */
+/* Computes c of every datum (`of`) and its derivatives by the v_k (`by`). A row is one particle, since g is continuous. */
 static void reduce(const rws_control *control, const rws_scores *s, const double *v, double *by, double *of)
 {
     const double scale = scale_of(control);
@@ -96,7 +96,7 @@ static void reduce(const rws_control *control, const rws_scores *s, const double
 void rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tally *tally)
 {
     const rws_controls *controls = m->own;
-    double             *c = s->work[0], *total = s->work[1]; /* numbers per datum, and data have rows */
+    double             *c = s->work[0], *total = s->work[1]; /* a number per datum; B <= n */
     rws_weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) total[d] = 0;
     for (int k = 0; k < controls->n; k++) {
@@ -137,10 +137,10 @@ static double second_of(const rws_control *control, rws_scores *s, double share,
 {
     const int v = v_at(at), v_tilde = v_tilde_at(at), dv = DERIVATIVES + v, dv_tilde = DERIVATIVES + v_tilde;
     double  **coef = s->coef_out, *c_tilde = s->work[1], by_scale = 0;
-    reduce(control, s, s->out[v], coef[dv], c_tilde); /* of which only the derivatives are wanted */
+    reduce(control, s, s->out[v], coef[dv], c_tilde); /* for the derivatives; c is overwritten below */
     reduce(control, s, s->out[v_tilde], coef[dv_tilde], c_tilde);
     memset(coef[v], 0, (size_t)s->n * sizeof(double));
-    /* -J rises along these: minus the bracket of control.h */
+    /* the coefficients of minus the bracket of control.h, because steps ascend and J is to fall */
     for (int d = 0; d < s->B; d++) {
         const int    first = (int)s->start[d], end = (int)s->start[d + 1];
         const double counts = s->L[d] == -INFINITY ? 0 : share;

@@ -53,9 +53,10 @@ typedef struct {
     /* Fills the coefficients. `share` is the weight of a datum (of a particle, in sleep): 1 / their number. */
     void (*weigh)(const rws_method *m, rws_scores *s, double share, rws_tally *tally);
     /* For control variates, a second backward on the tape extended by derivatives along `direction`. `extend` makes these
-     * outputs of the table; `weigh_second` fills the coefficients, and adds to `gradient` (flat, of one of the shards that
-     * have the data; NULL: this is another one) what no coefficient can say. The second backward adds to the gradients of
-     * `second_gradients`, as a mask like `gradients`. NULL: there is no second backward. */
+     * outputs of the table. `weigh_second` fills the coefficients; derivatives that no coefficient can express it adds to
+     * `gradient`, a flat vector, which one of the shards that have the same data is given and the others are not (NULL). The
+     * second backward adds to the gradients of `second_gradients`, a mask like `gradients`. NULL: there is no second
+     * backward. */
     rws_status (*extend)(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
     void (*weigh_second)(const rws_method *m, rws_scores *s, double share, float *gradient);
     unsigned second_gradients;

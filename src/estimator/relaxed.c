@@ -3,7 +3,8 @@
 #include "base/error.h"
 #include "dist/dist.h"
 
-/* The log of the point on the simplex that the guide drew. A path that parts later must not look for the site again. */
+/* The log of the point on the simplex that the guide drew. The result is logged like that of a library function, because a
+ * path that splits later must not look for the site a second time. */
 static rws_var relaxed_choice(rws_path *path, const rws_setup *s)
 {
     rws_var v;
@@ -34,7 +35,6 @@ void rws_relaxed_weigh(const rws_method *m, rws_scores *s, double share, rws_tal
     for (int i = 0; i < s->n; i++) s->coef_q[i] = -share * s->w[i];
 }
 
-/* Coefficients of scores have no signal here: everything is reparameterised. */
 const char *rws_relaxed_refuses(const rws_model *model, const rws_setup *s)
 {
     for (int i = 0; i < s->n_gradients; i++)

@@ -1,4 +1,5 @@
-/* wws.c - wake-wake-sleep: phi's gradient is half of ww's and half of ws's. The wake half waits for the sleep half. */
+/* wws.c - wake-wake-sleep: phi's gradient is half of ww's plus half of ws's. The wake phase adds its half to the gradient of
+ * phi and does not step phi; the sleep phase adds the other half and steps. */
 #include "estimator/sleep.h"
 
 static void weigh_wake(const rws_method *m, rws_scores *s, double share, rws_tally *tally)

@@ -88,19 +88,16 @@ static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *
     return status;
 }
 
-static rws_status open_images(air *m, const char *images, rws_error *err)
+static rws_status open_images(rws_setup *s, air *m, rws_error *err)
 {
-    rws_status status;
-    if (strcmp(images, "blocks") == 0) {
-        status = draw_blocks(m->canvas, RWS_TRAIN, 4000, &m->train, err);
-        if (status == RWS_OK) status = draw_blocks(m->canvas, RWS_TEST, 1000, &m->test, err);
-        return status;
+    bool blocks;
+    RWS_TRY(rws_setting_either(s, "images", "digits", "blocks", &blocks, err));
+    if (blocks) {
+        RWS_TRY(draw_blocks(m->canvas, RWS_TRAIN, 4000, &m->train, err));
+        return draw_blocks(m->canvas, RWS_TEST, 1000, &m->test, err);
     }
-    if (strcmp(images, "digits") != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "images is digits or blocks, not \"%s\".", images);
-    status = rws_canvases_open(NULL, RWS_TRAIN, &m->train, err);
-    if (status == RWS_OK) status = rws_canvases_open(NULL, RWS_TEST, &m->test, err);
-    if (status != RWS_OK) return status;
+    RWS_TRY(rws_canvases_open(NULL, RWS_TRAIN, &m->train, err));
+    RWS_TRY(rws_canvases_open(NULL, RWS_TEST, &m->test, err));
     if (m->train.size != m->canvas || m->test.size != m->canvas)
         return rws_fail(err, RWS_BAD_INPUT, "canvas is %d, but the canvases of digits have a side of %d.", m->canvas,
                         m->train.size);
@@ -171,27 +168,17 @@ static rws_status mean_image(const air *m, float *out, rws_error *err)
 
 /* ---- setup */
 
-static rws_status one_of(rws_setup *s, const char *name, const char *const *words, int *which, rws_error *err)
-{
-    const char *text = rws_setup_text(s, name);
-    for (*which = 0; words[*which]; ++*which)
-        if (strcmp(words[*which], text) == 0) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "%s is %s or %s%s%s, not \"%s\".", name, words[0], words[1],
-                    words[2] ? " or " : "", words[2] ? words[2] : "", text);
-}
-
 static rws_status read_settings(rws_setup *s, air *m, rws_error *err)
 {
-    int steps, where, bg, likelihood;
-    if (one_of(s, "steps", (const char *[]){"categorical", "geometric_anneal", "geometric_fixed", NULL}, &steps, err) ||
-        one_of(s, "where", (const char *[]){"learned", "fixed", NULL}, &where, err) ||
-        one_of(s, "bg", (const char *[]){"image", "const", NULL}, &bg, err) ||
-        one_of(s, "likelihood", (const char *[]){"bernoulli", "normal", NULL}, &likelihood, err))
-        return RWS_BAD_INPUT;
-    m->prior = (step_prior)steps;
-    m->learned = where == 0;
-    m->constant = bg == 1;
-    m->normal = likelihood == 1;
+    static const char *const priors[] = {"categorical", "geometric_anneal", "geometric_fixed", NULL};
+    int                      prior;
+    bool                     fixed;
+    RWS_TRY(rws_setting_word(s, "steps", priors, &prior, err));
+    RWS_TRY(rws_setting_either(s, "where", "learned", "fixed", &fixed, err));
+    RWS_TRY(rws_setting_either(s, "bg", "image", "const", &m->constant, err));
+    RWS_TRY(rws_setting_either(s, "likelihood", "bernoulli", "normal", &m->normal, err));
+    m->prior = (step_prior)prior;
+    m->learned = !fixed;
     m->gray = m->normal || rws_setup_int(s, "air_gray");
     m->canvas = rws_setup_int(s, "canvas");
     m->glimpse = rws_setup_int(s, "glimpse");
@@ -252,23 +239,16 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     air *m = rws_setup_alloc(s, sizeof *m);
     *state = m;
     if (!m) return rws_no_memory(err, "the model of images");
-    rws_status status = read_settings(s, m, err);
-    if (status == RWS_OK) status = open_images(m, rws_setup_text(s, "images"), err);
-    if (status != RWS_OK) return status;
+    RWS_TRY(read_settings(s, m, err));
+    RWS_TRY(open_images(s, m, err));
     rws_setup_field(s, "x", (int)n_pixels(m));
     rws_setup_label(s, "count", 1);
-    status = declare_model(s, m, rws_setup_int(s, "hidden"), err);
-    if (status == RWS_OK) declare_guide(s, m, rws_setup_int(s, "hidden"));
-    return status;
+    RWS_TRY(declare_model(s, m, rws_setup_int(s, "hidden"), err));
+    declare_guide(s, m, rws_setup_int(s, "hidden"));
+    return RWS_OK;
 }
 
 /* ---- parts of both programs */
-
-static rws_var zeros(rws_path *path, int n)
-{
-    const float none[1000] = {0};
-    return rws_constants(path, none, n);
-}
 
 /* The sd of a normal distribution from the output of a network. */
 static rws_var spread(rws_path *path, rws_var raw)
@@ -318,14 +298,14 @@ static void where_prior(rws_path *path, const air *m, int n, rws_var *mean, rws_
 {
     float mask[MOST_STEPS] = {0};
     for (int i = 0; i < n; i++) mask[i] = 1;
-    *mean = zeros(path, m->free);
+    *mean = rws_zeros(path, m->free);
     *sd = rws_constant(path, 1);
     if (!m->learned) return;
     const rws_var in[] = {rws_parameter(path, m->start), rws_constants(path, mask, m->steps)};
     const rws_var h = rws_apply(path, RWS_ELU, rws_linear_parts(path, m->prior_in, in, 2));
     const rws_var y = rws_apply(
         path, RWS_TANH,
-        rws_add(path, rws_linear(path, m->prior_x, zeros(path, PRIOR_HIDDEN)), rws_linear(path, m->prior_h, h)));
+        rws_add(path, rws_linear(path, m->prior_x, rws_zeros(path, PRIOR_HIDDEN)), rws_linear(path, m->prior_h, h)));
     const rws_var out = rws_linear(path, m->prior_out, y);
     *mean = rws_slice(path, out, 0, m->free);
     *sd = spread(path, rws_slice(path, out, m->free, m->free));
@@ -336,8 +316,7 @@ static void background(rws_path *path, const air *m, rws_var *front, rws_var *ba
 {
     const rws_var dark = rws_parameter(path, m->dark);
     if (m->constant) {
-        float *none = rws_alloc(path, n_pixels(m) * sizeof *none);
-        *front = rws_add(path, rws_constants(path, none, (int)n_pixels(m)), dark);
+        *front = rws_add(path, rws_zeros(path, (int)n_pixels(m)), dark);
         *back = rws_affine(path, *front, -1, 0);
         return;
     }
@@ -349,8 +328,7 @@ static void background(rws_path *path, const air *m, rws_var *front, rws_var *ba
 /* A grey image around the sum of the glimpses. */
 static void draw_grey(rws_path *path, const air *m, const rws_var *glimpses, const rws_var *places, int n)
 {
-    float  *black = rws_alloc(path, n_pixels(m) * sizeof *black);
-    rws_var sum = rws_constants(path, black, (int)n_pixels(m));
+    rws_var sum = rws_zeros(path, (int)n_pixels(m));
     for (int t = 0; t < n; t++)
         sum = rws_add(path, sum, rws_place(path, glimpses[t], m->glimpse, m->glimpse, places[t], m->canvas, m->canvas));
     if (rws_reports_all(path)) rws_report(path, "picture", rws_clip(path, sum, 0, 1));
@@ -369,7 +347,7 @@ static void model(rws_path *path, const void *state)
     if (n > 0) where_prior(path, m, n, &mean, &sd);
     for (int t = 0; t < n; t++) {
         places[t] = coordinates(path, m, rws_normal(path, "where", mean, sd));
-        const rws_var what = rws_normal(path, "what", zeros(path, m->what), rws_constant(path, 1));
+        const rws_var what = rws_normal(path, "what", rws_zeros(path, m->what), rws_constant(path, 1));
         glimpses[t] = rws_affine(path, rws_mlp(path, m->decoder, what), 0.25f, 0);
         rws_report(path, "where", places[t]);
     }
@@ -392,7 +370,7 @@ static void guide(rws_path *path, const void *state)
     const rws_var x = rws_observed(path, "x"), yes = rws_constant(path, 1);
     if (rws_reports_all(path)) rws_report(path, "seen", x);
     const rws_var e = rws_apply(path, RWS_ELU, rws_mlp(path, m->encoder, x));
-    rws_var       h = rws_parameter(path, m->h0), what = zeros(path, m->what), where = zeros(path, m->free);
+    rws_var       h = rws_parameter(path, m->h0), what = rws_zeros(path, m->what), where = rws_zeros(path, m->free);
     int           n = 0;
     for (; n < m->steps; n++) {
         h = rws_rnn(path, m->cell, (rws_var[]){e, what, where, yes}, 4, h);

@@ -7,7 +7,6 @@
 #include "model/model.h"
 
 #include <math.h>
-#include <string.h>
 
 #define SPACING 10.0
 #define SD 5.0
@@ -36,10 +35,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     (void)random;
     gmm *m = rws_setup_alloc(s, sizeof *m);
     if (!m) return rws_no_memory(err, "the mixture");
-    const char *start = rws_setup_text(s, "start");
-    const bool  far = strcmp(start, "far") == 0;
-    if (!far && strcmp(start, "near") != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "start is far or near, not \"%s\".", start);
+    bool near;
+    RWS_TRY(rws_setting_either(s, "start", "far", "near", &near, err));
     m->C = rws_setup_int(s, "components");
     m->mult = (float)rws_setup_number(s, "theta_mult");
     m->truth = rws_setup_alloc(s, (size_t)m->C * sizeof *m->truth);
@@ -61,7 +58,7 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 
     rws_setup_field(s, "x", 1);
     rws_setup_relaxed(s, "z", m->C);
-    for (int c = 0; c < m->C && far; c++) theta[c] = (float)(m->C - 1 - c) / m->mult;
+    for (int c = 0; c < m->C && !near; c++) theta[c] = (float)(m->C - 1 - c) / m->mult;
 
     int sizes[6] = {1}, n = 1;
     for (int i = 0; i < rws_setup_int(s, "gmm_hidden"); i++) sizes[n++] = 16;

@@ -37,15 +37,6 @@ static const rws_setting settings[] = {
     {0},
 };
 
-/* Reads a setting that is one of two words: *out is false for `no` and true for `yes`. */
-static rws_status either(rws_setup *s, const char *name, const char *no, const char *yes, bool *out, rws_error *err)
-{
-    const char *text = rws_setup_text(s, name);
-    *out = strcmp(text, yes) == 0;
-    if (*out || strcmp(text, no) == 0) return RWS_OK;
-    return rws_fail(err, RWS_BAD_INPUT, "%s is %s or %s, not \"%s\".", name, no, yes, text);
-}
-
 /* Marks the non-terminals with more than one rule, and those that lead to one. */
 static void find_deep(rws_pcfg *m)
 {
@@ -161,11 +152,10 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     bool      from_grammar, skip;
     *state = m;
     if (!m) return rws_no_memory(err, "the grammar's model");
-    if (either(s, "likelihood", "relaxed", "hard", &m->hard, err) != RWS_OK ||
-        either(s, "pcfg_core", "tree", "sequential", &m->sequential, err) != RWS_OK ||
-        either(s, "rules", "random", "grammar", &from_grammar, err) != RWS_OK ||
-        either(s, "unknown", "refuse", "skip", &skip, err) != RWS_OK)
-        return RWS_BAD_INPUT;
+    RWS_TRY(rws_setting_either(s, "likelihood", "relaxed", "hard", &m->hard, err));
+    RWS_TRY(rws_setting_either(s, "pcfg_core", "tree", "sequential", &m->sequential, err));
+    RWS_TRY(rws_setting_either(s, "rules", "random", "grammar", &from_grammar, err));
+    RWS_TRY(rws_setting_either(s, "unknown", "refuse", "skip", &skip, err));
     RWS_TRY(find_grammar(s, &m->g, err));
     m->unknown = skip ? RWS_UNKNOWN_SKIP : RWS_UNKNOWN_REFUSE;
     RWS_TRY(path_of(s, "data", "grammar", &m->path[RWS_TRAIN], err));

@@ -279,14 +279,11 @@ static rws_var by_guide(rws_path *path, const rws_pcfg *m, derivation *t, int no
 void rws_pcfg_guide(rws_path *path, const void *state)
 {
     const rws_pcfg *m = state;
-    const float     zeros[RWS_PCFG_HIDDEN] = {0};
-    float          *no_word = rws_alloc(path, (size_t)(m->g->n_terminals + m->g->max_productions) * sizeof *no_word);
-    const rws_var   unknown = rws_constants(path, no_word, m->g->n_terminals);
-    reader          g = {.no_rule = rws_constants(path, no_word, m->g->max_productions),
-                         .no_state = rws_constants(path, zeros, RWS_PCFG_HIDDEN),
-                         .last = -1};
-    const float    *x = rws_look(path, rws_observed(path, RWS_PCFG_SENTENCE));
-    g.e = g.no_state;
+    const rws_var   unknown = rws_zeros(path, m->g->n_terminals);
+    reader          g = {.last = -1};
+    g.no_rule = rws_zeros(path, m->g->max_productions);
+    g.e = g.no_state = rws_zeros(path, RWS_PCFG_HIDDEN);
+    const float *x = rws_look(path, rws_observed(path, RWS_PCFG_SENTENCE));
     for (int i = 0; i < (int)x[0]; i++) {
         const rws_var word =
             x[1 + i] == RWS_OOV ? unknown : rws_onehot(path, rws_constant(path, x[1 + i]), m->g->n_terminals);

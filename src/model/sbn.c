@@ -13,7 +13,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define MOST_LAYERS 16
 #define MOST_UNITS 10000
@@ -114,20 +113,15 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
     (void)random;
     sbn *m = rws_setup_alloc(s, sizeof *m);
     if (!m) return rws_no_memory(err, "the belief network");
-    const char *center = rws_setup_text(s, "sbn_center"), *data = rws_setup_text(s, "data");
-    const bool  mnist = strcmp(data, "mnist") == 0;
-    rws_status  status;
-    m->half = strcmp(center, "half") == 0;
-    if (!m->half && strcmp(center, "mean") != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "sbn_center is mean or half, not \"%s\".", center);
-    if (!mnist && strcmp(data, "noise") != 0)
-        return rws_fail(err, RWS_BAD_INPUT, "data is mnist or noise, not \"%s\".", data);
+    bool noise;
+    RWS_TRY(rws_setting_either(s, "sbn_center", "mean", "half", &m->half, err));
+    RWS_TRY(rws_setting_either(s, "data", "mnist", "noise", &noise, err));
     m->n_pixels = rws_setup_int(s, "pixels");
-    if (mnist && m->n_pixels != RWS_MNIST_PIXELS)
+    if (!noise && m->n_pixels != RWS_MNIST_PIXELS)
         return rws_fail(err, RWS_BAD_INPUT, "pixels is for data=noise; images of mnist have %d.", RWS_MNIST_PIXELS);
-    if ((status = read_layers(rws_setup_text(s, "layers"), m, err)) != RWS_OK) return status;
-    if (mnist && (status = read_images(s, RWS_MNIST_PART_TRAIN, &m->train, err)) != RWS_OK) return status;
-    if (mnist && (status = read_images(s, RWS_MNIST_PART_TEST, &m->test, err)) != RWS_OK) return status;
+    RWS_TRY(read_layers(rws_setup_text(s, "layers"), m, err));
+    if (!noise) RWS_TRY(read_images(s, RWS_MNIST_PART_TRAIN, &m->train, err));
+    if (!noise) RWS_TRY(read_images(s, RWS_MNIST_PART_TEST, &m->test, err));
     rws_setup_field(s, "x", m->n_pixels);
     make_maps(s, m);
     *state = m;

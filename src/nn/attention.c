@@ -2,7 +2,7 @@
  *
  *     w_t = softmax over t of (q . k_t / sqrt(d)),     y = sum over t of w_t v_t
  *
- * The numbers of an item are divided among H heads, each of which has a softmax of its own. The layer has the parameters of
+ * The numbers of an item are divided among H heads, and every head has a softmax of its own. The layer has the parameters of
  * nn.MultiheadAttention: linear maps before (queries, keys, values) and after. Three ops do the work between them; a row of
  * `items` has T items of `stride` numbers each.
  */
@@ -20,7 +20,7 @@ extern const rws_op rws_op_attention_scores, rws_op_attention_softmax, rws_op_at
 typedef struct {
     rws_layer  layer; /* n_in, n_out: of a query and of the result */
     int        heads, n_item;
-    rws_param *in[3], *bias; /* the maps of queries, keys and values; all the same if the items are like queries */
+    rws_param *in[3], *bias; /* the maps of queries, keys and values; one parameter if items are as long as queries */
     rws_linear_layer *out;
 } attention;
 
@@ -63,14 +63,14 @@ rws_layer *rws_setup_attention(rws_setup *s, rws_group group, const char *name, 
     return &l->layer;
 }
 
-/* Where the keys or the values are: in items of `stride` numbers, from number `first` of each. */
+/* Keys or values inside of `all`, which has items of `stride` numbers: they begin at number `first` of each item. */
 typedef struct {
     rws_var all;
     int     stride, first;
 } items_of;
 
-/* What the heads see: n_out numbers. Keys begin with the first number of their items. */
-static rws_var look(rws_path *path, int heads, rws_var query, items_of keys, items_of values, int n_out, int n_items)
+/* Scores, softmax and mix of all heads; the result has n_out numbers. keys.first must be 0. */
+static rws_var attend(rws_path *path, int heads, rws_var query, items_of keys, items_of values, int n_out, int n_items)
 {
     const rws_op_args scores = {.k = heads,
                                 .offset = keys.stride,
@@ -80,11 +80,6 @@ static rws_var look(rws_path *path, int heads, rws_var query, items_of keys, ite
         rws_record(path, &rws_op_attention_scores, scores, (rws_var[]){keys.all, query}, 2, heads * n_items);
     const rws_var w = rws_record(path, &rws_op_attention_softmax, (rws_op_args){.k = heads}, &s, 1, heads * n_items);
     return rws_record(path, &rws_op_attention_mix, mix, (rws_var[]){values.all, w}, 2, n_out);
-}
-
-static rws_var zeros(rws_path *path, int n)
-{
-    return rws_constants(path, rws_alloc(path, (size_t)n * sizeof(float)), n);
 }
 
 rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const rws_var *items, int n)
@@ -97,17 +92,17 @@ rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const r
     if (rws_dim(path, query) != dim)
         rws_give_up(path, "Layer \"%s\" takes a query of %d numbers, not %d.", l->name, dim, rws_dim(path, query));
     if (n < 0) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
-    if (n == 0) v = zeros(path, dim);
+    if (n == 0) v = rws_zeros(path, dim);
     else {
         const rws_var all = rws_items_join(path, l->name, items, n, own->n_item, &n_items);
-        const rws_var q = rws_project(path, own->in[0], 0, own->bias, 0, dim, RWS_LINEAR, query);
+        const rws_var q = rws_project(path, l->name, own->in[0], 0, own->bias, 0, dim, RWS_LINEAR, query);
         if (own->in[0] == own->in[1]) { /* keys and values are made by one product, side by side */
-            const rws_var both = rws_project(path, own->in[1], dim, own->bias, dim, 2 * dim, RWS_LINEAR, all);
-            v = look(path, own->heads, q, (items_of){both, 2 * dim, 0}, (items_of){both, 2 * dim, dim}, dim, n_items);
+            const rws_var both = rws_project(path, l->name, own->in[1], dim, own->bias, dim, 2 * dim, RWS_LINEAR, all);
+            v = attend(path, own->heads, q, (items_of){both, 2 * dim, 0}, (items_of){both, 2 * dim, dim}, dim, n_items);
         } else {
-            const rws_var keys = rws_project(path, own->in[1], 0, own->bias, dim, dim, RWS_LINEAR, all),
-                          values = rws_project(path, own->in[2], 0, own->bias, 2 * dim, dim, RWS_LINEAR, all);
-            v = look(path, own->heads, q, (items_of){keys, dim, 0}, (items_of){values, dim, 0}, dim, n_items);
+            const rws_var keys = rws_project(path, l->name, own->in[1], 0, own->bias, dim, dim, RWS_LINEAR, all),
+                          values = rws_project(path, l->name, own->in[2], 0, own->bias, 2 * dim, dim, RWS_LINEAR, all);
+            v = attend(path, own->heads, q, (items_of){keys, dim, 0}, (items_of){values, dim, 0}, dim, n_items);
         }
     }
     return rws_returns(path, rws_dense(path, own->out, RWS_LINEAR, &v, 1));
@@ -130,7 +125,7 @@ rws_var rws_dot_attention(rws_path *path, rws_var query, const rws_var *keys, co
     if (n_values % n_items)
         rws_path_mistake(path, "rws_dot_attention was given %d keys, but %d numbers as values.", n_items, n_values);
     const int size = n_values / n_items;
-    return rws_returns(path, look(path, 1, query, (items_of){k, dim, 0}, (items_of){u, size, 0}, size, n_items));
+    return rws_returns(path, attend(path, 1, query, (items_of){k, dim, 0}, (items_of){u, size, 0}, size, n_items));
 }
 
 /* ---- attention_scores: s_ht = scale q_h . k_ht, H x T. Inputs: items with keys, the query (H x d). args.k is H, args.offset

@@ -54,10 +54,8 @@ rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *ite
 {
     const bidirectional *own = rws_layer_expect(path, l, &rws_bidirectional_kind);
     if (n < 0 || (n > 0 && !items)) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
-    const int n_hidden = l->n_out / 2;
-    float    *zeros = rws_alloc(path, (size_t)n_hidden * sizeof *zeros);
-    rws_var   start = rws_constants(path, zeros, n_hidden), c[2] = {start, start}, h[2] = {start, start};
-    rws_var  *forward = states ? rws_alloc(path, (size_t)(n + 1) * sizeof *forward) : NULL;
+    rws_var  start = rws_zeros(path, l->n_out / 2), c[2] = {start, start}, h[2] = {start, start};
+    rws_var *forward = states ? rws_alloc(path, (size_t)(n + 1) * sizeof *forward) : NULL;
     for (int t = 0; t < n; t++) {
         h[0] = step(path, own, 0, items[t], h[0], &c[0]);
         if (states) forward[t] = h[0];

@@ -8,7 +8,7 @@
  *     conv2d             out [n_out, places] = W [n_out, C K K] patches(x) + b                   x is the picture
  *     conv_transpose2d   out = picture whose patches add up to  W^T x, + b;  W is [n_in, C K K]   x is [n_in, places]
  *
- * Each is what backward of the other computes for its input. Layouts and sizes are PyTorch's. args.k packs rows and columns
+ * Each computes the gradient of the input of the other. Layouts and sizes are PyTorch's. args.k packs rows and columns
  * of the picture, args.offset kernel, stride and padding.
  */
 #include "nn/layer.h"
@@ -169,8 +169,9 @@ static void inside(const plan *p, int a, int n, int places, int *first, int *end
     if (*first > *end) *first = *end;
 }
 
-/* For every row `at` of patches and every place of the grid's row i that is inside: j … end, and the picture's numbers from
- * `from` on, stride apart. Places outside are handled by the callers. */
+/* Executes `statement` for every row `at` of the patches and every row i of the grid where it meets the picture. Places
+ * first … end - 1 of that row of the grid are inside of the picture; `strip` is where the row begins in the patches, and
+ * `from` where the row that it meets begins in the picture. */
 #define EACH_STRIP(p, statement)                                                                             \
     for (int ch = 0, at = 0; ch < (p)->C; ch++)                                                              \
         for (int a = 0; a < (p)->K; a++)                                                                     \

@@ -14,7 +14,7 @@ rws_layer *rws_setup_embedding(rws_setup *s, rws_group group, const char *name, 
 {
     char       full[140];
     embedding *l = rws_layer_new(s, &rws_embedding_kind, sizeof *l, name, n_words, dim);
-    snprintf(full, sizeof full, "%s.weight", name);
+    snprintf(full, sizeof full, "%s.weight", l->layer.name);
     l->table = rws_setup_param_scaled(s, group, full, n_words, dim, RWS_UNIFORM, dim);
     return &l->layer;
 }

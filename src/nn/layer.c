@@ -10,7 +10,7 @@ void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, cons
     if (!name && s->status == RWS_OK)
         s->status = rws_fail(&s->error, RWS_BAD_INPUT, "A layer of kind %s is declared without a name.", kind->name);
     if (!name) name = "";
-    static _Thread_local _Alignas(16) char nothing[256]; /* what a declaration without memory returns; no run begins */
+    static _Thread_local _Alignas(16) char nothing[256]; /* the result without memory; the setup has failed then */
     rws_layer                             *l = rws_setup_alloc(s, bytes);
     char                                  *copy = rws_setup_alloc(s, strlen(name) + 1);
     RWS_CHECK(bytes <= sizeof nothing);

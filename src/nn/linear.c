@@ -11,10 +11,10 @@ rws_linear_layer *rws_linear_new(rws_setup *s, rws_group group, const char *name
 {
     char              full[160];
     rws_linear_layer *l = rws_layer_new(s, &rws_linear_kind, sizeof *l, name, n_in, n_out);
-    snprintf(full, sizeof full, "%s.%s", name, weight);
+    snprintf(full, sizeof full, "%s.%s", l->layer.name, weight);
     l->w = rws_setup_param_scaled(s, group, full, n_out, n_in, init, scale);
     l->w->transposed = n_out == 1 || (size_t)n_in * (size_t)n_out <= RWS_TRANSPOSED_MOST;
-    snprintf(full, sizeof full, "%s.%s", name, bias);
+    snprintf(full, sizeof full, "%s.%s", l->layer.name, bias);
     l->b = rws_setup_param_scaled(s, group, full, 1, n_out, init == RWS_UNIFORM ? init : RWS_ZERO, scale);
     return l;
 }

@@ -17,6 +17,7 @@ const rws_layer_kind rws_mlp_kind = {"mlp", "linear layers with a function in be
 rws_layer *rws_setup_mlp(rws_setup *s, rws_group group, const char *name, rws_function hidden, rws_init init,
                          const int *sizes, int n_sizes)
 {
+    if (!sizes) n_sizes = 0;
     if (n_sizes < 2 && s->status == RWS_OK)
         s->status = rws_fail(&s->error, RWS_BAD_INPUT, "The mlp \"%s\" is declared with %d sizes; it takes at least 2.",
                              name, n_sizes);

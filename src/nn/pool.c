@@ -53,7 +53,7 @@ rws_var rws_pool2d(rws_path *path, rws_var pictures, int channels, int rows, int
     return rws_returns(path, rws_pool(path, how, pictures, rows, cols, size, size));
 }
 
-/* For every row i of a picture that is in a window: its windows begin at `out`, and the row at `x`. */
+/* Executes `statement` for every row i of a picture that lies in windows: the row begins at `x`, its windows at `out`. */
 #define EACH_ROW(p, statement)                                                                                \
     for (size_t k = 0; k < (p).n; k++)                                                                        \
         for (size_t i = 0; i < (p).down * (p).high; i++) {                                                    \

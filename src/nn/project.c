@@ -1,5 +1,6 @@
 /* project.c - a linear map for every item. Input: x, T items of w->cols numbers. args.k is the first row of W, args.s
- * the first number of b, args.offset the function. The gradient of W is added at once, because deferred products are about whole parameters. */
+ * the first number of b, args.offset the function. The gradient of W is added at once, because a deferred product is one
+ * of a whole parameter. */
 #include "nn/project.h"
 
 #include "tensor/gemm.h"
@@ -8,11 +9,15 @@
 
 extern const rws_op rws_op_project; /* below */
 
-rws_var rws_project(rws_path *path, const rws_param *w, int first, const rws_param *b, int first_b, int n_out,
-                    rws_function f, rws_var x)
+rws_var rws_project(rws_path *path, const char *layer, const rws_param *w, int first, const rws_param *b, int first_b,
+                    int n_out, rws_function f, rws_var x)
 {
     const rws_op_args args = {.w = w, .b = b, .k = first, .s = (float)first_b, .offset = (int)f};
-    return rws_record(path, &rws_op_project, args, &x, 1, rws_dim(path, x) / w->cols * n_out);
+    const int         n = rws_dim(path, x) / w->cols;
+    if ((int64_t)n * n_out > INT32_MAX)
+        rws_give_up(path, "Layer \"%s\" makes %d numbers of each of %d items, more than the %d that a value can have.",
+                    layer, n_out, n, INT32_MAX);
+    return rws_record(path, &rws_op_project, args, &x, 1, n * n_out);
 }
 
 rws_var rws_items_join(rws_path *path, const char *layer, const rws_var *parts, int n, int size, int *n_items)

@@ -53,11 +53,10 @@ rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items
     if (rws_replayed(path, &v)) return v;
     const set_encoder *own = rws_layer_expect(path, l, &rws_set_encoder_kind);
     if (n < 0) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
-    if (n == 0)
-        return rws_returns(path, rws_constants(path, rws_alloc(path, (size_t)l->n_out * sizeof(float)), l->n_out));
+    if (n == 0) return rws_returns(path, rws_zeros(path, l->n_out));
     v = rws_items_join(path, l->name, items, n, l->n_in, &n_items);
     for (int i = 0; i < own->n_linear; i++)
-        v = rws_project(path, own->linear[i].w, 0, own->linear[i].b, 0, own->linear[i].w->rows,
+        v = rws_project(path, l->name, own->linear[i].w, 0, own->linear[i].b, 0, own->linear[i].w->rows,
                         i + 1 < own->n_linear ? own->hidden : RWS_LINEAR, v);
     return rws_returns(path, rws_pool(path, own->how, v, n_items, l->n_out, n_items, 1));
 }

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "engine/engine.h"
+#include "vision/ops.h"
 #include "vision/picture.h"
 #include "vision/window.h"
 
@@ -34,11 +35,9 @@ rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wher
 {
     rws_var v, in[RWS_OP_INPUTS] = {front, back};
     if (rws_replayed(path, &v)) return v;
-    const int size = out_rows * out_cols;
     if (n < 0 || n > MOST) rws_give_up(path, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
-    if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
-        rws_give_up(path, "rws_picture takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", rows, cols,
-                    out_rows, out_cols);
+    rws_pictures_expect(path, "rws_picture", rows, cols, out_rows, out_cols);
+    const int size = out_rows * out_cols;
     if (rws_dim(path, front) != size || rws_dim(path, back) != size)
         rws_give_up(path, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows, out_cols,
                     rws_dim(path, front), rws_dim(path, back));
@@ -138,6 +137,14 @@ static void begin(picture *p, size_t r)
     }
 }
 
+/* Whether the `where` of a glimpse of row r has a NaN. */
+static bool is_misplaced(const picture *p, size_t r)
+{
+    for (int t = 0; t < p->n; t++)
+        if (rws_where_is_nan(rws_view_row(&p->c->in[p->at + 3 + 2 * t], r))) return true;
+    return false;
+}
+
 /* Computes line i from *first to *end, the interval where glimpses lie. False if no glimpse lies on the line. */
 static bool make_line(picture *p, int i, int *first, int *end)
 {
@@ -230,6 +237,7 @@ static void picture_forward(rws_call *c)
             const int stop = end < p.cols ? end : p.cols;
             memcpy(out + first, p.l + first, (size_t)(stop - first) * sizeof *out);
         }
+        for (int j = 0; j < c->dim && is_misplaced(&p, r); j++) c->out[r * (size_t)c->dim + (size_t)j] = NAN;
     }
     rws_arena_release(c->arena, mark);
 }
@@ -260,8 +268,9 @@ static void picture_backward(rws_call *c)
 
 typedef float v8 __attribute__((vector_size(32), aligned(4), may_alias));
 
-/* Products of 1 + e in eight lanes, whose logarithms are sums of log(1 + e). A factor is at most 2, so a float holds
- * the product of 120 factors. */
+#define FACTORS 120 /* a factor is at most 2, so that a float holds the product of so many */
+
+/* Products of 1 + e in eight lanes, whose logarithms are sums of log(1 + e). */
 typedef struct {
     v8     lanes;
     int    n;
@@ -282,9 +291,12 @@ static void product_flush(product *q)
 
 static void product_add(product *q, const float *e, int n)
 {
-    if (q->n + n / RWS_LANES > 120) product_flush(q);
-    for (int j = 0; j < n; j += RWS_LANES) q->lanes *= 1 + *(const v8 *)(e + j);
-    q->n += n / RWS_LANES;
+    for (int first = 0, end; first < n; first = end) {
+        end = n - first < FACTORS * RWS_LANES ? n : first + FACTORS * RWS_LANES;
+        if (q->n + (end - first) / RWS_LANES > FACTORS) product_flush(q);
+        for (int j = first; j < end; j += RWS_LANES) q->lanes *= 1 + *(const v8 *)(e + j);
+        q->n += (end - first) / RWS_LANES;
+    }
 }
 
 /* The sum of x l over the background. */
@@ -327,7 +339,7 @@ static void picture_bits_forward(rws_call *c)
             product_add(&q, p.e + first, end - first);
         }
         product_flush(&q);
-        c->out[r] = (float)(total - q.log);
+        c->out[r] = is_misplaced(&p, r) ? NAN : (float)(total - q.log);
     }
     rws_arena_release(c->arena, mark);
 }

@@ -6,17 +6,26 @@
  */
 #include "base/error.h"
 #include "engine/engine.h"
+#include "vision/ops.h"
 #include "vision/window.h"
 
 #include <string.h>
 
 extern const rws_op rws_op_attend, rws_op_place, rws_op_cover; /* below */
 
-static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
+void rws_pictures_expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols)
 {
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
         rws_give_up(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
                     out_rows, out_cols);
+    if ((int64_t)rows * cols > INT32_MAX || (int64_t)out_rows * out_cols > INT32_MAX)
+        rws_give_up(path, "%s takes pictures of at most %d points, not %d x %d and %d x %d.", name, INT32_MAX, rows,
+                    cols, out_rows, out_cols);
+}
+
+static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
+{
+    rws_pictures_expect(path, name, rows, cols, out_rows, out_cols);
     if (rws_dim(path, where) != 4)
         rws_give_up(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
                     rws_dim(path, where));
@@ -112,6 +121,11 @@ static void reader_mix(const reader *a, const float *image, int i, bool moves)
     for (int j = first; j < end && moves; j++) change[j] = (upper ? upper[j] : 0) - (lower ? lower[j] : 0);
 }
 
+static void fill_nan(float *out, int n)
+{
+    for (int i = 0; i < n; i++) out[i] = NAN;
+}
+
 static void attend_forward(rws_call *c)
 {
     const rws_view *image = &c->in[0], *where = &c->in[1];
@@ -122,6 +136,10 @@ static void attend_forward(rws_call *c)
         const float *from = rws_view_row(image, r);
         float       *out = c->out + r * (size_t)c->dim;
         reader_lay(&a, rws_view_row(where, r));
+        if (rws_where_is_nan(rws_view_row(where, r))) {
+            fill_nan(out, c->dim);
+            continue;
+        }
         if (a.x.begin != 0 || a.x.stop != a.x.n || a.y.begin != 0 || a.y.stop != a.y.n || a.x.begin == a.x.stop)
             memset(out, 0, (size_t)c->dim * sizeof *out);
         if (a.x.begin == a.x.stop) continue;
@@ -203,6 +221,10 @@ static void put_forward(rws_call *c, const rws_view *glimpse, const rws_view *wh
     for (size_t r = 0; r < (size_t)c->n; r++) {
         float *out = c->out + r * (size_t)c->dim;
         rws_window_lay(&w, rws_view_row(where, r), glimpse ? rws_view_row(glimpse, r) : NULL);
+        if (rws_where_is_nan(rws_view_row(where, r))) {
+            fill_nan(out, c->dim);
+            continue;
+        }
         memset(out, 0, (size_t)c->dim * sizeof *out);
         for (int i = w.y.begin; i < w.y.stop; i++) {
             memset(line, 0, (size_t)w.stride * sizeof *line);

@@ -1,7 +1,6 @@
 /* window.c - resampling along an axis, and glimpses on a canvas. */
 #include "vision/window.h"
 
-#include <math.h>
 #include <string.h>
 #ifdef __AVX2__
 #include <immintrin.h>
