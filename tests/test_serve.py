@@ -572,6 +572,26 @@ def test_limits(run):
         server.stop()
 
 
+def test_queue(run):
+    """A question that waits for a thread has its whole time when its turn comes."""
+    server = Server(RUNS, "--port", "0", "--max-seconds", "3", "--threads", "1")
+    try:
+        question, times, replies = {"text": "stars saw ears with stars with ears", "particles": 200}, [], []
+        for _ in range(4):  # the first ones warm up
+            began = time.time()
+            server.json(f"/api/runs/{run}/infer", question)
+            times.append(time.time() - began)
+        question["particles"] = max(200, min(100000, int(200 * 0.7 / min(times))))  # about 0.7 seconds: the fifth begins just before 3 seconds
+        threads = [threading.Thread(target=lambda i=i: replies.append(server.ask(f"/api/runs/{run}/infer", {**question, "seed": i}))) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        report(not any(b"took more than" in data for _, _, data in replies), "the time that a question waits for a thread is not its own", [r[2][:80] for r in replies])
+    finally:
+        server.stop()
+
+
 def test_crash(run):
     server = Server(RUNS, "--port", "0")
     try:
@@ -980,7 +1000,9 @@ def main():
     test_streaming(ids["grammar"])
     test_token()
     test_limits(ids["grammar"])
+    test_queue(ids["grammar"])
     test_crash(ids["ww-1"])
+    test_open()
     test_drain(ids["grammar"])
     print_tries()
     print(f"1..{count}")

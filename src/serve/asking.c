@@ -230,6 +230,7 @@ static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
     rws_answers  *answers;
     q->stop = is_late;
     q->context = a;
+    a->until = rws_clock_now() + a->core->options.max_seconds; /* the time that it waited for a thread does not count */
     rws_status status = rws_posterior_ask(rws_warm_posterior(a->warm), q, &answers, err);
     if (status == RWS_STOPPED)
         rws_fail(err, status, "The question took more than %g seconds: ask with fewer particles.",
@@ -260,7 +261,6 @@ static bool next_answer(void *context, rws_buffer *out)
         rws_reply_release(&busy);
         a->failed = true;
     } else {
-        a->until = rws_clock_now() + a->core->options.max_seconds;
         const rws_status status = infer_one(a, out, &err);
         end_work(a->core);
         a->failed = status != RWS_OK && status != RWS_BAD_INPUT;
