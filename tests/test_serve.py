@@ -595,12 +595,14 @@ def test_queue(run):
 def test_crash(run):
     server = Server(RUNS, "--port", "0")
     try:
-        child = server.children()[0]
+        child, seen = server.children()[0], server.json("/api/runs")["event"]
         os.kill(child, signal.SIGSEGV)
         good = wait(lambda: server.children() and server.children()[0] != child)
         report(good, "a server that crashes is started again")
         report(wait(lambda: server.ask("/api/runs")[0] == 200), "and answers at the same address")
         report(server.json(f"/api/runs/{run}/infer", {"test": 0, "particles": 10})["answers"], "questions too")
+        got = server.raw(head(server, path=f"/api/events?after={seen}"), timeout=2)
+        report(b"event: reset" in got, "a watcher of the server that crashed is told to read all runs again", got)
     finally:
         code, err = server.stop()
     report(code == 0 and "crashed" in err, "and says so", (code, err))
