@@ -697,6 +697,12 @@ def test_damage():
     edit_store(os.path.join(folder, "head"), "UPDATE runs SET seconds = seconds + 1")
     edit_store(os.path.join(folder, "label"), "INSERT INTO snapshots(run, iteration, name, place, label, value) VALUES('ww-1', 10, 'made up', 0, NULL, 1)")
     edit_store(os.path.join(folder, "name"), "UPDATE runs SET run = 'ww-9'")
+    unreadable = copy_run("unreadable", os.path.join(WORK, "unreadable"), "DROP TABLE snapshots",
+                          "CREATE VIEW snapshots AS SELECT run, iteration, name, 0 AS place, '' AS label, value FROM metrics WHERE abs(-9223372036854775807 - 1) > 0")
+    server = Server(unreadable, "--port", "0")
+    problems = server.json("/api/runs")["problems"]
+    server.stop()
+    report(len(problems) == 1 and "integer overflow" in problems[0]["sentence"], "snapshots that cannot be read are a problem", problems)
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
