@@ -608,6 +608,25 @@ def test_crash(run):
     report(code == 0 and "crashed" in err, "and says so", (code, err))
 
 
+def test_open():
+    """--open starts $BROWSER with the address, and hands down none of the signals that the server blocks."""
+    browser, seen = os.path.join(WORK, "browser"), os.path.join(WORK, "seen")
+    with open(browser, "w") as file:
+        file.write(f"#!{sys.executable}\nimport os, sys\ntext = open('/proc/self/status').read() + sys.argv[1]\n"
+                   f"open({seen!r} + '.tmp', 'w').write(text)\nos.rename({seen!r} + '.tmp', {seen!r})\n")
+    os.chmod(browser, 0o755)
+    os.environ["BROWSER"] = browser
+    server = Server(RUNS, "--port", "0", "--open")
+    try:
+        there = wait(lambda: os.path.exists(seen))
+        text = open(seen).read() if there else ""
+        report(text.endswith(server.address), "--open opens the address", text[-100:])
+        report(re.search(r"^SigBlk:\s0+$", text, re.M), "in a browser that can be ended", re.findall(r"^Sig.*", text, re.M))
+    finally:
+        server.stop()
+        del os.environ["BROWSER"]
+
+
 def test_drain(run):
     server = Server(RUNS, "--port", "0")
     got = {}
