@@ -66,8 +66,13 @@ static void test_numbers_and_commas(void **state)
     rws_buffer_value(&b, "1e-3");
     rws_buffer_value(&b, "0x10");
     rws_buffer_value(&b, "1e-5,10:/3");
+    rws_buffer_value(&b, "18446744073709551615");
+    rws_buffer_value(&b, "-9007199254740993");
+    rws_buffer_value(&b, "007");
+    rws_buffer_value(&b, "-0");
     rws_buffer_close(&b, ']');
-    assert_string_equal(b.bytes, "[[1,2],{\"a\":null,\"b\":true},0.001,\"0x10\",\"1e-5,10:/3\"]");
+    assert_string_equal(b.bytes, "[[1,2],{\"a\":null,\"b\":true},0.001,\"0x10\",\"1e-5,10:/3\","
+                                 "18446744073709551615,-9007199254740993,7,-0]");
     rws_buffer_release(&b);
 }
 

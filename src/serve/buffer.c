@@ -149,11 +149,19 @@ void rws_buffer_true(rws_buffer *b, bool value)
     rws_buffer_add(b, value ? "true" : "false", value ? 4 : 5);
 }
 
+/* Whether the text is a whole number of at most 64 bits, as JSON writes it. */
+static bool is_whole(const char *text, double value)
+{
+    const char *digits = text + (text[0] == '-');
+    return fabs(value) <= 0x1p64 && !digits[strspn(digits, "0123456789")] && (digits[0] != '0' || !digits[1]);
+}
+
 void rws_buffer_value(rws_buffer *b, const char *text)
 {
     char        *end;
     const double value = strtod(text, &end);
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) rws_buffer_true(b, text[0] == 't');
     else if (end == text || *end || !isfinite(value) || strpbrk(text, "xX ")) rws_buffer_text(b, text);
+    else if (is_whole(text, value)) comma(b), rws_buffer_add(b, text, strlen(text));
     else rws_buffer_number(b, value);
 }
