@@ -83,6 +83,10 @@ gives 0 "their export" export many
 head -n 1 out | grep -q ',setting59,.*,final_metric49,.*,metric49'
 report $? "has all columns"
 gives 0 "a late metric in a figure" plot final_metric49 many --out late.svg
+printf 'model %s\nmethods ww\nparticles 1\niterations 1\n' "$wide" >wide.sweep
+gives 0 "a sweep of such runs" sweep wide.sweep --json
+head -n 1 out | grep -q '"state":"finished",.*"metric49":'
+report $? "has all metrics in the line of a run"
 
 # ---- rws sweep
 
