@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -68,6 +69,12 @@ json_t *rws_report_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *rws_report_string(const char *text)
+{
+    json_t *value = text ? json_string(text) : NULL;
+    return value ? value : json_null();
+}
+
 void rws_report_known(json_t *object, const char *key, double value)
 {
     if (!isnan(value)) json_object_set_new(object, key, rws_report_real(value));
@@ -78,9 +85,12 @@ json_t *rws_report_value(const char *text)
     char        *end;
     const double value = strtod(text, &end);
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
-    if (end == text || *end || !isfinite(value)) return json_string(text);
+    if (end == text || *end || !isfinite(value)) return rws_report_string(text);
     if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
-    return json_real(value);
+    if (text[strspn(text, "-0123456789")]) return json_real(value);
+    errno = 0;
+    const long long whole = strtoll(text, NULL, 10);
+    return errno ? json_string(text) : json_integer(whole);
 }
 
 const char *rws_report_number(double value, char out[static 32])

@@ -32,10 +32,14 @@ static inline void rws_need_memory(bool there, const char *what)
 /* A number as JSON has it: null if it is NaN or infinite. */
 json_t *rws_report_real(double value);
 
+/* A text as JSON has it: null if it is NULL, or not UTF-8, as paths may be. */
+json_t *rws_report_string(const char *text);
+
 /* Adds a number to an object, unless it is NaN: a number that is unknown has no key, so that null is an infinite one. */
 void rws_report_known(json_t *object, const char *key, double value);
 
-/* A text of a configuration as JSON: a number if it reads like one, true, false or a string. */
+/* A text of a configuration as JSON: a number if it reads like one, true, false or a string. A whole number that JSON's
+ * integers here do not hold, such as a seed of 2^63 or more, is a string, so that no digit is lost. */
 json_t *rws_report_value(const char *text);
 
 /* A number as text: "-" if it is NaN, which says that there is no such number. */
