@@ -282,19 +282,17 @@ function curvesPart(run) {
   async function refresh() {
     const since = metrics.length ? Math.max(...metrics.map(m => m.iterations[m.iterations.length - 1] ?? -1)) : -1;
     const whole = since < 0 || metrics.some(m => m.values.length > 3000) || runs.get(run.id)?.iteration < since;
-    const answer = await get(`/api/runs/${run.id}/metrics?points=1500${whole ? "" : `&since=${since}`}`);
-    if (whole) metrics = answer.metrics;
+    const fetched = async after => (await get(`/api/runs/${run.id}/metrics?points=1500${after}`)).metrics;
+    const news = await fetched(whole ? "" : `&since=${since}`);
+    const old = news.map(m => metrics.find(o => o.name === m.name));
+    if (whole) metrics = news;
+    else if (old.includes(undefined)) metrics = await fetched(""); // a new metric may have points that are not after `since`
     else
-      for (const fresh of answer.metrics) {
-        const old = metrics.find(m => m.name === fresh.name);
-        if (!old) {
-          metrics.push(fresh);
-          continue;
-        }
-        old.iterations.push(...fresh.iterations);
-        old.seconds.push(...fresh.seconds);
-        old.values.push(...fresh.values);
-      }
+      news.forEach((m, i) => {
+        old[i].iterations.push(...m.iterations);
+        old[i].seconds.push(...m.seconds);
+        old[i].values.push(...m.values);
+      });
     draw();
   }
   drawTools();
