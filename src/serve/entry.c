@@ -56,8 +56,8 @@ void rws_entry_free_series(rws_entry *e)
 
 void rws_entry_free(rws_entry *e)
 {
-    rws_result *r = &e->public.result;
     if (!e) return;
+    rws_result *r = &e->public.result;
     rws_entry_free_series(e);
     rws_entry_free_shots(e);
     free_keys(r);
