@@ -327,7 +327,8 @@ static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry
     /* The last evaluation is always read again. */
     out->any = moved || out->n_shown != e->n_shown || out->points.n > e->n_series;
     if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
-    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    /* After a failure the transaction ends when the connection is closed, so that the connection still has the message. */
+    if (!code) sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     return code;
 }
 
