@@ -149,6 +149,24 @@ void rws_buffer_true(rws_buffer *b, bool value)
     rws_buffer_add(b, value ? "true" : "false", value ? 4 : 5);
 }
 
+void rws_buffer_key_text(rws_buffer *b, const char *key, const char *text)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_text(b, text);
+}
+
+void rws_buffer_key_number(rws_buffer *b, const char *key, double value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_number(b, value);
+}
+
+void rws_buffer_key_true(rws_buffer *b, const char *key, bool value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_true(b, value);
+}
+
 /* Whether the text is a whole number of at most 64 bits, as JSON writes it. */
 static bool is_whole(const char *text, double value)
 {

@@ -219,14 +219,10 @@ static bool read_comparison(const rws_core *c, const rws_request *r, comparison 
 static void write_group(const comparison *p, const group *g, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "label");
-    rws_buffer_text(out, g->about->label);
-    rws_buffer_key(out, "panel");
-    rws_buffer_text(out, g->about->panel);
-    rws_buffer_key(out, "method");
-    rws_buffer_text(out, g->about->method);
-    rws_buffer_key(out, "shade");
-    rws_buffer_number(out, g->about->shade);
+    rws_buffer_key_text(out, "label", g->about->label);
+    rws_buffer_key_text(out, "panel", g->about->panel);
+    rws_buffer_key_text(out, "method", g->about->method);
+    rws_buffer_key_number(out, "shade", g->about->shade);
     rws_buffer_key(out, "keys");
     rws_buffer_open(out, '{');
     for (int i = 0; i < p->bundles.n_keys; i++) {
@@ -256,10 +252,8 @@ static void write_group(const comparison *p, const group *g, rws_buffer *out)
 static void write_json(const comparison *p, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "metric");
-    rws_buffer_text(out, p->metric);
-    rws_buffer_key(out, "x");
-    rws_buffer_text(out, p->seconds ? "seconds" : "iteration");
+    rws_buffer_key_text(out, "metric", p->metric);
+    rws_buffer_key_text(out, "x", p->seconds ? "seconds" : "iteration");
     rws_buffer_key(out, "keys");
     rws_buffer_open(out, '[');
     for (int i = 0; i < p->bundles.n_keys; i++) rws_buffer_text(out, p->bundles.keys[i]);

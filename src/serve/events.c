@@ -15,8 +15,7 @@ void rws_core_refresh(rws_core *c)
     rws_catalogue_read(c->catalogue);
     const uint64_t serial = rws_catalogue_serial(c->catalogue);
     rws_buffer_open(&text, '{');
-    rws_buffer_key(&text, "serial");
-    rws_buffer_number(&text, (double)serial);
+    rws_buffer_key_number(&text, "serial", (double)serial);
     rws_buffer_key(&text, "runs");
     rws_buffer_open(&text, '[');
     for (int i = 0; i < rws_catalogue_n(c->catalogue); i++)

@@ -176,8 +176,7 @@ bool rws_reply_fail(rws_reply *reply, int status, const char *format, ...)
     va_end(args);
     rws_buffer_release(&reply->body);
     rws_buffer_open(&reply->body, '{');
-    rws_buffer_key(&reply->body, "error");
-    rws_buffer_text(&reply->body, sentence);
+    rws_buffer_key_text(&reply->body, "error", sentence);
     rws_buffer_close(&reply->body, '}');
     reply->status = status;
     reply->type = "application/json";
