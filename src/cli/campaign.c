@@ -32,11 +32,11 @@ typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
 
 typedef struct {
     const rws_sweep_run *run;
-    int                  kind; /* the first run that differs in the seed only */
+    int                  kind; /* index of the first run that differs from this one in the seed only */
     stage                stage;
-    uint64_t             iteration;  /* the last one that is known of */
-    uint64_t             began_at;   /* the iteration at which our child began, */
-    double               began;      /* and the time */
+    uint64_t             iteration;  /* the last one that is known */
+    uint64_t             began_at;   /* the iteration at which our child began */
+    double               began;      /* the time at which it began */
     int                  refused;    /* how often a child has ended with RWS_BAD_INPUT */
     double               not_before; /* time of the next look at a run that another program trains */
     char                *failure;    /* a sentence; NULL: none */
@@ -176,8 +176,8 @@ static double seconds_each(const pace *p)
     return p->iterations > 0 ? p->seconds / p->iterations : NAN;
 }
 
-/* The share of the work that is done, and the seconds that are left. A kind of run that none has been timed of counts as
- * fast as the others on average. */
+/* The share of the work that is done, and the seconds that are left. If no run of a kind has been timed, the kind counts
+ * as fast as the others on average. */
 static void estimate(const campaign *s, double *share, double *left)
 {
     double todo = 0, done = 0, longest = 0, known = 0;
@@ -475,7 +475,7 @@ static rws_status fill_places(campaign *s, rws_error *err)
     return RWS_OK;
 }
 
-/* For `rws sweep --status`. */
+/* Writes down what the task does, for `rws sweep --status`. */
 static void write_down(campaign *s, bool ended)
 {
     const rws_campaign_options *o = s->options;

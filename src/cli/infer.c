@@ -119,7 +119,7 @@ static const struct argp argp = {
 
 /* ---- answers */
 
-/* The number of answers to be shown: of all answers if none is possible, else of those that are. */
+/* The number of answers that are shown: at most --top of the possible ones, or of all if none is possible. */
 static int n_shown(const infer_options *o, const rws_answers *a)
 {
     if (!o->top) return a->n;

@@ -2,7 +2,7 @@
  *
  * The only file that knows how numbers are written. A metric that is NaN is absent: a table has "-". An object has null
  * for a metric of the model's own, which the model cannot measure on these data, and no key for one of the library's (kl
- * and ess say nothing about a single particle). Progress and complaints go to stderr; of those only rws_note is here.
+ * and ess say nothing about a single particle). Progress and complaints go to stderr; only rws_note and rws_complain are here.
  *
  *     trainer -> measures -> [report] -> stdout
  */

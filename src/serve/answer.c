@@ -157,7 +157,7 @@ void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *
     rws_buffer_key_number(out, "particles", a->n_particles);
     rws_buffer_key_number(out, "ess", a->ess);
     rws_buffer_key_number(out, "log_evidence", a->log_evidence);
-    /* An exact number that the model cannot compute has no key: null is that of an impossible datum. */
+    /* An exact number that the model cannot compute has no key; null means that the datum is impossible. */
     if (!isnan(a->exact_log_evidence)) rws_buffer_key_number(out, "exact_log_evidence", a->exact_log_evidence);
     rws_buffer_key_number(out, "n_answers", a->n);
     rws_buffer_key(out, "answers");

@@ -75,7 +75,7 @@ static bool may_load(const rws_core *c, const char *model)
     return may;
 }
 
-/* Whether the model is a path, or a name of one that is built in. A run that was trained from Python has neither. */
+/* Whether the model is a path or the name of a built-in model. The model of a run from Python is neither. */
 static bool is_known(const char *model)
 {
     if (!model || strchr(model, '/')) return true;

@@ -44,7 +44,7 @@ struct rws_catalogue {
     int              n_problems;
     rws_problem     *found; /* problems of the refresh that is going on */
     int              n_found;
-    rws_problem     *away; /* those that the last search of the folders found */
+    rws_problem     *away; /* problems that the last search of the folders found */
     int              n_away;
     int              pause; /* refreshes until the next search */
     char (*gone)[RWS_RUN_ID + 1];
@@ -302,7 +302,7 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* What a store has of a run that the catalogue has not. */
+/* The rows of a run that its store has and the catalogue lacks. */
 typedef struct {
     rws_points        points;
     rws_shots         shots; /* all of them, if there is a new one */
@@ -324,7 +324,7 @@ static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry
     if (!code) code = rws_points_read(db, h->name, last, &out->points);
     if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
     if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws_shots_read(db, h->name, &out->shots);
-    /* The last evaluation is always read again. */
+    /* The last evaluation is always read again, one point of each metric; more points are news. */
     out->any = moved || out->n_shown != e->n_shown || out->points.n > e->n_series;
     if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
     /* After a failure the transaction ends when the connection is closed, so that the connection still has the message. */
@@ -332,7 +332,7 @@ static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry
     return code;
 }
 
-/* Under the lock. */
+/* Takes the news over into the entry. Called under the lock. */
 static void take_news(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, news *new)
 {
     rws_entry_take_head(e, h);

@@ -139,7 +139,7 @@ static void add_point(const comparison *p, group *g, const rws_history *const *h
     g->count[g->n++] = n;
 }
 
-/* Fewer points, at the same places of the median and its band. */
+/* Leaves out points, the same ones of the median and of its band. */
 static void thin(group *g, int most)
 {
     int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
@@ -388,7 +388,7 @@ static rws_status draw(const comparison *p, const char *path, rws_error *err)
     return status;
 }
 
-/* Figures are written to files; this one is in a folder of its own, and goes when it was read. */
+/* Draws the figure to a file in a temporary folder, reads its bytes, and removes the file and the folder. */
 static rws_status draw_bytes(const comparison *p, const char *ending, rws_buffer *out, rws_error *err)
 {
     const char *where = getenv("TMPDIR");
@@ -413,7 +413,8 @@ static bool answer_figure(rws_core *c, const rws_request *r, const char *ending,
 {
     comparison p;
     rws_error  err = {""};
-    pthread_mutex_lock(&c->drawing); /* first: a refresh does not wait for figures that wait for each other */
+    /* Taken first, so that a refresh does not wait for figures that wait for each other. */
+    pthread_mutex_lock(&c->drawing);
     rws_catalogue_read(c->catalogue);
     bool good = read_comparison(c, r, &p, reply);
     if (good) {

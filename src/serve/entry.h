@@ -21,7 +21,7 @@ typedef struct {
     rws_listed public;
     char             *store; /* path */
     char             *folder;
-    rws_series       *series; /* sorted by name; seen as result.histories */
+    rws_series       *series; /* sorted by name; result.histories points to the same numbers */
     rws_history      *histories;
     int               n_series;
     rws_shot         *shots;

@@ -67,7 +67,7 @@ bool rws_gate_host(const rws_gate *g, const char *host)
     return g->anywhere && is_numeric(name); /* an attack by DNS needs a name */
 }
 
-/* "http://HOST" with the very host of the request. */
+/* Whether the origin is "http://HOST" or "https://HOST" with the host of the request. */
 static bool same_origin(const char *origin, const char *host)
 {
     const bool secure = strncasecmp(origin, "https://", 8) == 0;
