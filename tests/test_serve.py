@@ -749,6 +749,28 @@ def test_damage():
         server.stop()
 
 
+def test_measured_again():
+    """What rws eval --record adds at the last iteration is seen: for the first time, after a run was extended, and once more."""
+    folder = os.path.join(WORK, "measured")
+    run = os.path.join(folder, "run")
+    rws("train", "gmm", "-k", "2", "--iterations", "20", "--eval-every", "10", "--out", run)
+    server = Server(folder, "--port", "0")
+    try:
+        name = server.json("/api/runs")["runs"][0]["id"]
+        last = lambda: server.json(f"/api/runs/{name}")["last"].get("final_ess")
+        for more in ([], ["--iterations", "40"], []):
+            if more:
+                rws("train", "--out", run, "--resume", *more)
+                wait(lambda: server.json(f"/api/runs/{name}")["iteration"] == 40)
+            before = last()
+            particles = "3" if before is None else "50" if more else "500"
+            want = json.loads(rws("eval", run, "--record", "-k", particles, "--json").stdout)["ess"]
+            report(wait(lambda: last() is not None and abs(last() - want) < 1e-8, 10), f"a metric that is measured with {particles} particles after training is seen", (before, last(), want))
+        report(server.json(f"/api/runs/{name}")["warnings"] == [], "and its rows are those that were written", server.json(f"/api/runs/{name}")["warnings"])
+    finally:
+        server.stop()
+
+
 def test_long_keys():
     """Runs that differ only at the end of a long text, or in the last of many settings, are curves of their own."""
     folder = os.path.join(WORK, "long")
@@ -1020,6 +1042,7 @@ def main():
     test_outside()
     test_warnings()
     test_damage()
+    test_measured_again()
     test_long_keys()
     test_folders()
     test_plugin()

@@ -311,6 +311,23 @@ typedef struct {
     rws_checksum_seen seen;
 } news;
 
+/* Whether the entry lacks one of the points, or has another value in its place. The last evaluation is always read again. */
+static bool has_news(const rws_entry *e, const rws_points *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const rws_point *point = &p->list[i];
+        bool             known = false;
+        for (int k = 0; k < e->n_series && !known; k++) {
+            const rws_series *s = &e->series[k];
+            known = s->n && s->iterations[s->n - 1] == point->iteration &&
+                    strcmp(s->name, p->names[point->name]) == 0 &&
+                    memcmp(&s->values[s->n - 1], &point->value, sizeof point->value) == 0; /* NaN is like itself */
+        }
+        if (!known) return true;
+    }
+    return false;
+}
+
 /* Reads in one transaction. `again`: all rows are read, because the run has begun anew or was damaged. `moved`: the run is
  * new, or its row in `runs` has changed. Rows that are taken over are checked, if the store has checksums. Returns an
  * SQLite result code. */
@@ -324,8 +341,7 @@ static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry
     if (!code) code = rws_points_read(db, h->name, last, &out->points);
     if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
     if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws_shots_read(db, h->name, &out->shots);
-    /* The last evaluation is always read again, one point of each metric; more points are news. */
-    out->any = moved || out->n_shown != e->n_shown || out->points.n > e->n_series;
+    out->any = moved || out->n_shown != e->n_shown || has_news(e, &out->points);
     if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
     /* After a failure the transaction ends when the connection is closed, so that the connection still has the message. */
     if (!code) sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
