@@ -753,7 +753,7 @@ def test_measured_again():
     """What rws eval --record adds at the last iteration is seen: for the first time, after a run was extended, and once more."""
     folder = os.path.join(WORK, "measured")
     run = os.path.join(folder, "run")
-    rws("train", "gmm", "-k", "2", "--iterations", "20", "--eval-every", "10", "--out", run)
+    rws("train", "gmm", "-k", "2", "--iterations", "20", "--eval-every", "100000000", "--out", run)
     server = Server(folder, "--port", "0")
     try:
         name = server.json("/api/runs")["runs"][0]["id"]
@@ -767,6 +767,11 @@ def test_measured_again():
             want = json.loads(rws("eval", run, "--record", "-k", particles, "--json").stdout)["ess"]
             report(wait(lambda: last() is not None and abs(last() - want) < 1e-8, 10), f"a metric that is measured with {particles} particles after training is seen", (before, last(), want))
         report(server.json(f"/api/runs/{name}")["warnings"] == [], "and its rows are those that were written", server.json(f"/api/runs/{name}")["warnings"])
+        train = subprocess.Popen([RWS, "train", "--out", run, "--resume", "--iterations", "1000000000", "--lr", "1e-3,500000000:1e-4"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seen = wait(lambda: server.json(f"/api/runs/{name}")["iterations"] == 1000000000)
+        train.send_signal(signal.SIGTERM)
+        train.wait(30)
+        report(seen, "a run that is extended has its new length at once")
     finally:
         server.stop()
 

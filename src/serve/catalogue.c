@@ -302,6 +302,15 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Whether the row of the run in the store's table `runs`, and its failure, are those that the entry has. A run that is
+ * resumed with more iterations has another configuration long before its next evaluation. */
+static bool same_head(const rws_entry *e, const rws_head *h)
+{
+    const rws_result *r = &e->public.result;
+    return h->iteration == r->iteration && same_text(h->failure, r->failure) && same_text(h->config, e->config) &&
+           same_text(h->host, r->host) && same_text(h->version, r->version);
+}
+
 /* The rows of a run that its store has and the catalogue lacks. */
 typedef struct {
     rws_points        points;
@@ -384,7 +393,7 @@ static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, int format,
     rws_entry        *e = find_entry(c, id);
     const rws_result *r = e ? &e->public.result : NULL;
     const bool again = e && (e->public.damaged || h->iteration < r->iteration || !same_text(h->started, r->started));
-    const bool moved = !e || again || h->iteration != r->iteration || !same_text(h->failure, r->failure);
+    const bool moved = !e || again || !same_head(e, h);
     if (e) e->present = true;
     if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
     news new;

@@ -21,6 +21,7 @@ typedef struct {
     rws_listed public;
     char             *store; /* path */
     char             *folder;
+    const char       *config; /* as the store has it */
     rws_series       *series; /* sorted by name; result.histories points to the same numbers */
     rws_history      *histories;
     int               n_series;
