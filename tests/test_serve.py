@@ -238,6 +238,8 @@ def test_api(server, runs):
     some = server.json("/api/compare?metric=p_error&where=model=gmm&panel=none")["groups"]
     report(none == [] and len(some) == 2, "queries that look alike have replies of their own", (len(none), len(some)))
     report(server.ask("/api/compare")[0] == 400, "a comparison needs a metric")
+    empty = server.ask("/api/compare.svg?metric=p_error&from=5&to=1"), server.ask("/api/compare.svg?metric=nonsense")
+    report([e[0] for e in empty] == [400, 400] and b'from \\"from\\" to' in empty[0][2] and b"from" not in empty[1][2], "a figure of nothing is refused, with the reason", empty)
     for ending, head in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG"), ("csv", b"curve,")):
         status, headers, data = server.ask(f"/api/compare.{ending}?metric=p_error&where=model=gmm")
         report(status == 200 and data.startswith(head) and f"p_error.{ending}" in headers["content-disposition"], f"as {ending}", data[:100])

@@ -360,7 +360,9 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
         d->panels[d->n_panels - 1].n_curves++;
         d->n_curves++;
     }
-    if (d->n_panels == 0) return rws_fail(err, RWS_BAD_INPUT, "No run that was chosen has this metric.");
+    if (d->n_panels == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "No run that was chosen has this metric%s.",
+                        isinf(p->from) && isinf(p->to) ? "" : " from \"from\" to \"to\"");
     return RWS_OK;
 }
 
