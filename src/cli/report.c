@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -71,8 +72,9 @@ json_t *rws_report_real(double value)
 
 json_t *rws_report_string(const char *text)
 {
-    json_t *value = text ? json_string(text) : NULL;
-    return value ? value : json_null();
+    json_t *value = text && rws_utf8_is(text) ? json_string(text) : json_null();
+    rws_need_memory(value != NULL, "a JSON object");
+    return value;
 }
 
 void rws_report_known(json_t *object, const char *key, double value)
@@ -90,7 +92,7 @@ json_t *rws_report_value(const char *text)
     if (text[strspn(text, "-0123456789")]) return json_real(value);
     errno = 0;
     const long long whole = strtoll(text, NULL, 10);
-    return errno ? json_string(text) : json_integer(whole);
+    return errno ? rws_report_string(text) : json_integer(whole);
 }
 
 const char *rws_report_number(double value, char out[static 32])

@@ -1,5 +1,7 @@
 #include "serve/buffer.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -67,26 +69,9 @@ void rws_buffer_close(rws_buffer *b, char bracket)
     rws_buffer_add(b, &bracket, 1);
 }
 
-/* The number of bytes of the UTF-8 character at `at`; 0 if there is none. */
-static int utf8_length(const unsigned char *at)
-{
-    const int n = at[0] < 0x80                    ? 1
-                  : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-                  : (at[0] & 0xf0) == 0xe0        ? 3
-                  : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-                                                  : 0;
-    for (int i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80) return 0;
-    if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* longer than needed */
-    if (at[0] == 0xed && at[1] > 0x9f) return 0; /* half of a pair of UTF-16 */
-    if (at[0] == 0xf0 && at[1] < 0x90) return 0;
-    if (at[0] == 0xf4 && at[1] > 0x8f) return 0;
-    return n;
-}
-
 static void add_character(rws_buffer *b, const unsigned char **at)
 {
-    const int n = utf8_length(*at);
+    const int n = rws_utf8_length((const char *)*at);
     if (n == 0) rws_buffer_add(b, "\xef\xbf\xbd", 3);
     else if (n > 1) rws_buffer_add(b, (const char *)*at, (size_t)n);
     else if (**at == '"' || **at == '\\') rws_buffer_print(b, "\\%c", **at);
