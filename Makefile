@@ -1,4 +1,4 @@
-# The front door. Meson and Ninja build, in build/; this file only knows what people ask for.
+# The targets that people use. Meson and Ninja build, in build/.
 
 PREFIX ?= /usr/local
 SETUP  ?= scripts/setup

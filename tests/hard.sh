@@ -1,5 +1,5 @@
 #!/bin/sh
-# hard.sh BUILD [SOAK_SECONDS] - the whole of what `make test` has samples of, with a table of tries and failures at the end.
+# hard.sh BUILD [SOAK_SECONDS] - all cases of the tests from which `make test` takes samples, with a table of tries and failures.
 #
 # It takes about 50 minutes on two cores that do nothing else: 30 of them are the soak, whose seconds can be given (1800).
 set -u

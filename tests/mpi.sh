@@ -1,7 +1,7 @@
 # mpi.sh - sourced by the tests of one run over several ranks, after tap.sh.
 #
 #     ranks KIND N PROGRAM ARGUMENT…     starts N ranks by openmpi or mpich, as root too; none: without MPI
-#     kinds                              those that this build has a part for, of which the launcher is installed
+#     kinds                              the MPIs for which this build has a part and whose launcher is installed
 #
 # Two ranks of Open MPI on a machine with fewer free cores are allowed (--oversubscribe), and are bound to no core.
 

@@ -284,6 +284,17 @@ def test_live_and_warned(rws, browser, served, folder):
     for name in list(ids):
         if name.startswith("warned"):
             shutil.rmtree(os.path.join(folder, name))
+    later = os.path.join(folder, "measured-later")
+    shutil.copytree(os.path.join(folder, "gmm-ww-1"), later)
+    store = os.path.join(os.path.realpath(later), "metrics.sqlite")
+    place = f"[...document.querySelectorAll('a.name')].find(a => a.title === {json.dumps(store)})"
+    report(browser.wait(f"!!{place}", 20), "a run that is copied there appears")
+    browser.js(f"{place}.click()")
+    browser.wait("document.querySelectorAll('figure.chart').length > 0")
+    subprocess.run([rws, "eval", later, "--record"], check=True, stdout=subprocess.DEVNULL)
+    chart = "[...document.querySelectorAll('figure.chart')].find(f => f.textContent.includes('final ess'))"
+    report(browser.wait(f"!!{chart} && !{chart}.querySelector('.nothing')", 20), "a metric that is measured after training has its point on the run's page")
+    shutil.rmtree(later)
     train = subprocess.Popen([rws, "train", "gmm", "--method", "dww", "-k", "5", "--iterations", "100000000", "--eval-every", "300", "--save-every", "0", "--out", os.path.join(folder, "live2")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         browser.go("about:blank")

@@ -22,7 +22,7 @@ grep -oE '\brws_[a-z0-9_]*[a-z0-9]\b' "$root/ARCHITECTURE.md" | sort -u | comm -
 [ -s words ] && [ ! -s out ]
 report $? "names in ARCHITECTURE.md are names in the code"
 
-rooms='base|tensor|engine|dist|nn|vision|estimator|optim|data|model|run|figure|paper|serve|cli'
+rooms='base|comm|tensor|engine|dist|nn|vision|estimator|optim|data|model|run|figure|paper|serve|cli'
 grep -oE "\b($rooms)/[a-z0-9_]+\.[chS]\b|\b(src|tests|docs|include)/[a-z0-9_/]+\.[a-z0-9]+\b" "$root/ARCHITECTURE.md" | sort -u |
     while read -r file; do
         [ -e "$root/$file" ] || [ -e "$root/src/$file" ] || echo "$file"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_format.sh FOLDER... - are the C files as `make format` would leave them? Skipped without clang-format 14: other
-# versions have other opinions.
+# test_format.sh FOLDER... - checks that the C files are as `make format` leaves them. Skipped without clang-format 14: other
+# versions format differently.
 set -u
 for tool in clang-format-14 clang-format; do
     command -v $tool >/dev/null && $tool --version | grep -q 'version 14\.' && break

@@ -596,6 +596,27 @@ static void test_two_seeds(void **state)
     expect(e, "A5b", RWS_UNDECIDED);
 }
 
+/* More pairs than there is room for: those beyond are left out, and their K is not one without runs. */
+static void test_many_pairs(void **state)
+{
+    (void)state;
+    add_pair(&air);
+    const rws_result_key where[] = {{"model", "air"}, {0}};
+    const rws_query      q = {.results = all(), .where = where};
+    rws_finding          f = rws_finding_new();
+    rws_quantity         ww[RWS_MOST_PAIRS / SEEDS + 1], vimco[RWS_MOST_PAIRS / SEEDS + 1];
+    const int            n = sizeof ww / sizeof *ww;
+    for (int k = 0; k < n; k++) {
+        ww[k] = (rws_quantity){"ww", particles[k % 4], "final_kl"};
+        vimco[k] = (rws_quantity){"vimco", particles[k % 4], "final_kl"};
+    }
+    const rws_compared c = rws_pooled(&q, &f, ww, vimco, n, 0);
+    assert_int_equal(c.seeds, RWS_MOST_PAIRS);
+    assert_int_equal(c.verdict, RWS_HOLDS);
+    assert_int_equal(f.seeds, SEEDS);
+    assert_int_equal(f.verdict, RWS_HOLDS);
+}
+
 static void test_sbn(void **state)
 {
     (void)state;
@@ -862,11 +883,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(test_gmm),       TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
-        TEST(test_missing),   TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
-        TEST(test_texts),     TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
-        TEST(test_budget),    TEST(test_budget_seeds), TEST(test_answers),    TEST(test_budget_middle),
-        TEST(test_two_seeds), TEST(test_gmm_snr),      TEST(test_gmm_tried),  TEST(test_report),
+        TEST(test_gmm),        TEST(test_pruning),      TEST(test_comparison), TEST(test_gmm_near),
+        TEST(test_missing),    TEST(test_pcfg),         TEST(test_air),        TEST(test_sbn),
+        TEST(test_texts),      TEST(test_figures),      TEST(test_sweeps),     TEST(test_plan),
+        TEST(test_budget),     TEST(test_budget_seeds), TEST(test_answers),    TEST(test_budget_middle),
+        TEST(test_two_seeds),  TEST(test_gmm_snr),      TEST(test_gmm_tried),  TEST(test_report),
+        TEST(test_many_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

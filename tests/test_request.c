@@ -66,8 +66,13 @@ static void test_numbers_and_commas(void **state)
     rws_buffer_value(&b, "1e-3");
     rws_buffer_value(&b, "0x10");
     rws_buffer_value(&b, "1e-5,10:/3");
+    rws_buffer_value(&b, "18446744073709551615");
+    rws_buffer_value(&b, "-9007199254740993");
+    rws_buffer_value(&b, "007");
+    rws_buffer_value(&b, "-0");
     rws_buffer_close(&b, ']');
-    assert_string_equal(b.bytes, "[[1,2],{\"a\":null,\"b\":true},0.001,\"0x10\",\"1e-5,10:/3\"]");
+    assert_string_equal(b.bytes, "[[1,2],{\"a\":null,\"b\":true},0.001,\"0x10\",\"1e-5,10:/3\","
+                                 "18446744073709551615,-9007199254740993,7,-0]");
     rws_buffer_release(&b);
 }
 
@@ -199,7 +204,7 @@ static void test_tokens(void **state)
 static void test_news(void **state)
 {
     (void)state;
-    rws_news *n = rws_news_new();
+    rws_news *n = rws_news_new(0);
     uint64_t  number;
     char     *text;
     assert_int_equal(rws_news_wait(n, 0, 0.01, &number, &text), RWS_NEWS_NONE);
@@ -218,6 +223,19 @@ static void test_news(void **state)
     assert_int_equal(number, 3 + RWS_NEWS_KEPT);
     rws_news_end(n);
     assert_int_equal(rws_news_wait(n, number, 1, &number, &text), RWS_NEWS_OVER);
+    rws_news_free(n);
+
+    /* A server that is started again does not continue the numbers of the one before. */
+    n = rws_news_new(1000);
+    assert_int_equal(rws_news_latest(n), 1000);
+    assert_int_equal(rws_news_publish(n, "first"), 1001);
+    for (uint64_t before = 900; before < 1000; before++) {
+        assert_int_equal(rws_news_wait(n, before, 1, &number, &text), RWS_NEWS_MISSED);
+        assert_int_equal(number, 1001);
+    }
+    assert_int_equal(rws_news_wait(n, 1000, 1, &number, &text), RWS_NEWS_ITEM);
+    assert_string_equal(text, "first");
+    free(text);
     rws_news_free(n);
 }
 

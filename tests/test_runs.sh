@@ -62,6 +62,28 @@ refuses '--format csv' export some --out table.xlsx
 gives 0 "a format that is given decides" export some --format csv --out table.xlsx
 refuses 'nowhere' export some --out nowhere/table.csv
 
+# all digits of a seed, as far as JSON has numbers for it
+for seed in 9007199254740993 9223372036854775807; do
+    run train gmm -k 2 -s $seed -n 1 --out seeds/$seed
+    gives 0 "a run with seed $seed" runs seeds/$seed --json
+    grep -q "\"seed\":$seed," out
+    report $? "has it in JSON"
+    gives 0 "and its export" export seeds/$seed --format json
+    grep -q "\"seed\":$seed," out
+    report $? "has it too"
+done
+run train gmm -k 2 -s 18446744073709551615 -n 1 --out seeds/most && run export seeds/most --format json && grep -q '"seed":"18446744073709551615",' out
+report $? "a seed that is no integer of JSON is a text"
+
+# names that are not UTF-8 are null in JSON
+latin=$(printf 'caf\351')
+run train gmm -k 2 -n 1 --out "$latin/run"
+gives 0 "a folder whose name is not UTF-8" runs "$latin" --json
+matches "has a store without a name in JSON" '^\{"run":"run","store":null,"state":"finished",' out
+gives 0 "the tour there" demo --iterations 2 --out "$latin" --json
+tail -n 1 out | grep -q '"picture":null}$' && [ -s "$latin/demo.png" ]
+report $? "has a picture without a name"
+
 # runs with many settings and metrics: no list is cut off
 sets() { # first last: a --set for each setting
     for i in $(seq -w "$1" "$2"); do printf -- '--set=setting%s=1 ' "$i"; done
@@ -83,6 +105,10 @@ gives 0 "their export" export many
 head -n 1 out | grep -q ',setting59,.*,final_metric49,.*,metric49'
 report $? "has all columns"
 gives 0 "a late metric in a figure" plot final_metric49 many --out late.svg
+printf 'model %s\nmethods ww\nparticles 1\niterations 1\n' "$wide" >wide.sweep
+gives 0 "a sweep of such runs" sweep wide.sweep --json
+head -n 1 out | grep -q '"state":"finished",.*"metric49":'
+report $? "has all metrics in the line of a run"
 
 # ---- rws sweep
 

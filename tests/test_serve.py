@@ -238,6 +238,8 @@ def test_api(server, runs):
     some = server.json("/api/compare?metric=p_error&where=model=gmm&panel=none")["groups"]
     report(none == [] and len(some) == 2, "queries that look alike have replies of their own", (len(none), len(some)))
     report(server.ask("/api/compare")[0] == 400, "a comparison needs a metric")
+    empty = server.ask("/api/compare.svg?metric=p_error&from=5&to=1"), server.ask("/api/compare.svg?metric=nonsense")
+    report([e[0] for e in empty] == [400, 400] and b'from \\"from\\" to' in empty[0][2] and b"from" not in empty[1][2], "a figure of nothing is refused, with the reason", empty)
     for ending, head in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG"), ("csv", b"curve,")):
         status, headers, data = server.ask(f"/api/compare.{ending}?metric=p_error&where=model=gmm")
         report(status == 200 and data.startswith(head) and f"p_error.{ending}" in headers["content-disposition"], f"as {ending}", data[:100])
@@ -572,18 +574,59 @@ def test_limits(run):
         server.stop()
 
 
+def test_queue(run):
+    """A question that waits for a thread has its whole time when its turn comes."""
+    server = Server(RUNS, "--port", "0", "--max-seconds", "3", "--threads", "1")
+    try:
+        question, times, replies = {"text": "stars saw ears with stars with ears", "particles": 200}, [], []
+        for _ in range(4):  # the first ones warm up
+            began = time.time()
+            server.json(f"/api/runs/{run}/infer", question)
+            times.append(time.time() - began)
+        question["particles"] = max(200, min(100000, int(200 * 0.7 / min(times))))  # about 0.7 seconds: the fifth begins just before 3 seconds
+        threads = [threading.Thread(target=lambda i=i: replies.append(server.ask(f"/api/runs/{run}/infer", {**question, "seed": i}))) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        report(not any(b"took more than" in data for _, _, data in replies), "the time that a question waits for a thread is not its own", [r[2][:80] for r in replies])
+    finally:
+        server.stop()
+
+
 def test_crash(run):
     server = Server(RUNS, "--port", "0")
     try:
-        child = server.children()[0]
+        child, seen = server.children()[0], server.json("/api/runs")["event"]
         os.kill(child, signal.SIGSEGV)
         good = wait(lambda: server.children() and server.children()[0] != child)
         report(good, "a server that crashes is started again")
         report(wait(lambda: server.ask("/api/runs")[0] == 200), "and answers at the same address")
         report(server.json(f"/api/runs/{run}/infer", {"test": 0, "particles": 10})["answers"], "questions too")
+        got = server.raw(head(server, path=f"/api/events?after={seen}"), timeout=2)
+        report(b"event: reset" in got, "a watcher of the server that crashed is told to read all runs again", got)
     finally:
         code, err = server.stop()
     report(code == 0 and "crashed" in err, "and says so", (code, err))
+
+
+def test_open():
+    """--open starts $BROWSER with the address, and hands down none of the signals that the server blocks."""
+    browser, seen = os.path.join(WORK, "browser"), os.path.join(WORK, "seen")
+    with open(browser, "w") as file:
+        file.write(f"#!{sys.executable}\nimport os, sys\ntext = open('/proc/self/status').read() + sys.argv[1]\n"
+                   f"open({seen!r} + '.tmp', 'w').write(text)\nos.rename({seen!r} + '.tmp', {seen!r})\n")
+    os.chmod(browser, 0o755)
+    os.environ["BROWSER"] = browser
+    server = Server(RUNS, "--port", "0", "--open")
+    try:
+        there = wait(lambda: os.path.exists(seen))
+        text = open(seen).read() if there else ""
+        report(text.endswith(server.address), "--open opens the address", text[-100:])
+        report(re.search(r"^SigBlk:\s0+$", text, re.M), "in a browser that can be ended", re.findall(r"^Sig.*", text, re.M))
+    finally:
+        server.stop()
+        del os.environ["BROWSER"]
 
 
 def test_drain(run):
@@ -675,6 +718,12 @@ def test_damage():
     edit_store(os.path.join(folder, "head"), "UPDATE runs SET seconds = seconds + 1")
     edit_store(os.path.join(folder, "label"), "INSERT INTO snapshots(run, iteration, name, place, label, value) VALUES('ww-1', 10, 'made up', 0, NULL, 1)")
     edit_store(os.path.join(folder, "name"), "UPDATE runs SET run = 'ww-9'")
+    unreadable = copy_run("unreadable", os.path.join(WORK, "unreadable"), "DROP TABLE snapshots",
+                          "CREATE VIEW snapshots AS SELECT run, iteration, name, 0 AS place, '' AS label, value FROM metrics WHERE abs(-9223372036854775807 - 1) > 0")
+    server = Server(unreadable, "--port", "0")
+    problems = server.json("/api/runs")["problems"]
+    server.stop()
+    report(len(problems) == 1 and "integer overflow" in problems[0]["sentence"], "snapshots that cannot be read are a problem", problems)
     refused = subprocess.run([RWS, "runs", os.path.join(folder, "number")], capture_output=True, text=True).stderr
     server = Server(folder, "--port", "0")
 
@@ -698,6 +747,33 @@ def test_damage():
         report(wait(lambda: damaged() == ([], [])), "stores that are put back are right again", damaged())
         ess = {tuple(server.json(f"/api/runs/{r['id']}/metrics?metric=ess")["metrics"][0]["values"]) for r in server.json("/api/runs")["runs"]}
         report(len(ess) == 1, "with the numbers that they had", ess)
+    finally:
+        server.stop()
+
+
+def test_measured_again():
+    """What rws eval --record adds at the last iteration is seen: for the first time, after a run was extended, and once more."""
+    folder = os.path.join(WORK, "measured")
+    run = os.path.join(folder, "run")
+    rws("train", "gmm", "-k", "2", "--iterations", "20", "--eval-every", "100000000", "--out", run)
+    server = Server(folder, "--port", "0")
+    try:
+        name = server.json("/api/runs")["runs"][0]["id"]
+        last = lambda: server.json(f"/api/runs/{name}")["last"].get("final_ess")
+        for more in ([], ["--iterations", "40"], []):
+            if more:
+                rws("train", "--out", run, "--resume", *more)
+                wait(lambda: server.json(f"/api/runs/{name}")["iteration"] == 40)
+            before = last()
+            particles = "3" if before is None else "50" if more else "500"
+            want = json.loads(rws("eval", run, "--record", "-k", particles, "--json").stdout)["ess"]
+            report(wait(lambda: last() is not None and abs(last() - want) < 1e-8, 10), f"a metric that is measured with {particles} particles after training is seen", (before, last(), want))
+        report(server.json(f"/api/runs/{name}")["warnings"] == [], "and its rows are those that were written", server.json(f"/api/runs/{name}")["warnings"])
+        train = subprocess.Popen([RWS, "train", "--out", run, "--resume", "--iterations", "1000000000", "--lr", "1e-3,500000000:1e-4"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seen = wait(lambda: server.json(f"/api/runs/{name}")["iterations"] == 1000000000)
+        train.send_signal(signal.SIGTERM)
+        train.wait(30)
+        report(seen, "a run that is extended has its new length at once")
     finally:
         server.stop()
 
@@ -973,6 +1049,7 @@ def main():
     test_outside()
     test_warnings()
     test_damage()
+    test_measured_again()
     test_long_keys()
     test_folders()
     test_plugin()
@@ -980,7 +1057,9 @@ def main():
     test_streaming(ids["grammar"])
     test_token()
     test_limits(ids["grammar"])
+    test_queue(ids["grammar"])
     test_crash(ids["ww-1"])
+    test_open()
     test_drain(ids["grammar"])
     print_tries()
     print(f"1..{count}")

@@ -14,7 +14,7 @@
 
 enum { KEY_USAGE = 0x1000 };
 
-/* Every parser finds it through its argp_state, whose root_argp is the first member. */
+/* The state of one parse. Parsers find it through argp_state.root_argp, which points to its first member. */
 typedef struct {
     struct argp root; /* first */
     const char *name;

@@ -74,8 +74,7 @@ static json_t *json_of_value(const float *value, int dim)
 static json_t *json_of(const rws_reported *report)
 {
     if (!report->text) return json_of_value(report->value, report->dim);
-    json_t *text = json_string(report->text);
-    return text ? text : json_null(); /* not UTF-8 */
+    return rws_report_string(report->text);
 }
 
 void rws_asked_describe(const rws_reported *reports, int n, json_t *object)
@@ -186,8 +185,8 @@ json_t *rws_asked_describe_choices(const rws_choice *choices, int n)
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         const rws_choice *c = &choices[i];
-        json_t           *object =
-            json_pack("{s:s,s:i,s:o}", "site", c->site, "visit", c->visit, "value", json_of_value(c->value, c->dim));
+        json_t *object = json_pack("{s:o,s:i,s:o}", "site", rws_report_string(c->site), "visit", c->visit, "value",
+                                   json_of_value(c->value, c->dim));
         if (c->given) json_object_set_new(object, "given", json_true());
         json_array_append_new(list, object);
     }

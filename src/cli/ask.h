@@ -41,8 +41,8 @@ bool rws_asked_print(const rws_reported *reports, int n, const char *known, int 
 json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fields);
 int     rws_asked_print_fields(const rws_posterior *p, const float *const *fields);
 
-/* Random choices in the order of their visits: as an array of {"site":…, "visit":…, "value":…}, with "given":true if it was given, and printed, one choice
- * on each line. */
+/* Random choices in the order of their visits: as an array of {"site":…, "visit":…, "value":…}, with "given":true if the
+ * choice was given, and printed, one choice on each line. */
 json_t *rws_asked_describe_choices(const rws_choice *choices, int n);
 void    rws_asked_print_choices(const rws_choice *choices, int n, int indent);
 

@@ -111,7 +111,7 @@ static double seconds_each(const chunk *c)
     return c->seconds / (double)c->iterations;
 }
 
-/* What rank 0 decides by its clock, all ranks do. */
+/* All ranks take over a decision that rank 0 makes by its clock. */
 static rws_status follow(uint64_t *decision, rws_error *err)
 {
     rws_comm *c = rws_comm_world();

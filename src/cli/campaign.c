@@ -32,14 +32,13 @@ typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
 
 typedef struct {
     const rws_sweep_run *run;
-    int                  kind; /* the first run that differs in the seed only */
+    int                  kind; /* index of the first run that differs from this one in the seed only */
     stage                stage;
-    uint64_t             iteration;  /* the last one that is known of */
-    uint64_t             began_at;   /* the iteration at which our child began, */
-    double               began;      /* and the time */
+    uint64_t             iteration;  /* the last one that is known */
+    uint64_t             began_at;   /* the iteration at which our child began */
+    double               began;      /* the time at which it began */
     int                  refused;    /* how often a child has ended with RWS_BAD_INPUT */
     double               not_before; /* time of the next look at a run that another program trains */
-    char                 last[1024]; /* line that the child printed */
     char                *failure;    /* a sentence; NULL: none */
 } entry;
 
@@ -57,9 +56,10 @@ typedef struct {
     int                         n, n_jobs;
     rws_child                  *children;
     int                        *doing; /* [n_jobs] the entry that a child works on */
-    pace                       *paces; /* [n] by kind */
-    rws_progress                progress;
-    rws_campaign_result         result;
+    char (*last)[RWS_CHILD_LINE];      /* [n_jobs] the last line that a child printed */
+    pace               *paces;         /* [n] by kind */
+    rws_progress        progress;
+    rws_campaign_result result;
 } campaign;
 
 /* ---- what is known of a run */
@@ -176,8 +176,8 @@ static double seconds_each(const pace *p)
     return p->iterations > 0 ? p->seconds / p->iterations : NAN;
 }
 
-/* The share of the work that is done, and the seconds that are left. A kind of run that none has been timed of counts as
- * fast as the others on average. */
+/* The share of the work that is done, and the seconds that are left. If no run of a kind has been timed, the kind counts
+ * as fast as the others on average. */
 static void estimate(const campaign *s, double *share, double *left)
 {
     double todo = 0, done = 0, longest = 0, known = 0;
@@ -309,6 +309,7 @@ static rws_status launch(campaign *s, int child, int index, stage stage, rws_err
     for (int i = 0; i < a.n; i++) free(a.list[i]);
     if (status != RWS_OK) return status;
     s->doing[child] = index;
+    if (stage == TRAINING) s->last[child][0] = '\0';
     e->stage = stage;
     e->began = rws_clock_now();
     e->began_at = e->iteration;
@@ -354,7 +355,7 @@ static void take_line(void *context, int child, const char *text)
     campaign *s = context;
     entry    *e = &s->entries[s->doing[child]];
     uint64_t  iteration;
-    snprintf(e->last, sizeof e->last, "%s", text);
+    snprintf(s->last[child], sizeof s->last[child], "%s", text);
     const char *at = strstr(text, "\"iteration\":");
     if (e->stage != TRAINING || !at || sscanf(at, "\"iteration\":%" SCNu64, &iteration) != 1) return;
     e->iteration = iteration;
@@ -362,16 +363,17 @@ static void take_line(void *context, int child, const char *text)
         s->paces[e->kind] = (pace){rws_clock_now() - e->began, (double)(iteration - e->began_at), false};
 }
 
-static void report_end(campaign *s, const entry *e)
+static void report_end(campaign *s, int child)
 {
-    char   left_text[32];
-    double share, left;
-    int    ended = 0;
+    const entry *e = &s->entries[s->doing[child]];
+    char         left_text[32];
+    double       share, left;
+    int          ended = 0;
     for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
     estimate(s, &share, &left);
     rws_progress_time(left_text, sizeof left_text, left);
     rws_progress_clear(&s->progress);
-    json_t *line = json_loads(e->last, 0, NULL);
+    json_t *line = json_loads(s->last[child], 0, NULL);
     if (s->options->json) {
         json_t *o = json_pack("{s:s,s:s}", "run", e->run->name, "state", e->failure ? "failed" : "finished");
         if (e->failure) json_object_set_new(o, "failure", json_string(e->failure));
@@ -396,9 +398,11 @@ static void report_end(campaign *s, const entry *e)
     json_decref(line);
 }
 
-static void note_failure(campaign *s, entry *e, int status, const char *complaint)
+static void note_failure(campaign *s, int child, int status)
 {
-    int n = 1;
+    entry      *e = &s->entries[s->doing[child]];
+    const char *complaint = s->children[child].complaint;
+    int         n = 1;
     e->stage = FAILED;
     if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status);
     else if (complaint[0]) e->failure = strdup(complaint);
@@ -407,7 +411,7 @@ static void note_failure(campaign *s, entry *e, int status, const char *complain
     s->result.failed++;
     if (status == RWS_BAD_INPUT || s->result.worst == 0)
         s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
-    report_end(s, e);
+    report_end(s, child);
 }
 
 static rws_status child_ended(campaign *s, int child, rws_error *err)
@@ -427,7 +431,7 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
         e->stage = FINISHED;
         e->iteration = e->run->config.iterations;
         s->result.finished++;
-        report_end(s, e);
+        report_end(s, child);
     } else if (rws_interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
     } else if (status == RWS_BAD_INPUT && strstr(s->children[child].complaint, TRAINED_ELSEWHERE)) {
@@ -438,7 +442,7 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
         e->stage = WAITING;
         e->not_before = rws_clock_now() + REFUSED;
     } else {
-        note_failure(s, e, status, s->children[child].complaint);
+        note_failure(s, child, status);
     }
     return RWS_OK;
 }
@@ -471,7 +475,7 @@ static rws_status fill_places(campaign *s, rws_error *err)
     return RWS_OK;
 }
 
-/* For `rws sweep --status`. */
+/* Writes down what the task does, for `rws sweep --status`. */
 static void write_down(campaign *s, bool ended)
 {
     const rws_campaign_options *o = s->options;
@@ -535,9 +539,10 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
     s.entries = calloc((size_t)s.n, sizeof *s.entries);
     s.children = calloc((size_t)s.n_jobs, sizeof *s.children);
     s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
+    s.last = calloc((size_t)s.n_jobs, sizeof *s.last);
     s.paces = calloc((size_t)s.n, sizeof *s.paces);
-    rws_status status =
-        s.entries && s.children && s.doing && s.paces ? prepare(&s, sweep, err) : rws_no_memory(err, "a sweep");
+    rws_status status = s.entries && s.children && s.doing && s.last && s.paces ? prepare(&s, sweep, err)
+                                                                                : rws_no_memory(err, "a sweep");
     if (status == RWS_OK) {
         rws_signals_catch();
         rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
@@ -550,7 +555,7 @@ rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *
     if (status == RWS_OK) report_all(&s);
     *result = s.result;
     for (int i = 0; i < s.n && s.entries; i++) free(s.entries[i].failure);
-    void *memory[] = {s.store, s.entries, s.children, s.doing, s.paces};
+    void *memory[] = {s.store, s.entries, s.children, s.doing, s.last, s.paces};
     for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
     return status;
 }

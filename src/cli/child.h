@@ -13,10 +13,14 @@
 
 #include <sys/types.h>
 
+enum {
+    RWS_CHILD_LINE = 16384
+}; /* bytes of a line on stdout; an evaluation with all metrics that a run may have is shorter */
+
 typedef struct {
     pid_t  pid;
     int    out, err; /* pipes; -1: closed */
-    char   line[4096];
+    char   line[RWS_CHILD_LINE];
     size_t length;         /* of the line so far */
     char   complaint[512]; /* the last line on stderr */
     char   errors[512];

@@ -15,8 +15,8 @@ typedef struct {
     const char *help; /* one line for `rws --help` */
     /* argv[0] is the command's name. RWS_STOPPED after Ctrl-C; the sentence says how to go on. */
     rws_status (*run)(int argc, char **argv, rws_error *err);
-    bool
-        ranks; /* it may be started by mpirun or srun as several ranks, which it joins by rws_command_join; or is a task */
+    /* Whether mpirun or srun may start the command several times: as ranks, which call rws_command_join, or as tasks. */
+    bool ranks;
 } rws_command;
 
 /* Joins the ranks, after the arguments are parsed. Only rank 0 prints from then on. The hint, which must stay, follows the

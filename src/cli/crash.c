@@ -70,7 +70,7 @@ static const char *name_of(int number)
     }
 }
 
-/* The handler is removed before it returns, so that the crash happens again and ends the process as ever. A signal that
+/* The handler is removed before it returns, so that the crash happens again and ends the process in the usual way. A signal that
  * another process has sent is raised again. */
 static void on_crash(int number, siginfo_t *info, void *context)
 {

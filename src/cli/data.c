@@ -19,13 +19,6 @@
 
 enum { KEY_JSON = 0x2000, KEY_FROM, KEY_CACHE, KEY_DIGITS, KEY_SIZE, KEY_TRAIN, KEY_TEST, KEY_OUT };
 
-/* A path as JSON: null if it is not UTF-8. */
-static json_t *json_path(const char *path)
-{
-    json_t *text = json_string(path);
-    return text ? text : json_null();
-}
-
 /* ---- mnist */
 
 typedef struct {
@@ -79,7 +72,7 @@ static rws_status run_mnist(int argc, char **argv, rws_error *err)
     char *folder;
     RWS_TRY(rws_mnist_folder(o.cache, &folder, err));
     if (o.json)
-        rws_report_json(json_pack("{s:s,s:o,s:i,s:i}", "data", "mnist", "folder", json_path(folder), "train",
+        rws_report_json(json_pack("{s:s,s:o,s:i,s:i}", "data", "mnist", "folder", rws_report_string(folder), "train",
                                   RWS_MNIST_TRAIN, "test", RWS_MNIST_TEST));
     else printf("%d training digits and %d test digits are in %s\n", RWS_MNIST_TRAIN, RWS_MNIST_TEST, folder);
     free(folder);
@@ -177,10 +170,10 @@ static void report_canvases(const canvas_options *o, const char *path, const rws
         for (int k = 0; k <= both->max_digits; k++)
             json_array_append_new(by_digits[split], json_integer(counts[split][k]));
     }
-    rws_report_json(json_pack("{s:s,s:o,s:i,s:i,s:I,s:i,s:i,s:o,s:o}", "data", "multimnist", "file", json_path(path),
-                              "size", both->size, "digits", both->max_digits, "seed", (json_int_t)o->seed, "train",
-                              both[RWS_TRAIN].n, "test", both[RWS_TEST].n, "train_by_digits", by_digits[RWS_TRAIN],
-                              "test_by_digits", by_digits[RWS_TEST]));
+    rws_report_json(json_pack("{s:s,s:o,s:i,s:i,s:I,s:i,s:i,s:o,s:o}", "data", "multimnist", "file",
+                              rws_report_string(path), "size", both->size, "digits", both->max_digits, "seed",
+                              (json_int_t)o->seed, "train", both[RWS_TRAIN].n, "test", both[RWS_TEST].n,
+                              "train_by_digits", by_digits[RWS_TRAIN], "test_by_digits", by_digits[RWS_TEST]));
 }
 
 static rws_status make_canvases(const canvas_options *o, const char *path, rws_canvases both[2], rws_error *err)

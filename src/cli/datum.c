@@ -13,7 +13,7 @@ enum { MOST_TEST = 100000000 }; /* numbers of test data are below */
 
 /* ---- fields */
 
-/* What a number may be followed by. */
+/* Characters that separate numbers. */
 static const char separators[] = " \t,;";
 
 /* "x: 2, kind: 1, words: up to 60 x 2 in brackets", as far as there is room. */

@@ -258,7 +258,7 @@ static void print_json(const demo *d, const char *path)
         }
         json_array_append_new(winners, o);
     }
-    rws_report_json(json_pack("{s:b,s:o,s:s}", "final", 1, "best", winners, "picture", path));
+    rws_report_json(json_pack("{s:b,s:o,s:o}", "final", 1, "best", winners, "picture", rws_report_string(path)));
 }
 
 /* ---- the command */

@@ -83,7 +83,7 @@ static void print_param_json(const rws_param_view *v)
             json_array_append_new(row, rws_report_real((double)v->values[(size_t)i * (size_t)v->cols + (size_t)j]));
         json_array_append_new(rows, row);
     }
-    json_object_set_new(o, "param", json_string(v->name));
+    json_object_set_new(o, "param", rws_report_string(v->name));
     json_object_set_new(o, "values", rows);
     rws_report_json(o);
 }

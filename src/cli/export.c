@@ -52,7 +52,7 @@ static void put_csv(row *r, const char *text)
 
 static void put_text(row *r, const char *name, const char *text)
 {
-    if (r->object) json_object_set_new(r->object, name, text ? json_string(text) : json_null());
+    if (r->object) json_object_set_new(r->object, name, rws_report_string(text));
     else put_csv(r, r->heading ? name : text ? text : "");
 }
 
@@ -99,40 +99,47 @@ static void put_run(row *r, const columns *c, const rws_result *run)
     for (int k = 0; k < c->n_keys; k++) put_value(r, c->keys[k], rws_result_get(run, c->keys[k]));
 }
 
-static double value_at(const rws_result *run, const char *metric, double iteration)
+/* A metric of a run, as far as its points are written. A run that has no such metric has no points. */
+typedef struct {
+    const rws_history *history;
+    int                at; /* the next point */
+} cursor;
+
+static bool has_more(const cursor *k)
 {
-    const rws_history *s = rws_result_history(run, metric);
-    for (int i = 0; s && i < s->n; i++)
-        if (s->iterations[i] == iteration) return s->values[i];
-    return NAN;
+    return k->history && k->at < k->history->n;
 }
 
-static void put_evaluation(row *r, const columns *c, const rws_result *run, double iteration, double seconds, bool json)
+/* Writes the points of one iteration, behind which the cursors are then. */
+static void put_evaluation(row *r, const columns *c, const rws_result *run, cursor *cursors, double iteration,
+                           double seconds, bool json)
 {
     begin_row(r, json);
     put_run(r, c, run);
     put_count(r, "iteration", iteration);
     put_number(r, "seconds", seconds);
-    for (int m = 0; m < c->n_metrics; m++) put_number(r, c->metrics[m], value_at(run, c->metrics[m], iteration));
+    for (int m = 0; m < c->n_metrics; m++) {
+        cursor    *k = &cursors[m];
+        const bool here = has_more(k) && k->history->iterations[k->at] == iteration;
+        put_number(r, c->metrics[m], here ? k->history->values[k->at] : NAN);
+        while (has_more(k) && k->history->iterations[k->at] <= iteration) k->at++;
+    }
     end_row(r);
 }
 
 /* A row for each iteration at which any metric was measured; metrics may have been measured at different ones. */
-static void put_evaluations(row *r, const columns *c, const rws_result *run, bool json)
+static void put_evaluations(row *r, const columns *c, const rws_result *run, cursor *cursors, bool json)
 {
-    for (double after = -1;;) {
+    for (int m = 0; m < c->n_metrics; m++) cursors[m] = (cursor){.history = rws_result_history(run, c->metrics[m])};
+    for (;;) {
         double next = INFINITY, seconds = NAN;
-        for (int s = 0; s < run->n_histories; s++) {
-            const rws_history *history = &run->histories[s];
-            for (int i = 0; i < history->n; i++) {
-                if (history->iterations[i] <= after) continue;
-                if (history->iterations[i] < next) next = history->iterations[i], seconds = history->seconds[i];
-                break;
-            }
+        for (int m = 0; m < c->n_metrics; m++) {
+            const rws_history *h = cursors[m].history;
+            const int          at = cursors[m].at;
+            if (has_more(&cursors[m]) && h->iterations[at] < next) next = h->iterations[at], seconds = h->seconds[at];
         }
         if (isinf(next)) return;
-        put_evaluation(r, c, run, next, seconds, json);
-        after = next;
+        put_evaluation(r, c, run, cursors, next, seconds, json);
     }
 }
 
@@ -156,20 +163,23 @@ static void write_rows(const rws_results *results, const export_options *o, FILE
     row     r = {.file = file};
     c.keys = rws_select_keys(results, &c.n_keys);
     c.metrics = rws_select_metrics(results, &c.n_metrics);
+    cursor *cursors = calloc((size_t)c.n_metrics + 1, sizeof *cursors);
+    rws_need_memory(cursors != NULL, "the export");
     if (!o->json) { /* the heading is written as the row of an empty run */
         const rws_result  blank = {.name = ""};
         const char *const none[] = {NULL};
         const rws_shot    empty = {"", 0, 1, (const double[]){0}, none};
         r.heading = true;
         if (o->snapshots) put_shot(&r, &c, &blank, &empty, false);
-        else put_evaluation(&r, &c, &blank, 0, 0, false);
+        else put_evaluation(&r, &c, &blank, cursors, 0, 0, false);
         r.heading = false;
     }
     for (int i = 0; i < results->n; i++) {
         const rws_result *run = &results->runs[i];
-        if (!o->snapshots) put_evaluations(&r, &c, run, o->json);
+        if (!o->snapshots) put_evaluations(&r, &c, run, cursors, o->json);
         for (int k = 0; o->snapshots && k < run->n_shots; k++) put_shot(&r, &c, run, &run->shots[k], o->json);
     }
+    free(cursors);
     free(c.keys);
     free(c.metrics);
 }

@@ -120,7 +120,7 @@ static const struct argp argp = {
 
 /* ---- answers */
 
-/* The number of answers to be shown: of all answers if none is possible, else of those that are. */
+/* The number of answers that are shown: at most --top of the possible ones, or of all if none is possible. */
 static int n_shown(const infer_options *o, const rws_answers *a)
 {
     if (!o->top) return a->n;
@@ -174,8 +174,8 @@ static json_t *json_particles(const infer_options *o, const rws_answers *a)
  * datum. `test` is -1 for a datum that was typed. */
 static void report_json(const infer_options *o, const char *text, int test, const rws_answers *a)
 {
-    json_t *list = json_array(), *object = json_pack("{s:s,s:i}", "asked", text, "particles", a->n_particles);
-    if (!object) object = json_pack("{s:n,s:i}", "asked", "particles", a->n_particles); /* not UTF-8 */
+    json_t *list = json_array(),
+           *object = json_pack("{s:o,s:i}", "asked", rws_report_string(text), "particles", a->n_particles);
     if (test >= 0) json_object_set_new(object, "test", json_integer(test));
     if (o->given.n) json_object_set_new(object, "given", rws_asked_describe_choices(o->given.list, o->given.n));
     json_object_set_new(object, "ess", rws_report_real(a->ess));

@@ -43,8 +43,9 @@ static void add_settings(json_t *list, const rws_setting *s)
 {
     for (; s && s->name; s++) {
         const bool text = s->min == 0 && s->max == 0;
-        json_t    *o = json_pack("{s:s,s:s,s:s}", "name", s->name, "default", text_or_empty(s->value), "help",
-                                 text_or_empty(s->help));
+        json_t    *o =
+            json_pack("{s:o,s:o,s:o}", "name", rws_report_string(s->name), "default",
+                      rws_report_string(text_or_empty(s->value)), "help", rws_report_string(text_or_empty(s->help)));
         if (!text) json_object_set_new(o, "min", json_real(s->min));
         if (!text) json_object_set_new(o, "max", json_real(s->max));
         json_array_append_new(list, o);
@@ -60,18 +61,24 @@ static json_t *json_settings(const rws_setting *s)
 
 static json_t *json_entry(const char *kind, const char *name, const char *help)
 {
-    return json_pack("{s:s,s:s,s:s}", "kind", kind, "name", name, "help", text_or_empty(help));
+    return json_pack("{s:s,s:o,s:o}", "kind", kind, "name", rws_report_string(name), "help",
+                     rws_report_string(text_or_empty(help)));
+}
+
+static json_t *json_named(const char *name, const char *help)
+{
+    return json_pack("{s:o,s:o}", "name", rws_report_string(name), "help", rws_report_string(text_or_empty(help)));
 }
 
 static void json_model(const rws_model *m)
 {
     json_t *o = json_entry("model", m->name, m->help), *metrics = json_array();
     for (const rws_metric *k = m->metrics; k && k->name; k++)
-        json_array_append_new(metrics, json_pack("{s:s,s:s}", "name", k->name, "help", text_or_empty(k->help)));
+        json_array_append_new(metrics, json_named(k->name, k->help));
     json_object_set_new(o, "metrics", metrics);
     json_t *snapshots = json_array();
     for (const rws_snapshot *k = m->snapshots; k && k->name; k++)
-        json_array_append_new(snapshots, json_pack("{s:s,s:s}", "name", k->name, "help", text_or_empty(k->help)));
+        json_array_append_new(snapshots, json_named(k->name, k->help));
     json_object_set_new(o, "snapshots", snapshots);
     json_t *settings = json_settings(m->settings);
     add_settings(settings, rws_run_settings(m));

@@ -54,7 +54,7 @@ void rws_listing_number(rws_listing *t, double value)
     else rws_listing_cell(t, "%.4g", value);
 }
 
-/* Characters, of which UTF-8 has some that are several bytes. */
+/* The number of characters; a character of UTF-8 may have several bytes. */
 static int width_of(const char *text)
 {
     int n = 0;

@@ -115,7 +115,7 @@ static int exit_status(rws_status status)
     return 1;
 }
 
-/* A rank that is gone was told of when that was noticed. */
+/* The sentence about a rank that is gone was printed when the loss was noticed. */
 static void tell(const char *sentence)
 {
     const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;

@@ -92,8 +92,8 @@ json_t *rws_marginals_describe(const rws_answers *a)
     json_t       *array = json_array();
     for (int i = 0; i < m.n; i++) {
         const rws_marginal *at = &m.list[i];
-        json_t             *object = json_pack("{s:s,s:i,s:o,s:o}", "site", at->name, "visit", at->visit, "posterior",
-                                               rws_report_real(at->posterior), "guide", rws_report_real(at->guide));
+        json_t *object = json_pack("{s:o,s:i,s:o,s:o}", "site", rws_report_string(at->name), "visit", at->visit,
+                                   "posterior", rws_report_real(at->posterior), "guide", rws_report_real(at->guide));
         if (at->values) json_object_set_new(object, "values", describe_values(at));
         else {
             json_object_set_new(object, "mean", describe_numbers(at->mean, at->dim));

@@ -15,7 +15,7 @@ typedef struct {
     rws_config  config; /* 0 and NULL for options that were not given; text lives as long as argv */
     uint64_t    given;  /* bit i: the option in row i of the table was given */
     const char *out;    /* NULL: none */
-    const char *model;  /* the shared object of a run that is resumed, where it has moved; NULL: it has not */
+    const char *model;  /* new path of the shared object of a run that is resumed; NULL: it has not moved */
     bool        resume, json;
     char        data[4096];       /* the setting that --data stands for */
     char        given_file[4096]; /* the setting that --given stands for */

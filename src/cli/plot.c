@@ -6,14 +6,13 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/command.h"
+#include "cli/screen.h"
 #include "cli/select.h"
 #include "figure/chart.h"
 #include "figure/bundle.h"
 #include "figure/terminal.h"
 #include "run/gather.h"
 
-#include <langinfo.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ typedef struct {
     const plot_options *o;
     const rws_results  *results;
     const rws_result  **runs;      /* all of the results */
-    rws_bundles         bundles;   /* of the runs, whatever their panel and x */
+    rws_bundles         bundles;   /* of the runs, without regard to their panel and x */
     const char         *panel_key; /* NULL: one panel */
     const char         *panels[MOST_PANELS];
     int                 n_panels; /* at least 1 */
@@ -203,7 +202,6 @@ static rws_status draw_terminal(const plot *p, rws_error *err)
 {
     struct winsize size = {0};
     const bool     terminal = isatty(STDOUT_FILENO);
-    setlocale(LC_CTYPE, "");
     if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     const int width = size.ws_col >= 40 ? size.ws_col : 80, height = size.ws_row >= 12 ? size.ws_row - 1 : 24;
     for (int m = 0; m < p->o->n_metrics; m++) {
@@ -219,7 +217,7 @@ static rws_status draw_terminal(const plot *p, rws_error *err)
                                     .y = y_axis(p, m),
                                     .width = width < 120 ? width : 120,
                                     .height = height < 24 ? height : 24,
-                                    .unicode = strcmp(nl_langinfo(CODESET), "UTF-8") == 0,
+                                    .unicode = rws_screen_unicode(),
                                     .colour = terminal};
             RWS_TRY(rws_terminal_draw(&t, stdout, err));
         }

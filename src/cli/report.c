@@ -1,7 +1,9 @@
 #include "cli/report.h"
 
 #include "base/error.h"
+#include "base/utf8.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -68,6 +70,13 @@ json_t *rws_report_real(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *rws_report_string(const char *text)
+{
+    json_t *value = text && rws_utf8_is(text) ? json_string(text) : json_null();
+    rws_need_memory(value != NULL, "a JSON object");
+    return value;
+}
+
 void rws_report_known(json_t *object, const char *key, double value)
 {
     if (!isnan(value)) json_object_set_new(object, key, rws_report_real(value));
@@ -78,9 +87,12 @@ json_t *rws_report_value(const char *text)
     char        *end;
     const double value = strtod(text, &end);
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
-    if (end == text || *end || !isfinite(value)) return json_string(text);
+    if (end == text || *end || !isfinite(value)) return rws_report_string(text);
     if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
-    return json_real(value);
+    if (text[strspn(text, "-0123456789")]) return json_real(value);
+    errno = 0;
+    const long long whole = strtoll(text, NULL, 10);
+    return errno ? rws_report_string(text) : json_integer(whole);
 }
 
 const char *rws_report_number(double value, char out[static 32])

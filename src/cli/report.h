@@ -2,7 +2,7 @@
  *
  * The only file that knows how numbers are written. A metric that is NaN is absent: a table has "-". An object has null
  * for a metric of the model's own, which the model cannot measure on these data, and no key for one of the library's (kl
- * and ess say nothing about a single particle). Progress and complaints go to stderr; of those only rws_note is here.
+ * and ess say nothing about a single particle). Progress and complaints go to stderr; only rws_note and rws_complain are here.
  *
  *     trainer -> measures -> [report] -> stdout
  */
@@ -32,10 +32,14 @@ static inline void rws_need_memory(bool there, const char *what)
 /* A number as JSON has it: null if it is NaN or infinite. */
 json_t *rws_report_real(double value);
 
+/* A text as JSON has it: null if it is NULL, or not UTF-8, as paths may be. */
+json_t *rws_report_string(const char *text);
+
 /* Adds a number to an object, unless it is NaN: a number that is unknown has no key, so that null is an infinite one. */
 void rws_report_known(json_t *object, const char *key, double value);
 
-/* A text of a configuration as JSON: a number if it reads like one, true, false or a string. */
+/* A text of a configuration as JSON: a number if it reads like one, true, false or a string. A whole number that JSON's
+ * integers here do not hold, such as a seed of 2^63 or more, is a string, so that no digit is lost. */
 json_t *rws_report_value(const char *text);
 
 /* A number as text: "-" if it is NaN, which says that there is no such number. */

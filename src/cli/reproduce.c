@@ -206,7 +206,7 @@ static rws_status read_text(const char *folder, const char *name, char **out, rw
     return status;
 }
 
-/* A text of NULL is one that there was no memory for. */
+/* NULL as the text means that there was no memory for it. */
 static rws_status write_text(const char *folder, const char *name, const char *text, rws_error *err)
 {
     if (!text) return rws_no_memory(err, "a report");

@@ -92,11 +92,12 @@ static json_t *json_seed(const rws_result *r)
 
 static void print_json_run(const rws_result *r, const runs_options *o)
 {
-    json_t *j =
-        json_pack("{s:s,s:s,s:s,s:I,s:I,s:o,s:s?,s:s?,s:s?,s:s?,s:o?,s:o}", "run", r->name, "store", r->store, "state",
-                  rws_result_state(r), "iteration", (json_int_t)r->iteration, "iterations", (json_int_t)r->iterations,
-                  "seconds", rws_report_real(r->seconds), "host", r->host, "version", r->version, "started", r->started,
-                  "failure", r->failure, "seed", json_seed(r), "config", json_config(r));
+    json_t *j = json_pack("{s:o,s:o,s:s,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:o?,s:o}", "run", rws_report_string(r->name),
+                          "store", rws_report_string(r->store), "state", rws_result_state(r), "iteration",
+                          (json_int_t)r->iteration, "iterations", (json_int_t)r->iterations, "seconds",
+                          rws_report_real(r->seconds), "host", rws_report_string(r->host), "version",
+                          rws_report_string(r->version), "started", rws_report_string(r->started), "failure",
+                          rws_report_string(r->failure), "seed", json_seed(r), "config", json_config(r));
     json_t *metrics = json_object();
     for (int m = 0; m < o->n_metrics; m++)
         json_object_set_new(metrics, o->metrics[m], rws_report_real(rws_result_last(r, o->metrics[m])));

@@ -159,8 +159,19 @@ static void open_browser(const char *url)
     const char   *browser = getenv("BROWSER");
     char *const   argv[] = {(char *)(browser && browser[0] ? browser : "xdg-open"), (char *)url, NULL};
     pid_t         pid;
-    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
-        rws_note("There is no %s to open a browser with; open the address yourself.", argv[0]);
+    /* The browser neither inherits the signals that are blocked here nor the SIGPIPE that is ignored here. */
+    posix_spawnattr_t usual;
+    sigset_t          none, pipes;
+    sigemptyset(&none);
+    sigemptyset(&pipes);
+    sigaddset(&pipes, SIGPIPE);
+    posix_spawnattr_init(&usual);
+    posix_spawnattr_setsigmask(&usual, &none);
+    posix_spawnattr_setsigdefault(&usual, &pipes);
+    posix_spawnattr_setflags(&usual, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int failed = posix_spawnp(&pid, argv[0], NULL, &usual, argv, environ);
+    posix_spawnattr_destroy(&usual);
+    if (failed) rws_note("There is no %s to open a browser with; open the address yourself.", argv[0]);
 }
 
 static void announce(const session *s)

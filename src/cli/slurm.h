@@ -11,7 +11,7 @@
 #include "cli/campaign.h"
 
 #define RWS_TASKS_FOLDER ".tasks" /* in the folder of the runs */
-#define RWS_TASKS_MOST 1000       /* Slurm's arrays are not longer unless somebody has raised MaxArraySize */
+#define RWS_TASKS_MOST 1000       /* longest array of Slurm, unless its MaxArraySize was raised */
 
 /* Submits tasks for the runs that are not finished; sbatch gets the further options. Prints the number of the job.
  * RWS_BAD_INPUT if there is no Slurm, if tasks of this sweep are in its queue already, or if sbatch refuses. */
@@ -27,7 +27,7 @@ void rws_slurm_requeue(void);
 rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool json, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Writes down what a task does. A failure is no reason to stop. */
+/* Writes down what a task does. A failure is ignored. */
 typedef struct {
     const char *run;
     uint64_t    iteration;

@@ -3,7 +3,7 @@
  * The program has its own threads and calls OpenBLAS on each of them. OpenBLAS starts a thread for every core all the same,
  * when it is loaded: a process that may have no more threads ends then and there, and one that may have no more memory
  * never ends, because these threads ask for memory again and again. Only an environment variable prevents the threads,
- * and OpenBLAS reads it before any function of the program is called, but for the functions below. So
+ * and OpenBLAS reads it before any function of the program is called, except for the function below. So
  * the program starts itself again with the variable, in the same process. Under valgrind it does not: valgrind would lose
  * sight of it.
  */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define SAVE_LEAST 5.0 /* least seconds between two checkpoints, unless --save-every is given */
-#define MOST_SEEN 100  /* particles per datum, of which a picture shows the most probable answer */
+#define MOST_SEEN 100  /* most particles per datum of a picture, which shows the most probable answer */
 
 typedef struct {
     rws_options  options;
@@ -27,7 +27,7 @@ typedef struct {
     rws_trainer *trainer;
     rws_progress progress;
     bool         heading; /* the heading of the table is printed */
-    bool         looked;  /* for sites that are not visited */
+    bool         looked;  /* for sites that no particle visits */
 } session;
 
 /* ---- pictures: the first test data with the answers of the guide */
@@ -89,7 +89,7 @@ static void progress(void *context, const rws_trainer *t)
     rws_progress_show(&s->progress, rws_trainer_iteration(t));
 }
 
-/* At the first evaluation and at the end: a site that the user names and that no particle has visited. */
+/* Notes, at the first evaluation and at the end, a site that the user names and that no particle has visited. */
 static void note_unvisited(session *s, const rws_trainer *t, bool final)
 {
     const char *site = s->looked && !final ? NULL : rws_trainer_unvisited(t);
@@ -185,7 +185,7 @@ static rws_status check_resume(const rws_options *o, rws_error *err)
     return status;
 }
 
-/* Those that may. */
+/* The options that were given and may differ from the run's own. */
 static rws_config changes_of(const rws_options *o)
 {
     rws_config changes = {.model = o->model, .limits = o->config.limits};

@@ -29,8 +29,8 @@ static rws_quantity final_of(const char *method, int K, const char *metric)
     return (rws_quantity){method, K, metric};
 }
 
-/* Whether WW is below VIMCO at every K: by the seeds of each K, or, with fewer than five seeds, by the pairs of all K together, whose
- * medians must agree at each K. */
+/* Whether WW is below VIMCO at every K: by the seeds of each K, or, with fewer than five seeds, by the pairs of all K
+ * together; the medians must then agree at each K. */
 static void below_at_every_K(const rws_query *q, rws_finding *f, const char *metric, rws_moment moment,
                              const char *unit)
 {
@@ -97,8 +97,8 @@ static void a1_seeds(const rws_query *q, rws_finding *f)
     less_spread(q, f, "final_log_evidence");
 }
 
-/* Each step of K must raise the method's number (sign 1) or lower it (-1). With fewer than five seeds the trend decides, if the medians
- * go the same way at each step. */
+/* Each step of K must raise the method's number (sign 1) or lower it (-1). With fewer than five seeds the trend decides,
+ * if the medians go the same way at each step. */
 static void moves_with_particles(const rws_query *q, rws_finding *f, const char *method, const char *metric, int sign)
 {
     const rws_particles p = rws_query_particles(q);

@@ -217,7 +217,7 @@ static void note_seed(extent *x, int K, int index)
     if (index > x->most_seeds) x->most_seeds = index;
 }
 
-/* The settings, method and model of a run, as they are named in its folder, without the model's path. */
+/* Whether two runs have the same model, method and settings. */
 static bool same_kind(const rws_config *a, const rws_config *b)
 {
     bool same = strcmp(a->model, b->model) == 0 && strcmp(a->method, b->method) == 0 && a->n_set == b->n_set;
@@ -225,7 +225,7 @@ static bool same_kind(const rws_config *a, const rws_config *b)
     return same;
 }
 
-/* Runs are sorted by seed, so that the how-manieth run of a kind with this K counts its seeds. */
+/* Runs are sorted by seed: the position of a run among those of its kind with this K is the number of its seeds so far. */
 static void measure(const rws_sweep *s, extent *x)
 {
     *x = (extent){.runs = s->n};
@@ -345,7 +345,7 @@ static void put_extent(FILE *out, const extent *x, int row)
     }
 }
 
-/* The kinds of runs, whatever their K, that the whole has and the choice does not. */
+/* Names the kinds of runs, regardless of K, that the full sweep has and the chosen one lacks. */
 static void put_kinds(FILE *out, const rws_sweep *full, const rws_sweep *chosen)
 {
     bool any = false;

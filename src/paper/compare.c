@@ -177,11 +177,12 @@ rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *
         int          pairs = 0;
         for (int i = 0; i < x.n; i++)
             for (int j = 0; j < y.n; j++) {
-                if (x.seed[i] != y.seed[j] || c.seeds == RWS_MOST_PAIRS) continue;
+                if (x.seed[i] != y.seed[j]) continue;
+                pairs++;
+                if (c.seeds == RWS_MOST_PAIRS) continue;
                 left[c.seeds] = x.value[i];
                 right[c.seeds] = y.value[j];
                 d[c.seeds++] = factor > 0 ? log(x.value[i] / (factor * y.value[j])) : x.value[i] - y.value[j];
-                pairs++;
             }
         rws_finding_seeds(f, pairs);
     }

@@ -1,10 +1,11 @@
 /* compare.h - comparisons of methods over seeds, each with an error level.
  *
- * A quantity is a number for each seed, mostly the mean of a metric over the last ten evaluations of a run. Two quantities are compared on the seeds that both have, by a permutation test: if there were no
- * difference, each seed's difference would be as likely to have the other sign. A statement holds, or does not hold, if fewer
- * than RWS_LEVEL of the 2^n choices of signs have a sum as far on that side; else it is undecided. Fewer than five seeds
- * decide nothing about a single K; of a statement about all K, pairs of runs with the same K and seed may be pooled, and a
- * trend with K has a test of its own.
+ * A quantity is a number for each seed, mostly the mean of a metric over the last ten evaluations of a run. Two quantities
+ * are compared on the seeds that both have, by a permutation test: if there were no difference, each seed's difference
+ * would be as likely to have the other sign. A statement holds, or does not hold, if fewer than RWS_LEVEL of the 2^n
+ * choices of signs have a sum as far on that side; else it is undecided. Fewer than five seeds decide nothing about a
+ * single K. For a statement about all K, pairs of runs with the same K and seed may be pooled, and a trend with K has a
+ * test of its own.
  *
  *     results -> query -> [compare] -> verdicts of the parts of a claim
  */
@@ -45,8 +46,9 @@ enum { RWS_MOST_PAIRS = 40 };
 rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
                         double factor);
 
-/* Whether a quantity rises with K (sign 1), or falls (-1), over the n numbers of particles: Page's test. If K did not matter, every
- * order of a seed's runs would be as likely. Only seeds that have all K count, and one seed decides nothing. */
+/* Whether a quantity rises with K (sign 1), or falls (-1), over the n numbers of particles: Page's test. If K did not
+ * matter, every order of a seed's runs would be as likely. Only seeds that have all K count, and one seed decides
+ * nothing. */
 typedef struct {
     rws_verdict verdict;
     double      p; /* share of the orders that go as far in the direction that was found */
@@ -62,7 +64,7 @@ double rws_quantity_median(const rws_query *q, rws_quantity a);
 /* The values, one for each seed in ascending order of seeds; the caller frees the list. NULL and 0 without memory. */
 double *rws_quantity_values(const rws_query *q, rws_quantity a, int *n);
 
-/* Whether more than half of all runs fit, of which `fit` of n do: a sign test at RWS_LEVEL. */
+/* Whether more than half of all runs fit, if `fit` of n runs do: a sign test at RWS_LEVEL. */
 rws_verdict rws_most(int fit, int n);
 
 /* The share of the choices of signs of n differences, at most RWS_MOST_PAIRS, whose sum is at least as low as theirs. NaN

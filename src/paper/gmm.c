@@ -144,8 +144,8 @@ static void medians(const rws_query *q, int K, const char *metric, double *out)
     for (int m = 0; m < GMM_METHODS; m++) out[m] = rws_quantity_median(q, at_end(m, K, metric));
 }
 
-/* The method with the lowest value (sign 1) or the highest one (-1), but for two methods; a method without runs, if there is one, so that
- * a claim about all methods is not judged without it. */
+/* The method with the lowest value (sign 1) or the highest one (-1) of all methods except a and b. If a method has no runs,
+ * that method is returned, so that a claim about all methods is not judged without it. */
 static int extreme_but(const double *values, int sign, int a, int b)
 {
     int best = -1;
@@ -248,7 +248,7 @@ static void g4_p(const rws_query *q, rws_finding *f)
     falls_with_particles(q, f, GMM_WW, "p_error", "p");
 }
 
-/* Whether an error with K = 20 is more than 5 % below that with K = 2. */
+/* Whether an error with K = 20 is at most 5 % below that with K = 2. */
 static void does_not_fall(const rws_query *q, rws_finding *f, int method, const char *metric, const char *name)
 {
     const rws_compared c = rws_less(q, f, at_end(method, 2, metric), 1 / 0.95, at_end(method, 20, metric));

@@ -22,7 +22,7 @@ typedef struct {
     const char *name; /* "G1" */
     const char *text; /* the paper's statement */
     void (*check)(const rws_query *q, rws_finding *f);
-    bool varies; /* the claim is about a method of which the experiment has variants */
+    bool varies; /* the claim is about a method that has variants in the experiment */
 } rws_claim;
 
 /* Another reading of a method, such as VIMCO's baseline in the authors' code. */

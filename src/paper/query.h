@@ -56,16 +56,17 @@ void *rws_query_alloc(const rws_query *q, int n, size_t size);
  * caller frees the list. NULL and 0 without memory. */
 const rws_result **rws_query_runs(const rws_query *q, const char *method, int K, int *n);
 
-/* The number of these runs, which is also noted as seeds in the finding. */
+/* The number of the runs of rws_query_runs, which is also noted as seeds in the finding. */
 int rws_query_count(const rws_query *q, rws_finding *f, const char *method, int K);
 
 /* The number of runs of the method, with any number of particles and the query's conditions, whose numbers broke. */
 int rws_query_failed(const rws_query *q, const char *method);
 
-/* The first of these runs, which has the lowest seed; NULL if there is none. Method NULL means any method. */
+/* The finished run of the method with K particles that has the lowest seed; NULL if there is none. Method NULL means any
+ * method. */
 const rws_result *rws_query_first_run(const rws_query *q, const char *method, int K);
 
-/* The last snapshot of that run under the name, or NULL. */
+/* The last snapshot of that name of this run, or NULL. */
 const rws_shot *rws_query_shot(const rws_query *q, const char *method, int K, const char *name);
 
 /* The metric over the iterations; the caller releases it. */

@@ -27,8 +27,8 @@ static int quantities(const rws_query *q, const char *method, const char *metric
     return p.n;
 }
 
-/* Whether a < b at every K (by ratios, if these are wanted): by the seeds of each K, or, with fewer than five, by the pairs of all K
- * together, whose medians must agree at each K. WW is one of the two. */
+/* Whether a < b at every K (by ratios, if these are wanted): by the seeds of each K, or, with fewer than five, by the pairs
+ * of all K together; the medians must then agree at each K. a is WW and b VIMCO with ratios, and the reverse without. */
 static void at_every_K(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
                        bool ratios)
 {

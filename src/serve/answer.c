@@ -8,12 +8,6 @@
 
 enum { MOST_MOMENTS = 8 /* of a choice; a picture or a code has more */, MOST_PARTICLES = 1000 };
 
-static void key_number(rws_buffer *b, const char *key, double value)
-{
-    rws_buffer_key(b, key);
-    rws_buffer_number(b, value);
-}
-
 /* ---- values */
 
 /* rws_buffer_number has 9 digits, as many as a float needs to be read back without a loss. */
@@ -69,9 +63,8 @@ static void write_choices(rws_buffer *b, const rws_choice *list, int n)
     rws_buffer_open(b, '[');
     for (int i = 0; i < n; i++) {
         rws_buffer_open(b, '{');
-        rws_buffer_key(b, "site");
-        rws_buffer_text(b, list[i].site);
-        key_number(b, "visit", list[i].visit);
+        rws_buffer_key_text(b, "site", list[i].site);
+        rws_buffer_key_number(b, "visit", list[i].visit);
         rws_buffer_key(b, "value");
         write_value(b, list[i].value, list[i].dim);
         rws_buffer_close(b, '}');
@@ -87,9 +80,9 @@ static void write_values(const rws_marginal *m, rws_buffer *b)
     rws_buffer_open(b, '[');
     for (int i = 0; i < m->n_values; i++) {
         rws_buffer_open(b, '{');
-        key_number(b, "value", m->values[i].value);
-        key_number(b, "posterior", m->values[i].posterior);
-        key_number(b, "guide", m->values[i].guide);
+        rws_buffer_key_number(b, "value", m->values[i].value);
+        rws_buffer_key_number(b, "posterior", m->values[i].posterior);
+        rws_buffer_key_number(b, "guide", m->values[i].guide);
         rws_buffer_close(b, '}');
     }
     rws_buffer_close(b, ']');
@@ -100,9 +93,9 @@ static void write_marginal(const rws_marginal *m, rws_buffer *b)
     rws_buffer_open(b, '{');
     rws_buffer_key(b, m->report ? "report" : "site");
     rws_buffer_text(b, m->name);
-    key_number(b, "visit", m->visit);
-    key_number(b, "posterior", m->posterior);
-    key_number(b, "guide", m->guide);
+    rws_buffer_key_number(b, "visit", m->visit);
+    rws_buffer_key_number(b, "posterior", m->posterior);
+    rws_buffer_key_number(b, "guide", m->guide);
     if (m->values) write_values(m, b);
     else {
         rws_buffer_key(b, "mean");
@@ -144,12 +137,12 @@ static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
     if (list) qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
     for (int i = 0; i < a->n_weighted && i < MOST_PARTICLES && list; i++) {
         rws_buffer_open(b, '{');
-        key_number(b, "weight", list[i]->weight);
-        key_number(b, "count", list[i]->count);
-        key_number(b, "answer", list[i]->answer);
-        key_number(b, "log_p", list[i]->log_p);
-        key_number(b, "log_q", list[i]->log_q);
-        if (given) key_number(b, "log_given", list[i]->log_given);
+        rws_buffer_key_number(b, "weight", list[i]->weight);
+        rws_buffer_key_number(b, "count", list[i]->count);
+        rws_buffer_key_number(b, "answer", list[i]->answer);
+        rws_buffer_key_number(b, "log_p", list[i]->log_p);
+        rws_buffer_key_number(b, "log_q", list[i]->log_q);
+        if (given) rws_buffer_key_number(b, "log_given", list[i]->log_given);
         rws_buffer_key(b, "choices");
         write_choices(b, list[i]->choices, list[i]->n_choices);
         rws_buffer_close(b, '}');
@@ -161,19 +154,19 @@ static void write_particles(const rws_answers *a, bool given, rws_buffer *b)
 void rws_answer_write(const rws_answers *a, const rws_posed *posed, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    key_number(out, "particles", a->n_particles);
-    key_number(out, "ess", a->ess);
-    key_number(out, "log_evidence", a->log_evidence);
-    /* An exact number that the model cannot compute has no key: null is that of an impossible datum. */
-    if (!isnan(a->exact_log_evidence)) key_number(out, "exact_log_evidence", a->exact_log_evidence);
-    key_number(out, "n_answers", a->n);
+    rws_buffer_key_number(out, "particles", a->n_particles);
+    rws_buffer_key_number(out, "ess", a->ess);
+    rws_buffer_key_number(out, "log_evidence", a->log_evidence);
+    /* An exact number that the model cannot compute has no key; null means that the datum is impossible. */
+    if (!isnan(a->exact_log_evidence)) rws_buffer_key_number(out, "exact_log_evidence", a->exact_log_evidence);
+    rws_buffer_key_number(out, "n_answers", a->n);
     rws_buffer_key(out, "answers");
     rws_buffer_open(out, '[');
     for (int i = 0; i < a->n && i < posed->top; i++) {
         rws_buffer_open(out, '{');
-        key_number(out, "posterior", a->list[i].posterior);
-        if (!isnan(a->list[i].exact)) key_number(out, "exact", a->list[i].exact);
-        key_number(out, "guide", a->list[i].guide);
+        rws_buffer_key_number(out, "posterior", a->list[i].posterior);
+        if (!isnan(a->list[i].exact)) rws_buffer_key_number(out, "exact", a->list[i].exact);
+        rws_buffer_key_number(out, "guide", a->list[i].guide);
         rws_buffer_key(out, "reports");
         write_reports(out, a->list[i].reports, a->list[i].n_reports);
         rws_buffer_close(out, '}');

@@ -75,7 +75,7 @@ static bool may_load(const rws_core *c, const char *model)
     return may;
 }
 
-/* Whether the model is a path, or a name of one that is built in. A run that was trained from Python has neither. */
+/* Whether the model is a path or the name of a built-in model. The model of a run from Python is neither. */
 static bool is_known(const char *model)
 {
     if (!model || strchr(model, '/')) return true;
@@ -171,27 +171,14 @@ static asking *begin_posed(rws_core *c, const rws_request *r, rws_posed_kind kin
 
 /* ---- what can be asked */
 
-static void key_true(rws_buffer *out, const char *key, bool value)
-{
-    rws_buffer_key(out, key);
-    rws_buffer_true(out, value);
-}
-
-static void key_count(rws_buffer *out, const char *key, double value)
-{
-    rws_buffer_key(out, key);
-    rws_buffer_number(out, value);
-}
-
 static void write_field(const rws_field *f, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "name");
-    rws_buffer_text(out, f->name);
-    key_count(out, "dim", f->dim);
-    key_true(out, "label", f->label);
-    key_count(out, "item", f->item);
-    key_count(out, "most", f->most);
+    rws_buffer_key_text(out, "name", f->name);
+    rws_buffer_key_number(out, "dim", f->dim);
+    rws_buffer_key_true(out, "label", f->label);
+    rws_buffer_key_number(out, "item", f->item);
+    rws_buffer_key_number(out, "most", f->most);
     rws_buffer_close(out, '}');
 }
 
@@ -203,16 +190,14 @@ bool rws_answer_askable(rws_core *c, const rws_request *r, rws_reply *reply)
     const rws_model     *m = rws_posterior_model(p);
     rws_buffer          *out = &reply->body;
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "model");
-    rws_buffer_text(out, m->name);
-    rws_buffer_key(out, "help");
-    rws_buffer_text(out, m->help);
-    key_count(out, "iteration", (double)rws_posterior_iteration(p));
-    key_true(out, "text", m->read != NULL);
-    key_true(out, "picture", m->see != NULL);
-    key_true(out, "exact", m->posterior != NULL);
-    key_count(out, "n_test", rws_posterior_config(p)->n_test);
-    key_count(out, "max_particles", c->limits.particles);
+    rws_buffer_key_text(out, "model", m->name);
+    rws_buffer_key_text(out, "help", m->help);
+    rws_buffer_key_number(out, "iteration", (double)rws_posterior_iteration(p));
+    rws_buffer_key_true(out, "text", m->read != NULL);
+    rws_buffer_key_true(out, "picture", m->see != NULL);
+    rws_buffer_key_true(out, "exact", m->posterior != NULL);
+    rws_buffer_key_number(out, "n_test", rws_posterior_config(p)->n_test);
+    rws_buffer_key_number(out, "max_particles", c->limits.particles);
     rws_buffer_key(out, "fields");
     rws_buffer_open(out, '[');
     for (int i = 0; i < a->n_fields; i++) write_field(&a->fields[i], out);
@@ -230,6 +215,7 @@ static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
     rws_answers  *answers;
     q->stop = is_late;
     q->context = a;
+    a->until = rws_clock_now() + a->core->options.max_seconds; /* the time that it waited for a thread does not count */
     rws_status status = rws_posterior_ask(rws_warm_posterior(a->warm), q, &answers, err);
     if (status == RWS_STOPPED)
         rws_fail(err, status, "The question took more than %g seconds: ask with fewer particles.",
@@ -243,8 +229,7 @@ static rws_status infer_one(asking *a, rws_buffer *out, rws_error *err)
 static void write_error(rws_buffer *out, const char *sentence)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "error");
-    rws_buffer_text(out, sentence);
+    rws_buffer_key_text(out, "error", sentence);
     rws_buffer_close(out, '}');
 }
 
@@ -260,7 +245,6 @@ static bool next_answer(void *context, rws_buffer *out)
         rws_reply_release(&busy);
         a->failed = true;
     } else {
-        a->until = rws_clock_now() + a->core->options.max_seconds;
         const rws_status status = infer_one(a, out, &err);
         end_work(a->core);
         a->failed = status != RWS_OK && status != RWS_BAD_INPUT;
@@ -386,8 +370,8 @@ bool rws_answer_score(rws_core *c, const rws_request *r, rws_reply *reply)
     }
     if (good) {
         rws_buffer_open(&reply->body, '{');
-        key_count(&reply->body, "log_p", score.log_p);
-        key_count(&reply->body, "log_q", score.log_q);
+        rws_buffer_key_number(&reply->body, "log_p", score.log_p);
+        rws_buffer_key_number(&reply->body, "log_q", score.log_q);
         rws_buffer_close(&reply->body, '}');
     }
     end(a);

@@ -1,5 +1,7 @@
 #include "serve/buffer.h"
 
+#include "base/utf8.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -67,26 +69,9 @@ void rws_buffer_close(rws_buffer *b, char bracket)
     rws_buffer_add(b, &bracket, 1);
 }
 
-/* The number of bytes of the UTF-8 character at `at`; 0 if there is none. */
-static int utf8_length(const unsigned char *at)
-{
-    const int n = at[0] < 0x80                    ? 1
-                  : at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-                  : (at[0] & 0xf0) == 0xe0        ? 3
-                  : at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-                                                  : 0;
-    for (int i = 1; i < n; i++)
-        if ((at[i] & 0xc0) != 0x80) return 0;
-    if (at[0] == 0xe0 && at[1] < 0xa0) return 0; /* longer than needed */
-    if (at[0] == 0xed && at[1] > 0x9f) return 0; /* half of a pair of UTF-16 */
-    if (at[0] == 0xf0 && at[1] < 0x90) return 0;
-    if (at[0] == 0xf4 && at[1] > 0x8f) return 0;
-    return n;
-}
-
 static void add_character(rws_buffer *b, const unsigned char **at)
 {
-    const int n = utf8_length(*at);
+    const int n = rws_utf8_length((const char *)*at);
     if (n == 0) rws_buffer_add(b, "\xef\xbf\xbd", 3);
     else if (n > 1) rws_buffer_add(b, (const char *)*at, (size_t)n);
     else if (**at == '"' || **at == '\\') rws_buffer_print(b, "\\%c", **at);
@@ -149,11 +134,37 @@ void rws_buffer_true(rws_buffer *b, bool value)
     rws_buffer_add(b, value ? "true" : "false", value ? 4 : 5);
 }
 
+void rws_buffer_key_text(rws_buffer *b, const char *key, const char *text)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_text(b, text);
+}
+
+void rws_buffer_key_number(rws_buffer *b, const char *key, double value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_number(b, value);
+}
+
+void rws_buffer_key_true(rws_buffer *b, const char *key, bool value)
+{
+    rws_buffer_key(b, key);
+    rws_buffer_true(b, value);
+}
+
+/* Whether the text is a whole number of at most 64 bits, as JSON writes it. */
+static bool is_whole(const char *text, double value)
+{
+    const char *digits = text + (text[0] == '-');
+    return fabs(value) <= 0x1p64 && !digits[strspn(digits, "0123456789")] && (digits[0] != '0' || !digits[1]);
+}
+
 void rws_buffer_value(rws_buffer *b, const char *text)
 {
     char        *end;
     const double value = strtod(text, &end);
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) rws_buffer_true(b, text[0] == 't');
     else if (end == text || *end || !isfinite(value) || strpbrk(text, "xX ")) rws_buffer_text(b, text);
+    else if (is_whole(text, value)) comma(b), rws_buffer_add(b, text, strlen(text));
     else rws_buffer_number(b, value);
 }

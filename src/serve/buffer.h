@@ -37,7 +37,12 @@ void rws_buffer_number(rws_buffer *b, double value);
 void rws_buffer_numbers(rws_buffer *b, const double *values, int n); /* as an array */
 void rws_buffer_true(rws_buffer *b, bool value);
 
-/* A text of a configuration: a number if it reads like one, true, false or a text. */
+/* A key with its value. */
+void rws_buffer_key_text(rws_buffer *b, const char *key, const char *text);
+void rws_buffer_key_number(rws_buffer *b, const char *key, double value);
+void rws_buffer_key_true(rws_buffer *b, const char *key, bool value);
+
+/* A text of a configuration: a number if it reads like one, true, false or a text. A seed keeps all digits. */
 void rws_buffer_value(rws_buffer *b, const char *text);
 
 #endif

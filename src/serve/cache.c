@@ -1,4 +1,4 @@
-/* cache.c - replies that are kept: several watchers ask for the same thing when something has changed.
+/* cache.c - replies that are kept, because several watchers ask for the same reply when something has changed.
  *
  * A reply is good as long as the serial number of the catalogue is that of the reply. The oldest is overwritten.
  */
@@ -48,7 +48,7 @@ static pthread_mutex_t *stripe_of(rws_reply_cache *c, const char *key)
     return &c->making[hash % STRIPES];
 }
 
-/* Names and values may have any byte, so that the key has the length of each. A segment has no slash. */
+/* Names and values may contain any byte; therefore the key has the length of each. A segment has no slash. */
 static bool make_key(const rws_request *r, rws_buffer *key)
 {
     for (int i = 0; i < r->n_segments; i++) rws_buffer_print(key, "/%s", r->segment[i]);

@@ -44,7 +44,7 @@ struct rws_catalogue {
     int              n_problems;
     rws_problem     *found; /* problems of the refresh that is going on */
     int              n_found;
-    rws_problem     *away; /* those that the last search of the folders found */
+    rws_problem     *away; /* problems that the last search of the folders found */
     int              n_away;
     int              pause; /* refreshes until the next search */
     char (*gone)[RWS_RUN_ID + 1];
@@ -302,7 +302,16 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* What a store has of a run that the catalogue has not. */
+/* Whether the row of the run in the store's table `runs`, and its failure, are those that the entry has. A run that is
+ * resumed with more iterations has another configuration long before its next evaluation. */
+static bool same_head(const rws_entry *e, const rws_head *h)
+{
+    const rws_result *r = &e->public.result;
+    return h->iteration == r->iteration && same_text(h->failure, r->failure) && same_text(h->config, e->config) &&
+           same_text(h->host, r->host) && same_text(h->version, r->version);
+}
+
+/* The rows of a run that its store has and the catalogue lacks. */
 typedef struct {
     rws_points        points;
     rws_shots         shots; /* all of them, if there is a new one */
@@ -310,6 +319,23 @@ typedef struct {
     bool              any, fits; /* any: something has changed; fits: its rows are those that were written */
     rws_checksum_seen seen;
 } news;
+
+/* Whether the entry lacks one of the points, or has another value in its place. The last evaluation is always read again. */
+static bool has_news(const rws_entry *e, const rws_points *p)
+{
+    for (int i = 0; i < p->n; i++) {
+        const rws_point *point = &p->list[i];
+        bool             known = false;
+        for (int k = 0; k < e->n_series && !known; k++) {
+            const rws_series *s = &e->series[k];
+            known = s->n && s->iterations[s->n - 1] == point->iteration &&
+                    strcmp(s->name, p->names[point->name]) == 0 &&
+                    memcmp(&s->values[s->n - 1], &point->value, sizeof point->value) == 0; /* NaN is like itself */
+        }
+        if (!known) return true;
+    }
+    return false;
+}
 
 /* Reads in one transaction. `again`: all rows are read, because the run has begun anew or was damaged. `moved`: the run is
  * new, or its row in `runs` has changed. Rows that are taken over are checked, if the store has checksums. Returns an
@@ -324,14 +350,14 @@ static int read_news(sqlite3 *db, int format, const rws_head *h, const rws_entry
     if (!code) code = rws_points_read(db, h->name, last, &out->points);
     if (!code) code = rws_shots_count(db, h->name, &out->n_shown);
     if (!code && (again || out->n_shown != (e ? e->n_shown : 0))) code = rws_shots_read(db, h->name, &out->shots);
-    /* The last evaluation is always read again. */
-    out->any = moved || out->n_shown != e->n_shown || out->points.n > e->n_series;
+    out->any = moved || out->n_shown != e->n_shown || has_news(e, &out->points);
     if (!code && out->any && format > 1) code = rws_checksum_follow(db, h->name, &out->seen, &out->fits);
-    sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+    /* After a failure the transaction ends when the connection is closed, so that the connection still has the message. */
+    if (!code) sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     return code;
 }
 
-/* Under the lock. */
+/* Takes the news over into the entry. Called under the lock. */
 static void take_news(const rws_catalogue *c, rws_entry *e, const rws_head *h, bool again, news *new)
 {
     rws_entry_take_head(e, h);
@@ -367,7 +393,7 @@ static int update_run(rws_catalogue *c, const store *s, sqlite3 *db, int format,
     rws_entry        *e = find_entry(c, id);
     const rws_result *r = e ? &e->public.result : NULL;
     const bool again = e && (e->public.damaged || h->iteration < r->iteration || !same_text(h->started, r->started));
-    const bool moved = !e || again || h->iteration != r->iteration || !same_text(h->failure, r->failure);
+    const bool moved = !e || again || !same_head(e, h);
     if (e) e->present = true;
     if (!moved && rws_clock_now() - e->changed > SETTLED) return SQLITE_OK;
     news new;

@@ -139,7 +139,7 @@ static void add_point(const comparison *p, group *g, const rws_history *const *h
     g->count[g->n++] = n;
 }
 
-/* Fewer points, at the same places of the median and its band. */
+/* Leaves out points, the same ones of the median and of its band. */
 static void thin(group *g, int most)
 {
     int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
@@ -219,14 +219,10 @@ static bool read_comparison(const rws_core *c, const rws_request *r, comparison 
 static void write_group(const comparison *p, const group *g, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "label");
-    rws_buffer_text(out, g->about->label);
-    rws_buffer_key(out, "panel");
-    rws_buffer_text(out, g->about->panel);
-    rws_buffer_key(out, "method");
-    rws_buffer_text(out, g->about->method);
-    rws_buffer_key(out, "shade");
-    rws_buffer_number(out, g->about->shade);
+    rws_buffer_key_text(out, "label", g->about->label);
+    rws_buffer_key_text(out, "panel", g->about->panel);
+    rws_buffer_key_text(out, "method", g->about->method);
+    rws_buffer_key_number(out, "shade", g->about->shade);
     rws_buffer_key(out, "keys");
     rws_buffer_open(out, '{');
     for (int i = 0; i < p->bundles.n_keys; i++) {
@@ -256,10 +252,8 @@ static void write_group(const comparison *p, const group *g, rws_buffer *out)
 static void write_json(const comparison *p, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "metric");
-    rws_buffer_text(out, p->metric);
-    rws_buffer_key(out, "x");
-    rws_buffer_text(out, p->seconds ? "seconds" : "iteration");
+    rws_buffer_key_text(out, "metric", p->metric);
+    rws_buffer_key_text(out, "x", p->seconds ? "seconds" : "iteration");
     rws_buffer_key(out, "keys");
     rws_buffer_open(out, '[');
     for (int i = 0; i < p->bundles.n_keys; i++) rws_buffer_text(out, p->bundles.keys[i]);
@@ -366,7 +360,9 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
         d->panels[d->n_panels - 1].n_curves++;
         d->n_curves++;
     }
-    if (d->n_panels == 0) return rws_fail(err, RWS_BAD_INPUT, "No run that was chosen has this metric.");
+    if (d->n_panels == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "No run that was chosen has this metric%s.",
+                        isinf(p->from) && isinf(p->to) ? "" : " from \"from\" to \"to\"");
     return RWS_OK;
 }
 
@@ -394,7 +390,7 @@ static rws_status draw(const comparison *p, const char *path, rws_error *err)
     return status;
 }
 
-/* Figures are written to files; this one is in a folder of its own, and goes when it was read. */
+/* Draws the figure to a file in a temporary folder, reads its bytes, and removes the file and the folder. */
 static rws_status draw_bytes(const comparison *p, const char *ending, rws_buffer *out, rws_error *err)
 {
     const char *where = getenv("TMPDIR");
@@ -419,7 +415,8 @@ static bool answer_figure(rws_core *c, const rws_request *r, const char *ending,
 {
     comparison p;
     rws_error  err = {""};
-    pthread_mutex_lock(&c->drawing); /* first: a refresh does not wait for figures that wait for each other */
+    /* Taken first, so that a refresh does not wait for figures that wait for each other. */
+    pthread_mutex_lock(&c->drawing);
     rws_catalogue_read(c->catalogue);
     bool good = read_comparison(c, r, &p, reply);
     if (good) {

@@ -10,10 +10,8 @@
 static void add(rws_buffer *out, const char *kind, const char *sentence)
 {
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "kind");
-    rws_buffer_text(out, kind);
-    rws_buffer_key(out, "sentence");
-    rws_buffer_text(out, sentence);
+    rws_buffer_key_text(out, "kind", kind);
+    rws_buffer_key_text(out, "sentence", sentence);
     rws_buffer_close(out, '}');
 }
 

@@ -8,8 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- life */
+
+/* The milliseconds of the calendar. */
+static uint64_t milliseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return 1000 * (uint64_t)now.tv_sec + (uint64_t)now.tv_nsec / 1000000;
+}
 
 rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **out, rws_error *err)
 {
@@ -24,7 +33,7 @@ rws_status rws_core_new(const rws_serve_options *options, int port, rws_core **o
                                    .samples = RWS_MAX_SAMPLES};
     sem_init(&c->work, 0, (unsigned)options->threads);
     pthread_mutex_init(&c->drawing, NULL);
-    c->news = rws_news_new();
+    c->news = rws_news_new(milliseconds()); /* there is less than one item per second */
     c->warm = rws_warm_set_new();
     c->cache = rws_reply_cache_new();
     rws_status status = c->news && c->warm && c->cache ? RWS_OK : rws_no_memory(err, "a server");

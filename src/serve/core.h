@@ -73,25 +73,25 @@ void             rws_reply_cache_free(rws_reply_cache *c); /* NULL is allowed */
  * at once wait for. */
 bool rws_core_answer_cached(rws_core *c, const rws_route *route, const rws_request *r, rws_reply *reply);
 
-/* ---- What several files of routes need. */
+/* ---- What several files of routes need. Functions that read runs are called between rws_catalogue_read and
+ * rws_catalogue_done. */
 
-/* The runs that "where" and "runs" of the query select; the caller frees *out. False with the reply if the query is wrong.
- * Between rws_catalogue_read and rws_catalogue_done. */
+/* The runs that "where" and "runs" of the query select; the caller frees *out. False with the reply if the query is wrong. */
 bool rws_core_select(const rws_core *c, const rws_request *r, const rws_listed ***out, int *n, rws_reply *reply);
 
-/* The run of segment 2; NULL with a 404. Likewise. */
+/* The run that segment 2 of the path names; NULL with a 404. */
 const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_reply *reply);
 
-/* A run as an object with its configuration, last values and warnings. Likewise. */
+/* A run as an object with its configuration, last values and warnings. */
 void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
 
-/* Sentences about a run that a person should see, as an array of {"kind", "sentence"}. Likewise. */
+/* Sentences about a run that a person should see, as an array of {"kind", "sentence"}. */
 void rws_concerns_write(const rws_core *c, const rws_listed *run, rws_buffer *out);
 
-/* "problems": an array of {"path", "sentence"}. Likewise. */
+/* The key "problems" with an array of {"path", "sentence"}. */
 void rws_problems_write(const rws_core *c, rws_buffer *out);
 
-/* The end of a reply: 503 if there was no memory for it. */
+/* Ends a reply: sets its type, or makes it a 503 if there was no memory for it. */
 bool rws_reply_end(rws_reply *reply, const char *type);
 
 #endif

@@ -56,8 +56,8 @@ void rws_entry_free_series(rws_entry *e)
 
 void rws_entry_free(rws_entry *e)
 {
-    rws_result *r = &e->public.result;
     if (!e) return;
+    rws_result *r = &e->public.result;
     rws_entry_free_series(e);
     rws_entry_free_shots(e);
     free_keys(r);
@@ -65,6 +65,7 @@ void rws_entry_free(rws_entry *e)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free((char *)texts[i]);
     free(e->store);
     free(e->folder);
+    free((char *)e->config);
     free(e);
 }
 
@@ -161,5 +162,6 @@ void rws_entry_take_head(rws_entry *e, const rws_head *h)
     replace(&r->failure, h->failure);
     r->iteration = h->iteration;
     r->seconds = h->seconds;
+    replace(&e->config, h->config);
     set_keys(r, h->config);
 }

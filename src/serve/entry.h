@@ -21,7 +21,8 @@ typedef struct {
     rws_listed public;
     char             *store; /* path */
     char             *folder;
-    rws_series       *series; /* sorted by name; seen as result.histories */
+    const char       *config; /* as the store has it */
+    rws_series       *series; /* sorted by name; result.histories points to the same numbers */
     rws_history      *histories;
     int               n_series;
     rws_shot         *shots;

@@ -7,7 +7,7 @@
 
 /* ---- what has changed */
 
-/* The runs that this refresh changed, and those that are gone. */
+/* Publishes the runs that this refresh changed and the ids of the runs that are gone. */
 void rws_core_refresh(rws_core *c)
 {
     rws_buffer text = {0};
@@ -15,8 +15,7 @@ void rws_core_refresh(rws_core *c)
     rws_catalogue_read(c->catalogue);
     const uint64_t serial = rws_catalogue_serial(c->catalogue);
     rws_buffer_open(&text, '{');
-    rws_buffer_key(&text, "serial");
-    rws_buffer_number(&text, (double)serial);
+    rws_buffer_key_number(&text, "serial", (double)serial);
     rws_buffer_key(&text, "runs");
     rws_buffer_open(&text, '[');
     for (int i = 0; i < rws_catalogue_n(c->catalogue); i++)
@@ -88,7 +87,8 @@ bool rws_answer_events(rws_core *c, const rws_request *r, rws_reply *reply)
                                             : "There is no memory for this reply.");
     }
     *w = (watching){.core = c, .after = after ? strtoull(after, NULL, 10) : rws_news_latest(c->news)};
-    if (w->after > rws_news_latest(c->news)) w->after = UINT64_MAX; /* of a server before this one: reset */
+    if (w->after > rws_news_latest(c->news))
+        w->after = UINT64_MAX; /* a number of another server: the watcher starts over */
     reply->stream = (rws_stream){w, next_event, end_watching};
     return rws_reply_end(reply, "text/event-stream");
 }

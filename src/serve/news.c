@@ -9,12 +9,12 @@
 struct rws_news {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
-    char           *items[RWS_NEWS_KEPT]; /* item number i is at i % RWS_NEWS_KEPT */
+    char           *items[RWS_NEWS_KEPT]; /* item number i is at i % RWS_NEWS_KEPT; NULL: there is none */
     uint64_t        latest;
     bool            over;
 };
 
-rws_news *rws_news_new(void)
+rws_news *rws_news_new(uint64_t before)
 {
     rws_news          *n = calloc(1, sizeof *n);
     pthread_condattr_t clock;
@@ -24,6 +24,7 @@ rws_news *rws_news_new(void)
     pthread_cond_init(&n->changed, &clock);
     pthread_condattr_destroy(&clock);
     pthread_mutex_init(&n->lock, NULL);
+    n->latest = before;
     return n;
 }
 

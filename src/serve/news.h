@@ -15,11 +15,13 @@ enum { RWS_NEWS_KEPT = 64 };
 
 typedef struct rws_news rws_news;
 
-rws_news *rws_news_new(void); /* NULL without memory */
+/* Numbers begin after `before`. A server that is started again begins after all numbers of the server before it, so that a
+ * watcher that comes with a number of that server has missed items, and is told so. NULL without memory. */
+rws_news *rws_news_new(uint64_t before);
 void      rws_news_free(rws_news *n);
 
-/* Publishes a text, which is copied, and returns its number: 1, 2, … NULL is a text that there was no memory for: watchers
- * have missed it. */
+/* Publishes a text, which is copied, and returns its number, one more than the latest. NULL stands for a text for which
+ * there was no memory: watchers have missed it. */
 uint64_t rws_news_publish(rws_news *n, const char *text);
 uint64_t rws_news_latest(rws_news *n);
 

@@ -19,10 +19,8 @@ static void write_styles(rws_buffer *out)
     rws_buffer_open(out, '[');
     for (const rws_style *s = rws_styles; s->method; s++) {
         rws_buffer_open(out, '{');
-        rws_buffer_key(out, "method");
-        rws_buffer_text(out, s->method);
-        rws_buffer_key(out, "name");
-        rws_buffer_text(out, s->name);
+        rws_buffer_key_text(out, "method", s->method);
+        rws_buffer_key_text(out, "name", s->name);
         rws_buffer_key(out, "colour");
         write_colour(&s->colour, out);
         rws_buffer_key(out, "dash");
@@ -42,8 +40,7 @@ static void write_models(rws_buffer *out)
         rws_buffer_key(out, m->name);
         rws_buffer_open(out, '{');
         for (const rws_metric *metric = m->metrics; metric && metric->name; metric++) {
-            rws_buffer_key(out, metric->name);
-            rws_buffer_text(out, metric->help);
+            rws_buffer_key_text(out, metric->name, metric->help);
         }
         rws_buffer_close(out, '}');
     }
@@ -67,8 +64,7 @@ static void write_limits(const rws_core *c, rws_buffer *out)
     rws_buffer_key(out, "limits");
     rws_buffer_open(out, '{');
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        rws_buffer_key(out, limits[i].name);
-        rws_buffer_number(out, limits[i].value);
+        rws_buffer_key_number(out, limits[i].name, limits[i].value);
     }
     rws_buffer_close(out, '}');
 }
@@ -78,8 +74,7 @@ bool rws_answer_overview(rws_core *c, const rws_request *r, rws_reply *reply)
     rws_buffer *out = &reply->body;
     (void)r;
     rws_buffer_open(out, '{');
-    rws_buffer_key(out, "version");
-    rws_buffer_text(out, RWS_VERSION_STRING);
+    rws_buffer_key_text(out, "version", RWS_VERSION_STRING);
     rws_buffer_key(out, "folders");
     rws_buffer_open(out, '[');
     for (int i = 0; i < c->options.n_folders; i++) rws_buffer_text(out, c->options.folders[i]);

@@ -41,7 +41,7 @@ typedef struct {
     bool             listed, marginals;
     rws_choice      *choices; /* of a score, or given for a question */
     int              n_choices;
-    json_t          *document; /* has the texts */
+    json_t          *document; /* owns the texts of the questions */
 } rws_posed;
 
 typedef enum { RWS_POSED_INFER, RWS_POSED_SAMPLE, RWS_POSED_SCORE } rws_posed_kind;

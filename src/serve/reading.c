@@ -105,9 +105,9 @@ int rws_shots_count(sqlite3 *db, const char *run, int *n)
     sqlite3_stmt *s = NULL;
     int           code = sqlite3_prepare_v2(db, "SELECT count(*) FROM snapshots WHERE run = ?1", -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
-    if (!code && sqlite3_step(s) == SQLITE_ROW) *n = sqlite3_column_int(s, 0);
+    if (!code && (code = sqlite3_step(s)) == SQLITE_ROW) *n = sqlite3_column_int(s, 0);
     sqlite3_finalize(s);
-    return code;
+    return code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
 static bool add_shown(rws_shots *out, const char *name, uint64_t iteration, const char *label, double value)

@@ -26,7 +26,7 @@ typedef struct {
 
 /* A row of the table metrics; a run may have a million of them. */
 typedef struct {
-    int    name; /* of the list's names */
+    int    name; /* index into rws_points.names */
     double iteration, seconds, value;
 } rws_point;
 
@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     rws_shot *list;
     int       n, room;
-    int       room_now; /* of the last one's numbers */
+    int       room_now; /* for numbers of the last snapshot */
 } rws_shots;
 
 /* Makes room for one more item in a list that grows, whose pointer is at `list`. False without memory. */

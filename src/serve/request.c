@@ -67,7 +67,7 @@ bool rws_gate_host(const rws_gate *g, const char *host)
     return g->anywhere && is_numeric(name); /* an attack by DNS needs a name */
 }
 
-/* "http://HOST" with the very host of the request. */
+/* Whether the origin is "http://HOST" or "https://HOST" with the host of the request. */
 static bool same_origin(const char *origin, const char *host)
 {
     const bool secure = strncasecmp(origin, "https://", 8) == 0;
@@ -176,8 +176,7 @@ bool rws_reply_fail(rws_reply *reply, int status, const char *format, ...)
     va_end(args);
     rws_buffer_release(&reply->body);
     rws_buffer_open(&reply->body, '{');
-    rws_buffer_key(&reply->body, "error");
-    rws_buffer_text(&reply->body, sentence);
+    rws_buffer_key_text(&reply->body, "error", sentence);
     rws_buffer_close(&reply->body, '}');
     reply->status = status;
     reply->type = "application/json";

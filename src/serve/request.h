@@ -18,8 +18,8 @@ enum {
     RWS_MAX_BODY = 1 << 20,    /* bytes */
     RWS_MAX_HEAD = 32 * 1024,  /* bytes of a request line with its headers */
     RWS_MAX_CONNECTIONS = 256, /* at a time */
-    RWS_MAX_FROM_ONE = 64,     /* of them, from one address of the network */
-    RWS_MAX_WATCHERS = 96,     /* of them, for events */
+    RWS_MAX_FROM_ONE = 64,     /* connections from one address of the network */
+    RWS_MAX_WATCHERS = 96,     /* connections that wait for events */
     RWS_MAX_POINTS = 5000,     /* of a curve in a reply */
     RWS_MAX_DATA = 1000,       /* questions in a request */
     RWS_MAX_SAMPLES = 100000,  /* in a request */
@@ -52,14 +52,14 @@ typedef struct {
 
 typedef struct {
     int         status;
-    const char *type;  /* of the body */
-    rws_buffer  body;  /* or, if there is none, … */
-    const char *fixed; /* … bytes that live as long as the program, or … */
+    const char *type;  /* content type */
+    rws_buffer  body;  /* the bytes, unless `fixed` or `stream` has them */
+    const char *fixed; /* bytes that live as long as the program; NULL: none */
     size_t      n_fixed;
-    rws_stream  stream;                                        /* … a stream */
+    rws_stream  stream;                                        /* produces the bytes; next NULL: there is no stream */
     char        cookie[192], location[64], file[96], etag[40]; /* headers, unless empty; file: name of a download */
-    const char *allow;                                         /* of a 405 */
-    bool        retry;                                         /* of a 503 */
+    const char *allow;                                         /* the method that the address takes, in a 405 */
+    bool        retry;                                         /* the client may try again, in a 503 */
 } rws_reply;
 
 /* ---- checks */

@@ -90,18 +90,6 @@ const rws_listed *rws_core_run(const rws_core *c, const rws_request *r, rws_repl
 
 /* ---- a run as an object */
 
-static void key_text(rws_buffer *b, const char *key, const char *text)
-{
-    rws_buffer_key(b, key);
-    rws_buffer_text(b, text);
-}
-
-static void key_number(rws_buffer *b, const char *key, double value)
-{
-    rws_buffer_key(b, key);
-    rws_buffer_number(b, value);
-}
-
 /* A curve in few points, for the list. */
 static void write_spark(const rws_result *r, rws_buffer *out)
 {
@@ -111,7 +99,7 @@ static void write_spark(const rws_result *r, rws_buffer *out)
     const int n = h ? rws_thin(h->iterations, h->values, h->n, SPARK, keep) : 0;
     rws_buffer_key(out, "spark");
     rws_buffer_open(out, '{');
-    key_text(out, "metric", h ? h->metric : NULL);
+    rws_buffer_key_text(out, "metric", h ? h->metric : NULL);
     rws_buffer_key(out, "values");
     rws_buffer_open(out, '[');
     for (int i = 0; i < n; i++) rws_buffer_number(out, h->values[keep[i]]);
@@ -130,22 +118,21 @@ void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
 {
     const rws_result *r = &run->result;
     rws_buffer_open(out, '{');
-    key_text(out, "id", run->id);
-    key_text(out, "name", r->name);
-    key_text(out, "store", r->store);
-    key_text(out, "state", run->state);
-    key_text(out, "model", rws_result_get(r, "model"));
-    key_text(out, "method", rws_result_get(r, "method"));
-    key_number(out, "iteration", (double)r->iteration);
-    key_number(out, "iterations", (double)r->iterations);
-    key_number(out, "seconds", r->seconds);
-    key_number(out, "time_left", time_left(run));
-    key_text(out, "started", r->started);
-    key_text(out, "host", r->host);
-    key_text(out, "version", r->version);
-    key_text(out, "failure", r->failure);
-    rws_buffer_key(out, "has_folder");
-    rws_buffer_true(out, run->folder != NULL);
+    rws_buffer_key_text(out, "id", run->id);
+    rws_buffer_key_text(out, "name", r->name);
+    rws_buffer_key_text(out, "store", r->store);
+    rws_buffer_key_text(out, "state", run->state);
+    rws_buffer_key_text(out, "model", rws_result_get(r, "model"));
+    rws_buffer_key_text(out, "method", rws_result_get(r, "method"));
+    rws_buffer_key_number(out, "iteration", (double)r->iteration);
+    rws_buffer_key_number(out, "iterations", (double)r->iterations);
+    rws_buffer_key_number(out, "seconds", r->seconds);
+    rws_buffer_key_number(out, "time_left", time_left(run));
+    rws_buffer_key_text(out, "started", r->started);
+    rws_buffer_key_text(out, "host", r->host);
+    rws_buffer_key_text(out, "version", r->version);
+    rws_buffer_key_text(out, "failure", r->failure);
+    rws_buffer_key_true(out, "has_folder", run->folder != NULL);
     rws_buffer_key(out, "config");
     rws_buffer_open(out, '{');
     for (int i = 0; i < r->n_keys; i++) {
@@ -156,7 +143,7 @@ void rws_listed_write(const rws_core *c, const rws_listed *run, rws_buffer *out)
     rws_buffer_key(out, "last");
     rws_buffer_open(out, '{');
     for (int i = 0; i < r->n_histories; i++)
-        key_number(out, r->histories[i].metric, rws_result_last(r, r->histories[i].metric));
+        rws_buffer_key_number(out, r->histories[i].metric, rws_result_last(r, r->histories[i].metric));
     rws_buffer_close(out, '}');
     write_spark(r, out);
     rws_buffer_key(out, "warnings");
@@ -170,8 +157,8 @@ void rws_problems_write(const rws_core *c, rws_buffer *out)
     rws_buffer_open(out, '[');
     for (int i = 0; rws_catalogue_problem(c->catalogue, i); i++) {
         rws_buffer_open(out, '{');
-        key_text(out, "path", rws_catalogue_problem(c->catalogue, i)->path);
-        key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->sentence);
+        rws_buffer_key_text(out, "path", rws_catalogue_problem(c->catalogue, i)->path);
+        rws_buffer_key_text(out, "sentence", rws_catalogue_problem(c->catalogue, i)->sentence);
         rws_buffer_close(out, '}');
     }
     rws_buffer_close(out, ']');
@@ -186,8 +173,8 @@ bool rws_answer_runs(rws_core *c, const rws_request *r, rws_reply *reply)
     const bool good = rws_core_select(c, r, &runs, &n, reply);
     if (good) {
         rws_buffer_open(out, '{');
-        key_number(out, "serial", (double)rws_catalogue_serial(c->catalogue));
-        key_number(out, "event", (double)rws_news_latest(c->news));
+        rws_buffer_key_number(out, "serial", (double)rws_catalogue_serial(c->catalogue));
+        rws_buffer_key_number(out, "event", (double)rws_news_latest(c->news));
         rws_buffer_key(out, "runs");
         rws_buffer_open(out, '[');
         for (int i = 0; i < n; i++) rws_listed_write(c, runs[i], out);
@@ -238,8 +225,8 @@ static void write_history(const rws_history *h, const wanted *w, int *keep, rws_
     while (first < h->n && h->iterations[first] <= w->since) first++;
     const int n = rws_thin(h->iterations + first, h->values + first, h->n - first, (int)w->points, keep);
     rws_buffer_open(out, '{');
-    key_text(out, "name", h->metric);
-    key_number(out, "n", h->n - first);
+    rws_buffer_key_text(out, "name", h->metric);
+    rws_buffer_key_number(out, "n", h->n - first);
     write_kept(out, "iterations", h->iterations + first, keep, n);
     write_kept(out, "seconds", h->seconds + first, keep, n);
     write_kept(out, "values", h->values + first, keep, n);
@@ -250,9 +237,9 @@ static void write_histories(const rws_listed *run, const wanted *w, int *keep, r
 {
     const rws_result *r = &run->result;
     rws_buffer_open(out, '{');
-    key_text(out, "id", run->id);
-    key_text(out, "name", r->name);
-    key_number(out, "iteration", (double)r->iteration);
+    rws_buffer_key_text(out, "id", run->id);
+    rws_buffer_key_text(out, "name", r->name);
+    rws_buffer_key_number(out, "iteration", (double)r->iteration);
     rws_buffer_key(out, "metrics");
     rws_buffer_open(out, '[');
     for (int i = 0; i < r->n_histories; i++)
@@ -304,8 +291,8 @@ bool rws_answer_metrics(rws_core *c, const rws_request *r, rws_reply *reply)
 static void write_shot(const rws_shot *s, rws_buffer *out)
 {
     rws_buffer_open(out, '{');
-    key_text(out, "name", s->name);
-    key_number(out, "iteration", (double)s->iteration);
+    rws_buffer_key_text(out, "name", s->name);
+    rws_buffer_key_number(out, "iteration", (double)s->iteration);
     rws_buffer_key(out, "values");
     rws_buffer_numbers(out, s->values, s->n);
     rws_buffer_key(out, "labels");

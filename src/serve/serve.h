@@ -14,7 +14,7 @@ typedef struct {
     const char *const *folders; /* as for rws_results_read */
     int                n_folders;
     const char        *token; /* NULL: none is needed */
-    const char *const *names; /* of this host, besides those of loopback */
+    const char *const *names; /* further names of this host that requests may use, besides those of loopback */
     int                n_names;
     bool               anywhere; /* the socket is not on loopback */
     const char *const *models;   /* shared objects that may be loaded when a run of theirs is asked */

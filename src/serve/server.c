@@ -23,7 +23,7 @@
 
 enum { BLOCK = 16 * 1024, STACK = 4 << 20 };
 
-/* A connection: what it is doing, since when. */
+/* A connection: what it is doing, and since when. */
 typedef struct wire {
     int          socket;
     bool         sending, streaming;
@@ -36,7 +36,7 @@ struct rws_server {
     struct MHD_Daemon *daemon;
     pthread_t          watcher;
     bool               watching;
-    pthread_mutex_t    lock; /* of the list, and of `over` */
+    pthread_mutex_t    lock; /* protects `links` and `over` */
     pthread_cond_t     wake;
     wire              *links;
     bool               over;

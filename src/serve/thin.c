@@ -28,7 +28,7 @@ static int ascending(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* The extremes take the places of the two points beside which they lie. */
+/* Puts the least and the largest point in the places of the kept points that are nearest to them. */
 static void keep_extremes(const double *y, const int *at, int n, int *keep, int n_kept)
 {
     int least = 0, largest = 0;

@@ -14,9 +14,9 @@ struct rws_warm {
     rws_posterior  *posterior; /* NULL only if it could not be opened */
     struct timespec time;      /* of the checkpoint */
     ino_t           inode;
-    double          asked;  /* when, last */
+    double          asked;  /* time of the last question */
     int             held;   /* how many threads hold it */
-    bool            listed; /* or replaced, and closed by the last thread that gives it back */
+    bool            listed; /* in the list; if not, the last thread that gives it back closes it */
     rws_warm       *next;
 };
 

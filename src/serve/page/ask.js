@@ -128,11 +128,11 @@ function questionPart(run, info, samples) {
 
   async function send(whole) {
     const datum = way.datum();
+    if (controller) controller.abort(); // an answer to an older datum must not take the place of what follows
     if (!datum) {
       out.replaceChildren(h("p", { class: "quiet" }, side ? "The answer appears while you draw." : "Type something."));
       return;
     }
-    if (controller) controller.abort();
     controller = new AbortController();
     const K = Math.max(1, Math.min(info.max_particles, Number(particles.value) || 1000));
     try {

@@ -280,21 +280,20 @@ function curvesPart(run) {
 
   // Only what is new is fetched, until there are so many points that the server should thin them out again.
   async function refresh() {
-    const since = metrics.length ? Math.max(...metrics.map(m => m.iterations[m.iterations.length - 1] ?? -1)) : -1;
-    const whole = since < 0 || metrics.some(m => m.values.length > 3000) || runs.get(run.id)?.iteration < since;
-    const answer = await get(`/api/runs/${run.id}/metrics?points=1500${whole ? "" : `&since=${since}`}`);
-    if (whole) metrics = answer.metrics;
+    const last = metrics.length ? Math.max(...metrics.map(m => m.iterations[m.iterations.length - 1] ?? -1)) : -1;
+    const whole = last < 0 || metrics.some(m => m.values.length > 3000) || runs.get(run.id)?.iteration < last;
+    const fetched = async after => (await get(`/api/runs/${run.id}/metrics?points=1500${after}`)).metrics;
+    // The last points are fetched once more, because they may have been measured again.
+    const news = await fetched(whole ? "" : `&since=${last - 1}`);
+    const old = news.map(m => metrics.find(o => o.name === m.name));
+    if (whole) metrics = news;
+    else if (old.includes(undefined)) metrics = await fetched(""); // a new metric may have earlier points
     else
-      for (const fresh of answer.metrics) {
-        const old = metrics.find(m => m.name === fresh.name);
-        if (!old) {
-          metrics.push(fresh);
-          continue;
-        }
-        old.iterations.push(...fresh.iterations);
-        old.seconds.push(...fresh.seconds);
-        old.values.push(...fresh.values);
-      }
+      news.forEach((m, i) => {
+        const at = old[i].iterations.findIndex(x => x >= m.iterations[0]);
+        for (const key of ["iterations", "seconds", "values"])
+          old[i][key].splice(at < 0 ? old[i][key].length : at, Infinity, ...m[key]);
+      });
     draw();
   }
   drawTools();

@@ -23,7 +23,7 @@ export function s(tag, attributes, ...children) {
   return element;
 }
 
-const minus = text => text.replace("-", "−");
+const minus = text => text.replaceAll("-", "−");
 const grouped = new Intl.NumberFormat("en-US"); // toLocaleString makes a new one each time, which is slow
 
 // A number in few characters: 0.0123, 1.2 × 10⁻⁵ as 1.2e−5, 12,300.
