@@ -529,6 +529,43 @@ static void programs_without_end(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- many splits */
+
+enum { N_SPLITS = 500 };
+
+/* Parts with one datum after the other; only the particles of the last datum draw. */
+static void splits_and_draws(rws_path *path, void *context)
+{
+    (void)context;
+    int t = 0;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    const rws_var x = rws_observed(path, "x");
+    while (rws_branch(path, rws_greater(path, x, rws_constant(path, (float)t)))) t++;
+    for (int side = RWS_SIDE_GUIDE; side <= RWS_SIDE_MODEL; side++) {
+        rws_path_side(path, (rws_side)side);
+        if (t == N_SPLITS - 1) rws_bernoulli(path, "a", zero(path));
+    }
+    x_only(path, NULL);
+    rws_path_side(path, RWS_SIDE_NONE);
+}
+
+/* The stack of a path is for its program: how often the path has split does not matter for the library's share of it. */
+static void splits_take_no_stack(void **unused)
+{
+    (void)unused;
+    static float data[N_SPLITS];
+    for (int i = 0; i < N_SPLITS; i++) data[i] = (float)i;
+    rws_engine    *e = engine(&(rws_limits){.stack_bytes = (size_t)64 << 10});
+    rws_error      err = {""};
+    const float   *x = data;
+    const rws_pass p = {.program = splits_and_draws, .n_data = N_SPLITS, .n_particles = 20, .fields = &x};
+    if (rws_engine_forward(e, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws_engine_scores(e);
+    assert_int_equal(s->start[N_SPLITS - 1], N_SPLITS - 1);
+    assert_int_equal(s->start[N_SPLITS], N_SPLITS + 1); /* 20 particles of the last datum draw both bits */
+    rws_engine_free(e);
+}
+
 /* ---- many sites, many visits */
 
 static void thousand_names(rws_path *path, const void *state)
@@ -660,6 +697,7 @@ int main(void)
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),
         cmocka_unit_test(programs_without_end),
+        cmocka_unit_test(splits_take_no_stack),
         cmocka_unit_test(many_sites_and_visits),
         cmocka_unit_test(declarations),
     };
