@@ -292,7 +292,7 @@ struct rws_engine {
     uint32_t    n_calls, call_capacity;
     uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
-    uint32_t   *pending; /* scratch of rws_engine_execute */
+    uint32_t   *pending; /* scratch of rws_engine_execute and rws_engine_tangent */
     uint32_t    n_pending, pending_capacity;
     uint64_t   *asked; /* a bit for each node that is asked for; all zero between flushes */
     uint32_t    asked_capacity, asked_low, asked_end; /* words of it that may not be zero: low … end - 1 */
