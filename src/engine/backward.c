@@ -16,13 +16,15 @@
 #define WORTHWHILE \
     4000 /* floating-point operations of the forward pass per row of the table, below which no row is left out */
 
+/* Coefficients that are not finite leave no row out, so that the gradient is not finite either and the update sees it. */
 static void mark(const rws_scores *s, double negligible, const double *coef, int d, uint8_t *alive)
 {
     double         total = 0;
     const uint32_t first = s->start[d], end = s->start[d + 1];
     for (uint32_t i = first; i < end; i++) total += fabs(coef[i]);
+    const bool   broken = !isfinite(total);
     const double least = negligible * total / (end - first);
-    for (uint32_t i = first; i < end; i++) alive[i] |= fabs(coef[i]) > least;
+    for (uint32_t i = first; i < end; i++) alive[i] |= broken || fabs(coef[i]) > least;
 }
 
 /* For each row of the table, whether backward works on it; NULL if no row is left out. */
