@@ -390,6 +390,57 @@ static void data_that_are_no_numbers(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- sentences */
+
+static void broken_factor(rws_path *path, const void *state)
+{
+    flips_a_and_x(path, state);
+    rws_factor(path, "f", rws_div(path, zero(path), zero(path)), true);
+}
+
+static void branches_on_quotient(rws_path *path, const void *state)
+{
+    flips_a(path, state);
+    rws_branch(path, rws_div(path, zero(path), zero(path)));
+}
+
+/* A sentence of 450 bytes fits; a longer one shows by dots that it was cut. */
+static void gives_up(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_give_up(path, "%0450d.", 7);
+}
+
+static void gives_up_longer(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_give_up(path, "%0600d.", 7);
+}
+
+static void misses_long_name(rws_path *path, const void *state)
+{
+    char name[601];
+    flips_a(path, state);
+    memset(name, 'n', 600);
+    name[600] = '\0';
+    rws_item(path, name, 0);
+}
+
+static void sentences_are_whole(void **unused)
+{
+    (void)unused;
+    rws_engine *e = engine(NULL);
+    rws_error   err = {""};
+    assert_refused(e, flips_a, broken_factor, RWS_BROKEN, "The log-density of the model at site \"f\" is nan.");
+    assert_refused(e, branches_on_quotient, flips_a_and_x, RWS_BROKEN, "between -1e9 and 1e9, not nan.");
+    assert_int_equal(pass(e, flips_a, flips_a_and_x, false, &(float){-NAN}, 1, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "Number 0 of field \"x\" of datum 100 is nan; data must be finite.");
+    assert_refused(e, gives_up, x_only, RWS_BAD_INPUT, "0007.");
+    assert_refused(e, gives_up_longer, x_only, RWS_BAD_INPUT, "000....");
+    assert_refused(e, misses_long_name, x_only, RWS_BAD_INPUT, "nnn....");
+    rws_engine_free(e);
+}
+
 /* ---- programs without end */
 
 static _Thread_local int n_calls; /* keeps compilers from seeing that there is no end */
@@ -633,8 +684,9 @@ static void declarations(void **unused)
 {
     (void)unused;
     rws_setup s = {.model = "toy"};
-    char      name[400];
+    char      name[400], longest[600] = "";
     memset(name, 'n', sizeof name - 1);
+    memset(longest, 'n', sizeof longest - 1);
     name[sizeof name - 1] = '\0';
 
     assert_true(rws_setup_number(&s, "speed") == 0);
@@ -654,6 +706,14 @@ static void declarations(void **unused)
     assert_declared(&s, "A field is declared without a name.");
     rws_setup_field(&s, "x", 0);
     assert_declared(&s, "The field \"x\" has 0 numbers; it must have at least one.");
+    rws_setup_series(&s, NULL, 0, 1);
+    assert_declared(&s, "A series is declared without a name.");
+    rws_setup_series(&s, "x", 0, 1);
+    assert_declared(&s, "The series \"x\" has 1 items of 0 numbers; it must have at least one of one.");
+    rws_setup_series(&s, "x", 100000, 100000);
+    assert_declared(&s, "The series \"x\" cannot have 100000 items of 100000 numbers.");
+    rws_setup_field(&s, longest, 0);
+    assert_declared(&s, "nnn....");
     for (int i = 0; i <= RWS_FIELDS; i++) {
         char field[20];
         snprintf(field, sizeof field, "f%d", i);
@@ -694,6 +754,7 @@ int main(void)
         cmocka_unit_test(values_of_other_paths),
         cmocka_unit_test(wrong_shapes),
         cmocka_unit_test(data_that_are_no_numbers),
+        cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),
         cmocka_unit_test(programs_without_end),

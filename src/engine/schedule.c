@@ -99,11 +99,17 @@ static _Noreturn void leave(rws_engine *e)
     longjmp(e->leave, 1);
 }
 
+/* The first failure of a pass counts. */
+static void note_failure(rws_engine *e, rws_status status, const char *format, va_list args)
+{
+    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+}
+
 void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    note_failure(e, status, format, args);
     va_end(args);
     leave(e);
 }
@@ -117,22 +123,20 @@ void rws_engine_no_memory(void *engine)
 
 void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
 {
-    rws_engine *e = path->e;
-    va_list     args;
+    va_list args;
     va_start(args, format);
-    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    note_failure(path->e, status, format, args);
     va_end(args);
-    leave(e);
+    leave(path->e);
 }
 
 void rws_give_up(rws_path *path, const char *format, ...)
 {
-    char    text[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    note_failure(path->e, RWS_BAD_INPUT, format, args);
     va_end(args);
-    rws_path_fail(path, RWS_BAD_INPUT, "%s", text);
+    leave(path->e);
 }
 
 void rws_path_need(rws_path *path, const rws_var *v, int n)
@@ -174,8 +178,6 @@ static void copy_path(rws_path *to, const rws_path *from)
     rws_engine *e = from->e;
     to->base = from->base;
     to->ordinal = from->ordinal;
-    to->site = from->site;
-    to->site_visit = from->site_visit;
     to->n_scored = from->n_scored;
     to->n_taken = from->n_taken;
     memcpy(to->fields_seen, from->fields_seen, fields_seen_bytes(e));
@@ -270,7 +272,7 @@ int rws_branch(rws_path *path, rws_var v)
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value.value[value.row ? value.row[i] : i];
-        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, (double)x);
+        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, rws_plain(x));
         /* parts in ascending order of their value */
         uint32_t p = 0;
         while (p < n_parts && (int)answers[p] < (int)x) p++;
@@ -443,9 +445,9 @@ static void check_data(rws_engine *e)
         if (zero == 0) continue;
         for (size_t i = 0; i < n; i++)
             if (!isfinite(x[i]))
-                rws_engine_fail(e, RWS_BAD_INPUT,
-                                "Number %zu of field \"%s\" of datum %llu is %g; data must be finite.", i % dim,
-                                e->fields[f].name, (unsigned long long)(e->pass.first_datum + i / dim), (double)x[i]);
+                rws_engine_fail(
+                    e, RWS_BAD_INPUT, "Number %zu of field \"%s\" of datum %llu is %g; data must be finite.", i % dim,
+                    e->fields[f].name, (unsigned long long)(e->pass.first_datum + i / dim), rws_plain(x[i]));
     }
 }
 

@@ -232,7 +232,7 @@ static void check_numbers(rws_engine *e)
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
-                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)value);
+                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), rws_plain(value));
             return;
         }
     }

@@ -144,7 +144,7 @@ void rws_series_check_data(rws_engine *e, int field)
             rws_engine_fail(
                 e, RWS_BAD_INPUT,
                 "The series \"%s\" of datum %llu has a length of %g; it must be a whole number from 0 to %d.", f.name,
-                (unsigned long long)e->pass.first_datum + (unsigned)d, (double)n, f.most);
+                (unsigned long long)e->pass.first_datum + (unsigned)d, rws_plain(n), f.most);
     }
 }
 

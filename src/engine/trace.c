@@ -30,12 +30,13 @@ const char *rws_path_where(const rws_path *path, char out[static 240])
 
 void rws_path_mistake(rws_path *path, const char *format, ...)
 {
-    char    where[240], what[400];
-    va_list args;
+    char      where[240];
+    rws_error what;
+    va_list   args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    rws_fail_v(&what, RWS_BAD_INPUT, format, args);
     va_end(args);
-    rws_path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws_path_where(path, where), what);
+    rws_path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws_path_where(path, where), what.text);
 }
 
 static int field_number(const rws_engine *e, const char *name)
