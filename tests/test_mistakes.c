@@ -256,6 +256,25 @@ static void concat_none(rws_path *path, const void *state)
     rws_concat(path, NULL, 0);
 }
 
+static void concat_null(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_concat(path, NULL, 2);
+}
+
+static void sum_null(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_sum_many(path, NULL, 2);
+}
+
+static void await_null(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_await(path, NULL, 0);
+    rws_await(path, NULL, 2);
+}
+
 static void huge_slice(rws_path *path, const void *state)
 {
     (void)state;
@@ -347,6 +366,9 @@ static void wrong_shapes(void **unused)
         {negative, x_only, RWS_BAD_INPUT, "In the guide, before its first site: rws_constants takes at least one"},
         {no_onehot, x_only, RWS_BAD_INPUT, "rws_onehot makes a vector of at least one number, not of 0."},
         {concat_none, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
+        {concat_null, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
+        {sum_null, x_only, RWS_BAD_INPUT, "rws_sum_many takes at least one value, not 0."},
+        {await_null, x_only, RWS_BAD_INPUT, "rws_await was given no values (NULL)."},
         {huge_slice, x_only, RWS_BAD_INPUT, "rws_slice takes 2147483647 numbers from place 2147483647"},
         {two_and_three, x_only, RWS_BAD_INPUT,
          "In the guide, after site \"a\": rws_mul of vectors of 2 and 3 numbers."},

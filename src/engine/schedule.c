@@ -151,6 +151,7 @@ void rws_path_need(rws_path *path, const rws_var *v, int n)
 
 void rws_await(rws_path *path, const rws_var *v, int n)
 {
+    if (n > 0 && !v) rws_path_mistake(path, "rws_await was given no values (NULL).");
     for (int i = 0; i < n; i++) rws_path_expect(path, v[i], "rws_await");
     rws_path_need(path, v, n);
 }
