@@ -33,10 +33,10 @@ rws_status rws_gemm_init(rws_error *err)
  */
 
 #define NEAR (1 << 15) /* B of at most so many numbers is read in place */
-#define FEW 12         /* with fewer rows of A than these, … */
-#define FAR (1 << 18)  /* … B of at most so many numbers is read in place, too */
-#define SMALL 64       /* A^T B with at most so many rows and columns is computed here, */
-#define SHALLOW 32     /* and A^T B that adds up at most so many products */
+#define FEW 12         /* A has few rows if it has fewer than these */
+#define FAR (1 << 18)  /* B of at most so many numbers is read in place if A has few rows */
+#define SMALL 64       /* A^T B with at most so many rows and columns is computed here */
+#define SHALLOW 32     /* A^T B that adds up at most so many products is computed here */
 #define WIDTH 16       /* columns of a panel */
 #define DEPTH 512      /* rows of a panel */
 #define TALL 240       /* rows of A that are multiplied by a panel; so many fit the second cache */
