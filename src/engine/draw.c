@@ -40,9 +40,10 @@ static h4 upper_halves(u4 t)
     return __builtin_convertvector((i4)((upper & fits) | (most & ~fits)) - 32768, h4);
 }
 
-/* Rounding leaves a rest, of either sign. It belongs to a category that is not rare, since a rare one would be drawn far
- * more often than its density says: to the last one with at least half of the mean probability. The thresholds behind it
- * move too. Thresholds of a sum that is too large by more than this category has are left; 2^30 ends them. */
+/* Rounding leaves a rest, of either sign, between the sum of the probabilities and 2^30. The rest is given to the last
+ * category that has at least half of the mean probability, because a rare category would be drawn far more often than its
+ * density says. The thresholds behind this category move too. If the sum is too large by more than the category has, the
+ * thresholds stay as they are; those above 2^30 are never reached. */
 static void give_rest(const float *p, int C, int32_t rest, int32_t *t, int16_t *upper)
 {
     const float least = 0.49f / (float)C;
@@ -187,7 +188,7 @@ static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t
     return (int32_t)(((uint32_t)(half + 32768) << LOW) | rws_words_rest(s, i, k));
 }
 
-/* Decides the particles whose upper half equals that of a threshold, by all their bits. */
+/* Compares particles whose upper half equals that of a threshold with it by all their bits. */
 static void compare_rest(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from, uint32_t n)
 {
     for (int c = 0; c < LANES * m->n; c++) {

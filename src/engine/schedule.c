@@ -27,7 +27,7 @@ static void path_overflow(void *arg)
     rws_path_overflows(path);
 }
 
-/* A path that has never been used, at the end of the list. */
+/* Adds a path that has never been used to the end of the list. */
 static void path_make(rws_engine *e)
 {
     if (e->n_made == e->path_capacity) e->paths = rws_grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
@@ -207,7 +207,7 @@ static void copy_path(rws_path *to, const rws_path *from)
 static void note_known(rws_path *path, rws_var v, uint32_t value)
 {
     const uint32_t constant = rws_node_constant(path, (float)(int)value);
-    if (constant == v.id) return; /* it was known before */
+    if (constant == v.id) return; /* the value was known before */
     for (uint32_t i = path->n_trace; i-- > 0;) {
         trace_entry *t = &path->trace[i];
         if (path->e->sites[t->site].field >= 0) continue; /* an item of a series */
@@ -217,8 +217,8 @@ static void note_known(rws_path *path, rws_var v, uint32_t value)
 }
 
 /* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
- * returns answer[p] to part p; NULL: the other parts are to execute it. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
- * on as part 0. */
+ * returns answer[p] to part p; answer NULL: the other parts execute the call themselves. `known` is the value that has
+ * answer[p] in all rows of part p; {0}: there is none. This path goes on as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
     rws_engine    *e = path->e;
@@ -452,7 +452,7 @@ static void check_data(rws_engine *e)
     }
 }
 
-/* Another part of the process may install a handler of SIGSEGV in front of ours; it is noticed after some passes. */
+/* Another part of the process may install a handler of SIGSEGV in front of ours; every 64th pass looks for one. */
 #define PASSES_PER_LOOK 64
 
 static void begin(rws_engine *e, const rws_pass *pass)

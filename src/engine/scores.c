@@ -11,7 +11,7 @@ static uint32_t output_of(const rws_engine *e, uint32_t at, int slot)
     return NONE;
 }
 
-/* Executes what the table needs and no branch has needed yet. */
+/* Computes the values that the table needs and that no path has waited for. */
 static void execute_rest(rws_engine *e)
 {
     for (uint32_t l = 0, n = e->n_levels; l < n; l++)
@@ -156,7 +156,8 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
     return out;
 }
 
-/* Rows that have not come by all that is given for their datum are impossible. Returns log_p, or a copy with -inf. */
+/* Rows whose path has not taken all choices that are given for their datum are impossible. Returns log_p, or a copy with
+ * -inf for these rows. */
 static const double *exclude_missing(rws_engine *e, int n, const double *log_p)
 {
     double  *copy = NULL;

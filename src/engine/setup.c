@@ -78,7 +78,7 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes)
     return rws_arena_zero(&s->memory, bytes);
 }
 
-/* Without memory it is an empty text: the run never starts. */
+/* Without memory the copy is an empty text, which does no harm: the setup has failed and the run never starts. */
 static const char *copy(rws_setup *s, const char *text)
 {
     char *memory = rws_setup_alloc(s, strlen(text) + 1);
@@ -248,7 +248,8 @@ void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
     s->relaxed_categories = n_categories;
 }
 
-/* Every parameter has a stream of its own, by its place in the declaration. n_in: 0 for the columns. */
+/* Sets the first values. Every parameter has a stream of its own, by its place in the declaration. n_in 0 stands for the
+ * number of columns. */
 static void start(rws_setup *s, rws_param *p, rws_init init, int n_in)
 {
     rws_random  g = rws_random_new(rws_key_for(s->seed, 0, RWS_KEY_INIT, 0), (uint32_t)s->params.n);

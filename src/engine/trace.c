@@ -288,7 +288,8 @@ void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_pr
     rws_returns(path, (rws_var){0});
 }
 
-/* A leaf node that holds the kernel's log-density of each row's datum. Rows of one datum mostly follow each other. */
+/* A leaf node with the kernel's log-density of the datum of each row. Rows of one datum mostly follow each other, so the
+ * kernel is called once for neighbours of one datum. */
 static rws_var compare(rws_path *path, const node *data, const float *made, rws_kernel *kernel, const void *context)
 {
     rws_engine    *e = path->e;
