@@ -463,6 +463,70 @@ static void sentences_are_whole(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- what one path does with the data of another */
+
+/* A datum below 3 has three choices and another one has five. */
+static void guesses_kind(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "kind", rws_affine(path, rws_observed(path, "x"), 1000, -2500));
+}
+
+static void x_by_kind(rws_path *path, const void *state)
+{
+    (void)state;
+    const int kind = rws_flip(path, "kind", zero(path));
+    rws_categorical(path, "x", rws_zeros(path, kind ? 5 : 3));
+}
+
+static void three_for_all(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "kind", zero(path));
+    rws_categorical(path, "x", rws_zeros(path, 3));
+}
+
+static void data_of_other_paths_are_not_refused(void **unused)
+{
+    (void)unused;
+    static const float x[] = {1, 4, 0, 3};
+    rws_engine        *e = engine(NULL);
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_error err = {""};
+        if (pass(e, guesses_kind, x_by_kind, scalar, x, 4, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws_engine_scores(e);
+        for (int d = 0; d < 4; d++) assert_true(fabs(s->log_p[s->start[d]] - log(x[d] < 3 ? 0.5 / 3 : 0.5 / 5)) < 1e-5);
+        assert_int_equal(pass(e, guesses_kind, three_for_all, scalar, x, 4, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "The data have 4 at site \"x\", which is a choice of 0 to 2.");
+    }
+    rws_engine_free(e);
+}
+
+static void guesses_kind_of_item(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "kind", rws_affine(path, rws_item(path, "x", 0), 1000, -2500));
+}
+
+/* The same for the items of a series. */
+static void items_of_other_paths_are_not_refused(void **unused)
+{
+    (void)unused;
+    static const rws_params none;
+    static const float      x[] = {1, 1, 1, 4, 1, 0, 1, 3};
+    rws_engine             *e = rws_engine_new(&none, &(rws_field){"x", 2, .item = 1, .most = 1}, 1, NULL);
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_error err = {""};
+        if (pass(e, guesses_kind_of_item, x_by_kind, scalar, x, 4, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws_engine_scores(e);
+        for (int d = 0; d < 4; d++)
+            assert_true(fabs(s->log_p[s->start[d]] - log(x[2 * d + 1] < 3 ? 0.5 / 3 : 0.5 / 5)) < 1e-5);
+        assert_int_equal(pass(e, guesses_kind_of_item, three_for_all, scalar, x, 4, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "Item 0 of \"x\" is 4, which is not a choice of 0 to 2.");
+    }
+    rws_engine_free(e);
+}
+
 /* ---- programs without end */
 
 static _Thread_local int n_calls; /* keeps compilers from seeing that there is no end */
@@ -777,6 +841,8 @@ int main(void)
         cmocka_unit_test(wrong_shapes),
         cmocka_unit_test(data_that_are_no_numbers),
         cmocka_unit_test(sentences_are_whole),
+        cmocka_unit_test(data_of_other_paths_are_not_refused),
+        cmocka_unit_test(items_of_other_paths_are_not_refused),
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),
         cmocka_unit_test(programs_without_end),

@@ -346,7 +346,8 @@ uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
  * narrowed level does not have. NULL: row i is row i. */
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
 void            rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
-uint32_t        rws_level_expand(rws_engine *e, uint32_t l); /* a level below with one particle per row */
+uint32_t        rws_level_expand(rws_engine *e, uint32_t l);          /* a level below with one particle per row */
+bool rws_path_has_row(const rws_path *path, uint32_t at, size_t row); /* the path reads this row of level `at` */
 
 /* draw.c: level.particles, which is listed now if need be. NULL: stride is not 0, and there is no list. */
 const uint32_t *rws_level_particles(rws_engine *e, uint32_t l);

@@ -107,6 +107,14 @@ const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
     return map;
 }
 
+bool rws_path_has_row(const rws_path *path, uint32_t at, size_t row)
+{
+    const uint32_t *map = rws_level_map(path->e, path->level, at), n = path->e->levels[path->level].n_rows;
+    for (uint32_t i = 0; i < n; i++)
+        if ((map ? map[i] : i) == row) return true;
+    return false;
+}
+
 uint32_t rws_level_expand(rws_engine *e, uint32_t from)
 {
     if (e->levels[from].single) return from;

@@ -216,9 +216,10 @@ void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int
         rws_series_expect_choice(path, field, n);
         return;
     }
-    const node *data = &e->nodes[value.id];
-    for (size_t i = 0; i < (size_t)e->levels[data->level].n_rows * (size_t)data->dim; i++)
-        if (!(data->value[i] >= 0 && data->value[i] < (float)n && data->value[i] == (float)(int)data->value[i]))
+    const node  *data = &e->nodes[value.id];
+    const size_t dim = (size_t)data->dim;
+    for (size_t i = 0; i < e->levels[data->level].n_rows * dim; i++)
+        if (rws_index(data->value[i], (uint32_t)n) == (uint32_t)n && rws_path_has_row(path, data->level, i / dim))
             rws_path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
                           (double)data->value[i], site, n - 1);
 }
