@@ -527,6 +527,33 @@ static void items_of_other_paths_are_not_refused(void **unused)
     rws_engine_free(e);
 }
 
+/* A program that computes a value must return as many numbers on every path. */
+static void returns_x_numbers(rws_path *path, void *context)
+{
+    (void)context;
+    rws_path_output(path, 0, rws_zeros(path, rws_branch(path, rws_observed(path, "x"))));
+}
+
+static void results_of_different_lengths(void **unused)
+{
+    (void)unused;
+    rws_engine *e = engine(NULL);
+    rws_error   err = {""};
+    int         dim;
+    for (int scalar = 0; scalar < 2; scalar++) {
+        const float *x = (float[]){2, 3, 3};
+        rws_pass p = {.program = returns_x_numbers, .mode = RWS_COMPUTE, .n_data = 3, .n_particles = 1, .fields = &x};
+        p.scalar = scalar;
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "The program returns 2 numbers on one path and 3 on another.");
+        x = (float[]){3, 3, 3};
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_OK);
+        assert_non_null(rws_engine_result(e, &dim));
+        assert_int_equal(dim, 3);
+    }
+    rws_engine_free(e);
+}
+
 /* ---- programs without end */
 
 static _Thread_local int n_calls; /* keeps compilers from seeing that there is no end */
@@ -843,6 +870,7 @@ int main(void)
         cmocka_unit_test(sentences_are_whole),
         cmocka_unit_test(data_of_other_paths_are_not_refused),
         cmocka_unit_test(items_of_other_paths_are_not_refused),
+        cmocka_unit_test(results_of_different_lengths),
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),
         cmocka_unit_test(programs_without_end),

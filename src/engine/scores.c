@@ -11,6 +11,18 @@ static uint32_t output_of(const rws_engine *e, uint32_t at, int slot)
     return NONE;
 }
 
+/* The results of all paths become rows of one matrix (rws_engine_result). */
+static void check_results(rws_engine *e)
+{
+    const uint32_t first = output_of(e, e->ends[0].level, 0);
+    for (uint32_t i = 1; i < e->n_ends; i++) {
+        const uint32_t id = output_of(e, e->ends[i].level, 0);
+        if (first != NONE && id != NONE && e->nodes[id].dim != e->nodes[first].dim)
+            rws_engine_fail(e, RWS_BAD_INPUT, "The program returns %d numbers on one path and %d on another.",
+                            e->nodes[first].dim, e->nodes[id].dim);
+    }
+}
+
 /* Computes the values that the table needs and that no path has waited for. */
 static void execute_rest(rws_engine *e)
 {
@@ -242,6 +254,7 @@ static void check_numbers(rws_engine *e)
 
 void rws_scores_make(rws_engine *e)
 {
+    if (e->pass.mode == RWS_COMPUTE) check_results(e);
     execute_rest(e);
     if (e->status != RWS_OK) return;
     add_up(e);
