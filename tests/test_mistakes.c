@@ -554,6 +554,33 @@ static void results_of_different_lengths(void **unused)
     rws_engine_free(e);
 }
 
+static void looks_at_x(rws_path *path, void *context)
+{
+    (void)context;
+    rws_path_output(path, 0, rws_constant(path, rws_look(path, rws_observed(path, "x"))[0]));
+}
+
+/* A path without rows has no number to look at. */
+static void passes_of_nothing(void **unused)
+{
+    (void)unused;
+    rws_engine *e = engine(NULL);
+    for (int n = -1; n <= 1; n++)
+        for (int K = -1; K <= 1; K++) {
+            const float   *x = (float[]){2};
+            rws_error      err = {""};
+            const rws_pass p = {
+                .program = looks_at_x, .mode = RWS_COMPUTE, .n_data = n, .n_particles = K, .fields = &x};
+            char sentence[100];
+            snprintf(sentence, sizeof sentence, "A pass takes at least one datum and one particle, not %d and %d.", n,
+                     K);
+            assert_int_equal(rws_engine_forward(e, &p, &err), n == 1 && K == 1 ? RWS_OK : RWS_BAD_INPUT);
+            assert_string_equal(err.text, n == 1 && K == 1 ? "" : sentence);
+        }
+    assert_good(e);
+    rws_engine_free(e);
+}
+
 /* ---- programs without end */
 
 static _Thread_local int n_calls; /* keeps compilers from seeing that there is no end */
@@ -871,6 +898,7 @@ int main(void)
         cmocka_unit_test(data_of_other_paths_are_not_refused),
         cmocka_unit_test(items_of_other_paths_are_not_refused),
         cmocka_unit_test(results_of_different_lengths),
+        cmocka_unit_test(passes_of_nothing),
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),
         cmocka_unit_test(programs_without_end),

@@ -129,8 +129,8 @@ void rws_engine_host(rws_engine *e, const rws_host *host);
  * never. */
 void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
 
-/* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
- * names the site. After a failure there is no table, and the engine is ready for another pass. */
+/* Runs a pass of at least one datum and one particle. Fails if the program does not fit (a site only one side visits, …) or
+ * if the numbers break; the sentence names the site. After a failure there is no table, and the engine is ready for another pass. */
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
 
 /* The table of the last pass; lives until the next. */
@@ -148,7 +148,8 @@ rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *g
 
 /* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
  * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
- * called after the first backward. */
+ * called after the first backward. A further call in the same pass with the same `direction`, which must then hold the same
+ * numbers, uses what the first call has computed. */
 rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err);
 
 /* After RWS_COMPUTE: the value of a program's result (rws_path_output 0), n_data x dim. */

@@ -470,6 +470,9 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->item_nodes = NULL;
     e->n_nodes = 0;
     forget_shared(e);
+    if (pass->n_data < 1 || pass->n_particles < 1)
+        rws_engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",
+                        pass->n_data, pass->n_particles);
     check_data(e);
     rws_level_new(e, NONE, 1);
     rws_node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */
