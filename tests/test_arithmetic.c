@@ -377,6 +377,45 @@ static void frozen_weights_are_constants(void **state)
     rws_params_release(&b.params);
 }
 
+/* ---- long chains */
+
+enum { LINKS = 20000 };
+
+static void chain_program(rws_path *path, void *context)
+{
+    rws_var v = rws_parameter(path, context);
+    for (int i = 0; i < LINKS; i++) v = rws_affine(path, rws_apply(path, RWS_LINEAR, v), 1, 0.5f);
+    rws_path_output(path, 0, v);
+}
+
+/* The length of a program is no limit for second derivatives: they take no stack. */
+static void long_chains_have_tangents(void **state)
+{
+    (void)state;
+    rws_params       params = {0};
+    const rws_param *p = rws_params_add(&params, RWS_PHI, "p", 1, 1);
+    float            gradient = 0, moves = 3;
+    rws_error        err = {""};
+    rws_params_pack(&params);
+    rws_engine    *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+    const rws_pass pass = {.program = chain_program,
+                           .context = (void *)p,
+                           .mode = RWS_WAKE,
+                           .groups = 1u << RWS_PHI,
+                           .n_data = 1,
+                           .n_particles = 1};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_scores *s = rws_engine_scores(e);
+    assert_near(s->out[0][0], 0.5 * LINKS, 1e-3);
+    s->coef_out[0][0] = 1;
+    assert_int_equal(rws_engine_backward(e, 1u << RWS_PHI, &gradient, NULL), RWS_OK);
+    assert_true(gradient == 1);
+    if (rws_engine_tangent(e, 0, SLOT, 1u << RWS_PHI, &moves, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_true(s->out[SLOT][0] == 3);
+    rws_engine_free(e);
+    rws_params_release(&params);
+}
+
 /* ---- mistakes */
 
 static void bad_program(rws_path *path, void *context)
@@ -454,10 +493,11 @@ static void mistakes_are_said(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[COUNT(subjects) + 2] = {cmocka_unit_test(mistakes_are_said),
-                                                    cmocka_unit_test(frozen_weights_are_constants)};
+    struct CMUnitTest tests[COUNT(subjects) + 3] = {cmocka_unit_test(mistakes_are_said),
+                                                    cmocka_unit_test(frozen_weights_are_constants),
+                                                    cmocka_unit_test(long_chains_have_tangents)};
     for (int i = 0; i < COUNT(subjects); i++)
-        tests[i + 2] =
+        tests[i + 3] =
             (struct CMUnitTest){subjects[i].name, value_gradient_and_tangent, NULL, NULL, (void *)&subjects[i]};
     return _cmocka_run_group_tests("arithmetic", tests, COUNT(tests), gemm_ready, NULL);
 }

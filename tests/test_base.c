@@ -249,7 +249,7 @@ static void unit_reaches_neither_end(void **state)
     }
 }
 
-/* What a stream of numbers is asked for, as uniforms. */
+/* A way to take numbers from a stream: one by one or many at a time. */
 typedef struct {
     const char *name;
     double (*one)(rws_random *g);
@@ -267,7 +267,8 @@ static rws_random stream_of(uint64_t seed, uint32_t stream)
     return rws_random_new(rws_key_for(seed, 7, RWS_KEY_DATA, 0), stream);
 }
 
-/* The distribution by Kolmogorov and Smirnov; two moments, which they are weak in; neighbours by their product. */
+/* Tests the distribution by Kolmogorov and Smirnov, two moments, to which that test is blunt, and the correlation of
+ * neighbours. */
 static double look_at_source(void *context, int round, int wide)
 {
     const source *s = context;
@@ -477,7 +478,7 @@ static void gemm_equals_three_loops(void **state)
         check_gemm(TN, ITSELF, m, n, k, gap, &d);
         if (n == 1) check_gemm(TN, ITSELF, m, n, k, (gap + 1) % 3, &d);
     }
-    for (int what = 0; what < SUMMANDS; what++) /* every one beyond what stays in a cache, and within */
+    for (int what = 0; what < SUMMANDS; what++) /* sizes below and above 64 */
         for (int size = 60; size < 70; size += 8) check_gemm(NN, (summand)what, size + 7, size, size, 1, &d);
     check_gemm(NN, ROWS, 5, 600, 500, 1, &d);
     for (int what = 0; what < SUMMANDS; what++) check_gemm(NN, (summand)what, 250, 75, 530, what % 3, &d);

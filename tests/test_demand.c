@@ -310,6 +310,29 @@ static void batched_equals_scalar(void **unused)
         }
 }
 
+/* Coefficients that are no numbers break the gradient, which the update then sees. They must not make all rows of their
+ * datum look negligible. */
+static void broken_coefficients_reach_the_gradient(void **unused)
+{
+    (void)unused;
+    static const double broken[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        bench    *b = bench_new(20, 20);
+        float    *g = calloc(b->setup.params.size, sizeof *g);
+        rws_error err = {""};
+        bool      seen = false;
+        if (forward(b, TEN, false, false, &err) != RWS_OK) fail_msg("%s", err.text);
+        weigh(b, 40);
+        const rws_scores *s = rws_engine_scores(b->engine);
+        for (uint32_t row = 0; row < s->start[1]; row++) s->coef_p[row] = s->coef_q[row] = s->coef_r[row] = broken[i];
+        assert_int_equal(rws_engine_backward(b->engine, RWS_BIT(RWS_PHI), g, &err), RWS_OK);
+        for (size_t k = 0; k < b->setup.params.size; k++) seen |= !isfinite(g[k]);
+        assert_true(seen);
+        free(g);
+        bench_free(b);
+    }
+}
+
 /* Outputs, their derivatives along a direction, and the gradients of both. */
 static void derivatives_equal_scalar(void **unused)
 {
@@ -416,11 +439,9 @@ static void threads_change_nothing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batched_equals_scalar),
-        cmocka_unit_test(derivatives_equal_scalar),
-        cmocka_unit_test(few_rows_are_computed_that_are_not_needed),
-        cmocka_unit_test(broken_rows_are_named),
-        cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(batched_equals_scalar),    cmocka_unit_test(broken_coefficients_reach_the_gradient),
+        cmocka_unit_test(derivatives_equal_scalar), cmocka_unit_test(few_rows_are_computed_that_are_not_needed),
+        cmocka_unit_test(broken_rows_are_named),    cmocka_unit_test(threads_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -274,7 +274,7 @@ static void overflow_is_caught(void **state)
     rws_fiber_free(d.fiber);
 }
 
-/* A fiber that says what to do goes on there, and can be used again. */
+/* A fiber that has an overflow function continues there, and can be used again. */
 typedef struct {
     rws_fiber *fiber;
     int        n_overflows;
@@ -285,7 +285,7 @@ static void spend_no_more(void *arg)
 {
     spender *s = arg;
     s->n_overflows++;
-    char text[2000]; /* there is room again */
+    char text[2000]; /* the stack is empty again */
     snprintf(text, sizeof text, "%d", s->n_overflows);
     for (;;) rws_fiber_yield(s->fiber);
 }

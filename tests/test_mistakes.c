@@ -256,6 +256,25 @@ static void concat_none(rws_path *path, const void *state)
     rws_concat(path, NULL, 0);
 }
 
+static void concat_null(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_concat(path, NULL, 2);
+}
+
+static void sum_null(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_sum_many(path, NULL, 2);
+}
+
+static void await_null(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_await(path, NULL, 0);
+    rws_await(path, NULL, 2);
+}
+
 static void huge_slice(rws_path *path, const void *state)
 {
     (void)state;
@@ -359,6 +378,9 @@ static void wrong_shapes(void **unused)
         {negative, x_only, RWS_BAD_INPUT, "In the guide, before its first site: rws_constants takes at least one"},
         {no_onehot, x_only, RWS_BAD_INPUT, "rws_onehot makes a vector of at least one number, not of 0."},
         {concat_none, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
+        {concat_null, x_only, RWS_BAD_INPUT, "rws_concat takes at least one part, not 0."},
+        {sum_null, x_only, RWS_BAD_INPUT, "rws_sum_many takes at least one value, not 0."},
+        {await_null, x_only, RWS_BAD_INPUT, "rws_await was given no values (NULL)."},
         {huge_slice, x_only, RWS_BAD_INPUT, "rws_slice takes 2147483647 numbers from place 2147483647"},
         {huge_cover, x_only, RWS_BAD_INPUT,
          "rws_cover takes pictures of at most 2147483647 points, not 2 x 2 and 65536"},
@@ -402,6 +424,175 @@ static void data_that_are_no_numbers(void **unused)
                 assert_int_equal(pass(e, flips_a, flips_a_and_x, scalar, x, 40, &err), RWS_BAD_INPUT);
                 if (!strstr(err.text, sentence)) fail_msg("\"%s\" instead of \"%s\"", err.text, sentence);
             }
+    assert_good(e);
+    rws_engine_free(e);
+}
+
+/* ---- sentences */
+
+static void broken_factor(rws_path *path, const void *state)
+{
+    flips_a_and_x(path, state);
+    rws_factor(path, "f", rws_div(path, zero(path), zero(path)), true);
+}
+
+static void branches_on_quotient(rws_path *path, const void *state)
+{
+    flips_a(path, state);
+    rws_branch(path, rws_div(path, zero(path), zero(path)));
+}
+
+/* A sentence of 450 bytes fits; a longer one shows by dots that it was cut. */
+static void gives_up(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_give_up(path, "%0450d.", 7);
+}
+
+static void gives_up_longer(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_give_up(path, "%0600d.", 7);
+}
+
+static void misses_long_name(rws_path *path, const void *state)
+{
+    char name[601];
+    flips_a(path, state);
+    memset(name, 'n', 600);
+    name[600] = '\0';
+    rws_item(path, name, 0);
+}
+
+static void sentences_are_whole(void **unused)
+{
+    (void)unused;
+    rws_engine *e = engine(NULL);
+    rws_error   err = {""};
+    assert_refused(e, flips_a, broken_factor, RWS_BROKEN, "The log-density of the model at site \"f\" is nan.");
+    assert_refused(e, branches_on_quotient, flips_a_and_x, RWS_BROKEN, "between -1e9 and 1e9, not nan.");
+    assert_int_equal(pass(e, flips_a, flips_a_and_x, false, &(float){-NAN}, 1, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "Number 0 of field \"x\" of datum 100 is nan; data must be finite.");
+    assert_refused(e, gives_up, x_only, RWS_BAD_INPUT, "0007.");
+    assert_refused(e, gives_up_longer, x_only, RWS_BAD_INPUT, "000....");
+    assert_refused(e, misses_long_name, x_only, RWS_BAD_INPUT, "nnn....");
+    rws_engine_free(e);
+}
+
+/* ---- what one path does with the data of another */
+
+/* A datum below 3 has three choices and another one has five. */
+static void guesses_kind(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "kind", rws_affine(path, rws_observed(path, "x"), 1000, -2500));
+}
+
+static void x_by_kind(rws_path *path, const void *state)
+{
+    (void)state;
+    const int kind = rws_flip(path, "kind", zero(path));
+    rws_categorical(path, "x", rws_zeros(path, kind ? 5 : 3));
+}
+
+static void three_for_all(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "kind", zero(path));
+    rws_categorical(path, "x", rws_zeros(path, 3));
+}
+
+static void data_of_other_paths_are_not_refused(void **unused)
+{
+    (void)unused;
+    static const float x[] = {1, 4, 0, 3};
+    rws_engine        *e = engine(NULL);
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_error err = {""};
+        if (pass(e, guesses_kind, x_by_kind, scalar, x, 4, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws_engine_scores(e);
+        for (int d = 0; d < 4; d++) assert_true(fabs(s->log_p[s->start[d]] - log(x[d] < 3 ? 0.5 / 3 : 0.5 / 5)) < 1e-5);
+        assert_int_equal(pass(e, guesses_kind, three_for_all, scalar, x, 4, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "The data have 4 at site \"x\", which is a choice of 0 to 2.");
+    }
+    rws_engine_free(e);
+}
+
+static void guesses_kind_of_item(rws_path *path, const void *state)
+{
+    (void)state;
+    rws_flip(path, "kind", rws_affine(path, rws_item(path, "x", 0), 1000, -2500));
+}
+
+/* The same for the items of a series. */
+static void items_of_other_paths_are_not_refused(void **unused)
+{
+    (void)unused;
+    static const rws_params none;
+    static const float      x[] = {1, 1, 1, 4, 1, 0, 1, 3};
+    rws_engine             *e = rws_engine_new(&none, &(rws_field){"x", 2, .item = 1, .most = 1}, 1, NULL);
+    for (int scalar = 0; scalar < 2; scalar++) {
+        rws_error err = {""};
+        if (pass(e, guesses_kind_of_item, x_by_kind, scalar, x, 4, &err) != RWS_OK) fail_msg("%s", err.text);
+        const rws_scores *s = rws_engine_scores(e);
+        for (int d = 0; d < 4; d++)
+            assert_true(fabs(s->log_p[s->start[d]] - log(x[2 * d + 1] < 3 ? 0.5 / 3 : 0.5 / 5)) < 1e-5);
+        assert_int_equal(pass(e, guesses_kind_of_item, three_for_all, scalar, x, 4, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "Item 0 of \"x\" is 4, which is not a choice of 0 to 2.");
+    }
+    rws_engine_free(e);
+}
+
+/* A program that computes a value must return as many numbers on every path. */
+static void returns_x_numbers(rws_path *path, void *context)
+{
+    (void)context;
+    rws_path_output(path, 0, rws_zeros(path, rws_branch(path, rws_observed(path, "x"))));
+}
+
+static void results_of_different_lengths(void **unused)
+{
+    (void)unused;
+    rws_engine *e = engine(NULL);
+    rws_error   err = {""};
+    int         dim;
+    for (int scalar = 0; scalar < 2; scalar++) {
+        const float *x = (float[]){2, 3, 3};
+        rws_pass p = {.program = returns_x_numbers, .mode = RWS_COMPUTE, .n_data = 3, .n_particles = 1, .fields = &x};
+        p.scalar = scalar;
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
+        assert_string_equal(err.text, "The program returns 2 numbers on one path and 3 on another.");
+        x = (float[]){3, 3, 3};
+        assert_int_equal(rws_engine_forward(e, &p, &err), RWS_OK);
+        assert_non_null(rws_engine_result(e, &dim));
+        assert_int_equal(dim, 3);
+    }
+    rws_engine_free(e);
+}
+
+static void looks_at_x(rws_path *path, void *context)
+{
+    (void)context;
+    rws_path_output(path, 0, rws_constant(path, rws_look(path, rws_observed(path, "x"))[0]));
+}
+
+/* A path without rows has no number to look at. */
+static void passes_of_nothing(void **unused)
+{
+    (void)unused;
+    rws_engine *e = engine(NULL);
+    for (int n = -1; n <= 1; n++)
+        for (int K = -1; K <= 1; K++) {
+            const float   *x = (float[]){2};
+            rws_error      err = {""};
+            const rws_pass p = {
+                .program = looks_at_x, .mode = RWS_COMPUTE, .n_data = n, .n_particles = K, .fields = &x};
+            char sentence[100];
+            snprintf(sentence, sizeof sentence, "A pass takes at least one datum and one particle, not %d and %d.", n,
+                     K);
+            assert_int_equal(rws_engine_forward(e, &p, &err), n == 1 && K == 1 ? RWS_OK : RWS_BAD_INPUT);
+            assert_string_equal(err.text, n == 1 && K == 1 ? "" : sentence);
+        }
     assert_good(e);
     rws_engine_free(e);
 }
@@ -545,6 +736,43 @@ static void programs_without_end(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- many splits */
+
+enum { N_SPLITS = 500 };
+
+/* Parts with one datum after the other; only the particles of the last datum draw. */
+static void splits_and_draws(rws_path *path, void *context)
+{
+    (void)context;
+    int t = 0;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    const rws_var x = rws_observed(path, "x");
+    while (rws_branch(path, rws_greater(path, x, rws_constant(path, (float)t)))) t++;
+    for (int side = RWS_SIDE_GUIDE; side <= RWS_SIDE_MODEL; side++) {
+        rws_path_side(path, (rws_side)side);
+        if (t == N_SPLITS - 1) rws_bernoulli(path, "a", zero(path));
+    }
+    x_only(path, NULL);
+    rws_path_side(path, RWS_SIDE_NONE);
+}
+
+/* The stack of a path is for its program: how often the path has split does not matter for the library's share of it. */
+static void splits_take_no_stack(void **unused)
+{
+    (void)unused;
+    static float data[N_SPLITS];
+    for (int i = 0; i < N_SPLITS; i++) data[i] = (float)i;
+    rws_engine    *e = engine(&(rws_limits){.stack_bytes = (size_t)64 << 10});
+    rws_error      err = {""};
+    const float   *x = data;
+    const rws_pass p = {.program = splits_and_draws, .n_data = N_SPLITS, .n_particles = 20, .fields = &x};
+    if (rws_engine_forward(e, &p, &err) != RWS_OK) fail_msg("%s", err.text);
+    const rws_scores *s = rws_engine_scores(e);
+    assert_int_equal(s->start[N_SPLITS - 1], N_SPLITS - 1);
+    assert_int_equal(s->start[N_SPLITS], N_SPLITS + 1); /* 20 particles of the last datum draw both bits */
+    rws_engine_free(e);
+}
+
 /* ---- many sites, many visits */
 
 static void thousand_names(rws_path *path, const void *state)
@@ -612,8 +840,9 @@ static void declarations(void **unused)
 {
     (void)unused;
     rws_setup s = {.model = "toy"};
-    char      name[400];
+    char      name[400], longest[600] = "";
     memset(name, 'n', sizeof name - 1);
+    memset(longest, 'n', sizeof longest - 1);
     name[sizeof name - 1] = '\0';
 
     assert_true(rws_setup_number(&s, "speed") == 0);
@@ -633,6 +862,14 @@ static void declarations(void **unused)
     assert_declared(&s, "A field is declared without a name.");
     rws_setup_field(&s, "x", 0);
     assert_declared(&s, "The field \"x\" has 0 numbers; it must have at least one.");
+    rws_setup_series(&s, NULL, 0, 1);
+    assert_declared(&s, "A series is declared without a name.");
+    rws_setup_series(&s, "x", 0, 1);
+    assert_declared(&s, "The series \"x\" has 1 items of 0 numbers; it must have at least one of one.");
+    rws_setup_series(&s, "x", 100000, 100000);
+    assert_declared(&s, "The series \"x\" cannot have 100000 items of 100000 numbers.");
+    rws_setup_field(&s, longest, 0);
+    assert_declared(&s, "nnn....");
     for (int i = 0; i <= RWS_FIELDS; i++) {
         char field[20];
         snprintf(field, sizeof field, "f%d", i);
@@ -673,9 +910,15 @@ int main(void)
         cmocka_unit_test(values_of_other_paths),
         cmocka_unit_test(wrong_shapes),
         cmocka_unit_test(data_that_are_no_numbers),
+        cmocka_unit_test(sentences_are_whole),
+        cmocka_unit_test(data_of_other_paths_are_not_refused),
+        cmocka_unit_test(items_of_other_paths_are_not_refused),
+        cmocka_unit_test(results_of_different_lengths),
+        cmocka_unit_test(passes_of_nothing),
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),
         cmocka_unit_test(programs_without_end),
+        cmocka_unit_test(splits_take_no_stack),
         cmocka_unit_test(many_sites_and_visits),
         cmocka_unit_test(declarations),
     };

@@ -214,6 +214,7 @@ static void functions_at_the_ends(void **state)
         {RWS_LOG_SIGMOID, {-INFINITY, -1e4f, 1e4f}, {-inf, -1e4, 0}},
         {RWS_LOG1P, {-1, 1e-20f, INFINITY}, {-inf, 1e-20, inf}},
         {RWS_EXPM1, {-INFINITY, 1e-20f, 88}, {-1, 1e-20, 1.6516362549940018e38}},
+        {RWS_EXPM1, {89, 1e4f, INFINITY}, {inf, inf, inf}},
         {RWS_LGAMMA, {1e-30f, 1e6f, -0.5f}, {69.07755278982137, 12815504.569147882, 1.2655121234846454}},
         {RWS_DIGAMMA, {1e-3f, 1e6f, -0.5f}, {-1000.5755719318103, 13.815510057964191, 0.03648997397857652}},
     };
@@ -222,6 +223,20 @@ static void functions_at_the_ends(void **state)
         run_extreme(op_named("map"), (rws_op_args){.k = (int)known[i].f}, 1, &(rws_view){.data = known[i].x, .dim = 3},
                     3, y, NULL);
         expect("a map", y, known[i].y, 3);
+    }
+}
+
+/* A NaN must reach a log-density, where the pass ends with a sentence: no function makes a number of it. */
+static void functions_keep_nan(void **state)
+{
+    (void)state;
+    for (int f = RWS_LINEAR; f <= RWS_DIGAMMA; f++) {
+        float x[9], y[9];
+        for (int i = 0; i < 9; i++) x[i] = i % 2 ? NAN : -NAN; /* in vectors of eight, and alone */
+        rws_call c = {.n = 1, .dim = 9, .n_in = 1, .args = {.k = f}, .in = {{x, NULL, 9}}, .out = y};
+        op_named(f > RWS_LOG ? "map" : "apply")->forward(&c);
+        for (int i = 0; i < 9; i++)
+            if (!isnan(y[i])) fail_msg("%s of NaN is %g", rws_functions[f].name, (double)y[i]);
     }
 }
 
@@ -510,6 +525,7 @@ int main(void)
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
         cmocka_unit_test(densities_outside_have_no_slope),
         cmocka_unit_test(functions_at_the_ends),
+        cmocka_unit_test(functions_keep_nan),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),
         cmocka_unit_test(indices_that_were_refused),

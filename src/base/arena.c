@@ -13,8 +13,8 @@
 
 struct rws_arena_block {
     rws_arena_block *next;
-    size_t           bytes;     /* of data */
-    uint64_t         needed_at; /* n_resets when it was last needed */
+    size_t           bytes;     /* size of data */
+    uint64_t         needed_at; /* n_resets when the block was last needed */
     char             pad[ALIGN - sizeof(rws_arena_block *) - sizeof(size_t) - sizeof(uint64_t)];
     char             data[];
 };
@@ -75,7 +75,7 @@ static bool grow(rws_arena *a, size_t bytes)
 
 static inline void *take(rws_arena *a, size_t bytes)
 {
-    if (bytes > SIZE_MAX / 4) return NULL; /* sizes below cannot wrap around */
+    if (bytes > SIZE_MAX / 4) return NULL; /* smaller sizes cannot wrap around in what follows */
     bytes = (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
     if ((!a->current || a->used + bytes > a->current->bytes) && !grow(a, bytes)) return NULL;
     void *p = a->current->data + a->used;

@@ -11,7 +11,7 @@ static void replace_controls(char *text)
         if ((unsigned char)*text < 0x20 || *text == 0x7f) *text = '?';
 }
 
-/* Ends a sentence that was cut, not in the middle of a UTF-8 character. */
+/* Puts dots at the end of a sentence that did not fit, behind a whole UTF-8 character. */
 static void end_cut(rws_error *err)
 {
     size_t at = sizeof err->text - sizeof "....";
@@ -19,7 +19,7 @@ static void end_cut(rws_error *err)
     strcpy(err->text + at, "....");
 }
 
-/* Writes at place n of the text, whatever was there. */
+/* Writes a sentence into the text from byte n on. */
 static void write_at(rws_error *err, size_t n, const char *format, va_list args)
 {
     const size_t room = sizeof err->text - n;

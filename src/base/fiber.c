@@ -11,8 +11,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* Three ways to see what a fiber does, each empty unless its tool is there: AddressSanitizer must know which stack it
- * is on, ThreadSanitizer which fiber, valgrind which memory is a stack.
+/* Three tools must be told what fibers do: AddressSanitizer which stack is in use, ThreadSanitizer which fiber runs,
+ * valgrind which memory is a stack. The code for a tool is empty unless the program is built for it.
  */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -52,7 +52,7 @@
 #include <fenv.h>
 #endif
 
-/* Instrumented frames are several times larger; only what is touched costs memory. */
+/* Frames are several times larger under AddressSanitizer. A larger stack costs memory only where it is touched. */
 #if FIBER_ASAN
 #define STACK_SCALE 4
 #else
@@ -193,7 +193,7 @@ static inline void entering(rws_fiber *f)
     (void)f;
 }
 
-/* On the fiber; its resumer may be another thread each time, so its stack is asked for each time. */
+/* Called on the fiber. Its resumer may be another thread each time, so ASan is asked for the resumer's stack each time. */
 static inline void entered(rws_fiber *f)
 {
 #if FIBER_ASAN
@@ -252,7 +252,7 @@ forget(rws_fiber *f)
 
 /* ---- A stack that runs over ----------------------------------------------------------------------------------- */
 
-/* What the handler needs of the thread that it runs on. The handler finds it by a key, because the first use of a
+/* What the handler of SIGSEGV must know about its thread. The handler finds it by a key, because the first use of a
  * thread-local variable may allocate memory; the key of a thread that runs no fibers has NULL. */
 typedef struct {
     rws_fiber *running;
@@ -274,12 +274,13 @@ overflowed(rws_fiber *f)
     __asan_unpoison_memory_region(f->stack, f->stack_bytes);
 #endif
     f->overflow(f->arg);
-    __builtin_trap(); /* it never returns */
+    __builtin_trap(); /* overflow never returns */
 }
 
-/* Has the interrupted code go on in overflowed(f), at the far end of the stack. False if this processor is unknown. */
+/* Makes the interrupted thread continue in overflowed(f), with an empty stack. False on a processor that this function
+ * does not know. */
 #if FIBER_ASAN
-__attribute__((no_sanitize_address)) /* it writes where frames stand that are about to be abandoned */
+__attribute__((no_sanitize_address)) /* redirect writes over frames, which are about to be abandoned */
 #endif
 static bool
 redirect(ucontext_t *context, rws_fiber *f)
@@ -345,7 +346,7 @@ static void put_in_front(void)
     sigemptyset(&action.sa_mask);
     pthread_mutex_lock(&installing);
     if (!is_in_front() && n_before < MOST_BEFORE && sigaction(SIGSEGV, NULL, &before[n_before]) == 0) {
-        int at = 0; /* a handler of the list may have been put back; then those after it are gone */
+        int at = 0; /* if the handler is in the list already, it was put back, and the handlers after it are gone */
         while (before[at].sa_sigaction != before[n_before].sa_sigaction) at++;
         n_before = at + 1;
         sigaction(SIGSEGV, &action, NULL);
@@ -456,7 +457,7 @@ rws_fiber *rws_fiber_new(size_t stack_bytes)
     f->stack_bytes = f->map_bytes - GUARD - page + (uintptr_t)f / 64 % 64 * 64;
     f->valgrind_id = VALGRIND_STACK_REGISTER(f->stack, f->stack + f->stack_bytes);
 #if FIBER_ASAN
-    __lsan_register_root_region(f->stack, f->stack_bytes); /* what a fiber put aside points to is not leaked */
+    __lsan_register_root_region(f->stack, f->stack_bytes); /* what frames on it point to is not leaked */
 #endif
     return f;
 }

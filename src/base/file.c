@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What rws_file_join returns without memory is refused where it is used. */
+/* A path of NULL is what rws_file_join returned without memory. */
 static rws_status no_path(rws_error *err)
 {
     return rws_no_memory(err, "the path of a file");
@@ -28,7 +28,7 @@ static rws_status refuse(const char *verb, const char *path, rws_error *err)
 
 /* ---- reading */
 
-/* Until `size` bytes or the end of the file; -1 with errno. */
+/* Reads `size` bytes, or fewer if the file ends before. Returns how many; -1 with errno. */
 static ssize_t read_all(int fd, uint8_t *out, size_t size)
 {
     size_t done = 0;
@@ -45,7 +45,7 @@ static ssize_t read_all(int fd, uint8_t *out, size_t size)
 static rws_status open_file(const char *path, int *fd, size_t *size, rws_error *err)
 {
     struct stat is;
-    *fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); /* a pipe would keep us waiting */
+    *fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)); /* a pipe is not waited for */
     if (*fd < 0) return refuse("read", path, err);
     rws_status status = RWS_OK;
     if (fstat(*fd, &is) != 0) status = refuse("read", path, err);
@@ -73,7 +73,7 @@ rws_status rws_file_read(const char *path, size_t most, uint8_t **bytes, size_t 
     else {
         const ssize_t got = read_all(fd, *bytes, announced);
         if (got < 0) status = refuse("read", path, err);
-        *size = (size_t)got; /* fewer if somebody cut it meanwhile; its reader will see that */
+        *size = (size_t)got; /* fewer if the file became shorter meanwhile, which the caller finds as a damaged file */
     }
     close(fd);
     if (status != RWS_OK) {
@@ -132,7 +132,7 @@ void rws_file_unmap(const uint8_t *bytes, size_t size)
 
 /* A run is told to stop by signals and writes its checkpoint then, so every call below goes on after EINTR. */
 
-/* All of it, through partial writes; false with errno. */
+/* Writes all bytes, in several calls if need be; false with errno. */
 static bool write_all(int fd, const void *data, size_t n_bytes)
 {
     const char *at = data;
@@ -301,7 +301,7 @@ static int standard_stream(const struct stat *is)
     return -1;
 }
 
-/* Writes to what is there: a device, a pipe, a stream of the program. */
+/* Writes to a device, a pipe or a stream of the program, without replacing it. */
 static rws_status write_directly(const char *path, int stream, const rws_piece *pieces, int n, rws_error *err)
 {
     const int fd = stream >= 0 ? fcntl(stream, F_DUPFD_CLOEXEC, 3)
@@ -342,8 +342,8 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Brings the name of a new folder to disk. What cannot be done is left: files in the folder are brought to disk themselves,
- * and say so if that fails. */
+/* Brings the name of a new folder to disk. A failure is ignored here: files in the folder are brought to disk when they are
+ * written, and a failure then has a sentence. */
 static void sync_name(const char *path)
 {
     const int above = open_folder(path);

@@ -33,8 +33,8 @@ static void one_block(rws_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32
 }
 
 #ifdef __AVX2__
-/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors at a time, so
- * that the multiplications of one hide behind the other's; more do not fit the registers. */
+/* The same rounds on vectors of four counters, each word in the low half of a 64-bit lane. Two vectors are computed at a
+ * time, so that the processor multiplies one while it waits for the other; more vectors do not fit the registers. */
 typedef struct {
     __m256i word[4];
 } four;
@@ -166,7 +166,7 @@ void rws_random_sample(rws_random *g, int n, int wanted, int *order)
     }
 }
 
-/* Takes whole blocks, many at a time; leaves the stream at a block's edge. */
+/* Takes whole blocks, many at a time. Words that are left of the last block are not used again. */
 static void next_words(rws_random *g, size_t n, uint32_t *out)
 {
     enum { CHUNK = 64 };

@@ -33,10 +33,10 @@ static inline float rws_unit(uint32_t bits)
 /* A sequential stream over blocks of counters, for data and starts. */
 struct rws_random {
     rws_key  key;
-    uint32_t next;      /* block */
+    uint32_t next;      /* number of the next block */
     uint32_t stream;    /* second counter word */
-    uint32_t buffer[4]; /* of block next - 1 */
-    int      left;
+    uint32_t buffer[4]; /* the words of block next - 1 */
+    int      left;      /* words of the buffer that were not used yet */
 };
 
 rws_random rws_random_new(rws_key key, uint32_t stream);

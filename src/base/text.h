@@ -1,7 +1,7 @@
 /* text.h - a text that is written through a FILE and grows in memory.
  *
- * In the place of open_memstream, which leaves out what it has no memory for and reports nothing (glibc 2.36): the stream
- * goes on, and the text lacks bytes in the middle.
+ * It replaces open_memstream, which reports no failure without memory (glibc 2.36): the stream goes on, and bytes in the
+ * middle of the text are missing.
  *
  *     rws_text t;
  *     FILE    *out = rws_text_open(&t);

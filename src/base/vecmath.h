@@ -35,19 +35,20 @@ static inline float rws_float_of(int32_t bits)
     return x;
 }
 
-/* Two comparisons of the kind that are one instruction each; a NaN stays one. */
+/* x within low … high. Each comparison is written such that it is one instruction; a NaN stays a NaN. */
 static inline float rws_clamp(float x, float low, float high)
 {
     const float y = high < x ? high : x;
     return low > y ? low : y;
 }
 
-/* -88 and 88.7. Elsewhere, so that gcc does not fold them into what follows and lose the two instructions. */
+/* -88 and 88.7. They are defined in another file, because gcc would fold constants into the comparisons of rws_clamp and
+ * make more than two instructions of them. */
 extern const float rws_exp_range[2];
 
-/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; e^r - 1 = r + r^2 p(r), p minimax, which is returned. Adding
- * 1.5 * 2^23 rounds, and leaves n in the lowest bits; at the ends of the range the bits of 2^n are those of 0 and of
- * infinity. */
+/* e^x = 2^n e^r, n = round(x / log 2), |r| <= log(2) / 2; the function returns e^r - 1 = r + r^2 p(r), where p
+ * is a minimax polynomial, and sets *power = 2^n. Adding 1.5 * 2^23 rounds to n and leaves n in the lowest bits; at the ends
+ * of the range the bits of 2^n are those of 0 and of infinity. */
 static inline float rws_exp_parts(float x, float *power)
 {
     const float y = rws_clamp(x, rws_exp_range[0], rws_exp_range[1]), round = 0x1.8p23f;

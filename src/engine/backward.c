@@ -13,16 +13,19 @@
  * the sum of absolute coefficients by less than the share `negligible`; a row of a level is left out if all rows below
  * it are. Few particles carry weight, so that this saves most of the work. It does not pay for programs that compute
  * next to nothing. */
-#define WORTHWHILE \
-    4000 /* floating-point operations of the forward pass per row of the table, below which no row is left out */
 
+/* No row is left out below so many floating-point operations of the forward pass per row of the table. */
+#define WORTHWHILE 4000
+
+/* Coefficients that are not finite leave no row out, so that the gradient is not finite either and the update sees it. */
 static void mark(const rws_scores *s, double negligible, const double *coef, int d, uint8_t *alive)
 {
     double         total = 0;
     const uint32_t first = s->start[d], end = s->start[d + 1];
     for (uint32_t i = first; i < end; i++) total += fabs(coef[i]);
+    const bool   broken = !isfinite(total);
     const double least = negligible * total / (end - first);
-    for (uint32_t i = first; i < end; i++) alive[i] |= fabs(coef[i]) > least;
+    for (uint32_t i = first; i < end; i++) alive[i] |= broken || fabs(coef[i]) > least;
 }
 
 /* For each row of the table, whether backward works on it; NULL if no row is left out. */
@@ -133,7 +136,7 @@ float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient)
     return c->gradient + (size_t)n->first_live * (size_t)n->dim;
 }
 
-/* Where the gradient of a row of a node is, whichever part has it. */
+/* The gradient of a row of a node, in whichever part the row is. */
 static float *row_gradient(rws_engine *e, uint32_t id, uint32_t row, float *gradient)
 {
     const uint32_t place = rws_node_row(e, &id, row);
@@ -313,7 +316,7 @@ static void *gather(rws_engine *e, const void *from, const uint32_t *rows, uint3
     return to;
 }
 
-/* Makes *k the call with its live rows alone. Returns the list of live rows; NULL: all rows are live. */
+/* Sets *k to the call with its live rows only. Returns the list of live rows; NULL: all rows are live. */
 static const uint32_t *narrow(rws_engine *e, const call *c, rws_call *k)
 {
     *k = c->c;
@@ -359,7 +362,7 @@ static void backward_call(rws_engine *e, call *c, unsigned groups, float *gradie
         k.gw = k.op->defers ? gradient + w->offset : param_gradient(e, w, gradient);
     if (b && !k.args.tangent && param_moves(b, &k.args, groups)) k.gb = param_gradient(e, b, gradient);
     k.op->backward(&k);
-    for (int s = 0; s < k.n_in; s++) rws_call_clear(&k, s); /* what the op has no gradient for */
+    for (int s = 0; s < k.n_in; s++) rws_call_clear(&k, s); /* zeros for an input that the op has no gradient for */
     for (int s = 0; s < k.n_in; s++)
         if (gathered[s]) scatter(e, c, s, groups, gathered[s], gradient);
 }

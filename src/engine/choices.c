@@ -14,8 +14,8 @@
  *     rows a b c d,                path 1   rows b d   no value is given: draws
  *     values for a and c           path 2   rows a c   starts again, visits the site once more and takes the values
  *
- * so that all rows of a path have come by equally many given choices (rws_path.n_taken). A row whose datum has more than
- * that is impossible.
+ * so that all rows of a path have taken equally many given choices (rws_path.n_taken). A row whose datum has more given
+ * choices is impossible.
  */
 
 /* Choices first … end - 1 of the list are given for a datum. */
@@ -62,7 +62,7 @@ static bool drew_nothing(const rws_path *path)
     return true;
 }
 
-/* The first choice that is given for a datum and that the path has not come by. */
+/* The first choice that is given for a datum and whose site and visit is not in the trace of the path. */
 static const rws_choice *first_missing(const rws_engine *e, const rws_path *path, uint32_t datum)
 {
     const range r = range_of(e, datum);
@@ -77,8 +77,9 @@ static const rws_choice *first_missing(const rws_engine *e, const rws_path *path
     return &e->pass.given[r.first];
 }
 
-/* A given choice that certainly no particle comes by is a mistake: one of a datum whose choices were all given; or, where
- * the caller says that all are given, or in a sleep pass, one that no path came by. */
+/* Fails the pass if certainly no particle visits the site of a given choice: a choice of a datum whose particles drew
+ * nothing, because all their choices were given; or, where the caller says that all choices are given, or in a sleep pass, a
+ * choice that no path took. */
 void rws_given_end(rws_engine *e)
 {
     const char *drew = e->pass.mode == RWS_SLEEP ? "model" : "guide";
@@ -104,8 +105,8 @@ void rws_given_end(rws_engine *e)
     }
 }
 
-/* The place in the list of what is given for a datum at a site and visit; NONE: nothing is. Choices are mostly visited in
- * the order of the list, so the search begins behind the last one found. */
+/* The place in pass.given of the choice that is given for a datum at a site and visit; NONE: there is none. Choices are
+ * mostly visited in the order of the list, so the search begins behind the last one found. */
 static uint32_t find(rws_engine *e, uint32_t datum, const char *site, uint32_t visit)
 {
     const range r = range_of(e, datum);
@@ -119,7 +120,7 @@ static uint32_t find(rws_engine *e, uint32_t datum, const char *site, uint32_t v
     return NONE;
 }
 
-/* datum: NONE if the value is given for all data. */
+/* Fails the pass unless the value fits its site. datum: NONE if the value is given for all data. */
 static void check(rws_path *path, const rws_choice *c, int dim, int n_values, uint32_t datum)
 {
     char text[160], whose[40] = "";
@@ -139,7 +140,8 @@ static void check(rws_path *path, const rws_choice *c, int dim, int n_values, ui
     }
 }
 
-/* For every row of the path, the place in the list of what is given for its datum here. Returns how many have one. */
+/* Sets at[i] to the place in pass.given of the choice that is given for the datum of row i here, or NONE. Returns for how
+ * many rows there is one. */
 static uint32_t find_rows(rws_path *path, uint32_t *at)
 {
     rws_engine     *e = path->e;
@@ -155,7 +157,7 @@ static uint32_t find_rows(rws_path *path, uint32_t *at)
     return n_found;
 }
 
-/* The values of all rows, as a leaf node at the level of the path. */
+/* A leaf node at the level of the path with the given values of all rows. */
 static rws_var take_rows(rws_path *path, const uint32_t *at, int dim, int n_values)
 {
     rws_engine     *e = path->e;

@@ -62,8 +62,8 @@ static bool covers(const rws_engine *e, uint32_t from, uint32_t ancestor)
     return ancestor == ROOT || e->levels[from].cover <= ancestor; /* ancestors have smaller numbers */
 }
 
-/* Whether to compute n rows only, of `all` that there are. What was saved for derivatives exists only for rows that
- * were computed, so that derivatives are computed for no others. */
+/* Whether to compute only n of all rows. Derivatives need what forward saved, which exists only for rows that were
+ * computed, so derivatives are computed for no other rows. */
 static bool worthwhile(const rws_engine *e, uint32_t n, uint32_t all)
 {
     if (e->tangent) return n < all;
@@ -75,7 +75,8 @@ static void add_reader(rws_engine *e, uint32_t narrowed, uint32_t from)
     level       *l = &e->levels[narrowed];
     const level *r = &e->levels[from];
     if (from == narrowed || (l->readers && l->readers->level == from)) return;
-    if (r->place && r->parent == l->parent && r->n_rows == l->n_rows) from = l->parent; /* equal rows: see above */
+    if (r->place && r->parent == l->parent && r->n_rows == l->n_rows)
+        from = l->parent; /* equal rows: see the head of this file */
     reader *next = RWS_NEW(&e->arena, reader, 1);
     *next = (reader){from, l->readers};
     l->readers = next;
@@ -127,7 +128,7 @@ static uint32_t new_image(rws_engine *e, uint32_t from, uint32_t at)
     if (!worthwhile(e, n, all)) return at;
     const uint32_t to = narrowed_new(e, at, bits, n);
     add_reader(e, to, from);
-    if (n == e->levels[from].n_rows) rws_level_note_map(e, from, to, NULL); /* each row has one of its own, in order */
+    if (n == e->levels[from].n_rows) rws_level_note_map(e, from, to, NULL); /* row i stands on row i */
     return to;
 }
 
@@ -145,7 +146,7 @@ static uint32_t rows_for_one(rws_engine *e, uint32_t from, uint32_t at)
     return rows;
 }
 
-/* The same if several levels read it. */
+/* The same if several levels read the nodes. */
 static uint32_t rows_for_many(rws_engine *e, const mixture *m, uint32_t at)
 {
     const uint32_t all = e->levels[at].n_rows, n = count(m->rows, all);
@@ -213,7 +214,8 @@ void rws_ask(rws_engine *e, uint32_t id, uint32_t from)
     demand(e, id, from);
 }
 
-/* Takes the rows that a node has already from a set of rows. Returns how many rows of its level it has not. */
+/* Removes the rows that a node has already from a set of rows. Returns how many rows of its level the node does not
+ * have. */
 static uint32_t take_away(const rws_engine *e, uint32_t id, uint64_t *bits)
 {
     uint32_t n_left = e->levels[e->nodes[id].level].n_rows;
@@ -232,7 +234,7 @@ static uint32_t n_parts(const rws_engine *e, uint32_t id)
     return n;
 }
 
-/* A further part of node id, some of whose rows are there. NONE: no row is missing. */
+/* A new part of node id, which has some rows already, for the other rows that are asked for. NONE: no row is missing. */
 static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
 {
     const uint32_t at = e->nodes[id].level, all = e->levels[at].n_rows;
@@ -244,7 +246,7 @@ static uint32_t missing(rws_engine *e, uint32_t id, uint32_t asker)
     }
     const uint32_t n_asked = count(m.rows, all), n_left = take_away(e, id, m.rows), n = count(m.rows, all);
     if (n == 0 && !e->nodes[id].more) add_readers(e, e->nodes[id].rows, m.readers);
-    else if (n < n_asked) /* they read several parts */
+    else if (n < n_asked) /* the askers read several parts */
         for (uint32_t p = id; p; p = e->nodes[p].more) add_reader(e, e->nodes[p].rows, at);
     if (n == 0) return NONE;
 
@@ -369,7 +371,7 @@ static uint64_t *needed_rows(rws_engine *e, uint64_t **needed, uint32_t id)
     return needed[id];
 }
 
-/* Adds to the rows of an input what n needs of it. */
+/* Adds the rows that node n, of which `rows` are needed, needs of an input at level `in`. */
 static void add_needed(rws_engine *e, const node *n, const uint64_t *rows, uint32_t in, uint64_t *bits)
 {
     const uint32_t *map = rws_level_map(e, n->level, in);

@@ -40,9 +40,10 @@ static h4 upper_halves(u4 t)
     return __builtin_convertvector((i4)((upper & fits) | (most & ~fits)) - 32768, h4);
 }
 
-/* Rounding leaves a rest, of either sign. It belongs to a category that is not rare, since a rare one would be drawn far
- * more often than its density says: to the last one with at least half of the mean probability. The thresholds behind it
- * move too. Thresholds of a sum that is too large by more than this category has are left; 2^30 ends them. */
+/* Rounding leaves a rest, of either sign, between the sum of the probabilities and 2^30. The rest is given to the last
+ * category that has at least half of the mean probability, because a rare category would be drawn far more often than its
+ * density says. The thresholds behind this category move too. If the sum is too large by more than the category has, the
+ * thresholds stay as they are; those above 2^30 are never reached. */
 static void give_rest(const float *p, int C, int32_t rest, int32_t *t, int16_t *upper)
 {
     const float least = 0.49f / (float)C;
@@ -187,7 +188,7 @@ static int32_t all_bits(const word_source *s, int16_t half, uint32_t i, uint32_t
     return (int32_t)(((uint32_t)(half + 32768) << LOW) | rws_words_rest(s, i, k));
 }
 
-/* Decides the particles whose upper half equals that of a threshold, by all their bits. */
+/* Compares particles whose upper half equals that of a threshold with it by all their bits. */
 static void compare_rest(comparison *m, const word_source *s, const half16 *half, uint32_t i, uint32_t from, uint32_t n)
 {
     for (int c = 0; c < LANES * m->n; c++) {
@@ -243,11 +244,21 @@ static void categories_of(comparison *m, const word_source *s, const half16 *hal
         for (uint32_t k = 0; k < n; k++) out[k] = (int16_t)category_of(m, s, half + k, i, from + k);
 }
 
-/* Lists the particles of a level that is a subset of its parent's rows: they are the parent's. */
+/* Whether a level is a subset of its parent's rows whose particles are not listed yet. */
+static bool is_unlisted_subset(const level *l)
+{
+    return !l->particles && !l->stride && !l->draw;
+}
+
+/* Lists the particles of a level that is a subset of its parent's rows: they are those of the rows that it has at the
+ * first ancestor that is another kind of level, or is listed. The ancestor is found in a loop: this runs on the stack of a
+ * path, and a path may have split thousands of times. */
 static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 {
-    const uint32_t *particles = rws_level_particles(e, e->levels[to].parent);
-    const level    *p = &e->levels[e->levels[to].parent];
+    uint32_t from = e->levels[to].parent;
+    while (is_unlisted_subset(&e->levels[from])) from = e->levels[from].parent;
+    const uint32_t *particles = rws_level_particles(e, from), *up = rws_level_map(e, to, from);
+    const level    *p = &e->levels[from];
     level          *l = &e->levels[to];
     uint32_t       *start = RWS_NEW(&e->arena, uint32_t, l->n_rows);
     if (p->stride) {
@@ -256,11 +267,11 @@ static const uint32_t *list_subset(rws_engine *e, uint32_t to)
         uint32_t *ids = RWS_NEW(&e->arena, uint32_t, n);
         for (uint32_t i = 0; i < l->n_rows; i++) {
             start[i] = at;
-            for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = l->up[i] * p->stride + k;
+            for (uint32_t k = 0; k < l->count[i]; k++) ids[at++] = up[i] * p->stride + k;
         }
         particles = ids;
     } else {
-        for (uint32_t i = 0; i < l->n_rows; i++) start[i] = p->particles_start[l->up[i]];
+        for (uint32_t i = 0; i < l->n_rows; i++) start[i] = p->particles_start[up[i]];
     }
     l->particles_start = start;
     return l->particles = particles;
@@ -270,13 +281,13 @@ static const uint32_t *list_subset(rws_engine *e, uint32_t to)
 const uint32_t *rws_level_particles(rws_engine *e, uint32_t to)
 {
     if (e->levels[to].particles || e->levels[to].stride) return e->levels[to].particles;
+    if (is_unlisted_subset(&e->levels[to])) return list_subset(e, to);
     const draw_record *d = e->levels[to].draw;
-    if (!d) return list_subset(e, to);
-    word_source *source = rws_words_new(e, d->parent, d->ordinal);
-    level       *l = &e->levels[to];
-    const level *p = &e->levels[d->parent];
-    uint32_t    *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), *fill = RWS_NEW(&e->arena, uint32_t, l->n_rows);
-    uint32_t     n = 0;
+    word_source       *source = rws_words_new(e, d->parent, d->ordinal);
+    level             *l = &e->levels[to];
+    const level       *p = &e->levels[d->parent];
+    uint32_t          *start = RWS_NEW(&e->arena, uint32_t, l->n_rows), *fill = RWS_NEW(&e->arena, uint32_t, l->n_rows);
+    uint32_t           n = 0;
     for (uint32_t i = 0; i < l->n_rows; i++) start[i] = fill[i] = n, n += l->count[i];
     uint32_t  *ids = RWS_NEW(&e->arena, uint32_t, n), *row_of = RWS_NEW(&e->arena, uint32_t, d->n_categories);
     comparison m = compare_new(e, d->n_categories);

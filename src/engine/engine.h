@@ -66,9 +66,9 @@ typedef struct {
     const float *const *fields;                 /* n_data x dim each, in the order of the declaration */
     /* Where the drawing side reaches a site and visit that is listed here, every particle takes the given value instead
      * of drawing one. In a wake pass the guide's log-density of the value is log_given, not log_q, and a particle that
-     * does not come by everything that is given for its datum is impossible: log_p is -inf. Only in a plain or
-     * defensive pass. The list must last as long as the pass; no site and visit is listed twice. RWS_BAD_INPUT for a
-     * value that does not fit its site, and for one that certainly no particle comes by (choices.c). */
+     * does not visit all sites that are given for its datum is impossible: log_p is -inf. Only in a plain or defensive
+     * pass. The list must last as long as the pass; no site and visit is listed twice. RWS_BAD_INPUT for a value that
+     * does not fit its site, and for a site that certainly no particle visits (choices.c). */
     const rws_choice *given;
     int               n_given;
     /* n_data + 1 places: datum d has choices given_start[d] … given_start[d + 1] - 1 of the list, and n_given is not
@@ -108,14 +108,14 @@ typedef struct {
 rws_engine *rws_engine_new(const rws_params *params, const rws_field *fields, int n_fields, const rws_limits *limits);
 void        rws_engine_free(rws_engine *e);
 
-/* How the gradient of the values at a site comes, where the author or the user says so. */
+/* The author's or the user's choice how gradients treat the values at a site (rws_setup_gradient). */
 typedef struct {
     const char  *site;
     rws_gradient how;
 } rws_site_gradient;
 
-/* Says so for n sites, before the first pass; of two entries for a site the later one counts. The list must outlive the
- * engine. */
+/* Sets these choices for n sites, before the first pass. If a site has two entries, the later one counts. The list must
+ * outlive the engine. */
 void rws_engine_set_gradients(rws_engine *e, const rws_site_gradient *list, int n);
 
 /* Whether a particle has visited the site in any pass of this engine. */
@@ -129,8 +129,8 @@ void rws_engine_host(rws_engine *e, const rws_host *host);
  * never. */
 void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context);
 
-/* Runs a pass. Fails if the program does not fit (a site only one side visits, …) or if the numbers break; the sentence
- * names the site. After a failure there is no table, and the engine is ready for another pass. */
+/* Runs a pass of at least one datum and one particle. Fails if the program does not fit (a site only one side visits, …) or
+ * if the numbers break; the sentence names the site. After a failure there is no table, and the engine is ready for another pass. */
 rws_status rws_engine_forward(rws_engine *e, const rws_pass *pass, rws_error *err);
 
 /* The table of the last pass; lives until the next. */
@@ -148,7 +148,8 @@ rws_status rws_engine_backward_deferred(rws_engine *e, unsigned groups, float *g
 
 /* Second derivatives, forward over reverse: the directional derivative of output `from` along `direction` (flat), which
  * moves only the parameters of the groups in the mask, becomes output `to`. Extends the table of the last pass; to be
- * called after the first backward. */
+ * called after the first backward. A further call in the same pass with the same `direction`, which must then hold the same
+ * numbers, uses what the first call has computed. */
 rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err);
 
 /* After RWS_COMPUTE: the value of a program's result (rws_path_output 0), n_data x dim. */
@@ -170,7 +171,7 @@ typedef void rws_choice_reader(void *context, const rws_choice *choice);
 rws_status   rws_engine_choices(rws_engine *e, int row, rws_choice_reader *each, void *context)
     __attribute__((warn_unused_result));
 
-/* Whether some particle of the last pass came by choice i of rws_pass.given, whose list held for every datum. */
+/* Whether some particle of the last pass took choice i of rws_pass.given, whose list held for every datum. */
 bool rws_engine_given_reached(const rws_engine *e, int i);
 
 /* Field number `field` of the datum that row i of the table belongs to, after any pass; after a sleep pass, what the
@@ -250,7 +251,8 @@ void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int
 /* log p; log q of choices; log q of reparameterised values; log q of given choices; log-density of the proposal */
 typedef enum { RWS_TERM_P, RWS_TERM_Q, RWS_TERM_R, RWS_TERM_G, RWS_TERM_D, RWS_TERMS } rws_term;
 
-/* Whether this pass needs the log-density of the current side; and adds a log-density to every particle of the path. */
+/* rws_site_scored: whether this pass needs the log-density of the current side. rws_site_term: adds a log-density to every
+ * particle of the path. */
 bool rws_site_scored(const rws_path *path);
 void rws_site_term(rws_path *path, rws_term kind, rws_var log_density);
 
@@ -263,8 +265,8 @@ rws_var rws_path_noted(const rws_path *path, int slot);
  * values ask for. NaN if one of these numbers is NaN. */
 float rws_var_most(rws_path *path, rws_var v);
 
-/* Where the random numbers of this draw are, a counter in place of the floats of every row: for ops that draw numbers
- * as they need them (rws_counter_row), instead of reading them from memory. They are those of rws_draw_noise. */
+/* The counter of a row's random numbers, in the place of the numbers: for ops that compute the numbers as they need them
+ * (rws_counter_row) instead of reading them from memory. They are the bits that rws_draw_noise would use. */
 typedef struct {
     uint32_t particle, datum, ordinal;
     rws_key  key;
@@ -273,8 +275,8 @@ typedef struct {
 
 rws_var rws_draw_counters(rws_path *path);
 
-/* All of 0 … n - 1: every row becomes n rows, each with an even share of its particles. Fails with RWS_BAD_INPUT where a row
- * has fewer particles than that. */
+/* Draws all of 0 … n - 1: every row becomes n rows, each with an even share of its particles. Fails with RWS_BAD_INPUT
+ * where a row has fewer than n particles. */
 rws_var rws_draw_every(rws_path *path, int n);
 
 /* Words 0 … n - 1 of a particle, for a draw of a vector; n is a multiple of 16. */

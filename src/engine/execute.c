@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#define ALONE \
-    128 /* a node with so many rows has a call to itself: gathering its inputs would cost more than the call */
+/* A node with so many rows has a call to itself: gathering its inputs would cost more than the call. */
+#define ALONE 128
 
 static uint32_t n_rows(const rws_engine *e, const node *n)
 {

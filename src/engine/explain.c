@@ -1,7 +1,7 @@
 /* explain.c - rows that an op cannot work with (rws_op.explain): an index out of range, a negative standard deviation.
  *
- * An op may compute all rows of its nodes, also rows that no path reads (demand.c). A value that was made before a branch has rows of
- * both sides, and so has what one side makes of it afterwards:
+ * An op may compute all rows of its nodes, also rows that no path reads (demand.c). A value that was made before a branch has
+ * rows of both sides, and so has what one side makes of it afterwards:
  *
  *     z            rows 1 4 7              a level with a row for each value of z
  *     z < 5        rows 1 4                the level of a path that goes on with pick(a, z), where a has 5 numbers
@@ -29,7 +29,7 @@ bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
     return true;
 }
 
-/* The nodes that are made of node id, and itself. */
+/* made[i] tells whether node i is node id or is computed from it. */
 static const bool *made_of(rws_engine *e, uint32_t id)
 {
     bool *made = RWS_NEW0(&e->arena, bool, e->n_nodes);
@@ -39,7 +39,7 @@ static const bool *made_of(rws_engine *e, uint32_t id)
     return made;
 }
 
-/* Looks at the rows of node id that the rows of a level read. */
+/* Fails the pass and returns true if a row of node id that a level reads was refused. */
 static bool explain_rows(rws_engine *e, uint32_t id, uint32_t at)
 {
     const uint32_t *map = rws_level_map(e, at, e->nodes[id].level);
@@ -48,7 +48,7 @@ static bool explain_rows(rws_engine *e, uint32_t id, uint32_t at)
     return false;
 }
 
-/* Looks at the rows of node id that waiting paths read or, where none waits, the table of scores. */
+/* The same for the rows of node id that waiting paths read or, where no path waits, the table of scores. */
 static bool explain_node(rws_engine *e, uint32_t id)
 {
     const bool *made = made_of(e, id);

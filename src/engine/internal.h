@@ -82,7 +82,8 @@ typedef struct {
 
 #define N_IMAGES 8
 
-/* What is computed of nodes at the level `at` if the rows of another level read them: a narrowed level, or all rows. */
+/* The rows that nodes at level `at` are computed for if the level that has this entry reads them: a narrowed level beside
+ * `at`, or `at` itself for all rows. */
 typedef struct {
     uint32_t at, rows;
 } known_image;
@@ -108,15 +109,15 @@ typedef struct {
     double            *coef[N_COEF];
     uint32_t           n_live;          /* rows that backward works on: all rows, or those listed in `live` */
     const uint32_t    *live, *position; /* position: from a row to its place in `live` */
-    known_map          maps[N_MAPS];    /* the last composed ones, which are usually asked for again */
+    known_map          maps[N_MAPS];    /* the maps that were composed last; they are usually asked for again */
     const uint32_t    *to_data;         /* the map to level DATA, once it is known */
-    uint32_t           next_map;        /* the one of them that is replaced next */
-    uint32_t           cover;           /* the highest level upwards from here whose every row has rows here */
+    uint32_t           next_map;        /* place in maps of the next map, modulo N_MAPS */
+    uint32_t           cover;           /* the highest ancestor, or this level, all of whose rows have rows here */
     known_image        images[N_IMAGES];
-    uint32_t           next_image; /* the one of them that is replaced next */
+    uint32_t           next_image; /* place in images of the next image, modulo N_IMAGES */
     const uint32_t    *place;   /* of a narrowed level: from a row of the parent to its row here, or NONE; else NULL */
-    reader            *readers; /* of a narrowed level */
-    uint32_t narrowed;          /* the last narrowed level beside this one, or made before this narrowed one; or NONE */
+    reader            *readers; /* of a narrowed level: the levels that read it */
+    uint32_t narrowed; /* the last narrowed level beside this one; of such a level, the one before it; or NONE */
 } level;
 
 typedef struct {
@@ -155,7 +156,7 @@ typedef struct {
     uint32_t      rows;   /* the level whose rows `value` has: `level`, or a narrowed level beside it */
     uint32_t      origin; /* the node that this is a part of; itself for the first part */
     uint32_t      more;   /* the next part; 0: none */
-    uint32_t      asker;  /* while rows are asked for: a level that reads the node, or MIXED and a number; NONE: none */
+    uint32_t      asker;  /* while rows are asked for: a level that reads them, or MIXED | place in mixtures; or NONE */
     uint32_t      first_live; /* place of its first live row among the live rows of the call */
     int           dim;
     uint32_t      tangent;
@@ -165,7 +166,7 @@ typedef struct {
     rws_op_args      args;
 } node;
 
-/* Rows of a node that several levels read, while these are asked for. */
+/* The rows of a node that several levels read. It exists while rows are asked for. */
 typedef struct {
     uint64_t *rows; /* a bit for each row of the node's level */
     reader   *readers;
@@ -173,7 +174,7 @@ typedef struct {
 
 #define MIXED (1u << 31)
 
-/* A value that was asked for, and the level that reads it. */
+/* A node that was asked for, and the level whose rows read it. */
 typedef struct {
     uint32_t node, level;
 } ask;
@@ -208,10 +209,10 @@ typedef struct {
     bool        given;
 } trace_entry;
 
-/* A site on a path: its latest entry of the trace, and the first one that the other side has not scored; of a series, the
- * place of its items in engine.items, or NONE. */
+/* A site on a path. */
 typedef struct {
-    uint32_t last, next;
+    uint32_t last; /* its latest entry in the trace; or NONE */
+    uint32_t next; /* its first entry that the other side has not scored; of a series, place in engine.items; or NONE */
 } visited;
 
 /* A path that has ended, by its number, and its level then. */
@@ -233,13 +234,13 @@ typedef struct {
 struct rws_path {
     rws_engine    *e;
     rws_fiber     *fiber;
-    uint32_t       level, base; /* base: where the data are */
+    uint32_t       level, base; /* base: the level of the data */
     uint32_t      *log, n_log, log_capacity, cursor;
     int            depth;      /* number of library functions that are being executed, one within the other */
     const char    *function;   /* the library function that the program called last */
     uint32_t       stamp;      /* of the values that belong to this path */
     uint64_t       operations; /* library calls so far, those that were replayed included */
-    const char    *stack_end;  /* a stack pointer below it has nearly run over */
+    const char    *stack_end;  /* the lowest address of its stack */
     bool           overflowed; /* its stack ran over: the frames on it are lost */
     bool           abandoned;  /* it is resumed only to leave its frames: see host.c */
     void          *slot;       /* the host's: rws_path_slot */
@@ -250,14 +251,14 @@ struct rws_path {
     int            n_wants;
     trace_entry   *trace;
     uint32_t       n_trace, trace_capacity, n_scored;
-    uint32_t       n_taken; /* given choices that it came by */
+    uint32_t       n_taken; /* given choices that it has taken */
     visited       *sites;   /* by number of the site */
     uint32_t       n_sites, site_capacity;
     uint64_t       fields_seen[RWS_FIELDS / 64]; /* bit per field: its site has been visited */
     uint32_t       note[N_NOTES];
     report        *reports;
     uint32_t       n_reports, report_capacity;
-    uint32_t       site, site_visit; /* visited last; site is NONE before the first */
+    uint32_t       site, site_visit; /* the site that was visited last; NONE before the first */
     uint32_t       field[];          /* nodes, by number of the field; 0: not there (yet) */
 };
 
@@ -292,7 +293,7 @@ struct rws_engine {
     uint32_t    n_calls, call_capacity;
     uint32_t   *order; /* nodes in the order of execution; calls are ranges of it */
     uint32_t    n_order, order_capacity;
-    uint32_t   *pending; /* scratch of rws_engine_execute */
+    uint32_t   *pending; /* scratch of rws_engine_execute and rws_engine_tangent */
     uint32_t    n_pending, pending_capacity;
     uint64_t   *asked; /* a bit for each node that is asked for; all zero between flushes */
     uint32_t    asked_capacity, asked_low, asked_end; /* words of it that may not be zero: low … end - 1 */
@@ -316,13 +317,12 @@ struct rws_engine {
     uint32_t   n_ends, end_capacity;
     uint32_t  *zeros, n_zeros; /* the map to the root from any level with up to n_zeros rows */
 
-    site     *sites;
-    uint32_t  n_sites, site_capacity;
-    uint32_t *site_table, site_table_size; /* by hash of the name: the number of a site and 1; 0: free */
-    uint32_t *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
-    uint32_t *
-        *item_nodes; /* by field and item: the node of a series of the data, 0 for none; NULL: no series was read */
-    uint32_t *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
+    site      *sites;
+    uint32_t   n_sites, site_capacity;
+    uint32_t  *site_table, site_table_size; /* by hash of the name: the number of a site plus 1; 0: free */
+    uint32_t  *field_sites;                 /* by number of the field: its site; NONE: it has not been visited yet */
+    uint32_t **item_nodes; /* by field and item: the leaf node of item t of all data, or 0; may be NULL */
+    uint32_t  *items, n_items, item_capacity; /* nodes of the items of dreams, series after series: see series.c */
 
     struct word_source *words; /* scratch of draws */
 
@@ -342,12 +342,15 @@ struct rws_engine {
 
 /* level.c */
 uint32_t rws_level_new(rws_engine *e, uint32_t parent, uint32_t n_rows);
-/* From rows of a level to rows of an ancestor, or of a narrowed level beside an ancestor, where a row that it has not is
- * NONE. NULL: row i is row i. */
+/* The map from rows of a level to rows of an ancestor, or of a narrowed level beside an ancestor; NONE for a row that the
+ * narrowed level does not have. NULL: row i is row i. */
 const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to);
 void            rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_t *map);
-const uint32_t *rws_level_particles(rws_engine *e, uint32_t l); /* lists them if needed; NULL where stride is not 0 */
-uint32_t        rws_level_expand(rws_engine *e, uint32_t l);    /* a level below with one particle per row */
+uint32_t        rws_level_expand(rws_engine *e, uint32_t l);          /* a level below with one particle per row */
+bool rws_path_has_row(const rws_path *path, uint32_t at, size_t row); /* the path reads this row of level `at` */
+
+/* draw.c: level.particles, which is listed now if need be. NULL: stride is not 0, and there is no list. */
+const uint32_t *rws_level_particles(rws_engine *e, uint32_t l);
 
 /* record.c */
 uint32_t rws_node_leaf(rws_engine *e, uint32_t level, int dim, float *value);
@@ -355,21 +358,31 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
                      uint32_t at, unsigned frozen);
 uint32_t rws_node_constant(rws_path *path, float value);
 uint32_t rws_node_more(rws_engine *e, uint32_t id); /* a further part of a node, without a value yet */
-float   *rws_node_gradient(rws_engine *e, uint32_t id,
-                           float *gradient); /* allocates the gradient of the call on first use */
 
-/* demand.c: rows on demand */
-void     rws_demand_begin(rws_engine *e);                    /* forgets what a pass that failed has asked for */
-void     rws_ask(rws_engine *e, uint32_t id, uint32_t from); /* the rows of a level want to read a node */
-void     rws_demand(rws_engine *e); /* lists in e->pending what must be executed for that, inputs first */
-bool     rws_node_has(rws_engine *e, uint32_t id, uint32_t from);  /* all that the rows of a level read of it */
-uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from); /* the part that has all of that; NONE: several */
-uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row); /* moves on to the part with this row of the
-                                                                           level; its place there, NONE: not computed */
-reading  rws_node_gather(rws_engine *e, uint32_t id, uint32_t from); /* a copy of what the rows of a level read of it */
-void     rws_demand_count(rws_engine *e); /* adds the rows that the last pass needed to the stats */
+/* backward.c: the gradient of a node, which is allocated on first use; that of a parameter is a part of `gradient` */
+float *rws_node_gradient(rws_engine *e, uint32_t id, float *gradient);
 
-/* The part of a node that has all the rows that a level reads. NONE: they are in several parts. */
+/* demand.c: rows on demand. A level reads a row of a node if a row of the level stands on it. */
+void rws_demand_begin(rws_engine *e);                    /* forgets what was asked for in a pass that failed */
+void rws_ask(rws_engine *e, uint32_t id, uint32_t from); /* asks for the rows of a node that level `from` reads */
+void rws_demand(rws_engine *e); /* lists in e->pending the nodes to execute for all that was asked for, inputs first */
+
+/* Whether all rows of a node that a level reads are computed. */
+bool rws_node_has(rws_engine *e, uint32_t id, uint32_t from);
+
+/* The part, of a node with several parts, that has all rows that a level reads. NONE: the rows are in several parts. */
+uint32_t rws_node_find(rws_engine *e, uint32_t id, uint32_t from);
+
+/* Moves *id to the part that has a row of the node's level, and returns the place of the row in that part. NONE: the row
+ * is not computed. */
+uint32_t rws_node_row(const rws_engine *e, uint32_t *id, uint32_t row);
+
+/* A copy of the rows of a node that a level reads. */
+reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from);
+
+void rws_demand_count(rws_engine *e); /* adds the rows that the last pass needed to the stats */
+
+/* The same as rws_node_find for a node with any number of parts. */
 static inline uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
 {
     return e->nodes[id].more ? rws_node_find(e, id, from) : id;
@@ -387,11 +400,11 @@ static inline reading rws_node_read(rws_engine *e, uint32_t id, uint32_t from)
 /* execute.c */
 void rws_engine_execute(rws_engine *e); /* computes what was asked for, and what that needs */
 
-/* explain.c */
-void rws_call_explain(rws_engine *e,
-                      uint32_t    call); /* after a call refused rows: fails the pass if a refused row is in demand */
-bool rws_node_explain(rws_engine *e, uint32_t id,
-                      uint32_t row); /* fails the pass if the op has a sentence for the row */
+/* explain.c: after a call has refused rows, fails the pass if a path or the table needs one of them */
+void rws_call_explain(rws_engine *e, uint32_t call);
+
+/* explain.c: fails the pass and returns true if the op of a node has a sentence for this row of its level */
+bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row);
 
 /* host.c: all do nothing for an engine without a host. */
 void rws_host_enter(rws_engine *e);
@@ -402,7 +415,7 @@ void rws_host_escape(rws_path *path); /* on a path that goes no further; may ret
 void rws_host_abandon(rws_engine *e); /* after a pass that failed: every waiting path leaves its frames */
 void rws_host_forget(rws_engine *e);  /* before paths are freed */
 
-/* execute.c: before a call, forward or backward; leaves the pass if the watch says so. */
+/* execute.c: to be called before each call, forward and backward. Leaves the pass if the watch says so. */
 void rws_engine_go_on(rws_engine *e, const rws_call *k);
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */
@@ -443,8 +456,8 @@ void     rws_scores_output(rws_engine *e, int slot);
 origin       rws_scores_origin(rws_engine *e, int row);          /* where a row of the table comes from */
 const float *rws_value_at(rws_engine *e, origin o, uint32_t id); /* the value of a node for that row */
 
-/* choices.c: what a pass does with rws_pass.given before and after its programs; and whether a particle of a datum on
- * this path has not come by everything that is given for the datum. */
+/* choices.c: what a pass does with rws_pass.given before and after its programs; and whether this path, which has ended,
+ * has not taken all choices that are given for the datum. */
 void rws_given_begin(rws_engine *e);
 void rws_given_end(rws_engine *e);
 bool rws_given_missing(const rws_engine *e, const rws_path *path, uint32_t datum);

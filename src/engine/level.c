@@ -25,8 +25,8 @@ static const uint32_t *map_to_root(rws_engine *e, uint32_t n)
     return e->zeros;
 }
 
-/* The map to the data, which most levels are asked for. Every level on the way keeps its own, so that a chain of levels
- * costs no more than their rows, in whatever order they are asked. */
+/* The map to the data, which is asked of most levels. Every level on the way keeps its map, so that the maps of a chain of
+ * levels cost no more than their rows, in whatever order they are asked for. */
 static const uint32_t *map_to_data(rws_engine *e, uint32_t from)
 {
     uint32_t depth = 0, top = from;
@@ -50,7 +50,7 @@ void rws_level_note_map(rws_engine *e, uint32_t from, uint32_t to, const uint32_
     l->maps[l->next_map++ % N_MAPS] = (known_map){to, map};
 }
 
-/* The furthest map from a level towards an ancestor that is at hand: a known one, or that to its parent. Ancestors have smaller
+/* The known map from a level that leads furthest towards an ancestor; at least that to the parent. Ancestors have smaller
  * numbers. */
 static known_map map_towards(const rws_engine *e, uint32_t from, uint32_t ancestor)
 {
@@ -105,6 +105,14 @@ const uint32_t *rws_level_map(rws_engine *e, uint32_t from, uint32_t to)
     const uint32_t *map = e->levels[to].place ? map_beside(e, from, to) : map_up(e, from, to);
     rws_level_note_map(e, from, to, map);
     return map;
+}
+
+bool rws_path_has_row(const rws_path *path, uint32_t at, size_t row)
+{
+    const uint32_t *map = rws_level_map(path->e, path->level, at), n = path->e->levels[path->level].n_rows;
+    for (uint32_t i = 0; i < n; i++)
+        if ((map ? map[i] : i) == row) return true;
+    return false;
 }
 
 uint32_t rws_level_expand(rws_engine *e, uint32_t from)

@@ -34,7 +34,7 @@ _Noreturn void rws_path_overflows(rws_path *path)
                      path->e->limits.stack_bytes >> 10);
 }
 
-/* Every library call of a program begins with this. */
+/* Every library call of a program begins with this function. */
 static inline void enter(rws_path *path, const char *function)
 {
     path->function = function;

@@ -27,7 +27,7 @@ static void path_overflow(void *arg)
     rws_path_overflows(path);
 }
 
-/* A path that has never been used, at the end of the list. */
+/* Adds a path that has never been used to the end of the list. */
 static void path_make(rws_engine *e)
 {
     if (e->n_made == e->path_capacity) e->paths = rws_grow(e, e->paths, &e->path_capacity, sizeof *e->paths);
@@ -99,11 +99,17 @@ static _Noreturn void leave(rws_engine *e)
     longjmp(e->leave, 1);
 }
 
+/* The first failure of a pass counts. */
+static void note_failure(rws_engine *e, rws_status status, const char *format, va_list args)
+{
+    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+}
+
 void rws_engine_fail(rws_engine *e, rws_status status, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    note_failure(e, status, format, args);
     va_end(args);
     leave(e);
 }
@@ -117,22 +123,20 @@ void rws_engine_no_memory(void *engine)
 
 void rws_path_fail(rws_path *path, rws_status status, const char *format, ...)
 {
-    rws_engine *e = path->e;
-    va_list     args;
+    va_list args;
     va_start(args, format);
-    if (e->status == RWS_OK) e->status = rws_fail_v(&e->error, status, format, args);
+    note_failure(path->e, status, format, args);
     va_end(args);
-    leave(e);
+    leave(path->e);
 }
 
 void rws_give_up(rws_path *path, const char *format, ...)
 {
-    char    text[400];
     va_list args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    note_failure(path->e, RWS_BAD_INPUT, format, args);
     va_end(args);
-    rws_path_fail(path, RWS_BAD_INPUT, "%s", text);
+    leave(path->e);
 }
 
 void rws_path_need(rws_path *path, const rws_var *v, int n)
@@ -147,6 +151,7 @@ void rws_path_need(rws_path *path, const rws_var *v, int n)
 
 void rws_await(rws_path *path, const rws_var *v, int n)
 {
+    if (n > 0 && !v) rws_path_mistake(path, "rws_await was given no values (NULL).");
     for (int i = 0; i < n; i++) rws_path_expect(path, v[i], "rws_await");
     rws_path_need(path, v, n);
 }
@@ -174,8 +179,6 @@ static void copy_path(rws_path *to, const rws_path *from)
     rws_engine *e = from->e;
     to->base = from->base;
     to->ordinal = from->ordinal;
-    to->site = from->site;
-    to->site_visit = from->site_visit;
     to->n_scored = from->n_scored;
     to->n_taken = from->n_taken;
     memcpy(to->fields_seen, from->fields_seen, fields_seen_bytes(e));
@@ -204,7 +207,7 @@ static void copy_path(rws_path *to, const rws_path *from)
 static void note_known(rws_path *path, rws_var v, uint32_t value)
 {
     const uint32_t constant = rws_node_constant(path, (float)(int)value);
-    if (constant == v.id) return; /* it was known before */
+    if (constant == v.id) return; /* the value was known before */
     for (uint32_t i = path->n_trace; i-- > 0;) {
         trace_entry *t = &path->trace[i];
         if (path->e->sites[t->site].field >= 0) continue; /* an item of a series */
@@ -214,8 +217,8 @@ static void note_known(rws_path *path, rws_var v, uint32_t value)
 }
 
 /* Splits the path: row i belongs to part[i] in 0 … n_parts - 1, and no part is empty. The library call that splits
- * returns answer[p] to part p; NULL: the other parts are to execute it. `known` is the value that has answer[p] in all rows of part p; {0}: none. This path goes
- * on as part 0. */
+ * returns answer[p] to part p; answer NULL: the other parts execute the call themselves. `known` is the value that has
+ * answer[p] in all rows of part p; {0}: there is none. This path goes on as part 0. */
 static rws_var split(rws_path *path, const uint32_t *part, uint32_t n_parts, const uint32_t *answer, rws_var known)
 {
     rws_engine    *e = path->e;
@@ -270,7 +273,7 @@ int rws_branch(rws_path *path, rws_var v)
     uint32_t      *part = RWS_NEW(&e->arena, uint32_t, n), *answers = RWS_NEW(&e->arena, uint32_t, n), n_parts = 0;
     for (uint32_t i = 0; i < n; i++) {
         const float x = value.value[value.row ? value.row[i] : i];
-        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, (double)x);
+        if (!(x > -1e9f && x < 1e9f && x == (float)(int)x)) no_integer(path, rws_plain(x));
         /* parts in ascending order of their value */
         uint32_t p = 0;
         while (p < n_parts && (int)answers[p] < (int)x) p++;
@@ -445,13 +448,13 @@ static void check_data(rws_engine *e)
         if (zero == 0) continue;
         for (size_t i = 0; i < n; i++)
             if (!isfinite(x[i]))
-                rws_engine_fail(e, RWS_BAD_INPUT,
-                                "Number %zu of field \"%s\" of datum %llu is %g; data must be finite.", i % dim,
-                                e->fields[f].name, (unsigned long long)(e->pass.first_datum + i / dim), (double)x[i]);
+                rws_engine_fail(
+                    e, RWS_BAD_INPUT, "Number %zu of field \"%s\" of datum %llu is %g; data must be finite.", i % dim,
+                    e->fields[f].name, (unsigned long long)(e->pass.first_datum + i / dim), rws_plain(x[i]));
     }
 }
 
-/* Another part of the process may install a handler of SIGSEGV in front of ours; it is noticed after some passes. */
+/* Another part of the process may install a handler of SIGSEGV in front of ours; every 64th pass looks for one. */
 #define PASSES_PER_LOOK 64
 
 static void begin(rws_engine *e, const rws_pass *pass)
@@ -469,6 +472,9 @@ static void begin(rws_engine *e, const rws_pass *pass)
     e->item_nodes = NULL;
     e->n_nodes = 0;
     forget_shared(e);
+    if (pass->n_data < 1 || pass->n_particles < 1)
+        rws_engine_fail(e, RWS_BAD_INPUT, "A pass takes at least one datum and one particle, not %d and %d.",
+                        pass->n_data, pass->n_particles);
     check_data(e);
     rws_level_new(e, NONE, 1);
     rws_node_leaf(e, ROOT, 1, NULL); /* node 0 stands for an absent input */

@@ -11,7 +11,19 @@ static uint32_t output_of(const rws_engine *e, uint32_t at, int slot)
     return NONE;
 }
 
-/* Executes what the table needs and no branch has needed yet. */
+/* The results of all paths become rows of one matrix (rws_engine_result). */
+static void check_results(rws_engine *e)
+{
+    const uint32_t first = output_of(e, e->ends[0].level, 0);
+    for (uint32_t i = 1; i < e->n_ends; i++) {
+        const uint32_t id = output_of(e, e->ends[i].level, 0);
+        if (first != NONE && id != NONE && e->nodes[id].dim != e->nodes[first].dim)
+            rws_engine_fail(e, RWS_BAD_INPUT, "The program returns %d numbers on one path and %d on another.",
+                            e->nodes[first].dim, e->nodes[id].dim);
+    }
+}
+
+/* Computes the values that the table needs and that no path has waited for. */
 static void execute_rest(rws_engine *e)
 {
     for (uint32_t l = 0, n = e->n_levels; l < n; l++)
@@ -156,7 +168,8 @@ static const double *gather_totals(rws_engine *e, int n, rws_term first, rws_ter
     return out;
 }
 
-/* Rows that have not come by all that is given for their datum are impossible. Returns log_p, or a copy with -inf. */
+/* Rows whose path has not taken all choices that are given for their datum are impossible. Returns log_p, or a copy with
+ * -inf for these rows. */
 static const double *exclude_missing(rws_engine *e, int n, const double *log_p)
 {
     double  *copy = NULL;
@@ -232,7 +245,7 @@ static void check_numbers(rws_engine *e)
             char text[160];
             e->status = rws_fail(&e->error, RWS_BROKEN, "The log-density of the %s at site %s is %f.",
                                  e->terms[t].kind == RWS_TERM_P ? "model" : "guide",
-                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), (double)value);
+                                 rws_site_text(e, e->terms[t].site, e->terms[t].visit, text), rws_plain(value));
             return;
         }
     }
@@ -241,6 +254,7 @@ static void check_numbers(rws_engine *e)
 
 void rws_scores_make(rws_engine *e)
 {
+    if (e->pass.mode == RWS_COMPUTE) check_results(e);
     execute_rest(e);
     if (e->status != RWS_OK) return;
     add_up(e);

@@ -114,7 +114,7 @@ void rws_series_expect_choice(rws_path *path, int field, int n)
         const float *row = data->value + i * (size_t)data->dim;
         for (int j = 0; j < path->e->fields[field].item && (uint32_t)row[0] > path->site_visit; j++) {
             const float x = row[at + (size_t)j];
-            if (x >= 0 && x < (float)n && x == (float)(int)x) continue;
+            if (rws_index(x, (uint32_t)n) < (uint32_t)n || !rws_path_has_row(path, data->level, i)) continue;
             rws_path_fail(path, RWS_BAD_INPUT, "Item %u of \"%s\" is %g, which is not a choice of 0 to %d.",
                           path->site_visit, path->e->fields[field].name, (double)x, n - 1);
         }
@@ -145,7 +145,7 @@ void rws_series_check_data(rws_engine *e, int field)
             rws_engine_fail(
                 e, RWS_BAD_INPUT,
                 "The series \"%s\" of datum %llu has a length of %g; it must be a whole number from 0 to %d.", f.name,
-                (unsigned long long)e->pass.first_datum + (unsigned)d, (double)n, f.most);
+                (unsigned long long)e->pass.first_datum + (unsigned)d, rws_plain(n), f.most);
     }
 }
 

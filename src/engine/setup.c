@@ -30,14 +30,14 @@ static void declare_failed(rws_setup *s, const char *format, ...) __attribute__(
 
 static void declare_failed(rws_setup *s, const char *format, ...)
 {
-    char    text[400];
-    va_list args;
+    rws_error what;
+    va_list   args;
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    rws_fail_v(&what, RWS_BAD_INPUT, format, args);
     va_end(args);
     if (s->status != RWS_OK) return;
-    if (s->model) s->status = rws_fail(&s->error, RWS_BAD_INPUT, "Model %s: %s", s->model, text);
-    else s->status = rws_fail(&s->error, RWS_BAD_INPUT, "%s", text);
+    if (s->model) s->status = rws_fail(&s->error, RWS_BAD_INPUT, "Model %s: %s", s->model, what.text);
+    else s->status = rws_fail(&s->error, RWS_BAD_INPUT, "%s", what.text);
 }
 
 const char *rws_setup_given(const rws_setup *s, const char *name)
@@ -78,7 +78,7 @@ void *rws_setup_alloc(rws_setup *s, size_t bytes)
     return rws_arena_zero(&s->memory, bytes);
 }
 
-/* Without memory it is an empty text: the run never starts. */
+/* Without memory the copy is an empty text, which does no harm: the setup has failed and the run never starts. */
 static const char *copy(rws_setup *s, const char *text)
 {
     char *memory = rws_setup_alloc(s, strlen(text) + 1);
@@ -117,7 +117,15 @@ static void declare_field(rws_setup *s, const char *name, int dim, bool label)
 static void declare_series(rws_setup *s, const char *name, int dim, int most, bool label)
 {
     const int n = s->n_fields;
-    if (dim < 1 || most < 1 || (int64_t)dim * most >= INT32_MAX) {
+    if (!name || !*name) {
+        declare_failed(s, "A series is declared without a name.");
+        return;
+    }
+    if ((int64_t)dim * most >= INT32_MAX) {
+        declare_failed(s, "The series \"%s\" cannot have %d items of %d numbers.", name, most, dim);
+        return;
+    }
+    if (dim < 1 || most < 1) {
         declare_failed(s, "The series \"%s\" has %d items of %d numbers; it must have at least one of one.", name, most,
                        dim);
         return;
@@ -240,7 +248,8 @@ void rws_setup_relaxed(rws_setup *s, const char *site, int n_categories)
     s->relaxed_categories = n_categories;
 }
 
-/* Every parameter has a stream of its own, by its place in the declaration. n_in: 0 for the columns. */
+/* Sets the first values. Every parameter has a stream of its own, by its place in the declaration. n_in 0 stands for the
+ * number of columns. */
 static void start(rws_setup *s, rws_param *p, rws_init init, int n_in)
 {
     rws_random  g = rws_random_new(rws_key_for(s->seed, 0, RWS_KEY_INIT, 0), (uint32_t)s->params.n);

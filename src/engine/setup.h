@@ -14,7 +14,7 @@ typedef struct {
     const char        *value;
 } rws_given;
 
-/* Something that is not in the arena and ends with the setup: a table. */
+/* A thing that is not in the arena and is released with the setup, such as a table. */
 typedef struct rws_kept {
     struct rws_kept *next;
     void            *thing;
@@ -25,8 +25,8 @@ typedef struct rws_kept {
 typedef struct {
     const rws_param *param;
     rws_scale        scale;
-    const double    *numbers; /* as they were given */
-    const float     *values;  /* what the parameter is then */
+    const double    *numbers; /* as the author gave them */
+    const float     *values;  /* the values of the parameter that stand for these numbers */
 } rws_truth;
 
 struct rws_setup {

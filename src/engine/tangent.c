@@ -43,9 +43,23 @@ int rws_tangent_dim(const rws_tangent *t, rws_var v)
 
 /* ---- from the parameters down */
 
-static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id);
+/* Whether no gradient passes through a node to its inputs. */
+static bool is_constant(const node *n)
+{
+    return !n->op || n->op->constant || n->args.stop;
+}
 
-/* The derivative of node id if the parameters of these groups move; NONE where no rule is known. */
+/* The first input of a node whose derivative is not known but needed; 0: there is none. */
+static uint32_t unknown_input(const rws_engine *e, uint32_t id)
+{
+    const node *n = &e->nodes[id];
+    for (int s = 0; s < n->n_in && !is_constant(n); s++)
+        if (n->in[s] && e->nodes[n->in[s]].tangent == NONE) return n->in[s];
+    return 0;
+}
+
+/* The derivative of node id if the parameters of these groups move and those of its inputs are known; NONE where no rule
+ * is known. */
 static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
 {
     const node n = e->nodes[id]; /* a copy: rules record, which may move the nodes */
@@ -53,28 +67,37 @@ static uint32_t derive(rws_engine *e, unsigned groups, uint32_t id)
         return param_moves(n.param, &n.args, groups)
                    ? rws_node_leaf(e, ROOT, n.dim, (float *)e->tangent + n.param->offset)
                    : 0;
-    if (!n.op || n.op->constant || n.args.stop) return 0;
+    if (is_constant(&n)) return 0;
     rws_tangent t = {.engine = e, .op = n.op, .args = n.args, .dim = n.dim, .n_in = n.n_in, .y = {id}};
     t.weight_moves = n.args.w && param_moves(n.args.w, &n.args, groups);
     bool any = t.weight_moves;
     for (int s = 0; s < n.n_in; s++) {
         t.in[s].id = n.in[s];
-        if (n.in[s]) t.d[s].id = derivative(e, groups, n.in[s]);
-        if (t.d[s].id == NONE) return NONE;
+        if (n.in[s]) t.d[s].id = e->nodes[n.in[s]].tangent;
         any |= t.d[s].id != 0;
     }
     if (!any) return 0;
     return n.op->tangent ? n.op->tangent(&t).id : NONE;
 }
 
+/* The derivative of a node, and before it those of the nodes that it is made of. Nodes that wait for an input are on the
+ * list e->pending and not on the stack of the thread, because a chain of nodes may be long. */
 static uint32_t derivative(rws_engine *e, unsigned groups, uint32_t id)
 {
-    if (e->nodes[id].tangent == NONE) {
-        const uint32_t d = derive(e, groups, id);
-        e->nodes[id].tangent = d;
-        if (d == NONE && e->status == RWS_OK)
-            e->status = rws_fail(&e->error, RWS_BAD_INPUT, "The operation \"%s\" has no second derivative here.",
-                                 e->nodes[id].op->name);
+    e->n_pending = 0;
+    if (e->nodes[id].tangent == NONE) *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = id;
+    while (e->n_pending) {
+        const uint32_t last = e->pending[e->n_pending - 1], in = unknown_input(e, last);
+        if (in) {
+            *RWS_PUSH(e, e->pending, e->n_pending, e->pending_capacity) = in;
+            continue;
+        }
+        const uint32_t d = derive(e, groups, last);
+        if (d == NONE)
+            rws_engine_fail(e, RWS_BAD_INPUT, "The operation \"%s\" has no second derivative here.",
+                            e->nodes[last].op->name);
+        e->nodes[last].tangent = d;
+        e->n_pending--;
     }
     return e->nodes[id].tangent;
 }
@@ -94,7 +117,7 @@ static void differentiate(rws_engine *e, int from, int to, unsigned groups, cons
         if (d == 0) d = rws_node_leaf(e, ROOT, 1, RWS_NEW0(&e->arena, float, 1));
         e->levels[l].outputs[to] = d;
     }
-    if (e->status == RWS_OK) rws_scores_output(e, to);
+    rws_scores_output(e, to);
 }
 
 rws_status rws_engine_tangent(rws_engine *e, int from, int to, unsigned groups, const float *direction, rws_error *err)

@@ -30,12 +30,13 @@ const char *rws_path_where(const rws_path *path, char out[static 240])
 
 void rws_path_mistake(rws_path *path, const char *format, ...)
 {
-    char    where[240], what[400];
-    va_list args;
+    char      where[240];
+    rws_error what;
+    va_list   args;
     va_start(args, format);
-    vsnprintf(what, sizeof what, format, args);
+    rws_fail_v(&what, RWS_BAD_INPUT, format, args);
     va_end(args);
-    rws_path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws_path_where(path, where), what);
+    rws_path_fail(path, RWS_BAD_INPUT, "In %s: %s", rws_path_where(path, where), what.text);
 }
 
 static int field_number(const rws_engine *e, const char *name)
@@ -215,9 +216,10 @@ void rws_site_expect_choice(rws_path *path, const char *site, rws_var value, int
         rws_series_expect_choice(path, field, n);
         return;
     }
-    const node *data = &e->nodes[value.id];
-    for (size_t i = 0; i < (size_t)e->levels[data->level].n_rows * (size_t)data->dim; i++)
-        if (!(data->value[i] >= 0 && data->value[i] < (float)n && data->value[i] == (float)(int)data->value[i]))
+    const node  *data = &e->nodes[value.id];
+    const size_t dim = (size_t)data->dim;
+    for (size_t i = 0; i < e->levels[data->level].n_rows * dim; i++)
+        if (rws_index(data->value[i], (uint32_t)n) == (uint32_t)n && rws_path_has_row(path, data->level, i / dim))
             rws_path_fail(path, RWS_BAD_INPUT, "The data have %g at site \"%s\", which is a choice of 0 to %d.",
                           (double)data->value[i], site, n - 1);
 }
@@ -287,7 +289,8 @@ void rws_factor(rws_path *path, const char *name, rws_var log_weight, bool in_pr
     rws_returns(path, (rws_var){0});
 }
 
-/* A leaf node that holds the kernel's log-density of each row's datum. Rows of one datum mostly follow each other. */
+/* A leaf node with the kernel's log-density of the datum of each row. Rows of one datum mostly follow each other, so the
+ * kernel is called once for neighbours of one datum. */
 static rws_var compare(rws_path *path, const node *data, const float *made, rws_kernel *kernel, const void *context)
 {
     rws_engine    *e = path->e;

@@ -178,7 +178,7 @@ rws_var rws_concat(rws_path *path, const rws_var *parts, int n)
 {
     rws_var v;
     if (rws_replayed(path, &v)) return v;
-    if (n < 1) rws_path_mistake(path, "rws_concat takes at least one part, not %d.", n);
+    if (n < 1 || !parts) rws_path_mistake(path, "rws_concat takes at least one part, not %d.", parts ? n : 0);
     return rws_returns(path, join(path, parts, n));
 }
 
@@ -216,7 +216,7 @@ rws_var rws_sum_many(rws_path *path, const rws_var *parts, int n)
     rws_var v;
     int     dim = 1;
     if (rws_replayed(path, &v)) return v;
-    if (n < 1) rws_path_mistake(path, "rws_sum_many takes at least one value, not %d.", n);
+    if (n < 1 || !parts) rws_path_mistake(path, "rws_sum_many takes at least one value, not %d.", parts ? n : 0);
     for (int i = 0; i < n; i++) dim = rws_dim(path, parts[i]) > dim ? rws_dim(path, parts[i]) : dim;
     for (int i = 0; i < n; i++)
         if (rws_dim(path, parts[i]) != dim && rws_dim(path, parts[i]) != 1)

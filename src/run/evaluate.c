@@ -100,6 +100,7 @@ static void compute_program(rws_path *path, void *context)
 rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void *state), int n,
                             const float *const *fields, float *out, rws_error *err)
 {
+    if (n == 0) return RWS_OK; /* there is nothing to write */
     compute_job job = {f, e->t->state};
     rws_pass    pass = rws_trainer_pass(e->t, RWS_COMPUTE, n, 1, fields, (rws_key){0});
     rws_engine *engine = e->t->engines[0];

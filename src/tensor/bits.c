@@ -14,7 +14,7 @@
 #define WIDE 32              /* columns of a table */
 #define NEAR 17              /* tables that are used together; so many just about fit the first cache */
 #define FEW 12               /* a product with fewer rows is computed without tables */
-#define SHALLOW 20           /* and so is a transposed product that adds up fewer rows */
+#define SHALLOW 20           /* a transposed product that adds up fewer rows is computed without tables */
 #define ENTRY (WIDE * 4)     /* bytes of an entry */
 #define TABLE (SUMS * ENTRY) /* bytes of a table */
 

@@ -7,9 +7,9 @@
 
 enum { MOST = 64 }; /* buffers; OpenBLAS has places for at least twice as many */
 
-#define BUFFER ((size_t)1 << 27) /* bytes of a buffer, of which only those that a product uses take memory */
+#define BUFFER ((size_t)1 << 27) /* bytes of a buffer; memory is taken only for the bytes that a product uses */
 
-/* OpenBLAS exports them, but its headers do not declare them; another BLAS lacks them. */
+/* OpenBLAS exports these two functions without declaring them in its headers; another BLAS does not have them. */
 void *blas_memory_alloc(int unused) __attribute__((weak));
 void  blas_memory_free(void *buffer) __attribute__((weak));
 

@@ -16,7 +16,7 @@
 #define LIGHT 4096 /* a product with at most so many weights takes no longer than the steps around it */
 #define ROWS 64    /* rows that then go through all steps together, while they are in the first cache */
 
-/* The end of the rows from `first` on that go through all steps together. */
+/* Rows `first` to the returned row - 1 go through all steps together. */
 static size_t part_end(const rws_call *c, size_t first)
 {
     const size_t n = (size_t)c->n;
@@ -133,7 +133,7 @@ static uint32_t n_words(const rws_call *c)
     return (uint32_t)(c->args.k ? c->args.w->rows : (int)c->args.t);
 }
 
-/* The row or column for row r of the call; the first where the index is none. */
+/* The row or column of the table for row r of the call; the first one if the index is out of range. */
 static size_t looked_up(rws_call *c, size_t r)
 {
     const uint32_t at = rws_index(rws_view_row(&c->in[0], r)[0], n_words(c));

@@ -29,8 +29,8 @@ void rws_function_apply(rws_function f, size_t n, const float *x, float *y)
     switch (f) {
     case RWS_LINEAR: RWS_EACH(n, y[i] = x[i]); return;
     case RWS_TANH: RWS_EACH(n, y[i] = rws_tanh(x[i])); return;
-    case RWS_RELU: RWS_EACH(n, y[i] = x[i] > 0 ? x[i] : 0); return;
-    case RWS_ELU: RWS_EACH(n, float e = rws_expm1(x[i] < 0 ? x[i] : 0); y[i] = x[i] > 0 ? x[i] : e); return;
+    case RWS_RELU: RWS_EACH(n, y[i] = x[i] <= 0 ? 0 : x[i]); return; /* a NaN stays a NaN */
+    case RWS_ELU: RWS_EACH(n, float e = rws_expm1(x[i] >= 0 ? 0 : x[i]); y[i] = x[i] > 0 ? x[i] : e); return;
     case RWS_SIGMOID: RWS_EACH(n, y[i] = 1 / (1 + rws_exp(-x[i]))); return;
     case RWS_SOFTPLUS: RWS_EACH(n, float a = fabsf(x[i]); y[i] = (x[i] > 0 ? x[i] : 0) + log1pf(rws_exp(-a))); return;
     case RWS_EXP: RWS_EACH(n, y[i] = rws_exp(x[i])); return;

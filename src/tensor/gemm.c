@@ -33,10 +33,10 @@ rws_status rws_gemm_init(rws_error *err)
  */
 
 #define NEAR (1 << 15) /* B of at most so many numbers is read in place */
-#define FEW 12         /* with fewer rows of A than these, … */
-#define FAR (1 << 18)  /* … B of at most so many numbers is read in place, too */
-#define SMALL 64       /* A^T B with at most so many rows and columns is computed here, */
-#define SHALLOW 32     /* and A^T B that adds up at most so many products */
+#define FEW 12         /* A has few rows if it has fewer than these */
+#define FAR (1 << 18)  /* B of at most so many numbers is read in place if A has few rows */
+#define SMALL 64       /* A^T B with at most so many rows and columns is computed here */
+#define SHALLOW 32     /* A^T B that adds up at most so many products is computed here */
 #define WIDTH 16       /* columns of a panel */
 #define DEPTH 512      /* rows of a panel */
 #define TALL 240       /* rows of A that are multiplied by a panel; so many fit the second cache */
@@ -219,21 +219,33 @@ static void packed(int m, int n, tile all)
             }
 }
 
+/* The tile that is a whole product S + A B, where S is at `from` (or is zero: NULL). */
+static tile whole(int k, const float *a, int row, int step, const float *b, int ldb, const float *from, int ldf,
+                  float *c, int ldc)
+{
+    return (tile){.a = a,
+                  .row = (size_t)row,
+                  .step = (size_t)step,
+                  .b = b,
+                  .ldb = (size_t)ldb,
+                  .from = from,
+                  .ldf = (size_t)ldf,
+                  .c = c,
+                  .ldc = (size_t)ldc,
+                  .k = k};
+}
+
+static void count_flops(int m, int n, int k)
+{
+    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+}
+
 void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
                  float *c, int ldc)
 {
     const size_t right = (size_t)n * (size_t)k;
-    const tile   t = {.a = a,
-                      .row = (size_t)lda,
-                      .step = 1,
-                      .b = b,
-                      .ldb = (size_t)ldb,
-                      .from = from,
-                      .ldf = (size_t)step,
-                      .c = c,
-                      .ldc = (size_t)ldc,
-                      .k = k};
-    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+    const tile   t = whole(k, a, lda, 1, b, ldb, from, step, c, ldc);
+    count_flops(m, n, k);
     if (right <= NEAR || (m < FEW && right <= FAR)) small(m, n, t);
     else packed(m, n, t);
 }
@@ -241,20 +253,11 @@ void rws_gemm_nn(int m, int n, int k, const float *a, int lda, const float *b, i
 void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, int ldb, const float *from, int step,
                  float *c, int ldc)
 {
-    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+    count_flops(m, n, k);
     if (PORTABLE) {
-        packed(m, n,
-               (tile){.a = a,
-                      .row = (size_t)lda,
-                      .step = 1,
-                      .b = b,
-                      .ldb = (size_t)ldb,
-                      .from = from,
-                      .ldf = (size_t)step,
-                      .c = c,
-                      .ldc = (size_t)ldc,
-                      .k = k,
-                      .transposed = true});
+        tile t = whole(k, a, lda, 1, b, ldb, from, step, c, ldc);
+        t.transposed = true;
+        packed(m, n, t);
         return;
     }
     for (int i = 0; i < m && from && from != c; i++)
@@ -264,7 +267,7 @@ void rws_gemm_nt(int m, int n, int k, const float *a, int lda, const float *b, i
 
 void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, int ldb, float *c, int ldc)
 {
-    rws_gemm_flops += 2ull * (uint64_t)m * (uint64_t)n * (uint64_t)k;
+    count_flops(m, n, k);
     if (n == 1 && ldb == 1 && ldc == 1) { /* a matrix times a vector */
         for (int p = 0; p < k; p++) {
             const float s = b[p];
@@ -276,28 +279,10 @@ void rws_gemm_tn(int m, int n, int k, const float *a, int lda, const float *b, i
         /* 128 products at a time, so that the rows which are read repeatedly stay in the cache */
         for (int p = 0; p < k; p += 128)
             small(m, n,
-                  (tile){.a = a + (size_t)p * (size_t)lda,
-                         .row = 1,
-                         .step = (size_t)lda,
-                         .b = b + (size_t)p * (size_t)ldb,
-                         .ldb = (size_t)ldb,
-                         .from = c,
-                         .ldf = (size_t)ldc,
-                         .c = c,
-                         .ldc = (size_t)ldc,
-                         .k = k - p < 128 ? k - p : 128});
+                  whole(k - p < 128 ? k - p : 128, a + (size_t)p * (size_t)lda, 1, lda, b + (size_t)p * (size_t)ldb,
+                        ldb, c, ldc, c, ldc));
     } else if (PORTABLE) {
-        packed(m, n,
-               (tile){.a = a,
-                      .row = 1,
-                      .step = (size_t)lda,
-                      .b = b,
-                      .ldb = (size_t)ldb,
-                      .from = c,
-                      .ldf = (size_t)ldc,
-                      .c = c,
-                      .ldc = (size_t)ldc,
-                      .k = k});
+        packed(m, n, whole(k, a, 1, lda, b, ldb, c, ldc, c, ldc));
     } else {
         cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, m, n, k, 1, a, lda, b, ldb, 1, c, ldc);
     }

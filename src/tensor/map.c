@@ -27,6 +27,13 @@ static inline float softplus(float x)
     return (x > 0 ? x : 0) + log1pf(rws_exp(-fabsf(x)));
 }
 
+/* e^x - 1 of any x. rws_expm1 is for x up to 88; above 88 the 1 is smaller than the rounding of e^x. */
+static inline float expm1_of(float x)
+{
+    const float near = rws_expm1(x), far = rws_exp(x);
+    return x > 88 ? far : near;
+}
+
 static void apply(rws_function f, size_t n, const float *x, float *y)
 {
     switch (f) {
@@ -37,7 +44,7 @@ static void apply(rws_function f, size_t n, const float *x, float *y)
     case RWS_ABS: RWS_EACH(n, y[i] = fabsf(x[i])); return;
     case RWS_LOG_SIGMOID: RWS_EACH(n, y[i] = -softplus(-x[i])); return;
     case RWS_LOG1P: RWS_EACH(n, y[i] = log1pf(x[i])); return;
-    case RWS_EXPM1: RWS_EACH(n, y[i] = rws_expm1(x[i])); return;
+    case RWS_EXPM1: RWS_EACH(n, y[i] = expm1_of(x[i])); return;
     case RWS_LGAMMA: RWS_EACH(n, y[i] = (float)rws_lgamma((double)x[i])); return;
     case RWS_DIGAMMA: RWS_EACH(n, y[i] = (float)rws_digamma((double)x[i])); return;
     default: RWS_CHECK(!"a known function");

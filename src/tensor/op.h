@@ -59,9 +59,9 @@ typedef struct {
     rws_sink             gin[RWS_OP_INPUTS];
     float               *out;
     const float         *gout;
-    float               *saved;  /* n x in[0].dim, if op->saves */
+    float               *saved;  /* n x in[0].dim, if op->saves; else NULL */
     const float         *kept;   /* input 0 of a product, gathered by forward for backward */
-    const uint32_t      *places; /* of an op that picks by index: the index of each row */
+    const uint32_t      *places; /* the index of each row, if the op picks by index */
     rws_op_args          args;
     const float         *w, *wt, *b; /* the weight [out, in], its transpose, the bias */
     float               *gw, *gb;    /* their gradients, NULL if not wanted */
@@ -142,7 +142,7 @@ static inline double rws_plain(float x)
     return isnan(x) ? (double)NAN : (double)x;
 }
 
-/* For explain: a sentence if a number of input s in this row is not above 0. `what` is the name of such a number. */
+/* For explain: fails with a sentence if a number of input s in this row is not above 0. `what` names such a number. */
 rws_status rws_explain_positive(const rws_call *c, size_t row, int s, const char *what, const char *site,
                                 rws_error *err);
 
@@ -154,18 +154,19 @@ static inline uint32_t rws_index(float x, uint32_t n)
     return (float)i == within && (uint32_t)i < n ? (uint32_t)i : n;
 }
 
-/* For explain: a sentence if input s of this row, a single number, is not an index from 0 to n - 1. */
+/* For explain: fails with a sentence if input s of this row, a single number, is not an index from 0 to n - 1. */
 rws_status rws_explain_index(const rws_call *c, size_t row, int s, uint32_t n, const char *function, const char *site,
                              rws_error *err);
 
-/* The functions that rws_apply knows. Then: y = f(x); g times the first derivative of f; and g times the derivative of that by y, for the functions up to RWS_LOG:
- * their derivatives are functions of y. The functions after RWS_LOG belong to the op map. */
+/* The functions that rws_apply knows, by their numbers. */
 typedef struct {
     const char *name; /* as in RWS_NAME, in small letters */
     const char *help; /* one line for `rws list` */
 } rws_function_info;
-extern const rws_function_info rws_functions[RWS_DIGAMMA + 1]; /* by number of the function */
+extern const rws_function_info rws_functions[RWS_DIGAMMA + 1];
 
+/* The functions f up to RWS_LOG, whose derivatives f' are functions of y = f(x); those after RWS_LOG belong to the op map.
+ * Each function writes n numbers: y = f(x); g f'; and g times the derivative of f' by y. */
 void rws_function_apply(rws_function f, size_t n, const float *x, float *y);
 void rws_function_slope(rws_function f, size_t n, const float *y, const float *g, float *out);
 void rws_function_bend(rws_function f, size_t n, const float *y, const float *g, float *out);

@@ -67,7 +67,7 @@ static bool same_block(const rws_product *a, const rws_product *b)
            a->shift == b->shift;
 }
 
-/* gradient += rows first … end - 1 of the product, which are rows of its weight. */
+/* Adds rows first … end - 1 of the product to the gradient; a row of the product is a row of its weight. */
 static void multiply(const rws_product *p, int first, int end, float *gradient, rws_arena *scratch)
 {
     const int    n_y = p->w->rows, n = end - first, cols = p->w->cols;

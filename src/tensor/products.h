@@ -15,7 +15,7 @@ typedef struct {
     const rws_param *w;
     int              offset, n_x, n; /* columns offset … offset + n_x - 1 of w; n rows */
     const float     *x, *dy;         /* n x n_x and n x w->rows; must last until rws_products_flush */
-    bool             bits;           /* x is zeros and ones that stand for scale x + shift */
+    bool             bits;           /* x is zeros and ones; the factor of the product is scale x + shift */
     float            scale, shift;
     int              next; /* the next product of the same columns of w, while products are joined; -1: none */
 } rws_product;
@@ -23,7 +23,7 @@ typedef struct {
 struct rws_products {
     rws_product *list; /* in the arena */
     int          n, capacity;
-    rws_arena   *arena; /* of the owner, who forgets the list when it is reset */
+    rws_arena   *arena; /* the owner's, who clears the list when it resets the arena */
 };
 
 typedef struct rws_products rws_products;

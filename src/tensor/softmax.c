@@ -1,5 +1,5 @@
-/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op saves the softmax, which
- * backward needs, and a draw. */
+/* softmax.c - normalised exponentials of rows: their logarithms, sums and means. Every op that needs a softmax saves it for
+ * backward, and for a draw. */
 #include "base/error.h"
 #include "base/vecmath.h"
 #include "tensor/softmax.h"
@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-extern const rws_op rws_op_log_softmax_tangent, rws_op_softmax_dot; /* used by the rules of this file */
+extern const rws_op rws_op_log_softmax_tangent, rws_op_softmax_dot; /* recorded by the rules of this file */
 
-/* A number of each of eight rows: lane i is that of row r + i. */
+/* Lane i is x[r + i], a number of row r + i. */
 static rws_v8 of_rows(const float *x, size_t r, size_t end)
 {
     rws_v8 lanes;

@@ -35,7 +35,7 @@ static double deviance(double x, double mean)
     return sum;
 }
 
-/* log(1 - x), where y is 1 - x: the one of the two with more digits decides. */
+/* log(1 - x), from x or from y = 1 - x, whichever is smaller: it has more digits. */
 static double log_rest(double x, double y)
 {
     return x < 0.5 ? log1p(-x) : log(y);

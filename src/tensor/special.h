@@ -23,7 +23,7 @@ double rws_tetragamma(double x);
 double rws_log_binomial(double k, double n, double p, double q);
 double rws_log_poisson(double x, double mean);
 
-/* Parameters above this have their densities by these. */
+/* Densities whose parameters are above this are computed by the two functions above. */
 #define RWS_LARGE 1e6
 
 /* log Q(z), where Q is the probability that a standard normal is above z; accurate in both tails. */
@@ -32,17 +32,17 @@ double rws_log_tail(double z);
 /* The z >= 0 with log Q(z) = log_q, for log_q <= log(1/2). */
 double rws_tail_inverse(double log_q);
 
-/* The share of a Gamma distribution of shape a and rate 1 below x and above x, and the derivative of the share below by a.
- */
+/* The probability of a Gamma variable of shape a and rate 1 to be below x and above x, and the derivative of the former by
+ * a. */
 typedef struct {
     double below, above, by_a;
 } rws_gamma_share;
 rws_gamma_share rws_gamma_below(double a, double x);
 
-/* The x with the share u of that distribution below it, 0 < u < 1; *by_a becomes its derivative by a. */
+/* The x that such a variable is below with probability u, 0 < u < 1; *by_a becomes the derivative of x by a. */
 double rws_gamma_quantile(double a, double u, double *by_a);
 
-/* The same for a Beta distribution of shapes a and b; y is 1 - x, which near 1 has more digits than x. */
+/* The same for a Beta variable of shapes a and b. y is 1 - x, which has more digits than x where x is near 1. */
 typedef struct {
     double below, above, by_a, by_b;
 } rws_beta_share;
