@@ -325,6 +325,36 @@ static void densities_at_the_ends(void **state)
     expect("bernoulli_density", out, (double[]){0}, 1);
 }
 
+/* A truncated normal with an infinite standard deviation has both bounds at 0 standard deviations: its draw is NaN, and so is
+ * the log-density of that, which the engine refuses. */
+static void truncated_normal_without_end(void **state)
+{
+    (void)state;
+    rws_arena   arena = {0};
+    const float mean = 0.5f, sd = INFINITY, low = -1, high = 2, u = 0.25f;
+    float       out = 0;
+    rws_call    c = {.op = op_named("truncated_normal_draw"),
+                     .n = 1,
+                     .dim = 1,
+                     .n_in = 5,
+                     .in = {{&mean, NULL, 1}, {&sd, NULL, 1}, {&low, NULL, 1}, {&high, NULL, 1}, {&u, NULL, 1}},
+                     .out = &out,
+                     .arena = &arena};
+    c.op->forward(&c);
+    assert_true(isnan(out) && c.refused);
+    const float x = out;
+    rws_call    d = {.op = op_named("truncated_normal_density"),
+                     .n = 1,
+                     .dim = 1,
+                     .n_in = 5,
+                     .in = {{&x, NULL, 1}, {&mean, NULL, 1}, {&sd, NULL, 1}, {&low, NULL, 1}, {&high, NULL, 1}},
+                     .out = &out,
+                     .arena = &arena};
+    d.op->forward(&d);
+    assert_true(isnan(out));
+    rws_arena_free(&arena);
+}
+
 /* Reading or placing a whole picture at its own size gives that picture; shifted out of the frame it gives zeros. */
 static void pictures_at_identity(void **state)
 {
@@ -437,6 +467,7 @@ int main(void)
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),
+        cmocka_unit_test(truncated_normal_without_end),
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
         cmocka_unit_test(exponentials_at_hand_change_nothing),

@@ -35,7 +35,7 @@ static double times(double a, double edge_at_a)
 static double density(const double *in, double *slope)
 {
     const double x = in[0], m = in[1], sd = in[2], low = in[3], high = in[4];
-    if (!valid(sd, low, high) || isnan(m)) return NAN;
+    if (!valid(sd, low, high) || isnan(m) || isnan(x)) return NAN;
     if (!(x >= low && x <= high)) return rws_each_impossible(slope, 5);
     const double a = (low - m) / sd, b = (high - m) / sd, z = (x - m) / sd, log_m = log_mass(a, b);
     const double at_a = edge(a, log_m), at_b = edge(b, log_m);
@@ -50,7 +50,7 @@ static double density(const double *in, double *slope)
 /* z with the share u of the interval below it. */
 static double quantile(double a, double b, double u)
 {
-    if (b <= 0 || (a < 0 && 0.5 * (erfc(-a * M_SQRT1_2) * (1 - u) + erfc(-b * M_SQRT1_2) * u) < 0.5))
+    if (a < 0 && (b <= 0 || 0.5 * (erfc(-a * M_SQRT1_2) * (1 - u) + erfc(-b * M_SQRT1_2) * u) < 0.5))
         return -quantile(-b, -a, 1 - u);
     if (a < 0) return rws_tail_inverse(log(0.5 * (erfc(a * M_SQRT1_2) * (1 - u) + erfc(b * M_SQRT1_2) * u)));
     return rws_tail_inverse(rws_log_tail(a) + log1p(u * expm1(rws_log_tail(b) - rws_log_tail(a))));
