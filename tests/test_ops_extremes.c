@@ -133,6 +133,30 @@ static void log_softmax_of_impossible_and_huge(void **state)
     }
 }
 
+/* The derivative of log softmax(x / t) by t where an entry is impossible: that of the other entries. */
+static void temperature_of_an_impossible_entry(void **state)
+{
+    (void)state;
+    rws_arena   arena = {0};
+    const float x[] = {0.5f, -INFINITY, -1}, t = 0.7f, gout[] = {1, 0, -0.25f};
+    float       out[3], p[3], by_t = 0;
+    rws_call    c = {.op = &rws_op_log_softmax,
+                     .n = 1,
+                     .dim = 3,
+                     .n_in = 2,
+                     .in = {{x, NULL, 3}, {&t, NULL, 1}},
+                     .gin = {{0}, {&by_t, NULL}},
+                     .out = out,
+                     .saved = p,
+                     .gout = gout,
+                     .arena = &arena};
+    rws_op_log_softmax.forward(&c);
+    rws_op_log_softmax.backward(&c);
+    const double q = 1 / (1 + exp(-1.5 / 0.7)), mean = q * 0.5 - (1 - q);
+    assert_true(near((double)by_t, -((0.5 - mean) - 0.25 * (-1 - mean)) / 0.49, 1e-5));
+    rws_arena_free(&arena);
+}
+
 extern const rws_op rws_op_uniform_density, rws_op_categoricals_density;
 
 /* The bounds of a uniform have no slope at a value outside of them, and an index that is none has no entry to add to. */
@@ -463,6 +487,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(temperature_of_an_impossible_entry),
         cmocka_unit_test(densities_outside_have_no_slope),
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(densities_at_the_ends),

@@ -232,6 +232,7 @@ static void bernoulli_density_backward(rws_call *c)
             for (size_t j = 0; j < dim; j++) p[j] = (l[j] > 0 ? 1 : p[j]) / (1 + p[j]);
         }
         last = l;
+        if (g == 0 && (!by_l || row_gives_nothing(g, dim, fresh, by_l))) continue;
         if (by_l && fresh)
 #pragma omp simd
             for (size_t j = 0; j < dim; j++) by_l[j] = g * (x[j] - p[j]);
