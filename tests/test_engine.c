@@ -269,6 +269,37 @@ static void gives_up(rws_path *path, const void *state)
     rws_give_up(path, "No %s today.", "flips");
 }
 
+static rws_var log_of_zero(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
+{
+    (void)f, (void)p;
+    return rws_apply(path, RWS_LOG, rws_affine(path, value, 0, 0));
+}
+
+static rws_var some_number(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
+{
+    (void)f, (void)p, (void)stop;
+    return rws_draw_noise(path, RWS_NOISE_NORMAL, 1);
+}
+
+/* A flip, and then a number under a density that is 0 everywhere. */
+static void draws_the_impossible(rws_path *path, const void *state)
+{
+    static const rws_family f = {.name = "normal", .n_params = 1, .draw = some_number, .log_density = log_of_zero};
+    flips_a(path, state);
+    for (int visit = 0; visit < 2; visit++) {
+        const rws_var p = zero(path);
+        if (visit == 0) rws_normal(path, "b", p, rws_constant(path, 1));
+        else rws_site_visit(path, "b", &f, &p);
+    }
+}
+
+static void normals_b_and_x(rws_path *path, const void *state)
+{
+    flips_a(path, state);
+    for (int visit = 0; visit < 2; visit++) rws_normal(path, "b", zero(path), rws_constant(path, 1));
+    x_only(path, state);
+}
+
 static void misfits_are_named(void **unused)
 {
     (void)unused;
@@ -286,6 +317,8 @@ static void misfits_are_named(void **unused)
         {flips_a, looks_at_x, "The model looks at the data (field \"x\"); only a guide may."},
         {broken_flip, flips_a_and_x, "The probabilities at site \"a\" are not a distribution"},
         {flips_a, broken_density, "The log-density of the model at site \"x\" is"},
+        {draws_the_impossible, normals_b_and_x,
+         "The guide drew a value at site \"b\" (visit 1) whose log-density under the guide is -inf"},
         {gives_up, flips_a_and_x, "No flips today."},
     };
     const rws_params params = {0};
