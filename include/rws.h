@@ -385,7 +385,8 @@ rws_table *rws_setup_table_numbers(rws_setup *s, const char *name, const float *
  * the field; 1 after a failure. `columns` is a list of names, numbers and ranges ("age", "age,weight", "2:5",
  * "first:last"); NULL means all columns, and "#" the number of the row in its file, from 0; rows that skip_missing leaves
  * out count, lines without cells do not. With ids it is the number of the id, in the order in which ids first come in the
- * file. An empty cell of a label, or one that is NaN, is NaN: not known. */
+ * file. A file with a number from 2^24 on is refused then. An empty cell of a label, or one that is NaN, is NaN: not
+ * known. */
 int rws_setup_table_field(rws_setup *s, rws_table *t, const char *name, const char *columns);
 int rws_setup_table_label(rws_setup *s, rws_table *t, const char *name, const char *columns);
 

@@ -532,7 +532,7 @@ static void defensive_draws_follow_the_mixture(void **state)
 static double look_at_wrong_delta(void *context, int round, int wide)
 {
     bench            *b = context;
-    const int         n = USUAL * wide, C = b->setting->n_a;
+    const int         n = USUAL * wide, C = b->subject->outcomes(b->setting);
     const rws_scores *s = bench_draw(b, 80 + (uint64_t)round, 1, n);
     double            seen[OUTCOMES] = {0}, expected[OUTCOMES];
     for (int z = 0; z < C; z++)
@@ -551,12 +551,15 @@ static double look_at_wrong_delta(void *context, int round, int wide)
 static void wrong_delta_is_wrong_as_described(void **state)
 {
     (void)state;
-    bench b;
-    bench_init(&b, family_of("categorical"), &subject_of("categorical")->settings[0]);
-    b.pass.proposal = RWS_DEFENSIVE;
-    b.pass.wrong_delta = true;
-    stays_likely("wrong delta", look_at_wrong_delta, &b);
-    bench_release(&b);
+    static const char *const single[] = {"categorical", "bernoulli"};
+    for (int i = 0; i < COUNT(single); i++) {
+        bench b;
+        bench_init(&b, family_of(single[i]), &subject_of(single[i])->settings[0]);
+        b.pass.proposal = RWS_DEFENSIVE;
+        b.pass.wrong_delta = true;
+        stays_likely("wrong delta", look_at_wrong_delta, &b);
+        bench_release(&b);
+    }
 }
 
 /* ---- Gumbel and relaxed passes */

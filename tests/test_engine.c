@@ -269,6 +269,37 @@ static void gives_up(rws_path *path, const void *state)
     rws_give_up(path, "No %s today.", "flips");
 }
 
+static rws_var log_of_zero(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
+{
+    (void)f, (void)p;
+    return rws_apply(path, RWS_LOG, rws_affine(path, value, 0, 0));
+}
+
+static rws_var some_number(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
+{
+    (void)f, (void)p, (void)stop;
+    return rws_draw_noise(path, RWS_NOISE_NORMAL, 1);
+}
+
+/* A flip, and then a number under a density that is 0 everywhere. */
+static void draws_the_impossible(rws_path *path, const void *state)
+{
+    static const rws_family f = {.name = "normal", .n_params = 1, .draw = some_number, .log_density = log_of_zero};
+    flips_a(path, state);
+    for (int visit = 0; visit < 2; visit++) {
+        const rws_var p = zero(path);
+        if (visit == 0) rws_normal(path, "b", p, rws_constant(path, 1));
+        else rws_site_visit(path, "b", &f, &p);
+    }
+}
+
+static void normals_b_and_x(rws_path *path, const void *state)
+{
+    flips_a(path, state);
+    for (int visit = 0; visit < 2; visit++) rws_normal(path, "b", zero(path), rws_constant(path, 1));
+    x_only(path, state);
+}
+
 static void misfits_are_named(void **unused)
 {
     (void)unused;
@@ -286,6 +317,8 @@ static void misfits_are_named(void **unused)
         {flips_a, looks_at_x, "The model looks at the data (field \"x\"); only a guide may."},
         {broken_flip, flips_a_and_x, "The probabilities at site \"a\" are not a distribution"},
         {flips_a, broken_density, "The log-density of the model at site \"x\" is"},
+        {draws_the_impossible, normals_b_and_x,
+         "The guide drew a value at site \"b\" (visit 1) whose log-density under the guide is -inf"},
         {gives_up, flips_a_and_x, "No flips today."},
     };
     const rws_params params = {0};
@@ -414,6 +447,53 @@ static void long_paths(void **unused)
     rws_engine_free(e);
 }
 
+/* ---- impossible rows */
+
+typedef struct {
+    rws_param *theta;
+} shared;
+
+/* The model's log-density of a = 0 is log(0 theta), which is -inf and has an infinite slope. Slot 0 has a. */
+static void impossible_zero(rws_path *path, void *context)
+{
+    const rws_param *theta = ((const shared *)context)->theta;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    const rws_var a = rws_bernoulli(path, "a", rws_constant(path, 0));
+    rws_path_side(path, RWS_SIDE_MODEL);
+    rws_bernoulli(path, "a", rws_constant(path, 0));
+    rws_factor(path, "f", rws_apply(path, RWS_LOG, rws_mul(path, a, rws_parameter(path, theta))), true);
+    rws_path_side(path, RWS_SIDE_NONE);
+    rws_path_output(path, 0, a);
+}
+
+/* Under vimco an impossible row has the coefficient 0 for log p and another one for log q. The gradient of a parameter that
+ * it shares with possible rows is that of the possible rows alone. */
+static void impossible_rows_leave_gradients_alone(void **unused)
+{
+    (void)unused;
+    rws_params params = {0};
+    shared     context = {rws_params_add(&params, RWS_THETA, "theta", 1, 1)};
+    context.theta->value[0] = 4;
+    rws_params_pack(&params);
+    rws_engine    *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+    rws_error      err = {""};
+    const rws_pass pass = {
+        .program = impossible_zero, .context = &context, .groups = 1u << RWS_THETA, .n_data = 1, .n_particles = 64};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    rws_scores *s = rws_engine_scores(e);
+    float       gradient = 0;
+    assert_int_equal(s->n, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_true((s->log_p[i] == -INFINITY) == (s->out[0][i] == 0));
+        s->coef_p[i] = s->out[0][i];
+        s->coef_q[i] = 0.5;
+    }
+    assert_int_equal(rws_engine_backward(e, 1u << RWS_THETA, &gradient, &err), RWS_OK);
+    assert_true(fabs((double)gradient - 0.25) < 1e-6);
+    rws_engine_free(e);
+    rws_params_release(&params);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -426,6 +506,7 @@ int main(void)
         cmocka_unit_test(many_fields_are_observed),
         cmocka_unit_test(label_is_no_site),
         cmocka_unit_test(long_paths),
+        cmocka_unit_test(impossible_rows_leave_gradients_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

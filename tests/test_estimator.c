@@ -502,16 +502,30 @@ static double spread(const known *e, const exact *m, const float *x, int n_x, in
     return total / (double)(end - first);
 }
 
-static void test_control_gradient(void **state)
+/* Sets the scale of a control variate to exactly 0. */
+static bool forget_scale(rws_trainer *t)
 {
-    (void)state;
+    rws_params *p = rws_trainer_state_of(t).params;
+    for (int i = 0; i < p->n; i++)
+        if (strcmp(p->list[i]->name, "rho.scale") == 0) {
+            p->list[i]->value[0] = 0;
+            rws_trainer_changed(t);
+            return true;
+        }
+    return false;
+}
+
+static void check_control_gradient(bool forgotten)
+{
     enum { BATCH = 5, DRAWS = 2 };
+    int n_forgotten = 0;
     for (int i = 0; i < COUNT(table); i++)
         for (int s = 0; s < COUNT(shapes); s++) {
             const known *e = &table[i];
             const int    C = shapes[s].C, K = shapes[s].K;
             if (e->kind != CONTROLLED || e->controls == EXACT_MUPROP) continue; /* which learns nothing */
             rws_trainer *t = trainer(e->method, e->set, C, K, BATCH);
+            if (forgotten) n_forgotten += forget_scale(t);
             exact        m = twin_of(t);
             int          n_x;
             const float *x = points(C, &n_x);
@@ -540,6 +554,20 @@ static void test_control_gradient(void **state)
             exact_release(&m);
             rws_trainer_free(t);
         }
+    assert_true(!forgotten || n_forgotten >= COUNT(shapes));
+}
+
+static void test_control_gradient(void **state)
+{
+    (void)state;
+    check_control_gradient(false);
+}
+
+/* A control variate whose scale is 0 learns its scale. */
+static void test_control_gradient_at_scale_0(void **state)
+{
+    (void)state;
+    check_control_gradient(true);
 }
 
 static double engine_spread(rws_trainer *t, float *g)
@@ -932,6 +960,7 @@ int main(void)
         cmocka_unit_test(test_twin),
         cmocka_unit_test(test_frozen_noise),
         cmocka_unit_test(test_control_gradient),
+        cmocka_unit_test(test_control_gradient_at_scale_0),
         cmocka_unit_test(test_control_gradient_by_engine),
         cmocka_unit_test(test_control_learns),
         cmocka_unit_test(test_nvil_memory),

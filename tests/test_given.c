@@ -52,6 +52,8 @@ static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_erro
 static const int data_x[N_DATA] = {1, 3, 0, 2, 1}, data_z1[N_DATA] = {2, -1, 1, -1, -1},
                  data_z2[N_DATA] = {0, 1, -1, -1, -1};
 
+static float first_number; /* of the data */
+
 static rws_status data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
                        float *const *fields, rws_error *err)
 {
@@ -64,7 +66,7 @@ static rws_status data(const void *state, rws_split split, uint64_t first, int n
         series[0] = data_z2[d] < 0 ? (d == 3 ? NAN : 0) : 1;
         series[1] = (float)data_z2[d];
         series[2] = 0;
-        fields[FIELD_DATUM][i] = (float)d;
+        fields[FIELD_DATUM][i] = first_number + (float)d;
     }
     return RWS_OK;
 }
@@ -484,6 +486,22 @@ static void a_file_gives_choices(void **state)
     rws_trainer_free(labels);
 }
 
+/* A label is a float, so that data 2^24 and 2^24 + 1 cannot be told apart. */
+static void numbers_that_floats_do_not_tell_apart_are_refused(void **state)
+{
+    (void)state;
+    rws_error    err = {""};
+    rws_trainer *t = with_file("ww", file, &err);
+    if (!t) fail_msg("%s", err.text);
+    first_number = 0x1p24f;
+    const rws_status status = rws_trainer_step(t, &err);
+    first_number = 0;
+    assert_int_equal(status, RWS_BAD_INPUT);
+    if (!strstr(err.text, "The label \"datum\" is 16777216; choices are given to data with numbers from 0 to 16777215"))
+        fail_msg("%s", err.text);
+    rws_trainer_free(t);
+}
+
 static void a_run_goes_on_with_its_file(void **state)
 {
     (void)state;
@@ -856,6 +874,7 @@ int main(void)
         cmocka_unit_test(batched_is_scalar_with_labels),
         cmocka_unit_test(threads_change_nothing_with_labels),
         cmocka_unit_test_setup_teardown(a_file_gives_choices, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(numbers_that_floats_do_not_tell_apart_are_refused, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(a_run_goes_on_with_its_file, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(bad_files_are_refused, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(wrong_choices_stop_the_iteration, folder_make, folder_remove),

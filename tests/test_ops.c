@@ -398,6 +398,17 @@ static void check_trial(const rws_op *op, const shape *shape, int k, int n, int 
     trial_release(&t);
 }
 
+/* The functions that a shape is tried with. */
+static int first_k(const shape *s)
+{
+    return s->each_function ? 0 : s->each_map ? RWS_LOG + 1 : s->k;
+}
+
+static int last_k(const shape *s)
+{
+    return s->each_function ? RWS_LOG : s->each_map ? RWS_DIGAMMA : s->k;
+}
+
 /* One test for each op. */
 static void op_equals_its_twin(void **state)
 {
@@ -412,14 +423,7 @@ static void op_equals_its_twin(void **state)
     for (const shape *s = subject->shapes; s < subject->shapes + MAX_SHAPES && s->dim; s++, n_shapes++)
         for (int n = 0; n < 3; n++)
             for (int i = 0; i < 4; i++)
-                for (int k = s->each_function ? 0
-                             : s->each_map    ? RWS_LOG + 1
-                                              : s->k;
-                     k <= (s->each_function ? RWS_LOG
-                           : s->each_map    ? RWS_DIGAMMA
-                                            : s->k);
-                     k++)
-                    check_trial(op, s, k, n_rows[n], indexed[i], &d);
+                for (int k = first_k(s); k <= last_k(s); k++) check_trial(op, s, k, n_rows[n], indexed[i], &d);
     assert_true(n_shapes > 0);
 }
 
@@ -565,13 +569,7 @@ static void tangents_equal_differences(void **state)
         const subject *subject = subject_of(ops[i]->name);
         int            n_known = 0;
         for (const shape *s = subject->shapes; ops[i]->tangent && s < subject->shapes + MAX_SHAPES && s->dim; s++)
-            for (int k = s->each_function ? 0
-                         : s->each_map    ? RWS_LOG + 1
-                                          : s->k,
-                     end = s->each_function ? RWS_LOG
-                           : s->each_map    ? RWS_DIGAMMA
-                                            : s->k;
-                 k <= end; k++) {
+            for (int k = first_k(s); k <= last_k(s); k++) {
                 trial t;
                 trial_init(&t, ops[i], s, k, 1, 0, &d);
                 n_known += check_tangent(&t, &d);
@@ -579,6 +577,92 @@ static void tangents_equal_differences(void **state)
             }
         const bool own = is_in(ops[i], rws_tensor_ops) || is_in(ops[i], rws_nn_ops);
         if (ops[i]->tangent && own && !n_known) fail_msg("the tangent of %s is nowhere known", ops[i]->name);
+    }
+}
+
+/* ---- gradients of 0 */
+
+/* Backward with a gradient of 0 in all rows; returns false if a sink or a weight's gradient changes. */
+static bool adds_nothing(trial *t, bool fresh)
+{
+    bool same = true;
+    for (int s = 0; s < t->n_in; s++) {
+        t->call.gin[s] = (rws_sink){0};
+        if (!t->in[s] || !has_gradient(t->shape->in[s].kind)) continue;
+        memcpy(t->sink[s], t->sink_before[s], sink_size(t, s) * sizeof(float));
+        t->call.gin[s] = (rws_sink){t->sink[s], NULL, fresh};
+    }
+    if (t->w) memcpy(t->gradient, t->gradient_before, t->params.size * sizeof(float));
+    t->call.gw = t->w ? t->gradient + t->w->offset : NULL;
+    t->call.gb = t->b ? t->gradient + t->b->offset : NULL;
+    t->op->backward(&t->call);
+    for (int s = 0; s < t->n_in; s++) {
+        rws_call_clear(&t->call, s);
+        const float *before = fresh ? t->zeros[s] : t->sink_before[s];
+        for (size_t i = 0; t->call.gin[s].data && i < sink_size(t, s); i++) same &= t->sink[s][i] == before[i];
+    }
+    if (t->w) rws_products_flush(&t->products, t->gradient, &t->arena);
+    for (size_t i = 0; t->w && i < t->params.size; i++) same &= t->gradient[i] == t->gradient_before[i];
+    return same;
+}
+
+/* Ops that multiply the numbers of an input by the weights of a network or of a matrix, or that interpolate a picture. An
+ * input of theirs that is infinite is an author's mistake, since rows that are possible have it too. */
+static bool takes_finite_numbers(const rws_op *op)
+{
+    static const char *const names[] = {"dense", "bits", "embed", "matmul", "cholesky", "solve"};
+    for (int i = 0; i < COUNT(names); i++)
+        if (strcmp(op->name, names[i]) == 0) return true;
+    return is_in(op, rws_nn_ops) || is_in(op, rws_vision_ops);
+}
+
+/* Inputs that the op divides by. A factor with a 0 on its diagonal is an author's mistake, and a temperature of 0 is refused
+ * by the log-softmax itself. */
+static bool divides(const rws_op *op, int s)
+{
+    return (strcmp(op->name, "solve") == 0 && s == 0) || (strcmp(op->name, "log_softmax_tangent") == 0 && s == 3);
+}
+
+/* Puts extreme numbers into input s of a row, one at a time. Where the op takes them, that is where its output is not NaN, a
+ * gradient of 0 must add nothing, even if the slope is infinite. */
+static void check_zeros(trial *t, int s)
+{
+    static const float extremes[] = {0, 1e-30f, 1e30f, -1e30f, INFINITY, -INFINITY};
+    char               text[160];
+    const size_t       dim = (size_t)t->shape->in[s].dim, n_out = (size_t)t->n * (size_t)t->shape->dim;
+    for (size_t j = 0; j < dim; j++)
+        for (int x = 0; x < COUNT(extremes); x++) {
+            float *at = (float *)t->call.in[s].data + dim + j, was = *at;
+            bool   taken = true;
+            *at = t->shape->in[s].kind == FOR_Y ? (float)function(t->k, (double)extremes[x]) : extremes[x];
+            t->call.refused = false;
+            if (isnan(*at) || (isinf(*at) && takes_finite_numbers(t->op))) taken = false;
+            else t->op->forward(&t->call);
+            for (size_t i = 0; taken && i < n_out; i++) taken = !isnan(t->call.out[i]);
+            for (int fresh = 0; fresh < 2 && taken && !t->call.refused; fresh++)
+                if (!adds_nothing(t, fresh))
+                    fail_msg("%s: where number %zu of input %d is %g, a gradient of 0 does not add 0",
+                             describe(t, text), j, s, (double)*at);
+            *at = was;
+        }
+}
+
+/* A row that is impossible has the coefficient 0, and its log-density may have an infinite slope. */
+static void zero_gradients_add_nothing(void **state)
+{
+    (void)state;
+    die d = {53};
+    for (int i = 0; i < n_ops; i++) {
+        const subject *subject = subject_of(ops[i]->name);
+        for (const shape *s = subject->shapes; !ops[i]->constant && s < subject->shapes + MAX_SHAPES && s->dim; s++)
+            for (int k = first_k(s); k <= last_k(s); k++) {
+                trial t;
+                trial_init(&t, ops[i], s, k, 3, 0, &d);
+                memset(t.gout, 0, 3 * (size_t)s->dim * sizeof(float));
+                for (int in = 0; in < t.n_in; in++)
+                    if (t.in[in] && has_gradient(s->in[in].kind) && !divides(ops[i], in)) check_zeros(&t, in);
+                trial_release(&t);
+            }
     }
 }
 
@@ -614,12 +698,13 @@ static void every_twin_has_an_op(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[MOST_OPS + 3] = {
+    struct CMUnitTest tests[MOST_OPS + 4] = {
         cmocka_unit_test(every_twin_has_an_op),
         cmocka_unit_test(tangents_equal_differences),
         cmocka_unit_test(ops_without_a_tangent_are_known),
+        cmocka_unit_test(zero_gradients_add_nothing),
     };
-    size_t n = 3;
+    size_t n = 4;
     gather_ops();
     for (int i = 0; i < n_ops; i++)
         tests[n++] = (struct CMUnitTest){ops[i]->name, op_equals_its_twin, NULL, NULL, (void *)ops[i]};

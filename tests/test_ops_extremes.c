@@ -133,6 +133,30 @@ static void log_softmax_of_impossible_and_huge(void **state)
     }
 }
 
+/* The derivative of log softmax(x / t) by t where an entry is impossible: that of the other entries. */
+static void temperature_of_an_impossible_entry(void **state)
+{
+    (void)state;
+    rws_arena   arena = {0};
+    const float x[] = {0.5f, -INFINITY, -1}, t = 0.7f, gout[] = {1, 0, -0.25f};
+    float       out[3], p[3], by_t = 0;
+    rws_call    c = {.op = &rws_op_log_softmax,
+                     .n = 1,
+                     .dim = 3,
+                     .n_in = 2,
+                     .in = {{x, NULL, 3}, {&t, NULL, 1}},
+                     .gin = {{0}, {&by_t, NULL}},
+                     .out = out,
+                     .saved = p,
+                     .gout = gout,
+                     .arena = &arena};
+    rws_op_log_softmax.forward(&c);
+    rws_op_log_softmax.backward(&c);
+    const double q = 1 / (1 + exp(-1.5 / 0.7)), mean = q * 0.5 - (1 - q);
+    assert_true(near((double)by_t, -((0.5 - mean) - 0.25 * (-1 - mean)) / 0.49, 1e-5));
+    rws_arena_free(&arena);
+}
+
 extern const rws_op rws_op_uniform_density, rws_op_categoricals_density;
 
 /* The bounds of a uniform have no slope at a value outside of them, and an index that is none has no entry to add to. */
@@ -360,6 +384,36 @@ static void indices_that_were_refused(void **state)
     rws_arena_free(&arena);
 }
 
+/* A truncated normal with an infinite standard deviation has both bounds at 0 standard deviations: its draw is NaN, and so is
+ * the log-density of that, which the engine refuses. */
+static void truncated_normal_without_end(void **state)
+{
+    (void)state;
+    rws_arena   arena = {0};
+    const float mean = 0.5f, sd = INFINITY, low = -1, high = 2, u = 0.25f;
+    float       out = 0;
+    rws_call    c = {.op = op_named("truncated_normal_draw"),
+                     .n = 1,
+                     .dim = 1,
+                     .n_in = 5,
+                     .in = {{&mean, NULL, 1}, {&sd, NULL, 1}, {&low, NULL, 1}, {&high, NULL, 1}, {&u, NULL, 1}},
+                     .out = &out,
+                     .arena = &arena};
+    c.op->forward(&c);
+    assert_true(isnan(out) && c.refused);
+    const float x = out;
+    rws_call    d = {.op = op_named("truncated_normal_density"),
+                     .n = 1,
+                     .dim = 1,
+                     .n_in = 5,
+                     .in = {{&x, NULL, 1}, {&mean, NULL, 1}, {&sd, NULL, 1}, {&low, NULL, 1}, {&high, NULL, 1}},
+                     .out = &out,
+                     .arena = &arena};
+    d.op->forward(&d);
+    assert_true(isnan(out));
+    rws_arena_free(&arena);
+}
+
 /* Reading or placing a whole picture at its own size gives that picture; shifted out of the frame it gives zeros. */
 static void pictures_at_identity(void **state)
 {
@@ -523,12 +577,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_softmax_of_impossible_and_huge),
+        cmocka_unit_test(temperature_of_an_impossible_entry),
         cmocka_unit_test(densities_outside_have_no_slope),
         cmocka_unit_test(functions_at_the_ends),
         cmocka_unit_test(functions_keep_nan),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),
         cmocka_unit_test(indices_that_were_refused),
+        cmocka_unit_test(truncated_normal_without_end),
         cmocka_unit_test(pictures_at_identity),
         cmocka_unit_test(pictures_at_the_ends),
         cmocka_unit_test(pictures_of_many_columns),

@@ -268,6 +268,52 @@ static void a_family_that_errs_is_named(void **state)
     assert_string_equal(rws_family_find("gamma")->name, "gamma");
 }
 
+/* ---- a draw by log-probabilities of any op, which may have saved other numbers than their exponentials */
+
+static rws_var only_index(rws_path *path, const rws_family *f, const rws_var *p, bool stop)
+{
+    (void)f, (void)stop;
+    return rws_draw_index(path, rws_log_sum_exp(path, rws_log_softmax(path, p[0])));
+}
+
+static rws_var certain(rws_path *path, const rws_family *f, rws_var value, const rws_var *p)
+{
+    (void)f, (void)p;
+    return rws_affine(path, value, 0, 0);
+}
+
+static int one_number(rws_path *path, const rws_family *f, const rws_var *p)
+{
+    (void)path, (void)f, (void)p;
+    return 1;
+}
+
+static void only_program(rws_path *path, void *context)
+{
+    const rws_family f = {
+        .name = "only", .n_params = 1, .length = one_number, .draw = only_index, .log_density = certain};
+    const rws_var logits = rws_constants(path, (float[]){0.5f, 1, -1}, 3);
+    (void)context;
+    rws_path_side(path, RWS_SIDE_GUIDE);
+    rws_path_output(path, 0, rws_site_visit(path, "z", &f, &logits));
+    rws_path_side(path, RWS_SIDE_MODEL);
+    rws_site_visit(path, "z", &f, &logits);
+    rws_path_side(path, RWS_SIDE_NONE);
+}
+
+static void a_draw_takes_log_probabilities_of_any_op(void **state)
+{
+    (void)state;
+    const rws_params params = {0};
+    const rws_pass   pass = {.program = only_program, .mode = RWS_WAKE, .n_data = 1, .n_particles = 5};
+    rws_engine      *e = rws_engine_new(&params, (rws_field[1]){{0}}, 0, NULL);
+    rws_error        err = {""};
+    if (rws_engine_forward(e, &pass, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_int_equal(rws_engine_scores(e)->n, 1);
+    assert_true(rws_engine_scores(e)->out[0][0] == 0);
+    rws_engine_free(e);
+}
+
 /* ---- functions of draws in the program's own code, and densities that do not fit */
 
 static int which_mistake;
@@ -653,6 +699,7 @@ int main(void)
         cmocka_unit_test(the_example_is_right),
         cmocka_unit_test(the_example_learns),
         cmocka_unit_test(a_family_that_errs_is_named),
+        cmocka_unit_test(a_draw_takes_log_probabilities_of_any_op),
         cmocka_unit_test(mistakes_of_a_program_are_sentences),
         cmocka_unit_test(the_expression_is_the_built_in_density),
         cmocka_unit_test(evidence_is_the_sum_over_choices),

@@ -397,6 +397,20 @@ static bool applies(const known *e)
     return e->kind == COUNTED && !(e->set && strcmp(e->set, "dww_ref_bug=1") == 0);
 }
 
+/* The authors' code has no vectors of choices, so that there is no mistake of it to repeat. */
+static void test_wrong_density_is_refused(void **state)
+{
+    (void)state;
+    rws_config c = config_for("dww", 2, 3);
+    rws_error  err = {""};
+    c.set[c.n_set++] = "dww_ref_bug=1";
+    rws_trainer *t = trainer(&c);
+    assert_int_equal(rws_trainer_step(t, &err), RWS_BAD_INPUT);
+    if (!strstr(err.text, "dww_ref_bug is about single choices (categorical, bernoulli); at site \"h1\""))
+        fail_msg("%s", err.text);
+    rws_trainer_free(t);
+}
+
 /* Every method has an entry that applies, or refuses a model without a single categorical site. */
 static void test_methods(void **state)
 {
@@ -651,11 +665,13 @@ static void test_centring(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twin),           cmocka_unit_test(test_evidence), cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_evidence_error), cmocka_unit_test(test_methods),  cmocka_unit_test(test_expectation),
-        cmocka_unit_test(test_posterior),      cmocka_unit_test(test_passes),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_chunks),         cmocka_unit_test(test_work),     cmocka_unit_test(test_settings),
-        cmocka_unit_test(test_centring),
+        cmocka_unit_test(test_twin),        cmocka_unit_test(test_evidence),
+        cmocka_unit_test(test_bound),       cmocka_unit_test(test_evidence_error),
+        cmocka_unit_test(test_methods),     cmocka_unit_test(test_wrong_density_is_refused),
+        cmocka_unit_test(test_expectation), cmocka_unit_test(test_posterior),
+        cmocka_unit_test(test_passes),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_chunks),      cmocka_unit_test(test_work),
+        cmocka_unit_test(test_settings),    cmocka_unit_test(test_centring),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

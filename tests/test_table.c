@@ -536,6 +536,50 @@ static void ids_of_arrays_are_exact(void **state)
                    "\"y\" has no column \"3\"", "");
 }
 
+/* Numbers of data and of rows are floats, which count up to 2^24. */
+static void numbers_beyond_floats_are_refused(void **state)
+{
+    (void)state;
+    enum { MOST = 1 << 24 };
+    static const rws_table_options o = {.test_share = 1};
+    const char *const              path[2] = {"x", NULL};
+    static const float             x[] = {1, 2, 3};
+    rws_error                      err = {""};
+    for (int more = 0; more < 2; more++) { /* as if rows before the last one were left out */
+        rws_sheet  s[2] = {{0}, {0}};
+        rws_table *t = NULL;
+        float      number[3], *fields[] = {number};
+        int        dim;
+        must(rws_sheet_from_array(x, (rws_element){'f', 4}, 3, 1, "x", NULL, &s[0], &err), &err);
+        s[0].numbers = malloc(3 * sizeof(int));
+        memcpy(s[0].numbers, (int[]){0, 5, MOST - 1 + more}, 3 * sizeof(int));
+        must(rws_table_new(s, path, &o, 1, &t, &err), &err);
+        const rws_status status = rws_table_add_field(t, 0, "#", true, &dim, &err);
+        if (more) assert_refused(status, RWS_BAD_INPUT, &err, "\"x\" has a datum of number 16777216", "0 to 16777215");
+        else {
+            must(status, &err);
+            must(rws_table_fill(t, RWS_TEST, 0, 3, NULL, fields, &err), &err);
+            assert_true(number[2] == MOST - 1);
+        }
+        rws_table_free(t);
+    }
+
+    /* one id; the pages of the ids are never written to */
+    rws_sheet  s[2] = {{.n_rows = MOST + 1, .n_columns = 1, .n_ids = 1, .ids = calloc(MOST + 1, sizeof(int))}, {0}};
+    rws_table *t = NULL;
+    assert_refused(rws_table_new(s, path, &o, 1, &t, &err), RWS_BAD_INPUT, &err, "\"x\" has 16777217 rows of one id",
+                   "at most 16777216");
+    assert_null(t);
+
+    world w;
+    world_init(&w, "", "");
+    rws_setup_series(&w.s, "x", 1, MOST);
+    must(w.s.status, &w.s.error);
+    rws_setup_series(&w.s, "y", 1, MOST + 1);
+    assert_refused(w.s.status, RWS_BAD_INPUT, &w.s.error, "The series \"y\" has up to 16777217 items", "16777216");
+    rws_setup_release(&w.s);
+}
+
 /* 1,000 ids of 1 to 7 rows, shuffled among each other: each datum is in one split, whole and in order. */
 static void ids_are_split_as_a_whole(void **state)
 {
@@ -708,6 +752,7 @@ int main(void)
         cmocka_unit_test(rows_of_an_id_are_a_series),
         cmocka_unit_test(bad_series_are_refused),
         cmocka_unit_test(ids_of_arrays_are_exact),
+        cmocka_unit_test(numbers_beyond_floats_are_refused),
         cmocka_unit_test(ids_are_split_as_a_whole),
         cmocka_unit_test(mistakes_of_a_model_fail_its_setup),
         cmocka_unit_test(a_model_learns_from_a_file),

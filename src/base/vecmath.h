@@ -21,6 +21,9 @@ RWS_SIMD double exp(double);
 RWS_SIMD double log(double);
 #endif
 
+/* A float holds every whole number up to this one; the next one becomes this one. */
+#define RWS_WHOLE_MOST (1 << 24)
+
 static inline int32_t rws_float_bits(float x)
 {
     int32_t bits;

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/vecmath.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -30,9 +31,15 @@ static rws_status group(rws_table *t, rws_split split, rws_error *err)
     const rws_sheet *s = &t->sheet[split];
     if (s->n_ids == 0) return RWS_OK;
     int *start = t->start[split] = calloc((size_t)s->n_ids + 1, sizeof *start);
-    int *rows = t->rows[split] = malloc((size_t)s->n_rows * sizeof *rows);
-    if (!start || !rows) return rws_no_memory(err, "the ids of a table");
+    if (!start) return rws_no_memory(err, "the ids of a table");
     for (int row = 0; row < s->n_rows; row++) start[s->ids[row]]++;
+    for (int i = 0; i < s->n_ids; i++)
+        if (start[i] > RWS_WHOLE_MOST)
+            return rws_refuse(err, t->path[split], 0,
+                              "has %d rows of one id; a datum has at most %d, since a float holds their number.",
+                              start[i], RWS_WHOLE_MOST);
+    int *rows = t->rows[split] = malloc((size_t)s->n_rows * sizeof *rows);
+    if (!rows) return rws_no_memory(err, "the ids of a table");
     for (int i = 0, at = 0; i <= s->n_ids; i++) at += start[i], start[i] = at; /* the end of each id */
     for (int row = s->n_rows; row-- > 0;) rows[--start[s->ids[row]]] = row;
     return RWS_OK;
@@ -222,11 +229,32 @@ static rws_status check_same(const rws_table *t, rws_split sheet, const int *col
     return RWS_OK;
 }
 
+/* The number of datum d of a sheet in its file. */
+static int number_of(const rws_table *t, rws_split sheet, int d)
+{
+    const rws_sheet *s = &t->sheet[sheet];
+    int              n;
+    const int       *rows = rows_of(t, sheet, d, &n);
+    return s->numbers ? s->numbers[rows ? rows[0] : d] : d;
+}
+
+/* The numbers of data as floats: the largest one must not be the number of another datum too. */
+static rws_status check_numbers(const rws_table *t, rws_split sheet, rws_error *err)
+{
+    int most = 0;
+    for (int d = 0; d < n_data(t, sheet); d++) most = number_of(t, sheet, d) > most ? number_of(t, sheet, d) : most;
+    if (most < RWS_WHOLE_MOST) return RWS_OK;
+    return rws_refuse(err, t->path[sheet], 0,
+                      "has a datum of number %d, and \"#\" numbers data from 0 to %d, since a float holds the number.",
+                      most, RWS_WHOLE_MOST - 1);
+}
+
 rws_status rws_table_add_field(rws_table *t, int at, const char *columns, bool label, int *dim, rws_error *err)
 {
     int *list, n;
     if (columns && strcmp(columns, "#") == 0) {
         RWS_CHECK(t->n_fields < RWS_FIELDS);
+        for (int split = 0; split < 2; split++) RWS_TRY(check_numbers(t, (rws_split)split, err));
         t->fields[t->n_fields++] = (rws_table_field){.at = at, .dim = 1};
         *dim = 1;
         return RWS_OK;
@@ -327,7 +355,7 @@ static void fill_field(const rws_table *t, rws_split sheet, int d, const rws_tab
     const int       *rows = rows_of(t, sheet, d, &n);
     const int        n_items = f->most ? n : 1;
     if (!f->columns) {
-        to[i] = (float)(!f->dim ? n : s->numbers ? s->numbers[rows ? rows[0] : d] : d);
+        to[i] = (float)(f->dim ? number_of(t, sheet, d) : n); /* exact: see check_numbers and group */
         return;
     }
     to += i * (f->most ? 1 + (size_t)f->most * (size_t)f->dim : (size_t)f->dim);

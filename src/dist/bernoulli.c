@@ -39,16 +39,6 @@ static rws_var log_density(rws_path *path, const rws_family *f, rws_var value, c
     return rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){p[0], value}, 2, 1);
 }
 
-static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
-{
-    (void)f;
-    const rws_var mixture =
-        rws_record(path, &rws_op_defend, (rws_op_args){.s = (float)rws_path_pass(path)->delta}, p, 1, 2);
-    const rws_var value = rws_draw_index(path, mixture);
-    *log_mixture = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
-    return value;
-}
-
 const rws_family rws_bernoulli_family = {
     .name = "bernoulli",
     .help = "yes or no, by a logit",
@@ -59,7 +49,7 @@ const rws_family rws_bernoulli_family = {
     .choices = two,
     .draw = draw,
     .log_density = log_density,
-    .draw_defensive = draw_defensive,
+    .draw_defensive = rws_draw_defended,
 };
 
 /* ---- a vector of logits */
@@ -232,6 +222,7 @@ static void bernoulli_density_backward(rws_call *c)
             for (size_t j = 0; j < dim; j++) p[j] = (l[j] > 0 ? 1 : p[j]) / (1 + p[j]);
         }
         last = l;
+        if (g == 0 && (!by_l || row_gives_nothing(g, dim, fresh, by_l))) continue;
         if (by_l && fresh)
 #pragma omp simd
             for (size_t j = 0; j < dim; j++) by_l[j] = g * (x[j] - p[j]);

@@ -94,7 +94,7 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     return rws_draw_index(path, p[0]);
 }
 
-static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_density)
+rws_var rws_draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture)
 {
     (void)f;
     const rws_pass   *pass = rws_path_pass(path);
@@ -102,7 +102,7 @@ static rws_var draw_defensive(rws_path *path, const rws_family *f, const rws_var
     const int         C = rws_dim(path, p[0]);
     const rws_var     mixture = rws_record(path, &rws_op_defend, args, p, 1, C);
     rws_var           value = rws_draw_index(path, pass->wrong_delta ? p[0] : mixture);
-    *log_density = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
+    *log_mixture = rws_record(path, &rws_op_pick, (rws_op_args){0}, (rws_var[]){mixture, value}, 2, 1);
     if (pass->wrong_delta) /* with probability delta a uniform draw replaces the one whose density was taken above */
         value = rws_draw_index(path, rws_record(path, &rws_op_defend_at, args, &value, 1, C));
     return value;
@@ -119,7 +119,7 @@ const rws_family rws_categorical_family = {
     .draw = draw,
     .log_density = log_density,
     .score = score,
-    .draw_defensive = draw_defensive,
+    .draw_defensive = rws_draw_defended,
 };
 
 rws_var rws_categorical(rws_path *path, const char *site, rws_var logits)

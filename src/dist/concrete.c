@@ -103,7 +103,7 @@ static void concrete_density_backward(rws_call *c)
         const float *p = c->saved + r * dim, g = c->gout[r], t = tau[r];
         if (gs->data) row_give_affine(p, dim, g * t * (float)C, -g * (t + 1), fresh_s, rws_sink_row(gs, r, dim));
         if (gp->data) row_give_affine(p, dim, -g * (float)C, g, fresh_p, rws_sink_row(gp, r, dim));
-        if (gt) {
+        if (gt && g != 0) {
             const float *ls = rws_view_row(&c->in[0], r);
             gt[r] += g * ((float)(C - 1) / t + (float)C * row_dot(p, ls, dim) - row_sum(ls, dim));
         }

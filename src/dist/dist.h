@@ -47,6 +47,10 @@ void rws_family_check(rws_path *path, const rws_family *f, const char *function)
  * sentence; NULL: outside of sites. */
 int rws_family_length(rws_path *path, const char *site, const rws_family *f, const rws_var *p);
 
+/* The draw_defensive of a single choice: from the mixture of its log-probabilities p[0] with the uniform distribution or, in
+ * a pass with wrong_delta, as the authors' code does it. *log_mixture becomes the log-density that its weight counts. */
+rws_var rws_draw_defended(rws_path *path, const rws_family *f, const rws_var *p, rws_var *log_mixture);
+
 /* The ops that several distributions use. */
 extern const rws_op rws_op_defend, rws_op_gumbel_draw;
 

@@ -58,6 +58,7 @@ static inline __attribute__((always_inline)) void rws_each_density_backward(rws_
     for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, dim), g[s] = rws_call_open(c, s, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
         double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        if (c->gout[i / (size_t)dim] == 0) continue;
         for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
         f(in, slope);
         for (int s = 0; s < n_in; s++)
@@ -100,6 +101,7 @@ static inline __attribute__((always_inline)) void rws_each_tangent_backward(rws_
         double       in[RWS_EACH_MOST], up[RWS_EACH_MOST], down[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
         double       high[RWS_EACH_MOST] = {0}, low[RWS_EACH_MOST] = {0}, least = INFINITY, most = 0;
         const double by = (double)c->gout[i / (size_t)dim];
+        if (by == 0) continue;
         for (int s = 0; s < n_in; s++) {
             in[s] = (double)x[s][i];
             least = in[s] != 0 ? fmin(least, fabs(in[s])) : least;
@@ -151,6 +153,7 @@ static inline __attribute__((always_inline)) void rws_each_draw_backward(rws_cal
     for (int s = 0; s < n_in; s++) x[s] = rws_call_input(c, s, c->dim), g[s] = rws_call_open(c, s, c->dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)c->dim; i++) {
         double in[RWS_EACH_MOST], slope[RWS_EACH_MOST] = {0};
+        if (c->gout[i] == 0) continue;
         for (int s = 0; s < n_in; s++) in[s] = (double)x[s][i];
         f(in, slope);
         for (int s = 0; s < n_in; s++)

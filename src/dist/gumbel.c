@@ -86,7 +86,7 @@ static void gumbel_density_backward(rws_call *c)
     const float *x = rws_call_input(c, 0, dim), *m = rws_call_input(c, 1, dim);
     float       *gx = rws_call_open(c, 0, dim), *gm = rws_call_open(c, 1, dim);
     for (size_t i = 0; i < (size_t)c->n * (size_t)dim; i++) {
-        const float slope = c->gout[i / (size_t)dim] * (1 - rws_exp(m[i] - x[i]));
+        const float g = c->gout[i / (size_t)dim], slope = g * rws_where(g, 1 - rws_exp(m[i] - x[i]));
         if (gx) gx[i] -= slope;
         if (gm) gm[i] += slope;
     }

@@ -167,6 +167,7 @@ static void multivariate_normal_density_backward(rws_call *c)
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *L = rws_view_row(&c->in[2], r);
         const double g = (double)c->gout[r];
+        if (g == 0) continue;
         solve(rws_view_row(&c->in[0], r), rws_view_row(&c->in[1], r), L, n, (int)all, z);
         for (size_t i = 0; i < n; i++) w[i] = z[i];
         solve_transposed(L, n, (int)all, w);

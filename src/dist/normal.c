@@ -127,12 +127,14 @@ static void normal_density_backward(rws_call *c)
     if (dim == 1 && !gs) {
         float *slope = RWS_NEW(c->arena, float, c->n);
 #pragma omp simd
-        for (size_t i = 0; i < (size_t)c->n; i++) slope[i] = c->gout[i] * (x[i] - m[i]) / (s[i] * s[i]);
+        for (size_t i = 0; i < (size_t)c->n; i++)
+            slope[i] = rws_where(c->gout[i], c->gout[i] * (x[i] - m[i]) / (s[i] * s[i]));
         for (size_t i = 0; gx && i < (size_t)c->n; i++) gx[i] -= slope[i];
         for (size_t i = 0; gm && i < (size_t)c->n; i++) gm[i] += slope[i];
     } else
         for (size_t r = 0; r < (size_t)c->n; r++) {
             const float g = c->gout[r];
+            if (g == 0) continue;
             for (size_t i = r * (size_t)dim; i < (r + 1) * (size_t)dim; i++) {
                 const float d = (x[i] - m[i]) / s[i], slope = g * d / s[i];
                 if (gx) gx[i] -= slope;

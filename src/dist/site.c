@@ -123,6 +123,17 @@ static rws_var draw(rws_path *path, const char *site, const rws_family *f, const
     return stop ? rws_var_stop(path, value) : value;
 }
 
+/* dww_ref_bug is what the authors' code does with one choice; there is no such code for several choices at once. */
+static rws_var draw_defended(rws_path *path, const char *site, const rws_family *f, const rws_var *p, int length,
+                             rws_var *log_mixture)
+{
+    if (rws_path_pass(path)->wrong_delta && f->draw_defensive != rws_draw_defended)
+        rws_give_up(
+            path, "dww_ref_bug is about single choices (categorical, bernoulli); at site \"%s\" the guide draws a %s.",
+            site, f->name);
+    return checked_value(path, f, f->draw_defensive(path, f, p, log_mixture), length);
+}
+
 rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, const rws_var *params)
 {
     const rws_pass *pass = rws_path_pass(path);
@@ -143,8 +154,7 @@ rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, con
     if (given) rws_site_put_given(path, f->name, size, value);
     else if (!found) {
         if (pass->enumerate && guide_draws(pass, found)) value = draw_every(path, site, f, n_choices);
-        else if (defended && f->draw_defensive)
-            value = checked_value(path, f, f->draw_defensive(path, f, p, &log_mixture), length);
+        else if (defended && f->draw_defensive) value = draw_defended(path, site, f, p, length, &log_mixture);
         else value = draw(path, site, f, p, length, pathwise);
         rws_site_put(path, f->name, size, value);
     } else if (rws_dim(path, value) != length && pass->proposal < RWS_RELAXED)

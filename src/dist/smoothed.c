@@ -276,10 +276,10 @@ static void stick_logits_backward(rws_call *c)
         tail[C - 2] = (double)p[C - 1];
         for (size_t i = C - 2; i-- > 0;) tail[i] = log_add(tail[i + 1], (double)p[i + 1]);
         for (size_t j = 0; j < C; j++) {
-            if (j > 0) g[r * C + j] -= (float)(sum * exp((double)p[j] - tail[j - 1]));
+            if (sum != 0) g[r * C + j] -= (float)(sum * exp((double)p[j] - tail[j - 1]));
             if (j + 1 == C) break;
             g[r * C + j] += gout[j];
-            sum = (j > 0 ? sum * exp(tail[j] - tail[j - 1]) : 0) + (double)gout[j];
+            sum = (sum != 0 ? sum * exp(tail[j] - tail[j - 1]) : 0) + (double)gout[j];
         }
     }
     rws_call_close(c, 0, c->dim + 1, g);

@@ -50,7 +50,7 @@ static double density(const double *in, double *slope)
 /* z with the share u of the interval below it. */
 static double quantile(double a, double b, double u)
 {
-    if (b <= 0 || (a < 0 && 0.5 * (erfc(-a * M_SQRT1_2) * (1 - u) + erfc(-b * M_SQRT1_2) * u) < 0.5))
+    if (a < 0 && (b <= 0 || 0.5 * (erfc(-a * M_SQRT1_2) * (1 - u) + erfc(-b * M_SQRT1_2) * u) < 0.5))
         return -quantile(-b, -a, 1 - u);
     if (a < 0) return rws_tail_inverse(log(0.5 * (erfc(a * M_SQRT1_2) * (1 - u) + erfc(b * M_SQRT1_2) * u)));
     return rws_tail_inverse(rws_log_tail(a) + log1p(u * expm1(rws_log_tail(b) - rws_log_tail(a))));

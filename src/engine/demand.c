@@ -352,15 +352,16 @@ reading rws_node_gather(rws_engine *e, uint32_t id, uint32_t from)
 {
     const node     *first = &e->nodes[id];
     const uint32_t *map = rws_level_map(e, from, first->level), n = e->levels[from].n_rows;
-    const size_t    dim = (size_t)first->dim, width = first->saved ? (size_t)e->nodes[first->in[0]].dim : 0;
-    float          *value = RWS_NEW(&e->arena, float, n *dim), *saved = RWS_NEW(&e->arena, float, n *width);
+    const bool      known = node_exp(first);
+    const size_t    dim = (size_t)first->dim;
+    float          *value = RWS_NEW(&e->arena, float, n *dim), *exp = known ? RWS_NEW(&e->arena, float, n *dim) : NULL;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t     at = id;
         const size_t row = rws_node_row(e, &at, map ? map[i] : i);
         memcpy(value + i * dim, e->nodes[at].value + row * dim, dim * sizeof(float));
-        if (width) memcpy(saved + i * width, e->nodes[at].saved + row * width, width * sizeof(float));
+        if (known) memcpy(exp + i * dim, e->nodes[at].saved + row * dim, dim * sizeof(float));
     }
-    return (reading){value, width ? saved : NULL, NULL, n};
+    return (reading){value, exp, NULL, n};
 }
 
 /* ---- counting, for rws bench and tests: which rows would have been enough */

@@ -322,7 +322,7 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     const size_t   C = (size_t)dim, width = (size_t)padded(dim);
     const reading  r = rws_node_read(e, log_probabilities.id, path->level);
     const uint32_t rows = e->levels[path->level].n_rows, *map = r.row;
-    const float   *p = r.saved;
+    const float   *p = r.exp;
     if (!p) {
         const size_t size = r.n * C;
         float       *exps = RWS_NEW(&e->arena, float, size);

@@ -181,7 +181,7 @@ typedef struct {
 
 /* The rows of a node that a level reads: row i of the level is row `row ? row[i] : i` of these. */
 typedef struct {
-    const float    *value, *saved;
+    const float    *value, *exp; /* exp: the exponentials of value, if its op saved them; else NULL */
     const uint32_t *row;
     uint32_t        n; /* rows of value */
 } reading;
@@ -388,13 +388,19 @@ static inline uint32_t rws_node_part(rws_engine *e, uint32_t id, uint32_t from)
     return e->nodes[id].more ? rws_node_find(e, id, from) : id;
 }
 
+/* The exponentials of a node's value, if they are what its op saved; else NULL. */
+static inline const float *node_exp(const node *n)
+{
+    return n->saved && n->op->saves_exp ? n->saved : NULL;
+}
+
 /* What the rows of a level read of a node. */
 static inline reading rws_node_read(rws_engine *e, uint32_t id, uint32_t from)
 {
     const uint32_t part = rws_node_part(e, id, from);
     if (part == NONE) return rws_node_gather(e, id, from);
     const node *n = &e->nodes[part];
-    return (reading){n->value, n->saved, rws_level_map(e, from, n->rows), e->levels[n->rows].n_rows};
+    return (reading){n->value, node_exp(n), rws_level_map(e, from, n->rows), e->levels[n->rows].n_rows};
 }
 
 /* execute.c */

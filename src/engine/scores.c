@@ -217,21 +217,9 @@ static const double *gather_output(rws_engine *e, int n, int slot)
     return out;
 }
 
-/* -inf is data; a NaN is not, and the sentence says where it came from. */
-static void check_numbers(rws_engine *e)
+/* Says which term of which site is NaN or inf. */
+static void name_broken_term(rws_engine *e)
 {
-    const rws_scores *s = &e->scores;
-    double            zero = 0; /* NaN if a number is not finite */
-#pragma omp simd reduction(+ : zero)
-    for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
-    for (int i = 0; s->log_given && i < s->n; i++) zero += 0 * s->log_given[i];
-    if (zero == 0) return;
-    bool broken = false; /* -inf is data */
-    for (int i = 0; s->log_given && i < s->n; i++) broken |= isnan(s->log_given[i]) || s->log_given[i] == INFINITY;
-    for (int i = 0; i < s->n; i++)
-        broken |= isnan(s->log_p[i]) || isnan(s->log_q[i]) || isnan(s->log_d[i]) || s->log_q[i] == INFINITY ||
-                  s->log_p[i] == INFINITY;
-    if (!broken) return;
     uint32_t *level_of = RWS_NEW(&e->arena, uint32_t, e->n_terms);
     for (uint32_t l = 0; l < e->n_levels; l++)
         for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) level_of[t] = l;
@@ -250,6 +238,61 @@ static void check_numbers(rws_engine *e)
         }
     }
     e->status = rws_fail(&e->error, RWS_BROKEN, "A log-density is not a number.");
+}
+
+/* Whether the density that particles were drawn from, log_d, has terms of this kind. */
+static bool is_drawn_from(const rws_engine *e, rws_term kind)
+{
+    return e->pass.proposal == RWS_DEFENSIVE ? kind == RWS_TERM_D : kind == RWS_TERM_Q || kind == RWS_TERM_R;
+}
+
+/* Says at which site row i of the table drew a value that its own density calls impossible: the first one. */
+static void name_impossible_draw(rws_engine *e, int i)
+{
+    const origin   o = rws_scores_origin(e, i);
+    const uint32_t last = e->ends[o.end].level;
+    uint32_t       first = NONE;
+    for (uint32_t l = last; l != NONE; l = e->levels[l].parent) {
+        const uint32_t *map = rws_level_map(e, last, l), row = map ? map[o.row] : o.row;
+        for (uint32_t t = e->levels[l].terms; t != NONE; t = e->terms[t].next) {
+            if (!is_drawn_from(e, e->terms[t].kind)) continue;
+            const reading r = rws_node_read(e, e->terms[t].node, l);
+            if (r.value[r.row ? r.row[row] : row] == -INFINITY && t < first) first = t;
+        }
+    }
+    RWS_CHECK(first != NONE);
+    char text[160];
+    e->status = rws_fail(&e->error, RWS_BROKEN,
+                         "The guide drew a value at site %s whose log-density under the guide is -inf, and which is "
+                         "possible under the model; its weight would be infinite.",
+                         rws_site_text(e, e->terms[first].site, e->terms[first].visit, text));
+}
+
+static bool is_broken(double x)
+{
+    return isnan(x) || x == INFINITY;
+}
+
+/* -inf is data; a NaN is not, and the sentence says where it came from. A weight is finite too: a particle that the
+ * model calls possible is not drawn where its density is 0. */
+static void check_numbers(rws_engine *e)
+{
+    const rws_scores *s = &e->scores;
+    double            zero = 0; /* NaN if a number is not finite */
+#pragma omp simd reduction(+ : zero)
+    for (int i = 0; i < s->n; i++) zero += 0 * s->log_p[i] + 0 * s->log_q[i] + 0 * s->log_d[i];
+    for (int i = 0; s->log_given && i < s->n; i++) zero += 0 * s->log_given[i];
+    if (zero == 0) return;
+    bool broken = false;
+    for (int i = 0; i < s->n; i++)
+        broken |= is_broken(s->log_p[i]) || is_broken(s->log_q[i]) || is_broken(s->log_d[i]) ||
+                  (s->log_given && is_broken(s->log_given[i]));
+    if (broken) {
+        name_broken_term(e);
+        return;
+    }
+    for (int i = 0; i < s->n && e->pass.mode == RWS_WAKE && e->status == RWS_OK; i++)
+        if (s->log_d[i] == -INFINITY && s->log_p[i] > -INFINITY) name_impossible_draw(e, i);
 }
 
 void rws_scores_make(rws_engine *e)

@@ -1,6 +1,7 @@
 #include "engine/setup.h"
 
 #include "base/error.h"
+#include "base/vecmath.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -128,6 +129,11 @@ static void declare_series(rws_setup *s, const char *name, int dim, int most, bo
     if (dim < 1 || most < 1) {
         declare_failed(s, "The series \"%s\" has %d items of %d numbers; it must have at least one of one.", name, most,
                        dim);
+        return;
+    }
+    if (most > RWS_WHOLE_MOST) {
+        declare_failed(s, "The series \"%s\" has up to %d items; it may have %d, since a float holds their number.",
+                       name, most, RWS_WHOLE_MOST);
         return;
     }
     declare_field(s, name, 1 + dim * most, label);

@@ -64,10 +64,11 @@ static double scale_of(const rws_control *c)
     return c->scale ? (double)c->scale->value[0] : 1;
 }
 
-/* Computes c of every datum (`of`) and its derivatives by the v_k (`by`). A row is one particle, since g is continuous. */
-static void reduce(const rws_control *control, const rws_scores *s, const double *v, double *by, double *of)
+/* Computes c of every datum at this scale (`of`) and its derivatives by the v_k (`by`). A row is one particle, since g is
+ * continuous. */
+static void reduce(const rws_control *control, double scale, const rws_scores *s, const double *v, double *by,
+                   double *of)
 {
-    const double scale = scale_of(control);
     if (!control->log_mean_exp) {
         for (int i = 0; i < s->n; i++) by[i] = scale / s->K;
         for (int d = 0; d < s->B; d++) {
@@ -100,9 +101,10 @@ void rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tal
     rws_weigh(s, share, tally);
     for (int d = 0; d < s->B; d++) total[d] = 0;
     for (int k = 0; k < controls->n; k++) {
-        double *by = s->coef_out[v_at(k)], *by_tilde = s->coef_out[v_tilde_at(k)];
-        reduce(&controls->list[k], s, s->out[v_at(k)], by, c);
-        reduce(&controls->list[k], s, s->out[v_tilde_at(k)], by_tilde, c);
+        double      *by = s->coef_out[v_at(k)], *by_tilde = s->coef_out[v_tilde_at(k)];
+        const double scale = scale_of(&controls->list[k]);
+        reduce(&controls->list[k], scale, s, s->out[v_at(k)], by, c);
+        reduce(&controls->list[k], scale, s, s->out[v_tilde_at(k)], by_tilde, c);
         for (int d = 0; d < s->B; d++) {
             const double counts = s->L[d] > -INFINITY ? share : 0;
             total[d] += c[d];
@@ -116,39 +118,40 @@ void rws_control_weigh(const rws_method *m, rws_scores *s, double share, rws_tal
     }
 }
 
-/* Returns sum_k (dc/dv_k) dv_k. by_dv holds dc/dv and becomes sign times it, the derivative of sign times that sum by dv;
- * its derivative by v is added to by_v. */
-static double derivative(const rws_control *control, const double *dv, int first, int end, double sign, double *by_v,
+/* Returns sum_k (dc/dv_k) dv_k at scale 1. by_dv holds dc/dv at scale 1 and becomes `times` it, the derivative of `times`
+ * that sum by dv; its derivative by v is added to by_v. */
+static double derivative(const rws_control *control, const double *dv, int first, int end, double times, double *by_v,
                          double *by_dv)
 {
     double total = 0;
     for (int i = first; i < end; i++) total += by_dv[i] * dv[i];
     for (int i = first; i < end; i++) {
         /* weights of a log-mean-exp move with v: d w_k = w_k (dv_k - sum_j w_j dv_j) */
-        if (control->log_mean_exp) by_v[i] += sign * by_dv[i] * (dv[i] - total / scale_of(control));
-        by_dv[i] *= sign;
+        if (control->log_mean_exp) by_v[i] += times * by_dv[i] * (dv[i] - total);
+        by_dv[i] *= times;
     }
     return total;
 }
 
 /* Coefficients of one control variate in the second backward. `moved` is s of control.h for each datum. Returns the
- * derivative of -J by its scale. */
+ * derivative of -J by its scale, which is not 0 where the scale is; so everything is computed at scale 1 first. */
 static double second_of(const rws_control *control, rws_scores *s, double share, int at, const double *moved)
 {
-    const int v = v_at(at), v_tilde = v_tilde_at(at), dv = DERIVATIVES + v, dv_tilde = DERIVATIVES + v_tilde;
-    double  **coef = s->coef_out, *c_tilde = s->work[1], by_scale = 0;
-    reduce(control, s, s->out[v], coef[dv], c_tilde); /* for the derivatives; c is overwritten below */
-    reduce(control, s, s->out[v_tilde], coef[dv_tilde], c_tilde);
+    const int    v = v_at(at), v_tilde = v_tilde_at(at), dv = DERIVATIVES + v, dv_tilde = DERIVATIVES + v_tilde;
+    double     **coef = s->coef_out, *c_tilde = s->work[1], by_scale = 0;
+    const double scale = scale_of(control);
+    reduce(control, 1, s, s->out[v], coef[dv], c_tilde); /* for the derivatives; c is overwritten below */
+    reduce(control, 1, s, s->out[v_tilde], coef[dv_tilde], c_tilde);
     memset(coef[v], 0, (size_t)s->n * sizeof(double));
     /* the coefficients of minus the bracket of control.h, because steps ascend and J is to fall */
     for (int d = 0; d < s->B; d++) {
         const int    first = (int)s->start[d], end = (int)s->start[d + 1];
         const double counts = s->L[d] == -INFINITY ? 0 : share;
-        for (int i = first; i < end; i++) coef[v_tilde][i] = counts * moved[d] * coef[dv_tilde][i];
-        const double dc = derivative(control, s->out[dv], first, end, -counts, coef[v], coef[dv]);
+        for (int i = first; i < end; i++) coef[v_tilde][i] = counts * moved[d] * scale * coef[dv_tilde][i];
+        const double dc = derivative(control, s->out[dv], first, end, -counts * scale, coef[v], coef[dv]);
         const double dc_tilde =
-            derivative(control, s->out[dv_tilde], first, end, counts, coef[v_tilde], coef[dv_tilde]);
-        by_scale += counts * (moved[d] * c_tilde[d] - dc + dc_tilde) / scale_of(control);
+            derivative(control, s->out[dv_tilde], first, end, counts * scale, coef[v_tilde], coef[dv_tilde]);
+        by_scale += counts * (moved[d] * c_tilde[d] - dc + dc_tilde);
     }
     return by_scale;
 }

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "base/vecmath.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -257,6 +258,11 @@ static rws_status add_file(rws_trainer *t, struct rws_batch_given *g, int datum,
     const float number = t->batch[g->number][datum];
     size_t      low = 0, high = g->n_file;
     if (!(number >= 0)) return RWS_OK;
+    if (number >= RWS_WHOLE_MOST)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The label \"%s\" is %.0f; choices are given to data with numbers from 0 to %d, since a float "
+                        "holds the number.",
+                        t->setup.fields[g->number].name, (double)number, RWS_WHOLE_MOST - 1);
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (g->file[middle].datum < (uint64_t)number) low = middle + 1;

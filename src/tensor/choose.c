@@ -70,9 +70,10 @@ static void power_backward(rws_call *c)
 {
     const float *a = rws_call_input(c, 0, c->dim), *b = rws_call_input(c, 1, c->dim);
     float       *ga = rws_call_open(c, 0, c->dim), *gb = rws_call_open(c, 1, c->dim);
-    for (size_t i = 0; ga && i < size(c); i++) ga[i] += b[i] == 0 ? 0 : c->gout[i] * b[i] * powf(a[i], b[i] - 1);
+    for (size_t i = 0; ga && i < size(c); i++)
+        ga[i] += b[i] == 0 || c->gout[i] == 0 ? 0 : c->gout[i] * b[i] * powf(a[i], b[i] - 1);
     for (size_t i = 0; gb && i < size(c); i++)
-        gb[i] += a[i] == 0 && b[i] >= 0 ? 0 : c->gout[i] * c->out[i] * logf(a[i]);
+        gb[i] += (a[i] == 0 && b[i] >= 0) || c->gout[i] == 0 ? 0 : c->gout[i] * c->out[i] * logf(a[i]);
     rws_call_close(c, 0, c->dim, ga);
     rws_call_close(c, 1, c->dim, gb);
 }

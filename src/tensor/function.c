@@ -48,8 +48,8 @@ void rws_function_slope(rws_function f, size_t n, const float *y, const float *g
     case RWS_ELU: RWS_EACH(n, out[i] = y[i] > 0 ? g[i] : g[i] * (y[i] + 1)); return;
     case RWS_SIGMOID: RWS_EACH(n, out[i] = g[i] * y[i] * (1 - y[i])); return;
     case RWS_SOFTPLUS: RWS_EACH(n, out[i] = -g[i] * rws_expm1(-y[i])); return;
-    case RWS_EXP: RWS_EACH(n, out[i] = g[i] * y[i]); return;
-    case RWS_LOG: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
+    case RWS_EXP: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], y[i])); return;
+    case RWS_LOG: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], rws_exp(-y[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }
@@ -64,7 +64,7 @@ void rws_function_bend(rws_function f, size_t n, const float *y, const float *g,
     case RWS_SIGMOID: RWS_EACH(n, out[i] = g[i] * (1 - 2 * y[i])); return;
     case RWS_SOFTPLUS: RWS_EACH(n, out[i] = g[i] * rws_exp(-y[i])); return;
     case RWS_EXP: RWS_EACH(n, out[i] = g[i]); return;
-    case RWS_LOG: RWS_EACH(n, out[i] = -g[i] * rws_exp(-y[i])); return;
+    case RWS_LOG: RWS_EACH(n, out[i] = -g[i] * rws_where(g[i], rws_exp(-y[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }

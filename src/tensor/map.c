@@ -55,16 +55,16 @@ static void apply(rws_function f, size_t n, const float *x, float *y)
 static void slope(rws_function f, size_t n, const float *x, const float *g, float *out)
 {
     switch (f) {
-    case RWS_SQRT: RWS_EACH(n, out[i] = g[i] * 0.5f / sqrtf(x[i])); return;
-    case RWS_SQUARE: RWS_EACH(n, out[i] = g[i] * 2 * x[i]); return;
+    case RWS_SQRT: RWS_EACH(n, out[i] = rws_where(g[i], g[i] * 0.5f / sqrtf(x[i]))); return;
+    case RWS_SQUARE: RWS_EACH(n, out[i] = g[i] * 2 * rws_where(g[i], x[i])); return;
     case RWS_SIN: RWS_EACH(n, out[i] = g[i] * cosf(x[i])); return;
     case RWS_COS: RWS_EACH(n, out[i] = -g[i] * sinf(x[i])); return;
     case RWS_ABS: RWS_EACH(n, out[i] = x[i] > 0 ? g[i] : x[i] < 0 ? -g[i] : 0); return;
     case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = g[i] * share(-x[i])); return;
-    case RWS_LOG1P: RWS_EACH(n, out[i] = g[i] / (1 + x[i])); return;
-    case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws_exp(x[i])); return;
-    case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_digamma((double)x[i])); return;
-    case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_trigamma((double)x[i])); return;
+    case RWS_LOG1P: RWS_EACH(n, out[i] = rws_where(g[i], g[i] / (1 + x[i]))); return;
+    case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], rws_exp(x[i]))); return;
+    case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], (float)rws_digamma((double)x[i]))); return;
+    case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], (float)rws_trigamma((double)x[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }
@@ -73,16 +73,16 @@ static void slope(rws_function f, size_t n, const float *x, const float *g, floa
 static void bend(rws_function f, size_t n, const float *x, const float *g, float *out)
 {
     switch (f) {
-    case RWS_SQRT: RWS_EACH(n, out[i] = g[i] * -0.25f / (x[i] * sqrtf(x[i]))); return;
+    case RWS_SQRT: RWS_EACH(n, out[i] = rws_where(g[i], g[i] * -0.25f / (x[i] * sqrtf(x[i])))); return;
     case RWS_SQUARE: RWS_EACH(n, out[i] = g[i] * 2); return;
     case RWS_SIN: RWS_EACH(n, out[i] = -g[i] * sinf(x[i])); return;
     case RWS_COS: RWS_EACH(n, out[i] = -g[i] * cosf(x[i])); return;
     case RWS_ABS: RWS_EACH(n, out[i] = 0); return;
     case RWS_LOG_SIGMOID: RWS_EACH(n, out[i] = -g[i] * share(x[i]) * share(-x[i])); return;
-    case RWS_LOG1P: RWS_EACH(n, out[i] = -g[i] / ((1 + x[i]) * (1 + x[i]))); return;
-    case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws_exp(x[i])); return;
-    case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_trigamma((double)x[i])); return;
-    case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * (float)rws_tetragamma((double)x[i])); return;
+    case RWS_LOG1P: RWS_EACH(n, out[i] = rws_where(g[i], -g[i] / ((1 + x[i]) * (1 + x[i])))); return;
+    case RWS_EXPM1: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], rws_exp(x[i]))); return;
+    case RWS_LGAMMA: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], (float)rws_trigamma((double)x[i]))); return;
+    case RWS_DIGAMMA: RWS_EACH(n, out[i] = g[i] * rws_where(g[i], (float)rws_tetragamma((double)x[i]))); return;
     default: RWS_CHECK(!"a known function");
     }
 }
@@ -125,7 +125,7 @@ static void map_tangent_backward(rws_call *c)
         const size_t n = size(c) - first < RWS_TILE ? size(c) - first : RWS_TILE;
         if (gx) {
             bend(f, n, x + first, c->gout + first, by);
-            RWS_EACH(n, gx[first + i] += by[i] * dx[first + i]);
+            RWS_EACH(n, gx[first + i] += by[i] * rws_where(by[i], dx[first + i]));
         }
         if (gdx) {
             slope(f, n, x + first, c->gout + first, by);

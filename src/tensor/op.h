@@ -4,6 +4,10 @@
  * rows meet in a call; an op only computes. Forward fills `out` (n x dim) and may save numbers in `saved`; backward
  * adds to the gradient of each wanted input. An op knows nothing of programs, paths or levels.
  *
+ * A number of `gout` that is 0 adds 0 to every gradient, even where the slope is infinite (rws_where): a row that is
+ * impossible has the coefficient 0, and the logarithm of its probability has an infinite slope. The tests hold every op to
+ * that, at infinite inputs too unless the op is a product with a weight or a matrix.
+ *
  *     engine -> call -> [op] -> out, and in reverse: gradient of out -> gradients of the inputs and of the weights
  *
  * Shapes: n rows; input s has in[s].dim columns. Row i of an input is row i of its data or, if it has an index, row
@@ -94,6 +98,12 @@ typedef struct rws_op {
      * compute their logits. NULL: the logits are computed first. */
     const struct rws_op *bits_density;
 } rws_op;
+
+/* The slope, or 0 where the gradient g that is multiplied by it is 0. */
+static inline float rws_where(float g, float slope)
+{
+    return g == 0 ? 0 : slope;
+}
 
 /* Row r of an input, read in place, and row r of a gradient. */
 static inline size_t rws_view_index(const rws_view *v, size_t r)

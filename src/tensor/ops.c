@@ -98,7 +98,7 @@ static void mul_backward(rws_call *c)
         float *g = rws_call_claim(c, s, c->dim, &fresh);
         if (!g) continue;
         const float *other = rws_call_input(c, 1 - s, c->dim);
-        GIVE(fresh, size(c), g, other[i] * c->gout[i]);
+        GIVE(fresh, size(c), g, rws_where(c->gout[i], other[i]) * c->gout[i]);
         rws_call_close(c, s, c->dim, g);
     }
 }
@@ -119,9 +119,9 @@ static void div_backward(rws_call *c)
 {
     const float *b = rws_call_input(c, 1, c->dim);
     float       *ga = rws_call_open(c, 0, c->dim), *gb = rws_call_open(c, 1, c->dim);
-    if (ga) RWS_EACH(size(c), ga[i] += c->gout[i] / b[i]);
+    if (ga) RWS_EACH(size(c), ga[i] += rws_where(c->gout[i], c->gout[i] / b[i]));
     rws_call_close(c, 0, c->dim, ga);
-    if (gb) RWS_EACH(size(c), gb[i] -= c->gout[i] * c->out[i] / b[i]);
+    if (gb) RWS_EACH(size(c), gb[i] -= rws_where(c->gout[i], c->gout[i] * c->out[i] / b[i]));
     rws_call_close(c, 1, c->dim, gb);
 }
 
@@ -173,7 +173,7 @@ static void apply_tangent_backward(rws_call *c)
         const size_t n = size(c) - first < RWS_TILE ? size(c) - first : RWS_TILE;
         if (gy) {
             rws_function_bend(f, n, y + first, c->gout + first, by);
-            GIVE(fresh_y, n, gy + first, by[i] * dx[first + i]);
+            GIVE(fresh_y, n, gy + first, by[i] * rws_where(by[i], dx[first + i]));
         }
         if (gdx) {
             rws_function_slope(f, n, y + first, c->gout + first, by);
@@ -198,8 +198,11 @@ static void dot_backward(rws_call *c)
     for (int s = 0; s < 2; s++) {
         if (!c->gin[s].data) continue;
         const bool fresh = rws_sink_take(&c->gin[s]);
-        for (size_t r = 0; r < (size_t)c->n; r++)
-            row_give(rws_view_row(&c->in[1 - s], r), dim, c->gout[r], fresh, rws_sink_row(&c->gin[s], r, dim));
+        for (size_t r = 0; r < (size_t)c->n; r++) {
+            float *to = rws_sink_row(&c->gin[s], r, dim);
+            if (row_gives_nothing(c->gout[r], dim, fresh, to)) continue;
+            row_give(rws_view_row(&c->in[1 - s], r), dim, c->gout[r], fresh, to);
+        }
     }
 }
 
@@ -249,7 +252,10 @@ static void exp_dot_backward(rws_call *c)
         const float *kept = c->saved + r * dim, *by = c->n_in > 2 ? rws_view_row(&c->in[2], r) : NULL, g = c->gout[r];
         float       *to[3] = {0};
         for (int s = 0; s < c->n_in; s++)
-            if (c->gin[s].data) to[s] = rws_sink_row(&c->gin[s], r, dim);
+            if (c->gin[s].data) {
+                float *at = rws_sink_row(&c->gin[s], r, dim);
+                to[s] = row_gives_nothing(g, dim, fresh[s], at) ? NULL : at;
+            }
         if (to[0] && by) row_give_product(kept, by, dim, g, fresh[0], to[0]);
         if (to[0] && !by) row_give(kept, dim, g, fresh[0], to[0]);
         if (to[1] && by) row_give_product(e + r * dim, by, dim, g, fresh[1], to[1]);

@@ -87,6 +87,18 @@ static inline float row_dot(const float *a, const float *b, size_t n)
     return row_fold(s, t) + rest;
 }
 
+/* The sum of w x without the parts where w is 0, so that x may be infinite there. */
+static inline float row_dot_where(const float *w, const float *x, size_t n)
+{
+    rws_v8 s = {0};
+    rws_v4 t = {0};
+    float  rest = 0;
+    RWS_ROW(n, s += RWS_GET8(w + j) * (rws_v8)((rws_i8)RWS_GET8(x + j) & (RWS_GET8(w + j) != 0)),
+            t += RWS_GET4(w + j) * (rws_v4)((rws_i4)RWS_GET4(x + j) & (RWS_GET4(w + j) != 0)),
+            rest += w[j] * rws_where(w[j], x[j]));
+    return row_fold(s, t) + rest;
+}
+
 /* out = x + shift */
 static inline void row_shift(const float *x, size_t n, float shift, float *out)
 {
@@ -121,6 +133,14 @@ static inline void row_combine(const float *x, const float *y, size_t n, float s
         if (fresh) RWS_ROW(n, RWS_AT8((to) + j) = (value8), RWS_AT4((to) + j) = (value4), (to)[j] = (value1)); \
         else RWS_ROW(n, RWS_AT8((to) + j) += (value8), RWS_AT4((to) + j) += (value4), (to)[j] += (value1));    \
     } while (0)
+
+/* Whether the gradient g of a row is 0, so that the row has nothing to give. A fresh row becomes 0 then. */
+static inline bool row_gives_nothing(float g, size_t n, bool fresh, float *to)
+{
+    if (g != 0) return false;
+    for (size_t j = 0; fresh && j < n; j++) to[j] = 0;
+    return true;
+}
 
 /* scale x */
 static inline void row_give(const float *x, size_t n, float scale, bool fresh, float *to)

@@ -106,7 +106,7 @@ static void log_softmax_backward(rws_call *c)
         const float *g = c->gout + r * dim, *p = c->saved + r * dim, *y = c->out + r * dim;
         const float  total = row_sum(g, dim), scale = t ? 1 / t[r] : 1;
         if (gx->data) row_give_rest(g, p, dim, total, scale, fresh, rws_sink_row(gx, r, dim));
-        if (gt) gt[r] -= scale * (row_dot(g, y, dim) - total * row_dot(p, y, dim));
+        if (gt) gt[r] -= scale * (row_dot_where(g, y, dim) - total * row_dot_where(p, y, dim));
     }
     if (gt) rws_call_close(c, 1, 1, gt);
 }
@@ -199,6 +199,7 @@ static void softmax_dot_backward(rws_call *c)
         for (size_t r = 0; r < (size_t)c->n; r++) {
             const float *p = rws_view_row(&c->in[0], r), g = c->gout[r];
             float       *to = rws_sink_row(&c->gin[s], r, dim);
+            if (row_gives_nothing(g, dim, fresh, to)) continue;
             if (s == 1) row_give(p, dim, g, fresh, to);
             else row_give_centred(p, rws_view_row(&c->in[1], r), dim, c->out[r], g, fresh, to);
         }

@@ -195,6 +195,7 @@ static void back_where(const rws_resampler *a, float scale, float shift, float *
 {
     float by_p, by_q;
     rws_resampler_slopes(a, &by_p, &by_q);
+    if (by_p == 0 && by_q == 0) return; /* also where the scale is 0 */
     *by_scale += (by_q * shift - by_p) / (scale * scale);
     *by_shift -= by_q / scale;
 }
