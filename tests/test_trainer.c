@@ -55,6 +55,13 @@ static void defaults_can_be_read(void **state)
     assert_true(c.particles == 3 && c.eval_particles == 3 && c.batch == 6);
     c = (rws_config){.model = "nothing"};
     refused(rws_config_fill(&c, NULL, &err), &err, "nothing");
+    c = (rws_config){0};
+    refused(rws_config_fill(&c, NULL, &err), &err, "names no model");
+    rws_model plain = rws_user_model;
+    plain.defaults.eval_every = 0;
+    c = (rws_config){.iterations = UINT64_MAX};
+    must(rws_config_fill(&c, &plain, &err), &err);
+    assert_true(c.eval_every == UINT64_MAX / 20 + 1);
 }
 
 static void texts_are_copied(void **state)
@@ -92,6 +99,8 @@ static void what_cannot_be_is_refused(void **state)
         {{.model = "gmm", .particles = -1}, "particles"},
         {{.model = "gmm", .method = "vimco", .particles = 1}, "at least 2 particles"},
         {{.model = "gmm", .n_test = -1}, "--eval-data"},
+        {{.model = "gmm", .iterations = UINT64_MAX}, "--iterations"}, /* config.json could not be read again */
+        {{.model = "gmm", .eval_every = UINT64_MAX}, "--eval-every"},
         {{.model = "gmm", .n_set = 65}, "at most 64 settings"},
         {{.model = "gmm", .set = {"colour=red"}, .n_set = 1}, "colour"},
         {{.model = "gmm", .set = {"components=1"}, .n_set = 1}, "components"},
@@ -107,6 +116,16 @@ static void what_cannot_be_is_refused(void **state)
     rws_model model = rws_user_model;
     model.metrics = many;
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "more than 58 metrics");
+    for (int lacks = 0; lacks < 5; lacks++) {
+        model = rws_user_model;
+        if (lacks == 0) model.name = NULL;
+        if (lacks == 1) model.setup = NULL;
+        if (lacks == 2) model.data = NULL;
+        if (lacks == 3) model.guide = NULL;
+        if (lacks == 4) model.model = NULL;
+        refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "lacks a name, setup, data, guide or model");
+        assert_null(t);
+    }
 }
 
 static void tables_can_be_walked(void **state)

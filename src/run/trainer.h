@@ -262,7 +262,7 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err);
 
-/* ---- trainer.c, settings.c, plugin.c */
+/* ---- trainer.c, settings.c */
 
 /* An engine for the trainer's programs, with the limits of its configuration. NULL: no memory. */
 rws_engine *rws_trainer_engine_new(const rws_trainer *t);
@@ -281,8 +281,5 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err);
 
 /* The file that the setting `given` names; NULL: none. */
 const char *rws_trainer_given_file(rws_trainer *t);
-
-/* A built-in model by name, or one from a shared object by path. */
-rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);
 
 #endif
