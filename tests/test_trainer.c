@@ -331,6 +331,19 @@ static void training_tells_and_obeys(void **state)
     assert_int_equal(rws_trainer_iteration(t), done);
     rws_trainer_free(t);
 
+    /* steps of the caller's own that the last checkpoint lacks are saved too, if training is stopped before the next one */
+    s = (seen){.stop_at = 0};
+    t = toy((rws_config){.iterations = 100, .eval_every = 5}, NULL);
+    must(rws_trainer_keep(t, in_folder("stepped"), &err), &err);
+    must(rws_trainer_save(t, &err), &err);
+    step(t, 5);
+    assert_int_equal(rws_trainer_train(t, &watch, &err), RWS_STOPPED);
+    assert_sentence(&err, "after iteration 5");
+    rws_trainer_free(t);
+    must(rws_trainer_resume(in_folder("stepped"), NULL, &rws_user_model, &t, &err), &err);
+    assert_int_equal(rws_trainer_iteration(t), 5);
+    rws_trainer_free(t);
+
     s = (seen){.stop_at = UINT64_MAX, .answer = RWS_BAD_INPUT};
     t = toy((rws_config){.iterations = 20}, NULL);
     refused(rws_trainer_train(t, &watch, &err), &err, "seen enough");

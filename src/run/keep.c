@@ -56,7 +56,9 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
     RWS_TRY(rws_trainer_collect_slots(t, err));
     if (t->folder) status = rws_folder_save(t->folder, t, t->seconds, err);
-    return rws_trainer_agree(t, status, err);
+    RWS_TRY(rws_trainer_agree(t, status, err));
+    t->saved = t->iteration;
+    return RWS_OK;
 }
 
 /* A run that goes on may have more iterations, other rates from here on, and its shared object elsewhere; its folder says
@@ -166,7 +168,9 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     t->kept = true;
     *folder = NULL;
     RWS_TRY(rws_trainer_agree(t, writes ? load(t, &stored, path, err) : RWS_OK, err));
-    return rws_trainer_spread_state(t, err);
+    RWS_TRY(rws_trainer_spread_state(t, err));
+    t->saved = t->iteration;
+    return RWS_OK;
 }
 
 rws_status rws_trainer_resume(const char *path, const rws_config *changes, const rws_model *model, rws_trainer **out,

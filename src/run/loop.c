@@ -30,7 +30,6 @@ typedef struct {
     double           save_every;
     double           saved_at;   /* 0: never */
     double           flushed_at; /* 0: never */
-    uint64_t         saved;      /* iteration of the last checkpoint */
     rws_measures     latest;
 } loop;
 
@@ -70,7 +69,6 @@ static rws_status save(loop *l, rws_error *err)
 {
     RWS_TRY(rws_trainer_save(l->t, err));
     l->saved_at = rws_clock_now();
-    l->saved = l->t->iteration;
     return RWS_OK;
 }
 
@@ -178,7 +176,7 @@ static rws_status stopped(loop *l, rws_error *err)
     const uint64_t done = l->t->iteration;
     /* A run whose last evaluation was stopped is not finished: it goes on from the checkpoint before. */
     const bool finished = done == l->t->config.iterations;
-    if (l->t->kept && !finished && (l->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
+    if (l->t->kept && !finished && (l->t->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
 
@@ -188,7 +186,7 @@ static void describe_break(const loop *l, rws_error *err)
     const rws_error was = *err;
     if (!strstr(was.text, "iteration"))
         rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->iteration, was.text);
-    if (l->saved_at) rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->saved);
+    if (l->saved_at) rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
 }
 
 static rws_status run(loop *l, rws_error *err)
@@ -218,10 +216,7 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
     rws_status status = RWS_OK;
     if (!err) err = &unread;
     if (t->ranks.comm) status = rws_comm_broadcast(t->ranks.comm, &has_checkpoint, sizeof has_checkpoint, err);
-    if (has_checkpoint) {
-        l.saved = t->iteration;
-        l.saved_at = rws_clock_now();
-    }
+    if (has_checkpoint) l.saved_at = rws_clock_now();
     t->watch = l.watch;
     t->caller = pthread_self();
     t->stopping = false;

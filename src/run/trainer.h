@@ -90,6 +90,7 @@ struct rws_trainer {
     int                     n_metrics, n_model_metrics;
     rws_folder             *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
     bool                    kept;     /* rank 0 has a folder */
+    uint64_t                saved;    /* iteration of the checkpoint that was written or loaded last, if there is one */
     const rws_watch        *watch;    /* while rws_trainer_train runs; else NULL */
     bool                    stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
     pthread_t               caller;   /* of rws_trainer_train */
