@@ -273,6 +273,8 @@ static void a_run_goes_on_where_it_was(void **state)
     /* and can be asked, by a posterior that looks only */
     rws_posterior *p;
     rws_answers   *a, *b;
+    refused(rws_posterior_open(in_folder("run"), &(rws_config){.n_set = -3}, &rws_user_model, &p, &err), &err,
+            "At most 8 settings may differ");
     must(rws_posterior_open(in_folder("run"), NULL, &rws_user_model, &p, &err), &err);
     assert_int_equal(rws_posterior_iteration(p), 12);
     const rws_question q = {.test = 1, .n_particles = 40, .seed = 5};

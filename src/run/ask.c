@@ -11,7 +11,9 @@
 #include "base/denormals.h"
 #include "base/quote.h"
 #include "estimator/weights.h"
+#include "run/given.h"
 
+#include <limits.h>
 #include <math.h>
 #include <search.h>
 #include <stdlib.h>
@@ -347,7 +349,8 @@ static rws_status make_test(const rws_trainer *t, int datum, float *const *field
 
 static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
-    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (datum < 0 || datum == INT_MAX)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
     if (t->asking || datum >= t->config.n_test) return make_test(t, datum, fields, err);
     copy_datum(t, t->test, datum, fields);
     return RWS_OK;
@@ -382,12 +385,9 @@ float **rws_question_room(const rws_trainer *t, rws_arena *memory)
 
 static rws_status check_given(const rws_question *q, rws_error *err)
 {
-    if (q->n_given < 0 || (q->n_given && !q->given))
-        return rws_fail(err, RWS_BAD_INPUT, "The question has %d given choices, but no list of them.", q->n_given);
+    RWS_TRY(rws_choices_check(q->given, q->n_given, err));
     for (int i = 0; i < q->n_given; i++) {
         const rws_choice *c = &q->given[i];
-        if (!c->site || !c->value || c->visit < 0)
-            return rws_fail(err, RWS_BAD_INPUT, "Given choice %d needs a site, a value and a visit from 0 on.", i);
         for (int k = 0; k < i; k++)
             if (q->given[k].visit == c->visit && strcmp(q->given[k].site, c->site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT,

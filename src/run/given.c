@@ -38,6 +38,16 @@ struct rws_batch_given {
     void       *context;
 };
 
+rws_status rws_choices_check(const rws_choice *list, int n, rws_error *err)
+{
+    if (n < 0 || (n && !list))
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d given choices, but no list of them.", n);
+    for (int i = 0; i < n; i++)
+        if (!list[i].site || !list[i].value || list[i].visit < 0)
+            return rws_fail(err, RWS_BAD_INPUT, "Given choice %d needs a site, a value and a visit from 0 on.", i);
+    return RWS_OK;
+}
+
 /* ---- the file */
 
 static const char *skip_blanks(const char *at, const char *end)
@@ -276,9 +286,10 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
     if (n == -1)
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices failed for datum %d of iteration %llu.",
                         datum, (unsigned long long)t->iteration + 1);
-    if (n < 0 || (n && !choices))
-        return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices returned %d of them for datum %d.", n,
-                        datum);
+    rws_error why;
+    if (rws_choices_check(choices, n, &why) != RWS_OK)
+        return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices is wrong about datum %d: %s", datum,
+                        why.text);
     for (int i = 0; i < n; i++) RWS_TRY(add(g, &choices[i], err));
     return RWS_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "base/denormals.h"
 #include "run/checkpoint.h"
+#include "run/given.h"
 #include "tensor/blas.h"
 
 #include <math.h>
@@ -66,8 +67,9 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
     RWS_TRY(rws_folder_open(path, &config, folder, err));
     if (!rws_folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet.", path);
-    if (c->n_set > RWS_MAX_ASK_SET)
-        return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training.", RWS_MAX_ASK_SET);
+    if (c->n_set < 0 || c->n_set > RWS_MAX_ASK_SET)
+        return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training, not %d.",
+                        RWS_MAX_ASK_SET, c->n_set);
     if (c->model) config.model = c->model;
     config.limits = c->limits;
     RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
@@ -170,6 +172,7 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
 {
     float **fields = rws_question_room(p->t, memory);
     if (!fields) return rws_no_memory(err, "a datum");
+    RWS_TRY(rws_choices_check(choices, n, err));
     RWS_TRY(rws_question_read(p->t, q, fields, err));
     rws_pass pass = rws_trainer_question(p->t, (const float *const *)fields, q->seed, 0, 1);
     pass.given = choices;
