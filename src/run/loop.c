@@ -186,7 +186,8 @@ static void describe_break(const loop *l, rws_error *err)
     const rws_error was = *err;
     if (!strstr(was.text, "iteration"))
         rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->iteration, was.text);
-    if (l->saved_at) rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
+    if (l->saved_at)
+        rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
 }
 
 static rws_status run(loop *l, rws_error *err)
