@@ -21,6 +21,7 @@ const rws_given     *rws_trainer_settings(const rws_trainer *t, int *n); /* all,
 const rws_setting *rws_run_settings(const rws_model *m);
 /* Settings that any run may have and that none has unless a user gives it, whatever the model; ends with a NULL name. */
 extern const rws_setting rws_open_settings[];
+#define RWS_SITE_PREFIX "site." /* one of them is called site.NAME, for every site NAME of the programs */
 
 rws_folder *rws_trainer_folder(const rws_trainer *t); /* NULL: it is kept nowhere */
 int         rws_trainer_n_metrics(const rws_trainer *t);

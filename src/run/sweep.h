@@ -13,6 +13,7 @@
  *     seeds      1-10                     numbers and ranges; without this line, 1
  *     set        start far                a setting, for all runs of the block
  *     set        dww.delta 0.05 0.1 0.2   a setting of one method, with several values
+ *     set        site.z score             how the gradient of the values at site z comes, for all runs of the block
  *     iterations 100000                   these keys default as in `rws train`: iterations, lr, eval-every,
  *     lr         1e-3                     eval-data, eval-particles, batch, shards, particle-shards,
  *                                         optimiser, l2
