@@ -546,6 +546,7 @@ static void bad_files_are_refused(void **state)
         {"0,z1,0\n", "line 1: it has no value; a line is datum,site,visit,value."},
         {"datum,site,visit,value\n0,z1,0,1,2\n", "line 2: it has more than four cells"},
         {"-1,z1,0,1\n", "the datum \"-1\""},
+        {"16777216,z1,0,1\n", "the datum \"16777216\"; data are numbers from 0 to 16777215."},
         {"0,z1,first,1\n", "the visit \"first\""},
         {"0,z1,0,one\n", "the value \"one\", which is not a finite number"},
         {"0,z1,0,nan\n", "the value \"nan\", which is not a finite number"},

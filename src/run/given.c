@@ -17,7 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 1 << 30 }; /* of a file */
+enum {
+    MOST_BYTES = 1 << 30, /* of a file */
+    MOST_DATA = 1 << 24   /* that a label of one float can tell apart: numbers 0 … MOST_DATA - 1 */
+};
 
 /* A line of the file. */
 typedef struct {
@@ -141,8 +144,9 @@ static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_
     }
     if (at)
         return rws_refuse(err, path, line, "it has more than four cells; numbers of a value have blanks between them.");
-    if (!read_count(c[0], UINT64_C(1) << 53, &k.datum))
-        return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0.", quoted(c[0]).text);
+    if (!read_count(c[0], MOST_DATA - 1, &k.datum))
+        return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0 to %d.", quoted(c[0]).text,
+                          MOST_DATA - 1);
     if (!read_count(c[2], INT32_MAX, &visit))
         return rws_refuse(err, path, line, "it has the visit \"%s\"; visits are numbers, and the first is 0.",
                           quoted(c[2]).text);
@@ -266,7 +270,7 @@ static rws_status add_file(rws_trainer *t, struct rws_batch_given *g, int datum,
 {
     const float number = t->batch[g->number][datum];
     size_t      low = 0, high = g->n_file;
-    if (!(number >= 0)) return RWS_OK;
+    if (!(number >= 0 && number < MOST_DATA)) return RWS_OK;
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (g->file[middle].datum < (uint64_t)number) low = middle + 1;
