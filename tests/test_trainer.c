@@ -3,6 +3,7 @@
 
 #include "rws_train.h"
 
+#include <limits.h>
 #include <string.h>
 
 extern const rws_model rws_user_model; /* toy.c */
@@ -207,6 +208,24 @@ static rws_status sometimes_broken(const void *state, rws_split split, uint64_t 
     return status;
 }
 
+/* A model may let all particles be in memory at once by a large number, which must not overflow. */
+static void many_particles_at_once_are_evaluated(void **state)
+{
+    (void)state;
+    const int    at_once[] = {0, 1000000, INT_MAX};
+    rws_measures m[3];
+    rws_error    err = {""};
+    for (int i = 0; i < 3; i++) {
+        rws_model model = rws_user_model;
+        model.defaults.at_once = at_once[i];
+        rws_trainer *t = toy((rws_config){.particles = 1}, &model);
+        must(rws_trainer_evaluate(t, &m[i], &err), &err);
+        assert_true(rws_measures_get(&m[i], "log_evidence") == rws_measures_get(&m[0], "log_evidence"));
+        step(t, 1);
+        rws_trainer_free(t);
+    }
+}
+
 static void a_step_that_failed_leaves_no_trace(void **state)
 {
     (void)state;
@@ -362,6 +381,7 @@ int main(void)
         cmocka_unit_test(tables_can_be_walked),
         cmocka_unit_test(parameters_are_views),
         cmocka_unit_test(a_gradient_changes_nothing),
+        cmocka_unit_test(many_particles_at_once_are_evaluated),
         cmocka_unit_test(a_step_that_failed_leaves_no_trace),
 #ifdef __SSE__
         cmocka_unit_test(the_callers_arithmetic_is_left_alone),

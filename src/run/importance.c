@@ -170,6 +170,7 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
     const int K = t->config.eval_particles, most = rws_trainer_at_once(t, AT_ONCE);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
+    if (j.at_once > t->config.n_test) j.at_once = t->config.n_test;
     for (int m = 0; m < t->n_model_metrics; m++)
         j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;
     j.n_portions = (t->config.n_test + j.at_once - 1) / j.at_once;
