@@ -117,6 +117,11 @@ static void what_cannot_be_is_refused(void **state)
     rws_model model = rws_user_model;
     model.metrics = many;
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "more than 58 metrics");
+    model = rws_user_model;
+    model.defaults.at_once = -1;
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "default at_once must be between 0 and");
+    model.defaults = (rws_defaults){.pictures = -1};
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "default pictures must be between 0 and");
     for (int lacks = 0; lacks < 5; lacks++) {
         model = rws_user_model;
         if (lacks == 0) model.name = NULL;

@@ -8,6 +8,7 @@
 #include "tensor/blas.h"
 #include "tensor/gemm.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,6 +266,8 @@ static rws_status choose_model(rws_trainer *t, rws_error *err)
         return rws_fail(err, RWS_BAD_INPUT, "The model %s lacks a name, setup, data, guide or model.",
                         t->model->name ? t->model->name : "at hand");
     if (!c->model) c->model = t->model->name;
+    RWS_TRY(check_range("The model's default at_once", t->model->defaults.at_once, 0, INT_MAX, err));
+    RWS_TRY(check_range("The model's default pictures", t->model->defaults.pictures, 0, INT_MAX, err));
     fill_defaults(c, &t->model->defaults);
     return copy_texts(t, err);
 }
