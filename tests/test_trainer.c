@@ -318,6 +318,36 @@ typedef struct {
     uint64_t   last;
 } seen;
 
+static bool impossible;
+
+static void sometimes_impossible(rws_path *path, const void *state)
+{
+    rws_user_model.model(path, state);
+    rws_factor(path, "never", rws_constant(path, impossible ? -INFINITY : 0), false);
+}
+
+/* A step that failed after the parameters were stepped does not count, for the optimiser neither. */
+static void a_run_is_kept_after_steps_that_failed(void **state)
+{
+    (void)state;
+    rws_model model = rws_user_model;
+    model.model = sometimes_impossible;
+    rws_trainer *t = toy((rws_config){.iterations = 10}, &model);
+    rws_error    err = {""};
+    must(rws_trainer_keep(t, in_folder("run"), &err), &err);
+    impossible = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rws_trainer_step(t, &err), RWS_BROKEN);
+        assert_sentence(&err, "impossible");
+    }
+    impossible = false;
+    must(rws_trainer_save(t, &err), &err);
+    rws_trainer_free(t);
+    must(rws_trainer_resume(in_folder("run"), NULL, &model, &t, &err), &err);
+    step(t, 1);
+    rws_trainer_free(t);
+}
+
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
 {
     seen *s = context;
@@ -392,6 +422,7 @@ int main(void)
         cmocka_unit_test(the_callers_arithmetic_is_left_alone),
 #endif
         cmocka_unit_test_setup_teardown(a_run_goes_on_where_it_was, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(a_run_is_kept_after_steps_that_failed, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(training_tells_and_obeys, folder_make, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
