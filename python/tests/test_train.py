@@ -102,6 +102,15 @@ class Training(unittest.TestCase):
             run = rws.train(Named(), data=clusters(), iterations=1, out=f"{folder}/run", progress=False)
             self.assertEqual(bits(run), bits(rws.open(f"{folder}/run", Named())))
 
+    def test_names_of_folders(self):
+        """A folder may have any name that a file may have, also one that is not UTF-8."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.fsdecode(b"caf\xe9"))
+            rws.train(Mixture(), data=clusters(), iterations=1, out=path, progress=False).close()
+            self.assertEqual(rws.open(path, Mixture()).iteration, 1)
+            self.assertEqual([r.name for r in rws.runs(folder)], [os.path.basename(path)])
+            self.assertEqual(rws.resume(path, Mixture(), clusters(), iterations=2, progress=False).iteration, 2)
+
     def test_same_bits(self):
         """Threads, scalar mode's draws, resuming, functions instead of a class: the same numbers."""
         given = dict(data=walks(), iterations=20, particles=6, seed=3, shards=4, progress=False)
