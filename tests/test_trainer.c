@@ -4,6 +4,8 @@
 #include "rws_train.h"
 
 #include <limits.h>
+#include <locale.h>
+#include <stdio.h>
 #include <string.h>
 
 extern const rws_model rws_user_model; /* toy.c */
@@ -63,6 +65,35 @@ static void defaults_can_be_read(void **state)
     c = (rws_config){.iterations = UINT64_MAX};
     must(rws_config_fill(&c, &plain, &err), &err);
     assert_true(c.eval_every == UINT64_MAX / 20 + 1);
+}
+
+/* A program with windows has the locale of its user, in which numbers may have a comma. */
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    char         command[1024];
+    rws_trainer *t;
+    rws_results *r;
+    rws_error    err = {""};
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/said 2>&1", folder, folder);
+    setenv("LOCPATH", folder, 1);
+    if (system(command) != 0 || !setlocale(LC_NUMERIC, "de_DE.UTF-8")) {
+        unsetenv("LOCPATH");
+        skip(); /* the system has no sources of locales */
+    }
+    rws_config c = {.model = "pcfg", .method = "dww", .lr = "0.001", .l2 = 0.5, .set = {"delta=0.25"}, .n_set = 1};
+    c.iterations = 1;
+    const rws_status made = rws_trainer_new(&c, NULL, &t, &err);
+    rws_status       status = made == RWS_OK ? rws_trainer_keep(t, in_folder("run"), &err) : made;
+    if (status == RWS_OK) status = rws_trainer_train(t, NULL, &err);
+    if (made == RWS_OK) rws_trainer_free(t);
+    if (status == RWS_OK) status = rws_results_read(&(const char *){in_folder("run")}, 1, &r, &err);
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    must(status, &err);
+    assert_string_equal(rws_result_get(&r->runs[0], "l2"), "0.5");
+    assert_true(rws_result_has(&r->runs[0], "delta", "2.5e-1"));
+    rws_results_free(r);
 }
 
 static void texts_are_copied(void **state)
@@ -411,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_can_be_read),
+        cmocka_unit_test_setup_teardown(numbers_have_a_point_in_every_locale, folder_make, folder_remove),
         cmocka_unit_test(texts_are_copied),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(tables_can_be_walked),

@@ -13,6 +13,7 @@
 #include "base/quote.h"
 
 #include <ctype.h>
+#include <glib.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static int read_numbers(cell c, float *out)
     const char *end = c.at + c.length;
     for (const char *at = skip_blanks(c.at, end); at < end; at = skip_blanks(at, end), n++) {
         char       *stop;
-        const float x = strtof(at, &stop);
+        const float x = (float)g_ascii_strtod(at, &stop);
         if (stop == at || stop > end || (stop < end && !isspace((unsigned char)*stop)) || !isfinite(x)) return -1;
         if (out) out[n] = x;
         at = stop;

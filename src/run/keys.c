@@ -2,6 +2,7 @@
 
 #include "run/json.h"
 
+#include <glib.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,7 @@ static const char *value_text(const json_t *value, char room[static 64])
 {
     if (json_is_string(value)) return json_string_value(value);
     if (json_is_integer(value)) snprintf(room, 64, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value)) snprintf(room, 64, "%.15g", json_real_value(value));
+    else if (json_is_real(value)) g_ascii_formatd(room, 64, "%.15g", json_real_value(value));
     else snprintf(room, 64, "%s", json_is_true(value) ? "true" : "false");
     return room;
 }

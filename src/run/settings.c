@@ -2,6 +2,7 @@
 #include "base/quote.h"
 #include "run/trainer.h"
 
+#include <glib.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
 {
     if (s->min == 0 && s->max == 0) return RWS_OK; /* text: its owner knows */
     char  *end;
-    double x = strtod(value, &end);
+    double x = g_ascii_strtod(value, &end);
     if (end == value || *end)
         return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be a number, not \"%s\".", s->name, value);
     if (!(x >= s->min && x <= s->max))

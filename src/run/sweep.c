@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 
+#include <glib.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ static rws_status no_memory(rws_error *err)
 static bool is_number(const char *text, double least, double most, double *out)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = g_ascii_strtod(text, &end);
     return text[0] != '\0' && !*end && *out >= least && *out <= most;
 }
 

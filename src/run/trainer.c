@@ -8,6 +8,7 @@
 #include "tensor/blas.h"
 #include "tensor/gemm.h"
 
+#include <glib.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,7 +132,7 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
 static bool is_set(const rws_trainer *t, const char *setting)
 {
     const char *value = rws_setup_given(&t->setup, setting);
-    return value && strtod(value, NULL) != 0;
+    return value && g_ascii_strtod(value, NULL) != 0;
 }
 
 static rws_status make_metrics(rws_trainer *t, rws_error *err)
