@@ -250,7 +250,7 @@ static void tell_exact(void *context, const char *name, const char *text, double
     else t->memory_short |= !known;
 }
 
-static double or_less(double x)
+static double nan_is_least(double x)
 {
     return isnan(x) ? -1 : x;
 }
@@ -259,8 +259,8 @@ static int by_probability(const void *a, const void *b)
 {
     const candidate *const *p = a, *const *q = b;
     const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
-    const double order[] = {or_less(x->posterior) - or_less(y->posterior), or_less(x->exact) - or_less(y->exact),
-                            x->guide - y->guide};
+    const double            order[] = {nan_is_least(x->posterior) - nan_is_least(y->posterior),
+                                       nan_is_least(x->exact) - nan_is_least(y->exact), x->guide - y->guide};
     for (int i = 0; i < 3; i++)
         if (order[i] != 0) return order[i] < 0 ? 1 : -1;
     for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {

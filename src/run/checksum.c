@@ -46,7 +46,7 @@ static void add_row(sqlite3_context *context, int n, sqlite3_value **values)
     *sum += finish(hash);
 }
 
-static void tell_sum(sqlite3_context *context)
+static void return_sum(sqlite3_context *context)
 {
     const uint64_t *sum = sqlite3_aggregate_context(context, 0);
     sqlite3_result_int64(context, sum ? (sqlite3_int64)*sum : 0);
@@ -55,7 +55,7 @@ static void tell_sum(sqlite3_context *context)
 int rws_checksum_prepare(sqlite3 *db)
 {
     return sqlite3_create_function(db, "rws_checksum", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, NULL, add_row,
-                                   tell_sum);
+                                   return_sum);
 }
 
 /* ---- sums of a run */

@@ -29,9 +29,9 @@ bool rws_keys_read(const char *config, rws_key_take *take, void *context)
         for (void *at = json_object_iter(objects[i]); at && good; at = json_object_iter_next(objects[i], at)) {
             const char   *key = json_object_iter_key(at);
             const json_t *value = json_object_iter_value(at);
-            const bool    about = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
+            const bool    of_file = i == 0 && (strcmp(key, "format") == 0 || strcmp(key, "version") == 0);
             char          room[64];
-            if (about || json_is_object(value) || json_is_array(value)) continue;
+            if (of_file || json_is_object(value) || json_is_array(value)) continue;
             good = take(context, most, key, value_text(value, room));
         }
     }

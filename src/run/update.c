@@ -148,7 +148,7 @@ static bool is_touched(const rws_shard *s, const rws_param_slice *slice)
 
 /* What shard i adds to the slice; NULL: nothing. It is summed up where the shard has its gradient if there is something
  * already, and for the first shard, which the others are added to. */
-static float *leaf(rws_trainer *t, const rws_param_slice *slice, int i, const rws_forest *f, slots *scratch)
+static float *sum_shard(rws_trainer *t, const rws_param_slice *slice, int i, const rws_forest *f, slots *scratch)
 {
     const rws_shard *s = &t->shards[i];
     bool             any = is_touched(s, slice);
@@ -168,7 +168,7 @@ static rws_forest sum_own(slice_work *j, const rws_param_slice *slice, slots *sc
     rws_trainer   *t = j->t;
     rws_forest     f = {0};
     for (int i = t->ranks.first; i < t->ranks.end; i++)
-        rws_forest_add(&f, (rws_subtree){i, 1, leaf(t, slice, i, &f, scratch)}, rws_param_slice_size(slice));
+        rws_forest_add(&f, (rws_subtree){i, 1, sum_shard(t, slice, i, &f, scratch)}, rws_param_slice_size(slice));
     j->flops += rws_gemm_flops - flops;
     return f;
 }
@@ -238,10 +238,10 @@ static bool finish(slice_work *j, const rws_param_slice *slice, rws_forest *f, s
     const size_t n = rws_param_slice_size(slice);
     float       *kept = j->t->shards[0].gradient + slice->from, *sum = rws_forest_sum(f, n);
     if (!sum) sum = zeros(scratch, f, n);
-    const bool well = !j->steps || step_slice(j, slice, sum);
+    const bool finite = !j->steps || step_slice(j, slice, sum);
     if (!j->steps && kept != sum) memcpy(kept, sum, n * sizeof(float));
     clear_own(j, slice);
-    return well;
+    return finite;
 }
 
 static void sum_and_step(slice_work *j, int index, rws_arena *arena)
@@ -276,8 +276,8 @@ static rws_status collect_and_step(slice_work *j, int index, rws_arena *arena, r
     rws_forest             all = {0};
     RWS_TRY(rws_mail_collect(t, index, &own, &all, err));
     if (is_owner(t, index)) {
-        const bool well = finish(j, slice, &all, &scratch);
-        return rws_mail_give(t, index, place_of(j, slice), well, err);
+        const bool finite = finish(j, slice, &all, &scratch);
+        return rws_mail_give(t, index, place_of(j, slice), finite, err);
     }
     RWS_TRY(rws_mail_send_sums(t, index, &all, err));
     clear_own(j, slice);
