@@ -132,17 +132,17 @@ const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int 
 /* ---- the table of equal reports */
 
 typedef struct candidate {
-    rws_answer        answer; /* guide: how many particles, until the table is closed */
+    rws_answer        answer; /* until the table is closed, `guide` counts particles */
     double            log_weight;
     int               number;
-    struct candidate *next; /* the one that was found before */
+    struct candidate *next; /* the candidate that was found before this one */
 } candidate;
 
 typedef struct weighted {
     rws_weighted     particle;
     double           log_weight; /* of all its particles together */
     const candidate *candidate;
-    struct weighted *next; /* the one before */
+    struct weighted *next; /* the entry that was made before this one */
 } weighted;
 
 typedef struct {
@@ -233,8 +233,8 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
     return RWS_OK;
 }
 
-/* The exact posterior of a text: every answer that has reported this text has it, or a new answer that no particle has
- * found. An answer may have reported numbers besides, over which the exact posterior sums. */
+/* Sets the exact probability of a text, in every answer that has reported this text; if there is none, in a new answer,
+ * which no particle has found. An answer may have reported numbers too; the exact posterior sums over these. */
 static void tell_exact(void *context, const char *name, const char *text, double probability)
 {
     table *t = context;
@@ -288,7 +288,7 @@ static rws_status close_table(table *t, rws_error *err)
         rws_answer *a = &e->answer;
         a->guide /= K;
         a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
-        /* the exact posterior, where there is one, names everything that is possible */
+        /* an exact posterior names every text that is possible */
         if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
         sorted[n++] = e;
     }
@@ -329,7 +329,8 @@ static void copy_datum(const rws_trainer *t, float *const *data, int datum, floa
     }
 }
 
-/* A test datum as evaluations see it. They make all of theirs at once, so that as many are made here. */
+/* Makes a test datum with the numbers that evaluations see. Evaluations make all test data in one call of the model's
+ * function, so that as many are made here. */
 static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
     const int  n = datum < t->config.n_test ? t->config.n_test : datum + 1;
@@ -397,7 +398,7 @@ static rws_status check_given(const rws_question *q, rws_error *err)
     return RWS_OK;
 }
 
-/* Whether each given choice was reached by a particle. If none of them came by one, the question is about nothing. */
+/* RWS_BAD_INPUT if there is a given choice that no particle has come by. */
 static rws_status check_reached(const rws_trainer *t, const rws_question *q, const bool *reached, rws_error *err)
 {
     for (int i = 0; i < q->n_given; i++) {

@@ -65,7 +65,8 @@ typedef struct {
     size_t      length;
 } cell;
 
-/* Takes a cell off the line, which ends with a zero byte. Quotation marks around it are left out; there are none in it. */
+/* Takes the next cell off the line, which ends with a zero byte. Quotation marks around a cell are no part of it, and a cell
+ * has none inside. */
 static bool take_cell(const char **at, const char *end, cell *out)
 {
     const char *from = skip_blanks(*at, end), *to;
@@ -299,7 +300,7 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
     return RWS_OK;
 }
 
-/* A function can fail on one rank only, and no rank may begin the phase without the others. */
+/* The function may fail on one rank alone. The ranks therefore agree before any of them begins the phase. */
 static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, rws_error *err)
 {
     rws_status status = RWS_OK;

@@ -18,7 +18,7 @@ struct rws_particle {
     const rws_trainer  *t;
     rws_engine         *engine;
     int                 row, datum;
-    const float *const *fields; /* the datum is one of these; NULL: it is one of the test data */
+    const float *const *fields; /* the data of which `datum` is one; NULL: the test data */
 };
 
 const float *rws_particle_datum(const rws_particle *p, const char *field)

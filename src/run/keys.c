@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The value as a text, which is in `room` unless the value is a text itself. */
+/* The value as a text: its own text if it is one, else a text that is written to `room`. */
 static const char *value_text(const json_t *value, char room[static 64])
 {
     if (json_is_string(value)) return json_string_value(value);

@@ -31,7 +31,7 @@ struct rws_posterior {
 
 /* ---- life */
 
-/* Makes a posterior of a trainer for asking, which it owns from now on. */
+/* Makes a posterior, which owns the trainer from now on; after a failure the trainer is freed. */
 static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *err)
 {
     rws_posterior *p = calloc(1, sizeof *p);
@@ -229,7 +229,7 @@ static const float *const *copy_fields(const rws_trainer *t, rws_engine *engine,
     return fields;
 }
 
-/* Rows come in the order of their choices; samples come in any order. */
+/* Samples come in random order, whereas rows are in the order of their choices. */
 static void shuffle(rws_sample *list, int n, rws_random *random)
 {
     for (int i = n - 1; i > 0; i--) {

@@ -67,7 +67,8 @@ static bool is_open(const rws_given *g, int which)
     return g->setting->help == rws_open_settings[which].help;
 }
 
-/* Adds such a setting if the first `length` bytes of the text name one. NULL: they do not, or there is no memory. */
+/* Adds a setting of rws_open_settings if the first `length` bytes of the text name one. NULL if they do not, or without
+ * memory. */
 static rws_given *add_open(rws_setup *s, const char *text, size_t length)
 {
     const size_t prefix = strlen(RWS_SITE_PREFIX);

@@ -58,8 +58,8 @@ void rws_sweep_free(rws_sweep *s); /* NULL is allowed */
 typedef enum { RWS_SWEEP_BUT_SEED, RWS_SWEEP_PACE } rws_sweep_likeness;
 char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness);
 
-/* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any run starts, and fills in the
- * number of iterations of every run. */
+/* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any run starts,
+ * and fills in the number of iterations of every run. */
 rws_status rws_sweep_check(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
 
 #endif
