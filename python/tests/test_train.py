@@ -398,6 +398,10 @@ class Training(unittest.TestCase):
         toy = os.path.join(os.environ.get("RWS_TESTS_BUILD", ""), "tests", "toy.so")
         if os.path.exists(toy):
             self.assertEqual(rws.train(toy, iterations=3, progress=False).iteration, 3)
+            t = rws.Trainer(toy)
+            asker = t._posterior()
+            t.close()  # the posterior goes on with the code of the shared object
+            self.assertEqual(asker.infer(test=1, particles=10).n_particles, 10)
 
     def test_kernels(self):
         class K(Mixture):

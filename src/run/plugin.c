@@ -5,6 +5,7 @@
 #include "model/model.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 bool rws_model_is_whole(const rws_model *m)
@@ -67,6 +68,15 @@ rws_status rws_model_load(const char *name_or_path, const rws_model **model, voi
                     "by its path, with a slash: ./%s%s. A run of a model in Python is opened in Python: "
                     "rws.open(folder, model).",
                     name.text, name.text, is_file ? "" : ".so");
+}
+
+rws_status rws_model_load_again(void *library, void **out, rws_error *err)
+{
+    struct link_map *map;
+    *out = NULL;
+    if (!library) return RWS_OK;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) *out = dlopen(map->l_name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    return *out ? RWS_OK : rws_no_memory(err, "the model of a posterior");
 }
 
 void rws_model_unload(void *library)

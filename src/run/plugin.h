@@ -24,6 +24,10 @@ bool rws_model_is_whole(const rws_model *m);
 rws_status rws_model_load(const char *name_or_path, const rws_model **model, void **library, rws_error *err)
     __attribute__((warn_unused_result));
 
+/* Another reference to a library that is loaded, also if its file has changed since. The caller passes it to
+ * rws_model_unload. RWS_NO_MEMORY; *out is then NULL. NULL leads to NULL. */
+rws_status rws_model_load_again(void *library, void **out, rws_error *err) __attribute__((warn_unused_result));
+
 void rws_model_unload(void *library); /* NULL is allowed */
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/denormals.h"
 #include "run/checkpoint.h"
 #include "run/given.h"
+#include "run/plugin.h"
 #include "tensor/blas.h"
 
 #include <math.h>
@@ -48,8 +49,15 @@ static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *e
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
 {
     rws_trainer *copy;
+    void        *library;
     *out = NULL;
-    RWS_TRY(rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err));
+    RWS_TRY(rws_model_load_again(t->library, &library, err)); /* the trainer may be freed before the posterior */
+    const rws_status status = rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err);
+    if (status != RWS_OK) {
+        rws_model_unload(library);
+        return status;
+    }
+    copy->library = library;
     RWS_CHECK(copy->setup.params.size == t->setup.params.size);
     memcpy(copy->setup.params.value, t->setup.params.value, t->setup.params.size * sizeof(float));
     copy->iteration = t->iteration;
