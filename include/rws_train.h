@@ -20,9 +20,9 @@
  * config.threads - 1 threads of its own. A posterior may be asked by any number of threads at once. rws_answers,
  * rws_samples and rws_results are plain data: read them anywhere, free them once.
  *
- * Ownership. What ends in _new, _open, _resume or is handed out through a pointer to a pointer belongs to the caller,
- * who frees it with the function of the same noun; every free function accepts NULL. Pointers inside a structure live
- * as long as the structure. Texts that a caller passes are copied.
+ * Ownership. An object that a function hands out through a pointer to a pointer (_new, _open, _resume, _ask, …) belongs to
+ * the caller, who frees it with the free function of its type; every free function accepts NULL. Pointers inside a
+ * structure live as long as the structure. Texts that a caller passes are copied.
  *
  * Same bits. With the same configuration (except threads), the same build and the same kind of processor, training,
  * answers and samples are the same to the last bit, on any number of threads and after any interruption.
@@ -53,18 +53,18 @@ extern "C" {
  * which is the model's own (rws_defaults) if it has one and else the library's, given here. rws_config_fill and
  * rws_trainer_config show what the defaults are. */
 typedef struct {
-    const char *model;  /* "gmm", or the path of a shared object (with a slash); only a name if the model is at hand */
-    const char *method; /* "ww"; rws_method_at lists them */
+    const char *model;            /* "gmm", or the path of a shared object (with a slash); a name for a model at hand */
+    const char *method;           /* "ww"; rws_method_at lists them */
     int         particles;        /* K, per datum: 10 */
     int         batch;            /* B, data per iteration: 100 */
     int         shards;           /* fixed parts of a batch that threads and ranks share; the numbers depend on it: 4 */
     int         n_test;           /* test data of an evaluation: 100 */
-    int         eval_particles;   /* per test datum: as many as in training */
+    int         eval_particles;   /* per test datum of an evaluation: as many as in training */
     uint64_t    iterations;       /* in all: 10000 */
-    uint64_t    eval_every;       /* iterations between two evaluations: a twentieth of them all */
+    uint64_t    eval_every;       /* iterations between two evaluations: a twentieth of all iterations */
     uint64_t    seed;             /* of all random numbers; 0 is a seed like any other */
     int         threads;          /* changes no number: 1 */
-    bool        scalar;           /* every particle alone, nothing shared: slow, for finding mistakes */
+    bool        scalar;           /* every particle is executed alone, nothing is shared: slow, for finding mistakes */
     const char *optimiser, *lr;   /* "adam", "1e-3"; lr may be a schedule, see `rws train --help` */
     double      l2;               /* weight of half the squared length of the parameters in the loss: 0 */
     const char *set[RWS_MAX_SET]; /* "name=value": settings of the model and the method */
@@ -73,8 +73,8 @@ typedef struct {
     int         particle_shards; /* parts into which a datum's particles are divided too; the numbers depend on it: 1 */
 } rws_config;
 
-/* Fills in every default, for reading: of the model at hand, or of the one that config->model names if model is NULL. A
- * trainer does the same by itself. The texts that are filled in are static. */
+/* Fills in every default, so that you can read them: those of the model at hand or, if model is NULL, of the model that
+ * config->model names. A trainer does the same by itself. The texts that are filled in are static. */
 rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err) RWS_MUST_CHECK;
 
 /* -------------------------------------------------------------------------------------------------------- trainer */
@@ -95,51 +95,54 @@ double            rws_trainer_seconds(const rws_trainer *t);   /* spent in rws_t
 
 /* One iteration: every phase of the method on the next batch. RWS_BROKEN if the numbers broke (a NaN, a gradient that
  * is not finite, every particle of every datum impossible), RWS_BAD_INPUT if the programs do not fit each other or the
- * data, RWS_NO_MEMORY. After a failure the iteration does not count, though theta may have moved if a later phase
- * failed; the trainer can still be evaluated, asked, saved and stepped. */
+ * data, RWS_NO_MEMORY. After a failure the iteration does not count, though parameters may have moved: those that an
+ * earlier phase stepped, or others than those whose gradient is not finite. The trainer can still be evaluated, asked,
+ * saved and stepped. */
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
-/* The numbers of one evaluation. NaN: the metric does not exist here (kl and ess of a single particle). */
+/* The numbers of one evaluation. A metric is NaN where it is not defined, as kl and ess of a single particle are not. */
 typedef struct {
     uint64_t           iteration;
     double             seconds; /* of training until then */
     int                n;
     const char *const *names; /* live as long as the trainer */
     double             value[RWS_MAX_METRICS];
-    double             log_evidence_error; /* standard error of that metric; NaN if it is exact */
+    double             log_evidence_error; /* standard error of the metric log_evidence; NaN if that is exact */
 } rws_measures;
 
 /* Measures all metrics on the test data at the present parameters. Changes nothing. */
 rws_status rws_trainer_evaluate(rws_trainer *t, rws_measures *out, rws_error *err) RWS_MUST_CHECK;
 double     rws_measures_get(const rws_measures *m, const char *metric); /* NaN if there is no such metric */
 
-/* The gradient, uphill, that an iteration would step by at the present parameters, which stay as they are; `size` floats
- * laid out like all parameters one after the other (rws_param_view.offset). On the present training batch, or on all
- * test data. `draw` tells several gradients of one iteration apart: each has random numbers of its own. */
+/* The gradient that an iteration would step along, uphill, at the present parameters, which stay as they are. `gradient`
+ * has `size` floats (rws_trainer_size), laid out like all parameters one after the other (rws_param_view.offset). The
+ * data are the present training batch, or all test data. Each `draw` has random numbers of its own, so that an iteration
+ * has many gradients. */
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
                                 rws_error *err) RWS_MUST_CHECK;
 
-/* Gives choices to training: for each datum of every batch, the choices that the guide takes instead of drawing them. It is
- * called by the thread that steps the trainer, before the iteration (and before rws_trainer_gradient on a training
- * batch), for datum 0 … batch - 1. `fields` are those of the datum in the order of declaration, labels included. It sets
- * *choices and returns how many there are, 0 if nothing is given; the list must last until the step ends, and must not
- * name a site and visit twice. If it returns -1, the step (or the gradient) fails with RWS_BAD_INPUT before anything has
- * moved: the iteration does not count. */
+/* A function that gives choices to training: for each datum of every batch, the choices that the guide takes instead of
+ * drawing them. It is called by the thread that steps the trainer, before the iteration (and before
+ * rws_trainer_gradient on a training batch), for datum 0 … batch - 1. `fields` are those of the datum in the order of
+ * declaration, labels included. It sets *choices and returns how many there are, 0 if nothing is given; the list must
+ * last until the step ends, and must not name a site and visit twice. If it returns -1, the step (or the gradient)
+ * fails with RWS_BAD_INPUT before anything has moved: the iteration does not count. */
 typedef int rws_giver(void *context, uint64_t iteration, int datum, const float *const *fields,
                       const rws_choice **choices);
 
-/* Takes choices from this function from now on, instead of those that labels (rws_setup_label_site) and the setting
- * `given` have; NULL: from those again. A resumed trainer has none. RWS_BAD_INPUT if the method cannot learn from given
- * choices (rebar, relax, muprop, concrete, dvae, em). In an MPI job either all ranks give a function or none does; one
- * that fails on a rank fails the step on all. A program can build a memory of traces on it: it gives a trace z that
- * it has kept for the datum x; theta then learns from log p(x, z), and the guide from log q(z | x). */
+/* Training takes choices from this function from now on, instead of those of labels (rws_setup_label_site) and of the
+ * setting `given`; NULL: from labels and the setting again. A resumed trainer has no function. RWS_BAD_INPUT if the
+ * method cannot learn from given choices (rebar, relax, muprop, concrete, dvae, em). In an MPI job either all ranks
+ * give a function or none does; one that fails on a rank fails the step on all. A program can build a memory of traces
+ * on it: it gives a trace z that it has kept for the datum x; theta then learns from log p(x, z), and the guide from
+ * log q(z | x). */
 rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err) RWS_MUST_CHECK;
 
-/* A site that labels, the setting `given` or settings site.NAME name, and that no particle has visited since the trainer
- * was made; NULL if there is none. Its name may be wrong. */
+/* The name of a site that no particle has visited since the trainer was made, though labels, the setting `given` or a
+ * setting site.NAME name it: the name may be wrong. NULL if there is no such site. */
 const char *rws_trainer_unvisited(const rws_trainer *t);
 
-/* A parameter matrix, where the trainer has it. */
+/* A parameter matrix in the trainer's own memory. */
 typedef struct {
     const char *name; /* as in the checkpoint: "phi.mlp.0.weight" */
     rws_group   group;
@@ -155,16 +158,16 @@ size_t rws_trainer_size(const rws_trainer *t); /* numbers in all parameters */
 bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out);
 bool rws_trainer_find(rws_trainer *t, const char *name, rws_param_view *out);
 
-/* To be called after numbers were written through a view and before anything else is done with the trainer. */
+/* Must be called after numbers were written through a view, before any other function of the trainer. */
 void rws_trainer_changed(rws_trainer *t);
 
 /* ---------------------------------------------------------------------------------------------------- many machines */
 
 /* Joins the other processes that mpirun or srun has started together with this one: the ranks of a job. Every trainer
- * that is made or resumed afterwards is one run over all ranks, and each rank must make the same calls in the same order;
- * only the functions that read (rws_trainer_config, rws_trainer_ask, …) are a rank's own affair. Only rank 0 has a
- * folder and writes. RWS_OK and one rank if the process was started alone. RWS_BAD_INPUT if this build has no part for
- * the MPI that started it, or the ranks cannot be joined. */
+ * that is made or resumed afterwards is one run over all ranks, and each rank must make the same calls in the same
+ * order; only functions that read (rws_trainer_config, rws_trainer_ask, …) may be called by single ranks. Only rank 0
+ * has a folder and writes. RWS_OK and one rank if the process was started alone. RWS_BAD_INPUT if this build has no
+ * part for the MPI that started it, or the ranks cannot be joined. */
 rws_status rws_ranks_open(rws_error *err) RWS_MUST_CHECK;
 void       rws_ranks_close(void); /* to be called by all ranks, at the end */
 
@@ -184,16 +187,16 @@ rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err) 
 rws_status rws_trainer_save(rws_trainer *t, rws_error *err) RWS_MUST_CHECK;
 
 /* Goes on with the run in a folder, from its checkpoint or, if it was ended before its first one, from the beginning.
- * `changes` may be NULL; of its members only model (a shared object that has moved), iterations, lr, threads and
- * limits are used, and a member that is 0 or NULL means the run's own. `model` as in
- * rws_trainer_new. RWS_BAD_INPUT if there is no such run, if another process has it, if a file is damaged or of a newer
- * version, or if it does not fit the model. */
+ * `changes` may be NULL; only its members model (a shared object that has moved), iterations, lr, threads and limits
+ * are read, and a member that is 0 or NULL leaves the run's own value. `model` is as in rws_trainer_new. RWS_BAD_INPUT
+ * if there is no such run, if another process has it, if a file is damaged or of a newer version, or if it does not fit
+ * the model. */
 rws_status rws_trainer_resume(const char *folder, const rws_config *changes, const rws_model *model, rws_trainer **out,
                               rws_error *err) RWS_MUST_CHECK;
 
-/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: whole sentences, ""
- * for nothing. They tell of a checkpoint that another build, processor or data have made, of measures that are missing
- * and of a file system without locks. Rank 0 alone has them. The text belongs to the trainer. */
+/* What a user should know about the run's folder, after rws_trainer_keep or rws_trainer_resume: whole sentences, or "".
+ * They are about a checkpoint that was made by another build, on another processor or with other data, about measures
+ * that are missing, and about a file system without locks. Only rank 0 has them. The text belongs to the trainer. */
 const char *rws_trainer_remarks(const rws_trainer *t);
 
 /* Callbacks of rws_trainer_train; all members may be zero. */
@@ -206,7 +209,7 @@ typedef struct {
     void (*progress)(void *context, const rws_trainer *t);
     /* Called after each evaluation, and once more at the end with final = true. A status other than RWS_OK ends training. */
     rws_status (*evaluated)(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err);
-    double save_every; /* seconds between two checkpoints, at least; 0: 5. Below 0: one at each evaluation */
+    double save_every; /* fewest seconds between two checkpoints; 0: 5. Below 0: a checkpoint at each evaluation */
 } rws_watch;
 
 /* Steps until all iterations are done; evaluates at the first, at every eval_every-th and at the last; and, if the run
@@ -219,12 +222,12 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
 typedef struct rws_posterior rws_posterior;
 
 /* Opens the run in a folder for asking; the folder is only read, and may belong to a run that is still training.
- * `changes` and `model` as in rws_trainer_resume; of changes, `model` and the limits are used and, in `set`, up to
- * RWS_MAX_ASK_SET settings that should differ from those of training. */
+ * `changes` and `model` are as in rws_trainer_resume, but only the members model, limits and set of `changes` are read;
+ * `set` has up to RWS_MAX_ASK_SET settings that should differ from those of training. */
 rws_status rws_posterior_open(const char *folder, const rws_config *changes, const rws_model *model,
                               rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 
-/* A posterior with a copy of the parameters that a trainer has now. It does not need the trainer any more. */
+/* Makes a posterior with a copy of the present parameters of a trainer. The trainer may be freed before the posterior. */
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_posterior_free(rws_posterior *p);
 
@@ -242,8 +245,8 @@ typedef struct {
     int          dim;
 } rws_reported;
 
-/* A question about one datum, which is given as fields, as a text or as a picture; if all three are NULL it is test datum
- * number `test`, with the same numbers as in evaluations. n_particles is 1000 if it is 0. */
+/* A question about one datum, which is given as fields, as a text or as a picture; if all three are NULL, the datum is test
+ * datum number `test`, with the same numbers as in evaluations. If n_particles is 0, 1000 particles are drawn. */
 typedef struct {
     const float *const *fields;  /* a pointer for each field in the order of declaration; NULL for a label */
     const char         *text;    /* read by rws_model.read */
@@ -253,8 +256,8 @@ typedef struct {
     uint64_t            seed;
     bool                particles; /* list the particles, with their choices */
     /* Choices that are known, by site and visit: every particle takes them, and the guide draws the rest. Answers are then
-     * of the posterior given the datum and these choices, and log_evidence is that of both together, log p(x, given). A
-     * particle that does not visit all of them is impossible. `given` of a choice is ignored. */
+     * of the posterior given the datum and these choices, and log_evidence is log p(x, given). A particle that does not
+     * visit all of these sites is impossible. The member `given` of a choice is not read. */
     const rws_choice *given;
     int               n_given;
     /* Called before every 2000 particles or fewer, on the calling thread: true ends the question with RWS_STOPPED. May be
@@ -272,13 +275,13 @@ typedef struct {
     double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
 } rws_answer;
 
-/* Particles that made the same choices. Where a question has thousands of particles, equal ones may come as several of these. */
+/* Particles that made the same choices. The same choices may be listed several times, once for each 2000 particles. */
 typedef struct {
     double            log_p;   /* log p(z, x) of one of them */
     double            log_q;   /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */
-    double            weight;  /* normalised importance weight of all of them; NaN if all are impossible */
-    int               count;   /* how many particles these are */
-    int               answer;  /* the number of their answer */
+    double            weight;  /* normalised importance weight of all `count` together; NaN if all are impossible */
+    int               count;   /* how many particles they are */
+    int               answer;  /* the number of their answer in rws_answers.list */
     const rws_choice *choices; /* in the order of the visits */
     int               n_choices;
     double            log_given; /* log q of the choices that were given, which is no part of log_q; 0 if none was */
@@ -296,8 +299,8 @@ typedef struct {
     double              exact_log_evidence; /* NaN if it is not known */
 } rws_answers;
 
-/* Asks. RWS_BAD_INPUT if the model cannot be asked so, or does not understand the text, or the datum has a NaN; if a choice
- * that is given does not fit its site, is given twice, or is visited by no particle. */
+/* Asks. RWS_BAD_INPUT if the model cannot be asked in this way or does not understand the text, if the datum has a NaN, or if
+ * a given choice does not fit its site, is given twice, or is at a site and visit that no particle visits. */
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out,
                              rws_error *err) RWS_MUST_CHECK;
 void       rws_answers_free(rws_answers *a);
@@ -306,13 +309,14 @@ void       rws_answers_free(rws_answers *a);
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out,
                            rws_error *err) RWS_MUST_CHECK;
 
-/* The text that an answer has under a name; NULL if it has none. And the value, the first being at time 0. */
+/* The text that an answer reports under a name; and the value that it reports there for the time-th time, from 0. NULL if
+ * there is none. */
 const char         *rws_answer_text(const rws_answer *a, const char *name);
 const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time);
 
-/* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The datum is that
- * of the question, whose particles, seed and given choices are ignored. To score some choices and sum over the
- * rest, ask with rws_question.given. */
+/* log p(z, x) and log q(z | x) of given choices: every site that guide and model visit must be listed. The question says
+ * which datum; its particles, seed and given choices are not read. To score some choices and sum over the rest, ask with
+ * rws_question.given. */
 typedef struct {
     double log_p, log_q;
 } rws_score;
@@ -340,7 +344,7 @@ void       rws_samples_free(rws_samples *s);
 
 /* ------------------------------------------------------------------------------------------------ metrics of runs */
 
-/* A metric of a run over the iterations. A value is NaN if a NaN was measured. */
+/* A metric of a run over the iterations. A value may be NaN. */
 typedef struct {
     const char   *metric;
     int           n;
@@ -365,7 +369,7 @@ typedef struct {
     const char           *name, *store; /* of the run; path of its store */
     const char           *host, *version, *started;
     const char           *failure;               /* sentence of the failure; NULL if the run did not fail */
-    uint64_t              iteration, iterations; /* done and wanted */
+    uint64_t              iteration, iterations; /* iterations that are done, and that are wanted in all */
     double                seconds;               /* wall time of training */
     int                   n_keys, n_histories, n_shots;
     const rws_result_key *keys;      /* in the order of config.json, settings last */
@@ -377,7 +381,7 @@ typedef struct {
 typedef struct {
     int                        n;
     rws_result                *runs;
-    struct rws_results_memory *memory; /* the library's */
+    struct rws_results_memory *memory; /* for the library alone */
 } rws_results;
 
 /* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
@@ -422,22 +426,22 @@ const rws_shot *rws_result_shot(const rws_result *r, const char *name, uint64_t 
  *                             v      |
  *     path's stack         rws_model.guide, then model: the host's own functions, which call the program
  *
- * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, only so that
- * it leaves its frames: `escape` is called instead of a return from the library function, and must get to the host's
- * code that called the library (by longjmp). From there the host unwinds its program and returns from guide or
- * model. The same happens where a library call of the path itself fails. */
+ * A pass that fails is over for all of its paths. The library then resumes every path that waits once more, only to have
+ * it leave its frames: instead of returning, the library function calls `escape`, which must jump (by longjmp) to the
+ * host's code that called the library. From there the host unwinds its program and returns from guide or model. The same
+ * happens where a library call of the path itself fails. */
 typedef struct rws_host {
-    /* Around the execution of paths, on the thread of the pass, and around forget: takes and gives back the interpreter's
-     * lock. Kernels run outside. */
+    /* Take and give back the interpreter's lock. Called before and after paths are executed, on the thread of the pass, and
+     * before and after forget. Kernels run without the lock. */
     void (*enter)(void);
     void (*leave)(void);
 
-    /* Executes a path until it waits or ends, by rws_path_run. `begins`: its programs begin, whatever the path did
-     * before. */
+    /* Executes a path until it waits or ends, by rws_path_run. `begins`: the programs start from the beginning, also if the
+     * path was used before. */
     void (*resume)(rws_path *path, bool begins);
 
     /* Leaves the frames of the library on the path's stack, and does not return. NULL: the frames of the library and of
-     * the host are forgotten where they stand, as for C. */
+     * the host are dropped without unwinding, as for programs in C. */
     void (*escape)(rws_path *path);
 
     /* Gives back what the host keeps for a path (rws_path_slot), which ends. */
@@ -450,7 +454,7 @@ void **rws_path_slot(rws_path *path);
 /* For rws_host.resume: executes the path on its stack, until it waits, pauses or ends. */
 void rws_path_run(rws_path *path);
 
-/* On the path's stack: makes rws_path_run return to the host, which runs the path again when it likes. */
+/* Called on the path's stack: rws_path_run returns to the host, which may run the path again at any time. */
 void rws_path_pause(rws_path *path);
 
 /* Fails the pass with this sentence, and returns. */
@@ -459,7 +463,7 @@ void rws_path_refuse(rws_path *path, rws_status status, const char *sentence);
 /* Whether the pass of the path has failed, and why; the sentence lives as long as the pass. */
 rws_status rws_path_failure(const rws_path *path, const char **sentence);
 
-/* Whether there is nothing left to run. */
+/* Whether the programs of the path have ended. */
 bool rws_path_ended(const rws_path *path);
 
 /* --------------------------------------------------------------------------------------------------------- tables */

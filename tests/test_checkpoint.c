@@ -5,6 +5,7 @@
 #include "run/config.h"
 #include "run/safetensors.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,6 +133,39 @@ static void one_process_trains_a_run(void **state)
     must(rws_folder_lock(other, &err), &err);
     rws_folder_close(other);
     assert_false(rws_folder_is_busy(in_folder("nowhere")));
+    trainer_free(t);
+}
+
+/* Asks again and again whether the run is being trained, as programs that wait for free runs do. */
+static void *keep_asking(void *over)
+{
+    while (!__atomic_load_n((bool *)over, __ATOMIC_RELAXED)) (void)rws_folder_is_busy(run_path);
+    return NULL;
+}
+
+static void a_question_blocks_no_lock(void **state)
+{
+    (void)state;
+    rws_trainer *t = trainer_new(&two_slots, 4);
+    rws_error    err = {""};
+    rws_config   read;
+    rws_folder  *f;
+    pthread_t    asking;
+    bool         over = false;
+    rws_folder_close(create(t));
+    assert_int_equal(pthread_create(&asking, NULL, keep_asking, &over), 0);
+    rws_status status = RWS_OK;
+    int        n_busy = 0;
+    for (int i = 0; i < 200 && status == RWS_OK; i++) {
+        n_busy += rws_folder_is_busy(run_path); /* no process trains the run */
+        must(rws_folder_open(run_path, &read, &f, &err), &err);
+        status = rws_folder_lock(f, &err);
+        rws_folder_close(f);
+    }
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+    pthread_join(asking, NULL);
+    must(status, &err);
+    assert_int_equal(n_busy, 0);
     trainer_free(t);
 }
 
@@ -558,6 +592,7 @@ int main(void)
         TEST(create_takes_nothing_over),
         TEST(create_replaces_a_run_in_vain),
         TEST(one_process_trains_a_run),
+        TEST(a_question_blocks_no_lock),
         TEST(checkpoint_comes_back),
         TEST(checkpoint_has_known_tensors),
         TEST(load_refuses_another_run),

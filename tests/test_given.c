@@ -347,6 +347,39 @@ static void a_caller_fails(void **state)
     rws_trainer_free(t);
 }
 
+/* What a choice of the function lacks; for datum 1 only. */
+typedef enum { LACKS_SITE, LACKS_VALUE, LACKS_VISIT, LACKS_LIST, LACKS_COUNT, N_LACKS } lack;
+
+static int give_nonsense(void *context, uint64_t iteration, int datum, const float *const *fields,
+                         const rws_choice **choices)
+{
+    static const float one = 1;
+    static rws_choice  given;
+    const lack         what = *(const lack *)context;
+    (void)iteration, (void)fields;
+    given = (rws_choice){.site = what == LACKS_SITE ? NULL : "z1",
+                         .visit = what == LACKS_VISIT ? -1 : 0,
+                         .dim = 1,
+                         .value = what == LACKS_VALUE ? NULL : &one};
+    if (datum != 1) return 0;
+    if (what != LACKS_LIST) *choices = &given;
+    return what == LACKS_COUNT ? -2 : 1;
+}
+
+static void a_caller_gives_nonsense(void **state)
+{
+    (void)state;
+    for (lack what = 0; what < N_LACKS; what++) {
+        rws_trainer *t = trainer((rws_config){.method = "ww", .particles = 3});
+        rws_error    err = {""};
+        must(rws_trainer_give(t, give_nonsense, &what, &err), &err);
+        assert_refused(rws_trainer_step(t, &err), RWS_BAD_INPUT, &err, "is wrong about datum 1: ",
+                       what < LACKS_LIST ? "Given choice 0 needs a site, a value and a visit" : "no list of them");
+        assert_int_equal(rws_trainer_iteration(t), 0);
+        rws_trainer_free(t);
+    }
+}
+
 /* ---- a memory of traces, written outside of the library: the best trace that was ever found for each datum */
 
 typedef struct {
@@ -531,6 +564,7 @@ static void bad_files_are_refused(void **state)
         {"0,z1,0\n", "line 1: it has no value; a line is datum,site,visit,value."},
         {"datum,site,visit,value\n0,z1,0,1,2\n", "line 2: it has more than four cells"},
         {"-1,z1,0,1\n", "the datum \"-1\""},
+        {"16777216,z1,0,1\n", "the datum \"16777216\"; data are numbers from 0 to 16777215."},
         {"0,z1,first,1\n", "the visit \"first\""},
         {"0,z1,0,one\n", "the value \"one\", which is not a finite number"},
         {"0,z1,0,nan\n", "the value \"nan\", which is not a finite number"},
@@ -870,6 +904,7 @@ int main(void)
         cmocka_unit_test(gradients_are_right),
         cmocka_unit_test(a_caller_gives_choices),
         cmocka_unit_test(a_caller_fails),
+        cmocka_unit_test(a_caller_gives_nonsense),
         cmocka_unit_test(memorised_traces_are_learned),
         cmocka_unit_test(batched_is_scalar_with_labels),
         cmocka_unit_test(threads_change_nothing_with_labels),

@@ -6,6 +6,7 @@
 #include "model/model.h"
 #include "run/trainer.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,6 +179,7 @@ static void what_cannot_be_asked_is_refused(void **state)
     refused(p, (rws_question){.picture = &(rws_grey){"it", 3, 1, (const uint8_t[3]){0}}},
             "Model pcfg cannot be asked about pictures.");
     refused(p, (rws_question){.test = -1}, "There is no test datum -1; they are counted from 0.");
+    refused(p, (rws_question){.test = INT_MAX}, "There is no test datum 2147483647; they are counted from 0.");
     refused(p, (rws_question){.text = sentence, .n_particles = -1},
             "A question takes 1 to 10000000 particles, not -1.");
     rws_posterior_free(p);
@@ -312,6 +314,11 @@ static void particles_have_choices_that_can_be_scored(void **state)
     rws_error err = {""};
     assert_int_equal(rws_posterior_score(p, &(rws_question){.fields = fields}, NULL, 0, &s, &err), RWS_BAD_INPUT);
     assert_true(strstr(err.text, "more") && isnan(s.log_p));
+    const rws_choice nameless = {.dim = 1, .value = &x};
+    assert_int_equal(rws_posterior_score(p, &(rws_question){.fields = fields}, &nameless, 1, &s, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "Given choice 0 needs a site"));
+    assert_int_equal(rws_posterior_score(p, &(rws_question){.fields = fields}, NULL, 2, &s, &err), RWS_BAD_INPUT);
+    assert_non_null(strstr(err.text, "2 given choices, but no list of them"));
     rws_answers_free(a);
     rws_posterior_free(p);
 }

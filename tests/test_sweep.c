@@ -98,6 +98,12 @@ static void settings_of_a_method(void **state)
     assert_string_equal(r->config.set[0], "file=a/b");
     assert_int_equal(r->config.iterations, 0);
     rws_sweep_free(s);
+
+    /* the dot of site.NAME, a setting that any run may have, does not end the name of a method */
+    s = parse("model gmm\nmethods ww\nparticles 2\nset site.z score reparameterised\n");
+    assert_int_equal(s->n, 2);
+    assert_string_equal(find(s, "gmm-site.z=score-ww-k2-s1")->config.set[0], "site.z=score");
+    rws_sweep_free(s);
 }
 
 static void what_is_wrong_is_said(void **state)

@@ -3,6 +3,9 @@
 
 #include "rws_train.h"
 
+#include <limits.h>
+#include <locale.h>
+#include <stdio.h>
 #include <string.h>
 
 extern const rws_model rws_user_model; /* toy.c */
@@ -55,6 +58,42 @@ static void defaults_can_be_read(void **state)
     assert_true(c.particles == 3 && c.eval_particles == 3 && c.batch == 6);
     c = (rws_config){.model = "nothing"};
     refused(rws_config_fill(&c, NULL, &err), &err, "nothing");
+    c = (rws_config){0};
+    refused(rws_config_fill(&c, NULL, &err), &err, "names no model");
+    rws_model plain = rws_user_model;
+    plain.defaults.eval_every = 0;
+    c = (rws_config){.iterations = UINT64_MAX};
+    must(rws_config_fill(&c, &plain, &err), &err);
+    assert_true(c.eval_every == UINT64_MAX / 20 + 1);
+}
+
+/* A program with windows has the locale of its user, in which numbers may have a comma. */
+static void numbers_have_a_point_in_every_locale(void **state)
+{
+    (void)state;
+    char         command[1024];
+    rws_trainer *t;
+    rws_results *r;
+    rws_error    err = {""};
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/said 2>&1", folder, folder);
+    setenv("LOCPATH", folder, 1);
+    if (system(command) != 0 || !setlocale(LC_NUMERIC, "de_DE.UTF-8")) {
+        unsetenv("LOCPATH");
+        skip(); /* the system has no sources of locales */
+    }
+    rws_config c = {.model = "pcfg", .method = "dww", .lr = "0.001", .l2 = 0.5, .set = {"delta=0.25"}, .n_set = 1};
+    c.iterations = 1;
+    const rws_status made = rws_trainer_new(&c, NULL, &t, &err);
+    rws_status       status = made == RWS_OK ? rws_trainer_keep(t, in_folder("run"), &err) : made;
+    if (status == RWS_OK) status = rws_trainer_train(t, NULL, &err);
+    if (made == RWS_OK) rws_trainer_free(t);
+    if (status == RWS_OK) status = rws_results_read(&(const char *){in_folder("run")}, 1, &r, &err);
+    setlocale(LC_NUMERIC, "C");
+    unsetenv("LOCPATH");
+    must(status, &err);
+    assert_string_equal(rws_result_get(&r->runs[0], "l2"), "0.5");
+    assert_true(rws_result_has(&r->runs[0], "delta", "2.5e-1"));
+    rws_results_free(r);
 }
 
 static void texts_are_copied(void **state)
@@ -92,6 +131,8 @@ static void what_cannot_be_is_refused(void **state)
         {{.model = "gmm", .particles = -1}, "particles"},
         {{.model = "gmm", .method = "vimco", .particles = 1}, "at least 2 particles"},
         {{.model = "gmm", .n_test = -1}, "--eval-data"},
+        {{.model = "gmm", .iterations = UINT64_MAX}, "--iterations"}, /* config.json could not be read again */
+        {{.model = "gmm", .eval_every = UINT64_MAX}, "--eval-every"},
         {{.model = "gmm", .n_set = 65}, "at most 64 settings"},
         {{.model = "gmm", .set = {"colour=red"}, .n_set = 1}, "colour"},
         {{.model = "gmm", .set = {"components=1"}, .n_set = 1}, "components"},
@@ -107,6 +148,21 @@ static void what_cannot_be_is_refused(void **state)
     rws_model model = rws_user_model;
     model.metrics = many;
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "more than 58 metrics");
+    model = rws_user_model;
+    model.defaults.at_once = -1;
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "default at_once must be between 0 and");
+    model.defaults = (rws_defaults){.pictures = -1};
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "default pictures must be between 0 and");
+    for (int lacks = 0; lacks < 5; lacks++) {
+        model = rws_user_model;
+        if (lacks == 0) model.name = NULL;
+        if (lacks == 1) model.setup = NULL;
+        if (lacks == 2) model.data = NULL;
+        if (lacks == 3) model.guide = NULL;
+        if (lacks == 4) model.model = NULL;
+        refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "lacks a name, setup, data, guide or model");
+        assert_null(t);
+    }
 }
 
 static void tables_can_be_walked(void **state)
@@ -188,6 +244,24 @@ static rws_status sometimes_broken(const void *state, rws_split split, uint64_t 
     return status;
 }
 
+/* A model may let all particles be in memory at once by a large number, which must not overflow. */
+static void many_particles_at_once_are_evaluated(void **state)
+{
+    (void)state;
+    const int    at_once[] = {0, 1000000, INT_MAX};
+    rws_measures m[3];
+    rws_error    err = {""};
+    for (int i = 0; i < 3; i++) {
+        rws_model model = rws_user_model;
+        model.defaults.at_once = at_once[i];
+        rws_trainer *t = toy((rws_config){.particles = 1}, &model);
+        must(rws_trainer_evaluate(t, &m[i], &err), &err);
+        assert_true(rws_measures_get(&m[i], "log_evidence") == rws_measures_get(&m[0], "log_evidence"));
+        step(t, 1);
+        rws_trainer_free(t);
+    }
+}
+
 static void a_step_that_failed_leaves_no_trace(void **state)
 {
     (void)state;
@@ -254,6 +328,8 @@ static void a_run_goes_on_where_it_was(void **state)
     /* and can be asked, by a posterior that looks only */
     rws_posterior *p;
     rws_answers   *a, *b;
+    refused(rws_posterior_open(in_folder("run"), &(rws_config){.n_set = -3}, &rws_user_model, &p, &err), &err,
+            "At most 8 settings may differ");
     must(rws_posterior_open(in_folder("run"), NULL, &rws_user_model, &p, &err), &err);
     assert_int_equal(rws_posterior_iteration(p), 12);
     const rws_question q = {.test = 1, .n_particles = 40, .seed = 5};
@@ -272,6 +348,36 @@ typedef struct {
     rws_status answer;
     uint64_t   last;
 } seen;
+
+static bool impossible;
+
+static void sometimes_impossible(rws_path *path, const void *state)
+{
+    rws_user_model.model(path, state);
+    rws_factor(path, "never", rws_constant(path, impossible ? -INFINITY : 0), false);
+}
+
+/* A step that failed after the parameters were stepped does not count, for the optimiser neither. */
+static void a_run_is_kept_after_steps_that_failed(void **state)
+{
+    (void)state;
+    rws_model model = rws_user_model;
+    model.model = sometimes_impossible;
+    rws_trainer *t = toy((rws_config){.iterations = 10}, &model);
+    rws_error    err = {""};
+    must(rws_trainer_keep(t, in_folder("run"), &err), &err);
+    impossible = true;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(rws_trainer_step(t, &err), RWS_BROKEN);
+        assert_sentence(&err, "impossible");
+    }
+    impossible = false;
+    must(rws_trainer_save(t, &err), &err);
+    rws_trainer_free(t);
+    must(rws_trainer_resume(in_folder("run"), NULL, &model, &t, &err), &err);
+    step(t, 1);
+    rws_trainer_free(t);
+}
 
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
 {
@@ -312,6 +418,19 @@ static void training_tells_and_obeys(void **state)
     assert_int_equal(rws_trainer_iteration(t), done);
     rws_trainer_free(t);
 
+    /* steps of the caller's own that the last checkpoint lacks are saved too, if training is stopped before the next one */
+    s = (seen){.stop_at = 0};
+    t = toy((rws_config){.iterations = 100, .eval_every = 5}, NULL);
+    must(rws_trainer_keep(t, in_folder("stepped"), &err), &err);
+    must(rws_trainer_save(t, &err), &err);
+    step(t, 5);
+    assert_int_equal(rws_trainer_train(t, &watch, &err), RWS_STOPPED);
+    assert_sentence(&err, "after iteration 5");
+    rws_trainer_free(t);
+    must(rws_trainer_resume(in_folder("stepped"), NULL, &rws_user_model, &t, &err), &err);
+    assert_int_equal(rws_trainer_iteration(t), 5);
+    rws_trainer_free(t);
+
     s = (seen){.stop_at = UINT64_MAX, .answer = RWS_BAD_INPUT};
     t = toy((rws_config){.iterations = 20}, NULL);
     refused(rws_trainer_train(t, &watch, &err), &err, "seen enough");
@@ -323,16 +442,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_can_be_read),
+        cmocka_unit_test_setup_teardown(numbers_have_a_point_in_every_locale, folder_make, folder_remove),
         cmocka_unit_test(texts_are_copied),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(tables_can_be_walked),
         cmocka_unit_test(parameters_are_views),
         cmocka_unit_test(a_gradient_changes_nothing),
+        cmocka_unit_test(many_particles_at_once_are_evaluated),
         cmocka_unit_test(a_step_that_failed_leaves_no_trace),
 #ifdef __SSE__
         cmocka_unit_test(the_callers_arithmetic_is_left_alone),
 #endif
         cmocka_unit_test_setup_teardown(a_run_goes_on_where_it_was, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(a_run_is_kept_after_steps_that_failed, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(training_tells_and_obeys, folder_make, folder_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,8 +57,8 @@ class Asker:
     def _question(self, question: tuple[Any, ...], fields: Mapping[str, Any], test: Optional[int], particles: int, seed: int,
                   listed: bool, given: Optional[Mapping[Any, Any]] = None) -> tuple[Any, ...]:
         text = picture = arrays = None
-        if len(question) > 1:
-            raise TypeError("A question is one text, one picture, or fields by name.")
+        if len(question) + bool(fields) + (test is not None) > 1:
+            raise TypeError("A question is one text, one picture, fields by name, or test=NUMBER.")
         if fields:
             arrays = self._fields(fields)
         elif question and isinstance(question[0], str):
@@ -107,6 +107,19 @@ def _merged(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 def _choices(listed: Sequence[tuple[str, int, Any]]) -> dict[str, Any]:
     """Choices by site; a site that was visited several times has a list."""
     return _merged([(site, v) for site, _, v in listed])
+
+
+def _hashable(value: Any) -> Any:
+    """A choice as a key of a dictionary: lists and arrays become tuples."""
+    return tuple(map(_hashable, value)) if isinstance(value, (list, np.ndarray)) else value
+
+
+def _shape(value: Any) -> Optional[tuple[int, ...]]:
+    """The shape of a choice, or of the choices of several visits; None if the visits have different shapes."""
+    if not isinstance(value, list):
+        return np.shape(value)
+    shapes = {np.shape(v) for v in value}
+    return (len(value), *shapes.pop()) if len(shapes) == 1 else None
 
 
 class Answer:
@@ -160,8 +173,7 @@ class Answers(list[Answer]):
         self._expect(site)
         out: dict[Any, float] = {}
         for p in self.particles:
-            v = p.choices.get(site)
-            v = tuple(v) if isinstance(v, (list, np.ndarray)) else v
+            v = _hashable(p.choices.get(site))
             out[v] = out.get(v, 0.0) + p.weight
         return dict(sorted(out.items(), key=lambda kv: -kv[1]))
 
@@ -169,8 +181,11 @@ class Answers(list[Answer]):
         """The posterior mean of a value, among the particles that visit the site."""
         self._expect(site)
         visiting = [p for p in self.particles if site in p.choices]
-        if len({np.shape(p.choices[site]) for p in visiting}) > 1:
+        shapes = {_shape(p.choices[site]) for p in visiting}
+        if len(shapes) > 1:
             raise Error(f"Not every particle visits site {site!r} equally often; marginal({site!r}) and to_pandas() have its values.")
+        if None in shapes:
+            raise Error(f"The values of site {site!r} have different sizes; marginal({site!r}) and to_pandas() have them.")
         return sum(p.weight * np.asarray(p.choices[site], float) for p in visiting) / sum(p.weight for p in visiting)
 
     def to_pandas(self) -> Any:
@@ -194,11 +209,12 @@ class Answers(list[Answer]):
         weights = np.array([p.weight for p in self.particles])
         if not np.isfinite(weights).all():
             raise Error("All particles are impossible: there is no posterior to draw from.")
-        shapes: dict[str, set[tuple[int, ...]]] = {}
+        shapes: dict[str, set[Optional[tuple[int, ...]]]] = {}
         for p in self.particles:
             for site, v in p.choices.items():
-                shapes.setdefault(site, set()).add(np.shape(v))
-        sites = [s for s, k in shapes.items() if len(k) == 1 and all(s in p.choices for p in self.particles)]
+                shapes.setdefault(site, set()).add(_shape(v))
+        sites = [s for s, k in shapes.items()
+                 if len(k) == 1 and None not in k and all(s in p.choices for p in self.particles)]
         if not sites:
             raise Error("No site is visited equally often by all particles; to_pandas() has a row for each particle instead.")
         picked = np.random.default_rng(seed).choice(len(weights), size=n, p=weights / weights.sum())

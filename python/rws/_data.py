@@ -54,7 +54,8 @@ class Column:
     def __init__(self, name: str, parts: Sequence[Any]) -> None:
         self.parts = parts
         self.ragged = any(isinstance(p, list) for p in parts)
-        shapes = {i.shape[1:] for p in parts for i in p} if self.ragged else {p.shape[1:] for p in parts}
+        # a sequence without items, [], says nothing about the shape of an item
+        shapes = {i.shape[1:] for p in parts for i in p if i.size} if self.ragged else {p.shape[1:] for p in parts}
         if len(shapes) != 1:
             raise Error(f"The items of the series {name!r} have different lengths." if self.ragged else
                         f"The test data of {name!r} have another shape than the training data.")

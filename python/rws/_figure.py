@@ -85,6 +85,8 @@ def grid(images: Any, columns: int = 10, title: Optional[str] = None) -> Figure:
     a = np.asarray(images, float)
     a = a[None] if a.ndim == 2 else a
     n, high, wide = a.shape
+    if n == 0:
+        raise ValueError("There are no images to draw.")
     columns = min(columns, n)
     rows = -(-n // columns)
     full = np.full((rows * columns, high, wide), np.nan)

@@ -28,7 +28,7 @@ def _spec_of_setting(name: str, s: Any) -> tuple[str, str, float, float, str, bo
     if not isinstance(s, Setting):
         s = Setting(s)
     if isinstance(s.value, (bool, np.bool_)):
-        return name, str(int(s.value)), -1.0, 1.0, s.help or "0 or 1", True
+        return name, str(int(s.value)), 0.0, 1.0, s.help or "0 or 1", True
     if isinstance(s.value, (int, np.integer)):
         low, high = -2147483648 if s.min is None else s.min, 2147483647 if s.max is None else s.max
         return name, str(int(s.value)), float(low), float(high), s.help or "a whole number", True

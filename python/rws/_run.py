@@ -52,7 +52,7 @@ def optimisers() -> dict[str, str]:
 
 
 def _text_of(value: Any) -> str:
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return str(int(value))
     return str(value)
 
@@ -406,7 +406,7 @@ class Run:
         if self.trainer:
             return self.trainer.state_dict(torch)
         values = {n: a for n, a in safetensors(os.path.join(self._in_folder(), "checkpoint.safetensors")).items()
-                  if n.split(".")[0] not in ("optimiser", "method") and n not in ("iteration", "seconds")}
+                  if not n.startswith("optimiser.") and n not in ("method.memory", "iteration", "seconds")}
         if torch:
             import torch as t
             return {n: t.from_numpy(a.copy()) for n, a in values.items()}

@@ -1,14 +1,11 @@
 /* answer.c - questions from Python, and reports, choices and answers to Python. Trainers and posteriors share them. */
 #include "rwspy.h"
 
-#include <string.h>
-
 PyObject *rwspy_reported(const rws_reported *r, int n)
 {
     PyObject *list = PyList_New(n);
     for (int i = 0; list && i < n; i++) {
-        PyObject *o = r[i].text ? PyUnicode_DecodeUTF8(r[i].text, (Py_ssize_t)strlen(r[i].text), "replace")
-                                : rwspy_array(r[i].value, 1, r[i].dim);
+        PyObject *o = r[i].text ? rwspy_text(r[i].text) : rwspy_array(r[i].value, 1, r[i].dim);
         PyObject *entry = o ? Py_BuildValue("(sN)", r[i].name, o) : NULL;
         if (entry) PyList_SET_ITEM(list, i, entry);
         else Py_CLEAR(list);

@@ -13,6 +13,11 @@ PyObject *rwspy_helper(const char *name)
     return rwspy_helpers ? PyObject_GetAttrString(rwspy_helpers, name) : NULL;
 }
 
+PyObject *rwspy_text(const char *text)
+{
+    return text ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace") : Py_NewRef(Py_None);
+}
+
 static PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "rws._rws",

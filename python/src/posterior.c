@@ -11,21 +11,24 @@ typedef struct {
 /* Posterior(folder, config, program or None) or Posterior(trainer) */
 static PyObject *posterior_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    rws_error   err = {{0}};
-    rws_config  c;
-    PyObject   *from, *d = NULL, *program = Py_None;
-    rws_status  status;
-    const char *folder = NULL;
+    rws_error  err = {{0}};
+    rws_config c;
+    PyObject  *from, *d = NULL, *program = Py_None, *held = NULL;
+    rws_status status;
     (void)keywords;
     if (!rwspy_outside_of_programs() || !PyArg_ParseTuple(args, "O|O!O", &from, &PyDict_Type, &d, &program))
         return NULL;
     const bool trainer = Py_IS_TYPE(from, &rwspy_Trainer);
-    if (!trainer && (!PyUnicode_Check(from) || !(folder = PyUnicode_AsUTF8(from)) || !d || !rwspy_config_read(d, &c)))
+    if (!trainer && (!PyUnicode_Check(from) || !d || !rwspy_config_read(d, &c)))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "A folder or a trainer was expected.");
     if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program))
         return PyErr_Format(PyExc_TypeError, "This is no program.");
+    if (!trainer && !PyUnicode_FSConverter(from, &held)) return NULL;
     posterior_object *o = (posterior_object *)type->tp_alloc(type, 0);
-    if (!o) return NULL;
+    if (!o) {
+        Py_XDECREF(held);
+        return NULL;
+    }
     if (trainer) {
         o->program = (program_object *)Py_XNewRef(rwspy_trainer_program(from));
         if (!(o->p = rwspy_trainer_posterior(from))) Py_CLEAR(o);
@@ -33,8 +36,9 @@ static PyObject *posterior_new(PyTypeObject *type, PyObject *args, PyObject *key
     }
     if (program != Py_None) o->program = (program_object *)Py_NewRef(program);
     rwspy_begin();
-    status = rws_posterior_open(folder, &c, o->program ? &o->program->model : NULL, &o->p, &err);
+    status = rws_posterior_open(PyBytes_AS_STRING(held), &c, o->program ? &o->program->model : NULL, &o->p, &err);
     rwspy_end();
+    Py_DECREF(held);
     if (status == RWS_OK) return (PyObject *)o;
     rwspy_raise(o->program, status, &err);
     Py_DECREF(o);

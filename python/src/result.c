@@ -6,7 +6,7 @@ static PyObject *result_object(const rws_result *r)
     PyObject *keys = PyDict_New(), *histories = PyDict_New(), *shots = PyList_New(0);
     bool      good = keys && histories && shots;
     for (int i = 0; good && i < r->n_keys; i++) {
-        PyObject *x = PyUnicode_FromString(r->keys[i].value);
+        PyObject *x = rwspy_text(r->keys[i].value);
         good = x && PyDict_SetItemString(keys, r->keys[i].key, x) == 0;
         Py_XDECREF(x);
     }
@@ -24,7 +24,7 @@ static PyObject *result_object(const rws_result *r)
         const rws_shot *s = &r->shots[i];
         PyObject       *labels = PyList_New(s->n), *values = rwspy_doubles(s->values, s->n);
         for (int k = 0; labels && k < s->n; k++) {
-            PyObject *label = s->labels[k] ? PyUnicode_FromString(s->labels[k]) : Py_NewRef(Py_None);
+            PyObject *label = rwspy_text(s->labels[k]);
             if (label) PyList_SET_ITEM(labels, k, label);
             else Py_CLEAR(labels);
         }
@@ -34,32 +34,26 @@ static PyObject *result_object(const rws_result *r)
         good = x && PyList_Append(shots, x) == 0;
         Py_XDECREF(x);
     }
-    if (good)
-        return Py_BuildValue("{s:s,s:s,s:z,s:z,s:z,s:z,s:s,s:K,s:K,s:d,s:N,s:N,s:N}", "name", r->name, "store",
-                             r->store, "host", r->host, "version", r->version, "started", r->started, "failure",
-                             r->failure, "state", rws_result_state(r), "iteration", (unsigned long long)r->iteration,
-                             "iterations", (unsigned long long)r->iterations, "seconds", r->seconds, "config", keys,
-                             "metrics", histories, "snapshots", shots);
+    if (good) /* a run is called by its folder, whose name Python has as it has other names of files */
+        return Py_BuildValue("{s:N,s:N,s:N,s:N,s:N,s:N,s:s,s:K,s:K,s:d,s:N,s:N,s:N}", "name",
+                             PyUnicode_DecodeFSDefault(r->name), "store", PyUnicode_DecodeFSDefault(r->store), "host",
+                             rwspy_text(r->host), "version", rwspy_text(r->version), "started", rwspy_text(r->started),
+                             "failure", rwspy_text(r->failure), "state", rws_result_state(r), "iteration",
+                             (unsigned long long)r->iteration, "iterations", (unsigned long long)r->iterations,
+                             "seconds", r->seconds, "config", keys, "metrics", histories, "snapshots", shots);
     Py_XDECREF(keys);
     Py_XDECREF(histories);
     Py_XDECREF(shots);
     return NULL;
 }
 
-static PyObject *results(PyObject *module, PyObject *args)
+#define MOST_PATHS 256 /* and conditions */
+
+/* The runs in stores, a list; NULL with an exception. */
+static PyObject *read_results(const char *const *path, Py_ssize_t n, const char *const *condition, Py_ssize_t m)
 {
-    PyObject    *paths, *conditions;
-    const char  *path[256], *condition[256];
     rws_results *found = NULL;
     rws_error    err = {{0}};
-    (void)module;
-    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &paths, &PyList_Type, &conditions)) return NULL;
-    const Py_ssize_t n = PyList_GET_SIZE(paths), m = PyList_GET_SIZE(conditions);
-    if (n > 256 || m > 256) return PyErr_Format(PyExc_ValueError, "At most 256 paths and conditions can be given.");
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (!(path[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(paths, i)))) return NULL;
-    for (Py_ssize_t i = 0; i < m; i++)
-        if (!(condition[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(conditions, i)))) return NULL;
     rwspy_begin();
     rws_status status = rws_results_read(path, (int)n, &found, &err);
     if (status == RWS_OK && m) status = rws_results_keep(found, condition, (int)m, &err);
@@ -75,6 +69,27 @@ static PyObject *results(PyObject *module, PyObject *args)
         else Py_CLEAR(list);
     }
     rws_results_free(found);
+    return list;
+}
+
+static PyObject *results(PyObject *module, PyObject *args)
+{
+    PyObject   *paths, *conditions, *held[MOST_PATHS] = {0}, *list = NULL;
+    const char *path[MOST_PATHS], *condition[MOST_PATHS];
+    bool        good = true;
+    (void)module;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyList_Type, &paths, &PyList_Type, &conditions)) return NULL;
+    const Py_ssize_t n = PyList_GET_SIZE(paths), m = PyList_GET_SIZE(conditions);
+    if (n > MOST_PATHS || m > MOST_PATHS)
+        return PyErr_Format(PyExc_ValueError, "At most %d paths and conditions can be given.", MOST_PATHS);
+    for (Py_ssize_t i = 0; i < n && good; i++) {
+        good = PyUnicode_FSConverter(PyList_GET_ITEM(paths, i), &held[i]);
+        if (good) path[i] = PyBytes_AS_STRING(held[i]);
+    }
+    for (Py_ssize_t i = 0; i < m && good; i++)
+        good = (condition[i] = PyUnicode_AsUTF8(PyList_GET_ITEM(conditions, i))) != NULL;
+    if (good) list = read_results(path, n, condition, m);
+    for (Py_ssize_t i = 0; i < n; i++) Py_XDECREF(held[i]);
     return list;
 }
 

@@ -379,4 +379,7 @@ extern PyObject *rwspy_helpers; /* the Python module with helpers */
 
 PyObject *rwspy_helper(const char *name); /* a new reference */
 
+/* A text of the library, in which bytes that are not UTF-8 are replaced; None for NULL. */
+PyObject *rwspy_text(const char *text);
+
 #endif

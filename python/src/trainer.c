@@ -59,19 +59,23 @@ static void trainer_end(trainer_object *o, bool before)
 /* Trainer(program or None, config, folder or None, resume) */
 static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    PyObject   *program, *d;
-    const char *folder;
-    int         resume;
-    rws_config  c;
-    rws_error   err = {{0}};
+    PyObject  *program, *d, *path, *held = NULL;
+    int        resume;
+    rws_config c;
+    rws_error  err = {{0}};
     (void)keywords;
-    if (!rwspy_outside_of_programs() ||
-        !PyArg_ParseTuple(args, "OO!zp", &program, &PyDict_Type, &d, &folder, &resume) || !rwspy_config_read(d, &c))
+    if (!rwspy_outside_of_programs() || !PyArg_ParseTuple(args, "OO!Op", &program, &PyDict_Type, &d, &path, &resume) ||
+        !rwspy_config_read(d, &c))
         return NULL;
     if (program != Py_None && !Py_IS_TYPE(program, &rwspy_Program))
         return PyErr_Format(PyExc_TypeError, "This is no program.");
+    if (path != Py_None && !PyUnicode_FSConverter(path, &held)) return NULL;
+    const char     *folder = held ? PyBytes_AS_STRING(held) : NULL;
     trainer_object *o = (trainer_object *)type->tp_alloc(type, 0);
-    if (!o) return NULL;
+    if (!o) {
+        Py_XDECREF(held);
+        return NULL;
+    }
     o->process = getpid();
     if (program != Py_None) o->program = (program_object *)Py_NewRef(program);
     const rws_model *m = o->program ? &o->program->model : NULL;
@@ -79,6 +83,7 @@ static PyObject *trainer_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     rws_status status = resume ? rws_trainer_resume(folder, &c, m, &o->t, &err) : rws_trainer_new(&c, m, &o->t, &err);
     if (status == RWS_OK && folder && !resume) status = rws_trainer_keep(o->t, folder, &err);
     rwspy_end();
+    Py_XDECREF(held);
     if (status == RWS_OK) return (PyObject *)o;
     rwspy_raise(o->program, status, &err);
     Py_DECREF(o);
@@ -473,7 +478,7 @@ static PyObject *trainer_get(PyObject *self, void *what)
     case 'i': return PyLong_FromUnsignedLongLong(rws_trainer_iteration(o->t));
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
-    case 'r': return PyUnicode_FromString(rws_trainer_remarks(o->t));
+    case 'r': return rwspy_text(rws_trainer_remarks(o->t));
     default: return rwspy_config_object(rws_trainer_config(o->t));
     }
 }

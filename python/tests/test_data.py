@@ -99,6 +99,18 @@ class Series(unittest.TestCase):
         self.assertEqual(a, bits(trained(Pairs(), {"y": list(y)})))
         self.assertEqual(a, bits(trained(Pairs(), {"y": y.reshape(20, 6)})))  # setup says what an item is
 
+        class Any(Pairs):
+            def guide(self, p):
+                p.length("y")
+
+            def model(self, p):
+                for _ in range(p.choose("n", [0.0, 0.0, 0.0, 0.0])):
+                    p.normal("y", self.mean, 1)
+
+        short = [y[0], [], y[1, :1]]  # one without items
+        b = bits(trained(Any(), {"n": [3, 0, 1], "y": short}))
+        self.assertEqual(b, bits(trained(Any(), {"n": [3, 0, 1], "y": [y[0], np.zeros((0, 2)), y[1, :1]]})))
+
         class Told(Pairs):
             dim = None
 

@@ -33,6 +33,8 @@ class Figures(unittest.TestCase):
 
     def test_grid(self):
         self.good(rws.grid(np.random.default_rng(0).random((7, 8, 8)), columns=3))
+        with self.assertRaisesRegex(ValueError, "no images"):
+            rws.grid(np.zeros((0, 8, 8)))
 
     def test_chart(self):
         with tempfile.TemporaryDirectory() as f:

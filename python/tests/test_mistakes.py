@@ -298,11 +298,20 @@ class Mistakes(unittest.TestCase):
 
             self.fails(M(), error, sentence, None)
 
-    def test_options(self):
+    def test_values_of_options(self):
         for options, error in ((dict(particles=-1), ValueError), (dict(particles="x"), TypeError), (dict(method="no"), rws.Error),
                                (dict(lr="fast"), rws.Error), (dict(set={"no": 1}), rws.Error), (dict(order="up"), rws.Error)):
             with self.assertRaises(error):
                 rws.train(Mixture(), data=clusters(), progress=False, **options)
+        class Switched(Mixture):
+            settings = {"on": True}
+
+        for on, value in ((False, "0"), (np.True_, "1"), (1, "1")):
+            with rws.Trainer(Switched(), data=clusters(), set={"on": on}) as t:
+                self.assertIn(f"on={value}", t.config["set"])
+        for on in (-1, 2, "yes"):
+            with self.assertRaisesRegex(rws.Error, "Setting on must be"):
+                rws.Trainer(Switched(), data=clusters(), set={"on": on})
         with self.assertRaises(TypeError):
             rws.train(42)
         with self.assertRaisesRegex(rws.Error, "no run|There is"):

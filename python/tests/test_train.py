@@ -91,6 +91,26 @@ class Training(unittest.TestCase):
         best = max(run.infer(x=2.0).particles, key=lambda q: q.weight)
         self.assertEqual(best.choices["end"], [0.0, 0.0, 1.0])
 
+    def test_names_of_parameters(self):
+        """A parameter may have a name that begins like those of the other numbers in a checkpoint."""
+        class Named(Mixture):
+            def setup(self, s):
+                super().setup(s)
+                self.more = s.param("method.more", 2)
+
+        with tempfile.TemporaryDirectory() as folder:
+            run = rws.train(Named(), data=clusters(), iterations=1, out=f"{folder}/run", progress=False)
+            self.assertEqual(bits(run), bits(rws.open(f"{folder}/run", Named())))
+
+    def test_names_of_folders(self):
+        """A folder may have any name that a file may have, also one that is not UTF-8."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.fsdecode(b"caf\xe9"))
+            rws.train(Mixture(), data=clusters(), iterations=1, out=path, progress=False).close()
+            self.assertEqual(rws.open(path, Mixture()).iteration, 1)
+            self.assertEqual([r.name for r in rws.runs(folder)], [os.path.basename(path)])
+            self.assertEqual(rws.resume(path, Mixture(), clusters(), iterations=2, progress=False).iteration, 2)
+
     def test_same_bits(self):
         """Threads, scalar mode's draws, resuming, functions instead of a class: the same numbers."""
         given = dict(data=walks(), iterations=20, particles=6, seed=3, shards=4, progress=False)
@@ -171,6 +191,34 @@ class Training(unittest.TestCase):
         self.assertAlmostEqual(float(answers.mean("z")), np.average([float(q.choices["z"]) for q in visiting],
                                                                     weights=[q.weight for q in visiting]), places=6)
         self.assertIn("marginal(site)", str(answers))
+
+        class Vectors(rws.Model):
+            """A site whose values are vectors, at several visits; and one whose visits have different sizes."""
+
+            def setup(self, s):
+                self.at = s.param("theta.at", 1)
+
+            def guide(self, p):
+                for n in (2, 2):
+                    p.normal("w", [0.0] * n, 1.0)
+                for n in (1, 2):
+                    p.normal("v", [0.0] * n, 1.0)
+
+            def model(self, p):
+                self.guide(p)
+                p.normal("x", self.at, 1.0)
+
+        run = rws.train(Vectors(), data={"x": [1.0, 2.0]}, iterations=1, progress=False)
+        answers = run.infer(x=1.0, particles=5)
+        for site in ("w", "v"):
+            self.assertAlmostEqual(sum(answers.marginal(site).values()), 1, places=5)
+        self.assertEqual(np.shape(next(iter(answers.marginal("w")))), (2, 2))
+        self.assertEqual(answers.mean("w").shape, (2, 2))
+        with self.assertRaisesRegex(rws.Error, "The values of site 'v' have different sizes"):
+            answers.mean("v")
+        for question, fields in ((("text",), {"x": 1.0}), ((), {"x": 1.0, "test": 0}), (("text",), {"test": 0})):
+            with self.assertRaisesRegex(TypeError, "A question is one text, one picture, fields by name, or test=NUMBER"):
+                run.infer(*question, **fields)
         unlisted = rws.train(Sometimes(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0, listed=False)
         self.assertIn("listed=True", str(unlisted))
         with self.assertRaisesRegex(rws.Error, "has . rows, and .* has"):
@@ -350,6 +398,10 @@ class Training(unittest.TestCase):
         toy = os.path.join(os.environ.get("RWS_TESTS_BUILD", ""), "tests", "toy.so")
         if os.path.exists(toy):
             self.assertEqual(rws.train(toy, iterations=3, progress=False).iteration, 3)
+            t = rws.Trainer(toy)
+            asker = t._posterior()
+            t.close()  # the posterior goes on with the code of the shared object
+            self.assertEqual(asker.infer(test=1, particles=10).n_particles, 10)
 
     def test_kernels(self):
         class K(Mixture):

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 
+#include <glib.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A piece is a number if strtod reads all of it, also "nan" and "inf", which are refused as probabilities later. */
+/* A piece is a number if g_ascii_strtod reads all of it, also "nan" and "inf", which are refused as probabilities later. */
 static bool piece_number(piece p, double *value)
 {
     char  copy[64];
@@ -89,7 +90,7 @@ static bool piece_number(piece p, double *value)
     if (p.quoted || p.length == 0 || p.length >= (int)sizeof copy) return false;
     memcpy(copy, p.at, (size_t)p.length);
     copy[p.length] = '\0';
-    *value = strtod(copy, &end);
+    *value = g_ascii_strtod(copy, &end);
     return *end == '\0';
 }
 

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/vecmath.h"
 
+#include <glib.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ const char *rws_setup_text(rws_setup *s, const char *name)
 
 double rws_setup_number(rws_setup *s, const char *name)
 {
-    return strtod(rws_setup_text(s, name), NULL);
+    return g_ascii_strtod(rws_setup_text(s, name), NULL);
 }
 
 int rws_setup_int(rws_setup *s, const char *name)

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <float.h>
+#include <glib.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,14 +13,14 @@ static const char *const group_names[] = {
     [RWS_THETA] = "theta", [RWS_PHI] = "phi", [RWS_CONTROL] = "control", [RWS_BASELINE] = "baseline"};
 _Static_assert(sizeof group_names / sizeof *group_names == RWS_GROUPS, "every group has a name");
 
-/* Reads a number at *at and moves past it. False, with *at unmoved, for text that strtod takes and that is not a rate:
+/* Reads a number at *at and moves past it. False, with *at unmoved, for text that g_ascii_strtod takes and that is not a rate:
  * signs, hexadecimal, "inf", "nan", and what float32 cannot hold. */
 static int read_number(const char **at, double *out)
 {
     if (!isdigit((unsigned char)**at) && **at != '.') return 0;
     if ((*at)[0] == '0' && ((*at)[1] == 'x' || (*at)[1] == 'X')) return 0;
     char        *end;
-    const double x = strtod(*at, &end);
+    const double x = g_ascii_strtod(*at, &end);
     if (end == *at || !(x <= FLT_MAX)) return 0;
     *out = x;
     *at = end;

@@ -11,7 +11,9 @@
 #include "base/denormals.h"
 #include "base/quote.h"
 #include "estimator/weights.h"
+#include "run/given.h"
 
+#include <limits.h>
 #include <math.h>
 #include <search.h>
 #include <stdlib.h>
@@ -130,17 +132,17 @@ const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int 
 /* ---- the table of equal reports */
 
 typedef struct candidate {
-    rws_answer        answer; /* guide: how many particles, until the table is closed */
+    rws_answer        answer; /* until the table is closed, `guide` counts particles */
     double            log_weight;
     int               number;
-    struct candidate *next; /* the one that was found before */
+    struct candidate *next; /* the candidate that was found before this one */
 } candidate;
 
 typedef struct weighted {
     rws_weighted     particle;
     double           log_weight; /* of all its particles together */
     const candidate *candidate;
-    struct weighted *next; /* the one before */
+    struct weighted *next; /* the entry that was made before this one */
 } weighted;
 
 typedef struct {
@@ -231,8 +233,8 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
     return RWS_OK;
 }
 
-/* The exact posterior of a text: every answer that has reported this text has it, or a new answer that no particle has
- * found. An answer may have reported numbers besides, over which the exact posterior sums. */
+/* Sets the exact probability of a text, in every answer that has reported this text; if there is none, in a new answer,
+ * which no particle has found. An answer may have reported numbers too; the exact posterior sums over these. */
 static void tell_exact(void *context, const char *name, const char *text, double probability)
 {
     table *t = context;
@@ -248,7 +250,7 @@ static void tell_exact(void *context, const char *name, const char *text, double
     else t->memory_short |= !known;
 }
 
-static double or_less(double x)
+static double nan_is_least(double x)
 {
     return isnan(x) ? -1 : x;
 }
@@ -257,8 +259,8 @@ static int by_probability(const void *a, const void *b)
 {
     const candidate *const *p = a, *const *q = b;
     const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
-    const double order[] = {or_less(x->posterior) - or_less(y->posterior), or_less(x->exact) - or_less(y->exact),
-                            x->guide - y->guide};
+    const double            order[] = {nan_is_least(x->posterior) - nan_is_least(y->posterior),
+                                       nan_is_least(x->exact) - nan_is_least(y->exact), x->guide - y->guide};
     for (int i = 0; i < 3; i++)
         if (order[i] != 0) return order[i] < 0 ? 1 : -1;
     for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {
@@ -286,7 +288,7 @@ static rws_status close_table(table *t, rws_error *err)
         rws_answer *a = &e->answer;
         a->guide /= K;
         a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
-        /* the exact posterior, where there is one, names everything that is possible */
+        /* an exact posterior names every text that is possible */
         if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
         sorted[n++] = e;
     }
@@ -327,7 +329,8 @@ static void copy_datum(const rws_trainer *t, float *const *data, int datum, floa
     }
 }
 
-/* A test datum as evaluations see it. They make all of theirs at once, so that as many are made here. */
+/* Makes a test datum with the numbers that evaluations see. Evaluations make all test data in one call of the model's
+ * function, so that as many are made here. */
 static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
     const int  n = datum < t->config.n_test ? t->config.n_test : datum + 1;
@@ -347,7 +350,8 @@ static rws_status make_test(const rws_trainer *t, int datum, float *const *field
 
 static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
-    if (datum < 0) return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (datum < 0 || datum == INT_MAX)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
     if (t->asking || datum >= t->config.n_test) return make_test(t, datum, fields, err);
     copy_datum(t, t->test, datum, fields);
     return RWS_OK;
@@ -382,12 +386,9 @@ float **rws_question_room(const rws_trainer *t, rws_arena *memory)
 
 static rws_status check_given(const rws_question *q, rws_error *err)
 {
-    if (q->n_given < 0 || (q->n_given && !q->given))
-        return rws_fail(err, RWS_BAD_INPUT, "The question has %d given choices, but no list of them.", q->n_given);
+    RWS_TRY(rws_choices_check(q->given, q->n_given, err));
     for (int i = 0; i < q->n_given; i++) {
         const rws_choice *c = &q->given[i];
-        if (!c->site || !c->value || c->visit < 0)
-            return rws_fail(err, RWS_BAD_INPUT, "Given choice %d needs a site, a value and a visit from 0 on.", i);
         for (int k = 0; k < i; k++)
             if (q->given[k].visit == c->visit && strcmp(q->given[k].site, c->site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT,
@@ -397,7 +398,7 @@ static rws_status check_given(const rws_question *q, rws_error *err)
     return RWS_OK;
 }
 
-/* Whether each given choice was reached by a particle. If none of them came by one, the question is about nothing. */
+/* RWS_BAD_INPUT if there is a given choice that no particle has come by. */
 static rws_status check_reached(const rws_trainer *t, const rws_question *q, const bool *reached, rws_error *err)
 {
     for (int i = 0; i < q->n_given; i++) {

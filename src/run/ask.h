@@ -4,14 +4,15 @@
 
 #include "run/trainer.h"
 
-/* rws_trainer_ask on an engine of the caller's. */
+/* Does the work of rws_trainer_ask, on an engine that the caller chooses. */
 rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *question, rws_answers **out,
                               rws_error *err);
 
 /* Room for a datum, zeroed: a pointer for each field. NULL without memory. */
 float **rws_question_room(const rws_trainer *t, rws_arena *memory);
 
-/* The datum of a question. RWS_BAD_INPUT if the model cannot be asked so, or does not understand it. */
+/* Writes the datum of a question to `fields`. RWS_BAD_INPUT if the model cannot be asked in this way, or does not understand
+ * the text or the picture. */
 rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err);
 
 /* Copies of what a row of the engine's table has reported, and of its choices. NULL: no memory. */

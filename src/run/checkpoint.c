@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define CHECKPOINT_FORMAT "rws 1"
+#define LOCK_TRIES 10       /* for a lock that another process has */
+#define LOCK_PAUSE 10000000 /* nanoseconds between two of them */
 #define MOST_PHASES (sizeof((rws_estimator *)0)->phases / sizeof(rws_phase))
 
 /* An evaluation that waits to be flushed. */
@@ -138,11 +140,23 @@ static void remark(rws_folder *f, const char *sentence)
     snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
 }
 
+/* Locks the folder, or leaves the reason in errno. rws_folder_is_busy has a lock for a moment, so that one that is taken is
+ * tried for again before it counts as that of a process that trains. */
+static bool try_lock(int fd)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE};
+    for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+        if (errno != EINTR && (errno != EWOULDBLOCK || i >= LOCK_TRIES)) return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
 rws_status rws_folder_lock(rws_folder *f, rws_error *err)
 {
     if (f->lock >= 0) return RWS_OK;
     const int  fd = TEMP_FAILURE_RETRY(open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const bool locked = fd >= 0 && TEMP_FAILURE_RETRY(flock(fd, LOCK_EX | LOCK_NB)) == 0;
+    const bool locked = fd >= 0 && try_lock(fd);
     if (fd >= 0 && !locked && errno == EWOULDBLOCK) {
         close(fd);
         return rws_fail(err, RWS_BAD_INPUT, "The run in \"%s\" is being trained by another process.",
@@ -163,7 +177,7 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
 bool rws_folder_is_busy(const char *path)
 {
     const int  fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    const bool busy = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    const bool busy = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     if (fd >= 0) close(fd);
     return busy;
 }

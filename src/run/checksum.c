@@ -27,7 +27,7 @@ static void mix_value(uint64_t *hash, sqlite3_value *value)
     }
 }
 
-/* FNV changes the high bits little at the end of a row; a sum of hashes needs all of them. */
+/* Mixes all bits of a hash. The last bytes of a row change few of the high bits of FNV, and a sum of hashes needs all. */
 static uint64_t finish(uint64_t hash)
 {
     hash = (hash ^ (hash >> 32)) * UINT64_C(0xd6e8feb86659fd93);
@@ -46,7 +46,7 @@ static void add_row(sqlite3_context *context, int n, sqlite3_value **values)
     *sum += finish(hash);
 }
 
-static void tell_sum(sqlite3_context *context)
+static void return_sum(sqlite3_context *context)
 {
     const uint64_t *sum = sqlite3_aggregate_context(context, 0);
     sqlite3_result_int64(context, sum ? (sqlite3_int64)*sum : 0);
@@ -55,7 +55,7 @@ static void tell_sum(sqlite3_context *context)
 int rws_checksum_prepare(sqlite3 *db)
 {
     return sqlite3_create_function(db, "rws_checksum", -1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, NULL, add_row,
-                                   tell_sum);
+                                   return_sum);
 }
 
 /* ---- sums of a run */
@@ -64,7 +64,7 @@ typedef struct {
     uint64_t about, numbers;
 } sums;
 
-/* Adds to *sum what a statement about ?1: run, ?2: iteration, gives. */
+/* Adds the result of a statement to *sum. Its parameters are ?1, the run, and perhaps ?2, an iteration. */
 static int add_sum(sqlite3 *db, const char *sql, const char *run, int64_t since, uint64_t *sum)
 {
     sqlite3_stmt *s;
@@ -129,7 +129,7 @@ int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since)
     return sqlite3_finalize(s);
 }
 
-/* Whether sums are those of the run's rows now; `all`: of the numbers, too. */
+/* SQLITE_CORRUPT if the run's rows have other sums than `said`. `all`: metrics and snapshots are compared too. */
 static int compare(sqlite3 *db, const char *run, const sums *said, bool all)
 {
     sums      now;
@@ -138,7 +138,7 @@ static int compare(sqlite3 *db, const char *run, const sums *said, bool all)
     return now.about == said->about && (!all || now.numbers == said->numbers) ? SQLITE_OK : SQLITE_CORRUPT;
 }
 
-/* Compares the sums that a statement about ?1: run selects; *n is their number. */
+/* Checks the sums that a statement with the parameter ?1, a run, selects from the table. *n is their number. */
 static int compare_each(sqlite3 *db, const char *sql, const char *run, int *n)
 {
     sqlite3_stmt *s;

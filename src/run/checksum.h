@@ -6,7 +6,7 @@
  *
  * has two sums for each run, mod 2^64: of a hash of its rows in `runs` and `failures`, and of a hash of each of its rows in
  * `metrics` and `snapshots`. A sum does not depend on the order of rows, so that an evaluation is added to it without
- * reading the evaluations before. A run that version 0.3 wrote last has no sums, and is not checked.
+ * reading earlier evaluations. A run that only version 0.3 or an older one has written has no sums, and is not checked.
  *
  *     store -> [checksum] -> metrics.sqlite -> [checksum] -> results, store
  */

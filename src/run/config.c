@@ -26,7 +26,7 @@ static const char *const must_be[] = {
     [NUMBER] = "a number",
 };
 
-#define PARTICLE_SHARDS "particle_shards" /* is written, and may be missing, if it is 1 */
+#define PARTICLE_SHARDS "particle_shards" /* a key that may be missing: it is not written if the value is 1 */
 
 /* Writer and reader both walk this table, so that every field that is written is read. */
 static const struct {
@@ -54,7 +54,7 @@ static const struct {
 };
 
 #define MOST_BYTES (1 << 20)            /* of config.json */
-#define FINGERPRINT "model_fingerprint" /* may be missing, too */
+#define FINGERPRINT "model_fingerprint" /* a key that may be missing */
 
 enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
 
@@ -141,7 +141,7 @@ static rws_status amend_model(json_t *document, const char *model, rws_error *er
     return status;
 }
 
-/* A text that stays is not replaced: `config` may point to it. */
+/* Whether the document has this text under the key. Such a text must not be replaced, because `config` may point to it. */
 static bool is_text_of(const json_t *document, const char *key, const char *text)
 {
     return strcmp(json_string_value(json_object_get(document, key)), text) == 0;
@@ -234,7 +234,7 @@ static char *dump(const json_t *document, size_t flags)
 
 char *rws_config_text(const json_t *document)
 {
-    json_t *copy = json_copy((json_t *)document); /* shallow, and not changed by it */
+    json_t *copy = json_copy((json_t *)document); /* a shallow copy, which leaves the document as it is */
     if (copy) json_object_del(copy, FINGERPRINT);
     char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
     json_decref(copy);
@@ -267,7 +267,8 @@ char *rws_config_identity(const json_t *document)
     return text;
 }
 
-/* A key whose value is not the same in both objects, as the text of neither need be; NULL if there is none. */
+/* The first key that has different values in the two objects, or that only one of them has; NULL if there is none. Keys that
+ * may change are left out. */
 static const char *first_difference(json_t *a, json_t *b)
 {
     for (int turn = 0; turn < 2; turn++) {
@@ -308,7 +309,7 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* Without memory jansson complains of the text; only errno tells. */
+/* If memory runs out, jansson reports a mistake in the text, and only errno tells what happened. */
 static json_t *parse(int fd, json_error_t *why)
 {
     errno = 0;

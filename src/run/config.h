@@ -3,11 +3,10 @@
  *     {"format": 1, "version": "0.1.0", "model": "gmm", "method": "ww", "particles": 20, …,
  *      "settings": {"theta_mult": "5", …}}
  *
- * Nothing is left to a default: a key that is missing, that is unknown or has another type is refused. There are two
- * exceptions: "model_fingerprint", which only runs of a shared object have, and not those of version 0.1; and
- * "particle_shards", which only runs have whose particles are cut. Whether the values fit
- * the model is for rws_trainer_new to say. A number above 2^63 - 1, which JSON's readers do not agree on, is written as
- * text. Settings are text, as they were typed.
+ * Nothing is left to a default: a key that is missing, is unknown or has another type is refused. Two keys may be
+ * missing: "model_fingerprint", which runs of a built-in model and runs of version 0.1 do not have, and "particle_shards",
+ * which is written only if particles are cut. rws_trainer_new checks whether the values fit the model. A number above
+ * 2^63 - 1, which JSON's readers do not agree on, is written as text. Settings are text, as they were typed.
  *
  *     trainer -> [config] -> config.json -> [config] -> rws_config -> trainer
  *

@@ -15,7 +15,8 @@
 
 #define COLUMNS (3 + RWS_OUTPUTS) /* log_p, log_q, log_d, outputs */
 
-/* What a shard hands over: this, start[B + 1], count[n], and n doubles for each column of the mask, 8 bytes aligned. */
+/* The rows of a shard are this header, start[B + 1], count[n], and n doubles for each column in the mask. Each of these
+ * begins at a multiple of 8 bytes. */
 typedef struct {
     int      B, n;
     unsigned columns; /* bit c: column c is there */
@@ -24,10 +25,10 @@ typedef struct {
 
 struct rws_joined {
     rws_scores scores;
-    double    *numbers; /* everything below is in this block */
+    double    *numbers; /* the block that the arrays of `scores` lie in */
     size_t     capacity;
-    char     **rows;  /* by shard of the part; those of other ranks are copies */
-    size_t    *bytes; /* capacity of a copy */
+    char     **rows;  /* by shard of the part; rows of other ranks are copies */
+    size_t    *bytes; /* capacity of each copy; 0: the rows are the shard's own */
 };
 
 static size_t whole(size_t bytes)
@@ -55,7 +56,7 @@ static const uint32_t *count_of(const char *rows)
     return (const uint32_t *)(const void *)(rows + sizeof(header) + start_bytes((const header *)(const void *)rows));
 }
 
-/* Column c; NULL: it is not there. */
+/* Column c; NULL if the rows do not have it. */
 static const double *column_of(const char *rows, int c)
 {
     const header *h = (const header *)(const void *)rows;
@@ -87,7 +88,7 @@ void rws_cut_free(rws_trainer *t)
     for (int i = 0; i < t->config.shards && t->joined; i++) {
         rws_joined *j = &t->joined[i];
         for (int k = 0; k < parts_of(t) && j->rows && j->bytes; k++)
-            if (j->bytes[k] && rws_rank_lost() < 0) free(j->rows[k]); /* else a message may be on its way into it */
+            if (j->bytes[k] && rws_rank_lost() < 0) free(j->rows[k]); /* if a rank is lost, MPI may still write to it */
         free(j->rows);
         free(j->bytes);
         free(j->numbers);
@@ -207,7 +208,8 @@ static void *take(char **at, size_t bytes)
     return here;
 }
 
-/* Memory for n rows of B data. False: there is none. The second weighing needs what the first one left, and as much. */
+/* Makes room for n rows of B data. False without memory. The second weighing has as many rows as the first one and reads
+ * what the first one left, so that the block is large enough and stays where it is. */
 static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
 {
     const size_t rows = 7 + COLUMNS + RWS_OUTPUTS; /* of doubles */
@@ -221,7 +223,7 @@ static bool make_room(rws_joined *j, size_t B, size_t n, bool second)
     return j->numbers != NULL;
 }
 
-/* Lays the table out in its block, in the same places for both weighings. `columns` is the mask of those that are there. */
+/* Lays the table out in its block, in the same places for both weighings. `columns` is the mask of the columns that exist. */
 static void lay_out(rws_joined *j, unsigned columns, bool second, uint32_t **start, uint32_t **count, double **column)
 {
     rws_scores  *s = &j->scores;

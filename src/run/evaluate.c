@@ -151,7 +151,7 @@ rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
     return rws_trainer_guess(e->t, fields, K, each, context, err);
 }
 
-/* A metric that the model measures by itself; the ranks share them out, one by one. */
+/* The value of a metric that the model's own function measures. The ranks take such metrics in turn. */
 typedef struct {
     double value;
     int    rank; /* that measured it */
@@ -190,7 +190,7 @@ static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
     return status;
 }
 
-/* Metric "exact" where the parameters with a known truth have it. Every rank measures it. */
+/* Measures the metric "exact" with the parameters whose truth is known at their true values. Every rank measures it. */
 static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
 {
     const rws_metric *m = t->model->metrics;

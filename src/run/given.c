@@ -14,6 +14,7 @@
 #include "base/vecmath.h"
 
 #include <ctype.h>
+#include <glib.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,16 @@ struct rws_batch_given {
     void       *context;
 };
 
+rws_status rws_choices_check(const rws_choice *list, int n, rws_error *err)
+{
+    if (n < 0 || (n && !list))
+        return rws_fail(err, RWS_BAD_INPUT, "There are %d given choices, but no list of them.", n);
+    for (int i = 0; i < n; i++)
+        if (!list[i].site || !list[i].value || list[i].visit < 0)
+            return rws_fail(err, RWS_BAD_INPUT, "Given choice %d needs a site, a value and a visit from 0 on.", i);
+    return RWS_OK;
+}
+
 /* ---- the file */
 
 static const char *skip_blanks(const char *at, const char *end)
@@ -52,7 +63,8 @@ typedef struct {
     size_t      length;
 } cell;
 
-/* Takes a cell off the line, which ends with a zero byte. Quotation marks around it are left out; there are none in it. */
+/* Takes the next cell off the line, which ends with a zero byte. Quotation marks around a cell are no part of it, and a cell
+ * has none inside. */
 static bool take_cell(const char **at, const char *end, cell *out)
 {
     const char *from = skip_blanks(*at, end), *to;
@@ -96,7 +108,7 @@ static int read_numbers(cell c, float *out)
     const char *end = c.at + c.length;
     for (const char *at = skip_blanks(c.at, end); at < end; at = skip_blanks(at, end), n++) {
         char       *stop;
-        const float x = strtof(at, &stop);
+        const float x = (float)g_ascii_strtod(at, &stop);
         if (stop == at || stop > end || (stop < end && !isspace((unsigned char)*stop)) || !isfinite(x)) return -1;
         if (out) out[n] = x;
         at = stop;
@@ -132,8 +144,9 @@ static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_
     }
     if (at)
         return rws_refuse(err, path, line, "it has more than four cells; numbers of a value have blanks between them.");
-    if (!read_count(c[0], UINT64_C(1) << 53, &k.datum))
-        return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0.", quoted(c[0]).text);
+    if (!read_count(c[0], RWS_WHOLE_MOST - 1, &k.datum))
+        return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0 to %d.", quoted(c[0]).text,
+                          RWS_WHOLE_MOST - 1);
     if (!read_count(c[2], INT32_MAX, &visit))
         return rws_refuse(err, path, line, "it has the visit \"%s\"; visits are numbers, and the first is 0.",
                           quoted(c[2]).text);
@@ -282,14 +295,15 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
     if (n == -1)
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices failed for datum %d of iteration %llu.",
                         datum, (unsigned long long)t->iteration + 1);
-    if (n < 0 || (n && !choices))
-        return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices returned %d of them for datum %d.", n,
-                        datum);
+    rws_error why;
+    if (rws_choices_check(choices, n, &why) != RWS_OK)
+        return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices is wrong about datum %d: %s", datum,
+                        why.text);
     for (int i = 0; i < n; i++) RWS_TRY(add(g, &choices[i], err));
     return RWS_OK;
 }
 
-/* A function can fail on one rank only, and no rank may begin the phase without the others. */
+/* The function may fail on one rank alone. The ranks therefore agree before any of them begins the phase. */
 static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, rws_error *err)
 {
     rws_status status = RWS_OK;

@@ -18,7 +18,7 @@ struct rws_particle {
     const rws_trainer  *t;
     rws_engine         *engine;
     int                 row, datum;
-    const float *const *fields; /* the datum is one of these; NULL: it is one of the test data */
+    const float *const *fields; /* the data of which `datum` is one; NULL: the test data */
 };
 
 const float *rws_particle_datum(const rws_particle *p, const char *field)
@@ -170,6 +170,7 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
     const int K = t->config.eval_particles, most = rws_trainer_at_once(t, AT_ONCE);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
+    if (j.at_once > t->config.n_test) j.at_once = t->config.n_test;
     for (int m = 0; m < t->n_model_metrics; m++)
         j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;
     j.n_portions = (t->config.n_test + j.at_once - 1) / j.at_once;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the fingerprint of the data, by which a run that goes on knows them again */
+/* ---- the fingerprint of the data, by which a run that goes on sees whether they are the same */
 
 static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, uint64_t h)
 {
@@ -15,13 +15,13 @@ static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, u
     return h;
 }
 
-/* Two batches stand for the training data, which may be drawn without end: the first one, and one from far behind. */
+/* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later one. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 {
     const int      n = t->config.batch;
     const uint64_t at[] = {0, 7919};
     uint64_t       h = RWS_HASH_BEGIN;
-    if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* ranks have compared it */
+    if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
     for (int i = 0; i < 2; i++) {
         rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
         RWS_TRY(t->model->data(t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch, err));
@@ -56,11 +56,13 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
     RWS_TRY(rws_trainer_collect_slots(t, err));
     if (t->folder) status = rws_folder_save(t->folder, t, t->seconds, err);
-    return rws_trainer_agree(t, status, err);
+    RWS_TRY(rws_trainer_agree(t, status, err));
+    t->saved = t->iteration;
+    return RWS_OK;
 }
 
-/* A run that goes on may have more iterations, other rates from here on, and its shared object elsewhere; its folder says
- * so. */
+/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from here
+ * on, and its shared object in another place. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
     const rws_config *c = &t->config;
@@ -90,7 +92,7 @@ static const char **texts_of(rws_config *c, int i)
     return i < 4 ? texts[i] : &c->set[i - 4];
 }
 
-/* The structure and its texts, one after the other; for the caller to free. */
+/* The structure and its texts, one after the other, in one block that the caller frees; NULL without memory. */
 static char *pack(rws_config *c, size_t *size)
 {
     *size = sizeof *c;
@@ -103,7 +105,7 @@ static char *pack(rws_config *c, size_t *size)
     return block;
 }
 
-/* Texts point into the block. */
+/* Reads the structure from a block; its texts point into the block. */
 static void unpack(char *block, rws_config *c)
 {
     const char *at = block + sizeof *c;
@@ -114,7 +116,7 @@ static void unpack(char *block, rws_config *c)
     }
 }
 
-/* *block belongs to the caller and holds the texts of other ranks than 0. */
+/* Every rank gets the configuration of rank 0. The caller frees *block, which holds the texts on all ranks but rank 0. */
 static rws_status spread_config(rws_comm *comm, rws_config *c, char **block, rws_error *err)
 {
     size_t size = 0;
@@ -166,7 +168,9 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     t->kept = true;
     *folder = NULL;
     RWS_TRY(rws_trainer_agree(t, writes ? load(t, &stored, path, err) : RWS_OK, err));
-    return rws_trainer_spread_state(t, err);
+    RWS_TRY(rws_trainer_spread_state(t, err));
+    t->saved = t->iteration;
+    return RWS_OK;
 }
 
 rws_status rws_trainer_resume(const char *path, const rws_config *changes, const rws_model *model, rws_trainer **out,

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Tries a lock on a file of its own in the folder or, if none can be made there, on the file. */
+/* Tries to lock a temporary file in the folder or, if none can be made there, asks whether `path` could be locked. */
 static bool try_lock(const char *folder, const char *path)
 {
     char         name[4096];
@@ -23,13 +23,14 @@ static bool try_lock(const char *folder, const char *path)
         file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         command = F_GETLK;
     }
-    if (file < 0) return true; /* what is wrong shows when the store is opened */
+    if (file < 0) return true; /* opening the store will fail, with the reason */
     const bool has = fcntl(file, command, &lock) == 0 || (errno != ENOLCK && errno != ENOSYS && errno != EOPNOTSUPP);
     close(file);
     return has;
 }
 
-/* Once for each file system: to close a file that a store is in would drop the locks on it. */
+/* Locks are tried once for each file system, because closing a file drops all locks that the process has on it, those of
+ * an open store too. */
 bool rws_store_has_locks(const char *path)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;

@@ -8,8 +8,8 @@
  * last checkpoint is forgotten and measured again. An evaluation that is stopped is not recorded; the checkpoint of its
  * iteration is saved all the same, and training that goes on from there begins with the evaluation.
  *
- * Over several ranks every rank runs this loop. What depends on a clock or a signal is a wish, which travels with the
- * next phase, so that all ranks stop, or save, after the same iteration. Only rank 0 has the folder.
+ * Over several ranks every rank runs this loop. A decision that depends on a clock or a signal is a wish of one rank. The
+ * wish travels with the next phase, so that all ranks stop, or save, after the same iteration. Only rank 0 has the folder.
  */
 #include "run/trainer.h"
 
@@ -20,9 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SAVE_LEAST 5.0  /* seconds between two checkpoints, which come after evaluations, at least */
-#define SAVE_MOST 60.0  /* and at most, where evaluations are rarer */
-#define FLUSH_LEAST 1.0 /* seconds between two additions to the store, each of which waits for the disk */
+#define SAVE_LEAST 5.0  /* fewest seconds between two checkpoints; checkpoints come after evaluations */
+#define SAVE_MOST 60.0  /* most seconds between two checkpoints, also where evaluations are rarer */
+#define FLUSH_LEAST 1.0 /* fewest seconds between two additions to the store, since each waits for the disk */
 
 typedef struct {
     rws_trainer     *t;
@@ -30,7 +30,6 @@ typedef struct {
     double           save_every;
     double           saved_at;   /* 0: never */
     double           flushed_at; /* 0: never */
-    uint64_t         saved;      /* iteration of the last checkpoint */
     rws_measures     latest;
 } loop;
 
@@ -42,7 +41,7 @@ rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err)
     return rws_fail(err, RWS_STOPPED, "The evaluation was stopped.");
 }
 
-#define ASK_LEAST 0.02 /* seconds between two questions of passes */
+#define ASK_LEAST 0.02 /* fewest seconds between two calls of the user's `stop` by passes */
 
 bool rws_trainer_stops(void *trainer)
 {
@@ -70,7 +69,6 @@ static rws_status save(loop *l, rws_error *err)
 {
     RWS_TRY(rws_trainer_save(l->t, err));
     l->saved_at = rws_clock_now();
-    l->saved = l->t->iteration;
     return RWS_OK;
 }
 
@@ -90,8 +88,8 @@ static rws_status tell_evaluated(loop *l, bool final, rws_error *err)
     return w->evaluated ? w->evaluated(w->context, l->t, &l->latest, final, err) : RWS_OK;
 }
 
-/* Writing and telling are a rank's own affair; if one of them fails, all ranks do. `saves`: a checkpoint follows, which
- * brings evaluations into the store too. */
+/* Each rank does this by itself; if it fails on one rank, the caller fails on all. `saves`: a checkpoint follows, which
+ * flushes evaluations to the store too. */
 static rws_status record_and_tell(loop *l, bool saves, rws_error *err)
 {
     const double now = rws_clock_now();
@@ -129,7 +127,7 @@ static rws_status begins_with_evaluation(loop *l, bool *missing, rws_error *err)
     return t->ranks.comm ? rws_comm_broadcast(t->ranks.comm, missing, sizeof *missing, err) : RWS_OK;
 }
 
-/* What this rank wishes, about every 50 ms. */
+/* Adds what this rank wishes now to t->wish. Called about every 50 ms. */
 static void wish(loop *l)
 {
     rws_trainer     *t = l->t;
@@ -138,7 +136,7 @@ static void wish(loop *l)
     if (t->folder && rws_clock_now() - l->saved_at >= fmax(SAVE_MOST, l->save_every)) t->wish |= RWS_WISH_SAVE;
 }
 
-/* An iteration, after which all ranks know what any of them wished for. */
+/* Makes one iteration. *wishes: what all ranks wished, which every rank knows then. */
 static rws_status step(loop *l, int *wishes, rws_error *err)
 {
     rws_trainer *t = l->t;
@@ -178,17 +176,19 @@ static rws_status stopped(loop *l, rws_error *err)
     const uint64_t done = l->t->iteration;
     /* A run whose last evaluation was stopped is not finished: it goes on from the checkpoint before. */
     const bool finished = done == l->t->config.iterations;
-    if (l->t->kept && !finished && (l->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
+    if (l->t->kept && !finished && (l->t->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
 
-/* The sentence names the iteration, also if a metric or the checkpoint met the NaN, and says what is left. */
+/* Adds to the sentence the iteration, which it lacks if a metric or the checkpoint met the NaN, and the checkpoint that is
+ * kept. */
 static void describe_break(const loop *l, rws_error *err)
 {
     const rws_error was = *err;
     if (!strstr(was.text, "iteration"))
         rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->iteration, was.text);
-    if (l->saved_at) rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->saved);
+    if (l->saved_at)
+        rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
     rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
 }
 
@@ -202,7 +202,7 @@ static rws_status run(loop *l, rws_error *err)
     rws_status status = iterate(l, err);
     if (status == RWS_STOPPED) status = stopped(l, err);
     if (status == RWS_BROKEN) {
-        rws_error ignored; /* a store that cannot be told does not change what happened */
+        rws_error ignored; /* the failure that is returned is that of training, also if the store cannot be written */
         describe_break(l, err);
         if (t->folder) (void)!rws_folder_fail(t->folder, t->iteration, err->text, &ignored);
     }
@@ -219,10 +219,7 @@ rws_status rws_trainer_train(rws_trainer *t, const rws_watch *watch, rws_error *
     rws_status status = RWS_OK;
     if (!err) err = &unread;
     if (t->ranks.comm) status = rws_comm_broadcast(t->ranks.comm, &has_checkpoint, sizeof has_checkpoint, err);
-    if (has_checkpoint) {
-        l.saved = t->iteration;
-        l.saved_at = rws_clock_now();
-    }
+    if (has_checkpoint) l.saved_at = rws_clock_now();
     t->watch = l.watch;
     t->caller = pthread_self();
     t->stopping = false;

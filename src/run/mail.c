@@ -29,15 +29,15 @@ typedef struct {
 
 /* Messages about a slice. */
 struct rws_mail {
-    posting      *posting;  /* this rank's own, for: */
+    posting      *posting;  /* of this rank, in shared memory: where `out` and `values` are */
     float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent; NULL:
                                there is no shard, or no parent */
-    float        *values;   /* of the slice, and one number more: STEPPED, … */
-    float       **in;       /* forests of the sources, in their order; NULL: this rank, or without shards */
-    rws_transfer *incoming; /* by source; -1 if it shares its memory */
-    rws_transfer *leaving;  /* values, by source */
-    rws_transfer  sending;  /* `out` */
-    rws_transfer  coming;   /* values, from the parent */
+    float        *values;   /* new values of the slice, and one number more: STEPPED or NOT_FINITE */
+    float       **in;       /* by source: its forest; NULL for this rank and for a source without shards */
+    rws_transfer *incoming; /* by source: the transfer of its forest; -1 if the source shares its memory */
+    rws_transfer *leaving;  /* by source: the transfer of `values` to it */
+    rws_transfer  sending;  /* the transfer of `out` to the parent */
+    rws_transfer  coming;   /* the transfer of `values` from the parent */
     rws_route    *route;
 };
 
@@ -52,7 +52,7 @@ static void range_of_source(const rws_trainer *t, const rws_route *route, int k,
     rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
 }
 
-/* Numbers of the message with which source k of a route brings its sums; 0: it has no shards. */
+/* The length, in numbers, of the message with the sums of source k; 0 if the source has no shards. */
 static size_t numbers_from(const rws_trainer *t, const rws_param_slice *s, const rws_route *route, int k)
 {
     int first, end;
@@ -60,7 +60,7 @@ static size_t numbers_from(const rws_trainer *t, const rws_param_slice *s, const
     return (size_t)rws_forest_of(first, end).n * rws_param_slice_size(s);
 }
 
-/* Numbers of the message with this rank's sums and of those that others brought; 0: there is none. */
+/* The length, in numbers, of the message with the sums of this rank and of its sources; 0 if there is no message. */
 static size_t numbers_out(const rws_trainer *t, const rws_param_slice *s, const rws_route *route)
 {
     int first = t->ranks.first, end = t->ranks.end, from, last;
@@ -117,7 +117,7 @@ static bool mail_places(rws_trainer *t, int index)
     return true;
 }
 
-/* Adds a message of so many numbers to a block; returns where it begins. */
+/* Makes room for a message of so many numbers at the end of a block; returns where the message begins, in bytes. */
 static size_t append(size_t *bytes, size_t numbers)
 {
     const size_t at = *bytes;

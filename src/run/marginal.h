@@ -3,8 +3,8 @@
  *     weighted particles -> [marginal] -> rws infer, rws serve
  *
  * A choice is a site, a visit and a number of components, since the size of a site may depend on the path. A number that a
- * program reports is told in the same way. A choice of one whole number with few values is told by the probability of each,
- * any other by the mean and the standard deviation of each component.
+ * program reports is described in the same way. A choice of one whole number with few values is described by the probability
+ * of each value, any other choice by the mean and the standard deviation of each component.
  */
 #ifndef RWS_RUN_MARGINAL_H
 #define RWS_RUN_MARGINAL_H
@@ -12,7 +12,7 @@
 #include "base/arena.h"
 #include "rws_train.h"
 
-enum { RWS_MARGINAL_VALUES = 256 }; /* of a choice that is told by probabilities, at most */
+enum { RWS_MARGINAL_VALUES = 256 }; /* most values of a choice that is described by probabilities */
 
 typedef struct {
     double value, posterior, guide;

@@ -3,10 +3,15 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "model/model.h"
-#include "run/trainer.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
+
+bool rws_model_is_whole(const rws_model *m)
+{
+    return m->name && m->setup && m->data && m->guide && m->model;
+}
 
 static rws_status check(const rws_model *model, const char *path, rws_error *err)
 {
@@ -19,7 +24,7 @@ static rws_status check(const rws_model *model, const char *path, rws_error *err
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\" was built for version %d of rws.h, and this program has %d; build it again.", file.text,
                         model->abi, RWS_ABI);
-    if (!model->name || !model->setup || !model->data || !model->guide || !model->model)
+    if (!rws_model_is_whole(model))
         return rws_fail(err, RWS_BAD_INPUT, "The model in \"%s\" lacks a name, setup, data, guide or model.",
                         file.text);
     return RWS_OK;
@@ -48,6 +53,7 @@ rws_status rws_model_load(const char *name_or_path, const rws_model **model, voi
 {
     *model = NULL;
     *library = NULL;
+    if (!name_or_path) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
     if (rws_model_is_path(name_or_path)) return load(name_or_path, model, library, err);
     for (int i = 0; rws_models[i]; i++) {
         if (strcmp(rws_models[i]->name, name_or_path) != 0) continue;
@@ -64,12 +70,16 @@ rws_status rws_model_load(const char *name_or_path, const rws_model **model, voi
                     name.text, name.text, is_file ? "" : ".so");
 }
 
+rws_status rws_model_load_again(void *library, void **out, rws_error *err)
+{
+    struct link_map *map;
+    *out = NULL;
+    if (!library) return RWS_OK;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0) *out = dlopen(map->l_name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    return *out ? RWS_OK : rws_no_memory(err, "the model of a posterior");
+}
+
 void rws_model_unload(void *library)
 {
     if (library) dlclose(library);
-}
-
-rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err)
-{
-    return rws_model_load(name, &t->model, &t->library, err);
 }

@@ -15,11 +15,18 @@ static inline bool rws_model_is_path(const char *name_or_path)
     return strchr(name_or_path, '/') != NULL;
 }
 
+/* Whether the model has everything that a model must have: a name, setup, data, guide and model. */
+bool rws_model_is_whole(const rws_model *m);
+
 /* Finds a built-in model by its name, or loads a shared object from its path. *library is NULL for a built-in model;
  * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a sentence that
- * names the model or the file; *model and *library are then NULL. */
+ * names the model or the file, or says that name_or_path is NULL; *model and *library are then NULL. */
 rws_status rws_model_load(const char *name_or_path, const rws_model **model, void **library, rws_error *err)
     __attribute__((warn_unused_result));
+
+/* Another reference to a library that is loaded, also if its file has changed since. The caller passes it to
+ * rws_model_unload. RWS_NO_MEMORY; *out is then NULL. NULL leads to NULL. */
+rws_status rws_model_load_again(void *library, void **out, rws_error *err) __attribute__((warn_unused_result));
 
 void rws_model_unload(void *library); /* NULL is allowed */
 

@@ -7,6 +7,8 @@
 
 #include "base/denormals.h"
 #include "run/checkpoint.h"
+#include "run/given.h"
+#include "run/plugin.h"
 #include "tensor/blas.h"
 
 #include <math.h>
@@ -30,7 +32,7 @@ struct rws_posterior {
 
 /* ---- life */
 
-/* Makes a posterior of a trainer for asking, which it owns from now on. */
+/* Makes a posterior, which owns the trainer from now on; after a failure the trainer is freed. */
 static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *err)
 {
     rws_posterior *p = calloc(1, sizeof *p);
@@ -47,8 +49,15 @@ static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *e
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
 {
     rws_trainer *copy;
+    void        *library;
     *out = NULL;
-    RWS_TRY(rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err));
+    RWS_TRY(rws_model_load_again(t->library, &library, err)); /* the trainer may be freed before the posterior */
+    const rws_status status = rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err);
+    if (status != RWS_OK) {
+        rws_model_unload(library);
+        return status;
+    }
+    copy->library = library;
     RWS_CHECK(copy->setup.params.size == t->setup.params.size);
     memcpy(copy->setup.params.value, t->setup.params.value, t->setup.params.size * sizeof(float));
     copy->iteration = t->iteration;
@@ -66,8 +75,9 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
     RWS_TRY(rws_folder_open(path, &config, folder, err));
     if (!rws_folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
-    if (c->n_set > RWS_MAX_ASK_SET)
-        return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training.", RWS_MAX_ASK_SET);
+    if (c->n_set < 0 || c->n_set > RWS_MAX_ASK_SET)
+        return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training, not %d.",
+                        RWS_MAX_ASK_SET, c->n_set);
     if (c->model) config.model = c->model;
     config.limits = c->limits;
     RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
@@ -170,6 +180,7 @@ static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question
 {
     float **fields = rws_question_room(p->t, memory);
     if (!fields) return rws_no_memory(err, "a datum");
+    RWS_TRY(rws_choices_check(choices, n, err));
     RWS_TRY(rws_question_read(p->t, q, fields, err));
     rws_pass pass = rws_trainer_question(p->t, (const float *const *)fields, q->seed, 0, 1);
     pass.given = choices;
@@ -226,7 +237,7 @@ static const float *const *copy_fields(const rws_trainer *t, rws_engine *engine,
     return fields;
 }
 
-/* Rows come in the order of their choices; samples come in any order. */
+/* Samples come in random order, whereas rows are in the order of their choices. */
 static void shuffle(rws_sample *list, int n, rws_random *random)
 {
     for (int i = n - 1; i > 0; i--) {

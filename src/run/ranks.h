@@ -16,7 +16,7 @@
 #include "comm/comm.h"
 #include "run/run.h"
 
-/* What ranks wish for; after an iteration each knows what any of them wished for. */
+/* What a rank can wish. After an iteration every rank knows all wishes. */
 enum { RWS_WISH_STOP = 1, RWS_WISH_SAVE = 2 };
 
 typedef struct {
@@ -34,18 +34,19 @@ void rws_ranks_range(int size, int rank, int n, int *first, int *end);
 /* The rank that has thing i of n. */
 int rws_ranks_holder(int size, int n, int i);
 
-/* How this rank takes part in a sum whose root is `root`. Sources are ranks in ascending order, this one among them; each
- * brings the sum over a range of ranks. Values come back from the parent, and go on to the sources. */
+/* How this rank takes part in a sum that ends at the rank `root`. The sources are ranks in ascending order, with this rank
+ * among them; each source brings the sum over a range of ranks. Values come back from the parent, and go on to the
+ * sources. */
 typedef struct {
     int parent; /* -1: this rank is the root */
     int n;
     int source[]; /* room for all ranks */
 } rws_route;
 
-/* few: along the binomial tree, whose root is 0; else straight to the root. Writes *route. */
+/* Writes *route. few: sums travel along the binomial tree, whose root is rank 0; otherwise straight to the root. */
 void rws_ranks_route(const rws_ranks *r, int root, bool few, rws_route *route);
 
-/* The ranks whose shards a source brings: `rank` … end - 1. */
+/* Returns `end`: the source `rank` brings the shards of the ranks from `rank` to end - 1. */
 int rws_ranks_brings(const rws_ranks *r, bool few, int rank);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <glib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -371,7 +372,7 @@ const char *rws_result_get(const rws_result *r, const char *key)
 static bool same_value(const char *a, const char *b)
 {
     char        *end_a, *end_b;
-    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
+    const double x = g_ascii_strtod(a, &end_a), y = g_ascii_strtod(b, &end_b);
     return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
 }
 

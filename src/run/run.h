@@ -19,8 +19,9 @@ const rws_estimator *rws_trainer_estimator(const rws_trainer *t);
 const rws_given     *rws_trainer_settings(const rws_trainer *t, int *n); /* all, with defaults, model's then method's */
 /* Settings that runs of this model have besides the model's and the method's; NULL: none; ends with a NULL name. */
 const rws_setting *rws_run_settings(const rws_model *m);
-/* Settings that any run may have and that none has unless a user gives it, whatever the model; ends with a NULL name. */
+/* Settings that a run of any model has only if the user gives them; ends with a NULL name. */
 extern const rws_setting rws_open_settings[];
+#define RWS_SITE_PREFIX "site." /* one of them is called site.NAME, for every site NAME of the programs */
 
 rws_folder *rws_trainer_folder(const rws_trainer *t); /* NULL: it is kept nowhere */
 int         rws_trainer_n_metrics(const rws_trainer *t);

@@ -2,6 +2,7 @@
 #include "base/quote.h"
 #include "run/trainer.h"
 
+#include <glib.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,7 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
 {
     if (s->min == 0 && s->max == 0) return RWS_OK; /* text: its owner knows */
     char  *end;
-    double x = strtod(value, &end);
+    double x = g_ascii_strtod(value, &end);
     if (end == value || *end)
         return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be a number, not \"%s\".", s->name, value);
     if (!(x >= s->min && x <= s->max))
@@ -53,11 +54,10 @@ static rws_status check(const rws_setting *s, const char *value, rws_error *err)
 }
 
 enum { GIVEN, SITE };
-#define SITE_PREFIX "site."
 
 const rws_setting rws_open_settings[] = {
     [GIVEN] = {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
-    [SITE] = {SITE_PREFIX "NAME", "", 0, 0,
+    [SITE] = {RWS_SITE_PREFIX "NAME", "", 0, 0,
               "score or reparameterised: how the gradient of the values at site NAME comes"},
     {0},
 };
@@ -67,13 +67,14 @@ static bool is_open(const rws_given *g, int which)
     return g->setting->help == rws_open_settings[which].help;
 }
 
-/* Adds such a setting if the first `length` bytes of the text name one. NULL: they do not, or there is no memory. */
+/* Adds a setting of rws_open_settings if the first `length` bytes of the text name one. NULL if they do not, or without
+ * memory. */
 static rws_given *add_open(rws_setup *s, const char *text, size_t length)
 {
-    const size_t prefix = strlen(SITE_PREFIX);
+    const size_t prefix = strlen(RWS_SITE_PREFIX);
     const bool   given =
         length == strlen(rws_open_settings[GIVEN].name) && strncmp(text, rws_open_settings[GIVEN].name, length) == 0;
-    if (!given && (length <= prefix || strncmp(text, SITE_PREFIX, prefix) != 0)) return NULL;
+    if (!given && (length <= prefix || strncmp(text, RWS_SITE_PREFIX, prefix) != 0)) return NULL;
     rws_setting *own = rws_setup_alloc(s, sizeof *own);
     char        *name = rws_setup_alloc(s, length + 1);
     if (!own || !name) return NULL;
@@ -100,7 +101,7 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
         const bool score = strcmp(value, "score") == 0;
         if (!score && strcmp(value, "reparameterised") != 0)
             return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score or reparameterised, not \"%s\".", name, value);
-        rws_setup_gradient(s, name + strlen(SITE_PREFIX), score ? RWS_SCORE : RWS_REPARAMETERISED);
+        rws_setup_gradient(s, name + strlen(RWS_SITE_PREFIX), score ? RWS_SCORE : RWS_REPARAMETERISED);
     }
     return RWS_OK;
 }

@@ -1,7 +1,7 @@
 /* setup_table.c - tables as a model's setup declares them: settings become files, files become tables.
  *
- * In this room because it joins the setup (engine), the readers of text and arrays (data) and that of safetensors. A
- * failure is recorded in the setup, as for every declaration. */
+ * This file is in this room because it needs the setup (engine), the readers of text and arrays (data) and the reader of
+ * safetensors (run). A failure is recorded in the setup, as for every declaration. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first failure counts. */
+/* Records a failure in the setup, unless there was one before. */
 static void record(rws_setup *s, rws_status status, const rws_error *err)
 {
     if (s->status != RWS_OK) return;
@@ -113,7 +113,7 @@ static void free_table(void *table)
     rws_table_free(table);
 }
 
-/* The table, which the setup keeps; or an empty one after a failure, which is recorded. */
+/* Has the setup keep the table, and returns it. After a failure, which is recorded, returns an empty table. */
 static rws_table *kept(rws_setup *s, rws_table *t, rws_status status, rws_error *err)
 {
     static rws_table nothing; /* what a failure returns; it stays empty, and the run never starts */

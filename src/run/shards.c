@@ -46,7 +46,8 @@ static bool is_cut(const rws_phase_work *w)
     return w->t->config.particle_shards > 1 && w->phase->mode != RWS_SLEEP;
 }
 
-/* Data of one pass: as many as the model says fit, at least one; all if a second backward is to find them. */
+/* The number of data in one pass: as many as fit in memory by the model's at_once, at least one; all of them if the phase
+ * has a second backward, which needs the pass in the engine. */
 static int data_at_once(const rws_phase_work *w)
 {
     const rws_config *c = &w->t->config;
@@ -88,12 +89,12 @@ static rws_shard *shard_begin(const rws_phase_work *w, int i)
     return s;
 }
 
-/* ---- what the shards of all ranks have come to */
+/* ---- how the jobs of all shards, on all ranks, have ended */
 
 typedef struct rws_outcome {
     rws_tally tally;
     int       status;
-    int       wish; /* of the shard's rank */
+    int       wish; /* what the shard's rank wishes */
     uint64_t  bytes;
 } outcome;
 
@@ -111,7 +112,7 @@ static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err
     return rws_trainer_exchange(t, t->n_shards, all, sizeof *all, err);
 }
 
-/* The sentence of the first shard that failed, in their order, whose rank has it. */
+/* Fails with the sentence of a shard, which the rank of the shard sends to the others. */
 static rws_status describe_failure(rws_trainer *t, int shard, rws_status status, rws_error *err)
 {
     rws_error text = {{0}}, *texts = NULL;
@@ -172,7 +173,7 @@ static void run_shard_second(void *context, int i, int worker)
     rws_shard            *s = shard_begin(w, i);
     rws_engine           *engine = engine_of(t, i, worker);
     int                   first, end;
-    if (!range_of(w, i, &first, &end)) return; /* its engine holds an older pass */
+    if (!range_of(w, i, &first, &end)) return; /* the shard has no data, and its engine holds an older pass */
     touch_all(t, s);
     s->status = w->phase->extend(&t->method, engine, t->direction, &s->error);
     if (s->status != RWS_OK) return;
@@ -294,7 +295,7 @@ rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err)
 void rws_shards_forget(rws_trainer *t)
 {
     for (int i = 0; i < t->n_shards; i++) {
-        if (!t->shards[i].gradient) continue; /* of another rank */
+        if (!t->shards[i].gradient) continue; /* the shard belongs to another rank */
         memset(t->shards[i].gradient, 0, t->setup.params.size * sizeof(float));
         memset(t->shards[i].touched, 0, (size_t)t->setup.params.n * sizeof(bool));
         t->shards[i].products = NULL;

@@ -47,8 +47,8 @@ static inline size_t rws_param_slice_size(const rws_param_slice *s)
 
 /* ---- mail.c */
 
-/* Gives back the memory of messages about all slices, unless a rank is lost: messages may then still be on their way into
- * it. rws_slices_share (trainer.h) has made it. */
+/* Frees the memory of messages about all slices, which rws_slices_share (trainer.h) has made. If a rank is lost, the memory
+ * is not freed, because messages may still be written to it. */
 void rws_mail_free(rws_trainer *t);
 
 rws_status rws_mail_expect(rws_trainer *t, int slice, rws_error *err);

@@ -23,8 +23,8 @@ static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_e
     return RWS_OK;
 }
 
-/* Means over the parameters of a group: of the standard deviation; and of |mean|, divided by the former. The mean of the ratios
- * of single parameters would be that of the few that hardly vary. */
+/* *std: the mean of the standard deviation over the numbers of a group. *snr: the mean of |mean|, divided by *std. A mean of
+ * the ratios of single numbers would be dominated by the few numbers that hardly vary. */
 static void summarise(const rws_params *p, const double *sums, rws_group group, double *std, double *snr)
 {
     const size_t first = p->first[group], end = p->first[group + 1];
@@ -39,7 +39,7 @@ static void summarise(const rws_params *p, const double *sums, rws_group group, 
     *std /= (double)(end - first);
 }
 
-/* The authors' code divides by the sum of leading dimensions. */
+/* The factor from our mean to that of the authors' code, which divides by the sum of leading dimensions. */
 static double reference_share(const rws_params *p)
 {
     double leading = 0;

@@ -141,7 +141,7 @@ static rws_status end(sqlite3 *db, const char *path, int code, rws_error *err)
     return status;
 }
 
-/* A statement without results is done with one step. */
+/* Executes a statement that has no result rows. */
 static int step(sqlite3_stmt *s)
 {
     sqlite3_step(s);

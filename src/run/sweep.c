@@ -6,6 +6,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 
+#include <glib.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ static rws_status no_memory(rws_error *err)
 static bool is_number(const char *text, double least, double most, double *out)
 {
     char *end;
-    *out = strtod(text, &end);
+    *out = g_ascii_strtod(text, &end);
     return text[0] != '\0' && !*end && *out >= least && *out <= most;
 }
 
@@ -142,7 +143,7 @@ static rws_status read_set(reader *r, block *b, char **words, int n)
         return rws_refuse(r->err, r->name, r->line, "a block can have %d lines with set.", MAX_SETS);
     if (n - 1 > MAX_VALUES) return rws_refuse(r->err, r->name, r->line, "there are more than %d values.", MAX_VALUES);
     setting *s = &b->sets[b->n_sets++];
-    char    *dot = strchr(words[0], '.');
+    char    *dot = strncmp(words[0], RWS_SITE_PREFIX, strlen(RWS_SITE_PREFIX)) == 0 ? NULL : strchr(words[0], '.');
     *s = (setting){.name = words[0]};
     if (dot) {
         *dot = '\0';

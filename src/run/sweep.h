@@ -13,6 +13,7 @@
  *     seeds      1-10                     numbers and ranges; without this line, 1
  *     set        start far                a setting, for all runs of the block
  *     set        dww.delta 0.05 0.1 0.2   a setting of one method, with several values
+ *     set        site.z score             how the gradient of the values at site z comes, for all runs of the block
  *     iterations 100000                   these keys default as in `rws train`: iterations, lr, eval-every,
  *     lr         1e-3                     eval-data, eval-particles, batch, shards, particle-shards,
  *                                         optimiser, l2
@@ -57,8 +58,8 @@ void rws_sweep_free(rws_sweep *s); /* NULL is allowed */
 typedef enum { RWS_SWEEP_BUT_SEED, RWS_SWEEP_PACE } rws_sweep_likeness;
 char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness);
 
-/* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any run starts, and fills in the
- * number of iterations of every run. */
+/* Sets up the model for one run of each kind (RWS_SWEEP_BUT_SEED), so that wrong settings are found before any run starts,
+ * and fills in the number of iterations of every run. */
 rws_status rws_sweep_check(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
 
 #endif

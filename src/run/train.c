@@ -12,6 +12,8 @@
 #include "estimator/weights.h"
 #include "run/given.h"
 
+#include <string.h>
+
 rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end)
 {
     const float   *fields[w->t->setup.n_fields];
@@ -79,9 +81,11 @@ static rws_status iterate(rws_trainer *t, rws_error *err)
 
 rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
 {
-    rws_error        why;
-    const double     since = rws_clock_now();
-    const unsigned   denormals = rws_denormals_off();
+    rws_error      why;
+    uint64_t       steps[RWS_GROUPS];
+    const double   since = rws_clock_now();
+    const unsigned denormals = rws_denormals_off();
+    memcpy(steps, t->steps, sizeof steps);
     const rws_status status = iterate(t, &why);
     t->stepped = false;
     rws_denormals_restore(denormals);
@@ -91,6 +95,7 @@ rws_status rws_trainer_step(rws_trainer *t, rws_error *err)
         return RWS_OK;
     }
     rws_shards_forget(t);
+    memcpy(t->steps, steps, sizeof steps);
     if (status != RWS_BROKEN) return rws_fail(err, status, "%s", why.text);
     return rws_fail(err, status, "In iteration %llu: %.460s", (unsigned long long)t->iteration + 1, why.text);
 }

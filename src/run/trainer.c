@@ -8,6 +8,8 @@
 #include "tensor/blas.h"
 #include "tensor/gemm.h"
 
+#include <glib.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +62,8 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
     DEFAULT(optimiser, "adam");
     DEFAULT(lr, "1e-3");
     if (!c->iterations) c->iterations = d->iterations ? (uint64_t)d->iterations : 10000;
-    if (!c->eval_every) c->eval_every = d->eval_every ? (uint64_t)d->eval_every : (c->iterations + 19) / 20;
+    if (!c->eval_every)
+        c->eval_every = d->eval_every ? (uint64_t)d->eval_every : c->iterations / 20 + (c->iterations % 20 != 0);
     if (!c->threads) c->threads = 1;
     DEFAULT(limits.stack_bytes, RWS_STACK_BYTES);
     DEFAULT(limits.max_operations, RWS_MAX_OPERATIONS);
@@ -109,6 +112,8 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
     RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
     RWS_TRY(check_range("--particle-shards", c->particle_shards, 1, 1024, err));
     RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
+    RWS_TRY(check_range("--iterations", (double)c->iterations, 1, (double)RWS_MAX_ITERATIONS, err));
+    RWS_TRY(check_range("--eval-every", (double)c->eval_every, 1, (double)RWS_MAX_ITERATIONS, err));
     if (c->particle_shards > c->particles)
         return rws_fail(err, RWS_BAD_INPUT, "--particle-shards is at most the number of particles, %d, not %d.",
                         c->particles, c->particle_shards);
@@ -127,7 +132,7 @@ static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_
 static bool is_set(const rws_trainer *t, const char *setting)
 {
     const char *value = rws_setup_given(&t->setup, setting);
-    return value && strtod(value, NULL) != 0;
+    return value && g_ascii_strtod(value, NULL) != 0;
 }
 
 static rws_status make_metrics(rws_trainer *t, rws_error *err)
@@ -257,9 +262,13 @@ static rws_status make_test(rws_trainer *t, rws_error *err)
 static rws_status choose_model(rws_trainer *t, rws_error *err)
 {
     rws_config *c = &t->config;
-    if (!t->model && !c->model) return rws_fail(err, RWS_BAD_INPUT, "The configuration names no model.");
-    if (!t->model) RWS_TRY(rws_trainer_find_model(t, c->model, err));
+    if (!t->model) RWS_TRY(rws_model_load(c->model, &t->model, &t->library, err));
+    if (!rws_model_is_whole(t->model))
+        return rws_fail(err, RWS_BAD_INPUT, "The model %s lacks a name, setup, data, guide or model.",
+                        t->model->name ? t->model->name : "at hand");
     if (!c->model) c->model = t->model->name;
+    RWS_TRY(check_range("The model's default at_once", t->model->defaults.at_once, 0, INT_MAX, err));
+    RWS_TRY(check_range("The model's default pictures", t->model->defaults.pictures, 0, INT_MAX, err));
     fill_defaults(c, &t->model->defaults);
     return copy_texts(t, err);
 }

@@ -52,8 +52,8 @@ struct rws_trainer {
     const rws_model        *model;
     void                   *library; /* the shared object of a user's model; NULL: none */
     rws_setup               setup;
-    void                   *state; /* the model's */
-    bool                    asking;
+    void                   *state;  /* what the model's setup made */
+    bool                    asking; /* the trainer belongs to a posterior: it has no test data, and never trains */
     rws_method              method;
     rws_schedule            schedule;
     rws_optim_config        optim;
@@ -61,13 +61,14 @@ struct rws_trainer {
     float                  *slot[2], *direction;
     uint64_t                steps[RWS_GROUPS], iteration;
     double                  seconds; /* spent in training */
-    rws_tally               tally;   /* of the last iteration's wake phase */
+    rws_tally               tally;   /* sums that the phases of the last iteration made */
     rws_shard              *shards;
     int                     n_shards; /* config.shards times config.particle_shards */
     rws_ranks               ranks;
-    struct rws_outcome     *outcomes;     /* by shard: how it ended; see shards.c */
-    int                     wish, wishes; /* RWS_WISH_…: of this rank, and of any since the loop last looked */
-    rws_joined             *joined;       /* by part of the data; NULL: particles are not cut */
+    struct rws_outcome     *outcomes; /* by shard: how its job ended; see shards.c */
+    int                     wish;     /* bits RWS_WISH_…: what this rank wishes */
+    int                     wishes;   /* the same of all ranks, collected since loop.c read it last */
+    rws_joined             *joined;   /* by part of the data; NULL: particles are not cut */
     rws_pool               *pool;
     rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
     int                     n_engines;
@@ -76,24 +77,25 @@ struct rws_trainer {
     bool                    defers; /* products of weights are added slice by slice; needs an engine per shard */
     rws_param_slice        *slices;
     int                     n_slices;
-    int                    *slice_order;       /* in which this rank works on slices */
-    bool                    few_params;        /* rank 0 owns all slices */
-    rws_shared              shared;            /* messages of the ranks of this machine about slices: mail.c */
-    unsigned                n_updates;         /* over ranks, of any groups; modulo 2^32 */
-    rws_arena              *scratch;           /* per thread, for work on slices */
-    uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
-    float                 **batch, **test;     /* by field */
-    uint64_t                data_hash[2];      /* by split; 0 until rws_trainer_hash_data */
-    struct rws_batch_given *given;             /* choices that are given for the batch: given.c; NULL: none ever are */
+    int                    *slice_order;   /* the slices in the order in which this rank works on them */
+    bool                    few_params;    /* rank 0 owns all slices */
+    rws_shared              shared;        /* messages of the ranks of this machine about slices: mail.c */
+    unsigned                n_updates;     /* updates with other ranks so far, modulo 2^32; marks their messages */
+    rws_arena              *scratch;       /* per thread, for work on slices */
+    uint64_t                flops;         /* of the work on slices since the last rws_trainer_take_stats */
+    float                 **batch, **test; /* by field */
+    uint64_t                data_hash[2];  /* by split; 0 until rws_trainer_hash_data */
+    struct rws_batch_given *given;         /* choices that are given for the batch (given.c); NULL: there are none */
     bool                    std_ref, grad_snr; /* settings about metrics of gradients */
     const char             *metric_names[RWS_MAX_METRICS];
     int                     n_metrics, n_model_metrics;
     rws_folder             *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
     bool                    kept;     /* rank 0 has a folder */
+    uint64_t                saved;    /* iteration of the checkpoint that was written or loaded last, if there is one */
     const rws_watch        *watch;    /* while rws_trainer_train runs; else NULL */
     bool                    stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
-    pthread_t               caller;   /* of rws_trainer_train */
-    double                  asked_at; /* when the watch was asked last by a pass */
+    pthread_t               caller;   /* the thread that called rws_trainer_train */
+    double                  asked_at; /* when a pass last asked the watch whether to stop */
     bool                    stepped;  /* a phase of this iteration has stepped the parameters */
 };
 
@@ -127,29 +129,29 @@ rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
 /* Runs rws_phase_pass for all data, shard by shard; then adds the shards' tallies to the trainer's. */
 rws_status rws_shards_run(const rws_phase_work *w, rws_error *err);
 
-/* Memory for what the shards come to. False: there is none. */
+/* Allocates t->outcomes. False without memory. */
 bool rws_shards_make_outcomes(rws_trainer *t);
 
 /* The second backward of a phase with a control variate, on the passes that the engines still hold. */
 rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err);
 
-/* The particles that a shard has, of n. */
+/* The range of the n particles of a datum, or of n dreams, that a shard has. */
 void rws_shard_particles(const rws_trainer *t, int shard, int n, int *first, int *end);
 
 /* Backward of the pass that the engine holds. Products of weights may wait for update.c if the pass is the last one. */
 rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last);
 
-/* Forgets what the shards have added since the last step: for an iteration that failed. */
+/* Zeroes the gradients of the shards and drops their products, after an iteration that failed. */
 void rws_shards_forget(rws_trainer *t);
 
 /* ---- cut.c */
 
-/* Memory for it, if the configuration cuts particles; and its end. */
+/* Allocates t->joined if the configuration cuts particles, and frees it. */
 rws_status rws_cut_new(rws_trainer *t, rws_error *err);
 void       rws_cut_free(rws_trainer *t);
 
-/* Writes the rows of the engine's table down for the other shards of the same data; `second`: outputs that the second
- * backward needs. */
+/* Copies the rows of the engine's table to the shard's `rows`, where the other shards of the same data find them.
+ * `second`: only the outputs, which the second backward needs. */
 rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine, bool second);
 
 /* Brings the rows of other ranks here, joins them and weighs the data, after every shard has written its rows. */
@@ -168,18 +170,19 @@ rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err);
 /* Runs jobs first … end - 1 on the threads of this rank. */
 void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context);
 
-/* records has n records of `size` bytes, and this rank has filled in those of its range (rws_ranks_range): every rank
- * gets all. */
+/* `records` has n records of `size` bytes. This rank has filled in those of its range (rws_ranks_range) and gets all
+ * others from the other ranks. */
 rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err);
 
-/* Runs n jobs, spread over the ranks and their threads, each of which writes its record; then every rank has all. */
+/* Runs n jobs, spread over the ranks and their threads. Each job writes its record, and then every rank gets all
+ * records. */
 rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
                              rws_error *err);
 
 /* The first rank that failed decides for all (rws_comm_agree). */
 rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err);
 
-/* Adds what all ranks wish for to t->wishes. Phases do the same by the way. */
+/* Adds what all ranks wish to t->wishes. A phase does the same when its shards exchange their outcomes. */
 rws_status rws_trainer_wishes(rws_trainer *t, rws_error *err);
 
 /* Every rank gets the parameters, the optimiser's state and the counters of rank 0. */
@@ -197,7 +200,7 @@ rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_parti
 /* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
 rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields);
 
-/* The phase, with a gradient of phi besides if the guide learns in it from choices that are given. */
+/* The phase; it has a gradient of phi too if the guide learns from given choices in this phase. */
 rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase);
 
 /* Particles first … end - 1 that the guide proposes for one datum, with their reports. */
@@ -208,14 +211,14 @@ int rws_trainer_at_once(const rws_trainer *t, int most);
 
 /* ---- update.c */
 
-/* Cuts the flat vectors into slices, once their sizes are known; and gives the slices back. */
+/* Cuts the flat vectors into slices, once their sizes are known; and frees the slices. */
 rws_status rws_slices_new(rws_trainer *t, rws_error *err);
 void       rws_slices_free(rws_trainer *t);
 
-/* Adds the shards' gradients of the groups in the mask up; the sum becomes that of shard 0. */
+/* Adds up the gradients of all shards for the groups in the mask, and leaves the sum in the gradient of shard 0. */
 rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
 
-/* The same, and steps the parameters of the groups along the sum, which then begins anew. */
+/* Adds up the gradients in the same way, steps the parameters of the groups along the sum, and zeroes the gradients. */
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
 
 /* ---- mail.c */
@@ -230,14 +233,15 @@ rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);
 /* ---- loop.c */
 
 /* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
- * trains, calls the user's function; the others see what it said. */
+ * trains, calls the user's function; the other workers read its last answer. */
 rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err);
 
-/* Whether a pass ends early, for rws_engine_watch: in evaluations, and in an iteration before its first step, so that
- * nothing is half done. Over several ranks passes are not stopped: ranks would not know of each other. */
+/* Whether a pass ends early, for rws_engine_watch. A pass may end early in an evaluation, and in an iteration before its
+ * first step, so that no iteration is half done. Passes of several ranks are not stopped, because the other ranks would
+ * not know of it. */
 bool rws_trainer_stops(void *trainer);
 
-/* The same where ranks must stop at the same place: what a rank wishes here counts after the next phase. */
+/* rws_trainer_go_on for several ranks, which must stop at the same place: a wish to stop counts after the next phase. */
 rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err);
 
 /* ---- importance.c */
@@ -257,12 +261,12 @@ typedef struct {
 
 rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err);
 
-/* rws_eval_guess. */
+/* Does the work of rws_eval_guess. */
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err);
 
-/* ---- trainer.c, settings.c, plugin.c */
+/* ---- trainer.c, settings.c */
 
 /* An engine for the trainer's programs, with the limits of its configuration. NULL: no memory. */
 rws_engine *rws_trainer_engine_new(const rws_trainer *t);
@@ -281,8 +285,5 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err);
 
 /* The file that the setting `given` names; NULL: none. */
 const char *rws_trainer_given_file(rws_trainer *t);
-
-/* A built-in model by name, or one from a shared object by path. */
-rws_status rws_trainer_find_model(rws_trainer *t, const char *name, rws_error *err);
 
 #endif

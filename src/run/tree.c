@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 
-/* NULL stands for zeros. Zeros that are added change no bit, because no sum here is -0: every one began at +0. */
+/* NULL stands for zeros. Adding +0 changes no bit, except of -0; no sum here is -0, because every sum began at +0. */
 static float *add(float *restrict left, const float *restrict right, size_t length)
 {
     if (!left) return (float *)right;

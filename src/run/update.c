@@ -22,9 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLICE 16384             /* numbers of a slice, about */
-#define FEW_NUMBERS (2 * SLICE) /* parameters of a model that rank 0 owns all */
-#define ROWS 96                 /* rows of a piece of a weight; long rows: fewer, but a multiple of FEW */
+#define SLICE 16384             /* numbers in a slice, about */
+#define FEW_NUMBERS (2 * SLICE) /* rank 0 owns all slices if the parameters have no more numbers than this */
+#define ROWS 96                 /* rows in a piece of a weight; if rows are long, fewer, but a multiple of FEW */
 #define FEW 12
 
 static int rows_of_piece(const rws_param *p)
@@ -53,7 +53,7 @@ static bool add_piece(rws_trainer *t, const rws_param_rows *p)
     return true;
 }
 
-/* Slices of each group go to the ranks in turn, as many to each. */
+/* Neighbouring slices of a group go to the same rank, and every rank gets about as many. */
 static void find_owners(rws_trainer *t)
 {
     const int R = t->ranks.size;
@@ -66,7 +66,7 @@ static void find_owners(rws_trainer *t)
     }
 }
 
-/* The order in which this rank works on slices: its own come last. */
+/* Sets the order in which this rank works on slices: its own slices come last. */
 static bool make_order(rws_trainer *t)
 {
     const int R = t->ranks.size;
@@ -126,7 +126,7 @@ typedef struct {
     rws_arena *arena;
 } slots;
 
-/* Zeros in a slot that the forest does not use. */
+/* Returns a slot that no sum of the forest uses, filled with zeros. */
 static float *zeros(slots *s, const rws_forest *f, size_t length)
 {
     for (int k = 0;; k++) {
@@ -146,9 +146,9 @@ static bool is_touched(const rws_shard *s, const rws_param_slice *slice)
     return touched;
 }
 
-/* What shard i adds to the slice; NULL: nothing. It is summed up where the shard has its gradient if there is something
- * already, and for the first shard, which the others are added to. */
-static float *leaf(rws_trainer *t, const rws_param_slice *slice, int i, const rws_forest *f, slots *scratch)
+/* The gradient of shard i for the slice; NULL if it is all zeros. Products are added in the shard's own gradient if that has
+ * numbers already or if the shard is the first, because the other shards are added to the first; otherwise in a slot. */
+static float *sum_shard(rws_trainer *t, const rws_param_slice *slice, int i, const rws_forest *f, slots *scratch)
 {
     const rws_shard *s = &t->shards[i];
     bool             any = is_touched(s, slice);
@@ -168,12 +168,12 @@ static rws_forest sum_own(slice_work *j, const rws_param_slice *slice, slots *sc
     rws_trainer   *t = j->t;
     rws_forest     f = {0};
     for (int i = t->ranks.first; i < t->ranks.end; i++)
-        rws_forest_add(&f, (rws_subtree){i, 1, leaf(t, slice, i, &f, scratch)}, rws_param_slice_size(slice));
+        rws_forest_add(&f, (rws_subtree){i, 1, sum_shard(t, slice, i, &f, scratch)}, rws_param_slice_size(slice));
     j->flops += rws_gemm_flops - flops;
     return f;
 }
 
-/* The gradients of this rank's shards begin anew. The place of shard 0 is left alone if it holds the sum. */
+/* Zeroes the slice in the gradients of this rank's shards, except in shard 0 where it holds the sum. */
 static void clear_own(const slice_work *j, const rws_param_slice *slice)
 {
     rws_trainer *t = j->t;
@@ -192,7 +192,7 @@ static bool is_finite(const float *gradient, size_t n)
     float total = 0;
 #pragma omp simd reduction(+ : total)
     for (size_t k = 0; k < n; k++) total += gradient[k] * 0;
-    return total == 0; /* NaN: something times zero that is not zero */
+    return total == 0; /* a NaN or an infinite number times zero is NaN, and so is the total then */
 }
 
 /* Notes the first parameter, in the order of declaration, whose gradient is not finite. */
@@ -232,16 +232,17 @@ static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradi
     return true;
 }
 
-/* The sum over all shards is known: steps the slice, or leaves the sum in the place of shard 0. True if all is well. */
+/* Steps the slice along the sum over all shards, or leaves the sum in the gradient of shard 0. False if the sum is not
+ * finite. */
 static bool finish(slice_work *j, const rws_param_slice *slice, rws_forest *f, slots *scratch)
 {
     const size_t n = rws_param_slice_size(slice);
     float       *kept = j->t->shards[0].gradient + slice->from, *sum = rws_forest_sum(f, n);
     if (!sum) sum = zeros(scratch, f, n);
-    const bool well = !j->steps || step_slice(j, slice, sum);
+    const bool finite = !j->steps || step_slice(j, slice, sum);
     if (!j->steps && kept != sum) memcpy(kept, sum, n * sizeof(float));
     clear_own(j, slice);
-    return well;
+    return finite;
 }
 
 static void sum_and_step(slice_work *j, int index, rws_arena *arena)
@@ -254,7 +255,7 @@ static void sum_and_step(slice_work *j, int index, rws_arena *arena)
 
 /* ---- the same over ranks */
 
-/* Where the numbers of a slice are that travel: new values, or the sum of the gradients. */
+/* The numbers of a slice that travel between ranks: the new values, or the sum of the gradients. */
 static float *place_of(const slice_work *j, const rws_param_slice *slice)
 {
     rws_trainer *t = j->t;
@@ -276,8 +277,8 @@ static rws_status collect_and_step(slice_work *j, int index, rws_arena *arena, r
     rws_forest             all = {0};
     RWS_TRY(rws_mail_collect(t, index, &own, &all, err));
     if (is_owner(t, index)) {
-        const bool well = finish(j, slice, &all, &scratch);
-        return rws_mail_give(t, index, place_of(j, slice), well, err);
+        const bool finite = finish(j, slice, &all, &scratch);
+        return rws_mail_give(t, index, place_of(j, slice), finite, err);
     }
     RWS_TRY(rws_mail_send_sums(t, index, &all, err));
     clear_own(j, slice);
@@ -338,7 +339,8 @@ static void take_slice(void *context, int place, int worker)
     if (is_wanted(j, index)) note_failure(j, take_values(j, index, &err), &err);
 }
 
-/* After the first failure nothing more is sent or waited for: the job is over. */
+/* Updates the slices together with the other ranks. After the first failure nothing more is sent or waited for, because the
+ * job of ranks is over. */
 static void run_over_ranks(slice_work *j, rws_pool *pool)
 {
     rws_trainer *t = j->t;
@@ -376,7 +378,7 @@ rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err)
     return run_slices(&j, err);
 }
 
-/* Each rank knows of its own slices; the first parameter of all ranks is named. */
+/* Names the first parameter, in the order of declaration, whose gradient is not finite on any rank. */
 static rws_status describe_broken(const slice_work *j, rws_error *err)
 {
     rws_trainer *t = j->t;
