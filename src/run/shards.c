@@ -114,16 +114,11 @@ static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err
 /* The sentence of the first shard that failed, in their order, whose rank has it. */
 static rws_status describe_failure(rws_trainer *t, int shard, rws_status status, rws_error *err)
 {
-    rws_error text = {{0}}, *texts = NULL;
+    rws_error text = {{0}};
     if (t->ranks.first <= shard && shard < t->ranks.end) text = t->shards[shard].error;
-    if (t->ranks.comm) {
-        texts = malloc((size_t)t->ranks.size * sizeof *texts);
-        if (!texts) return rws_no_memory(err, "messages");
-        const rws_status sent = rws_comm_gather(t->ranks.comm, &text, sizeof text, texts, err);
-        if (sent == RWS_OK) text = texts[rws_ranks_holder(t->ranks.size, t->n_shards, shard)];
-        free(texts);
-        RWS_TRY(sent);
-    }
+    if (t->ranks.comm)
+        RWS_TRY(rws_comm_broadcast_from(t->ranks.comm, rws_ranks_holder(t->ranks.size, t->n_shards, shard), &text,
+                                        sizeof text, err));
     return rws_fail(err, status, "%s", text.text);
 }
 
