@@ -291,6 +291,53 @@ static void a_rank_without_memory_for_a_step(void **state)
     starve(step_shards, false);
 }
 
+/* The data of a model that only the victim fails to make, as if a file were missing on its machine. */
+static const rws_model *whole_model;
+
+static rws_status data_of_others(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                                 float *const *fields, rws_error *err)
+{
+    if (lack.is_victim && split == RWS_TRAIN && first == (uint64_t)n)
+        return rws_fail(err, RWS_BAD_INPUT, "The second batch is missing.");
+    return whole_model->data(state, split, first, n, random, fields, err);
+}
+
+/* An iteration, the gradients of the second batch and of the test data, and a second iteration. Which of the first three
+ * were well goes to *result. */
+static rws_status step_without_batch(double *result, rws_error *err)
+{
+    const rws_config c = {.model = "gmm", .particles = 2, .batch = 6, .shards = 4, .n_test = 5, .eval_particles = 4};
+    float            gradient[2000];
+    rws_trainer     *t;
+    rws_error        why = {""};
+    rws_model        model = *whole_model;
+    model.data = data_of_others;
+    RWS_TRY(rws_trainer_new(&c, &model, &t, err));
+    *result += rws_trainer_step(t, &why) == RWS_OK;
+    *result += 10 * (rws_trainer_gradient(t, RWS_TRAIN, 0, gradient, rws_trainer_size(t), &why) == RWS_OK);
+    *result += 100 * (rws_trainer_gradient(t, RWS_TEST, 0, gradient, rws_trainer_size(t), &why) == RWS_OK);
+    const rws_status status = rws_trainer_step(t, err);
+    rws_trainer_free(t);
+    return status;
+}
+
+static void a_rank_without_a_batch(void **state)
+{
+    (void)state;
+    for (int i = 0; !whole_model; i++)
+        if (strcmp(rws_model_at(i)->name, "gmm") == 0) whole_model = rws_model_at(i);
+    lack = (typeof(lack)){.request = -1};
+    for (int victim = 0; victim < RANKS; victim++) {
+        run_job(step_without_batch, victim);
+        for (int i = 0; i < RANKS; i++) {
+            assert_int_equal(accounts[i].status, RWS_BAD_INPUT);
+            assert_sentence(&accounts[i].error, "The second batch is missing.");
+            assert_true(accounts[i].result == 101);
+        }
+        end_job();
+    }
+}
+
 /* No rank watches then, and the job goes on. */
 static void check_unwatched(int victim)
 {
@@ -348,6 +395,7 @@ int main(void)
         cmocka_unit_test(a_rank_without_a_pipe_or_thread_leaves_all_without_a_watch),
         cmocka_unit_test(a_rank_without_memory_to_join),
         cmocka_unit_test(a_rank_without_memory_for_a_step),
+        cmocka_unit_test(a_rank_without_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,12 +122,23 @@ static rws_status describe_failure(rws_trainer *t, int shard, rws_status status,
     return rws_fail(err, status, "%s", text.text);
 }
 
+/* The shards of a rank that has no batch fail, by which all ranks know. */
+static void fail_own(const rws_phase_work *w)
+{
+    for (int i = w->t->ranks.first; i < w->t->ranks.end; i++) {
+        rws_shard *s = shard_begin(w, i);
+        s->status = w->t->batch_status;
+        s->error = w->t->batch_error;
+    }
+}
+
 /* Runs a job on every shard; then every rank knows how all of them ended, and the tallies are added in their order. */
 static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error *err)
 {
     rws_trainer *t = w->t;
     outcome     *all = t->outcomes;
-    rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
+    if (t->batch_status == RWS_OK) rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
+    else fail_own(w);
     rws_status status = exchange_outcomes(t, all, err);
     for (int i = 0; i < t->n_shards && status == RWS_OK; i++) {
         const rws_tally *tally = &all[i].tally;

@@ -76,13 +76,15 @@ struct rws_trainer {
     bool                    defers; /* products of weights are added slice by slice; needs an engine per shard */
     rws_param_slice        *slices;
     int                     n_slices;
-    int                    *slice_order;       /* in which this rank works on slices */
-    bool                    few_params;        /* rank 0 owns all slices */
-    rws_shared              shared;            /* messages of the ranks of this machine about slices: mail.c */
-    unsigned                n_updates;         /* over ranks, of any groups; modulo 2^32 */
-    rws_arena              *scratch;           /* per thread, for work on slices */
-    uint64_t                flops;             /* of that work, since the last rws_trainer_take_stats */
-    float                 **batch, **test;     /* by field */
+    int                    *slice_order;   /* in which this rank works on slices */
+    bool                    few_params;    /* rank 0 owns all slices */
+    rws_shared              shared;        /* messages of the ranks of this machine about slices: mail.c */
+    unsigned                n_updates;     /* over ranks, of any groups; modulo 2^32 */
+    rws_arena              *scratch;       /* per thread, for work on slices */
+    uint64_t                flops;         /* of that work, since the last rws_trainer_take_stats */
+    float                 **batch, **test; /* by field */
+    rws_status              batch_status;  /* whether the batch came; a failure on one rank goes with its shards */
+    rws_error               batch_error;
     uint64_t                data_hash[2];      /* by split; 0 until rws_trainer_hash_data */
     struct rws_batch_given *given;             /* choices that are given for the batch: given.c; NULL: none ever are */
     bool                    std_ref, grad_snr; /* settings about metrics of gradients */
@@ -119,8 +121,9 @@ rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *eng
 /* Forward alone, for shards that weigh together. */
 rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end);
 
-/* Fills t->batch with the data of the present iteration. */
-rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
+/* Fills t->batch with the data of the present iteration. A failure, which other ranks do not know of, is kept in the
+ * trainer: the next phase fails with it on all ranks. */
+void rws_trainer_next_batch(rws_trainer *t);
 
 /* ---- shards.c */
 
