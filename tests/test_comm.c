@@ -267,6 +267,23 @@ static rws_status step_shards(double *result, rws_error *err)
     return step_twice(t, result, err);
 }
 
+/* Particles of a datum are in shards of several ranks. */
+static rws_status step_cut(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    RWS_TRY(trainer_new("vimco", 2, 3, NULL, &t, err));
+    hunger();
+    return step_twice(t, result, err);
+}
+
+static rws_status step_cut_twice(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    RWS_TRY(trainer_new("relax", 1, 3, NULL, &t, err));
+    hunger();
+    return step_twice(t, result, err);
+}
+
 /* ---- tests */
 
 static void all_ranks_get_the_same(void **state)
@@ -289,6 +306,13 @@ static void a_rank_without_memory_for_a_step(void **state)
 {
     (void)state;
     starve(step_shards, false);
+}
+
+static void a_rank_without_memory_for_cut_particles(void **state)
+{
+    (void)state;
+    starve(step_cut, false);
+    starve(step_cut_twice, false);
 }
 
 /* The data of a model that only the victim fails to make, as if a file were missing on its machine. */
@@ -377,6 +401,19 @@ static rws_status send_much(double *result, rws_error *err)
     return rws_comm_agree(c, RWS_OK, err);
 }
 
+/* Rows of a shard that are too large for a message: the rank that has no part in the message refuses them too. */
+static rws_status weigh_much(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    rws_error    why = {""};
+    RWS_TRY(trainer_new("vimco", 2, 3, NULL, &t, err));
+    const rws_phase_work w = {.t = t};
+    t->shards[0].n_rows_bytes = RWS_CARRIER_MOST_BYTES + 1;
+    *result = rws_cut_weigh(&w, false, &why) == RWS_BAD_INPUT && strstr(why.text, "at most");
+    rws_trainer_free(t);
+    return rws_comm_agree(rws_comm_world(), RWS_OK, err);
+}
+
 static void too_large_messages_are_refused(void **state)
 {
     (void)state;
@@ -384,6 +421,10 @@ static void too_large_messages_are_refused(void **state)
     run_job(send_much, -1);
     must(accounts[0].status, &accounts[0].error);
     check_accounts(-1, 2);
+    end_job();
+    run_job(weigh_much, -1);
+    must(accounts[0].status, &accounts[0].error);
+    check_accounts(-1, 1);
     end_job();
 }
 
@@ -395,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_rank_without_a_pipe_or_thread_leaves_all_without_a_watch),
         cmocka_unit_test(a_rank_without_memory_to_join),
         cmocka_unit_test(a_rank_without_memory_for_a_step),
+        cmocka_unit_test(a_rank_without_memory_for_cut_particles),
         cmocka_unit_test(a_rank_without_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,7 +225,7 @@ static void round_backward(void *context, int i, int worker)
     rws_shard        *s = &t->shards[i];
     rws_engine       *engine = engine_of(t, i, worker);
     int               first, end, all_first, all_end;
-    if (!round_of(r, i, &first, &end)) return;
+    if (s->status != RWS_OK || !round_of(r, i, &first, &end)) return;
     range_of(&r->work, i, &all_first, &all_end);
     rws_cut_read(&r->work, i, engine);
     if (r->work.phase->labels) rws_weigh_given(rws_engine_scores(engine));
@@ -253,7 +253,7 @@ static void round_second(void *context, int i, int worker)
     rws_shard        *s = &t->shards[i];
     rws_engine       *engine = engine_of(t, i, worker);
     int               first, end;
-    if (!round_of(r, i, &first, &end)) return;
+    if (s->status != RWS_OK || !round_of(r, i, &first, &end)) return;
     rws_cut_read(&r->work, i, engine);
     s->status = rws_engine_backward(engine, r->work.phase->second_gradients, s->gradient, &s->error);
 }

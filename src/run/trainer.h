@@ -68,6 +68,7 @@ struct rws_trainer {
     struct rws_outcome     *outcomes;     /* by shard: how it ended; see shards.c */
     int                     wish, wishes; /* RWS_WISH_…: of this rank, and of any since the loop last looked */
     rws_joined             *joined;       /* by part of the data; NULL: particles are not cut */
+    rws_transfer           *moves;        /* messages with rows of cut particles; NULL: there are none */
     rws_pool               *pool;
     rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
     int                     n_engines;
