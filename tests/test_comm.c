@@ -284,6 +284,63 @@ static rws_status step_cut_twice(double *result, rws_error *err)
     return step_twice(t, result, err);
 }
 
+/* A mixture whose guide has a weight of several slices, which every rank owns some of. */
+enum { COMPONENTS = 1000 };
+
+typedef struct {
+    rws_param *theta;
+    rws_layer *mlp;
+} mixture;
+
+static rws_status large_setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    mixture *m = rws_setup_alloc(s, sizeof *m);
+    (void)random;
+    if (!m) return rws_no_memory(err, "a mixture");
+    rws_setup_field(s, "x", 1);
+    m->theta = rws_setup_param(s, RWS_THETA, "theta", 1, COMPONENTS, RWS_ZERO);
+    m->mlp = rws_setup_mlp(s, RWS_PHI, "phi.mlp", RWS_TANH, RWS_UNIFORM, (int[]){1, 64, COMPONENTS}, 3);
+    *state = m;
+    return RWS_OK;
+}
+
+static rws_status large_data(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                             float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)err;
+    for (int i = 0; i < n; i++) fields[0][i] = (float)rws_random_normal(random);
+    return RWS_OK;
+}
+
+static void large_guide(rws_path *path, const void *state)
+{
+    const mixture *m = state;
+    rws_categorical(path, "z", rws_mlp(path, m->mlp, rws_observed(path, "x")));
+}
+
+static void large_model(rws_path *path, const void *state)
+{
+    const mixture *m = state;
+    const rws_var  z = rws_categorical(path, "z", rws_parameter(path, m->theta));
+    rws_normal(path, "x", rws_affine(path, z, 1.0f / COMPONENTS, 0), rws_constant(path, 1));
+}
+
+static const rws_model large = {.abi = RWS_ABI,
+                                .name = "large",
+                                .setup = large_setup,
+                                .data = large_data,
+                                .guide = large_guide,
+                                .model = large_model};
+
+/* The gradients of the large weight are added up in scratch memory. */
+static rws_status step_large(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    RWS_TRY(trainer_new("ww", 6, 1, &large, &t, err));
+    hunger();
+    return step_twice(t, result, err);
+}
+
 /* ---- tests */
 
 static void all_ranks_get_the_same(void **state)
@@ -313,6 +370,12 @@ static void a_rank_without_memory_for_cut_particles(void **state)
     (void)state;
     starve(step_cut, false);
     starve(step_cut_twice, false);
+}
+
+static void a_rank_without_memory_for_a_slice(void **state)
+{
+    (void)state;
+    starve(step_large, false);
 }
 
 /* The data of a model that only the victim fails to make, as if a file were missing on its machine. */
@@ -437,6 +500,7 @@ int main(void)
         cmocka_unit_test(a_rank_without_memory_to_join),
         cmocka_unit_test(a_rank_without_memory_for_a_step),
         cmocka_unit_test(a_rank_without_memory_for_cut_particles),
+        cmocka_unit_test(a_rank_without_memory_for_a_slice),
         cmocka_unit_test(a_rank_without_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
