@@ -248,6 +248,16 @@ static double sum_params(rws_trainer *t)
     return sum;
 }
 
+static rws_status make_trainer(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    hunger();
+    RWS_TRY(trainer_new("ww", 4, 1, NULL, &t, err));
+    *result = sum_params(t);
+    rws_trainer_free(t);
+    return RWS_OK;
+}
+
 static rws_status step_twice(rws_trainer *t, double *result, rws_error *err)
 {
     rws_status status = rws_trainer_step(t, err);
@@ -341,6 +351,33 @@ static rws_status step_large(double *result, rws_error *err)
     return step_twice(t, result, err);
 }
 
+static rws_status keep_and_resume(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    RWS_TRY(trainer_new("ww", 4, 1, NULL, &t, err));
+    hunger();
+    rws_status status = rws_trainer_keep(t, in_folder(run_name), err);
+    if (status == RWS_OK) status = rws_trainer_save(t, err);
+    rws_trainer_free(t);
+    if (status == RWS_OK) status = rws_trainer_resume(in_folder(run_name), NULL, NULL, &t, err);
+    if (status != RWS_OK) return status;
+    *result = sum_params(t);
+    rws_trainer_free(t);
+    return RWS_OK;
+}
+
+static rws_status evaluate(double *result, rws_error *err)
+{
+    rws_trainer *t;
+    rws_measures m;
+    RWS_TRY(trainer_new("ww", 4, 1, NULL, &t, err));
+    hunger();
+    const rws_status status = rws_trainer_evaluate(t, &m, err);
+    for (int i = 0; i < m.n && status == RWS_OK; i++) *result += (i + 1) * m.value[i];
+    rws_trainer_free(t);
+    return status;
+}
+
 /* ---- tests */
 
 static void all_ranks_get_the_same(void **state)
@@ -357,6 +394,12 @@ static void a_rank_without_memory_to_join(void **state)
 {
     (void)state;
     starve(exchange, true);
+}
+
+static void a_rank_without_memory_for_a_trainer(void **state)
+{
+    (void)state;
+    starve(make_trainer, false);
 }
 
 static void a_rank_without_memory_for_a_step(void **state)
@@ -376,6 +419,18 @@ static void a_rank_without_memory_for_a_slice(void **state)
 {
     (void)state;
     starve(step_large, false);
+}
+
+static void a_rank_without_memory_for_an_evaluation(void **state)
+{
+    (void)state;
+    starve(evaluate, false);
+}
+
+static void a_rank_without_memory_for_the_folder(void **state)
+{
+    (void)state;
+    starve(keep_and_resume, false);
 }
 
 /* The data of a model that only the victim fails to make, as if a file were missing on its machine. */
@@ -498,9 +553,12 @@ int main(void)
         cmocka_unit_test(too_large_messages_are_refused),
         cmocka_unit_test(a_rank_without_a_pipe_or_thread_leaves_all_without_a_watch),
         cmocka_unit_test(a_rank_without_memory_to_join),
+        cmocka_unit_test(a_rank_without_memory_for_a_trainer),
         cmocka_unit_test(a_rank_without_memory_for_a_step),
         cmocka_unit_test(a_rank_without_memory_for_cut_particles),
         cmocka_unit_test(a_rank_without_memory_for_a_slice),
+        cmocka_unit_test(a_rank_without_memory_for_an_evaluation),
+        cmocka_unit_test_setup_teardown(a_rank_without_memory_for_the_folder, folder_make, folder_remove),
         cmocka_unit_test(a_rank_without_a_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
