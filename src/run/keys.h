@@ -5,6 +5,8 @@
 #ifndef RWS_RUN_KEYS_H
 #define RWS_RUN_KEYS_H
 
+#include "rws_train.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,5 +16,10 @@ typedef bool rws_key_take(void *context, size_t most, const char *key, const cha
 /* Calls `take` for the entries of a text of config.json, then for its settings; lists, objects and what is about the file
  * itself are left out. A text that is no JSON, or NULL, has no keys. False without memory. */
 bool rws_keys_read(const char *config, rws_key_take *take, void *context);
+
+/* For a walk over runs: whether this one has another value of the key than *value, which is NULL at first and becomes the
+ * value of the first run that has the key. A run that lacks the key, such as the setting of another method, does not
+ * differ in it. */
+bool rws_result_departs(const rws_result *run, const char *key, const char **value);
 
 #endif
