@@ -4,8 +4,8 @@
  * and mprotect. Its functions forward, count, and refuse. What counts as a request depends on how it is built:
  *
  *     linked                 every request of the process, those of the libraries too    test_memory, test_starved
- *     -DFAILING_WRAPPED      requests of the code that is linked with -Wl,--wrap=…;      test_shortage; under sanitizers
- *                            sanitizers and valgrind keep their own malloc behind it     test_starved too
+ *     -DFAILING_WRAPPED      requests of the code that is linked with -Wl,--wrap=…;      test_shortage, test_comm; under
+ *                            sanitizers and valgrind keep their own malloc behind it     sanitizers test_starved too
  *     -DFAILING_PRELOADED    requests of the program or of one library, by the place     starve.so, for commands.sh
  *                            that they come from; a shared object for LD_PRELOAD
  *

@@ -1,5 +1,5 @@
 /* test_ranks.c - what one run over several ranks stands on: the tree of sums, the shares of ranks, cut particles. The
- * ranks themselves are tested by test_mpi.sh. */
+ * ranks themselves are tested by test_comm.c and test_mpi.sh. */
 #include "files.h"
 
 #include "run/ranks.h"

@@ -949,6 +949,102 @@ def test_wide():
         server.stop()
 
 
+SLOW = r"""
+#include <rws.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TIMES = 300 };
+
+static rws_status setup(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    (void)random, (void)state, (void)err;
+    rws_setup_field(s, "x", 1);
+    return RWS_OK;
+}
+
+static rws_status data(const void *w, rws_split s, uint64_t first, int n, rws_random *g, float *const *to, rws_error *e)
+{
+    (void)w, (void)s, (void)first, (void)e;
+    for (int i = 0; i < n; i++) to[0][i] = (float)rws_random_normal(g);
+    return RWS_OK;
+}
+
+static void walk(rws_path *path, bool sleeps)
+{
+    for (int t = 0; t < TIMES; t++) {
+        if (sleeps) usleep(100000);
+        rws_var z = rws_normal(path, "z", rws_constant(path, 0), rws_constant(path, 1));
+        if (!rws_branch(path, rws_greater(path, z, rws_constant(path, -1000)))) return; /* waits for the draw */
+    }
+}
+
+static void model(rws_path *path, const void *state)
+{
+    (void)state;
+    walk(path, getenv("SLOW_MODEL") != NULL);
+    rws_normal(path, "x", rws_constant(path, 0), rws_constant(path, 1));
+}
+
+static void guide(rws_path *path, const void *state)
+{
+    (void)state;
+    walk(path, false);
+}
+
+const rws_model rws_user_model = {
+    .abi = RWS_ABI, .name = "slow", .help = "a lot of samples takes half a minute",
+    .defaults = {.batch = 2, .particles = 2, .iterations = 2, .n_test = 2, .lr = "1e-3"},
+    .setup = setup, .data = data, .guide = guide, .model = model,
+};
+"""
+
+
+def test_slow_lot():
+    """A lot of samples that takes half a minute ends when its client goes away, and when the server does."""
+    source, plugin = os.path.join(WORK, "slow.c"), os.path.join(WORK, "slow.so")
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        report(True, "a lot of samples is stopped # SKIP there is no C compiler")
+        return
+    with open(source, "w") as file:
+        file.write(SLOW)
+    subprocess.run([compiler, "-O1", "-fPIC", "-shared", "-I", os.path.join(HERE, "..", "include"), source, "-o", plugin, "-lm"], check=True)
+    folder = os.path.join(WORK, "slows")
+    rws("train", plugin, "--iterations", "2", "--eval-every", "2", "--eval-particles", "2", "--out", os.path.join(folder, "slow"))
+    rws("train", "gmm", "--iterations", "2", "--eval-every", "2", "--out", os.path.join(folder, "fast"))
+    os.environ["SLOW_MODEL"] = "1"
+    server = Server(folder, "--port", "0", "--model", plugin, "--threads", "1")
+    del os.environ["SLOW_MODEL"]
+    runs = {r["name"]: r["id"] for r in server.json("/api/runs")["runs"]}
+    for run in runs.values():
+        server.json(f"/api/runs/{run}/ask")  # loads the checkpoint
+
+    def begin(lines):
+        """A connection on which the samples have been asked for and are being drawn."""
+        body = json.dumps({"n": 1000}).encode()
+        accept = "Accept: application/x-ndjson\r\n" if lines else ""
+        s = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+        s.sendall(f"POST /api/runs/{runs['slow']}/sample HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json\r\n{accept}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        time.sleep(1)
+        return s
+
+    for lines in (False, True):
+        begin(lines).close()
+        began = time.time()
+        status = server.ask(f"/api/runs/{runs['fast']}/sample", {"n": 1}, timeout=60)[0]
+        report(status == 200 and time.time() - began < 5, f"a lot of samples ends when its client goes away, in {'lines' if lines else 'one piece'}", (status, time.time() - began))
+    with begin(True) as s:
+        began = time.time()
+        code, err = server.stop()
+        seconds = time.time() - began
+        got = b""
+        while more := s.recv(65536):
+            got += more
+    report(code == 0 and seconds < 5, "and when the server ends", (code, err, seconds))
+    report(b"about to end, and 0 of 1000" in got, "which its client reads", got)
+
+
 def test_streaming(run):
     """The first line of a long answer comes long before the last, and a client that goes away ends the work."""
     server = Server(RUNS, "--port", "0", "--threads", "1")
@@ -1054,6 +1150,7 @@ def main():
     test_folders()
     test_plugin()
     test_wide()
+    test_slow_lot()
     test_streaming(ids["grammar"])
     test_token()
     test_limits(ids["grammar"])

@@ -41,3 +41,11 @@ char *rws_text_end(rws_text *t)
     free(t->bytes);
     return NULL;
 }
+
+void rws_text_put_quoted(FILE *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', out);
+        fputc(*text, out);
+    }
+}

@@ -28,4 +28,7 @@ FILE *rws_text_open(rws_text *t);
  * memory for a part of it, or for the stream. */
 char *rws_text_end(rws_text *t) __attribute__((warn_unused_result));
 
+/* Writes a text, or a part of it, that is between the quotation marks of a cell of CSV: marks in it are doubled. */
+void rws_text_put_quoted(FILE *out, const char *text);
+
 #endif

@@ -207,10 +207,10 @@ static rws_status add_ranks(result *r, rws_error *err)
 {
     rws_comm *c = rws_comm_world();
     if (!c) return RWS_OK;
-    const int R = rws_comm_size(c);
-    result   *all = malloc((size_t)R * sizeof *all), sum = *r;
-    if (!all) return rws_no_memory(err, "the figures of the ranks");
-    const rws_status status = rws_comm_gather(c, r, sizeof *r, all, err);
+    const int  R = rws_comm_size(c);
+    result    *all = malloc((size_t)R * sizeof *all), sum = *r;
+    rws_status status = rws_comm_agree(c, all ? RWS_OK : rws_no_memory(err, "the figures of the ranks"), err);
+    if (status == RWS_OK) status = rws_comm_gather(c, r, sizeof *r, all, err);
     for (int i = 0; i < R && status == RWS_OK; i++) {
         if (i == 0) sum = all[0];
         else {
@@ -296,30 +296,43 @@ static void report(const rws_trainer *t, const result *r, bool json)
 /* Makes the trainer. Late in training, when the guide is sharp, an iteration may cost far less than in the beginning: with
  * --resume the run in --out is timed from its checkpoint, also with other particles or another batch, and is not
  * changed. */
-static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **trainer, rws_error *err)
+static rws_status configure(bench_options *b, rws_folder **folder, rws_config *config, rws_error *err)
 {
     rws_options *o = &b->options;
-    rws_config   stored, config;
+    rws_config   stored;
     if (o->out && !o->resume)
         return rws_fail(err, RWS_BAD_INPUT,
                         "bench writes nothing: --out goes with --resume, to time a run from its checkpoint.");
     if (o->resume) {
         RWS_TRY(rws_reopen(o->out, o->model, &stored, folder, err));
         const bool particles = rws_options_take(o, "particles"), batch = rws_options_take(o, "batch");
-        RWS_TRY(rws_options_resume(o, &stored, o->out, &config, err));
-        if (particles) config.particles = o->config.particles;
-        if (batch) config.batch = o->config.batch;
+        RWS_TRY(rws_options_resume(o, &stored, o->out, config, err));
+        if (particles) config->particles = o->config.particles;
+        if (batch) config->batch = o->config.batch;
     } else {
         rws_options_fill(o);
-        config = o->config;
+        *config = o->config;
     }
-    config.iterations =
+    config->iterations =
         RWS_MAX_ITERATIONS; /* schedules by the share of iterations that are done stay at their beginning */
-    RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
-    if (!o->resume) return RWS_OK;
-    RWS_TRY(rws_reopen_checkpoint(o->out, *folder, err));
+    return RWS_OK;
+}
+
+static rws_status load(const char *out, rws_folder *folder, rws_trainer *trainer, rws_error *err)
+{
     double seconds;
-    return rws_folder_look(*folder, *trainer, &seconds, err);
+    RWS_TRY(rws_reopen_checkpoint(out, folder, err));
+    return rws_folder_look(folder, trainer, &seconds, err);
+}
+
+/* Every rank reads the folder, if there is one. */
+static rws_status begin(bench_options *b, rws_folder **folder, rws_trainer **trainer, rws_error *err)
+{
+    rws_comm  *comm = rws_comm_world();
+    rws_config config;
+    RWS_TRY(rws_comm_agree(comm, configure(b, folder, &config, err), err));
+    RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
+    return b->options.resume ? rws_comm_agree(comm, load(b->options.out, *folder, *trainer, err), err) : RWS_OK;
 }
 
 static const struct argp_option options[] = {
@@ -363,7 +376,7 @@ static rws_status run(int argc, char **argv, rws_error *err)
     moment       start = {0};
     rws_status   status = begin(&b, &folder, &trainer, err);
     for (uint64_t i = 0; i < b.after && status == RWS_OK; i++) status = rws_trainer_step(trainer, err);
-    if (status == RWS_OK) status = remember(trainer, &start, err);
+    if (status == RWS_OK) status = rws_comm_agree(rws_comm_world(), remember(trainer, &start, err), err);
     if (status == RWS_OK)
         status = time_iterations(trainer, b.options.config.iterations, (int)b.repeats, &start, &r, err);
     if (status == RWS_OK) {

@@ -43,10 +43,7 @@ static void put_csv(row *r, const char *text)
         return;
     }
     fputc('"', r->file);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', r->file);
-        fputc(*text, r->file);
-    }
+    rws_text_put_quoted(r->file, text);
     fputc('"', r->file);
 }
 

@@ -98,9 +98,10 @@ rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
     hint = hint_of_loss;
     rws_comm_on_loss(tell_loss);
     RWS_TRY(rws_ranks_open(err));
+    rws_status status = RWS_OK;
     if (rws_rank() > 0 && !freopen("/dev/null", "w", stdout))
-        return rws_fail(err, RWS_BAD_INPUT, "/dev/null cannot be opened: %s.", strerror(errno));
-    return RWS_OK;
+        status = rws_fail(err, RWS_BAD_INPUT, "/dev/null cannot be opened: %s.", strerror(errno));
+    return rws_comm_agree(rws_comm_world(), status, err);
 }
 
 static int exit_status(rws_status status)

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "cli/report.h"
+#include "run/keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -89,15 +90,11 @@ const char **rws_select_metrics(const rws_results *r, int *n)
     return all.list;
 }
 
-/* A run that lacks the key, such as the setting of another method, does not differ in it. */
 static bool differs(const rws_results *r, const char *key)
 {
-    const char *first = NULL;
-    for (int i = 0; i < r->n; i++) {
-        const char *value = rws_result_get(&r->runs[i], key);
-        if (value && first && strcmp(first, value) != 0) return true;
-        if (value) first = value;
-    }
+    const char *value = NULL;
+    for (int i = 0; i < r->n; i++)
+        if (rws_result_departs(&r->runs[i], key, &value)) return true;
     return false;
 }
 

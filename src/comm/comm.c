@@ -18,6 +18,7 @@
 #define PATIENCE 0.05 /* seconds of yielding before the thread sleeps between two looks */
 #define NAP 200000    /* nanoseconds of such a sleep */
 #define VERSION_SIZE 64
+#define PIECE 4096 /* bytes of a rank that a gather moves at a time */
 #define TAG_GATHER 1
 #define TAG_BROADCAST 2
 
@@ -26,6 +27,7 @@ struct rws_comm {
     void                *library;
     int                  rank, size;
     rws_member          *members;
+    char                *room;    /* PIECE bytes for each rank, into which gathers receive */
     bool                 crowded; /* more ranks than cores on this machine: waiting threads yield at once */
     pthread_mutex_t      lock;    /* around the carrier, and for: */
     int                 *others;  /* by ticket: the rank at the other end */
@@ -148,16 +150,21 @@ static void note_other(rws_comm *c, int ticket, int other)
     c->others[ticket] = other;
 }
 
+rws_status rws_comm_check_size(size_t bytes, rws_error *err)
+{
+    if (bytes <= RWS_CARRIER_MOST_BYTES) return RWS_OK; /* a carrier counts bytes by an int */
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "Ranks would exchange %zu bytes in one message, and at most %zu fit: take fewer particles, a "
+                    "smaller batch or more shards.",
+                    bytes, RWS_CARRIER_MOST_BYTES);
+}
+
 static rws_status start(rws_comm *c, bool sends, int other, rws_channel channel, int tag, void *data, size_t bytes,
                         rws_transfer *out, rws_error *err)
 {
     const double since = rws_clock_now();
     RWS_TRY(rws_comm_alive(c, err));
-    if (bytes > RWS_CARRIER_MOST_BYTES) /* a carrier counts bytes by an int */
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "Ranks would exchange %zu bytes in one message, and at most %zu fit: take fewer particles, a "
-                        "smaller batch or more shards.",
-                        bytes, RWS_CARRIER_MOST_BYTES);
+    RWS_TRY(rws_comm_check_size(bytes, err));
     pthread_mutex_lock(&c->lock);
     *out = sends ? c->carrier->send(data, bytes, other, channel, tag)
                  : c->carrier->receive(data, bytes, other, channel, tag);
@@ -259,73 +266,99 @@ static rws_status exchange(rws_comm *c, int tag, int to, void *out, int from, vo
 }
 
 /* Bruck's way: in round k a rank has the blocks of 2^k ranks, from its own on, and gets as many more from the rank 2^k
- * further. */
-rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err)
+ * further. In the end block i is that of the rank i further. */
+static rws_status collect(rws_comm *c, char *blocks, size_t bytes, rws_error *err)
 {
     const int R = c->size;
-    char     *blocks = malloc((size_t)R * bytes);
-    if (!blocks) return rws_no_memory(err, "messages");
-    memcpy(blocks, mine, bytes);
-    rws_status status = RWS_OK;
-    for (int k = 1; k < R && status == RWS_OK; k *= 2) {
+    for (int k = 1; k < R; k *= 2) {
         const int n = k < R - k ? k : R - k;
-        status = exchange(c, TAG_GATHER, (c->rank - k + R) % R, blocks, (c->rank + k) % R, blocks + (size_t)k * bytes,
-                          (size_t)n * bytes, err);
+        RWS_TRY(exchange(c, TAG_GATHER, (c->rank - k + R) % R, blocks, (c->rank + k) % R, blocks + (size_t)k * bytes,
+                         (size_t)n * bytes, err));
     }
-    for (int i = 0; i < R && status == RWS_OK; i++)
-        memcpy((char *)all + (size_t)((c->rank + i) % R) * bytes, blocks + (size_t)i * bytes, bytes);
-    if (status == RWS_OK) free(blocks); /* else a message may still be on its way into it */
-    return status;
+    return RWS_OK;
 }
 
-/* A binomial tree with root 0: rank r gets it from r without its lowest bit, and passes it on to r + 1, r + 2, r + 4, …
- * below that bit. */
-static rws_status broadcast(rws_comm *c, char *data, size_t bytes, rws_error *err)
+/* The number of bytes that a rank has in the piece of n bytes behind the first `done` ones. */
+static size_t part_in(const size_t *start, int rank, size_t done, size_t n)
 {
+    const size_t bytes = start[rank + 1] - start[rank], left = bytes > done ? bytes - done : 0;
+    return left < n ? left : n;
+}
+
+/* Piece by piece through the room of the job, so that a rank needs no memory that it may not get. */
+rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err)
+{
+    const int R = c->size;
+    char     *bytes = all;
+    size_t    most = 0;
+    for (int i = 0; i < R; i++) most = start[i + 1] - start[i] > most ? start[i + 1] - start[i] : most;
+    for (size_t done = 0, n; done < most; done += n) {
+        n = most - done < PIECE ? most - done : PIECE;
+        memcpy(c->room, bytes + start[c->rank] + done, part_in(start, c->rank, done, n));
+        RWS_TRY(collect(c, c->room, n, err));
+        for (int i = 1; i < R; i++) {
+            const int rank = (c->rank + i) % R;
+            memcpy(bytes + start[rank] + done, c->room + (size_t)i * n, part_in(start, rank, done, n));
+        }
+    }
+    return RWS_OK;
+}
+
+rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err)
+{
+    size_t start[c->size + 1];
+    for (int i = 0; i <= c->size; i++) start[i] = (size_t)i * bytes;
+    memcpy((char *)all + start[c->rank], mine, bytes);
+    return rws_comm_gather_parts(c, all, start, err);
+}
+
+/* A binomial tree over the ranks as they are counted from the root: rank r gets it from r without its lowest bit, and
+ * passes it on to r + 1, r + 2, r + 4, … below that bit. */
+static rws_status broadcast(rws_comm *c, int root, char *data, size_t bytes, rws_error *err)
+{
+    const int    R = c->size, rank = (c->rank - root + R) % R;
     rws_transfer t;
     int          bit = 1;
-    while (bit < c->size && !(c->rank & bit)) bit *= 2;
-    if (c->rank) {
-        RWS_TRY(start(c, false, c->rank - bit, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
+    while (bit < R && !(rank & bit)) bit *= 2;
+    if (rank) {
+        RWS_TRY(start(c, false, (rank - bit + root) % R, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
         RWS_TRY(rws_comm_wait(c, &t, 1, err));
     }
     for (bit /= 2; bit > 0; bit /= 2) {
-        if (c->rank + bit >= c->size) continue;
-        RWS_TRY(start(c, true, c->rank + bit, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
+        if (rank + bit >= R) continue;
+        RWS_TRY(start(c, true, (rank + bit + root) % R, RWS_CHANNEL_CONTROL, TAG_BROADCAST, data, bytes, &t, err));
         RWS_TRY(rws_comm_wait(c, &t, 1, err));
+    }
+    return RWS_OK;
+}
+
+rws_status rws_comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err)
+{
+    for (size_t done = 0, n; done < bytes; done += n) {
+        n = bytes - done < RWS_CARRIER_MOST_BYTES ? bytes - done : RWS_CARRIER_MOST_BYTES;
+        RWS_TRY(broadcast(c, root, (char *)data + done, n, err));
     }
     return RWS_OK;
 }
 
 rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err)
 {
-    for (size_t done = 0, n; done < bytes; done += n) {
-        n = bytes - done < RWS_CARRIER_MOST_BYTES ? bytes - done : RWS_CARRIER_MOST_BYTES;
-        RWS_TRY(broadcast(c, (char *)data + done, n, err));
-    }
-    return RWS_OK;
+    return rws_comm_broadcast_from(c, 0, data, bytes, err);
 }
 
 rws_status rws_comm_agree(rws_comm *c, rws_status status, rws_error *err)
 {
     if (!c) return status;
-    int mine = status, all[c->size], first = 0;
+    int       mine = status, all[c->size], first = 0;
+    rws_error text = {{0}};
+    char      who[160];
+    if (status != RWS_OK && err) text = *err;
     RWS_TRY(rws_comm_gather(c, &mine, sizeof mine, all, err));
     while (first < c->size && all[first] == RWS_OK) first++;
     if (first == c->size) return RWS_OK;
-    rws_error *texts = malloc((size_t)c->size * sizeof *texts), text = {{0}};
-    if (!texts) return rws_no_memory(err, "messages");
-    if (status != RWS_OK && err) text = *err;
-    const rws_status sent = rws_comm_gather(c, &text, sizeof text, texts, err);
-    if (sent == RWS_OK) {
-        char who[160];
-        if (first == 0) rws_fail(err, (rws_status)all[0], "%s", texts[0].text);
-        else
-            rws_fail(err, (rws_status)all[first], "%s: %.300s", rws_comm_describe(c, first, who, sizeof who),
-                     texts[first].text);
-    }
-    free(texts);
-    return sent == RWS_OK ? (rws_status)all[first] : sent;
+    RWS_TRY(rws_comm_broadcast_from(c, first, &text, sizeof text, err));
+    if (first == 0) return rws_fail(err, (rws_status)all[0], "%s", text.text);
+    return rws_fail(err, (rws_status)all[first], "%s: %.300s", rws_comm_describe(c, first, who, sizeof who), text.text);
 }
 
 rws_comm_stats rws_comm_take_stats(rws_comm *c)
@@ -445,21 +478,41 @@ static rws_status find_carrier(rws_comm *c, bool *found, rws_error *err)
     return RWS_OK;
 }
 
-/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. */
+/* Where the block of a rank is after `collect`. */
+static int place_of(const rws_comm *c, int rank)
+{
+    return (rank - c->rank + c->size) % c->size;
+}
+
+/* The first message of all: programs of other versions may have other messages, but this one is the same for ever. A rank
+ * that has no memory could not tell the others yet; therefore the versions are on the stack. */
 static rws_status compare_versions(rws_comm *c, rws_error *err)
 {
-    char(*all)[VERSION_SIZE] = calloc((size_t)c->size, VERSION_SIZE), mine[VERSION_SIZE] = RWS_VERSION_STRING;
-    if (!all) return rws_no_memory(err, "the ranks");
-    rws_status status = rws_comm_gather(c, mine, VERSION_SIZE, all, err);
-    for (int i = 1; i < c->size && status == RWS_OK; i++)
-        if (memcmp(all[i], all[0], VERSION_SIZE) != 0)
-            status =
-                rws_fail(err, RWS_BAD_INPUT,
-                         "Rank %d has version %.60s of the program and rank 0 has version %.60s: all ranks need the "
-                         "same.",
-                         i, all[i], all[0]);
-    free(all);
-    return status;
+    char all[c->size][VERSION_SIZE];
+    memset(all, 0, (size_t)c->size * VERSION_SIZE);
+    strcpy(all[0], RWS_VERSION_STRING);
+    RWS_TRY(collect(c, all[0], VERSION_SIZE, err));
+    const char *first = all[place_of(c, 0)];
+    for (int i = 1; i < c->size; i++)
+        if (memcmp(all[place_of(c, i)], first, VERSION_SIZE) != 0)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "Rank %d has version %.60s of the program and rank 0 has version %.60s: all ranks need the "
+                            "same.",
+                            i, all[place_of(c, i)], first);
+    return RWS_OK;
+}
+
+/* All memory of the job. Later collective operations need none. */
+static rws_status make_room(rws_comm *c, rws_error *err)
+{
+    int lacks[c->size];
+    c->members = calloc((size_t)c->size, sizeof *c->members);
+    c->room = calloc((size_t)c->size, PIECE);
+    lacks[0] = !c->members || !c->room;
+    RWS_TRY(collect(c, (char *)lacks, sizeof *lacks, err));
+    for (int i = 0; i < c->size; i++)
+        if (lacks[place_of(c, i)]) return rws_fail(err, RWS_NO_MEMORY, "Rank %d has no memory for the ranks.", i);
+    return RWS_OK;
 }
 
 /* Every rank learns the machines and processes of all. */
@@ -467,8 +520,6 @@ static rws_status introduce(rws_comm *c, rws_error *err)
 {
     rws_member me = {.pid = (int)getpid()};
     gethostname(me.host, sizeof me.host - 1);
-    c->members = calloc((size_t)c->size, sizeof *c->members);
-    if (!c->members) return rws_no_memory(err, "the ranks");
     for (int i = 0; i < c->size; i++) c->members[i].host[0] = '?';
     RWS_TRY(rws_comm_gather(c, &me, sizeof me, c->members, err));
     int here = 0;
@@ -482,6 +533,7 @@ static rws_status meet(rws_comm *c, rws_error *err)
 {
     if (c->size == 1) return RWS_OK;
     RWS_TRY(compare_versions(c, err));
+    RWS_TRY(make_room(c, err));
     return introduce(c, err);
 }
 
@@ -530,6 +582,7 @@ void rws_ranks_close(void)
     rws_comm_watch_stop(c->watch);
     if (c->carrier && whole) c->carrier->close();
     free(c->members);
+    free(c->room);
     free(c->others);
     free(c);
 }

@@ -57,6 +57,10 @@ rws_status rws_comm_send(rws_comm *c, int to, int tag, const void *data, size_t 
 rws_status rws_comm_receive(rws_comm *c, int from, int tag, void *data, size_t bytes, rws_transfer *out,
                             rws_error *err);
 
+/* RWS_BAD_INPUT with the sentence if a message of so many bytes is too large; sending and receiving check it too. Where
+ * only some ranks take part in a message, all of them check its size before. */
+rws_status rws_comm_check_size(size_t bytes, rws_error *err);
+
 /* Waits until these are done; done ones become -1. */
 rws_status rws_comm_wait(rws_comm *c, rws_transfer *list, int n, rws_error *err);
 
@@ -90,13 +94,22 @@ void rws_comm_post(rws_comm *c, rws_mark *mark, unsigned value, size_t bytes, in
 /* Waits until a mark has come to `value`. Messages by MPI move on meanwhile. */
 rws_status rws_comm_await(rws_comm *c, const rws_mark *mark, unsigned value, rws_error *err);
 
-/* ---- collective, by the thread that trains */
+/* ---- collective, by the thread that trains
+ *
+ * These functions ask for no memory and fail only if a rank is gone, so that no rank leaves while others wait. What a
+ * caller can fail in between two of them on one rank only, it hands to rws_comm_agree.
+ */
 
-/* all[i] becomes `mine` of rank i, `bytes` each. log2 of the ranks rounds of messages. */
+/* all[i] becomes `mine` of rank i, `bytes` each. log2 of the ranks rounds of messages for every 4096 bytes. */
 rws_status rws_comm_gather(rws_comm *c, const void *mine, size_t bytes, void *all, rws_error *err);
 
-/* Every rank gets what rank 0 has. */
+/* The same for parts that differ in size: `all` has bytes start[i] … start[i + 1] - 1 of rank i, and the caller has filled
+ * in those of its own rank. `start` has a number more than there are ranks, and is the same on all of them. */
+rws_status rws_comm_gather_parts(rws_comm *c, void *all, const size_t *start, rws_error *err);
+
+/* Every rank gets what rank 0, or `root`, has. */
 rws_status rws_comm_broadcast(rws_comm *c, void *data, size_t bytes, rws_error *err);
+rws_status rws_comm_broadcast_from(rws_comm *c, int root, void *data, size_t bytes, rws_error *err);
 
 /* The first rank whose status is not RWS_OK decides for all: the same status and sentence everywhere, which says which
  * rank it was unless it is rank 0. */

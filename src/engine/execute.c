@@ -110,7 +110,7 @@ void rws_engine_watch(rws_engine *e, bool (*stop)(void *context), void *context)
 
 void rws_engine_go_on(rws_engine *e, const rws_call *k)
 {
-    e->unwatched += (uint64_t)k->n * (uint64_t)k->dim;
+    e->unwatched += k ? (uint64_t)k->n * (uint64_t)k->dim : WATCHED;
     if (e->unwatched < WATCHED) return;
     e->unwatched = 0;
     if (e->stop && e->stop(e->stop_context)) rws_engine_fail(e, RWS_STOPPED, "The pass was stopped.");

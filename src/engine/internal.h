@@ -421,7 +421,8 @@ void rws_host_escape(rws_path *path); /* on a path that goes no further; may ret
 void rws_host_abandon(rws_engine *e); /* after a pass that failed: every waiting path leaves its frames */
 void rws_host_forget(rws_engine *e);  /* before paths are freed */
 
-/* execute.c: to be called before each call, forward and backward. Leaves the pass if the watch says so. */
+/* execute.c: to be called before each call, forward and backward, and, with NULL, when every path waits. Leaves the pass if
+ * the watch says so. */
 void rws_engine_go_on(rws_engine *e, const rws_call *k);
 
 /* schedule.c: stops the pass. The function that runs it returns the status of the first failure. */

@@ -418,6 +418,7 @@ static void run_all(rws_engine *e)
             const rws_path *path = e->paths[e->waiting[i]];
             for (int k = 0; k < path->n_wants; k++) rws_ask(e, path->wants[k].id, path->level);
         }
+        rws_engine_go_on(e, NULL);
         rws_engine_execute(e);
         for (uint32_t i = 0; i < e->n_waiting; i++)
             *RWS_PUSH(e, e->ready, e->n_ready, e->ready_capacity) = e->waiting[i];

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "figure/style.h"
+#include "run/keys.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +37,9 @@ static bool is_listed(const char *const *list, int n, const char *text)
 
 bool rws_bundle_differs(const rws_result *const *runs, int n, const char *key)
 {
-    const char *first = NULL;
-    for (int i = 0; i < n; i++) {
-        const char *value = rws_result_get(runs[i], key);
-        if (value && first && strcmp(first, value) != 0) return true;
-        if (value) first = value;
-    }
+    const char *value = NULL;
+    for (int i = 0; i < n; i++)
+        if (rws_result_departs(runs[i], key, &value)) return true;
     return false;
 }
 

@@ -1,6 +1,7 @@
 /* report.c - an experiment's report as Markdown, and the numbers of its runs as CSV. */
 #include "base/text.h"
 #include "paper/paper.h"
+#include "run/keys.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -162,24 +163,10 @@ static double mean_of_last(const rws_result *r, const char *metric)
 /* Whether finished runs of the experiment that have this key differ in it. */
 static bool varies(const rws_experiment *e, const rws_results *r, const char *key)
 {
-    const char *seen = NULL;
-    bool        any = false;
-    for (int i = 0; i < r->n; i++) {
-        if (!is_finished(e, &r->runs[i])) continue;
-        const char *value = rws_result_get(&r->runs[i], key);
-        if (value && seen && strcmp(value, seen) != 0) any = true;
-        if (value && !seen) seen = value;
-    }
-    return any;
-}
-
-/* A part of a cell that is in quotation marks. */
-static void put_quoted(FILE *out, const char *text)
-{
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
+    const char *value = NULL;
+    for (int i = 0; i < r->n; i++)
+        if (is_finished(e, &r->runs[i]) && rws_result_departs(&r->runs[i], key, &value)) return true;
+    return false;
 }
 
 /* The settings in which the run differs from others, in quotation marks: "delta=0.1". The method, K and the seed have
@@ -194,7 +181,7 @@ static void put_settings(FILE *out, const rws_experiment *e, const rws_results *
         for (size_t k = 0; k < sizeof own / sizeof *own; k++) skip = skip || strcmp(key, own[k]) == 0;
         if (skip || !varies(e, all, key)) continue;
         fprintf(out, "%s%s=", any ? " " : "\"", key);
-        put_quoted(out, r->keys[i].value);
+        rws_text_put_quoted(out, r->keys[i].value);
         any = true;
     }
     if (any) fputc('"', out);

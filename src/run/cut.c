@@ -27,8 +27,10 @@ struct rws_joined {
     rws_scores scores;
     double    *numbers; /* the block that the arrays of `scores` lie in */
     size_t     capacity;
-    char     **rows;  /* by shard of the part; rows of other ranks are copies */
-    size_t    *bytes; /* capacity of each copy; 0: the rows are the shard's own */
+    char     **rows; /* by shard of the part: where its rows are */
+    char **
+        copies; /* by shard of the part: rows of other ranks; NULL if this rank has the shard, or no shard of the part */
+    size_t *bytes; /* capacity of each copy, on the ranks that need one; the same number on all ranks */
 };
 
 static size_t whole(size_t bytes)
@@ -76,24 +78,29 @@ rws_status rws_cut_new(rws_trainer *t, rws_error *err)
     if (parts_of(t) == 1) return RWS_OK;
     t->joined = calloc((size_t)t->config.shards, sizeof *t->joined);
     for (int i = 0; i < t->config.shards && t->joined; i++) {
-        t->joined[i].rows = calloc((size_t)parts_of(t), sizeof(char *));
-        t->joined[i].bytes = calloc((size_t)parts_of(t), sizeof(size_t));
-        if (!t->joined[i].rows || !t->joined[i].bytes) return rws_no_memory(err, "the shards");
+        rws_joined *j = &t->joined[i];
+        j->rows = calloc((size_t)parts_of(t), sizeof(char *));
+        j->copies = calloc((size_t)parts_of(t), sizeof(char *));
+        j->bytes = calloc((size_t)parts_of(t), sizeof(size_t));
+        if (!j->rows || !j->copies || !j->bytes) return rws_no_memory(err, "the shards");
     }
-    return t->joined ? RWS_OK : rws_no_memory(err, "the shards");
+    if (t->ranks.comm) t->moves = malloc((size_t)t->n_shards * (size_t)(t->ranks.size + 1) * sizeof *t->moves);
+    return t->joined && (t->moves || !t->ranks.comm) ? RWS_OK : rws_no_memory(err, "the shards");
 }
 
 void rws_cut_free(rws_trainer *t)
 {
     for (int i = 0; i < t->config.shards && t->joined; i++) {
         rws_joined *j = &t->joined[i];
-        for (int k = 0; k < parts_of(t) && j->rows && j->bytes; k++)
-            if (j->bytes[k] && rws_rank_lost() < 0) free(j->rows[k]); /* if a rank is lost, MPI may still write to it */
+        for (int k = 0; k < parts_of(t) && j->copies && rws_rank_lost() < 0; k++)
+            free(j->copies[k]); /* if a rank is lost, MPI may still write to it */
         free(j->rows);
+        free(j->copies);
         free(j->bytes);
         free(j->numbers);
     }
     free(t->joined);
+    free(t->moves);
 }
 
 /* ---- writing */
@@ -149,48 +156,68 @@ static bool is_mine(const rws_trainer *t, int i)
     return first <= t->ranks.rank && t->ranks.rank <= last;
 }
 
+static bool is_own(const rws_trainer *t, int shard)
+{
+    return t->ranks.first <= shard && shard < t->ranks.end;
+}
+
+/* Room for the rows of a shard where there was too little. False without memory. */
+static bool make_copy(rws_trainer *t, int i, int part)
+{
+    rws_joined *j = &t->joined[i];
+    const int   shard = i * parts_of(t) + part;
+    free(j->copies[part]);
+    j->copies[part] = NULL;
+    j->bytes[part] = 2 * t->shards[shard].n_rows_bytes;
+    if (is_own(t, shard) || !is_mine(t, i)) return true;
+    return (j->copies[part] = malloc(j->bytes[part])) != NULL;
+}
+
+/* Room for the rows of other ranks. Every rank knows how many rows each shard has, and therefore whether any rank needs
+ * memory: only then they have to agree. */
+static rws_status make_copies(rws_trainer *t, rws_error *err)
+{
+    const int P = parts_of(t);
+    bool      grows = false, memory = true;
+    for (int k = 0; k < t->n_shards && t->ranks.comm; k++) RWS_TRY(rws_comm_check_size(t->shards[k].n_rows_bytes, err));
+    for (int k = 0; k < t->n_shards && t->ranks.comm; k++) {
+        if (t->joined[k / P].bytes[k % P] >= t->shards[k].n_rows_bytes) continue;
+        grows = true;
+        memory &= make_copy(t, k / P, k % P);
+    }
+    if (!grows) return RWS_OK;
+    const rws_status status =
+        rws_trainer_agree(t, memory ? RWS_OK : rws_no_memory(err, "the rows of other ranks"), err);
+    for (int k = 0; k < t->n_shards && status != RWS_OK; k++) t->joined[k / P].bytes[k % P] = 0;
+    return status;
+}
+
 /* Starts the messages of one shard of part i. */
-static rws_status move_rows(rws_trainer *t, int i, int part, rws_transfer *list, int *n, rws_error *err)
+static rws_status move_rows(rws_trainer *t, int i, int part, int *n, rws_error *err)
 {
     rws_joined *j = &t->joined[i];
     const int   shard = i * parts_of(t) + part, tag = 2 * t->n_slices + shard;
     rws_shard  *s = &t->shards[shard];
     int         first, last;
-    if (t->ranks.first <= shard && shard < t->ranks.end) {
-        j->rows[part] = s->rows;
-        ranks_of(t, i, &first, &last);
-        for (int rank = first; rank <= last && s->n_rows_bytes; rank++) {
-            if (rank == t->ranks.rank) continue;
-            RWS_TRY(rws_comm_send(t->ranks.comm, rank, tag, s->rows, s->n_rows_bytes, &list[*n], err));
-            ++*n;
-        }
-        return RWS_OK;
-    }
-    if (j->bytes[part] < s->n_rows_bytes) {
-        if (j->bytes[part]) free(j->rows[part]);
-        j->bytes[part] = 0;
-        j->rows[part] = malloc(2 * s->n_rows_bytes);
-        if (!j->rows[part]) return rws_no_memory(err, "the rows of other ranks");
-        j->bytes[part] = 2 * s->n_rows_bytes;
-    }
+    j->rows[part] = is_own(t, shard) ? s->rows : j->copies[part];
     if (!s->n_rows_bytes) return RWS_OK;
-    RWS_TRY(rws_comm_receive(t->ranks.comm, rws_ranks_holder(t->ranks.size, t->n_shards, shard), tag, j->rows[part],
-                             s->n_rows_bytes, &list[*n], err));
-    ++*n;
+    if (!is_own(t, shard))
+        return rws_comm_receive(t->ranks.comm, rws_ranks_holder(t->ranks.size, t->n_shards, shard), tag, j->rows[part],
+                                s->n_rows_bytes, &t->moves[(*n)++], err);
+    ranks_of(t, i, &first, &last);
+    for (int rank = first; rank <= last; rank++)
+        if (rank != t->ranks.rank)
+            RWS_TRY(rws_comm_send(t->ranks.comm, rank, tag, s->rows, s->n_rows_bytes, &t->moves[(*n)++], err));
     return RWS_OK;
 }
 
 static rws_status bring_rows(rws_trainer *t, rws_error *err)
 {
-    rws_transfer *list = malloc((size_t)t->n_shards * (size_t)(t->ranks.size + 1) * sizeof *list);
-    int           n = 0;
-    rws_status    status = list ? RWS_OK : rws_no_memory(err, "messages");
-    for (int i = 0; i < t->config.shards && status == RWS_OK; i++)
-        for (int part = 0; part < parts_of(t) && is_mine(t, i) && status == RWS_OK; part++)
-            status = move_rows(t, i, part, list, &n, err);
-    if (status == RWS_OK && n) status = rws_comm_wait(t->ranks.comm, list, n, err);
-    free(list);
-    return status;
+    int n = 0;
+    RWS_TRY(make_copies(t, err));
+    for (int i = 0; i < t->config.shards; i++)
+        for (int part = 0; part < parts_of(t) && is_mine(t, i); part++) RWS_TRY(move_rows(t, i, part, &n, err));
+    return n ? rws_comm_wait(t->ranks.comm, t->moves, n, err) : RWS_OK;
 }
 
 /* ---- joining and weighing */
@@ -292,8 +319,16 @@ static bool join(rws_trainer *t, int i, bool second)
 typedef struct {
     const rws_phase_work *work;
     bool                  second;
-    bool                 *no_memory; /* by part of the data */
 } weigh_work;
+
+/* There is no memory for the table of part i. The shards of this rank fail with it, by which all ranks know after
+ * backward. */
+static void fail_part(rws_trainer *t, int i)
+{
+    for (int shard = i * parts_of(t); shard < (i + 1) * parts_of(t); shard++)
+        if (is_own(t, shard))
+            t->shards[shard].status = rws_no_memory(&t->shards[shard].error, "the rows of all particles of a datum");
+}
 
 static void weigh_part(void *context, int i, int worker)
 {
@@ -303,10 +338,10 @@ static void weigh_part(void *context, int i, int worker)
     rws_trainer          *t = w->t;
     rws_tally             unused = {0};
     const int             first = i * parts_of(t);
-    const bool            tallies = t->ranks.first <= first && first < t->ranks.end;
+    const bool            tallies = is_own(t, first);
     if (!is_mine(t, i) || t->shards[first].n_rows_bytes == 0) return;
     if (!join(t, i, j->second)) {
-        j->no_memory[i] = true;
+        fail_part(t, i);
         return;
     }
     rws_scores *s = &t->joined[i].scores;
@@ -316,14 +351,9 @@ static void weigh_part(void *context, int i, int worker)
 
 rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err)
 {
-    rws_trainer *t = w->t;
-    bool         no_memory[t->config.shards];
-    weigh_work   j = {w, second, no_memory};
-    memset(no_memory, 0, sizeof no_memory);
-    RWS_TRY(bring_rows(t, err));
-    rws_pool_run(t->pool, t->config.shards, weigh_part, &j);
-    for (int i = 0; i < t->config.shards; i++)
-        if (no_memory[i]) return rws_no_memory(err, "the rows of all particles of a datum");
+    weigh_work j = {w, second};
+    RWS_TRY(bring_rows(w->t, err));
+    rws_pool_run(w->t->pool, w->t->config.shards, weigh_part, &j);
     return RWS_OK;
 }
 

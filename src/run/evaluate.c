@@ -178,11 +178,11 @@ static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
 {
     const int n = t->n_model_metrics;
     measured  mine[RWS_MAX_METRICS], *all = malloc((size_t)t->ranks.size * sizeof mine);
-    if (!all) return rws_no_memory(err, "an evaluation");
     for (int i = 0; i < n; i++) mine[i] = (measured){NAN, -1};
-    rws_status status = rws_trainer_agree(t, measure_own(t, mine, err), err);
+    rws_status status = all ? measure_own(t, mine, err) : rws_no_memory(err, "an evaluation");
+    status = rws_trainer_agree(t, status, err);
     if (status == RWS_OK && t->ranks.comm) status = rws_comm_gather(t->ranks.comm, mine, sizeof mine, all, err);
-    else memcpy(all, mine, sizeof mine);
+    else if (status == RWS_OK) memcpy(all, mine, sizeof mine);
     for (int rank = 0; rank < t->ranks.size && status == RWS_OK; rank++)
         for (int i = 0; i < n; i++)
             if (all[rank * RWS_MAX_METRICS + i].rank == rank) values[i] = all[rank * RWS_MAX_METRICS + i].value;

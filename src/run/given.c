@@ -304,9 +304,8 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
 }
 
 /* The function may fail on one rank alone. The ranks therefore agree before any of them begins the phase. */
-static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, rws_error *err)
+static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, rws_status status, rws_error *err)
 {
-    rws_status status = RWS_OK;
     for (int d = 0; d < t->config.batch && status == RWS_OK; d++) {
         g->start[d] = g->n;
         status = ask_giver(t, g, d, err);
@@ -315,12 +314,12 @@ static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, r
     return rws_trainer_agree(t, status, err);
 }
 
-rws_status rws_given_gather(rws_trainer *t, rws_error *err)
+rws_status rws_given_gather(rws_trainer *t, rws_status status, rws_error *err)
 {
     struct rws_batch_given *g = t->given;
-    if (!g) return RWS_OK;
-    g->n = 0;
-    if (g->giver) return gather_from_giver(t, g, err);
+    if (g) g->n = 0;
+    if (g && g->giver) return gather_from_giver(t, g, status, err);
+    if (!g || status != RWS_OK) return status;
     for (int d = 0; d < t->config.batch; d++) {
         g->start[d] = g->n;
         if (g->n_file) RWS_TRY(add_file(t, g, d, err));
@@ -424,7 +423,7 @@ void rws_given_close(rws_trainer *t)
 rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_error *err)
 {
     if (!give && !t->given) return RWS_OK;
-    RWS_TRY(given_new(t, err));
+    RWS_TRY(rws_trainer_agree(t, given_new(t, err), err));
     t->given->giver = give;
     t->given->context = context;
     return RWS_OK;

@@ -12,7 +12,8 @@ static rws_status add_phases(rws_trainer *t, rws_split split, uint64_t draw, rws
     const int            n = split == RWS_TEST ? c->n_test : c->batch;
     float *const        *fields = split == RWS_TEST ? t->test : t->batch;
     t->method.progress = (double)t->iteration / (double)c->iterations;
-    if (split == RWS_TRAIN) RWS_TRY(rws_trainer_next_batch(t, err));
+    t->batch_status = RWS_OK;
+    if (split == RWS_TRAIN) rws_trainer_next_batch(t);
     for (int i = 0; i < estimator->n_phases; i++) {
         const rws_key key = rws_key_for(c->seed, t->iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
         RWS_TRY(rws_trainer_phase(t, &estimator->phases[i], key, n, (const float *const *)fields, err));

@@ -176,9 +176,9 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     j.n_portions = (t->config.n_test + j.at_once - 1) / j.at_once;
     if (j.n_portions > PORTIONS) j.n_portions = PORTIONS;
     j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
-    if (!j.portions) return rws_no_memory(err, "an evaluation");
-    portion all = {.status =
-                       rws_trainer_share(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err)};
+    portion all = {.status = rws_trainer_agree(t, j.portions ? RWS_OK : rws_no_memory(err, "an evaluation"), err)};
+    if (all.status == RWS_OK)
+        all.status = rws_trainer_share(t, j.n_portions, measure_portion, &j, j.portions, sizeof *j.portions, err);
     for (int i = 0; i < j.n_portions && all.status == RWS_OK; i++) {
         const portion *p = &j.portions[i];
         all.status = p->status;

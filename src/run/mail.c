@@ -6,7 +6,7 @@
  *     rank 1   slices of rank 2, of rank 0: products -> send          own slices: products, receive, add, step, send back
  *     rank 2   slices of rank 0, of rank 1: products -> send          own slices: …
  *
- * Every message with new values ends with a number that is not 0 if the owner could not step the slice.
+ * Every message ends with a number (rws_word) that is not 0 if a rank could not add up or step the slice.
  *
  * Messages between machines go by MPI. Ranks of one machine see each other's outgoing messages in shared memory
  * (rws_comm_share): a message is written once, and a mark beside it says for which update. No message is written over
@@ -17,9 +17,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* The number behind the values of a message. */
-enum { STEPPED, NOT_FINITE };
 
 /* At the beginning of a rank's shared block, for each slice: where its messages are, and for which update they are. */
 typedef struct {
@@ -32,7 +29,7 @@ struct rws_mail {
     posting      *posting;  /* of this rank, in shared memory: where `out` and `values` are */
     float        *out;      /* the forest of this rank's shards and of those that others brought, for the parent; NULL:
                                there is no shard, or no parent */
-    float        *values;   /* new values of the slice, and one number more: STEPPED or NOT_FINITE */
+    float        *values;   /* new values of the slice, and one number more: an rws_word */
     float       **in;       /* by source: its forest; NULL for this rank and for a source without shards */
     rws_transfer *incoming; /* by source: the transfer of its forest; -1 if the source shares its memory */
     rws_transfer *leaving;  /* by source: the transfer of `values` to it */
@@ -52,12 +49,18 @@ static void range_of_source(const rws_trainer *t, const rws_route *route, int k,
     rws_ranks_range(r->size, rws_ranks_brings(r, t->few_params, route->source[k]) - 1, t->n_shards, &ignored, end);
 }
 
+/* The length, in numbers, of a message with the sums of shards first … end - 1, and the word; 0 if there are no shards. */
+static size_t numbers_of(const rws_param_slice *s, int first, int end)
+{
+    return first < end ? (size_t)rws_forest_of(first, end).n * rws_param_slice_size(s) + 1 : 0;
+}
+
 /* The length, in numbers, of the message with the sums of source k; 0 if the source has no shards. */
 static size_t numbers_from(const rws_trainer *t, const rws_param_slice *s, const rws_route *route, int k)
 {
     int first, end;
     range_of_source(t, route, k, &first, &end);
-    return (size_t)rws_forest_of(first, end).n * rws_param_slice_size(s);
+    return numbers_of(s, first, end);
 }
 
 /* The length, in numbers, of the message with the sums of this rank and of its sources; 0 if there is no message. */
@@ -68,7 +71,7 @@ static size_t numbers_out(const rws_trainer *t, const rws_param_slice *s, const 
         range_of_source(t, route, k, &from, &last);
         if (from < last && last > end) end = last;
     }
-    return route->parent < 0 ? 0 : (size_t)rws_forest_of(first, end).n * rws_param_slice_size(s);
+    return route->parent < 0 ? 0 : numbers_of(s, first, end);
 }
 
 /* What a rank has posted about a slice; NULL: its memory is not shared. */
@@ -211,7 +214,8 @@ static rws_status wait_for_sums(rws_trainer *t, int index, int k, rws_error *err
     return rws_comm_wait(t->ranks.comm, &m->incoming[k], 1, err);
 }
 
-rws_status rws_mail_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all, rws_error *err)
+rws_status rws_mail_collect(rws_trainer *t, int index, const rws_forest *own, rws_forest *all, rws_word *word,
+                            rws_error *err)
 {
     rws_mail    *m = t->slices[index].mail;
     const size_t n = rws_param_slice_size(&t->slices[index]);
@@ -224,37 +228,39 @@ rws_status rws_mail_collect(rws_trainer *t, int index, const rws_forest *own, rw
             range_of_source(t, m->route, k, &first, &end);
             brought = rws_forest_of(first, end);
             for (int i = 0; i < brought.n; i++) brought.list[i].sum = m->in[k] + (size_t)i * n;
+            if (m->in[k][(size_t)brought.n * n] != RWS_WORD_WELL) *word = RWS_WORD_SHORT;
         }
         for (int i = 0; i < brought.n; i++) rws_forest_add(all, brought.list[i], n);
     }
     return RWS_OK;
 }
 
-rws_status rws_mail_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_error *err)
+rws_status rws_mail_send_sums(rws_trainer *t, int index, const rws_forest *all, rws_word word, rws_error *err)
 {
     rws_mail    *m = t->slices[index].mail;
-    const size_t n = rws_param_slice_size(&t->slices[index]), bytes = (size_t)all->n * n * sizeof(float);
+    const size_t n = rws_param_slice_size(&t->slices[index]), bytes = ((size_t)all->n * n + 1) * sizeof(float);
     if (!m->out) return RWS_OK; /* there are more ranks than shards */
     for (int i = 0; i < all->n; i++) {
         if (all->list[i].sum) memcpy(m->out + (size_t)i * n, all->list[i].sum, n * sizeof(float));
         else memset(m->out + (size_t)i * n, 0, n * sizeof(float));
     }
+    m->out[(size_t)all->n * n] = (float)word;
     if (!posting_of(t, m->route->parent, index))
         return rws_comm_send(t->ranks.comm, m->route->parent, 2 * index, m->out, bytes, &m->sending, err);
     rws_comm_post(t->ranks.comm, &m->posting->sums_of, t->n_updates, bytes, 1);
     return RWS_OK;
 }
 
-rws_status rws_mail_give(rws_trainer *t, int index, const float *values, bool stepped, rws_error *err)
+rws_status rws_mail_give(rws_trainer *t, int index, const float *values, rws_word word, rws_error *err)
 {
     rws_mail    *m = t->slices[index].mail;
     const size_t n = rws_param_slice_size(&t->slices[index]);
     memcpy(m->values, values, n * sizeof(float));
-    m->values[n] = stepped ? STEPPED : NOT_FINITE;
+    m->values[n] = (float)word;
     return pass_on(t, index, err);
 }
 
-rws_status rws_mail_take(rws_trainer *t, int index, float *values, bool *stepped, rws_error *err)
+rws_status rws_mail_take(rws_trainer *t, int index, float *values, rws_word *word, rws_error *err)
 {
     rws_mail      *m = t->slices[index].mail;
     const int      parent = m->route->parent;
@@ -265,8 +271,8 @@ rws_status rws_mail_take(rws_trainer *t, int index, float *values, bool *stepped
     else RWS_TRY(rws_comm_wait(t->ranks.comm, &m->coming, 1, err));
     if (near && m->route->n > 1) memcpy(m->values, brought, (n + 1) * sizeof(float));
     RWS_TRY(pass_on(t, index, err));
-    *stepped = brought[n] == STEPPED;
-    if (*stepped) memcpy(values, brought, n * sizeof(float));
+    *word = (rws_word)brought[n];
+    if (*word == RWS_WORD_WELL) memcpy(values, brought, n * sizeof(float));
     return RWS_OK;
 }
 

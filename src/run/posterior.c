@@ -248,7 +248,30 @@ static void shuffle(rws_sample *list, int n, rws_random *random)
     }
 }
 
-static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t seed, samples *out, rws_error *err)
+/* A caller's wish to stop; `stop` may be NULL. */
+typedef struct {
+    bool (*stop)(void *context);
+    void *context;
+} stopper;
+
+/* Adds the samples of the engine's pass to the list, from number `at` on, and moves on. */
+static rws_status add_samples(const rws_trainer *t, rws_engine *engine, const stopper *s, rws_sample *list, int *at,
+                              rws_arena *memory, rws_error *err)
+{
+    const rws_scores *scores = rws_engine_scores(engine);
+    for (int i = 0; i < scores->n; i++) {
+        if (s->stop && s->stop(s->context)) return rws_fail(err, RWS_STOPPED, "The samples were stopped.");
+        rws_sample made = {.fields = copy_fields(t, engine, i, memory)};
+        made.reports = rws_reports_of_row(memory, engine, i, &made.n_reports);
+        made.choices = rws_choices_of_row(memory, engine, i, &made.n_choices);
+        if (!made.fields || !made.reports || !made.choices) return rws_no_memory(err, "samples");
+        for (uint32_t k = 0; k < scores->count[i]; k++) list[(*at)++] = made;
+    }
+    return RWS_OK;
+}
+
+static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t seed, const stopper *s, samples *out,
+                         rws_error *err)
 {
     rws_trainer  *t = p->t;
     rws_arena    *memory = &out->memory;
@@ -261,23 +284,18 @@ static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t s
         pass.first_particle = (uint32_t)first;
         pass.reports = pass.asked = pass.choices = true;
         RWS_TRY(rws_engine_forward(engine, &pass, err));
-        const rws_scores *s = rws_engine_scores(engine);
-        int               at = first;
-        for (int i = 0; i < s->n; i++) {
-            rws_sample made = {.fields = copy_fields(t, engine, i, memory)};
-            made.reports = rws_reports_of_row(memory, engine, i, &made.n_reports);
-            made.choices = rws_choices_of_row(memory, engine, i, &made.n_choices);
-            if (!made.fields || !made.reports || !made.choices) return rws_no_memory(err, "samples");
-            for (uint32_t k = 0; k < s->count[i]; k++) list[at++] = made;
-        }
+        int at = first;
+        RWS_TRY(add_samples(t, engine, s, list, &at, memory, err));
         shuffle(list + first, at - first, &random);
     }
     out->public = (rws_samples){list, n};
     return RWS_OK;
 }
 
-rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out, rws_error *err)
+rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
+                                       void *context, rws_samples **out, rws_error *err)
 {
+    const stopper when = {stop, context};
     *out = NULL;
     if (n < 1 || n > RWS_MAX_PARTICLES)
         return rws_fail(err, RWS_BAD_INPUT, "1 to %d samples can be drawn at a time, not %d.", RWS_MAX_PARTICLES, n);
@@ -287,11 +305,18 @@ rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samp
         free(s);
         return rws_no_memory(err, "samples");
     }
-    const unsigned   denormals = rws_denormals_off();
-    const rws_status status = sample(p, e->engine, n, seed, s, err);
+    const unsigned denormals = rws_denormals_off();
+    rws_engine_watch(e->engine, stop, context);
+    const rws_status status = sample(p, e->engine, n, seed, &when, s, err);
+    rws_engine_watch(e->engine, NULL, NULL);
     rws_denormals_restore(denormals);
     engine_give_back(p, e);
     if (status == RWS_OK) *out = &s->public;
     else rws_samples_free(&s->public);
     return status;
+}
+
+rws_status rws_posterior_sample(rws_posterior *p, int n, uint64_t seed, rws_samples **out, rws_error *err)
+{
+    return rws_posterior_sample_unless(p, n, seed, NULL, NULL, out, err);
 }

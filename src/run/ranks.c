@@ -81,22 +81,15 @@ void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job
 rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err)
 {
     const rws_ranks *r = &t->ranks;
+    size_t           start[r->size + 1];
+    int              first, end = 0;
     if (!r->comm) return RWS_OK;
-    const size_t most = (size_t)(n / r->size + 1) * size;
-    char        *all = malloc(most * ((size_t)r->size + 1));
-    int          first, end;
-    if (!all) return rws_no_memory(err, "messages");
-    char *mine = all + most * (size_t)r->size;
-    rws_ranks_range(r->size, r->rank, n, &first, &end);
-    memset(mine, 0, most);
-    memcpy(mine, (char *)records + (size_t)first * size, (size_t)(end - first) * size);
-    const rws_status status = rws_comm_gather(r->comm, mine, most, all, err);
-    for (int rank = 0; rank < r->size && status == RWS_OK; rank++) {
+    for (int rank = 0; rank < r->size; rank++) {
         rws_ranks_range(r->size, rank, n, &first, &end);
-        memcpy((char *)records + (size_t)first * size, all + most * (size_t)rank, (size_t)(end - first) * size);
+        start[rank] = (size_t)first * size;
     }
-    free(all);
-    return status;
+    start[r->size] = (size_t)end * size;
+    return rws_comm_gather_parts(r->comm, records, start, err);
 }
 
 rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,

@@ -61,6 +61,12 @@ uint64_t         rws_trainer_allocations(const rws_trainer *t);
 /* A fingerprint of the data, for checkpoints: 0 if it is not known. */
 uint64_t rws_trainer_data_hash(const rws_trainer *t, rws_split split);
 
+/* rws_posterior_sample that ends with RWS_STOPPED soon after `stop` has returned true; it is asked now and then, on the
+ * thread of the caller. NULL: never. */
+rws_status rws_posterior_sample_unless(rws_posterior *p, int n, uint64_t seed, bool (*stop)(void *context),
+                                       void *context, rws_samples **out, rws_error *err)
+    __attribute__((warn_unused_result));
+
 /* For checkpoints and tests: everything that training changes. */
 typedef struct {
     rws_params          *params;

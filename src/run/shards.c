@@ -115,17 +115,22 @@ static rws_status exchange_outcomes(rws_trainer *t, outcome *all, rws_error *err
 /* Fails with the sentence of a shard, which the rank of the shard sends to the others. */
 static rws_status describe_failure(rws_trainer *t, int shard, rws_status status, rws_error *err)
 {
-    rws_error text = {{0}}, *texts = NULL;
+    rws_error text = {{0}};
     if (t->ranks.first <= shard && shard < t->ranks.end) text = t->shards[shard].error;
-    if (t->ranks.comm) {
-        texts = malloc((size_t)t->ranks.size * sizeof *texts);
-        if (!texts) return rws_no_memory(err, "messages");
-        const rws_status sent = rws_comm_gather(t->ranks.comm, &text, sizeof text, texts, err);
-        if (sent == RWS_OK) text = texts[rws_ranks_holder(t->ranks.size, t->n_shards, shard)];
-        free(texts);
-        RWS_TRY(sent);
-    }
+    if (t->ranks.comm)
+        RWS_TRY(rws_comm_broadcast_from(t->ranks.comm, rws_ranks_holder(t->ranks.size, t->n_shards, shard), &text,
+                                        sizeof text, err));
     return rws_fail(err, status, "%s", text.text);
+}
+
+/* The shards of a rank that has no batch fail, by which all ranks know. */
+static void fail_own(const rws_phase_work *w)
+{
+    for (int i = w->t->ranks.first; i < w->t->ranks.end; i++) {
+        rws_shard *s = shard_begin(w, i);
+        s->status = w->t->batch_status;
+        s->error = w->t->batch_error;
+    }
 }
 
 /* Runs a job on every shard; then every rank knows how all of them ended, and the tallies are added in their order. */
@@ -133,7 +138,8 @@ static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error 
 {
     rws_trainer *t = w->t;
     outcome     *all = t->outcomes;
-    rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
+    if (t->batch_status == RWS_OK) rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
+    else fail_own(w);
     rws_status status = exchange_outcomes(t, all, err);
     for (int i = 0; i < t->n_shards && status == RWS_OK; i++) {
         const rws_tally *tally = &all[i].tally;
@@ -220,7 +226,7 @@ static void round_backward(void *context, int i, int worker)
     rws_shard        *s = &t->shards[i];
     rws_engine       *engine = engine_of(t, i, worker);
     int               first, end, all_first, all_end;
-    if (!round_of(r, i, &first, &end)) return;
+    if (s->status != RWS_OK || !round_of(r, i, &first, &end)) return;
     range_of(&r->work, i, &all_first, &all_end);
     rws_cut_read(&r->work, i, engine);
     if (r->work.phase->labels) rws_weigh_given(rws_engine_scores(engine));
@@ -248,7 +254,7 @@ static void round_second(void *context, int i, int worker)
     rws_shard        *s = &t->shards[i];
     rws_engine       *engine = engine_of(t, i, worker);
     int               first, end;
-    if (!round_of(r, i, &first, &end)) return;
+    if (s->status != RWS_OK || !round_of(r, i, &first, &end)) return;
     rws_cut_read(&r->work, i, engine);
     s->status = rws_engine_backward(engine, r->work.phase->second_gradients, s->gradient, &s->error);
 }

@@ -47,23 +47,30 @@ static inline size_t rws_param_slice_size(const rws_param_slice *s)
 
 /* ---- mail.c */
 
+/* The number behind the sums or the values of a message. A rank without memory sends its messages all the same, with
+ * RWS_WORD_SHORT, so that no rank waits for them and all ranks know in the end. */
+typedef enum { RWS_WORD_WELL, RWS_WORD_NOT_FINITE, RWS_WORD_SHORT } rws_word;
+
 /* Frees the memory of messages about all slices, which rws_slices_share (trainer.h) has made. If a rank is lost, the memory
  * is not freed, because messages may still be written to it. */
 void rws_mail_free(rws_trainer *t);
 
 rws_status rws_mail_expect(rws_trainer *t, int slice, rws_error *err);
 
-/* Adds the sums of all sources to *all, in the order of their ranks; `own` is the forest of this rank's shards. Waits. */
-rws_status rws_mail_collect(rws_trainer *t, int slice, const rws_forest *own, rws_forest *all, rws_error *err);
+/* Adds the sums of all sources to *all, in the order of their ranks; `own` is the forest of this rank's shards. Waits.
+ * *word becomes RWS_WORD_SHORT if a source says so. */
+rws_status rws_mail_collect(rws_trainer *t, int slice, const rws_forest *own, rws_forest *all, rws_word *word,
+                            rws_error *err);
 
 /* Copies the forest and hands it over to the parent. Nothing is sent if there are no shards behind it. */
-rws_status rws_mail_send_sums(rws_trainer *t, int slice, const rws_forest *all, rws_error *err);
+rws_status rws_mail_send_sums(rws_trainer *t, int slice, const rws_forest *all, rws_word word, rws_error *err);
 
-/* Sends the slice's values to the ranks that its sums came from; stepped: false if the owner could not step the slice. */
-rws_status rws_mail_give(rws_trainer *t, int slice, const float *values, bool stepped, rws_error *err);
+/* Sends the slice's values to the ranks that its sums came from. */
+rws_status rws_mail_give(rws_trainer *t, int slice, const float *values, rws_word word, rws_error *err);
 
-/* Waits for the slice's values, passes them on and writes them to `values`, which stays as it is if *stepped is false. */
-rws_status rws_mail_take(rws_trainer *t, int slice, float *values, bool *stepped, rws_error *err);
+/* Waits for the slice's values, passes them on and writes them to `values`, which stays as it is if *word is not
+ * RWS_WORD_WELL. */
+rws_status rws_mail_take(rws_trainer *t, int slice, float *values, rws_word *word, rws_error *err);
 
 rws_status rws_mail_wait(rws_trainer *t, int slice, rws_error *err);
 

@@ -53,7 +53,7 @@ rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err)
     const rws_params *p = &t->setup.params;
     float            *gradient = malloc(p->size * sizeof *gradient);
     double           *sums = calloc(2 * p->size, sizeof *sums), theta_std;
-    rws_status        status = gradient && sums ? RWS_OK : rws_no_memory(err, "gradients");
+    rws_status        status = rws_trainer_agree(t, gradient && sums ? RWS_OK : rws_no_memory(err, "gradients"), err);
     if (status == RWS_OK) status = add_draws(t, gradient, sums, err);
     if (status == RWS_OK) {
         summarise(p, sums, RWS_THETA, &theta_std, &out->snr_theta);

@@ -39,13 +39,15 @@ rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key
     return phase->extend ? rws_shards_run_second(&w, err) : RWS_OK;
 }
 
-rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err)
+void rws_trainer_next_batch(rws_trainer *t)
 {
     const rws_config *c = &t->config;
     rws_random        random = rws_random_new(rws_key_for(c->seed, t->iteration, RWS_KEY_DATA, 0), 0);
+    const uint64_t    first = t->iteration * (uint64_t)c->batch;
+    rws_error        *err = &t->batch_error;
     t->method.progress = (double)t->iteration / (double)c->iterations;
-    RWS_TRY(t->model->data(t->state, RWS_TRAIN, t->iteration * (uint64_t)c->batch, c->batch, &random, t->batch, err));
-    return rws_given_gather(t, err);
+    const rws_status status = t->model->data(t->state, RWS_TRAIN, first, c->batch, &random, t->batch, err);
+    t->batch_status = rws_given_gather(t, status, err);
 }
 
 /* A step that the estimator makes by other means than phases, on the same sample each time if data are drawn fresh. */
@@ -53,7 +55,7 @@ static rws_status step_without_phases(rws_trainer *t, rws_error *err)
 {
     rws_params *p = &t->setup.params;
     rws_random  random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_DATA, 1), 0);
-    RWS_TRY(t->method.estimator->step(&t->method, &random, err));
+    RWS_TRY(rws_trainer_agree(t, t->method.estimator->step(&t->method, &random, err), err));
     rws_params_transpose(p, RWS_BIT(RWS_THETA), p->value, p->transposed);
     return RWS_OK;
 }
@@ -63,7 +65,7 @@ static rws_status iterate(rws_trainer *t, rws_error *err)
     const rws_config    *c = &t->config;
     const rws_estimator *estimator = t->method.estimator;
     if (estimator->step) return step_without_phases(t, err);
-    RWS_TRY(rws_trainer_next_batch(t, err));
+    rws_trainer_next_batch(t);
     t->tally = (rws_tally){0};
     for (int i = 0; i < estimator->n_phases; i++) {
         const rws_phase *phase = &estimator->phases[i];

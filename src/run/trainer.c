@@ -325,11 +325,13 @@ static rws_status trainer_new(const rws_config *config, bool asking, const char 
                               const rws_model *model, rws_trainer **out, rws_error *err)
 {
     rws_trainer *t = *out = calloc(1, sizeof *t);
-    if (!t) return rws_no_memory(err, "a trainer");
-    t->config = *config;
-    t->model = model;
-    t->asking = asking;
-    rws_status status = build(t, ask_set, n_ask_set, err);
+    rws_status   status = t ? RWS_OK : rws_no_memory(err, "a trainer");
+    if (t) {
+        t->config = *config;
+        t->model = model;
+        t->asking = asking;
+        status = build(t, ask_set, n_ask_set, err);
+    }
     if (!asking) status = rws_comm_agree(rws_comm_world(), status, err);
     if (status == RWS_OK) status = rws_trainer_meet(t, err);
     if (status == RWS_OK) status = rws_slices_share(t, err);

@@ -69,6 +69,7 @@ struct rws_trainer {
     int                     wish;     /* bits RWS_WISH_…: what this rank wishes */
     int                     wishes;   /* the same of all ranks, collected since loop.c read it last */
     rws_joined             *joined;   /* by part of the data; NULL: particles are not cut */
+    rws_transfer           *moves;    /* messages with rows of cut particles; NULL: there are none */
     rws_pool               *pool;
     rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
     int                     n_engines;
@@ -84,8 +85,10 @@ struct rws_trainer {
     rws_arena              *scratch;       /* per thread, for work on slices */
     uint64_t                flops;         /* of the work on slices since the last rws_trainer_take_stats */
     float                 **batch, **test; /* by field */
-    uint64_t                data_hash[2];  /* by split; 0 until rws_trainer_hash_data */
-    struct rws_batch_given *given;         /* choices that are given for the batch (given.c); NULL: there are none */
+    rws_status              batch_status;  /* whether the batch came; a failure on one rank travels with its shards */
+    rws_error               batch_error;
+    uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
+    struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
     bool                    std_ref, grad_snr; /* settings about metrics of gradients */
     const char             *metric_names[RWS_MAX_METRICS];
     int                     n_metrics, n_model_metrics;
@@ -121,8 +124,9 @@ rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *eng
 /* Forward alone, for shards that weigh together. */
 rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end);
 
-/* Fills t->batch with the data of the present iteration. */
-rws_status rws_trainer_next_batch(rws_trainer *t, rws_error *err);
+/* Fills t->batch with the data of the present iteration. A failure, which other ranks do not know of, is kept in the
+ * trainer: the next phase fails with it on all ranks. */
+void rws_trainer_next_batch(rws_trainer *t);
 
 /* ---- shards.c */
 

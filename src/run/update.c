@@ -245,12 +245,47 @@ static bool finish(slice_work *j, const rws_param_slice *slice, rws_forest *f, s
     return finite;
 }
 
-static void sum_and_step(slice_work *j, int index, rws_arena *arena)
+/* ---- memory that there may not be */
+
+/* A slice that a thread works on. */
+typedef struct {
+    slice_work            *job;
+    int                    index;
+    const rws_param_slice *slice;
+    slots                  scratch;
+    rws_forest             own, all; /* sums of this rank's shards; of the shards of all ranks that brought theirs */
+    bool                   well;     /* the slice is finished, and its gradient is finite */
+} slice_sum;
+
+static void sum_shards(slice_sum *s)
 {
-    const rws_param_slice *slice = &j->t->slices[index];
-    slots                  scratch = {.arena = arena};
-    rws_forest             f = sum_own(j, slice, &scratch);
-    finish(j, slice, &f, &scratch);
+    s->own = sum_own(s->job, s->slice, &s->scratch);
+}
+
+static void finish_slice(slice_sum *s)
+{
+    s->well = finish(s->job, s->slice, &s->all, &s->scratch);
+}
+
+/* Does a part of the work. False, with a note, if the scratch memory does not suffice for it. */
+static bool attempt(void (*part)(slice_sum *s), slice_sum *s)
+{
+    jmp_buf leave;
+    s->scratch.arena->no_memory = rws_arena_jump;
+    s->scratch.arena->context = &leave;
+    if (setjmp(leave) != 0) {
+        s->job->no_memory = true;
+        return false;
+    }
+    part(s);
+    return true;
+}
+
+static void sum_and_step(slice_sum *s)
+{
+    if (!attempt(sum_shards, s)) return;
+    s->all = s->own;
+    attempt(finish_slice, s);
 }
 
 /* ---- the same over ranks */
@@ -267,21 +302,32 @@ static bool is_owner(const rws_trainer *t, int index)
     return t->slices[index].owner == t->ranks.rank;
 }
 
-/* Sums of all ranks come to the owner, which steps the slice and sends its values to them. */
-static rws_status collect_and_step(slice_work *j, int index, rws_arena *arena, rws_error *err)
+/* The owner of a slice has the sums of all ranks, or the word of one that has none. */
+static rws_word step_own(slice_sum *s, rws_word word)
 {
-    rws_trainer           *t = j->t;
-    const rws_param_slice *slice = &t->slices[index];
-    slots                  scratch = {.arena = arena};
-    const rws_forest       own = sum_own(j, slice, &scratch);
-    rws_forest             all = {0};
-    RWS_TRY(rws_mail_collect(t, index, &own, &all, err));
-    if (is_owner(t, index)) {
-        const bool finite = finish(j, slice, &all, &scratch);
-        return rws_mail_give(t, index, place_of(j, slice), finite, err);
+    if (word == RWS_WORD_WELL && !attempt(finish_slice, s)) word = RWS_WORD_SHORT;
+    if (word != RWS_WORD_WELL) return word;
+    return s->well ? RWS_WORD_WELL : RWS_WORD_NOT_FINITE;
+}
+
+/* Sums of all ranks come to the owner, which steps the slice and sends its values to them. A rank without memory for its
+ * sums goes on without them. */
+static rws_status collect_and_step(slice_sum *s, rws_error *err)
+{
+    rws_trainer *t = s->job->t;
+    rws_word     word = RWS_WORD_WELL;
+    if (!attempt(sum_shards, s)) {
+        s->own = rws_forest_of(t->ranks.first, t->ranks.end);
+        word = RWS_WORD_SHORT;
     }
-    RWS_TRY(rws_mail_send_sums(t, index, &all, err));
-    clear_own(j, slice);
+    RWS_TRY(rws_mail_collect(t, s->index, &s->own, &s->all, &word, err));
+    if (is_owner(t, s->index)) {
+        word = step_own(s, word);
+        if (word == RWS_WORD_SHORT) s->job->no_memory = true;
+        return rws_mail_give(t, s->index, place_of(s->job, s->slice), word, err);
+    }
+    RWS_TRY(rws_mail_send_sums(t, s->index, &s->all, word, err));
+    clear_own(s->job, s->slice);
     return RWS_OK;
 }
 
@@ -290,13 +336,19 @@ static rws_status take_values(slice_work *j, int index, rws_error *err)
 {
     rws_trainer           *t = j->t;
     const rws_param_slice *slice = &t->slices[index];
-    bool                   stepped;
+    rws_word               word;
     int                    none = 0;
     if (is_owner(t, index)) return RWS_OK;
-    RWS_TRY(rws_mail_take(t, index, place_of(j, slice), &stepped, err));
-    if (!stepped)
-        atomic_compare_exchange_strong(&j->broken, &none, INT_MAX); /* the owner knows which parameter it is */
-    else if (j->steps) transpose(t, slice);
+    RWS_TRY(rws_mail_take(t, index, place_of(j, slice), &word, err));
+    switch (word) {
+    case RWS_WORD_WELL:
+        if (j->steps) transpose(t, slice);
+        break;
+    case RWS_WORD_NOT_FINITE: /* the owner knows which parameter it is */
+        atomic_compare_exchange_strong(&j->broken, &none, INT_MAX);
+        break;
+    case RWS_WORD_SHORT: j->no_memory = true; break;
+    }
     return RWS_OK;
 }
 
@@ -310,7 +362,8 @@ static void note_failure(slice_work *j, rws_status status, const rws_error *err)
 
 static bool is_wanted(const slice_work *j, int index)
 {
-    return !j->stopped && j->groups >> j->t->slices[index].group & 1;
+    const bool over = j->stopped || (j->no_memory && !j->t->ranks.comm); /* other ranks wait for all messages */
+    return !over && j->groups >> j->t->slices[index].group & 1;
 }
 
 static void add_slice(void *context, int place, int worker)
@@ -318,15 +371,12 @@ static void add_slice(void *context, int place, int worker)
     slice_work *j = context;
     rws_arena  *scratch = &j->t->scratch[worker];
     const int   index = j->t->slice_order[place];
-    jmp_buf     leave;
+    slice_sum   s = {.job = j, .index = index, .slice = &j->t->slices[index], .scratch = {.arena = scratch}};
     rws_error   err;
     if (!is_wanted(j, index)) return;
-    scratch->no_memory = rws_arena_jump;
-    scratch->context = &leave;
     const rws_arena_mark mark = rws_arena_at(scratch);
-    if (setjmp(leave) != 0) j->no_memory = j->stopped = true; /* other ranks must not be waited for */
-    else if (!j->t->ranks.comm) sum_and_step(j, index, scratch);
-    else note_failure(j, collect_and_step(j, index, scratch, &err), &err);
+    if (!j->t->ranks.comm) sum_and_step(&s);
+    else note_failure(j, collect_and_step(&s, &err), &err);
     rws_arena_release(scratch, mark);
 }
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/quote.h"
+#include "run/run.h"
 #include "serve/answer.h"
 #include "serve/core.h"
 
@@ -18,6 +19,7 @@
 
 enum { LOT = 1000 /* samples that are drawn at a time */ };
 #define MOST_NUMBERS 2e7 /* in the fields of all samples of a lot */
+#define LOOK_EVERY 0.1   /* seconds between two looks whether the client is there */
 
 /* A question that is under way: it holds a posterior. */
 typedef struct {
@@ -31,6 +33,9 @@ typedef struct {
     double     spent; /* seconds of drawing samples */
     double     until;
     bool       failed;
+    bool (*gone)(void *client); /* of the request */
+    void  *client;
+    double looked; /* when the client was looked for last */
 } asking;
 
 /* ---- one at a time for each thread */
@@ -56,6 +61,17 @@ static bool is_late(void *context)
 {
     const asking *a = context;
     return rws_clock_now() > a->until;
+}
+
+/* Whether a lot of samples, which may take longer than a question, ends early: the server does, or nobody waits for it. */
+static bool is_idle(void *context)
+{
+    asking      *a = context;
+    const double now = rws_clock_now();
+    if (a->core->draining) return true;
+    if (!a->gone || now - a->looked < LOOK_EVERY) return false;
+    a->looked = now;
+    return a->gone(a->client);
 }
 
 /* ---- the run */
@@ -163,6 +179,8 @@ static asking *begin_posed(rws_core *c, const rws_request *r, rws_posed_kind kin
     const rws_status status =
         rws_posed_read(r->body, r->n_body, kind, a->fields, a->n_fields, &c->limits, &a->posed, &err);
     a->until = rws_clock_now() + c->options.max_seconds;
+    a->gone = r->gone;
+    a->client = r->client;
     if (status == RWS_OK) return a;
     rws_reply_status(reply, status, &err);
     end(a);
@@ -283,27 +301,38 @@ static int lot_of(const asking *a)
     return left < most ? left : most;
 }
 
-/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples, each followed by
- * `after`. RWS_STOPPED if the lots before have taken the time of a question; a lot that has begun is always finished. */
+/* Writes samples, each followed by `after`. RWS_STOPPED if the lot ends early. */
+static rws_status write_samples(asking *a, const rws_samples *samples, const char *after, rws_buffer *out)
+{
+    for (int i = 0; i < samples->n; i++) {
+        if (is_idle(a)) return RWS_STOPPED;
+        rws_sample_write(rws_warm_posterior(a->warm), &samples->list[i], a->posed.listed, out);
+        rws_buffer_add(out, after, strlen(after));
+        a->done++;
+    }
+    return RWS_OK;
+}
+
+/* Draws the next lot, whose seed is that of the request plus the number of the lot, and writes its samples. RWS_STOPPED if
+ * the lots before have taken the time of a question, the client has gone away, or the server ends. */
 static rws_status sample_lot(asking *a, const char *after, rws_buffer *out, rws_error *err)
 {
-    rws_posterior *p = rws_warm_posterior(a->warm);
-    rws_samples   *samples;
-    const int      n = lot_of(a);
-    const double   began = rws_clock_now();
+    rws_samples *samples;
+    const double began = rws_clock_now();
     if (a->spent > a->core->options.max_seconds)
         return rws_fail(err, RWS_STOPPED,
                         "The samples took more than %g seconds, and %d of %d were drawn: ask for fewer.",
                         a->core->options.max_seconds, a->done, a->posed.samples);
-    RWS_TRY(rws_posterior_sample(p, n, a->posed.seed + a->lots++, &samples, err));
-    for (int i = 0; i < samples->n; i++) {
-        rws_sample_write(p, &samples->list[i], a->posed.listed, out);
-        rws_buffer_add(out, after, strlen(after));
+    rws_status status = rws_posterior_sample_unless(rws_warm_posterior(a->warm), lot_of(a), a->posed.seed + a->lots++,
+                                                    is_idle, a, &samples, err);
+    if (status == RWS_OK) {
+        status = write_samples(a, samples, after, out);
+        rws_samples_free(samples);
     }
-    rws_samples_free(samples);
-    a->done += n;
     a->spent += rws_clock_now() - began;
-    return RWS_OK;
+    if (status != RWS_STOPPED) return status;
+    return rws_fail(err, status, "The server is about to end, and %d of %d samples were drawn; try again later.",
+                    a->done, a->posed.samples);
 }
 
 static bool next_samples(void *context, rws_buffer *out)

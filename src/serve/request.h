@@ -39,7 +39,9 @@ typedef struct {
     int          n_arguments;
     const char  *body;
     size_t       n_body;
-    const char  *host, *origin, *site, *type, *authorization, *cookie, *accept, *match, *last_event; /* headers; NULL */
+    bool (*gone)(void *client); /* whether the client sends no more: it has most likely gone away; NULL: never */
+    void       *client;
+    const char *host, *origin, *site, *type, *authorization, *cookie, *accept, *match, *last_event; /* headers; NULL */
 } rws_request;
 
 /* A reply that is produced piece by piece. */

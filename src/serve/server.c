@@ -14,6 +14,7 @@
 #include <math.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,6 +322,15 @@ static enum MHD_Result respond(rws_server *s, struct MHD_Connection *connection,
     return done;
 }
 
+/* Whether a client has closed its connection, or its half of it, or the server has shut it (rws_server_drain).
+ * libmicrohttpd does not look at a connection while a reply is computed for it. */
+static bool is_gone(void *client)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(client, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct pollfd                   p = {.fd = info ? info->connect_fd : -1, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0;
+}
+
 /* ---- libmicrohttpd calls this when the headers are there, for each part of the body, and when all of it is there */
 
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
@@ -345,6 +355,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     }
     in->request.body = in->body.n ? in->body.bytes : "";
     in->request.n_body = in->body.n;
+    in->request.gone = is_gone;
+    in->request.client = connection;
     note_phase(s, connection, true, false);
     if (in->too_large) rws_reply_fail(&reply, 413, "A body has at most %d bytes.", RWS_MAX_BODY);
     else if (in->body.starved) rws_reply_fail(&reply, 503, "There is no memory for this request.");
