@@ -1,7 +1,7 @@
 /* host.c - Python programs on the engine's paths.
  *
- * A path must be put aside in the middle of a program, wherever a library call waits for values, and taken up again. There
- * are two manners; which one is used is decided when the module is imported.
+ * A path must be suspended in the middle of a program, wherever a library call waits for values, and resumed later. There
+ * are two ways; which one is used is decided when the module is imported.
  *
  * Swapping, for the versions of CPython that are known. The program runs on the path's own stack:
  *
@@ -12,7 +12,7 @@
  * of handled exceptions, the depths of recursion. They are exchanged at each resume. A library call that fails comes
  * back to rwspy_call by longjmp (rws_host.escape), which raises an exception, so that Python's frames are left in order.
  *
- * Replay, for every other version: no frame of Python is ever put aside. The program runs on the thread's stack, and its
+ * Replay, for every other version: no frame of Python is ever suspended. The program runs on the thread's stack, and its
  * library calls are executed on the path's stack, one after the other:
  *
  *     thread's stack   resume -> guide(p) -> p.normal -> rws_path_run -> … result -> guide goes on
@@ -382,7 +382,7 @@ static bool call_failed(py_path *h)
     const char      *text;
     const rws_status status = rws_path_failure(h->path, &text);
     h->failed = true;
-    if (PyErr_Occurred()) return false; /* of a distribution of the program's own */
+    if (PyErr_Occurred()) return false; /* the exception of a distribution of the program's own */
     if (status == RWS_OK) PyErr_SetString(rwspy_Abandoned, "The path is abandoned.");
     else if (status == RWS_NO_MEMORY) PyErr_SetString(PyExc_MemoryError, text);
     else PyErr_SetString(status == RWS_BROKEN ? rwspy_Broken : rwspy_Error, text);
@@ -417,7 +417,7 @@ bool rwspy_call(py_path *h, const request *c, result *r)
 static void escape(rws_path *path)
 {
     py_path *h = *rws_path_slot(path);
-    if (h && h->jump) JUMP(*h->jump); /* otherwise no frame of Python waits in a library call */
+    if (h && h->jump) JUMP(*h->jump); /* without a jump point, no frame of Python waits in a library call */
 }
 
 /* ---- programs */

@@ -83,7 +83,7 @@ static double particle_number(int i, const rws_particle *p, const void *state)
 
 #define EACH8(X, n) X(n##0) X(n##1) X(n##2) X(n##3) X(n##4) X(n##5) X(n##6) X(n##7)
 #define EACH64(X) EACH8(X, 0) EACH8(X, 01) EACH8(X, 02) EACH8(X, 03) EACH8(X, 04) EACH8(X, 05) EACH8(X, 06) EACH8(X, 07)
-/* The library does not say which metric it asks for, so each has functions of its own; numbers are octal. */
+/* The library does not say which metric it measures, so that each metric has functions of its own. Numbers are octal. */
 #define FUNCTIONS(i)                                                                             \
     static rws_status measure_##i(rws_eval *e, const void *state, double *value, rws_error *err) \
     {                                                                                            \

@@ -119,7 +119,7 @@ static rws_status setup(rws_setup *setup, rws_random *random, void **state, rws_
     *state = s;
     const rws_status status = good ? RWS_OK : rwspy_failed(s->program, "setup", err);
     rwspy_give();
-    /* a declaration that failed has a sentence of its own, which the library would put first */
+    /* if a declaration failed, the library returns the sentence of that declaration instead */
     return status;
 }
 

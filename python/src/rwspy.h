@@ -13,7 +13,7 @@
  *     numbers.c    numbers between Python and C
  *
  * Every library call of a program is a `request`: the wrapper of a method fills one in, rwspy_call executes it. This way
- * the two manners of suspending a program (host.c) see the same calls.
+ * the two ways of suspending a program (host.c) see the same calls.
  */
 #ifndef RWSPY_H
 #define RWSPY_H

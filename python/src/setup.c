@@ -334,7 +334,7 @@ static PyObject *setup_field(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Remembers a table, from which the model's data are filled, and makes its object. */
+/* Adds a table to those that the model's data are filled from, and makes its Python object. */
 static PyObject *keep_table(PyObject *self, rws_table *t)
 {
     py_state *state = ((setup_object *)self)->state;

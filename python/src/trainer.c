@@ -17,12 +17,13 @@ typedef struct {
     program_object            *program; /* NULL: a model in C */
     pid_t                      process;
     bool                       busy;    /* the library works with it */
-    bool                       between; /* … but is in a callback between two iterations */
+    bool                       between; /* busy, but in a callback between two iterations, which may use the trainer */
     bool                       stop;
     PyObject                  *stopping, *progress, *evaluated; /* callbacks of train */
-    PyObject                  *exception;                       /* that a callback raised */
-    PyObject                  *giver, *sizes;                   /* of choices in training; numbers of each field */
-    struct given              *given;                           /* what it gave in the present iteration */
+    PyObject                  *exception;                       /* the first one that a callback raised */
+    PyObject                  *giver;                           /* the function that gives choices to training */
+    PyObject                  *sizes;                           /* numbers of each field, a list for the giver */
+    struct given              *given;                           /* what the giver gave in the present iteration */
     PyObject                  *weak;
 } trainer_object;
 

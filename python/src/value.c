@@ -334,8 +334,8 @@ static PyObject *value_float(PyObject *o)
     return rwspy_call(h, &c, &r) ? PyFloat_FromDouble((double)r.numbers[0]) : NULL;
 }
 
-/* The whole number that o stands for: an int, a float without a fraction, or one of numpy's. 1: it is one; 0: it is a
- * number without an equal among the ints of a path, and *out is as it was; -1: it is none. No exception is left. */
+/* The whole number that o stands for: an int, a float without a fraction, or a number of numpy. Returns 1 with the number in
+ * *out; 0 if the number is so large that no value of a path equals it; -1 if o is no whole number. Leaves no exception. */
 static int whole(PyObject *o, int64_t *out)
 {
     PyObject *i = PyIndex_Check(o) ? PyNumber_Index(o) : NULL;
@@ -359,9 +359,9 @@ static int whole(PyObject *o, int64_t *out)
     return 1;
 }
 
-/* a == b asks for the number in a, as int(a) == b does. What is no number at all (None, a text) is never equal to a
- * value; what could be equal, and cannot be compared here, is refused: Python would take "not equal" for all particles.
- */
+/* a == b looks at the number in a, as int(a) == b does. An object that is no number (None, a text) is never equal to a
+ * value. An object that could be equal but cannot be compared here is refused, because Python would go on with "not equal"
+ * for all particles. */
 static PyObject *equal(PyObject *a, PyObject *b, bool yes)
 {
     int64_t x = 0, i;

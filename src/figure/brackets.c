@@ -68,7 +68,7 @@ static void shift(rws_brackets *t, int i, double by)
     for (int k = i; k < i + t->nodes[i].size; k++) t->nodes[k].x += by;
 }
 
-/* From the leaves up, each subtree with its left edge at 0 first; then it is moved to where it goes. */
+/* Places subtrees from the leaves up: each is first placed with its left edge at 0, and then moved by its parent. */
 void rws_brackets_place(rws_brackets *t, double gap, bool whole)
 {
     double *width = g_new0(double, t->n);

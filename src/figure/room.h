@@ -1,7 +1,7 @@
 /* room.h - whether there is memory for Pango, Fontconfig and Cairo.
  *
- * These libraries end the program where memory or threads are missing, some with a signal. So both are looked for before
- * the first picture: what was found then is still there a moment later, unless the system is at its very end.
+ * These libraries end the program if memory or threads are missing, some with a signal. Memory and threads are therefore
+ * tried before the first picture; they are most likely still available a moment later.
  */
 #ifndef RWS_FIGURE_ROOM_H
 #define RWS_FIGURE_ROOM_H

@@ -81,9 +81,8 @@ const char *rws_folder_remarks(const rws_folder *f);
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));
 
-/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the
- * optimiser's state has a NaN, RWS_BAD_INPUT if the file cannot be
- * written: the old checkpoint then stays. */
+/* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the optimiser's state has a NaN,
+ * RWS_BAD_INPUT if the file cannot be written: the old checkpoint then stays. */
 rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
     __attribute__((warn_unused_result));
 
