@@ -149,6 +149,8 @@ typedef struct {
     int         rows, cols;
     size_t      offset; /* of its first number among all parameters */
     float      *values; /* rows x cols, row by row */
+    int n_dims;   /* the sizes in the checkpoint, which are those of PyTorch: 1 for a vector, 4 for a convolution */
+    int shape[4]; /* n_dims of them */
 } rws_param_view;
 
 int    rws_trainer_n_params(const rws_trainer *t);

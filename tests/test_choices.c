@@ -305,7 +305,7 @@ static void data_have_choices_of_their_own(void **unused)
     rws_engine_free(scalar);
 }
 
-/* A particle that does not come by what is given is impossible; and the engine says what none came by. */
+/* A particle that does not visit what is given is impossible; and the engine says what no particle visited. */
 static void particles_elsewhere_are_impossible(void **unused)
 {
     (void)unused;
@@ -350,7 +350,7 @@ static void a_choice_too_many_is_named(void **unused)
         p.given_start = start;
         assert_int_equal(rws_engine_forward(e, &p, &err), RWS_BAD_INPUT);
         assert_string_equal(err.text, "A value is given for site \"step\" (visit 0) of datum 1, but the guide does not "
-                                      "come by it.");
+                                      "visit it.");
         p.given_start = (const uint32_t[]){0, 0, 7, 7};
         run(e, &p);
         const rws_scores *s = rws_engine_scores(e);

@@ -144,10 +144,10 @@ static void plain_model(rws_path *path, const void *state)
 }
 
 static const rws_model models[] = {
-    {.name = "ten", .setup = setup, .data = data, .guide = ten_guide, .model = ten_model},
-    {.name = "deep", .setup = setup, .data = data, .guide = deep_guide, .model = ten_model},
-    {.name = "ragged", .setup = setup, .data = data, .guide = ragged_guide, .model = ragged_model},
-    {.name = "plain", .setup = setup, .data = data, .guide = plain_guide, .model = plain_model},
+    {.abi = RWS_ABI, .name = "ten", .setup = setup, .data = data, .guide = ten_guide, .model = ten_model},
+    {.abi = RWS_ABI, .name = "deep", .setup = setup, .data = data, .guide = deep_guide, .model = ten_model},
+    {.abi = RWS_ABI, .name = "ragged", .setup = setup, .data = data, .guide = ragged_guide, .model = ragged_model},
+    {.abi = RWS_ABI, .name = "plain", .setup = setup, .data = data, .guide = plain_guide, .model = plain_model},
 };
 enum { TEN, DEEP, RAGGED, PLAIN, N_MODELS };
 

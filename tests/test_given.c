@@ -594,7 +594,7 @@ static void wrong_choices_stop_the_iteration(void **state)
         {"2,z1,0,3\n", "The value given for site \"z1\" of datum 2 is 3, which is not a choice of 0 to 2."},
         {"1,z2,0,0 1\n", "Site \"z2\" of datum 1 has 1 number, but 2 are given."},
         {"0,z1,0,1\n0,z2,0,1\n0,z2,1,1\n",
-         "A value is given for site \"z2\" (visit 1) of datum 0, but the guide does not come by it."},
+         "A value is given for site \"z2\" (visit 1) of datum 0, but the guide does not visit it."},
     };
     labels_are_marked = false;
     for (int i = 0; i < COUNT(cases); i++) {

@@ -21,7 +21,7 @@ gives 0 "the visit is given behind a colon, several numbers have blanks between 
     --given split=1,split:1=0 --given 'leaf=0.5 -1'
 grep -q 'leaf 0.5 -1 (given)' out && grep -q 'log p(x, given)' out
 report $? "and the text says so"
-gives 0 "a site that only some particles come by" infer toy --test 0 -k 5000 --given 'leaf:1=0 0'
+gives 0 "a site that only some particles visit" infer toy --test 0 -k 5000 --given 'leaf:1=0 0'
 
 refuses 'site "nowhere" at visit 0 (the first is 0), but no particle' infer toy --test 0 --given nowhere=1
 refuses 'site "colour" at visit 7 (the first is 0), but no particle' infer toy --test 0 --given colour:7=1
@@ -57,7 +57,7 @@ gives 0 "a trained run is asked without them" infer whole 'stars saw ears' --top
 
 printf '0,XP,0,1\n' >unknown.csv
 gives 0 "a site that no particle comes by" train pcfg --data lines --given unknown.csv -n 3 --eval-every 3 --eval-data 2
-grep -q 'No particle has come by site "XP"' err
+grep -q 'No particle has visited site "XP"' err
 report $? "is said"
 printf '0,NP,0,17\n1,NP,0,17\n2,NP,0,17\n' >wrong.csv
 run train pcfg --data lines --given wrong.csv -n 3 --eval-data 2
@@ -82,7 +82,7 @@ gives 0 "and goes on" train --out scored --resume -n 20
 refuses 'score or reparameterised' train "$toy" --set site.leaf=yes
 refuses 'cannot be reparameterised' train "$toy" -n 1 --set site.colour=reparameterised
 gives 0 "an unknown site" train "$toy" -n 2 --set site.leafs=score
-grep -q 'No particle has come by site "leafs"' err
+grep -q 'No particle has visited site "leafs"' err
 report $? "is said"
 
 finish

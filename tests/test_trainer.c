@@ -153,6 +153,9 @@ static void what_cannot_be_is_refused(void **state)
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "default at_once must be between 0 and");
     model.defaults = (rws_defaults){.pictures = -1};
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "default pictures must be between 0 and");
+    model = rws_user_model;
+    model.abi = RWS_ABI + 1;
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "was built for version");
     for (int lacks = 0; lacks < 5; lacks++) {
         model = rws_user_model;
         if (lacks == 0) model.name = NULL;
@@ -192,6 +195,7 @@ static void parameters_are_views(void **state)
     assert_false(rws_trainer_param(a, -1, &v));
     assert_false(rws_trainer_find(a, "theta", &v));
     assert_true(rws_trainer_find(a, "phi.cell.weight_ih", &v) && v.group == RWS_PHI && v.rows == 24 && v.cols == 7);
+    assert_true(v.n_dims == 2 && v.shape[0] == 24 && v.shape[1] == 7);
 
     /* numbers that are written count, also where the library keeps a transposed copy of them */
     rws_measures before, after, again;

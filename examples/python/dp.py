@@ -121,5 +121,5 @@ if __name__ == "__main__":
     run = rws.train(Galaxies(), method="ww", iterations=int((sys.argv + ["2000"])[1]), seed=1)
     measured = run.evaluate()
     print(f"log p(x) exact {measured['exact']:.3f}, by 10 particles {measured['log_evidence']:.3f}")
-    print("alpha, sd of means, sd within:", np.exp(run.state_dict()["theta.dp"][0]))
+    print("alpha, sd of means, sd within:", np.exp(run.state_dict()["theta.dp"]))
     print(run.infer(x=[-10.4, -9.8, -0.7, -0.1, 0.2, 2.2, 2.7, 12.8]))

@@ -54,8 +54,8 @@ def data(n: int = N, seed: int = 0) -> np.ndarray:
 
 if __name__ == "__main__":
     run = rws.train(Sticks(), data={"x": data()}, method="ww", iterations=int((sys.argv + ["3000"])[1]), seed=1)
-    v = 1 / (1 + np.exp(-run.state_dict()["theta.v"][0]))
+    v = 1 / (1 + np.exp(-run.state_dict()["theta.v"]))
     weights = v * np.concatenate([[1], np.cumprod(1 - v)[:-1]])
-    for w, m in sorted(zip(weights, run.state_dict()["theta.mean"][0]), reverse=True)[:5]:
+    for w, m in sorted(zip(weights, run.state_dict()["theta.mean"]), reverse=True)[:5]:
         print(f"weight {w:.2f}  mean {m:+.2f}")
     print(run.infer(x=6.5))

@@ -244,7 +244,7 @@ class Trainer:
             raise Interrupted(f"Stopped after iteration {self.iteration}{where}.", Run(self))
         site = self._inner.unvisited
         if site and _rws.rank() == 0:
-            warnings.warn(f"No particle has come by site {site!r}, which is given choices or a gradient; is its name right?",
+            warnings.warn(f"No particle has visited site {site!r}, which is given choices or a gradient; is its name right?",
                           stacklevel=3)
         return done
 

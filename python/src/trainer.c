@@ -383,8 +383,12 @@ static PyObject *trainer_params(PyObject *self, PyObject *unused)
     if (!usable(o)) return NULL;
     PyObject *list = PyList_New(0);
     for (int i = 0; list && rws_trainer_param(o->t, i, &v); i++) {
-        PyObject *array = rwspy_array(v.values, v.rows, v.cols);
+        PyObject *shape = PyTuple_New(v.n_dims), *flat = shape ? rwspy_array(v.values, 1, v.rows * v.cols) : NULL;
+        for (int d = 0; flat && d < v.n_dims; d++) PyTuple_SET_ITEM(shape, d, PyLong_FromLong(v.shape[d]));
+        PyObject *array = flat ? PyObject_CallMethod(flat, "reshape", "O", shape) : NULL;
         PyObject *entry = array ? Py_BuildValue("(ssN)", v.name, groups[v.group], array) : NULL;
+        Py_XDECREF(flat);
+        Py_XDECREF(shape);
         if (!entry || PyList_Append(list, entry) != 0) Py_CLEAR(list);
         Py_XDECREF(entry);
     }

@@ -88,7 +88,7 @@ class Twins(unittest.TestCase):
 
         class P:
             def __init__(self, a):
-                self.values = a
+                self.values = np.atleast_2d(a)  # a Param is always a matrix
 
         m.lengths, m.first, m.next, m.mean = (P(values["theta." + n]) for n in ("lengths", "first", "next", "mean"))
         self.assertAlmostEqual(run.infer(n=2, y=y, particles=20000).log_evidence, m.exact(y), delta=0.05)

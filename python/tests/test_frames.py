@@ -79,7 +79,7 @@ class Frames(unittest.TestCase):
         torch = needs("torch")
         state = self.trained.state_dict(torch=True)
         net = torch.nn.Sequential(torch.nn.Linear(1, 16), torch.nn.Tanh(), torch.nn.Linear(16, 3))
-        net.load_state_dict({k: v.reshape(net.state_dict()[k].shape) for k, v in ((k, state["phi.net." + k]) for k in net.state_dict())})
+        net.load_state_dict({k: state["phi.net." + k] for k in net.state_dict()})  # the sizes are those of PyTorch
         q = torch.log_softmax(net(torch.tensor([[3.9]])), 1)[0].detach()
         for z in range(3):
             self.assertAlmostEqual(float(q[z]), self.trained.score({"z": z}, x=3.9)[1], places=4)

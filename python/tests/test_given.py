@@ -210,7 +210,7 @@ class Labels(unittest.TestCase):
                 super().setup(s)
                 s.gradient("zz", "score")
 
-        with self.assertWarnsRegex(UserWarning, "No particle has come by site 'zz'"):
+        with self.assertWarnsRegex(UserWarning, "No particle has visited site 'zz'"):
             rws.train(Wrong(), data={"x": clusters()}, iterations=2, method="vimco", progress=False).close()
 
     def test_gradient_of_a_site(self):

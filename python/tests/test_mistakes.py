@@ -278,7 +278,7 @@ class Mistakes(unittest.TestCase):
 
         def asks(t, m):
             self.assertEqual(len(t.infer(x=1.0)), 3)
-            self.assertEqual(t.state_dict()["theta.prior"].shape, (1, 3))
+            self.assertEqual(t.state_dict()["theta.prior"].shape, (3,))
 
         rws.train(Mixture(), data=clusters(), iterations=5, progress=False, callbacks=asks)
 

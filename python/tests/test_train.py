@@ -23,7 +23,7 @@ def bits(run):
 class Training(unittest.TestCase):
     def test_learns(self):
         run = rws.train(Mixture(), data=clusters(2000), iterations=1500, particles=20, seed=1, lr=5e-3, progress=False)
-        theta = run.state_dict()["theta.prior"][0]
+        theta = run.state_dict()["theta.prior"]
         p = np.exp(theta) / np.exp(theta).sum()
         self.assertLess(np.abs(p - [0.2, 0.3, 0.5]).max(), 0.06)
         a = run.infer(x=3.9)
@@ -81,11 +81,11 @@ class Training(unittest.TestCase):
                 self.prior.values = np.log([0.2, 0.3, 0.5])
 
         run = rws.train(M(), data=clusters(), method="em", iterations=2, progress=False)
-        np.testing.assert_allclose(np.exp(run.state_dict()["theta.prior"][0]), [0.2, 0.3, 0.5], rtol=1e-5)
+        np.testing.assert_allclose(np.exp(run.state_dict()["theta.prior"]), [0.2, 0.3, 0.5], rtol=1e-5)
 
     def test_control_flow(self):
         run = rws.train(Steps(), data=walks(1000), iterations=400, particles=10, seed=2, lr=1e-2, progress=False)
-        stop = 1 / (1 + np.exp(-run.state_dict()["theta.stop"][0, 0]))
+        stop = 1 / (1 + np.exp(-run.state_dict()["theta.stop"][0]))
         self.assertLess(abs(stop - 0.4), 0.12)
         self.assertEqual(run.infer(x=2.0)[0].reports["n"], 2)
         best = max(run.infer(x=2.0).particles, key=lambda q: q.weight)
@@ -248,7 +248,7 @@ class Training(unittest.TestCase):
         r = np.random.default_rng(0)
         y = [3.0 * r.integers(0, 2, size=n) + r.normal(size=n) for n in r.integers(1, 5, size=200)]
         run = rws.train(Chain(), data={"y": y}, method="wws", iterations=400, lr=3e-2, particles=10, progress=False)
-        self.assertLess(abs(run.state_dict()["theta.mean"][0, 0] - 3), 1)
+        self.assertLess(abs(run.state_dict()["theta.mean"][0] - 3), 1)
         self.assertEqual(len(run.sample(3)[0].fields["y"].shape), 2)
         self.assertEqual(len(run.infer(y=[0.1, 2.9, 3.1]).particles[0].choices["z"]), 3)
         with self.assertRaisesRegex(rws.Error, "at most"):
@@ -391,7 +391,7 @@ class Training(unittest.TestCase):
 
     def test_built_in_and_plugin(self):
         run = rws.train("gmm", iterations=20, particles=4, progress=False, set={"components": 5})
-        self.assertEqual(run.state_dict()["theta"].shape, (1, 5))
+        self.assertEqual(run.state_dict()["theta"].shape, (5,))
         self.assertIn("gmm", rws.models())
         with self.assertRaisesRegex(rws.Error, "no model"):
             rws.train("nothing")

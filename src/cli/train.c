@@ -96,7 +96,7 @@ static void note_unvisited(session *s, const rws_trainer *t, bool final)
     s->looked = true;
     if (!site) return;
     rws_progress_clear(&s->progress);
-    rws_note("No particle has come by site \"%s\"%s, which is given choices or a gradient; is its name right?",
+    rws_note("No particle has visited site \"%s\"%s, which is given choices or a gradient; is its name right?",
              rws_quote_short(site).text, final ? "" : " yet");
 }
 

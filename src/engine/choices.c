@@ -92,7 +92,7 @@ void rws_given_end(rws_engine *e)
             const rws_choice *c = first_missing(e, path, d);
             rws_engine_fail(
                 e, RWS_BAD_INPUT,
-                "A value is given for site \"%.100s\" (visit %d) of datum %u, but the %s does not come by it.", c->site,
+                "A value is given for site \"%.100s\" (visit %d) of datum %u, but the %s does not visit it.", c->site,
                 c->visit, e->pass.first_datum + d, drew);
         }
     }
@@ -100,7 +100,7 @@ void rws_given_end(rws_engine *e)
         const rws_choice *c = &e->pass.given[i];
         if (e->given_used[i] || (e->pass.mode == RWS_WAKE && !e->pass.given_all)) continue;
         rws_engine_fail(e, RWS_BAD_INPUT,
-                        "A value is given for site \"%.100s\" (visit %d), but the %s does not come by it.", c->site,
+                        "A value is given for site \"%.100s\" (visit %d), but the %s does not visit it.", c->site,
                         c->visit, drew);
     }
 }

@@ -398,7 +398,7 @@ static rws_status check_given(const rws_question *q, rws_error *err)
     return RWS_OK;
 }
 
-/* RWS_BAD_INPUT if there is a given choice that no particle has come by. */
+/* RWS_BAD_INPUT if there is a given choice that no particle has visited. */
 static rws_status check_reached(const rws_trainer *t, const rws_question *q, const bool *reached, rws_error *err)
 {
     for (int i = 0; i < q->n_given; i++) {

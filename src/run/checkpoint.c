@@ -351,13 +351,10 @@ static bool take_inventory(const rws_trainer_state *s, const double *seconds, in
     if (!all->tensors) return false;
     for (int i = 0; i < s->params->n; i++) {
         const rws_param *p = s->params->list[i];
-        const size_t     rows = (size_t)p->rows, cols = (size_t)p->cols;
         rws_tensor_out  *t = &all->tensors[all->n++];
-        /* A layer's weight (it is those that have a transposed copy) is a matrix also if it has a single output. */
-        const size_t K = (size_t)p->kernel;
-        if (K) *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, 4, {rows, cols / (K * K), K, K}, p->value};
-        else if (rows == 1 && !p->transposed) *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, 1, {cols}, p->value};
-        else *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, 2, {rows, cols}, p->value};
+        int              shape[RWS_PARAM_DIMS];
+        *t = (rws_tensor_out){p->name, RWS_DTYPE_F32, rws_param_shape(p, shape), .data = p->value};
+        for (int d = 0; d < t->n_dims; d++) t->shape[d] = (size_t)shape[d];
     }
     for (int i = 0; i < s->optimiser->n_slots; i++) {
         char     *name = all->slot_names[i];

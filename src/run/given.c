@@ -350,7 +350,7 @@ static const char *named(const rws_trainer *t, int i)
     return t->given && (size_t)i < t->given->n_file ? t->given->file[i].choice.site : NULL;
 }
 
-/* The guide does not draw data, so that no particle would come by a value that is given for them. */
+/* The guide does not draw data, so that no particle would take a value that is given for them. */
 static rws_status check_sites(const rws_trainer *t, rws_error *err)
 {
     const char *site;

@@ -263,6 +263,10 @@ static rws_status choose_model(rws_trainer *t, rws_error *err)
 {
     rws_config *c = &t->config;
     if (!t->model) RWS_TRY(rws_model_load(c->model, &t->model, &t->library, err));
+    if (t->model->abi != RWS_ABI)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",
+                        t->model->abi, RWS_ABI);
     if (!rws_model_is_whole(t->model))
         return rws_fail(err, RWS_BAD_INPUT, "The model %s lacks a name, setup, data, guide or model.",
                         t->model->name ? t->model->name : "at hand");
@@ -401,6 +405,7 @@ bool rws_trainer_param(rws_trainer *t, int i, rws_param_view *out)
     if (i < 0 || i >= t->setup.params.n) return false;
     const rws_param *p = t->setup.params.list[i];
     *out = (rws_param_view){p->name, p->group, p->rows, p->cols, p->offset, p->value};
+    out->n_dims = rws_param_shape(p, out->shape);
     return true;
 }
 

@@ -143,3 +143,17 @@ void rws_param_read(const rws_param *p, rws_scale scale, double *numbers)
         for (int i = 0; i < p->cols && scale == RWS_LOGITS; i++) to[i] /= sum;
     }
 }
+
+int rws_param_shape(const rws_param *p, int shape[RWS_PARAM_DIMS])
+{
+    const int K = p->kernel;
+    if (K) {
+        memcpy(shape, (const int[]){p->rows, p->cols / (K * K), K, K}, 4 * sizeof *shape);
+        return 4;
+    }
+    /* A layer's weight, which has a transposed copy, is a matrix also if it has a single output. */
+    const bool vector = p->rows == 1 && !p->transposed;
+    shape[0] = vector ? p->cols : p->rows;
+    shape[1] = p->cols;
+    return vector ? 1 : 2;
+}

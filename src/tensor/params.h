@@ -17,8 +17,8 @@ struct rws_param {
     rws_group group;
     int       number; /* its place in the order of declaration */
     int       rows, cols;
-    int       kernel; /* of a convolution: in files the matrix is [rows, cols / kernel^2, kernel, kernel]; else 0 */
-    size_t    offset; /* in the flat vectors, after rws_params_pack */
+    int       kernel;        /* of a convolution, for rws_param_shape; else 0 */
+    size_t    offset;        /* in the flat vectors, after rws_params_pack */
     size_t    transposed_at; /* in the transposed vector; meaningful only if `transposed` */
     bool      transposed;
     float    *value; /* its own memory until pack, then into rws_params.value */
@@ -54,5 +54,9 @@ static inline size_t rws_param_size(const rws_param *p)
 {
     return (size_t)p->rows * (size_t)p->cols;
 }
+
+/* The sizes of a parameter as PyTorch has them, in `shape`; returns how many there are. */
+enum { RWS_PARAM_DIMS = 4 };
+int rws_param_shape(const rws_param *p, int shape[RWS_PARAM_DIMS]);
 
 #endif
