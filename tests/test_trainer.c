@@ -73,7 +73,7 @@ static void numbers_have_a_point_in_every_locale(void **state)
     (void)state;
     char         command[1024];
     rws_trainer *t;
-    rws_results *r;
+    rws_results *r = NULL;
     rws_error    err = {""};
     snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 >%s/said 2>&1", folder, folder);
     setenv("LOCPATH", folder, 1);
