@@ -27,10 +27,9 @@ struct rws_joined {
     rws_scores scores;
     double    *numbers; /* the block that the arrays of `scores` lie in */
     size_t     capacity;
-    char     **rows; /* by shard of the part: where its rows are */
-    char **
-        copies; /* by shard of the part: rows of other ranks; NULL if this rank has the shard, or no shard of the part */
-    size_t *bytes; /* capacity of each copy, on the ranks that need one; the same number on all ranks */
+    char     **rows;   /* by shard of the part: where its rows are */
+    char     **copies; /* by shard of the part: its rows, if another rank has the shard; else NULL */
+    size_t    *bytes;  /* capacity of each copy, on the ranks that need one; the same number on all ranks */
 };
 
 static size_t whole(size_t bytes)
