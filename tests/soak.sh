@@ -40,7 +40,8 @@ soak() { # name options…: the largest size in the second quarter of the time a
 models=6
 soak gmm gmm --method ww -k 20
 soak gmm-threads gmm --method rebar -k 5 --threads 2
-soak pcfg pcfg --method ww -k 5 --eval-data 20
+# Small trees: a pass needs memory for the largest tree so far, and with trees of up to 2000 nodes a larger one may always come.
+soak pcfg pcfg --method ww -k 5 --eval-data 20 --set nodes=40
 soak pcfg-sleep pcfg --method wws -k 5 --set grammar=garden --eval-data 10
 soak air air --set images=blocks --method vimco -k 5 -b 20 --eval-data 10
 soak sbn sbn --set data=noise --set pixels=100 --set layers=50,50 --method nvil -k 5 --eval-data 20
