@@ -59,19 +59,19 @@ ranks "$first" 2 "$rws" list >out 2>err
 says "rws list works alone" 'works alone'
 if [ "$first" = openmpi ]; then
     mpirun.openmpi -n 1 "$rws" train gmm -n 5 : -n 1 "$rws" train gmm -n 5 --seed 2 >out 2>err
-    says "ranks with other options" 'another options'
+    says "ranks with other options" 'differs from rank 0 in its options'
     { cat "$rws" && echo; } >other && chmod +x other && cp "$(dirname "$rws")"/librws-*.so .
     mpirun.openmpi -n 1 "$rws" train gmm -n 5 : -n 1 ./other train gmm -n 5 >out 2>err
-    says "ranks of another build" 'another version or build'
+    says "ranks of another build" 'differs from rank 0 in its version or build'
     mkdir a b && cp "$toy" a/model.so && { cat "$toy" && echo; } >b/model.so
     mpirun.openmpi -wdir "$work/a" -n 1 "$rws" train ./model.so -n 5 : -wdir "$work/b" -n 1 "$rws" train ./model.so -n 5 \
         >out 2>err
-    says "ranks of another model" 'another model'
+    says "ranks of another model" 'differs from rank 0 in its model'
     printf 'astronomers saw stars\nstars saw astronomers\n' >a/data
     printf 'astronomers saw ears\nears saw astronomers\n' >b/data
     mpirun.openmpi -wdir "$work/a" -n 1 "$rws" train pcfg --data ./data -n 5 : -wdir "$work/b" -n 1 "$rws" train pcfg \
         --data ./data -n 5 >out 2>err
-    says "ranks with other data" 'data than rank 0'
+    says "ranks with other data" 'data: all ranks need the same'
 fi
 mkdir bare && cp "$rws" bare/rws
 if [ ! -e /usr/local/lib/rws ]; then
