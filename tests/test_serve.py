@@ -1105,7 +1105,7 @@ def test_undisturbed(server, disturb):
     rws(*arguments, "--out", os.path.join(WORK, "calm"))
     train = subprocess.Popen([RWS, *arguments, "--out", os.path.join(RUNS, "attacked")], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     disturb()
-    code, err = train.wait(60), train.stderr.read()
+    code, err = train.wait(600), train.stderr.read()
     shutil.move(os.path.join(RUNS, "attacked"), os.path.join(WORK, "attacked"))
     report(code == 0 and numbers("attacked") == numbers("calm"), "training beside bad requests has the same numbers", (code, err))
 
