@@ -147,18 +147,29 @@ static inline void jumped_in(rws_fiber *f)
 #else
 
 /* makecontext passes ints: the pointer travels as two halves. */
-static void boot(unsigned high, unsigned low)
+static rws_fiber *fiber_of(unsigned high, unsigned low)
 {
-    fiber_main((void *)(uintptr_t)((uint64_t)high << 32 | low));
+    return (rws_fiber *)(uintptr_t)((uint64_t)high << 32 | low);
+}
+
+/* Makes a context that enters boot(f) with an empty stack. */
+static void make_context(ucontext_t *context, rws_fiber *f, void (*boot)(unsigned high, unsigned low))
+{
+    RWS_CHECK(getcontext(context) == 0);
+    context->uc_stack.ss_sp = f->stack;
+    context->uc_stack.ss_size = f->stack_bytes;
+    context->uc_link = NULL;
+    makecontext(context, (void (*)(void))boot, 2, (unsigned)((uint64_t)(uintptr_t)f >> 32), (unsigned)(uintptr_t)f);
+}
+
+static void boot_main(unsigned high, unsigned low)
+{
+    fiber_main(fiber_of(high, low));
 }
 
 static void arm(rws_fiber *f)
 {
-    RWS_CHECK(getcontext(&f->context) == 0);
-    f->context.uc_stack.ss_sp = f->stack;
-    f->context.uc_stack.ss_size = f->stack_bytes;
-    f->context.uc_link = NULL;
-    makecontext(&f->context, (void (*)(void))boot, 2, (unsigned)((uint64_t)(uintptr_t)f >> 32), (unsigned)(uintptr_t)f);
+    make_context(&f->context, f, boot_main);
 }
 
 static inline void jump_in(rws_fiber *f)
@@ -277,8 +288,10 @@ overflowed(rws_fiber *f)
     __builtin_trap(); /* overflow never returns */
 }
 
-/* Makes the interrupted thread continue in overflowed(f), with an empty stack. False on a processor that this function
- * does not know. */
+#if FIBER_ASM
+
+/* Makes the interrupted thread continue in overflowed(f), with an empty stack, when the handler returns. False on a system
+ * whose signals this function does not know. */
 #if FIBER_ASAN
 __attribute__((no_sanitize_address)) /* redirect writes over frames, which are about to be abandoned */
 #endif
@@ -306,6 +319,24 @@ redirect(ucontext_t *context, rws_fiber *f)
     return false;
 #endif
 }
+
+#else
+
+static void boot_overflowed(unsigned high, unsigned low)
+{
+    overflowed(fiber_of(high, low));
+}
+
+/* Leaves the handler for overflowed(f), with an empty stack and the signals that the interrupted thread listened to. */
+static bool redirect(const ucontext_t *context, rws_fiber *f)
+{
+    ucontext_t to;
+    make_context(&to, f, boot_overflowed);
+    to.uc_sigmask = context->uc_sigmask;
+    return setcontext(&to) == 0;
+}
+
+#endif
 
 /* Handlers of SIGSEGV that our handler was put in front of, the oldest first. A handler that was installed after ours
  * may pass a fault on to ours; then ours passes it on to the handler before that one. */
