@@ -161,10 +161,10 @@ static void test_theta_mult(void **state)
     rws_error    err;
     assert_int_equal(rws_trainer_gradient(t, RWS_TEST, 0, a, rws_trainer_size(t), &err), RWS_OK);
     assert_int_equal(rws_trainer_gradient(plain, RWS_TEST, 0, b, rws_trainer_size(plain), &err), RWS_OK);
-    double top = 0;
-    for (size_t k = 0; k < 20; k++) top = fmax(top, fabs((double)b[k]));
-    assert_true(top > 0.01);
-    for (size_t k = 0; k < 20; k++) assert_near((double)a[k], 0.5 * (double)b[k], 1e-5 * top);
+    float top = 0;
+    for (size_t k = 0; k < 20; k++) top = fmaxf(top, fabsf(b[k]));
+    assert_true(top > 0.01f);
+    for (size_t k = 0; k < 20; k++) assert_near((double)a[k], 0.5 * (double)b[k], 1e-5 * (double)top);
     for (size_t k = 20; k < size; k++) assert_near((double)a[k], (double)b[k], 1e-4);
     free(a);
     rws_trainer_free(t);

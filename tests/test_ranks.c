@@ -174,15 +174,15 @@ static void cut_particles_give_the_same_gradient(void **state)
         rws_trainer *whole = mixture(method.name, 1, 1, 1);
         float       *expected = gradient_of(whole);
         const size_t size = rws_trainer_size(whole);
-        double       most = 0;
-        for (size_t k = 0; k < size; k++) most = fmax(most, fabs((double)expected[k]));
+        float        most = 0;
+        for (size_t k = 0; k < size; k++) most = fmaxf(most, fabsf(expected[k]));
         assert_true(most > 0);
         const int cuts[][2] = {{1, 2}, {1, 11}, {3, 4}};
         for (int c = 0; c < 3; c++) {
             rws_trainer *cut = mixture(method.name, cuts[c][0], cuts[c][1], 1);
             float       *g = gradient_of(cut);
             for (size_t k = 0; k < size; k++)
-                if (!(fabs((double)g[k] - (double)expected[k]) <= 2e-5 * most))
+                if (!(fabs((double)g[k] - (double)expected[k]) <= 2e-5 * (double)most))
                     fail_msg("%s cut in %d x %d: number %zu is %g, not %g", method.name, cuts[c][0], cuts[c][1], k,
                              (double)g[k], (double)expected[k]);
             free(g);

@@ -152,9 +152,10 @@ static void model_log_pi(const gmm *m, double *log_pi)
 {
     const float *theta = rws_param_values(m->theta);
     double       top = -INFINITY, total = 0;
-    for (int c = 0; c < m->C; c++) top = fmax(top, (double)m->mult * (double)theta[c]);
-    for (int c = 0; c < m->C; c++) total += exp((double)m->mult * (double)theta[c] - top);
-    for (int c = 0; c < m->C; c++) log_pi[c] = (double)m->mult * (double)theta[c] - top - log(total);
+    for (int c = 0; c < m->C; c++) log_pi[c] = (double)m->mult * (double)theta[c];
+    for (int c = 0; c < m->C; c++) top = fmax(top, log_pi[c]);
+    for (int c = 0; c < m->C; c++) total += exp(log_pi[c] - top);
+    for (int c = 0; c < m->C; c++) log_pi[c] = log_pi[c] - top - log(total);
 }
 
 static rws_status p_error(rws_eval *e, const void *state, double *value, rws_error *err)

@@ -13,9 +13,10 @@
 static void log_softmax(const float *logits, int n, double *out)
 {
     double top = -INFINITY, total = 0;
-    for (int i = 0; i < n; i++) top = fmax(top, (double)logits[i]);
-    for (int i = 0; i < n; i++) total += exp((double)logits[i] - top);
-    for (int i = 0; i < n; i++) out[i] = (double)logits[i] - top - log(total);
+    for (int i = 0; i < n; i++) out[i] = (double)logits[i];
+    for (int i = 0; i < n; i++) top = fmax(top, out[i]);
+    for (int i = 0; i < n; i++) total += exp(out[i] - top);
+    for (int i = 0; i < n; i++) out[i] = out[i] - top - log(total);
 }
 
 double *rws_pcfg_log_p(const rws_pcfg *m)

@@ -130,13 +130,14 @@ void rws_param_read(const rws_param *p, rws_scale scale, double *numbers)
 {
     for (int row = 0; row < p->rows && p->value; row++) {
         const float *x = p->value + (size_t)row * (size_t)p->cols;
-        double      *to = numbers + (size_t)row * (size_t)p->cols, most = -INFINITY, sum = 0;
-        for (int i = 0; i < p->cols; i++) most = fmax(most, (double)x[i]);
+        double      *to = numbers + (size_t)row * (size_t)p->cols, sum = 0;
+        float        most = -INFINITY;
+        for (int i = 0; i < p->cols; i++) most = fmaxf(most, x[i]);
         for (int i = 0; i < p->cols; i++) {
             const double value = (double)x[i];
             to[i] = scale == RWS_LOGARITHMS ? exp(value)
                     : scale == RWS_LOG_ODDS ? 1 / (1 + exp(-value))
-                    : scale == RWS_LOGITS   ? exp(value - most)
+                    : scale == RWS_LOGITS   ? exp(value - (double)most)
                                             : value;
             sum += to[i];
         }
