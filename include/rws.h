@@ -60,8 +60,8 @@ extern "C" {
 
 #define RWS_VERSION_MAJOR 0
 #define RWS_VERSION_MINOR 7
-#define RWS_VERSION_PATCH 0
-#define RWS_VERSION_STRING "0.7.0"
+#define RWS_VERSION_PATCH 1
+#define RWS_VERSION_STRING "0.7.1"
 
 /* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
 const char *rws_version(void);
