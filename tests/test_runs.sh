@@ -407,6 +407,23 @@ gives 0 "the status of a task with a large number" sweep tasks.sweep --out late 
 grep -q '^training *7/60 .* task 4711 on far' out && [ "$(tail -n 1 out)" = "4 runs: 1 training, 3 waiting" ]
 report $? "is shown"
 
+# --status of a sweep that runs on this machine, and after it was stopped
+printf 'model gmm\nmethods ww\nparticles 2\nseeds 1\niterations 100000000\neval-every 1000\n' >long.sweep
+"$rws" sweep long.sweep >long.log 2>&1 &
+pid=$!
+for i in $(seq 200); do
+    run sweep long.sweep --status
+    grep -q '^training *[1-9][0-9]*/100000000 ' out && break
+    sleep 0.1
+done
+[ "$(tail -n 1 out)" = "1 runs: 1 training" ]
+report $? "a run that is being trained is shown as training"
+kill -INT $pid
+wait $pid
+run sweep long.sweep --status
+[ "$(tail -n 1 out)" = "1 runs: 1 stopped" ]
+report $? "and as stopped afterwards"
+
 # a queue with more jobs than there is room for in a sentence
 mkdir bin && printf '#!/bin/sh\nexec seq 1000000\n' >bin/squeue && chmod +x bin/squeue
 PATH=$PWD/bin:$PATH gives 2 "tasks that are queued" sweep tasks.sweep --out queued --slurm

@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "base/text.h"
 #include "cli/report.h"
+#include "run/held.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -143,7 +144,8 @@ static bool is_finished(const rws_sweep_run *run, const rws_result *r)
             !isnan(rws_result_last(r, "final_log_evidence")));
 }
 
-static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_t *const *tasks, int n_tasks)
+/* `held` tells whether a process on this machine trains the run. */
+static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_t *const *tasks, int n_tasks, bool held)
 {
     standing s = {.state = "waiting", .iteration = r ? r->iteration : 0};
     for (int i = 0; i < n_tasks; i++) {
@@ -162,6 +164,7 @@ static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_
         }
     }
     if (r && strcmp(s.state, "waiting") == 0 && r->iteration > 0) s.state = "stopped";
+    if (held) s.state = "training";
     if (r && r->failure && strcmp(s.state, "training") != 0) s.state = "failed";
     if (is_finished(run, r)) s.state = "finished";
     if (strcmp(s.state, "finished") == 0 || strcmp(s.state, "failed") == 0) s.task = NULL;
@@ -196,8 +199,13 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
     int                      n_tasks, count[5] = {0};
     RWS_TRY(read_results(folder, &r, err));
     json_t **tasks = read_tasks(folder, &n_tasks);
+    rws_held held = rws_held_read();
     for (int i = 0; i < sweep->n; i++) {
-        const standing s = standing_of(&sweep->runs[i], find_result(r, sweep->runs[i].name), tasks, n_tasks);
+        char *own = rws_file_join(folder, sweep->runs[i].name);
+        rws_need_memory(own != NULL, "the state of a run");
+        const standing s =
+            standing_of(&sweep->runs[i], find_result(r, sweep->runs[i].name), tasks, n_tasks, rws_held_has(&held, own));
+        free(own);
         print_standing(&sweep->runs[i], &s, json);
         for (int k = 0; k < 5; k++) count[k] += strcmp(s.state, states[k]) == 0;
     }
@@ -213,6 +221,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
     }
     for (int i = 0; i < n_tasks; i++) json_decref(tasks[i]);
     free(tasks);
+    rws_held_free(&held);
     rws_results_free(r);
     return RWS_OK;
 }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/quote.h"
+#include "run/held.h"
 #include "serve/entry.h"
 
 #include <dirent.h>
@@ -471,39 +472,11 @@ static void complain_of_damage(rws_catalogue *c)
     }
 }
 
-/* ---- runs that train. A trainer holds a lock on its folder (run/checkpoint.c). Trying the lock could turn away a trainer that
- * starts at that moment, so the kernel's list is read instead. */
-
-typedef struct {
-    ino_t *list;
-    int    n, room;
-} inodes;
-
-static void read_locks(inodes *out)
-{
-    FILE         *file = fopen("/proc/locks", "re");
-    char          line[256];
-    unsigned long inode;
-    while (file && fgets(line, sizeof line, file)) {
-        if (!strstr(line, " FLOCK ") || sscanf(line, "%*s %*s %*s %*s %*s %*x:%*x:%lu", &inode) != 1) continue;
-        if (!rws_make_room(&out->list, out->n, &out->room, sizeof *out->list)) break;
-        out->list[out->n++] = (ino_t)inode;
-    }
-    if (file) fclose(file);
-}
-
-static bool is_locked(const inodes *locks, const char *folder)
-{
-    struct stat is;
-    if (!folder || stat(folder, &is) != 0) return false;
-    for (int i = 0; i < locks->n; i++)
-        if (locks->list[i] == is.st_ino) return true;
-    return false;
-}
+/* ---- runs that train */
 
 /* A run that another machine wrote last counts as training for two minutes after its store was written: locks that are
  * held there are not in this kernel's list. */
-static const char *state_of(const rws_catalogue *c, const rws_entry *e, const inodes *locks)
+static const char *state_of(const rws_catalogue *c, const rws_entry *e, const rws_held *held)
 {
     const rws_result *r = &e->public.result;
     const char       *state = rws_result_state(r);
@@ -511,17 +484,16 @@ static const char *state_of(const rws_catalogue *c, const rws_entry *e, const in
     if (strcmp(state, "unfinished") != 0) return state;
     clock_gettime(CLOCK_REALTIME, &now);
     const bool elsewhere = r->host && strcmp(r->host, c->host) != 0 && calendar(now) - e->store_time < 120;
-    return elsewhere || is_locked(locks, e->folder) ? "training" : "stopped";
+    return elsewhere || rws_held_has(held, e->folder) ? "training" : "stopped";
 }
 
 static bool update_states(rws_catalogue *c)
 {
-    inodes locks = {0};
-    bool   changed = false;
-    read_locks(&locks);
+    rws_held held = rws_held_read();
+    bool     changed = false;
     for (int i = 0; i < c->n_entries; i++) {
         rws_entry  *e = c->entries[i];
-        const char *state = state_of(c, e, &locks);
+        const char *state = state_of(c, e, &held);
         if (e->public.state == state || strcmp(e->public.state, state) == 0) continue;
         pthread_rwlock_wrlock(&c->lock);
         e->public.state = state;
@@ -529,7 +501,7 @@ static bool update_states(rws_catalogue *c)
         pthread_rwlock_unlock(&c->lock);
         changed = true;
     }
-    free(locks.list);
+    rws_held_free(&held);
     return changed;
 }
 
