@@ -599,7 +599,7 @@ def test_crash(run):
     try:
         child, seen = server.children()[0], server.json("/api/runs")["event"]
         os.kill(child, signal.SIGSEGV)
-        good = wait(lambda: server.children() and server.children()[0] != child)
+        good = wait(lambda: (now := server.children()) and now[0] != child)
         report(good, "a server that crashes is started again")
         report(wait(lambda: server.ask("/api/runs")[0] == 200), "and answers at the same address")
         report(server.json(f"/api/runs/{run}/infer", {"test": 0, "particles": 10})["answers"], "questions too")
