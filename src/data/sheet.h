@@ -7,13 +7,7 @@
  *
  *     file -> [csv, npy, safetensors -> sheet] -> table -> fields of a batch
  *
- * Text (csv.c):
- *   - cells are separated by tabs, else by semicolons, else by commas: the first that the first line has outside of
- *     quotation marks;
- *   - a cell may stand in quotation marks, and may then have separators, ends of lines and doubled quotation marks in it;
- *   - lines end with LF, CR LF or CR; blank lines and lines that begin with # are ignored, and so is a byte order mark;
- *   - blanks around a cell are ignored; a number is decimal, with a point: -1.5e-3.
- *
+ * Text (csv.c): cells as in cells.h; a number is decimal, with a point: -1.5e-3.
  * Arrays (npy.c): NPY files of version 1 to 3, of one or two dimensions, in C order, little-endian.
  */
 #ifndef RWS_DATA_SHEET_H

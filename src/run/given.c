@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/vecmath.h"
+#include "data/cells.h"
 
 #include <ctype.h>
 #include <glib.h>
@@ -58,55 +59,28 @@ static const char *skip_blanks(const char *at, const char *end)
     return at;
 }
 
-typedef struct {
-    const char *at;
-    size_t      length;
-} cell;
-
-/* Takes the next cell off the line, which ends with a zero byte. Quotation marks around a cell are no part of it, and a cell
- * has none inside. */
-static bool take_cell(const char **at, const char *end, cell *out)
+static rws_quoted quoted(rws_cell c)
 {
-    const char *from = skip_blanks(*at, end), *to;
-    if (from < end && *from == '"') {
-        from++;
-        to = memchr(from, '"', (size_t)(end - from));
-        if (!to) return false;
-        const char *next = skip_blanks(to + 1, end);
-        if (next < end && *next != ',') return false;
-        *at = next < end ? next + 1 : NULL;
-    } else {
-        to = memchr(from, ',', (size_t)(end - from));
-        *at = to ? to + 1 : NULL;
-        if (!to) to = end;
-        while (to > from && isspace((unsigned char)to[-1])) to--;
-    }
-    *out = (cell){from, (size_t)(to - from)};
-    return true;
-}
-
-static rws_quoted quoted(cell c)
-{
-    return rws_quote_part(c.at, c.length, RWS_QUOTED_SHORT);
+    return rws_quote_part(c.text, c.length, RWS_QUOTED_SHORT);
 }
 
 /* A whole number from 0 to most. */
-static bool read_count(cell c, uint64_t most, uint64_t *out)
+static bool read_count(rws_cell c, uint64_t most, uint64_t *out)
 {
     *out = 0;
     for (size_t i = 0; i < c.length; i++) {
-        if (!isdigit((unsigned char)c.at[i]) || *out > most / 10) return false;
-        *out = 10 * *out + (uint64_t)(c.at[i] - '0');
+        if (!isdigit((unsigned char)c.text[i]) || *out > most / 10) return false;
+        *out = 10 * *out + (uint64_t)(c.text[i] - '0');
     }
     return c.length > 0 && *out <= most;
 }
 
 /* The numbers of a value, with blanks between them. Returns how many there are; -1: something is not a finite number. */
-static int read_numbers(cell c, float *out)
+static int read_numbers(rws_cell c, float *out)
 {
     int         n = 0;
-    const char *end = c.at + c.length;
-    for (const char *at = skip_blanks(c.at, end); at < end; at = skip_blanks(at, end), n++) {
+    const char *end = c.text + c.length;
+    for (const char *at = skip_blanks(c.text, end); at < end; at = skip_blanks(at, end), n++) {
         char       *stop;
         const float x = (float)g_ascii_strtod(at, &stop);
         if (stop == at || stop > end || (stop < end && !isspace((unsigned char)*stop)) || !isfinite(x)) return -1;
@@ -129,21 +103,23 @@ static rws_status add_known(struct rws_batch_given *g, const known *k, rws_error
     return RWS_OK;
 }
 
-/* "datum,site,visit,value" */
-static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_t line, const char *at, const char *end,
-                            rws_error *err)
+/* Reads the line at `cells`, "datum,site,visit,value". The first line may have these names. */
+static rws_status read_line(struct rws_batch_given *g, rws_cells *cells, bool first, rws_error *err)
 {
     static const char *const names[] = {"datum", "site", "visit", "value"};
-    cell                     c[4];
-    known                    k = {.line = line};
+    const char              *path = cells->name;
+    const int                line = cells->line;
+    rws_cell                 c[4] = {0};
+    known                    k = {.line = (uint32_t)line};
     uint64_t                 visit;
     for (int i = 0; i < 4; i++) {
-        if (!at || !take_cell(&at, end, &c[i]))
+        if (i && c[i - 1].last)
             return rws_refuse(err, path, line, "it has no %s; a line is datum,site,visit,value.", names[i]);
-        if (line == 1 && i == 0 && c[0].length == 5 && strncmp(c[0].at, "datum", 5) == 0) return RWS_OK; /* a header */
+        RWS_TRY(rws_cells_read(cells, i + 1, &c[i]));
     }
-    if (at)
+    if (!c[3].last)
         return rws_refuse(err, path, line, "it has more than four cells; numbers of a value have blanks between them.");
+    if (first && c[0].length == 5 && strncmp(c[0].text, "datum", 5) == 0) return RWS_OK;
     if (!read_count(c[0], RWS_WHOLE_MOST - 1, &k.datum))
         return rws_refuse(err, path, line, "it has the datum \"%s\"; data are numbers from 0 to %d.", quoted(c[0]).text,
                           RWS_WHOLE_MOST - 1);
@@ -160,8 +136,7 @@ static rws_status read_line(struct rws_batch_given *g, const char *path, uint32_
     char  *site = rws_arena_try(&g->memory, c[1].length + 1);
     float *value = RWS_TRY_NEW(&g->memory, float, n);
     if (!site || !value) return rws_no_memory(err, "given choices");
-    memcpy(site, c[1].at, c[1].length);
-    site[c[1].length] = '\0';
+    rws_cell_copy(&c[1], site);
     read_numbers(c[3], value);
     k.choice = (rws_choice){.site = site, .visit = (int)visit, .dim = n, .value = value};
     return add_known(g, &k, err);
@@ -175,18 +150,13 @@ static int by_datum(const void *a, const void *b)
     return sites ? sites : (x->choice.visit > y->choice.visit) - (x->choice.visit < y->choice.visit);
 }
 
-static rws_status read_lines(struct rws_batch_given *g, const char *path, char *bytes, size_t size, rws_error *err)
+static rws_status read_lines(struct rws_batch_given *g, const char *path, const uint8_t *bytes, size_t size,
+                             rws_error *err)
 {
-    uint32_t line = 0;
-    for (char *at = bytes, *end = bytes + size, *stop; at < end; at = stop + 1) {
-        line++;
-        stop = memchr(at, '\n', (size_t)(end - at));
-        if (!stop) stop = end;
-        *stop = '\0';
-        const char *last = stop > at && stop[-1] == '\r' ? stop - 1 : stop, *from = skip_blanks(at, last);
-        if (from == last || *from == '#') continue;
-        RWS_TRY(read_line(g, path, line, from, last, err));
-    }
+    rws_cells cells;
+    RWS_TRY(rws_cells_init(&cells, bytes, size, path, err));
+    cells.separator = ','; /* a tab may stand between the numbers of a value */
+    for (bool first = true; rws_cells_find_line(&cells); first = false) RWS_TRY(read_line(g, &cells, first, err));
     if (g->n_file == 0) return rws_refuse(err, path, 0, "gives no choices; a line is datum,site,visit,value.");
     qsort(g->file, g->n_file, sizeof *g->file, by_datum);
     for (size_t i = 1; i < g->n_file; i++)
@@ -208,7 +178,8 @@ static rws_status read_file(rws_trainer *t, struct rws_batch_given *g, const cha
                         "\"), so that no file can give choices for them.",
                         t->model->name);
     RWS_TRY(rws_file_read(path, MOST_BYTES, &bytes, &size, err));
-    const rws_status status = read_lines(g, path, (char *)bytes, size, err); /* there is room for a zero byte */
+    bytes[size] = '\0'; /* there is room for it; it ends the number that the file may end with */
+    const rws_status status = read_lines(g, path, bytes, size, err);
     free(bytes);
     return status;
 }
