@@ -368,11 +368,11 @@ typedef struct {
 } rws_result_key;
 
 typedef struct {
-    const char           *name, *store; /* of the run; path of its store */
-    const char           *host, *version, *started;
-    const char           *failure;               /* sentence of the failure; NULL if the run did not fail */
-    uint64_t              iteration, iterations; /* iterations that are done, and that are wanted in all */
-    double                seconds;               /* wall time of training */
+    const char           *name, *store; /* of the run; path of its store, or of the file that it was exported to */
+    const char           *host, *version, *started; /* host and start are NULL for an exported run */
+    const char           *failure;                  /* sentence of the failure; NULL if the run did not fail */
+    uint64_t              iteration, iterations;    /* iterations that are done, and that are wanted in all */
+    double                seconds;                  /* wall time of training */
     int                   n_keys, n_histories, n_shots;
     const rws_result_key *keys;      /* in the order of config.json, settings last */
     const rws_history    *histories; /* in the order of their names */
@@ -387,8 +387,9 @@ typedef struct {
 } rws_results;
 
 /* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
- * of one run of a sweep; or a folder whose folders have a metrics.sqlite. The caller frees *out. *out is NULL on
- * failure: RWS_BAD_INPUT with a sentence that names the path, or RWS_NO_MEMORY. */
+ * of one run of a sweep; or a folder whose folders have a metrics.sqlite; or a file NAME.csv that `rws export` wrote,
+ * whose runs have no snapshots. The caller frees *out. *out is NULL on failure: RWS_BAD_INPUT with a sentence that names
+ * the path, or RWS_NO_MEMORY. */
 rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_results_free(rws_results *r); /* NULL is allowed */
 

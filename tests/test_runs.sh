@@ -41,7 +41,7 @@ echo "this is not a database, and it is long enough that it cannot be taken for 
 refuses 'text.sqlite' runs text.sqlite
 
 gives 0 "rws export" export some
-[ "$(wc -l <out)" = 19 ] && head -n 1 out | grep -q '^run,model,method,.*,delta,.*,iteration,seconds,.*p_error'
+[ "$(wc -l <out)" = 19 ] && head -n 1 out | grep -q '^run,version,failure,model,method,.*,delta,.*,iteration,seconds,.*p_error'
 report $? "a heading and a row for each evaluation"
 columns=$(head -n 1 out | tr -dc , | wc -c)
 [ "$(tr -dc ',\n' <out | awk -v n="$columns" 'length != n' | wc -l)" = 0 ]
@@ -50,7 +50,7 @@ gives 0 "as JSON" export some --format json --where method=dww
 [ "$(wc -l <out)" = 9 ]
 report $? "an object for each evaluation"
 matches "with the configuration and the numbers" \
-    '^\{"run":"dww[123]","model":"gmm",.*"delta":0\.[0-9]+,.*"iteration":[0-9]+,"seconds":.*"p_error":0\.[0-9]+.*\}$' out
+    '^\{"run":"dww[123]","version":"[0-9.]+","failure":null,"model":"gmm",.*"delta":0\.[0-9]+,.*"iteration":[0-9]+,"seconds":.*"p_error":0\.[0-9]+.*\}$' out
 gives 0 "snapshots" export some --snapshots
 [ "$(wc -l <out)" = $((1 + 6 * 3 * 8 * 20)) ]
 report $? "the first, the middle and the last evaluation of each run"
@@ -61,6 +61,40 @@ refuses '--format' export some --format xml
 refuses '--format csv' export some --out table.xlsx
 gives 0 "a format that is given decides" export some --format csv --out table.xlsx
 refuses 'nowhere' export some --out nowhere/table.csv
+
+# an export is read like a store
+run export some --out exported.csv
+run runs some && cp out first
+gives 0 "an export in place of its store" runs exported.csv
+cmp -s first out
+report $? "gives the same table"
+gives 0 "the export of an export" export exported.csv
+cmp -s exported.csv out
+report $? "is the same file"
+gives 0 "conditions on an export" runs exported.csv --where delta=0.2 --compare --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"runs":1,.*"delta":0.2' out
+report $? "keep the runs that fulfil them"
+gives 0 "a store and an export together" runs some exported.csv --json
+[ "$(wc -l <out)" = 12 ] && [ "$(grep -c '"store":"exported.csv"' out)" = 6 ]
+report $? "show all runs"
+cut -d, -f 1,4- exported.csv >older.csv
+gives 0 "an export of version 0.7" runs older.csv
+cmp -s first out
+report $? "is read as well"
+(head -n 1 exported.csv && printf '"a ""b"", c",0.8.0,"It broke, at iteration 7.",gmm\n') | awk -F, -v OFS=, 'NR == 1 { n = NF; print }
+    NR == 2 { commas = n - 4; row = $0; for (i = 0; i < commas; i++) row = row ","; print row }' >odd.csv
+refuses 'odd.csv", line 2: its iteration is not a whole number' runs odd.csv
+printf 'run,version,failure,iterations,iteration,seconds,loss\n"a ""b"", c",0.8.0,"It broke, at 7.",9,1,2,3\n' >quoted.csv
+gives 0 "a name and a failure in quotation marks" runs quoted.csv --json
+matches "are as they were" '"run":"a \\"b\\", c",.*"state":"failed","iteration":1' out
+printf 'a,b\n1,2\n' >data.csv
+refuses 'data.csv" is no export of runs' runs data.csv
+: >empty.csv
+refuses 'empty.csv" is empty' runs empty.csv
+printf 'run,iteration,seconds,loss\na,1,2\n' >short.csv
+refuses 'short.csv", line 2: it has 3 columns, and the heading has 4' runs short.csv
+printf 'run,iteration,seconds,loss\na,1,2,many\n' >wrong.csv
+refuses 'line 2: it has "many" in column "loss", which is not a number' runs wrong.csv
 
 # all digits of a seed, as far as JSON has numbers for it
 for seed in 9007199254740993 9223372036854775807; do
@@ -353,6 +387,18 @@ cp hours/gmm-snr-0.008h/sweep first
 gives 0 "the same command" reproduce gmm-snr --budget 0.008 -j 1 --out hours
 cmp -s first hours/gmm-snr-0.008h/sweep && grep -q 'of them before' out && ! grep -q 'times a few' err
 report $? "goes on with the same choice"
+mkdir -p elsewhere/gmm-snr-0.008h
+cp hours/gmm-snr-0.008h/sweep hours/gmm-snr-0.008h/plan.md elsewhere/gmm-snr-0.008h
+run export hours/gmm-snr-0.008h/runs --out elsewhere/gmm-snr-0.008h/runs.csv
+gives 0 "exported runs" reproduce gmm-snr --budget 0.008 -j 1 --out elsewhere
+(cd hours/gmm-snr-0.008h && cmp -s claims.md ../../elsewhere/gmm-snr-0.008h/claims.md && cmp -s final.csv ../../elsewhere/gmm-snr-0.008h/final.csv)
+report $? "are judged like the runs themselves"
+[ -z "$(find elsewhere -name checkpoint.safetensors)" ]
+report $? "and are not trained again"
+gives 0 "exported runs that are in the store as well" export elsewhere/gmm-snr-0.008h/runs.csv --out hours/gmm-snr-0.008h/runs.csv
+cp hours/gmm-snr-0.008h/claims.md first && run reproduce gmm-snr --budget 0.008 -j 1 --out hours --report
+cmp -s first hours/gmm-snr-0.008h/claims.md
+report $? "count once"
 rm hours/gmm-snr-0.008h/plan.md && mkdir hours/gmm-snr-0.008h/plan.md
 gives 2 "a plan that cannot be read" reproduce gmm-snr --budget 0.008 -j 1 --out hours
 gives 2 "also where the sweep is only printed" reproduce gmm-snr --budget 0.008 -j 1 --sweep --out hours

@@ -85,7 +85,8 @@ class Stores(list[Stored]):
 
 
 def runs(*paths: PathLike, where: Union[str, Sequence[str]] = ()) -> Stores:
-    """The runs that folders hold, of one run, a sweep or many: `Stores`. where: conditions such as "method=ww,ws"."""
+    """The runs that folders hold, of one run, a sweep or many, or that `rws export` wrote to FILE.csv: `Stores`. where: conditions
+    such as "method=ww,ws"."""
     conditions = [where] if isinstance(where, str) else list(where)
     folders = [os.fspath(p) for p in paths] or ["."]
     return Stores([Stored(r) for r in _rws.results(folders, conditions)], folders, conditions)

@@ -70,6 +70,20 @@ static bool is_done(const entry *e, const rws_store_progress *p)
            (p->measured || !e->run->final_particles);
 }
 
+/* Whether the run was trained and measured elsewhere. */
+static bool is_known(const entry *e, const rws_results *known)
+{
+    for (int i = 0; known && i < known->n; i++) {
+        const rws_result  *r = &known->runs[i];
+        rws_store_progress p = {.known = true, .failed = r->failure, .iteration = r->iteration};
+        if (strcmp(r->name, e->run->name) != 0) continue;
+        for (int k = 0; k < r->n_histories; k++)
+            p.measured = p.measured || strncmp(r->histories[k].metric, "final_", 6) == 0;
+        if (is_done(e, &p)) return true;
+    }
+    return false;
+}
+
 /* The store of a run, for the caller to free. */
 static char *store_of(const campaign *s, const entry *e)
 {
@@ -88,7 +102,7 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
     free(store);
     RWS_TRY(status);
     e->iteration = p.iteration;
-    if (is_done(e, &p)) e->stage = FINISHED;
+    if (is_done(e, &p) || is_known(e, s->options->known)) e->stage = FINISHED;
     else if (p.failed && !s->options->retry) {
         e->stage = FAILED;
         e->failure = strdup("Its numbers broke before; --retry would try again.");

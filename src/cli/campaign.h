@@ -15,12 +15,13 @@
 #include "run/sweep.h"
 
 typedef struct {
-    const char *what;   /* for the progress line: "gmm" */
-    const char *folder; /* made if need be; metrics.sqlite is there, and a folder for each run */
-    uint64_t    jobs;   /* runs at a time; 0: as many as there are cores */
-    bool        retry;  /* also runs that failed before */
-    bool        json;
-    int         task, n_tasks; /* which task this is, from 1 on, of how many; 0: it is no task */
+    const char        *what;   /* for the progress line: "gmm" */
+    const char        *folder; /* made if need be; metrics.sqlite is there, and a folder for each run */
+    uint64_t           jobs;   /* runs at a time; 0: as many as there are cores */
+    bool               retry;  /* also runs that failed before */
+    bool               json;
+    int                task, n_tasks; /* which task this is, from 1 on, of how many; 0: it is no task */
+    const rws_results *known; /* runs that were trained elsewhere; those that are finished are skipped. NULL: none */
 } rws_campaign_options;
 
 /* Options --jobs, --retry and --json: for a command's argp_child. The input is an rws_campaign_options. */

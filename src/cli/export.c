@@ -1,4 +1,5 @@
-/* export.c - rws export: metrics or snapshots from stores as CSV with a heading, or as JSON, one object per line. */
+/* export.c - rws export: metrics or snapshots of runs as CSV with a heading, or as JSON, one object per line. The CSV of
+ * metrics can be read again, see run/exported.c. */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
@@ -34,11 +35,20 @@ typedef struct {
     json_t *object; /* NULL for CSV */
 } row;
 
+/* Whether a cell of CSV needs no quotation marks: they keep separators and ends of lines in it, a # at its beginning and
+ * blanks around it. */
+static bool is_plain(const char *text)
+{
+    const size_t length = strlen(text);
+    return text[0] != '#' && text[0] != ' ' && (!length || text[length - 1] != ' ') &&
+           !text[strcspn(text, ",;\t\"\r\n")];
+}
+
 static void put_csv(row *r, const char *text)
 {
     if (!r->first) fputc(',', r->file);
     r->first = false;
-    if (!text[strcspn(text, ",\"\r\n")]) {
+    if (is_plain(text)) {
         fputs(text, r->file);
         return;
     }
@@ -93,6 +103,8 @@ static void end_row(row *r)
 static void put_run(row *r, const columns *c, const rws_result *run)
 {
     put_text(r, "run", run->name);
+    put_text(r, "version", run->version);
+    put_text(r, "failure", run->failure);
     for (int k = 0; k < c->n_keys; k++) put_value(r, c->keys[k], rws_result_get(run, c->keys[k]));
 }
 

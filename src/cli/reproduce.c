@@ -278,7 +278,9 @@ static rws_status sweep_of(const reproduce_options *o, const rws_experiment *e, 
 
 /* ---- one experiment */
 
-static rws_status train(reproduction *r, const rws_experiment *e, const char *folder, rws_error *err)
+/* Trains the runs of the sweep into the folder, without those that are `known` to be finished. */
+static rws_status train(reproduction *r, const rws_experiment *e, const char *folder, const rws_results *known,
+                        rws_error *err)
 {
     char      *text;
     rws_sweep *sweep = NULL;
@@ -295,6 +297,7 @@ static rws_status train(reproduction *r, const rws_experiment *e, const char *fo
         rws_campaign_result  result = {0};
         options.what = what;
         options.folder = folder;
+        options.known = known;
         status = rws_campaign_run(sweep, &options, &result, err);
         r->total.finished += result.finished;
         r->total.found += result.found;
@@ -349,12 +352,11 @@ static rws_status write_table(const reproduction *r, const rws_experiment *e, co
     return status;
 }
 
-/* Draws the figures and checks the claims, from the store alone. */
-static rws_status report(reproduction *r, const rws_experiment *e, const char *folder, const char *runs, rws_error *err)
+/* Draws the figures and checks the claims, from results alone. */
+static rws_status report(reproduction *r, const rws_experiment *e, const char *folder, const rws_results *results,
+                         rws_error *err)
 {
-    rws_results *results;
-    const int    first = r->n_claims;
-    RWS_TRY(rws_results_read(&runs, 1, &results, err));
+    const int first = r->n_claims;
     const int n = rws_paper_check(e, results, r->claims + first, MOST_CLAIMS - first);
     rws_need_memory(n >= 0, "the claims of an experiment");
     r->n_claims += n;
@@ -363,17 +365,66 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
         status = write_claims(r->claims + first, r->n_claims - first, folder, err);
     if (status == RWS_OK) status = write_table(r, e, results, folder, err);
     if (status == RWS_OK) status = write_report(e, results, r->claims + first, r->n_claims - first, folder, err);
-    rws_results_free(results);
+    return status;
+}
+
+/* ---- the runs of an experiment: those of runs/, and those that were trained elsewhere and exported to runs.csv */
+
+/* Whether b is the same run as a and is to be shown instead: it is further, or as far and not exported. */
+static bool replaces(const rws_result *b, const rws_result *a, const char *exported)
+{
+    if (strcmp(a->name, b->name) != 0 || strcmp(a->store, b->store) == 0) return false;
+    return b->iteration > a->iteration || (b->iteration == a->iteration && strcmp(a->store, exported) == 0);
+}
+
+/* Keeps one of two runs that have the same name. */
+static void drop_repeated(rws_results *results, const char *exported)
+{
+    rws_result *runs = results->runs;
+    int         n = 0;
+    for (int i = 0; i < results->n; i++) {
+        bool repeated = false; /* runs of a name stand side by side */
+        for (int k = i - 1; k <= i + 1; k += 2)
+            repeated = repeated || (k >= 0 && k < results->n && replaces(&runs[k], &runs[i], exported));
+        if (!repeated) runs[n++] = runs[i];
+    }
+    results->n = n;
+}
+
+/* The runs of the experiment, for the caller to free. */
+static rws_status read_runs(const char *runs, const char *exported, rws_results **out, rws_error *err)
+{
+    const bool        there = access(exported, F_OK) == 0, alone = there && access(runs, F_OK) != 0;
+    const char *const paths[] = {alone ? exported : runs, exported};
+    RWS_TRY(rws_results_read(paths, there && !alone ? 2 : 1, out, err));
+    drop_repeated(*out, exported);
+    return RWS_OK;
+}
+
+/* Trains the runs that are in neither place. */
+static rws_status train_missing(reproduction *r, const rws_experiment *e, const char *runs, const char *exported,
+                                rws_error *err)
+{
+    rws_results *known = NULL;
+    if (access(exported, F_OK) == 0) RWS_TRY(rws_results_read(&exported, 1, &known, err));
+    const rws_status status = train(r, e, runs, known, err);
+    rws_results_free(known);
     return status;
 }
 
 static rws_status reproduce(reproduction *r, const rws_experiment *e, rws_error *err)
 {
-    char      *folder = folder_of(r->o, e), *runs = rws_file_join(folder, "runs");
-    rws_status status = r->o->report ? RWS_OK : train(r, e, runs, err);
-    if (status == RWS_OK) status = report(r, e, folder, runs, err);
+    char        *folder = folder_of(r->o, e);
+    char        *runs = rws_file_join(folder, "runs"), *exported = rws_file_join(folder, "runs.csv");
+    rws_results *results = NULL;
+    rws_need_memory(runs && exported, "the path of an experiment");
+    rws_status status = r->o->report ? RWS_OK : train_missing(r, e, runs, exported, err);
+    if (status == RWS_OK) status = read_runs(runs, exported, &results, err);
+    if (status == RWS_OK) status = report(r, e, folder, results, err);
     if (status == RWS_OK && !r->o->campaign.json)
         printf("%s: figures and %s are in %s\n", e->name, e->table ? "the table" : "claims", folder);
+    rws_results_free(results);
+    free(exported);
     free(runs);
     free(folder);
     return status;
@@ -512,7 +563,7 @@ static const struct argp argp = {
     .args_doc = "EXPERIMENT...",
     .doc =
         "Repeats experiments of the paper: trains their runs (those that are finished are skipped), draws the figures "
-        "and checks the claims.\v ",
+        "and checks the claims. Runs that were exported to DIR/EXPERIMENT/runs.csv count as well.\v ",
     .help_filter = help_filter,
     .children = (const struct argp_child[]){{.argp = &rws_campaign_argp}, {0}},
 };

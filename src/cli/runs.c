@@ -215,7 +215,7 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .doc = "Lists runs and their last metrics. PATH is a run, a sweep, a folder with some of them (default: the "
-           "current folder), or a metrics.sqlite.",
+           "current folder), a metrics.sqlite, or a file.csv that `rws export` wrote.",
     .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
 };
 

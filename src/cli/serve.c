@@ -89,7 +89,7 @@ static const struct argp argp = {
     .args_doc = "[PATH...]",
     .doc =
         "Shows runs in a browser while they train, compares them, and asks them; other programs use the same over HTTP "
-        "as JSON. PATH is as for `rws runs`. Prints the address of the page. Ctrl-C ends it.",
+        "as JSON. PATH is as for `rws runs`, without exported files. Prints the address of the page. Ctrl-C ends it.",
 };
 
 #ifdef RWS_SERVE

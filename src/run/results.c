@@ -1,11 +1,11 @@
 #include "rws_train.h"
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "run/checksum.h"
 #include "run/keys.h"
+#include "run/results.h"
 #include "run/store.h"
 
 #include <dirent.h>
@@ -16,12 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-struct rws_results_memory {
-    rws_arena arena;
-    int       capacity; /* of the runs */
-    bool      starved;  /* there was no memory for a text, which is therefore NULL */
-};
 
 void rws_results_free(rws_results *r)
 {
@@ -37,15 +31,13 @@ static rws_status no_memory(rws_error *err)
     return rws_no_memory(err, "the results of runs");
 }
 
-/* n zeroed bytes; NULL without memory. */
-static void *zeroed(rws_results *r, size_t n)
+void *rws_results_zeroed(rws_results *r, size_t n)
 {
     void *p = rws_arena_try(&r->memory->arena, n);
     return p ? memset(p, 0, n) : NULL;
 }
 
-/* A copy of the text, or NULL for NULL. Without memory NULL, and `starved` is set. */
-static char *keep_text(rws_results *r, const char *text)
+char *rws_results_text(rws_results *r, const char *text)
 {
     if (!text) return NULL;
     const size_t size = strlen(text) + 1;
@@ -54,8 +46,7 @@ static char *keep_text(rws_results *r, const char *text)
     return copy ? memcpy(copy, text, size) : NULL;
 }
 
-/* An empty run at the end of the list; NULL without memory. */
-static rws_result *add_run(rws_results *r)
+rws_result *rws_results_add(rws_results *r)
 {
     if (r->n == r->memory->capacity) {
         const int   capacity = 2 * r->memory->capacity + 64;
@@ -70,6 +61,12 @@ static rws_result *add_run(rws_results *r)
 
 /* ---- the configuration */
 
+void rws_result_count_iterations(rws_result *run)
+{
+    const char *iterations = rws_result_get(run, "iterations");
+    run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
+}
+
 typedef struct {
     rws_results    *results;
     rws_result     *run;
@@ -79,9 +76,10 @@ typedef struct {
 static bool take_key(void *context, size_t most, const char *key, const char *value)
 {
     taking *t = context;
-    if (!t->keys) t->run->keys = t->keys = zeroed(t->results, most * sizeof *t->keys);
+    if (!t->keys) t->run->keys = t->keys = rws_results_zeroed(t->results, most * sizeof *t->keys);
     if (!t->keys) return false;
-    t->keys[t->run->n_keys++] = (rws_result_key){keep_text(t->results, key), keep_text(t->results, value)};
+    t->keys[t->run->n_keys++] =
+        (rws_result_key){rws_results_text(t->results, key), rws_results_text(t->results, value)};
     return !t->results->memory->starved;
 }
 
@@ -91,8 +89,7 @@ static bool read_config(rws_results *r, rws_result *run, const char *text)
 {
     taking t = {r, run, NULL};
     if (!rws_keys_read(text, take_key, &t)) return false;
-    const char *iterations = rws_result_get(run, "iterations");
-    run->iterations = iterations ? strtoull(iterations, NULL, 10) : 0;
+    rws_result_count_iterations(run);
     return true;
 }
 
@@ -142,7 +139,7 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
     if (code) return code;
     rws_arena    *a = &r->memory->arena;
     double       *numbers = RWS_TRY_NEW(a, double, 3 * (size_t)n_rows + 1);
-    rws_history  *series = zeroed(r, ((size_t)n_names + 1) * sizeof *series);
+    rws_history  *series = rws_results_zeroed(r, ((size_t)n_names + 1) * sizeof *series);
     sqlite3_stmt *s = NULL;
     if (!numbers || !series) return SQLITE_NOMEM;
     code = prepare(db, "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 ORDER BY name, iteration",
@@ -153,8 +150,8 @@ static int read_series(rws_results *r, rws_result *run, sqlite3 *db)
         rws_history *now = n ? &series[n - 1] : NULL;
         if (!now || strcmp(now->metric, name) != 0) {
             now = &series[n++];
-            *now =
-                (rws_history){keep_text(r, name), 0, numbers + row, numbers + n_rows + row, numbers + 2 * n_rows + row};
+            *now = (rws_history){rws_results_text(r, name), 0, numbers + row, numbers + n_rows + row,
+                                 numbers + 2 * n_rows + row};
             if (!now->metric) return finish(s, SQLITE_NOMEM);
         }
         numbers[row] = (double)sqlite3_column_int64(s, 1);
@@ -177,8 +174,8 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
     if (code) return code;
     rws_arena    *a = &r->memory->arena;
     double       *values = RWS_TRY_NEW(a, double, (size_t)n_rows + 1);
-    const char  **labels = zeroed(r, ((size_t)n_rows + 1) * sizeof *labels);
-    rws_shot     *shots = zeroed(r, ((size_t)n_shots + 1) * sizeof *shots);
+    const char  **labels = rws_results_zeroed(r, ((size_t)n_rows + 1) * sizeof *labels);
+    rws_shot     *shots = rws_results_zeroed(r, ((size_t)n_shots + 1) * sizeof *shots);
     sqlite3_stmt *s = NULL;
     if (!values || !labels || !shots) return SQLITE_NOMEM;
     code = prepare(db,
@@ -191,10 +188,10 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
         rws_shot      *now = n ? &shots[n - 1] : NULL;
         if (!now || now->iteration != iteration || strcmp(now->name, name) != 0) {
             now = &shots[n++];
-            *now = (rws_shot){keep_text(r, name), iteration, 0, values + row, labels + row};
+            *now = (rws_shot){rws_results_text(r, name), iteration, 0, values + row, labels + row};
             if (!now->name) return finish(s, SQLITE_NOMEM);
         }
-        labels[row] = keep_text(r, text_at(s, 2));
+        labels[row] = rws_results_text(r, text_at(s, 2));
         values[row] = number_at(s, 3);
         now->n++;
     }
@@ -209,7 +206,7 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
     const int     first = r->n;
-    const char   *store = keep_text(r, path);
+    const char   *store = rws_results_text(r, path);
     sqlite3_stmt *s = NULL;
     int           code = prepare(db,
                                  "SELECT runs.run, config, host, version, started, runs.iteration, seconds, sentence"
@@ -218,16 +215,16 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
                                  only, &s);
     if (code) return finish(s, code);
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
-        rws_result *run = add_run(r);
+        rws_result *run = rws_results_add(r);
         if (!run) return finish(s, SQLITE_NOMEM);
-        run->name = keep_text(r, text_at(s, 0) ? text_at(s, 0) : "");
+        run->name = rws_results_text(r, text_at(s, 0) ? text_at(s, 0) : "");
         run->store = store;
-        run->host = keep_text(r, text_at(s, 2));
-        run->version = keep_text(r, text_at(s, 3));
-        run->started = keep_text(r, text_at(s, 4));
+        run->host = rws_results_text(r, text_at(s, 2));
+        run->version = rws_results_text(r, text_at(s, 3));
+        run->started = rws_results_text(r, text_at(s, 4));
         run->iteration = (uint64_t)sqlite3_column_int64(s, 5);
         run->seconds = sqlite3_column_double(s, 6);
-        run->failure = keep_text(r, text_at(s, 7));
+        run->failure = rws_results_text(r, text_at(s, 7));
         if (!read_config(r, run, text_at(s, 1))) return finish(s, SQLITE_NOMEM);
     }
     code = finish(s, code);
@@ -317,7 +314,8 @@ static rws_status read_path(rws_results *r, const char *path, rws_error *err)
     struct stat about;
     if (stat(path, &about) != 0)
         return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
-    if (!S_ISDIR(about.st_mode)) return read_store(r, path, NULL, err);
+    if (!S_ISDIR(about.st_mode))
+        return g_str_has_suffix(path, ".csv") ? rws_exported_read(r, path, err) : read_store(r, path, NULL, err);
     char      *store = rws_file_join(path, "metrics.sqlite"), *config = rws_file_join(path, "config.json");
     rws_status status;
     if (!store || !config) status = no_memory(err);

@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct rws_catalogue rws_catalogue;
 
-/* Paths as for rws_results_read; folders are searched to a depth of three. RWS_BAD_INPUT if a path does not exist. Reads
+/* Paths as for rws_results_read, without exported files; folders are searched to a depth of three. RWS_BAD_INPUT if a path does not exist. Reads
  * nothing yet. */
 rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
     __attribute__((warn_unused_result));

@@ -11,7 +11,7 @@
 #include "rws_train.h"
 
 typedef struct {
-    const char *const *folders; /* as for rws_results_read */
+    const char *const *folders; /* as for rws_catalogue_new */
     int                n_folders;
     const char        *token; /* NULL: none is needed */
     const char *const *names; /* further names of this host that requests may use, besides those of loopback */

@@ -1,0 +1,34 @@
+/* results.h - the memory of rws_results, for the files that fill one: stores (results.c) and exports (exported.c).
+ *
+ *     metrics.sqlite -> results.c --.
+ *     FILE.csv -----> exported.c ---+-> rws_results
+ */
+#ifndef RWS_RUN_RESULTS_H
+#define RWS_RUN_RESULTS_H
+
+#include "base/arena.h"
+#include "rws_train.h"
+
+struct rws_results_memory {
+    rws_arena arena;
+    int       capacity; /* of the runs */
+    bool      starved;  /* there was no memory for a text, which is therefore NULL */
+};
+
+/* An empty run at the end of the list; NULL without memory. */
+rws_result *rws_results_add(rws_results *r);
+
+/* n zeroed bytes; NULL without memory. */
+void *rws_results_zeroed(rws_results *r, size_t n);
+
+/* A copy of the text, or NULL for NULL. Without memory NULL, and `starved` is set. */
+char *rws_results_text(rws_results *r, const char *text);
+
+/* Sets how many iterations the run wants, by its keys. */
+void rws_result_count_iterations(rws_result *run);
+
+/* Adds the runs of a file that `rws export` wrote as CSV: they have no snapshots, no host and no start. Their store is the
+ * file. RWS_BAD_INPUT with a sentence that names the file and the line, or RWS_NO_MEMORY. */
+rws_status rws_exported_read(rws_results *r, const char *path, rws_error *err) __attribute__((warn_unused_result));
+
+#endif
