@@ -23,7 +23,6 @@
 
 enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256, MOST_REFUSALS = 3 };
 
-#define TRAINED_ELSEWHERE "is being trained by another process" /* in the sentence of rws_folder_lock */
 #define REFUSED 0.2     /* seconds until a run that was refused is tried again */
 #define TASK_WRITES 5.0 /* seconds between two times that a task writes down what it does */
 #define ELSEWHERE 2.0   /* seconds until a run that another program trains is looked at again */
@@ -70,18 +69,14 @@ static bool is_done(const entry *e, const rws_store_progress *p)
            (p->measured || !e->run->final_particles);
 }
 
-/* Whether the run was trained and measured elsewhere. */
-static bool is_known(const entry *e, const rws_results *known)
+/* Whether another program trains the run at the moment. */
+static bool is_busy(const campaign *s, const entry *e)
 {
-    for (int i = 0; known && i < known->n; i++) {
-        const rws_result  *r = &known->runs[i];
-        rws_store_progress p = {.known = true, .failed = r->failure, .iteration = r->iteration};
-        if (strcmp(r->name, e->run->name) != 0) continue;
-        for (int k = 0; k < r->n_histories; k++)
-            p.measured = p.measured || strncmp(r->histories[k].metric, "final_", 6) == 0;
-        if (is_done(e, &p)) return true;
-    }
-    return false;
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
+    const bool busy = rws_folder_is_busy(folder);
+    free(folder);
+    return busy;
 }
 
 /* The store of a run, for the caller to free. */
@@ -102,7 +97,8 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
     free(store);
     RWS_TRY(status);
     e->iteration = p.iteration;
-    if (is_done(e, &p) || is_known(e, s->options->known)) e->stage = FINISHED;
+    if (is_done(e, &p) || rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known)))
+        e->stage = FINISHED;
     else if (p.failed && !s->options->retry) {
         e->stage = FAILED;
         e->failure = strdup("Its numbers broke before; --retry would try again.");
@@ -448,7 +444,7 @@ static rws_status child_ended(campaign *s, int child, rws_error *err)
         report_end(s, child);
     } else if (rws_interrupted() || status == 0 || status == 130) {
         e->stage = WAITING;
-    } else if (status == RWS_BAD_INPUT && strstr(s->children[child].complaint, TRAINED_ELSEWHERE)) {
+    } else if (status == RWS_BAD_INPUT && is_busy(s, e)) {
         e->stage = WAITING;
         e->not_before = rws_clock_now() + ELSEWHERE;
     } else if (status == RWS_BAD_INPUT && ++e->refused < MOST_REFUSALS) {

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,13 +117,6 @@ typedef struct {
     bool        silent;
 } standing;
 
-static const rws_result *find_result(const rws_results *r, const char *name)
-{
-    for (int i = 0; r && i < r->n; i++)
-        if (strcmp(r->runs[i].name, name) == 0) return &r->runs[i];
-    return NULL;
-}
-
 /* Reads the stores; *out is NULL if there are none yet. */
 static rws_status read_results(const char *folder, rws_results **out, rws_error *err)
 {
@@ -135,13 +127,6 @@ static rws_status read_results(const char *folder, rws_results **out, rws_error 
         return RWS_OK;
     }
     return status;
-}
-
-static bool is_finished(const rws_sweep_run *run, const rws_result *r)
-{
-    return r && !r->failure && r->iteration >= run->config.iterations &&
-           (!run->final_particles || !isnan(rws_result_last(r, "final_ess")) ||
-            !isnan(rws_result_last(r, "final_log_evidence")));
 }
 
 /* `held` tells whether a process on this machine trains the run. */
@@ -166,7 +151,7 @@ static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_
     if (r && strcmp(s.state, "waiting") == 0 && r->iteration > 0) s.state = "stopped";
     if (held) s.state = "training";
     if (r && r->failure && strcmp(s.state, "training") != 0) s.state = "failed";
-    if (is_finished(run, r)) s.state = "finished";
+    if (rws_sweep_run_is_done(run, r)) s.state = "finished";
     if (strcmp(s.state, "finished") == 0 || strcmp(s.state, "failed") == 0) s.task = NULL;
     return s;
 }
@@ -203,8 +188,8 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
     for (int i = 0; i < sweep->n; i++) {
         char *own = rws_file_join(folder, sweep->runs[i].name);
         rws_need_memory(own != NULL, "the state of a run");
-        const standing s =
-            standing_of(&sweep->runs[i], find_result(r, sweep->runs[i].name), tasks, n_tasks, rws_held_has(&held, own));
+        const standing s = standing_of(&sweep->runs[i], rws_sweep_run_result(&sweep->runs[i], r), tasks, n_tasks,
+                                       rws_held_has(&held, own));
         free(own);
         print_standing(&sweep->runs[i], &s, json);
         for (int k = 0; k < 5; k++) count[k] += strcmp(s.state, states[k]) == 0;
@@ -265,8 +250,8 @@ static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_task
     for (int task = 0; task < n_tasks; task++) {
         bool todo = false;
         for (int i = task; i < sweep->n; i += n_tasks) {
-            const rws_result *one = find_result(r, sweep->runs[i].name);
-            todo |= !is_finished(&sweep->runs[i], one) && !(one && one->failure);
+            const rws_result *one = rws_sweep_run_result(&sweep->runs[i], r);
+            todo |= !rws_sweep_run_is_done(&sweep->runs[i], one) && !(one && one->failure);
         }
         if (todo) fprintf(out, "%s%d", (*n)++ ? "," : "", task + 1);
     }

@@ -563,3 +563,21 @@ rws_status rws_sweep_check(rws_sweep *s, rws_error *err)
     free(kinds);
     return status;
 }
+
+/* ---- results */
+
+const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results)
+{
+    for (int i = 0; results && i < results->n; i++)
+        if (strcmp(results->runs[i].name, run->name) == 0) return &results->runs[i];
+    return NULL;
+}
+
+bool rws_sweep_run_is_done(const rws_sweep_run *run, const rws_result *result)
+{
+    if (!result || result->failure || result->iteration < run->config.iterations) return false;
+    bool measured = !run->final_particles;
+    for (int i = 0; i < result->n_histories; i++)
+        measured = measured || strncmp(result->histories[i].metric, "final_", 6) == 0;
+    return measured;
+}

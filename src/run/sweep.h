@@ -62,4 +62,10 @@ char *rws_sweep_kind(const rws_sweep_run *run, rws_sweep_likeness likeness);
  * and fills in the number of iterations of every run. */
 rws_status rws_sweep_check(rws_sweep *s, rws_error *err) __attribute__((warn_unused_result));
 
+/* What the results, which may be NULL, say about a run, by its name; NULL: nothing. */
+const rws_result *rws_sweep_run_result(const rws_sweep_run *run, const rws_results *results);
+
+/* Whether the run is trained to its end, and measured after that if the sweep wants it. The result may be NULL. */
+bool rws_sweep_run_is_done(const rws_sweep_run *run, const rws_result *result);
+
 #endif
