@@ -11,6 +11,7 @@ rws=$build/rws
 export OPENBLAS_NUM_THREADS=1
 
 run train gmm --method ww -k 2 -n 20 --out mine || exit 99
+run export mine --out mine.csv || exit 99
 printf 'model gmm\nmethods ww\nparticles 2\nseeds 1-2\niterations 4\neval-every 2\nfinal 10\n' >small.sweep
 
 tries=0 wrong=0
@@ -60,6 +61,7 @@ starve sample same sample mine -n 3
 starve runs any runs mine
 starve export same export mine
 starve "export --json" same export mine --format json
+starve "export of an export" same export mine.csv
 starve plot any plot p_error mine --out new.png
 starve bench any bench gmm -n 3
 starve sweep any sweep small.sweep --out new
