@@ -135,6 +135,17 @@ class Training(unittest.TestCase):
             self.assertIn("log_evidence", stored[0].histories)
             self.assertEqual(opened.history["ess"][0][-1], 20)
 
+    def test_exported_runs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/runs.csv", "w") as f:
+                f.write("run,version,failure,method,seed,iterations,iteration,seconds,ess,loss\n"
+                        "a,0.8.0,,ww,1,20,10,0.5,0.25,\na,0.8.0,,ww,1,20,20,1,0.5,-3\nb,0.8.0,It broke.,ws,2,20,10,1,1,2\n")
+            a, b = rws.runs(f"{folder}/runs.csv")
+            self.assertEqual((a.name, a.state, a.version, a.iteration, a.last("loss")), ("a", "finished", "0.8.0", 20, -3))
+            self.assertEqual((a.config["method"], list(a.histories["ess"][0]), list(a.histories["loss"][0])), ("ww", [10, 20], [20]))
+            self.assertEqual((b.state, b.failure), ("failed", "It broke."))
+            self.assertEqual([r.name for r in rws.runs(f"{folder}/runs.csv", where="seed=2")], ["b"])
+
     def test_data(self):
         class Fresh(Mixture):
             def setup(self, s):
