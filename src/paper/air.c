@@ -29,35 +29,9 @@ static rws_quantity final_of(const char *method, int K, const char *metric)
     return (rws_quantity){method, K, metric};
 }
 
-/* Whether WW is below VIMCO at every K: by the seeds of each K, or, with fewer than five seeds, by the pairs of all K
- * together; the medians must then agree at each K. */
-static void below_at_every_K(const rws_query *q, rws_finding *f, const char *metric, rws_moment moment,
-                             const char *unit)
-{
-    const rws_particles p = rws_query_particles(q);
-    rws_quantity        ww[RWS_MOST_K], vimco[RWS_MOST_K];
-    bool                few = false, agree = true;
-    for (int k = 0; k < p.n; k++) {
-        ww[k] = (rws_quantity){"ww", p.K[k], metric, moment};
-        vimco[k] = (rws_quantity){"vimco", p.K[k], metric, moment};
-        const rws_compared c = rws_below(q, f, ww[k], 0, vimco[k]);
-        few = few || c.seeds < 5;
-        agree = agree && c.a < c.b;
-    }
-    for (int k = 0; k < p.n; k++) {
-        const rws_compared c = rws_below(q, f, ww[k], 0, vimco[k]);
-        rws_finding_add(f, few && c.seeds ? RWS_HOLDS : c.verdict, "K = %d: WW %.4g, VIMCO %.4g%s", p.K[k], c.a, c.b,
-                        unit);
-    }
-    if (!few || p.n == 0) return;
-    const rws_compared c = rws_pooled(q, f, ww, vimco, p.n, 0);
-    rws_finding_add(f, c.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : c.verdict,
-                    "%d pairs of all K together (p = %.2g)", c.seeds, c.p);
-}
-
 static void a1_time(const rws_query *q, rws_finding *f)
 {
-    below_at_every_K(q, f, "log_evidence", RWS_WOBBLE, " nats");
+    rws_below_at_every_K(q, f, "ww", "vimco", "log_evidence", RWS_WOBBLE, false);
 }
 
 /* The standard deviation over seeds of a number at the end of training; NaN for fewer than three seeds. */
@@ -137,7 +111,7 @@ static void a3(const rws_query *q, rws_finding *f)
 
 static void a4_lower(const rws_query *q, rws_finding *f)
 {
-    below_at_every_K(q, f, "final_kl", RWS_AT_END, "");
+    rws_below_at_every_K(q, f, "ww", "vimco", "final_kl", RWS_AT_END, false);
 }
 
 static void a4_spread(const rws_query *q, rws_finding *f)

@@ -1,6 +1,9 @@
 #include "paper/compare.h"
 
+#include "figure/style.h"
+
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,6 +193,33 @@ rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *
     c.b = rws_quartiles_of(right, c.seeds).median;
     c.verdict = judge(d, c.seeds, &c.p);
     return c;
+}
+
+void rws_below_at_every_K(const rws_query *q, rws_finding *f, const char *a, const char *b, const char *metric,
+                          rws_moment moment, bool ratios)
+{
+    const rws_particles p = rws_query_particles(q);
+    const char         *left = rws_style_name(a), *right = rws_style_name(b);
+    rws_quantity        x[RWS_MOST_K], y[RWS_MOST_K];
+    rws_compared        c[RWS_MOST_K];
+    bool                few = false, agree = true;
+    for (int k = 0; k < p.n; k++) {
+        x[k] = (rws_quantity){a, p.K[k], metric, moment};
+        y[k] = (rws_quantity){b, p.K[k], metric, moment};
+        c[k] = ratios ? rws_less(q, f, x[k], 1, y[k]) : rws_below(q, f, x[k], 0, y[k]);
+        few = few || c[k].seeds < 5;
+        agree = agree && c[k].a < c[k].b;
+    }
+    for (int k = 0; k < p.n; k++) {
+        char ratio[32] = "";
+        if (ratios) snprintf(ratio, sizeof ratio, ", ratio %.2f", c[k].a / c[k].b);
+        rws_finding_add(f, few && c[k].seeds ? RWS_HOLDS : c[k].verdict, "K = %d: %s %.5g, %s %.5g%s (p = %.2g)",
+                        p.K[k], left, c[k].a, right, c[k].b, ratio, c[k].p);
+    }
+    if (!few || p.n == 0) return;
+    const rws_compared all = rws_pooled(q, f, x, y, p.n, ratios ? 1 : 0);
+    rws_finding_add(f, all.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : all.verdict,
+                    "%d pairs of all K together (p = %.2g)", all.seeds, all.p);
 }
 
 enum { MOST_L = 205 }; /* the largest sum of i * rank(i) for RWS_TREND_K numbers is 204 */

@@ -46,6 +46,11 @@ enum { RWS_MOST_PAIRS = 40 };
 rws_compared rws_pooled(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
                         double factor);
 
+/* Adds to the finding whether method a is below method b at every K of the results, by differences or by ratios: by the seeds
+ * of each K, or, where a K has fewer than five seeds, by the pairs of all K together; the medians must then agree at each K. */
+void rws_below_at_every_K(const rws_query *q, rws_finding *f, const char *a, const char *b, const char *metric,
+                          rws_moment moment, bool ratios);
+
 /* Whether a quantity rises with K (sign 1), or falls (-1), over the n numbers of particles: Page's test. If K did not
  * matter, every order of a seed's runs would be as likely. Only seeds that have all K count, and one seed decides
  * nothing. */

@@ -19,45 +19,9 @@ static const rws_paper_figure figures[] = {
     {0},
 };
 
-/* The quantities of one metric for all K of the results. */
-static int quantities(const rws_query *q, const char *method, const char *metric, rws_moment moment, rws_quantity *out)
-{
-    const rws_particles p = rws_query_particles(q);
-    for (int k = 0; k < p.n; k++) out[k] = (rws_quantity){method, p.K[k], metric, moment};
-    return p.n;
-}
-
-/* Whether a < b at every K (by ratios, if these are wanted): by the seeds of each K, or, with fewer than five, by the pairs
- * of all K together; the medians must then agree at each K. a is WW and b VIMCO with ratios, and the reverse without. */
-static void at_every_K(const rws_query *q, rws_finding *f, const rws_quantity *a, const rws_quantity *b, int n,
-                       bool ratios)
-{
-    bool few = false, agree = true;
-    for (int k = 0; k < n; k++) {
-        const rws_compared c = rws_below(q, f, a[k], 0, b[k]);
-        few = few || c.seeds < 5;
-        agree = agree && c.a < c.b;
-    }
-    for (int k = 0; k < n; k++) {
-        const rws_compared c = ratios ? rws_less(q, f, a[k], 1, b[k]) : rws_below(q, f, a[k], 0, b[k]);
-        const rws_verdict  verdict = few && c.seeds ? RWS_HOLDS : c.verdict;
-        if (ratios)
-            rws_finding_add(f, verdict, "K = %d: WW %.4g, VIMCO %.4g, ratio %.2f (p = %.2g)", a[k].K, c.a, c.b,
-                            c.a / c.b, c.p);
-        else rws_finding_add(f, verdict, "K = %d: WW %.5g, VIMCO %.5g (p = %.2g)", a[k].K, c.b, c.a, c.p);
-    }
-    if (!few || n == 0) return;
-    const rws_compared c = rws_pooled(q, f, a, b, n, ratios ? 1 : 0);
-    rws_finding_add(f, c.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : c.verdict,
-                    "%d pairs of all K together (p = %.2g)", c.seeds, c.p);
-}
-
 static void s1(const rws_query *q, rws_finding *f)
 {
-    rws_quantity ww[RWS_MOST_K], vimco[RWS_MOST_K];
-    const int    n = quantities(q, "ww", "log_evidence", RWS_AT_TENTH, ww);
-    quantities(q, "vimco", "log_evidence", RWS_AT_TENTH, vimco);
-    at_every_K(q, f, vimco, ww, n, false);
+    rws_below_at_every_K(q, f, "vimco", "ww", "log_evidence", RWS_AT_TENTH, false);
 }
 
 /* Compares final evidences for K from `least` to `most`: WW below VIMCO plus `shift`, and the other way round if `both`. */
@@ -88,10 +52,7 @@ static void s2_many(const rws_query *q, rws_finding *f)
 
 static void s3(const rws_query *q, rws_finding *f)
 {
-    rws_quantity ww[RWS_MOST_K], vimco[RWS_MOST_K];
-    const int    n = quantities(q, "ww", "final_kl", RWS_AT_END, ww);
-    quantities(q, "vimco", "final_kl", RWS_AT_END, vimco);
-    at_every_K(q, f, ww, vimco, n, true);
+    rws_below_at_every_K(q, f, "ww", "vimco", "final_kl", RWS_AT_END, true);
 }
 
 static const rws_claim claims[] = {
