@@ -219,7 +219,7 @@ void rws_below_at_every_K(const rws_query *q, rws_finding *f, const char *a, con
     if (!few || p.n == 0) return;
     const rws_compared all = rws_pooled(q, f, x, y, p.n, ratios ? 1 : 0);
     rws_finding_add(f, all.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : all.verdict,
-                    "%d pairs of all K together (p = %.2g)", all.seeds, all.p);
+                    "%d pair%s of all K together (p = %.2g)", all.seeds, all.seeds == 1 ? "" : "s", all.p);
 }
 
 enum { MOST_L = 205 }; /* the largest sum of i * rank(i) for RWS_TREND_K numbers is 204 */
