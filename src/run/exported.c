@@ -105,8 +105,9 @@ static rws_status add_history(reader *r, rws_history *series, int *n_series, int
     size_t n = 0;
     for (size_t i = 0; i < r->n; i++) n += !isnan(evaluation(r, i)[2 + m]);
     if (n == 0) return RWS_OK;
-    double *x = RWS_TRY_NEW(&r->results->memory->arena, double, 3 * n), *seconds = x + n, *values = seconds + n;
+    double *x = RWS_TRY_NEW(&r->results->memory->arena, double, 3 * n);
     if (!x) return no_memory(r);
+    double *seconds = x + n, *values = seconds + n;
     series[(*n_series)++] = (rws_history){r->names[r->at_iteration + 2 + m], (int)n, x, seconds, values};
     for (size_t i = 0, k = 0; i < r->n; i++) {
         const double *e = evaluation(r, i);
