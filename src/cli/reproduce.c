@@ -370,11 +370,14 @@ static rws_status report(reproduction *r, const rws_experiment *e, const char *f
 
 /* ---- the runs of an experiment: those of runs/, and those that were trained elsewhere and exported to runs.csv */
 
-/* Whether b is the same run as a and is to be shown instead: it is further, or as far and not exported. */
+/* Whether b is the same run as a and is to be shown instead: it is further, or has more metrics (those that are measured at
+ * the end), or is equal and not exported. */
 static bool replaces(const rws_result *b, const rws_result *a, const char *exported)
 {
     if (strcmp(a->name, b->name) != 0 || strcmp(a->store, b->store) == 0) return false;
-    return b->iteration > a->iteration || (b->iteration == a->iteration && strcmp(a->store, exported) == 0);
+    if (b->iteration != a->iteration) return b->iteration > a->iteration;
+    if (b->n_histories != a->n_histories) return b->n_histories > a->n_histories;
+    return strcmp(a->store, exported) == 0;
 }
 
 /* Keeps one of two runs that have the same name. */
