@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cli/report.h"
 #include "run/held.h"
+#include "run/results.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -117,18 +118,6 @@ typedef struct {
     bool        silent;
 } standing;
 
-/* Reads the stores; *out is NULL if there are none yet. */
-static rws_status read_results(const char *folder, rws_results **out, rws_error *err)
-{
-    const char *const paths[] = {folder};
-    rws_status        status = rws_results_read(paths, 1, out, err);
-    if (status == RWS_BAD_INPUT && (strstr(err->text, "There are no runs in") || access(folder, F_OK) != 0)) {
-        *out = NULL;
-        return RWS_OK;
-    }
-    return status;
-}
-
 /* `held` tells whether a process on this machine trains the run. */
 static standing standing_of(const rws_sweep_run *run, const rws_result *r, json_t *const *tasks, int n_tasks, bool held)
 {
@@ -182,7 +171,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
     static const char *const states[] = {"finished", "training", "waiting", "stopped", "failed"};
     rws_results             *r;
     int                      n_tasks, count[5] = {0};
-    RWS_TRY(read_results(folder, &r, err));
+    RWS_TRY(rws_results_read_if_any(folder, &r, err));
     json_t **tasks = read_tasks(folder, &n_tasks);
     rws_held held = rws_held_read();
     for (int i = 0; i < sweep->n; i++) {
@@ -333,7 +322,7 @@ rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char
     RWS_TRY(rws_file_make_folder(folder, err));
     RWS_TRY(rws_campaign_separate(folder, err));
     RWS_TRY(check_queue(folder, err));
-    RWS_TRY(read_results(folder, &r, err));
+    RWS_TRY(rws_results_read_if_any(folder, &r, err));
     if (!n_tasks) n_tasks = sweep->n < RWS_TASKS_MOST ? sweep->n : RWS_TASKS_MOST;
     if (n_tasks > sweep->n) n_tasks = sweep->n;
     char *tasks = list_tasks(sweep, r, n_tasks, &n);

@@ -259,8 +259,8 @@ static bool exists(const char *path)
     return path && stat(path, &about) == 0;
 }
 
-/* Reads the stores of the folders in a folder. */
-static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
+/* Reads the stores of the folders in a folder. Sets *none and fails if there are none. */
+static rws_status read_below(rws_results *r, const char *folder, bool *none, rws_error *err)
 {
     struct dirent **list;
     const int       n = scandir(folder, &list, NULL, alphasort);
@@ -283,7 +283,8 @@ static rws_status read_below(rws_results *r, const char *folder, rws_error *err)
         free(list[i]);
     }
     free(list);
-    if (status == RWS_OK && n_stores == 0)
+    *none = status == RWS_OK && n_stores == 0;
+    if (*none)
         return rws_fail(err, RWS_BAD_INPUT,
                         "There are no runs in \"%s\": neither it nor a folder in it has a "
                         "metrics.sqlite.",
@@ -309,11 +310,14 @@ static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_erro
     return status;
 }
 
-static rws_status read_path(rws_results *r, const char *path, rws_error *err)
+/* Sets *none and fails if the path does not exist or is a folder without stores. */
+static rws_status read_path(rws_results *r, const char *path, bool *none, rws_error *err)
 {
     struct stat about;
-    if (stat(path, &about) != 0)
+    if (stat(path, &about) != 0) {
+        *none = errno == ENOENT;
         return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
+    }
     if (!S_ISDIR(about.st_mode))
         return g_str_has_suffix(path, ".csv") ? rws_exported_read(r, path, err) : read_store(r, path, NULL, err);
     char      *store = rws_file_join(path, "metrics.sqlite"), *config = rws_file_join(path, "config.json");
@@ -321,7 +325,7 @@ static rws_status read_path(rws_results *r, const char *path, rws_error *err)
     if (!store || !config) status = no_memory(err);
     else if (exists(store)) status = read_store(r, store, NULL, err);
     else if (exists(config)) status = read_one_of_sweep(r, path, err);
-    else status = read_below(r, path, err);
+    else status = read_below(r, path, none, err);
     free(store);
     free(config);
     return status;
@@ -334,13 +338,13 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->store, y->store);
 }
 
-rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err)
+static rws_status read_paths(const char *const *paths, int n, rws_results **out, bool *none, rws_error *err)
 {
     rws_results *r = calloc(1, sizeof *r);
     if (r) r->memory = calloc(1, sizeof *r->memory);
     rws_status status = r && r->memory ? RWS_OK : no_memory(err);
     *out = NULL;
-    for (int i = 0; i < n && status == RWS_OK; i++) status = read_path(r, paths[i], err);
+    for (int i = 0; i < n && status == RWS_OK; i++) status = read_path(r, paths[i], none, err);
     if (status != RWS_OK) {
         rws_results_free(r);
         return status;
@@ -348,6 +352,19 @@ rws_status rws_results_read(const char *const *paths, int n, rws_results **out, 
     if (r->n) qsort(r->runs, (size_t)r->n, sizeof *r->runs, by_name);
     *out = r;
     return RWS_OK;
+}
+
+rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err)
+{
+    bool none = false;
+    return read_paths(paths, n, out, &none, err);
+}
+
+rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_error *err)
+{
+    bool             none = false;
+    const rws_status status = read_paths(&folder, 1, out, &none, err);
+    return none ? RWS_OK : status;
 }
 
 /* ---- selecting */

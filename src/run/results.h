@@ -31,4 +31,8 @@ void rws_result_count_iterations(rws_result *run);
  * file. RWS_BAD_INPUT with a sentence that names the file and the line, or RWS_NO_MEMORY. */
 rws_status rws_exported_read(rws_results *r, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
+/* Reads like rws_results_read, but no runs are no failure: *out is NULL if the folder does not exist or has no store yet. */
+rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_error *err)
+    __attribute__((warn_unused_result));
+
 #endif
