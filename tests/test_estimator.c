@@ -896,6 +896,28 @@ static void expect_refusal(const rws_config *c, const rws_model *model, const ch
     assert_null(t);
 }
 
+/* The temperature of the relaxed bound starts where it is told, and an iteration leaves it no colder than it may be. */
+static void test_temperature_of_rebar(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"rebar", "relax"};
+    for (int i = 0; i < COUNT(methods); i++) {
+        rws_config c = config_for(methods[i], "rebar_tau=0.2", 4, 3, 8);
+        if (i == 1) c.set[c.n_set++] = "relax_control=sum";
+        rws_trainer      *t = trainer_for(&c, &rws_model_gmm);
+        const rws_params *p = rws_trainer_state_of(t).params;
+        const rws_param  *tau = p->list[p->n - 1]; /* the one that was declared last */
+        rws_error         err;
+        assert_string_equal(tau->name, "rho.log_temperature");
+        assert_true(fabsf(tau->value[0] - logf(0.2f)) < 1e-6f);
+        tau->value[0] = -10;
+        rws_trainer_changed(t);
+        assert_int_equal(rws_trainer_step(t, &err), RWS_OK);
+        assert_true(fabsf(tau->value[0] - logf(0.1f)) < 1e-6f);
+        rws_trainer_free(t);
+    }
+}
+
 static const rws_setting *setting_of(const rws_estimator *e, const char *name)
 {
     for (int i = 0; e->settings && e->settings[i].name; i++)
@@ -945,6 +967,8 @@ static void test_refusals(void **state)
 
     rws_config c = config_for("concrete", "concrete_prior=firm", 4, 3, 4);
     expect_refusal(&c, &rws_model_gmm, "concrete_prior");
+    c = config_for("rebar", "rebar_tau=0.05", 4, 3, 4);
+    expect_refusal(&c, &rws_model_gmm, "rebar_tau=0.05 is below rebar_coldest=0.1; set both.");
     c = config_for("dww", "=0.2", 4, 3, 4);
     expect_refusal(&c, &rws_model_gmm, "name=value");
     c = config_for("dww", "gamma=0.2", 4, 3, 4);
@@ -969,6 +993,7 @@ int main(void)
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_relaxed_branches),
         cmocka_unit_test(test_one_relaxed_choice),
+        cmocka_unit_test(test_temperature_of_rebar),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_expectation),
         cmocka_unit_test(test_smoothed_expectation),

@@ -294,6 +294,42 @@ static void smoothed_bits_follow_their_law(void **state)
                 }
 }
 
+/* The mean of zeta given the bit, by the midpoint rule over the uniform that it is drawn from. */
+static double mean_zeta(rws_smoothing how, double b, bool bit)
+{
+    enum { POINTS = 4000 };
+    const float       logit = bit ? 30 : -30;
+    const rws_op_args args = {.k = (int)how, .s = (float)b};
+    double            total = 0;
+    for (int i = 0; i < POINTS; i++) {
+        const float u = ((float)i + 0.5f) / POINTS;
+        float       y;
+        run_extreme(op_named("smooth_draw"), args, 2, (rws_view[]){{.data = &logit, .dim = 1}, {.data = &u, .dim = 1}},
+                    1, &y, NULL);
+        total += 1 / (1 + exp(-(double)y)) / POINTS;
+    }
+    return total;
+}
+
+/* Appendix E: the relaxed choice becomes looser with every category. The weight s_c = zeta_c prod_{j < c} (1 - zeta_j) of the
+ * drawn category c has the mean E[zeta|1] E[1 - zeta|0]^c. It falls exponentially with c where a bit of 0 is smoothed, and
+ * does not fall with spikes. */
+static void sticks_become_looser(void **state)
+{
+    (void)state;
+    const double b = 8, tail = 1 - 1 / b + 1 / expm1(b); /* the mean of b e^(b zeta) / (e^b - 1) */
+    const struct {
+        rws_smoothing how;
+        double        drawn, passed; /* E[zeta|1] and E[1 - zeta|0] */
+    } known[] = {{RWS_SMOOTH_SPIKE, tail, 1},
+                 {RWS_SMOOTH_EXPONENTIAL, tail, tail},
+                 {RWS_SMOOTH_POWER, b / (1 + b), b / (1 + b)}};
+    for (int i = 0; i < COUNT(known); i++) {
+        assert_true(near(mean_zeta(known[i].how, b, true), known[i].drawn, 1e-3));
+        assert_true(near(1 - mean_zeta(known[i].how, b, false), known[i].passed, 1e-3));
+    }
+}
+
 static void densities_at_the_ends(void **state)
 {
     (void)state;
@@ -583,6 +619,7 @@ int main(void)
         cmocka_unit_test(functions_keep_nan),
         cmocka_unit_test(densities_at_the_ends),
         cmocka_unit_test(smoothed_bits_follow_their_law),
+        cmocka_unit_test(sticks_become_looser),
         cmocka_unit_test(indices_that_were_refused),
         cmocka_unit_test(truncated_normal_without_end),
         cmocka_unit_test(pictures_at_identity),

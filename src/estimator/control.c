@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-#define COLDEST 0.1 /* colder relaxations are unstable */
-
 const char *rws_control_refuses(const rws_model *model, const rws_setup *s)
 {
     if (model->relaxed && s->relaxed_categories) return NULL;
@@ -191,9 +189,9 @@ void rws_control_remember(rws_method *m, const rws_tally *tally)
 {
     (void)tally;
     const rws_controls *c = m->own;
-    const float         coldest = (float)log(COLDEST);
     for (int i = 0; i < c->n; i++) {
-        float *log_temperature = c->list[i].log_temperature ? rws_param_values(c->list[i].log_temperature) : NULL;
-        if (log_temperature && *log_temperature < coldest) *log_temperature = coldest;
+        const rws_control *one = &c->list[i];
+        float             *log_temperature = one->log_temperature ? rws_param_values(one->log_temperature) : NULL;
+        if (log_temperature && *log_temperature < one->log_coldest) *log_temperature = one->log_coldest;
     }
 }

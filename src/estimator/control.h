@@ -24,6 +24,7 @@ typedef struct rws_control {
     bool       log_mean_exp;
     rws_param *scale;           /* learned; NULL: 1 */
     rws_param *log_temperature; /* of a relaxation, learned; NULL: there is none */
+    float      log_coldest;     /* the least value of log_temperature */
     rws_layer *net;             /* NULL: there is none */
 } rws_control;
 
@@ -45,6 +46,13 @@ void        rws_control_weigh(const rws_method *m, rws_scores *s, double share, 
 rws_status  rws_control_extend(const rws_method *m, rws_engine *e, const float *direction, rws_error *err);
 void        rws_control_weigh_second(const rws_method *m, rws_scores *s, double share, float *gradient);
 void        rws_control_remember(rws_method *m, const rws_tally *tally);
+
+/* The settings of rws_controls_add_rebar. */
+#define RWS_REBAR_SETTINGS                                                                                      \
+    {"rebar_tau", "1", 0.001, 100, "temperature of the relaxed bound at the beginning; it is learned"},         \
+    {                                                                                                           \
+        "rebar_coldest", "0.1", 0.001, 100, "and never falls below this: low temperatures make noisy gradients" \
+    }
 
 /* Everything but name, help, settings and setup. */
 #define RWS_CONTROL_ESTIMATOR                                                          \

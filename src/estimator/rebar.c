@@ -2,7 +2,8 @@
  *
  *     c = rho1 log mean_k p(s_k, x) / (s_k . pi),   s_k = softmax(g_k / exp(rho2))
  *
- * theta and pi inside c count as constants. rho2 stays above log 0.1: colder relaxations are unstable.
+ * theta and pi inside c count as constants. rho2 stays above the logarithm of rebar_coldest, because s_k moves with g_k the
+ * faster, the colder it is: gradients of c become noisy.
  */
 #include "estimator/control.h"
 
@@ -27,8 +28,11 @@ static rws_var frozen_weight(rws_path *path, const rws_method *m, const rws_cont
 
 rws_status rws_controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rws_error *err)
 {
+    const double tau = rws_setup_number(s, "rebar_tau"), coldest = rws_setup_number(s, "rebar_coldest");
     rws_control *new = &c->list[c->n++];
-    *new = (rws_control){.v = frozen_weight, .log_mean_exp = true};
+    if (tau < coldest)
+        return rws_fail(err, RWS_BAD_INPUT, "rebar_tau=%g is below rebar_coldest=%g; set both.", tau, coldest);
+    *new = (rws_control){.v = frozen_weight, .log_mean_exp = true, .log_coldest = (float)log(coldest)};
     if (scaled) {
         new->scale = rws_setup_param(s, RWS_CONTROL, "rho.scale", 1, 1, RWS_ZERO);
         float *scale = rws_param_values(new->scale);
@@ -36,6 +40,9 @@ rws_status rws_controls_add_rebar(rws_controls *c, rws_setup *s, bool scaled, rw
         *scale = 1;
     }
     new->log_temperature = rws_setup_param(s, RWS_CONTROL, "rho.log_temperature", 1, 1, RWS_ZERO);
+    float *log_temperature = rws_param_values(new->log_temperature);
+    if (!log_temperature) return rws_no_memory(err, "the parameters of rebar");
+    *log_temperature = (float)log(tau);
     return RWS_OK;
 }
 
@@ -49,6 +56,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 const rws_estimator rws_estimator_rebar = {
     .name = "rebar",
     .help = "the bound's gradient with the relaxed bound as control variate",
+    .settings = (const rws_setting[]){RWS_REBAR_SETTINGS, {0}},
     .setup = setup,
     RWS_CONTROL_ESTIMATOR,
 };

@@ -41,6 +41,7 @@ const rws_estimator rws_estimator_relax = {
     .help = "the bound's gradient with a learned control variate on relaxed choices",
     .settings =
         (const rws_setting[]){{"relax_control", "net", 0, 0, "the control variate: net, rebar, or the sum of both"},
+                              RWS_REBAR_SETTINGS,
                               {0}},
     .setup = setup,
     RWS_CONTROL_ESTIMATOR,

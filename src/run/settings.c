@@ -4,6 +4,7 @@
 
 #include <glib.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,10 +112,16 @@ static rws_status refuse_unknown(const rws_trainer *t, const rws_estimator *esti
                                  rws_error *err)
 {
     const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    char             owners[128] = "";
+    int              n_owners = 0;
     for (int k = 0; rws_estimators[k]; k++)
-        if (has(rws_estimators[k]->settings, text, length))
-            return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to method %s, not to %s.", name.text,
-                            rws_estimators[k]->name, estimator->name);
+        if (has(rws_estimators[k]->settings, text, length)) {
+            const size_t used = strlen(owners);
+            snprintf(owners + used, sizeof owners - used, "%s%s", n_owners++ ? " and " : "", rws_estimators[k]->name);
+        }
+    if (n_owners)
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to %s %s, not to %s.", name.text,
+                        n_owners == 1 ? "method" : "the methods", owners, estimator->name);
     return rws_fail(err, RWS_BAD_INPUT, "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.",
                     t->model->name, estimator->name, name.text);
 }
