@@ -58,11 +58,15 @@ static void less_spread(const rws_query *q, rws_finding *f, const char *metric)
         const int    n = n_ww < n_vimco ? n_ww : n_vimco;
         const double least = n >= 10 ? 1.8 : n >= 5 ? 2.6 : n == 4 ? 3.1 : 4.4;
         rws_finding_seeds(f, n);
-        rws_finding_add(f,
-                        vimco > least * ww   ? RWS_HOLDS
-                        : ww > least * vimco ? RWS_FAILS
-                                             : RWS_UNDECIDED,
-                        "K = %d: standard deviation over seeds WW %.3g, VIMCO %.3g", p.K[k], ww, vimco);
+        if (n < 3)
+            rws_finding_add(f, RWS_UNKNOWN, "K = %d: %d %s; a standard deviation needs three", p.K[k], n,
+                            n == 1 ? "seed" : "seeds");
+        else
+            rws_finding_add(f,
+                            vimco > least * ww   ? RWS_HOLDS
+                            : ww > least * vimco ? RWS_FAILS
+                                                 : RWS_UNDECIDED,
+                            "K = %d: standard deviation over seeds WW %.3g, VIMCO %.3g", p.K[k], ww, vimco);
     }
 }
 
@@ -88,8 +92,8 @@ static void moves_with_particles(const rws_query *q, rws_finding *f, const char 
     if (p.n < 2) f->verdict = RWS_UNKNOWN;
     if (!few || p.n < 2) return;
     const rws_trend t = rws_trend_of(q, f, final_of(method, 0, metric), p.K, p.n, sign);
-    rws_finding_add(f, t.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : t.verdict, "trend over %d seeds (p = %.2g)",
-                    t.seeds, t.p);
+    rws_finding_add(f, t.verdict == RWS_HOLDS && !agree ? RWS_UNDECIDED : t.verdict, "trend over %d %s (p = %.2g)",
+                    t.seeds, t.seeds == 1 ? "seed" : "seeds", t.p);
 }
 
 static void a2(const rws_query *q, rws_finding *f)
