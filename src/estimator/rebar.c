@@ -2,8 +2,8 @@
  *
  *     c = rho1 log mean_k p(s_k, x) / (s_k . pi),   s_k = softmax(g_k / exp(rho2))
  *
- * theta and pi inside c count as constants. rho2 stays above the logarithm of rebar_coldest, because s_k moves with g_k the
- * faster, the colder it is: gradients of c become noisy.
+ * theta and pi inside c count as constants. rho2 stays above the logarithm of rebar_coldest: the lower the temperature, the
+ * faster s_k changes with g_k, and the noisier are the gradients of c.
  */
 #include "estimator/control.h"
 

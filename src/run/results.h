@@ -1,4 +1,5 @@
-/* results.h - the memory of rws_results, for the files that fill one: stores (results.c) and exports (exported.c).
+/* results.h - the memory of rws_results, for the files that fill one: stores (results.c) and exports (exported.c); and how to
+ * read a folder that may have no runs yet.
  *
  *     metrics.sqlite -> results.c --.
  *     FILE.csv -----> exported.c ---+-> rws_results
