@@ -462,12 +462,12 @@ for i in $(seq 200); do
     grep -q '^training *[1-9][0-9]*/100000000 ' out && break
     sleep 0.1
 done
-[ "$(tail -n 1 out)" = "1 runs: 1 training" ]
+[ "$(tail -n 1 out)" = "1 run: 1 training" ]
 report $? "a run that is being trained is shown as training"
 kill -INT $pid
 wait $pid
 run sweep long.sweep --status
-[ "$(tail -n 1 out)" = "1 runs: 1 stopped" ]
+[ "$(tail -n 1 out)" = "1 run: 1 stopped" ]
 report $? "and as stopped afterwards"
 
 # a queue with more jobs than there is room for in a sentence

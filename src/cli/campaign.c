@@ -534,7 +534,7 @@ static void report_all(const campaign *s)
                                   "finished_before", r->found, "failed", r->failed));
         return;
     }
-    printf("%d runs: %d finished", s->n, r->finished + r->found);
+    printf("%d run%s: %d finished", s->n, s->n == 1 ? "" : "s", r->finished + r->found);
     if (r->found) printf(" (%d of them before)", r->found);
     if (r->failed) printf(", %d failed", r->failed);
     putchar('\n');

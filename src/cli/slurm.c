@@ -188,7 +188,7 @@ rws_status rws_slurm_status(const rws_sweep *sweep, const char *folder, bool jso
         for (int k = 0; k < 5; k++) json_object_set_new(o, states[k], json_integer(count[k]));
         rws_report_json(o);
     } else {
-        printf("%d runs:", sweep->n);
+        printf("%d run%s:", sweep->n, sweep->n == 1 ? "" : "s");
         for (int k = 0, any = 0; k < 5; k++)
             if (count[k]) printf("%s %d %s", any++ ? "," : "", count[k], states[k]);
         putchar('\n');
@@ -335,10 +335,10 @@ rws_status rws_slurm_submit(const rws_sweep *sweep, const char *file, const char
         if (n) json_object_set_new(o, "job", json_string(job));
         rws_report_json(o);
     } else if (status == RWS_OK && n) {
-        printf("job %s: %d tasks for %d runs; `rws sweep %s --out %s --status` shows what they do\n", job, n, sweep->n,
-               file, folder);
+        printf("job %s: %d task%s for %d run%s; `rws sweep %s --out %s --status` shows what they do\n", job, n,
+               n == 1 ? "" : "s", sweep->n, sweep->n == 1 ? "" : "s", file, folder);
     } else if (status == RWS_OK) {
-        printf("%d runs: nothing is left to do\n", sweep->n);
+        printf("%d run%s: nothing is left to do\n", sweep->n, sweep->n == 1 ? "" : "s");
     }
     free(script);
     free(tasks);
