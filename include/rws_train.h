@@ -108,6 +108,7 @@ typedef struct {
     const char *const *names; /* live as long as the trainer */
     double             value[RWS_MAX_METRICS];
     double             log_evidence_error; /* standard error of the metric log_evidence; NaN if that is exact */
+    double impossible; /* share of the test data that no particle explains; log_evidence, kl and ess leave them out */
 } rws_measures;
 
 /* Measures all metrics on the test data at the present parameters. Changes nothing. */
@@ -141,6 +142,11 @@ rws_status rws_trainer_give(rws_trainer *t, rws_giver *give, void *context, rws_
 /* The name of a site that no particle has visited since the trainer was made, though labels, the setting `given` or a
  * setting site.NAME name it: the name may be wrong. NULL if there is no such site. */
 const char *rws_trainer_unvisited(const rws_trainer *t);
+
+/* The name of a parameter of theta or phi whose gradient has been zero in every iteration, so that it has not learned: no
+ * program may use it, or it may belong to the wrong group, as a network of the guide does that is not part of phi. NULL if there
+ * is none, or if that is not known: with several ranks, and under an optimiser without memory. */
+const char *rws_trainer_unlearned(const rws_trainer *t);
 
 /* A parameter matrix in the trainer's own memory. */
 typedef struct {
@@ -277,7 +283,7 @@ typedef struct {
     double exact; /* by the model's exact posterior; NaN if it is not known, as always where choices are given */
 } rws_answer;
 
-/* Particles that made the same choices. The same choices may be listed several times, once for each 2000 particles. */
+/* Particles that made the same choices. */
 typedef struct {
     double            log_p;   /* log p(z, x) of one of them */
     double            log_q;   /* log q(z | x) of what was drawn: the weight is exp(log_p - log_q) */

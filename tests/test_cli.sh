@@ -235,6 +235,9 @@ run train gmm -k 2 -n 100 --eval-every 20 --out whole
 same_checkpoint "and is then what it would have been" run whole
 grep -q '"iterations": 100' run/config.json
 report $? "which its folder then says"
+refuses 'has done 100 iterations and cannot end after 40' train --out run --resume --iterations 40
+grep -q '"iterations": 100' run/config.json
+report $? "nor are iterations taken back"
 refuses 'from iteration 100 on' train --out run --resume --iterations 120 --lr 1e-3,90:1e-4
 grep -q '"iterations": 100' run/config.json
 report $? "a refusal changes nothing"
@@ -483,5 +486,15 @@ fi
 cp "$toy" not_a_model.so && printf x | dd of=not_a_model.so bs=1 seek=1 conv=notrunc 2>/dev/null
 refuses 'not_a_model.so' train ./not_a_model.so
 refuses 'nowhere.so' train ./nowhere.so
+
+# ---- test data that no particle explains
+
+gives 0 "a guide that finds few sentences" train pcfg --set likelihood=hard --set rules=grammar --method ws -k 2 -n 20 \
+    --eval-every 10 --eval-data 40 --eval-particles 100 --out hard --json
+[ "$(grep -c '"impossible":0\.[0-9]' out)" = 4 ] && [ "$(grep -c 'no particle explains' err)" = 1 ]
+report $? "says how many it does not"
+gives 0 "as do its metrics" runs hard --json
+grep -q '"impossible":0\.[0-9]' out
+report $? "by name"
 
 finish

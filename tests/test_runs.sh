@@ -176,6 +176,14 @@ report $? "does nothing"
 report $? "and touches nothing"
 run train gmm --method ww -k 5 -s 2 -n 200 --eval-every 50 --out alone
 same_checkpoint "a run of a sweep is the run it would be alone" small/gmm-ww-k5-s2 alone
+for change in 'batch 7:--batch 7 contradicts' 'lr 1e-2:lr 1e-2 contradicts' 'iterations 100:iterations 100 contradict'; do
+    { grep -v "^${change%% *}" small.sweep; echo "${change%%:*}"; } >other.sweep
+    run sweep other.sweep --out small
+    [ $? = 2 ] && grep -q "^failed .*: .*${change#*:}" out
+    report $? "finished runs are not those of a sweep with ${change%%:*}"
+done
+[ "$before" = "$(cat small/*/* | cksum)" ]
+report $? "and stay as they are"
 rm -r small/gmm-ww-k2-s1
 gives 0 "a finished run whose folder is gone" sweep small.sweep
 tail -n 1 out | grep -q '12 of them before'

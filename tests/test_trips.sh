@@ -45,6 +45,25 @@ grep -qE '^  jam   .*1: 0\.[0-9]{3}   not visited: 0\.[0-9]{3}$' out
 report $? "with the probability that the site is not visited"
 gives 0 "about test rows too" infer run --test 0-2
 
+# ---- few test rows: an evaluation takes each once
+
+head -n 100 "$table" >few.csv
+gives 0 "99 rows" train "$model" --data few.csv -n 20 --json --out few
+tail -n 1 out >default
+gives 0 "have nine test rows" train "$model" --data few.csv -n 20 --eval-data 9 --json
+[ "$(sed 's/"seconds":[^,]*,//' default)" = "$(tail -n 1 out | sed 's/"seconds":[^,]*,//')" ]
+report $? "which count once, however many are asked for"
+gives 0 "the last of them" infer few --test 8
+refuses 'There is no test datum 9; there are 9, counted from 0.' infer few --test 9
+sed '12s/.*/1,2,0/' few.csv >other.csv
+gives 0 "the same rows" eval few
+[ ! -s err ]
+report $? "are measured without a remark"
+cp other.csv few.csv
+gives 0 "other test rows" eval few
+grep -q 'test data are not those of the checkpoint' err
+report $? "are remarked upon"
+
 # ---- what is wrong with a table
 
 refuses 'needs a file to learn from: --data FILE' train "$model"

@@ -10,6 +10,7 @@
 #include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/slurm.h"
+#include "optim/schedule.h"
 #include "run/checkpoint.h"
 #include "run/store.h"
 
@@ -89,6 +90,52 @@ static char *store_of(const campaign *s, const entry *e)
     return store;
 }
 
+static bool exists_in(const char *folder, const char *name)
+{
+    char *path = rws_file_join(folder, name);
+    rws_need_memory(path != NULL, "the path of a run");
+    const bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* Refuses a run that is trained further than the sweep wants, or that was trained with other settings than the sweep has now.
+ * A run without a folder, of which only the metrics are known, is taken as it is. */
+static rws_status check_settings(const campaign *s, const entry *e, rws_error *err)
+{
+    char             *path = rws_file_join(s->options->folder, e->run->name);
+    const rws_config *c = &e->run->config;
+    const rws_options wanted = rws_options_of(c);
+    rws_folder       *folder;
+    rws_config        stored, unused;
+    rws_schedule      had, has;
+    rws_need_memory(path != NULL, "the path of a run");
+    rws_status status = exists_in(path, "config.json") ? rws_folder_open(path, &stored, &folder, err) : RWS_STOPPED;
+    if (status == RWS_OK) {
+        status = rws_options_resume(&wanted, &stored, path, &unused, err);
+        if (status == RWS_OK && e->iteration > c->iterations)
+            status = rws_fail(err, RWS_BAD_INPUT,
+                              "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
+                              c->iterations, rws_quote_short(path).text, e->iteration);
+        if (status == RWS_OK && c->lr) status = rws_schedule_parse(stored.lr, &had, err);
+        if (status == RWS_OK && c->lr) status = rws_schedule_parse(c->lr, &has, err);
+        if (status == RWS_OK && c->lr && !rws_schedule_agree(&had, &has, e->iteration))
+            status = rws_fail(err, RWS_BAD_INPUT, "lr %s contradicts the run in %s, which has had %s.",
+                              rws_quote_short(c->lr).text, rws_quote_short(path).text, rws_quote_short(stored.lr).text);
+        rws_folder_close(folder);
+    }
+    free(path);
+    return status == RWS_STOPPED ? RWS_OK : status;
+}
+
+static void fail_early(campaign *s, entry *e, rws_status status, const char *sentence)
+{
+    e->stage = FAILED;
+    e->failure = strdup(sentence);
+    s->result.failed++;
+    if (!s->result.worst) s->result.worst = status;
+}
+
 static rws_status look_up(campaign *s, entry *e, rws_error *err)
 {
     rws_store_progress p;
@@ -97,14 +144,14 @@ static rws_status look_up(campaign *s, entry *e, rws_error *err)
     free(store);
     RWS_TRY(status);
     e->iteration = p.iteration;
-    if (is_done(e, &p) || rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known)))
-        e->stage = FINISHED;
-    else if (p.failed && !s->options->retry) {
-        e->stage = FAILED;
-        e->failure = strdup("Its numbers broke before; --retry would try again.");
-        s->result.failed++;
-        if (!s->result.worst) s->result.worst = RWS_BROKEN;
-    }
+    if (is_done(e, &p)) {
+        const rws_status settings = check_settings(s, e, err);
+        if (settings == RWS_BAD_INPUT) fail_early(s, e, settings, err->text);
+        else RWS_TRY(settings);
+        if (settings == RWS_OK) e->stage = FINISHED;
+    } else if (rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known))) e->stage = FINISHED;
+    else if (p.failed && !s->options->retry)
+        fail_early(s, e, RWS_BROKEN, "Its numbers broke before; --retry would try again.");
     if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
         s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
     return RWS_OK;
@@ -123,15 +170,6 @@ static void find_kinds(campaign *s, const rws_sweep *sweep)
     }
     for (int i = 0; i < s->n; i++) free(kinds[i]);
     free(kinds);
-}
-
-static bool exists_in(const char *folder, const char *name)
-{
-    char *path = rws_file_join(folder, name);
-    rws_need_memory(path != NULL, "the path of a run");
-    const bool there = access(path, F_OK) == 0;
-    free(path);
-    return there;
 }
 
 rws_status rws_campaign_separate(const char *folder, rws_error *err)

@@ -61,6 +61,7 @@ static void print_measures(const rws_measures *m, double seconds)
     printf("%-18s %.3f\n", "seconds", seconds);
     for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws_report_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
+    if (m->impossible > 0) printf("%-18s %s\n", "impossible", rws_report_number(m->impossible, text));
 }
 
 static void print_param(const rws_param_view *v)
@@ -101,12 +102,16 @@ static void print_params(rws_trainer *t, bool json)
 static rws_status record(rws_folder *folder, const rws_measures *m, double seconds, rws_error *err)
 {
     char        names[RWS_MAX_METRICS][64];
-    const char *pointers[RWS_MAX_METRICS];
+    const char *pointers[RWS_MAX_METRICS + 1];
+    double      values[RWS_MAX_METRICS + 1];
     for (int i = 0; i < m->n; i++) {
         snprintf(names[i], sizeof names[i], "final_%s", m->names[i]);
         pointers[i] = names[i];
+        values[i] = m->value[i];
     }
-    return rws_folder_add(folder, m->iteration, seconds, m->n, pointers, m->value, err);
+    pointers[m->n] = "final_impossible";
+    values[m->n] = m->impossible;
+    return rws_folder_add(folder, m->iteration, seconds, m->n + (m->impossible > 0), pointers, values, err);
 }
 
 static rws_status open_run(const eval_options *o, rws_config *config, rws_folder **folder, rws_error *err)
@@ -130,8 +135,11 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     if (o->n_test) config.n_test = (int)o->n_test;
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
+    if (!o->n_test) RWS_TRY(rws_comm_agree(comm, rws_trainer_hash_data(*trainer, err), err));
     RWS_TRY(rws_comm_agree(comm, rws_folder_look(*folder, *trainer, &seconds, err), err));
+    if (rws_folder_remarks(*folder)[0] && rws_rank() == 0) rws_note("%s", rws_folder_remarks(*folder));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
+    rws_report_impossible(&m);
     if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, seconds, err));
     if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, seconds, true);
     else print_measures(&m, seconds);

@@ -269,6 +269,20 @@ void rws_options_fill(rws_options *o)
     o->config.threads = rws_options_given(o, "threads") ? threads_of(o->config.threads) : 1;
 }
 
+rws_options rws_options_of(const rws_config *config)
+{
+    static const rws_config none;
+    rws_options             o = {.config = *config};
+    for (int i = 0; i < N_FIELDS; i++) {
+        const field *f = &fields[i];
+        const bool   given = f->kind == TEXT   ? read_text(f, config)[0] != 0
+                             : f->kind == REAL ? *(const double *)((const char *)config + f->place) != 0
+                                               : read_count(f, config) != read_count(f, &none);
+        o.given |= (uint64_t)given << i;
+    }
+    return o;
+}
+
 static rws_status compare(const field *f, const rws_config *given, const rws_config *run, const char *folder,
                           rws_error *err)
 {

@@ -34,6 +34,9 @@ bool rws_options_take(rws_options *o, const char *name);
 /* Fills options that were not given with the program's own defaults; those that depend on the model stay 0. */
 void rws_options_fill(rws_options *o);
 
+/* Options that give all that a configuration does not leave to defaults, which are 0 or NULL. */
+rws_options rws_options_of(const rws_config *config);
+
 /* The configuration with which a run goes on: its own (`run`, of `folder`), with the threads, iterations and rates that
  * were given. Any other option that was given must agree with the run: if not, RWS_BAD_INPUT with a sentence that names
  * it. */

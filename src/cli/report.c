@@ -131,7 +131,17 @@ void rws_report_measures(const rws_model *model, const rws_measures *m, double s
         else rws_report_known(o, name, m->value[i]);
     }
     rws_report_known(o, "log_evidence_error", m->log_evidence_error);
+    if (m->impossible > 0) rws_report_known(o, "impossible", m->impossible);
     rws_report_json(o);
+}
+
+void rws_report_impossible(const rws_measures *m)
+{
+    if (m->impossible > 0)
+        rws_note("After iteration %" PRIu64
+                 " no particle explains %.3g %% of the test data: log_evidence, kl and ess leave "
+                 "them out, and look better than they are.",
+                 m->iteration, 100 * m->impossible);
 }
 
 /* A number with its sign takes 12 columns: -1.23457e-05. */

@@ -49,11 +49,14 @@ const char *rws_report_number(double value, char out[static 32]);
 void rws_report_json(json_t *object);
 
 /* One evaluation as an object: {"iteration":…, "seconds":…, <metric>:…}, after "final":true if it is the last; with the
- * standard error of log_evidence where that is an estimate. */
+ * standard error of log_evidence where that is an estimate, and with the share of impossible test data if there are any. */
 void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final);
 
 /* The same as a row of a table, under a heading if `heading`. */
 void rws_report_row(const rws_measures *m, double seconds, bool heading);
+
+/* Notes that no particle explains a part of the test data, if so. */
+void rws_report_impossible(const rws_measures *m);
 
 /* The first two metrics in few characters: "p_error 0.0123  q_error 0.2". */
 void rws_report_brief(const rws_measures *m, char *out, size_t size);

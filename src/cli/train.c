@@ -26,8 +26,9 @@ typedef struct {
     uint64_t     pictures;   /* test data in a picture of an evaluation; UINT64_MAX: as many as the model says */
     rws_trainer *trainer;
     rws_progress progress;
-    bool         heading; /* the heading of the table is printed */
-    bool         looked;  /* for sites that no particle visits */
+    bool         heading;    /* the heading of the table is printed */
+    bool         looked;     /* for sites that no particle visits */
+    bool         impossible; /* it was noted that there are impossible test data */
 } session;
 
 /* ---- pictures: the first test data with the answers of the guide */
@@ -100,6 +101,17 @@ static void note_unvisited(session *s, const rws_trainer *t, bool final)
              rws_quote_short(site).text, final ? "" : " yet");
 }
 
+/* Notes at the end a parameter that has not learned. */
+static void note_unlearned(const rws_trainer *t)
+{
+    const char *name = rws_trainer_unlearned(t);
+    if (name)
+        rws_note("The parameter \"%s\" has had no gradient and has not learned: does a program use it? Parameters of "
+                 "the guide "
+                 "belong to the group phi.",
+                 rws_quote_short(name).text);
+}
+
 static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
 {
     (void)err;
@@ -114,8 +126,11 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
         rws_report_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
+    if (m->impossible > 0 && !s->impossible) rws_report_impossible(m);
+    s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
     note_unvisited(s, t, final);
+    if (final) note_unlearned(t);
     return RWS_OK;
 }
 

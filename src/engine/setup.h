@@ -35,6 +35,7 @@ struct rws_setup {
     rws_kept          *kept; /* in the arena; the latest first */
     rws_field          fields[RWS_FIELDS];
     int                n_fields;
+    int                n_test; /* test data of the table that fields are made of; 0: there is no table */
     rws_given         *given;
     int                n_given;
     uint64_t           seed;

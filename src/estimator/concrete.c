@@ -21,6 +21,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     const char *prior = rws_setup_text(s, "concrete_prior");
     set->tau_start = rws_setup_number(s, "tau_start");
     set->tau_end = rws_setup_number(s, "tau_end");
+    m->anneals = set->tau_start != set->tau_end;
     for (int i = 0; i < 3; i++)
         if (strcmp(prior, priors[i]) == 0) {
             set->prior = (rws_relaxation)i;

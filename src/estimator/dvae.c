@@ -27,6 +27,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
     while (i < 3 && strcmp(name, smoothings[i]) != 0) i++;
     if (i == 3) return rws_fail(err, RWS_BAD_INPUT, "smoothing is spike, exponential or power, not \"%s\".", name);
     *set = (settings){rws_setup_number(s, "beta_start"), rws_setup_number(s, "beta_end"), (rws_smoothing)i};
+    m->anneals = set->start != set->end;
     if (set->smoothing == RWS_SMOOTH_POWER && (set->start <= 1 || set->end <= 1))
         return rws_fail(err, RWS_BAD_INPUT, "With smoothing=power, beta_start and beta_end must be above 1.");
     return RWS_OK;

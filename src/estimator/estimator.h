@@ -31,6 +31,7 @@ typedef struct {
     double                      rate[RWS_GROUPS];          /* factor of each parameter group's learning rate */
     double                      memory[RWS_METHOD_MEMORY]; /* running numbers; part of the checkpoint */
     double                      progress; /* share of the iterations done when this one begins, in [0, 1) */
+    bool                        anneals;  /* its numbers depend on the progress */
 } rws_method;
 
 /* Sums over the data of a phase, besides gradients. Those of the shards are added in a fixed order. */

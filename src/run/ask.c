@@ -152,8 +152,9 @@ typedef struct {
 
 typedef struct {
     answers   *out;
-    void      *tree;    /* tsearch(3): all candidates, by their reports */
-    reports    scratch; /* of one row */
+    void      *tree;      /* tsearch(3): all candidates, by their reports */
+    void      *particles; /* the same for particles, by their choices */
+    reports    scratch;   /* of one row */
     candidate *last;
     weighted  *last_particle;
     double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
@@ -198,15 +199,61 @@ static candidate *find(table *t, const rws_reported *list, int n)
     return e;
 }
 
+static int compare_choices(const rws_choice *a, const rws_choice *b)
+{
+    const int sites = strcmp(a->site, b->site);
+    if (sites) return sites;
+    if (a->visit != b->visit) return a->visit < b->visit ? -1 : 1;
+    if (a->dim != b->dim) return a->dim < b->dim ? -1 : 1;
+    return memcmp(a->value, b->value, (size_t)a->dim * sizeof *a->value);
+}
+
+static int compare_particles(const void *a, const void *b)
+{
+    const rws_weighted *x = &((const weighted *)a)->particle, *y = &((const weighted *)b)->particle;
+    if (x->n_choices != y->n_choices) return x->n_choices < y->n_choices ? -1 : 1;
+    for (int i = 0; i < x->n_choices; i++) {
+        const int order = compare_choices(&x->choices[i], &y->choices[i]);
+        if (order) return order;
+    }
+    return 0;
+}
+
 static void forget_entry(void *item)
 {
-    (void)item; /* candidates belong to the arena */
+    (void)item; /* candidates and particles belong to the arena */
+}
+
+/* Lists the particles of a row. The engine has one row for equal particles of a pass; those of earlier passes are found
+ * here. */
+static rws_status add_particles(table *t, rws_engine *engine, int row, const candidate *of, double log_weight,
+                                rws_error *err)
+{
+    const rws_scores *s = rws_engine_scores(engine);
+    rws_arena        *memory = &t->out->memory;
+    weighted         *w = RWS_TRY_NEW(memory, weighted, 1);
+    if (!w) return rws_no_memory(err, "particles");
+    *w = (weighted){.particle = {.log_p = s->log_p[row], .log_q = s->log_q[row], .count = (int)s->count[row]},
+                    .log_weight = log_weight,
+                    .candidate = of,
+                    .next = t->last_particle};
+    if (s->log_given) w->particle.log_given = s->log_given[row];
+    w->particle.choices = rws_choices_of_row(memory, engine, row, &w->particle.n_choices);
+    weighted *const *found = w->particle.choices ? tsearch(w, &t->particles, compare_particles) : NULL;
+    if (!found) return rws_no_memory(err, "particles");
+    if (*found != w) {
+        (*found)->particle.count += w->particle.count;
+        (*found)->log_weight = rws_log_add((*found)->log_weight, log_weight);
+        return RWS_OK;
+    }
+    t->last_particle = w;
+    t->out->public.n_weighted++;
+    return RWS_OK;
 }
 
 static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_error *err)
 {
     const rws_scores *s = rws_engine_scores(engine);
-    rws_arena        *memory = &t->out->memory;
     for (int i = 0; i < s->n; i++) {
         const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
         t->scratch.n = 0;
@@ -217,18 +264,7 @@ static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_err
         e->log_weight = rws_log_add(e->log_weight, log_weight);
         t->log_weight = rws_log_add(t->log_weight, log_weight);
         t->log_square = rws_log_add(t->log_square, 2 * l + log(n));
-        if (!particles) continue;
-        weighted *w = RWS_TRY_NEW(memory, weighted, 1);
-        if (!w) return rws_no_memory(err, "particles");
-        *w = (weighted){.particle = {.log_p = s->log_p[i], .log_q = s->log_q[i], .count = (int)s->count[i]},
-                        .log_weight = log_weight,
-                        .candidate = e,
-                        .next = t->last_particle};
-        if (s->log_given) w->particle.log_given = s->log_given[i];
-        w->particle.choices = rws_choices_of_row(memory, engine, i, &w->particle.n_choices);
-        if (!w->particle.choices) return rws_no_memory(err, "particles");
-        t->last_particle = w;
-        t->out->public.n_weighted++;
+        if (particles) RWS_TRY(add_particles(t, engine, i, e, log_weight, err));
     }
     return RWS_OK;
 }
@@ -333,7 +369,7 @@ static void copy_datum(const rws_trainer *t, float *const *data, int datum, floa
  * function, so that as many are made here. */
 static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
 {
-    const int  n = datum < t->config.n_test ? t->config.n_test : datum + 1;
+    const int  n = datum < t->n_test ? t->n_test : datum + 1;
     float     *data[t->setup.n_fields];
     rws_status status = RWS_OK;
     memset(data, 0, sizeof data);
@@ -352,7 +388,10 @@ static rws_status find_test(const rws_trainer *t, int datum, float *const *field
 {
     if (datum < 0 || datum == INT_MAX)
         return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
-    if (t->asking || datum >= t->config.n_test) return make_test(t, datum, fields, err);
+    if (t->setup.n_test && datum >= t->setup.n_test)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; there are %d, counted from 0.", datum,
+                        t->setup.n_test);
+    if (t->asking || datum >= t->n_test) return make_test(t, datum, fields, err);
     copy_datum(t, t->test, datum, fields);
     return RWS_OK;
 }
@@ -473,6 +512,7 @@ rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_ques
     if (status == RWS_OK) status = close_table(&answers, err);
     rws_denormals_restore(denormals);
     tdestroy(answers.tree, forget_entry);
+    tdestroy(answers.particles, forget_entry);
     free(answers.scratch.list);
     if (status == RWS_OK) *out = &a->public;
     else rws_answers_free(&a->public);

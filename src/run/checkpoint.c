@@ -26,7 +26,9 @@
 
 /* An evaluation that waits to be flushed. */
 typedef struct {
-    rws_measures  measures;
+    uint64_t      iteration;
+    int           n;
+    double        value[RWS_MAX_METRICS + 1];
     double        seconds;
     rws_snapshots shown;
 } pending;
@@ -39,7 +41,8 @@ struct rws_folder {
     int             lock;   /* -1: none */
     rws_config_json config;
     char            started[32];
-    const char     *metrics[RWS_MAX_METRICS]; /* names; the trainer's */
+    const char     *metrics[RWS_MAX_METRICS + 1]; /* names; the trainer's, and "impossible" */
+    bool            impossible;                   /* there were impossible test data, so that their share is recorded */
     pending        *kept;
     int             n_kept, kept_capacity;
     bool            has_measures;  /* the store knows the run */
@@ -133,8 +136,7 @@ static rws_status name_run(rws_folder *f, rws_error *err)
     return has_memory ? RWS_OK : rws_no_memory(err, "the folder of a run");
 }
 
-/* Says in *f what a user who goes on with the run should know. */
-static void remark(rws_folder *f, const char *sentence)
+void rws_folder_remark(rws_folder *f, const char *sentence)
 {
     const size_t n = strlen(f->remarks);
     snprintf(f->remarks + n, sizeof f->remarks - n, "%s%s", n ? " " : "", sentence);
@@ -159,7 +161,9 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
     const bool locked = fd >= 0 && try_lock(fd);
     if (fd >= 0 && !locked && errno == EWOULDBLOCK) {
         close(fd);
-        return rws_fail(err, RWS_BAD_INPUT, "The run in \"%s\" is being trained by another process.",
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The run in \"%s\" is being trained by another process, or belongs to another trainer of this "
+                        "one.",
                         rws_quote(f->path).text);
     }
     f->lock = fd;
@@ -169,7 +173,7 @@ rws_status rws_folder_lock(rws_folder *f, rws_error *err)
         snprintf(sentence, sizeof sentence,
                  "\"%s\" cannot be locked (%s): make sure that no other process trains the run.",
                  rws_quote(f->path).text, strerror(errno));
-        remark(f, sentence);
+        rws_folder_remark(f, sentence);
     }
     return RWS_OK;
 }
@@ -531,12 +535,12 @@ static rws_status check_course(rws_folder *f, const rws_safetensors *st, rws_err
                             rws_quote_short(f->config_path).text, rws_quote_short(has).text, rws_quote_short(had).text);
         snprintf(sentence, sizeof sentence, "From here on lr is %s, and no longer %s.", rws_quote_short(has).text,
                  rws_quote_short(had).text);
-        remark(f, sentence);
+        rws_folder_remark(f, sentence);
     }
     if (wanted && strtoull(wanted, NULL, 10) != n) {
         snprintf(sentence, sizeof sentence, "\"%s\" asks for %llu iterations; it was %s at the last checkpoint.",
                  rws_quote_short(f->config_path).text, (unsigned long long)n, rws_quote_short(wanted).text);
-        remark(f, sentence);
+        rws_folder_remark(f, sentence);
     }
     return RWS_OK;
 }
@@ -555,9 +559,11 @@ static rws_status check_steps(const rws_safetensors *st, const char *file, rws_e
     return RWS_OK;
 }
 
-/* The file's tensors into found, in the order of the inventory; whatever could be wrong with them is refused here. */
-static rws_status check(const rws_safetensors *st, const char *path, rws_trainer *t, const rws_optimiser *optimiser,
-                        const inventory *all, const rws_tensor_in **found, rws_error *err)
+/* The file's tensors into found, in the order of the inventory. Refuses a checkpoint of another model, method or optimiser than
+ * the trainer has, and one whose tensors are not the trainer's. */
+static rws_status check_fit(const rws_safetensors *st, const char *path, const rws_trainer *t,
+                            const rws_optimiser *optimiser, const inventory *all, const rws_tensor_in **found,
+                            rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
     RWS_TRY(check_metadata(st, file.text, "format", CHECKPOINT_FORMAT, err));
@@ -567,17 +573,34 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
     for (size_t i = 0; i < all->n; i++) {
         const rws_tensor_out *e = &all->tensors[i];
         RWS_TRY(rws_safetensors_expect(st, e->name, e->dtype, e->n_dims, e->shape, &found[i], err));
+    }
+    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
+        const char *name = rws_safetensors_at(st, i)->name;
+        if (is_listed(all, name)) continue;
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
+                        rws_quote(name).text);
+    }
+    return RWS_OK;
+}
+
+/* Refuses numbers that training cannot have written, and a file that is not as it was written. */
+static rws_status check_numbers(const rws_safetensors *st, const char *path, const inventory *all,
+                                const rws_tensor_in *const *found, rws_error *err)
+{
+    const rws_quoted file = rws_quote(path);
+    for (size_t i = 0; i < all->n; i++) {
+        const char *name = all->tensors[i].name;
         if (i < all->n_params && !all_finite(found[i]->data, found[i]->n_elements)) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN or an infinite number in it.",
-                            file.text, rws_quote(e->name).text);
+                            file.text, rws_quote(name).text);
         }
-        if (i >= all->n_params && is_slot(e->name) && has_nan(found[i]->data, found[i]->n_elements))
-            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN in it.", file.text, e->name);
-        if (strcmp(e->name, "iteration") == 0 && *(const uint64_t *)found[i]->data > RWS_MAX_ITERATIONS) {
+        if (i >= all->n_params && is_slot(name) && has_nan(found[i]->data, found[i]->n_elements))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"%s\" has a NaN in it.", file.text, name);
+        if (strcmp(name, "iteration") == 0 && *(const uint64_t *)found[i]->data > RWS_MAX_ITERATIONS) {
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"iteration\" has a number beyond all training.",
                             file.text);
         }
-        if (strcmp(e->name, "seconds") == 0) {
+        if (strcmp(name, "seconds") == 0) {
             const double seconds = *(const double *)found[i]->data;
             if (isfinite(seconds) && seconds >= 0) continue;
             return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the tensor \"seconds\" is %g, which is not a time.", file.text,
@@ -585,12 +608,6 @@ static rws_status check(const rws_safetensors *st, const char *path, rws_trainer
         }
     }
     RWS_TRY(check_steps(st, file.text, err));
-    for (size_t i = 0; i < rws_safetensors_count(st); i++) {
-        const char *name = rws_safetensors_at(st, i)->name;
-        if (is_listed(all, name)) continue;
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has a tensor \"%s\" that the run does not.", file.text,
-                        rws_quote(name).text);
-    }
     return rws_safetensors_verify(st, err);
 }
 
@@ -630,22 +647,22 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
         snprintf(sentence, sizeof sentence,
                  "The checkpoint was written by another %s (%s) than this one (%s): the bits may differ from here on.",
                  parts[i].what, rws_quote_short(had).text, parts[i].here);
-        remark(f, sentence);
+        rws_folder_remark(f, sentence);
     }
 }
 
-/* Says if the run had other data so far. */
-static void remark_data(rws_folder *f, const rws_trainer *t, const rws_safetensors *st)
+/* Says if the run had other data so far: those of a split and of the splits after it. */
+static void remark_data(rws_folder *f, const rws_trainer *t, const rws_safetensors *st, rws_split from)
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const sentence[] = {
         [RWS_TRAIN] = "The training data are not those of the checkpoint: the run goes on with other data.",
         [RWS_TEST] = "The test data are not those of the checkpoint: do not compare its metrics with those before.",
     };
-    for (int split = RWS_TRAIN; split <= RWS_TEST; split++) {
+    for (int split = from; split <= RWS_TEST; split++) {
         char        here[HASH_SIZE];
         const char *had = rws_safetensors_metadata(st, key[split]);
-        if (had && strcmp(had, hash_text(t, split, here)) != 0) remark(f, sentence[split]);
+        if (had && strcmp(had, hash_text(t, split, here)) != 0) rws_folder_remark(f, sentence[split]);
     }
 }
 
@@ -654,15 +671,21 @@ static void remark_measures(rws_folder *f)
     char sentence[RWS_QUOTED_MAX + 128];
     snprintf(sentence, sizeof sentence, "\"%s\" %s: what was measured so far is not there, and a new list begins.",
              rws_quote(f->store_path).text, exists(f->store_path) ? "does not know the run" : "is missing");
-    remark(f, sentence);
+    rws_folder_remark(f, sentence);
 }
 
 /* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
 static rws_status check_all(rws_folder *f, rws_trainer *t, const rws_optimiser *optimiser, const rws_safetensors *st,
                             const inventory *all, const rws_tensor_in **found, bool goes_on, rws_error *err)
 {
-    const rws_status status = check(st, f->checkpoint_path, t, optimiser, all, found, err);
-    if (status == RWS_BAD_INPUT) offer_previous(f, err);
+    rws_error  ignored;
+    rws_status status = check_fit(st, f->checkpoint_path, t, optimiser, all, found, err);
+    bool       damaged = status == RWS_BAD_INPUT && rws_safetensors_verify(st, &ignored) != RWS_OK;
+    if (status == RWS_OK) {
+        status = check_numbers(st, f->checkpoint_path, all, found, err);
+        damaged = status == RWS_BAD_INPUT;
+    }
+    if (damaged) offer_previous(f, err); /* the one before it does not fit a changed model either */
     RWS_TRY(status);
     RWS_TRY(check_identity(f, st, err));
     return goes_on ? check_course(f, st, err) : RWS_OK;
@@ -677,7 +700,7 @@ static rws_status go_back(rws_folder *f, const rws_trainer *t, const rws_safeten
     if (!f->has_measures && iteration > 0) remark_measures(f);
     RWS_TRY(rws_store_forget(f->store_path, f->name, iteration, seconds, err));
     remark_machine(f, st);
-    remark_data(f, t, st);
+    remark_data(f, t, st, RWS_TRAIN);
     return RWS_OK;
 }
 
@@ -696,6 +719,7 @@ static rws_status load(rws_folder *f, rws_trainer *t, bool goes_on, double *seco
                               : rws_no_memory(err, "the list of tensors of a checkpoint");
     /* The store comes first, because it can refuse; the rest cannot fail. */
     if (status == RWS_OK && goes_on) status = go_back(f, t, st, err);
+    if (status == RWS_OK && !goes_on && rws_trainer_data_hash(t, RWS_TEST)) remark_data(f, t, st, RWS_TEST);
     if (status == RWS_OK) {
         overwrite(&all, found);
         rws_trainer_changed(t);
@@ -724,6 +748,8 @@ rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_meas
 {
     RWS_CHECK(m->n >= 0 && m->n <= RWS_MAX_METRICS && m->n == rws_trainer_n_metrics(t));
     for (int i = 0; i < m->n; i++) f->metrics[i] = rws_trainer_metric_name(t, i);
+    f->metrics[m->n] = "impossible";
+    f->impossible |= m->impossible > 0;
     if (f->n_kept == f->kept_capacity) {
         const int capacity = 2 * f->kept_capacity + 16;
         pending  *more = realloc(f->kept, (size_t)capacity * sizeof *f->kept);
@@ -732,7 +758,9 @@ rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_meas
         f->kept_capacity = capacity;
     }
     pending *p = &f->kept[f->n_kept++];
-    *p = (pending){.measures = *m, .seconds = seconds};
+    *p = (pending){.iteration = m->iteration, .n = m->n, .seconds = seconds};
+    memcpy(p->value, m->value, (size_t)m->n * sizeof *m->value);
+    if (f->impossible) p->value[p->n++] = m->impossible;
     for (int i = 0; shown && i < shown->n; i++) {
         if (rws_snapshots_add(&p->shown, &shown->list[i])) continue;
         rws_snapshots_release(&p->shown);
@@ -761,8 +789,8 @@ rws_status rws_folder_flush(rws_folder *f, rws_error *err)
     } else {
         for (int i = 0; i < f->n_kept; i++) {
             const pending *p = &f->kept[i];
-            entries[i] = (rws_store_entry){p->measures.iteration, p->seconds, p->measures.n, f->metrics,
-                                           p->measures.value,     p->shown.n, p->shown.list};
+            entries[i] =
+                (rws_store_entry){p->iteration, p->seconds, p->n, f->metrics, p->value, p->shown.n, p->shown.list};
         }
         const rws_store_run run = {f->name, config, RWS_VERSION_STRING, f->started};
         status = rws_store_add(f->store_path, &run, entries, f->n_kept, err);

@@ -77,6 +77,9 @@ rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool 
 /* What a user who goes on with the run should know, after rws_folder_load: whole sentences, "" for nothing. */
 const char *rws_folder_remarks(const rws_folder *f);
 
+/* Adds a sentence to the remarks: what a user who goes on with the run should know. */
+void rws_folder_remark(rws_folder *f, const char *sentence);
+
 /* Writes the iterations, the rates and the path of the model into config.json, and into the store's copy of it. */
 rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *err)
     __attribute__((warn_unused_result));

@@ -18,7 +18,7 @@ struct rws_eval {
 
 int rws_eval_size(const rws_eval *e)
 {
-    return e->t->config.n_test;
+    return e->t->n_test;
 }
 
 const float *rws_eval_field(const rws_eval *e, const char *field)
@@ -31,7 +31,7 @@ const float *rws_eval_field(const rws_eval *e, const char *field)
 rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err)
 {
     const rws_setup *s = &e->t->setup;
-    const int        n = e->t->config.n_test;
+    const int        n = e->t->n_test;
     const float    **fields = malloc((size_t)(s->n_fields + 1) * sizeof *fields);
     if (!fields) return rws_no_memory(err, "an evaluation");
     *value = 0;
@@ -62,7 +62,7 @@ static double log_sum(const rws_scores *s, int d)
 rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
 {
     rws_trainer  *t = e->t;
-    const int     n_test = t->config.n_test;
+    const int     n_test = t->n_test;
     const rws_key key = rws_key_for(t->config.seed, t->iteration, RWS_KEY_TEST, 4);
     const float  *fields[t->setup.n_fields + 1];
     *value = 0;
@@ -221,6 +221,7 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
                           .names = t->metric_names,
                           .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
+    out->impossible = b.impossible;
     if (t->model->defaults.grad_std) RWS_TRY(rws_trainer_spread(t, &spread, err));
     RWS_TRY(measure_models(t, out->value, err));
     for (int i = 0; i < t->n_metrics; i++) {

@@ -137,7 +137,7 @@ static void measure_portion(void *context, int i, int worker)
 {
     const bound_job *j = context;
     portion         *p = &j->portions[i];
-    const int64_t    n_test = j->t->config.n_test;
+    const int64_t    n_test = j->t->n_test;
     const int        end = (int)(n_test * (i + 1) / j->n_portions);
     datum           *data = malloc((size_t)j->at_once * sizeof *data);
     if (!data) p->status = rws_no_memory(&p->error, "an evaluation");
@@ -170,10 +170,10 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
     const int K = t->config.eval_particles, most = rws_trainer_at_once(t, AT_ONCE);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
-    if (j.at_once > t->config.n_test) j.at_once = t->config.n_test;
+    if (j.at_once > t->n_test) j.at_once = t->n_test;
     for (int m = 0; m < t->n_model_metrics; m++)
         j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;
-    j.n_portions = (t->config.n_test + j.at_once - 1) / j.at_once;
+    j.n_portions = (t->n_test + j.at_once - 1) / j.at_once;
     if (j.n_portions > PORTIONS) j.n_portions = PORTIONS;
     j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
     portion all = {.status = rws_trainer_agree(t, j.portions ? RWS_OK : rws_no_memory(err, "an evaluation"), err)};
@@ -192,10 +192,10 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     }
     free(j.portions);
     const double n = all.n, mean = all.sum.log_evidence / n;
-    *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n};
+    *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n, .impossible = 1 - n / t->n_test};
     if (K == 1) out->kl = out->ess = NAN; /* one particle says nothing about either */
     out->log_evidence_error = sqrt(fmax(0, all.squares / n - mean * mean) / (n - 1));
     for (int m = 0; m < t->n_model_metrics; m++)
-        out->metric[m] = all.sum.metric[m] / (t->model->metrics[m].guide ? t->config.n_test : n);
+        out->metric[m] = all.sum.metric[m] / (t->model->metrics[m].guide ? t->n_test : n);
     return all.status;
 }

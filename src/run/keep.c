@@ -28,7 +28,7 @@ rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
         h = hash_fields(t, t->batch, n, h);
     }
     t->data_hash[RWS_TRAIN] = h;
-    t->data_hash[RWS_TEST] = hash_fields(t, t->test, t->config.n_test, RWS_HASH_BEGIN);
+    t->data_hash[RWS_TEST] = hash_fields(t, t->test, t->n_test, RWS_HASH_BEGIN);
     return RWS_OK;
 }
 
@@ -69,6 +69,9 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
     rws_schedule      had, has;
     if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 && strcmp(c->model, stored->model) == 0)
         return RWS_OK;
+    if (c->iterations < t->iteration && c->iterations != stored->iterations)
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has done %llu iterations and cannot end after %llu.", folder,
+                        (unsigned long long)t->iteration, (unsigned long long)c->iterations);
     RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
     RWS_TRY(rws_schedule_parse(c->lr, &has, err));
     if (!rws_schedule_agree(&had, &has, t->iteration))
@@ -76,6 +79,10 @@ static rws_status amend(rws_trainer *t, const rws_config *stored, const char *fo
                         "lr %s contradicts the run in %s, which has had %s so far; only from iteration "
                         "%llu on may it be another, as in 1e-3,%llu:1e-4.",
                         c->lr, folder, stored->lr, (unsigned long long)t->iteration, (unsigned long long)t->iteration);
+    if (c->iterations != stored->iterations && t->iteration && t->method.anneals)
+        rws_folder_remark(t->folder,
+                          "The method anneals over all iterations: with another number of them, the run is no "
+                          "longer what it would have been with that number from the beginning.");
     return rws_folder_amend(t->folder, c, err);
 }
 

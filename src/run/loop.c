@@ -107,6 +107,7 @@ static rws_status evaluate(loop *l, bool last, rws_error *err)
     bool due = t->kept && (last || !l->saved_at || rws_clock_now() - l->saved_at >= l->save_every);
     if (t->ranks.comm) RWS_TRY(rws_comm_broadcast(t->ranks.comm, &due, sizeof due, err)); /* by the clock of rank 0 */
     RWS_TRY(rws_trainer_agree(t, record_and_tell(l, due, err), err));
+    t->evaluated = t->iteration;
     return due ? save(l, err) : RWS_OK;
 }
 
@@ -115,13 +116,15 @@ static bool is_due(const rws_config *c, uint64_t done)
     return done == 1 || done % c->eval_every == 0 || done == c->iterations;
 }
 
-/* Whether the evaluation of the present iteration is missing from the store, which rank 0 knows. */
+/* Whether the evaluation of the present iteration is missing: it was stopped. For a run with a folder rank 0 asks the store. */
 static rws_status begins_with_evaluation(loop *l, bool *missing, rws_error *err)
 {
     rws_trainer *t = l->t;
     rws_status   status = RWS_OK;
     *missing = false;
-    if (!t->kept || t->iteration == 0 || !is_due(&t->config, t->iteration)) return RWS_OK;
+    if (t->iteration == 0 || !is_due(&t->config, t->iteration)) return RWS_OK;
+    *missing = !t->kept && t->evaluated != t->iteration;
+    if (!t->kept) return RWS_OK;
     if (t->folder) status = rws_folder_lacks(t->folder, t->iteration, missing, err);
     RWS_TRY(rws_trainer_agree(t, status, err));
     return t->ranks.comm ? rws_comm_broadcast(t->ranks.comm, missing, sizeof *missing, err) : RWS_OK;
@@ -180,8 +183,8 @@ static rws_status stopped(loop *l, rws_error *err)
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
 
-/* Adds to the sentence the iteration, which it lacks if a metric or the checkpoint met the NaN, and the checkpoint that is
- * kept. */
+/* Adds to the sentence the iteration, which it lacks if a metric or the checkpoint met the NaN, the checkpoint that is
+ * kept, and a hint. The first iteration has the parameters that setup made, so that the learning rate is not the cause. */
 static void describe_break(const loop *l, rws_error *err)
 {
     const rws_error was = *err;
@@ -189,7 +192,7 @@ static void describe_break(const loop *l, rws_error *err)
         rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->iteration, was.text);
     if (l->saved_at)
         rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
-    rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
+    if (l->t->iteration) rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
 }
 
 static rws_status run(loop *l, rws_error *err)

@@ -58,8 +58,10 @@ rws_engine_stats rws_trainer_take_stats(rws_trainer *t);
 void             rws_trainer_count_rows(rws_trainer *t, bool on); /* counts the rows that are needed; see engine.h */
 uint64_t         rws_trainer_allocations(const rws_trainer *t);
 
-/* A fingerprint of the data, for checkpoints: 0 if it is not known. */
-uint64_t rws_trainer_data_hash(const rws_trainer *t, rws_split split);
+/* A fingerprint of the data, for checkpoints: 0 until rws_trainer_hash_data has computed it, of the test data and of two
+ * batches of the training data. */
+uint64_t   rws_trainer_data_hash(const rws_trainer *t, rws_split split);
+rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err) __attribute__((warn_unused_result));
 
 /* rws_posterior_sample that ends with RWS_STOPPED soon after `stop` has returned true; it is asked now and then, on the
  * thread of the caller. NULL: never. */

@@ -161,7 +161,11 @@ static bool can_declare(rws_setup *s, const rws_table *t, const char *name)
 {
     rws_error err;
     if (s->status != RWS_OK) return false;
-    if (rws_table_columns(t)) return true;
+    if (rws_table_columns(t)) {
+        const int n = rws_table_rows(t, RWS_TEST);
+        if (n > s->n_test) s->n_test = n;
+        return true;
+    }
     record(s,
            rws_fail(&err, RWS_BAD_INPUT, "Model %s declares the field \"%s\" without a table.", model_of(s),
                     name ? name : "NULL"),

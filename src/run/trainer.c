@@ -175,7 +175,7 @@ static bool make_data(rws_trainer *t)
     for (size_t f = 0; f < n_fields && t->batch && t->test; f++) {
         const size_t dim = (size_t)t->setup.fields[f].dim;
         t->batch[f] = vector((size_t)t->config.batch * dim);
-        t->test[f] = vector((size_t)t->config.n_test * dim);
+        t->test[f] = vector((size_t)t->n_test * dim);
         if (!t->batch[f] || !t->test[f]) return false;
     }
     return t->batch && t->test;
@@ -205,7 +205,7 @@ static rws_status make_vectors(rws_trainer *t, rws_error *err)
     if (!memory || !make_data(t) || !make_shards(t))
         return rws_fail(err, RWS_NO_MEMORY,
                         "There is no memory for %d shards of %zu parameters, a batch of %d and %d test data.",
-                        t->n_shards, p->size, t->config.batch, t->config.n_test);
+                        t->n_shards, p->size, t->config.batch, t->n_test);
     RWS_TRY(rws_cut_new(t, err));
     rws_optimiser_reset(t->optimiser, p->size, t->slot);
     return rws_slices_new(t, err);
@@ -256,7 +256,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
 static rws_status make_test(rws_trainer *t, rws_error *err)
 {
     rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    return t->model->data(t->state, RWS_TEST, 0, t->config.n_test, &random, t->test, err);
+    return t->model->data(t->state, RWS_TEST, 0, t->n_test, &random, t->test, err);
 }
 
 static rws_status choose_model(rws_trainer *t, rws_error *err)
@@ -315,6 +315,7 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     t->ranks = rws_ranks_make(t->asking ? NULL : rws_comm_world(), t->n_shards);
     RWS_TRY(rws_trainer_make_settings(t, e, ask_set, n_ask_set, err));
     RWS_TRY(set_up(t, e, err));
+    t->n_test = t->setup.n_test && t->setup.n_test < c->n_test ? t->setup.n_test : c->n_test;
     RWS_TRY(rws_schedule_cover(&t->schedule, groups_of(&t->setup.params), c->lr, err));
     t->std_ref = is_set(t, "std_ref");
     t->grad_snr = is_set(t, "grad_snr");

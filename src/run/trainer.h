@@ -89,17 +89,19 @@ struct rws_trainer {
     rws_error               batch_error;
     uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
     struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
-    bool                    std_ref, grad_snr; /* settings about metrics of gradients */
-    const char             *metric_names[RWS_MAX_METRICS];
-    int                     n_metrics, n_model_metrics;
-    rws_folder             *folder;   /* where the run is kept; NULL: nowhere, or by rank 0 */
-    bool                    kept;     /* rank 0 has a folder */
-    uint64_t                saved;    /* iteration of the checkpoint that was written or loaded last, if there is one */
-    const rws_watch        *watch;    /* while rws_trainer_train runs; else NULL */
-    bool                    stopping; /* atomic: the watch has asked to stop, and an evaluation ends early */
-    pthread_t               caller;   /* the thread that called rws_trainer_train */
-    double                  asked_at; /* when a pass last asked the watch whether to stop */
-    bool                    stepped;  /* a phase of this iteration has stepped the parameters */
+    int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
+    bool             std_ref, grad_snr; /* settings about metrics of gradients */
+    const char      *metric_names[RWS_MAX_METRICS];
+    int              n_metrics, n_model_metrics;
+    rws_folder      *folder;    /* where the run is kept; NULL: nowhere, or by rank 0 */
+    bool             kept;      /* rank 0 has a folder */
+    uint64_t         saved;     /* iteration of the checkpoint that was written or loaded last, if there is one */
+    uint64_t         evaluated; /* iteration of the last evaluation that rws_trainer_train has made; 0: none */
+    const rws_watch *watch;     /* while rws_trainer_train runs; else NULL */
+    bool             stopping;  /* atomic: the watch has asked to stop, and an evaluation ends early */
+    pthread_t        caller;    /* the thread that called rws_trainer_train */
+    double           asked_at;  /* when a pass last asked the watch whether to stop */
+    bool             stepped;   /* a phase of this iteration has stepped the parameters */
 };
 
 /* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
@@ -163,11 +165,6 @@ rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err);
 
 /* Writes the coefficients of the shard's own rows into its engine's table. */
 void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine);
-
-/* ---- keep.c */
-
-/* Sets t->data_hash, of the test data and of two batches of the training data, unless it is set; overwrites t->batch. */
-rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err);
 
 /* ---- ranks.c */
 
@@ -251,9 +248,10 @@ rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err);
 /* ---- importance.c */
 
 /* Importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its standard
- * error, KL(q || p), the effective number of particles as a share of them, and the model's metrics of particles. */
+ * error, KL(q || p), the effective number of particles as a share of them, and the model's metrics of particles. A datum that
+ * no particle explains is left out of all but the guide's metrics; `impossible` is the share of such data. */
 typedef struct {
-    double log_evidence, log_evidence_error, kl, ess, metric[RWS_MAX_METRICS];
+    double log_evidence, log_evidence_error, kl, ess, impossible, metric[RWS_MAX_METRICS];
 } rws_bound;
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
