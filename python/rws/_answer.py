@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Mapping, Optional, Sequence
 
 import numpy as np
@@ -74,7 +75,7 @@ class Asker:
                 arrays = self._fields({self._inner.fields[0][0]: p})
         elif test is None:
             raise TypeError("Ask about something: a text, a picture, fields by name, or test=NUMBER.")
-        return arrays, text, picture, int(test or 0), int(particles), int(seed), bool(listed), self.listed(given)
+        return arrays, text, picture, index(test or 0), index(particles), _seed(seed), bool(listed), self.listed(given)
 
     def infer(self, *question: Any, test: Optional[int] = None, particles: int = 1000, seed: int = 1, listed: bool = True,
               given: Optional[Mapping[Any, Any]] = None, **fields: Any) -> Answers:
@@ -84,7 +85,13 @@ class Asker:
         return self._inner.score(self._question(question, fields, test, 1, 1, False), self.listed(choices))
 
     def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
-        return [Sample(s, self._inner.fields) for s in self._inner.sample(int(n), int(seed))]
+        return [Sample(s, self._inner.fields) for s in self._inner.sample(index(n), _seed(seed))]
+
+
+def _seed(seed: int) -> int:
+    if not 0 <= index(seed) < 2**64:
+        raise ValueError(f"A seed is a whole number from 0 to 2**64 - 1, not {seed}.")
+    return index(seed)
 
 
 def _merged(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:

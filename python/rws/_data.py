@@ -181,6 +181,20 @@ class Declared(NamedTuple):
     label: bool
 
 
+def _floats(name: str, x: Any) -> np.ndarray:
+    """Numbers of a field as the library has them. Numbers that would lose their meaning are refused."""
+    a = np.asanyarray(x.detach().cpu() if hasattr(x, "detach") else x)
+    of = f"The field {name!r}" if name else "An array of data"
+    if isinstance(a, np.ma.MaskedArray) and np.ma.getmaskarray(a).any():
+        raise Error(f"{of} has masked numbers; leave these data out, or fill them in.")
+    if a.dtype.kind not in "biufO":
+        raise Error(f"{of} has values of the type {a.dtype}, and not numbers.")
+    try:
+        return np.asarray(a, np.float32)
+    except (TypeError, ValueError) as e:
+        raise Error(f"{of} has values that are no numbers: {e}.") from None
+
+
 def _is_ragged(x: Any) -> bool:
     return isinstance(x, (list, tuple)) and len(x) > 0 and not np.isscalar(x[0]) and \
         len({len(i) for i in x if hasattr(i, "__len__")}) > 1
@@ -200,9 +214,9 @@ def _read(data: Any) -> dict[str, Any]:
         if isinstance(x, np.ndarray) and x.dtype == object:  # a column of a frame that has sequences in it
             x = list(x)
         if _is_ragged(x):
-            x = [np.asarray(i, np.float32) for i in x]
+            x = [_floats(name, i) for i in x]
         else:
-            x = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, np.float32)
+            x = _floats(name, x)
             if x.ndim == 0:
                 raise Error("Data are arrays with a row for each datum, not a single number.")
         if len(x) == 0 or (n is not None and len(x) != n):

@@ -78,10 +78,6 @@ class Setup(_Declarations):
         self._inner, self._model = inner, model
         #: A stream of random numbers, for parameters that start from values of the model's own.
         self.random = random
-        for name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention",
-                     "set_encoder", "layer_norm", "residual_mlp", "conv2d", "conv_transpose2d", "gradient",
-                     "relaxed", "text", "path"):
-            setattr(self, name, getattr(inner, name))
 
     def __getitem__(self, name: str) -> Any:
         """The value of a setting, of the type of its default."""
@@ -156,6 +152,22 @@ class Setup(_Declarations):
             self._inner._field(name, dim, most, label)
             m._record(name, dim, most, label)
             m._made.append(name)
+
+
+def _declaration(name: str) -> Any:
+    """A method of Setup that is the extension's."""
+    inner = getattr(_rws.Setup, name)
+
+    def declare(self: Setup, *args: Any, **keywords: Any) -> Any:
+        return inner(self._inner, *args, **keywords)
+
+    declare.__name__, declare.__qualname__, declare.__doc__ = name, f"Setup.{name}", inner.__doc__
+    return declare
+
+
+for _name in ("param", "linear", "mlp", "rnn", "gru", "lstm", "embedding", "bidirectional", "attention", "set_encoder", "layer_norm",
+              "residual_mlp", "conv2d", "conv_transpose2d", "gradient", "relaxed", "text", "path"):
+    setattr(Setup, _name, _declaration(_name))
 
 
 class Table:
@@ -285,7 +297,7 @@ class Model:
             return
         if setup is None or guide is None or model is None:
             raise Error("A model of functions needs all three: setup, guide and model.")
-        self.name = name or getattr(model, "__module__", None) or "model"
+        self.name = name or "model"
         functions = (setup, guide, model)
 
         def run_setup(me: Any, s: Setup) -> None:

@@ -66,6 +66,9 @@ def _config(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in _OPTIONS and name != "model":
             raise TypeError(f"There is no option {name!r}; the options are {', '.join(_OPTIONS)}.")
     c = {k: v for k, v in given.items() if v is not None}
+    for name in ("particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "shards", "particle_shards"):
+        if name in c and not isinstance(c[name], str) and c[name] == 0:
+            raise ValueError(f"{name} is at least 1; leave it out for the default.")
     if "lr" in c:
         c["lr"] = c["lr"] if isinstance(c["lr"], str) else \
             ",".join(f"{k}={v}" for k, v in c["lr"].items()) if isinstance(c["lr"], dict) else repr(float(c["lr"]))
@@ -104,10 +107,11 @@ def _prepared(model: Any, data: Any = None, test: Any = None,
 
 
 class Measures(dict[str, float]):
-    """The metrics of one evaluation, by name, with `iteration`, `seconds` and `log_evidence_error`."""
+    """The metrics of one evaluation, by name, with `iteration`, `seconds`, `log_evidence_error`, and `impossible`: the share of the
+    test data that no particle explains, which log_evidence, kl and ess leave out."""
 
-    def __init__(self, inner: tuple[int, float, dict[str, float], float]) -> None:
-        self.iteration, self.seconds, values, self.log_evidence_error = inner
+    def __init__(self, inner: tuple[int, float, dict[str, float], float, float]) -> None:
+        self.iteration, self.seconds, values, self.log_evidence_error, self.impossible = inner
         super().__init__(values)
 
 
@@ -130,6 +134,7 @@ class Trainer:
         """`depth`: calls between this function and the user's line, which a warning names."""
         self.evaluations: list[Measures] = []
         self._n_loaded = 0  # how often load_state_dict was called
+        self._warned = False  # of test data that no particle explains
         live.add(self)
         if self._inner.remarks:
             warnings.warn(self._inner.remarks, stacklevel=depth + 2)
@@ -143,6 +148,7 @@ class Trainer:
         t = cls.__new__(cls)
         t.model, program, name = _prepared(model, data, test, **options) if model is not None else (None, None, None)
         t.folder = os.path.abspath(os.fspath(folder))
+        _take_over(t.folder)
         t._inner = _rws.Trainer(program, _config(dict(config, model=name)), t.folder, True)
         t._remember(2)
         return t
@@ -168,7 +174,15 @@ class Trainer:
 
     def evaluate(self) -> Measures:
         """Measures all metrics on the test data at the present parameters."""
-        return Measures(self._inner.evaluate())
+        m = Measures(self._inner.evaluate())
+        self._warn_impossible(m, 3)
+        return m
+
+    def _warn_impossible(self, m: Measures, depth: int) -> None:
+        if m.impossible > 0 and not self._warned:
+            self._warned = True
+            warnings.warn(f"No particle explains {100 * m.impossible:.3g} % of the test data after iteration {m.iteration}: log_evidence, "
+                          "kl and ess leave them out, and look better than they are.", stacklevel=depth)
 
     def save(self) -> None:
         """Writes the checkpoint."""
@@ -183,10 +197,20 @@ class Trainer:
         return _state_dict(self._inner.params(), torch)
 
     def load_state_dict(self, values: Mapping[str, Any]) -> None:
-        """Writes parameters; names that are missing stay as they are."""
-        self._n_loaded += 1
+        """Writes parameters; names that are missing stay as they are. Nothing is written if a name or a shape is wrong."""
+        has = {name: a.shape for name, _, a in self._inner.params()}
+        arrays = {}
         for name, x in values.items():
-            self._inner.set_param(name, x)
+            if name not in has:
+                raise KeyError(f"There is no parameter {name!r}; the parameters are {', '.join(map(repr, has))}.")
+            a = arrays[name] = np.asarray(x.detach().cpu() if hasattr(x, "detach") else x, np.float32)
+            if a.shape != has[name]:
+                raise ValueError(f"The parameter {name!r} has the shape {has[name]}, not {a.shape}.")
+            if not np.isfinite(a).all():
+                raise ValueError(f"The numbers for {name!r} are not all finite.")
+        self._n_loaded += 1
+        for name, a in arrays.items():
+            self._inner.set_param(name, np.ascontiguousarray(a))
 
     def infer(self, *question: Any, **fields: Any) -> Answers:
         """As `Run.infer`, at the present parameters."""
@@ -225,8 +249,10 @@ class Trainer:
 
         def evaluated(measures: Any, final: bool) -> None:
             m = Measures(measures)
-            if not self.evaluations or self.evaluations[-1].iteration != m.iteration:
-                self.evaluations.append(m)
+            if final and self.evaluations and self.evaluations[-1].iteration == m.iteration:
+                return  # the last evaluation, which was told already
+            self.evaluations.append(m)
+            self._warn_impossible(m, 4)
             if shown:
                 shown.evaluated(m)
             for f in callbacks:
@@ -246,6 +272,10 @@ class Trainer:
         if site and _rws.rank() == 0:
             warnings.warn(f"No particle has visited site {site!r}, which is given choices or a gradient; is its name right?",
                           stacklevel=3)
+        name = self._inner.unlearned if done else None
+        if name:
+            warnings.warn(f"The parameter {name!r} has had no gradient and has not learned: does a program use it? Parameters of the "
+                          "guide belong to the group phi, and have names like 'phi.net'.", stacklevel=3)
         return done
 
     def close(self) -> None:
@@ -299,11 +329,23 @@ def resume(folder: PathLike, model: Optional[ModelLike] = None, data: Any = None
            iterations: Optional[int] = None, lr: Union[float, str, Mapping[str, float], None] = None,
            threads: Optional[int] = None, progress: Optional[bool] = None, callbacks: Callbacks = (), save_every: float = 5.0,
            order: str = "shuffled", test_share: float = 0.0, test_last: bool = False) -> Run:
-    """Goes on with the run in a folder, from its checkpoint. A model in Python must be given again, with its data."""
+    """Goes on with the run in a folder, from its checkpoint. A model in Python must be given again, with its data.
+
+    A run of this process that still has the folder, such as one that Ctrl-C has interrupted, is closed first."""
     t = Trainer._resumed(folder, model, data, test, dict(iterations=iterations, lr=lr, threads=threads), order=order,
                          test_share=test_share, test_last=test_last)
     t.train(progress=progress, callbacks=callbacks, save_every=save_every)
     return Run(t)
+
+
+def _take_over(folder: str) -> None:
+    """Closes what this process has trained in the folder, unless it is being trained at the moment."""
+    for other in list(live):
+        if isinstance(other, Trainer) and other.folder is not None and os.path.realpath(other.folder) == os.path.realpath(folder):
+            try:
+                other.close()
+            except RuntimeError:
+                pass  # it is in use: the folder is locked, which the library says
 
 
 _FIELDS = "fields.json"  # in a run's folder: the shape of arrays that a model in Python was trained on
@@ -396,7 +438,7 @@ class Run:
         """The metrics at the present parameters, for a run that was just trained; else the last that were measured."""
         if self.trainer:
             return self.trainer.evaluate()
-        last = Measures((self.iteration, float("nan"), {}, float("nan")))
+        last = Measures((self.iteration, float("nan"), {}, float("nan"), float("nan")))
         for name, (_, seconds, values) in self._stored().histories.items():
             last[name], last.seconds = values[-1], seconds[-1]
         return last
@@ -458,7 +500,10 @@ class Run:
         self.close()
 
     def __repr__(self) -> str:
-        c = self.config
+        try:
+            c = self.config
+        except Error:
+            return "<rws.Run, closed" + (f", in {self.folder}" if self.folder else "") + ">"
         return (f"<rws.Run of {c['model']}, method {c['method']}, {c['particles']} particles, iteration {self.iteration} of "
                 f"{c['iterations']}" + (f", in {self.folder}" if self.folder else "") + ">")
 

@@ -60,6 +60,21 @@ static PyObject *param_get(PyObject *o, void *unused)
     return x ? rwspy_array(x, p->rows, p->cols) : NULL;
 }
 
+/* Whether an array of two dimensions, such as one of numpy or PyTorch, has the parameter's shape. */
+static bool fits(const param_object *p, PyObject *array)
+{
+    PyObject *shape = PyObject_GetAttrString(array, "shape");
+    PyErr_Clear();
+    const bool matrix = shape && PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) == 2;
+    const bool good = !matrix || (PyLong_AsLong(PyTuple_GET_ITEM(shape, 0)) == p->rows &&
+                                  PyLong_AsLong(PyTuple_GET_ITEM(shape, 1)) == p->cols);
+    if (!good && !PyErr_Occurred())
+        PyErr_Format(PyExc_ValueError, "The parameter %R has the shape (%d, %d), not %R.", p->name, p->rows, p->cols,
+                     shape);
+    Py_XDECREF(shape);
+    return good;
+}
+
 static int param_set(PyObject *o, PyObject *to, void *unused)
 {
     (void)unused;
@@ -71,7 +86,7 @@ static int param_set(PyObject *o, PyObject *to, void *unused)
         PyErr_SetString(PyExc_AttributeError, "The numbers of a parameter cannot be deleted.");
         return -1;
     }
-    if (!rwspy_floats(to, &x, &n)) return -1;
+    if (!fits(p, to) || !rwspy_floats(to, &x, &n)) return -1;
     if (n == (Py_ssize_t)p->rows * p->cols) memcpy(values, x, (size_t)n * sizeof *x);
     else PyErr_Format(PyExc_ValueError, "The parameter %R has %d x %d numbers, not %zd.", p->name, p->rows, p->cols, n);
     PyMem_Free(x);

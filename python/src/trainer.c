@@ -27,10 +27,12 @@ typedef struct {
     PyObject                  *weak;
 } trainer_object;
 
+static const char closed[] = "The trainer is closed; rws.open(folder, …) reads a run that has a folder.";
+
 static bool usable(trainer_object *o)
 {
     if (!rwspy_outside_of_programs()) return false;
-    if (!o->t) PyErr_SetString(rwspy_Error, "The trainer is closed.");
+    if (!o->t) PyErr_SetString(rwspy_Error, closed);
     else if (o->process != getpid())
         PyErr_SetString(PyExc_RuntimeError,
                         "The trainer belongs to the process that made it, and this one was forked from it. "
@@ -41,11 +43,13 @@ static bool usable(trainer_object *o)
     return false;
 }
 
-/* Around every function of the library that takes the trainer. */
+/* Around every function of the library that takes the trainer. What an earlier call left, such as the exceptions of programs that
+ * were stopped, is not this one's. */
 static bool trainer_begin(trainer_object *o, bool *before)
 {
     if (!usable(o)) return false;
     *before = o->busy;
+    if (!o->busy && o->program) PyList_SetSlice(o->program->exceptions, 0, PY_SSIZE_T_MAX, NULL);
     o->busy = true;
     rwspy_begin();
     return true;
@@ -123,10 +127,24 @@ static void forget_given(trainer_object *o)
     o->given = NULL;
 }
 
+/* The giver is a function of the user's, which may refer to the trainer. */
+static int trainer_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((trainer_object *)self)->giver);
+    return 0;
+}
+
+static int trainer_clear(PyObject *self)
+{
+    trainer_close_it((trainer_object *)self);
+    return 0;
+}
+
 static void trainer_free(PyObject *self)
 {
     trainer_object *o = (trainer_object *)self;
     PyObject       *type, *value, *trace;
+    PyObject_GC_UnTrack(self);
     if (o->weak) PyObject_ClearWeakRefs(self);
     PyErr_Fetch(&type, &value, &trace);
     trainer_close_it(o);
@@ -177,7 +195,8 @@ static PyObject *measures_object(const rws_measures *m)
         Py_XDECREF(x);
     }
     if (!d) return NULL;
-    return Py_BuildValue("(KdNd)", (unsigned long long)m->iteration, m->seconds, d, m->log_evidence_error);
+    return Py_BuildValue("(KdNdd)", (unsigned long long)m->iteration, m->seconds, d, m->log_evidence_error,
+                         m->impossible);
 }
 
 /* Exceptions of metrics about particles are raised after the evaluation. */
@@ -478,11 +497,12 @@ rws_posterior *rwspy_trainer_posterior(PyObject *trainer)
 static PyObject *trainer_get(PyObject *self, void *what)
 {
     trainer_object *o = (trainer_object *)self;
-    if (!o->t) return PyErr_Format(rwspy_Error, "The trainer is closed.");
+    if (!o->t) return PyErr_Format(rwspy_Error, "%s", closed);
     switch (*(const char *)what) {
     case 'i': return PyLong_FromUnsignedLongLong(rws_trainer_iteration(o->t));
     case 's': return PyFloat_FromDouble(rws_trainer_seconds(o->t));
     case 'u': return Py_BuildValue("z", rws_trainer_unvisited(o->t));
+    case 'l': return Py_BuildValue("z", rws_trainer_unlearned(o->t));
     case 'r': return rwspy_text(rws_trainer_remarks(o->t));
     default: return rwspy_config_object(rws_trainer_config(o->t));
     }
@@ -511,6 +531,7 @@ static PyGetSetDef trainer_members[] = {
     {"seconds", trainer_get, NULL, "Seconds of training so far.", "s"},
     {"config", trainer_get, NULL, "The configuration, with all defaults.", "c"},
     {"remarks", trainer_get, NULL, "What a user should know about the run's folder; \"\" for nothing.", "r"},
+    {"unlearned", trainer_get, NULL, "A parameter whose gradient has always been zero; None.", "l"},
     {"unvisited", trainer_get, NULL, "A site of labels or gradients that no particle has visited; None.", "u"},
     {0},
 };
@@ -521,8 +542,10 @@ PyTypeObject rwspy_Trainer = {
     .tp_basicsize = sizeof(trainer_object),
     .tp_new = trainer_new,
     .tp_dealloc = trainer_free,
+    .tp_traverse = trainer_traverse,
+    .tp_clear = trainer_clear,
     .tp_methods = trainer_methods,
     .tp_getset = trainer_members,
     .tp_weaklistoffset = offsetof(trainer_object, weak),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
 };

@@ -528,6 +528,20 @@ PyNumberMethods rwspy_value_numbers = {
 PyMappingMethods  rwspy_value_mapping = {.mp_length = value_length, .mp_subscript = value_item};
 PySequenceMethods rwspy_value_sequence = {.sq_length = value_length, .sq_item = value_sequence_item};
 
+/* numpy would otherwise take a value apart, number by number. */
+static PyObject *value_array(PyObject *self, PyObject *args, PyObject *keywords)
+{
+    (void)self, (void)args, (void)keywords;
+    return PyErr_Format(PyExc_TypeError,
+                        "A value of a program is no array: it has a vector for each particle. Path.look "
+                        "gives the numbers of those that share a path; the functions of rws compute with it.");
+}
+
+PyMethodDef rwspy_value_methods[] = {
+    {"__array__", (PyCFunction)(void (*)(void))value_array, METH_VARARGS | METH_KEYWORDS, "Refused: use Path.look."},
+    {0},
+};
+
 PyTypeObject rwspy_Value = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "rws.Value",
     .tp_doc =
@@ -540,6 +554,7 @@ PyTypeObject rwspy_Value = {
     .tp_as_number = &rwspy_value_numbers,
     .tp_as_mapping = &rwspy_value_mapping,
     .tp_as_sequence = &rwspy_value_sequence,
+    .tp_methods = rwspy_value_methods,
     .tp_richcompare = value_compare,
     .tp_hash = PyObject_HashNotImplemented,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
