@@ -168,32 +168,42 @@ class Answers(list[Answer]):
         if not self.particles:
             raise Error("There are no particles: ask with listed=True.")
 
-    def _expect(self, site: str) -> None:
-        """Refuses a site that no particle visits."""
+    def _values(self, of: Any) -> list[Any]:
+        """What each particle has of a site, of a visit to a site or of a report: a value, or None. Refuses what no particle has."""
         self._expect_particles()
-        if all(site not in p.choices for p in self.particles):
+        site, visit = of if isinstance(of, tuple) else (of, None)
+        if visit is None and all(site not in p.choices for p in self.particles):
+            values = [p.reports.get(site) for p in self.particles]
+        else:
+            values = [p.choices.get(site) for p in self.particles]
+        if visit is not None:
+            visits = [v if isinstance(v, list) else [v] for v in values]
+            values = [v[visit] if 0 <= visit < len(v) else None for v in visits]
+        if all(v is None for v in values):
             sites = dict.fromkeys(s for p in self.particles for s in p.choices)
-            raise KeyError(f"No particle visits a site {site!r}; the sites are {', '.join(map(repr, sites)) or 'none'}.")
+            reports = dict.fromkeys(r for p in self.particles for r in p.reports)
+            raise KeyError(f"No particle visits a site {of!r}, or reports it; the sites are {', '.join(map(repr, sites)) or 'none'}, and "
+                           f"the reports {', '.join(map(repr, reports)) or 'none'}.")
+        return values
 
-    def marginal(self, site: str) -> dict[Any, float]:
-        """The posterior of a choice by its value: {value: probability}, the most probable first. None: the site is not visited."""
-        self._expect(site)
+    def marginal(self, site: Any) -> dict[Any, float]:
+        """The posterior of a choice by its value: {value: probability}, the most probable first. None: the site is not visited.
+        ("z", 1) is the second visit to the site "z". A name that is no site may be that of a report."""
         out: dict[Any, float] = {}
-        for p in self.particles:
-            v = _hashable(p.choices.get(site))
+        for p, value in zip(self.particles, self._values(site)):
+            v = _hashable(value)
             out[v] = out.get(v, 0.0) + p.weight
         return dict(sorted(out.items(), key=lambda kv: -kv[1]))
 
-    def mean(self, site: str) -> Any:
-        """The posterior mean of a value, among the particles that visit the site."""
-        self._expect(site)
-        visiting = [p for p in self.particles if site in p.choices]
-        shapes = {_shape(p.choices[site]) for p in visiting}
+    def mean(self, site: Any) -> Any:
+        """The posterior mean of a choice or a report, as `marginal` takes them, among the particles that have it."""
+        having = [(p.weight, v) for p, v in zip(self.particles, self._values(site)) if v is not None]
+        shapes = {_shape(v) for _, v in having}
         if len(shapes) > 1:
             raise Error(f"Not every particle visits site {site!r} equally often; marginal({site!r}) and to_pandas() have its values.")
         if None in shapes:
             raise Error(f"The values of site {site!r} have different sizes; marginal({site!r}) and to_pandas() have them.")
-        return sum(p.weight * np.asarray(p.choices[site], float) for p in visiting) / sum(p.weight for p in visiting)
+        return sum(w * np.asarray(v, float) for w, v in having) / sum(w for w, _ in having)
 
     def to_pandas(self) -> Any:
         """A frame with a row for each set of equal particles: its choices by site, weight, count, log_p, log_q."""

@@ -427,7 +427,8 @@ class Run:
                                        **fields)
 
     def score(self, choices: Mapping[Any, Any], *question: Any, test: Optional[int] = None, **fields: Any) -> tuple[float, float]:
-        """(log p(z, x), log q(z | x)) of given choices by site; a list for a site that is visited several times."""
+        """(log p(z, x), log q(z | x)) of given choices by site. A list has the values of several visits; the numbers of one visit to
+        a site of several are a tuple or an array."""
         return self._posterior().score(choices, *question, test=test, **fields)
 
     def sample(self, n: int = 1, seed: int = 1) -> list[Sample]:
@@ -468,7 +469,7 @@ class Run:
         if self.folder:
             return {k: (i, v) for k, (i, _, v) in self._stored().histories.items()}
         e = self.trainer.evaluations if self.trainer else []
-        names = list(e[0]) if e else []
+        names = sorted(e[0]) if e else []
         return {n: (np.array([m.iteration for m in e], float), np.array([m[n] for m in e])) for n in names}
 
     @property
@@ -492,6 +493,9 @@ class Run:
             self._asker.close()
         if self.trainer is not None:
             self.trainer.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("A run cannot be pickled; train with out=…, and open the folder again: rws.open(folder, model).")
 
     def __enter__(self) -> Run:
         return self

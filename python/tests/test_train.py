@@ -177,7 +177,7 @@ class Training(unittest.TestCase):
         answers = rws.train(Mixture(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0)
         self.assertAlmostEqual(answers.mean("z"), sum(z * p for z, p in answers.marginal("z").items()), places=5)
         for ask in (answers.marginal, answers.mean):
-            with self.assertRaisesRegex(KeyError, "No particle visits a site 'zz'; the sites are 'z'"):
+            with self.assertRaisesRegex(KeyError, "No particle visits a site 'zz', or reports it; the sites are 'z'"):
                 ask("zz")
         unlisted = rws.train(Mixture(), data={"x": [1.0, 2.0]}, iterations=1, progress=False).infer(x=1.0, listed=False)
         for ask in (unlisted.marginal, unlisted.mean):

@@ -1,6 +1,7 @@
 """What users do in a notebook: stop and go on, look at closed runs, give data and parameters of the wrong kind."""
 
 import gc
+import pickle
 import signal
 import tempfile
 import threading
@@ -11,7 +12,7 @@ import weakref
 import numpy as np
 
 import rws
-from toys import Mixture, clusters
+from toys import Mixture, Steps, clusters, walks
 
 
 class Stopping(unittest.TestCase):
@@ -78,6 +79,21 @@ class Answers(unittest.TestCase):
         self.assertEqual(sum(p.count for p in answers.particles), 10000)
         for p in answers.particles:
             self.assertAlmostEqual(p.weight, answers.marginal("z")[p.choices["z"]])
+
+    def test_visits_and_reports(self):
+        run = rws.train(Steps(), {"x": walks()}, iterations=20, progress=False)
+        answers = run.infer(x=2.0, particles=500)
+        first, second = answers.marginal(("end", 0)), answers.marginal(("end", 1))
+        self.assertAlmostEqual(sum(first.values()), 1)
+        self.assertAlmostEqual(second.get(None, 0.0), first[1.0])  # a walk that ended has no second visit
+        n = answers.marginal("n")
+        self.assertAlmostEqual(sum(k * w for k, w in n.items()), float(answers.mean("n")))
+        self.assertAlmostEqual(n[0.0], first[1.0])
+        for wrong in "nothing", ("end", 9):
+            with self.assertRaisesRegex(KeyError, "the sites are 'end', and the reports 'n'"):
+                answers.marginal(wrong)
+        with self.assertRaisesRegex(TypeError, "rws.open"):
+            pickle.dumps(run)
 
     def test_questions(self):
         run = rws.train(Mixture(), clusters(300), iterations=5, progress=False)
