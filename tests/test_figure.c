@@ -422,6 +422,17 @@ static void test_bundles(void **state)
     assert_string_equal(b.list[1].panel, "K = 20");
     assert_memory_equal(b.list[1].label, "EM, k10 = early, k11", 20); /* without K */
     rws_bundles_release(&b);
+
+    /* Runs 0 and 4 with a panel for each method: each curve has the name of its own method. */
+    options.leave = (const char *const[]){"method", "particles", "k59", NULL};
+    for (int k = 10; k < KEYS; k++) keys[4][k].value = "same";
+    assert_int_equal(rws_bundles_make((const rws_result *const[]){list[0], list[4]}, 2, &options, &b, &err), RWS_OK);
+    assert_int_equal(b.n, 2);
+    assert_string_equal(b.list[b.of[0]].method, "ww");
+    assert_string_equal(b.list[b.of[0]].label, "WW");
+    assert_string_equal(b.list[b.of[1]].method, "em");
+    assert_string_equal(b.list[b.of[1]].label, "EM");
+    rws_bundles_release(&b);
     assert_true(rws_bundle_differs(list, 2, "seed"));
     assert_false(rws_bundle_differs(list, 2, "particles"));
 

@@ -326,6 +326,9 @@ for ending in png svg pdf; do
 done
 [ "$(head -c 4 picture.png | tail -c 3)" = PNG ] && grep -q '>δ-WW, delta = 0.1<' picture.svg && head -c 4 picture.pdf | grep -q PDF
 report $? "of each kind, with the curves' names"
+run plot p_error shared --panels method --out methods.svg
+[ "$(grep -o '>method = [a-z]*<' methods.svg | tr '\n' ' ')" = ">method = dww< >method = ww< " ] && grep -q '>WW<' methods.svg && grep -q '>δ-WW, delta = 0.1<' methods.svg
+report $? "a panel for each method has curves with its name"
 gives 0 "final values over particles" plot p_error shared -x particles --out over.svg
 grep -q '>particles K<' over.svg
 report $? "are drawn too"

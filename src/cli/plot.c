@@ -36,7 +36,7 @@ typedef struct {
     const plot_options *o;
     const rws_results  *results;
     const rws_result  **runs;      /* all of the results */
-    rws_bundles         bundles;   /* of the runs, without regard to their panel and x */
+    rws_bundles         bundles;   /* of the runs, without regard to x and, unless it is the method, to their panel */
     const char         *panel_key; /* NULL: one panel */
     const char         *panels[MOST_PANELS];
     int                 n_panels; /* at least 1 */

@@ -17,10 +17,11 @@ void rws_bundles_release(rws_bundles *g)
 /* ---- keys */
 
 /* Keys that make no curve of their own: a curve is the median over seeds, and the other keys change how runs are
- * measured, not what they learn. */
+ * measured, not what they learn. The method always makes one: the label and the colour of a curve are its method's. */
 static bool is_ignored(const char *key, const char *const *more)
 {
     static const char *const keys[] = {"seed", "threads", "eval_every", "eval_particles", "n_test"};
+    if (strcmp(key, "method") == 0) return false;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(key, keys[i]) == 0) return true;
     for (; more && *more; more++)

@@ -1,8 +1,8 @@
 /* bundle.h - which runs make a curve: runs that agree in their configuration, up to their seed.
  *
  * Runs are compared by each key in which some of them differ; a run that lacks a key does not make others differ in it. A
- * curve has a label with the method and those keys, and a shade of the method's colour. This file does not draw, and does
- * not read the runs' numbers.
+ * curve has a label with the method and those keys, and a shade of the method's colour, so that runs of two methods are never
+ * one curve. This file does not draw, and does not read the runs' numbers.
  *
  *     runs -> [bundle] -> rws plot, comparisons of rws serve
  */
