@@ -71,6 +71,19 @@ report $? "gives the same table"
 gives 0 "the export of an export" export exported.csv
 cmp -s exported.csv out
 report $? "is the same file"
+printf 'run,version,failure,iterations,iteration,seconds,kl,loss\na,0.9.0,,9,1,2,3,4\na,0.9.0,,9,2,2,nan,\n' >nan.csv
+gives 0 "a metric that is NaN, and one that was not measured" runs nan.csv --json
+matches "are not the same" '"metrics":\{"kl":null,"loss":4.0\}' out
+gives 0 "nor in an export" export nan.csv
+cmp -s nan.csv out
+report $? "which is the same file"
+run train pcfg --set likelihood=hard --set rules=grammar --method ws -k 2 -n 20 --eval-every 10 --eval-data 4 --out hard
+run export hard --out hard.csv && grep -q ',nan,' hard.csv
+report $? "a run with a metric that is NaN"
+run runs hard && cp out first
+gives 0 "its export" runs hard.csv
+cmp -s first out
+report $? "gives the same table"
 gives 0 "conditions on an export" runs exported.csv --where delta=0.2 --compare --json
 [ "$(wc -l <out)" = 1 ] && grep -q '"runs":1,.*"delta":0.2' out
 report $? "keep the runs that fulfil them"

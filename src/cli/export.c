@@ -69,13 +69,20 @@ static void put_value(row *r, const char *name, const char *text)
     else put_text(r, name, text);
 }
 
-/* 17 digits: the same double when it is read again. A NaN is an empty cell. */
+/* 17 digits: the same double when it is read again. */
 static void put_number(row *r, const char *name, double value)
 {
-    char text[32] = "";
+    char text[32] = "nan"; /* without the sign that a NaN may have */
     if (!isnan(value)) snprintf(text, sizeof text, "%.17g", value);
     if (r->object) json_object_set_new(r->object, name, rws_report_real(value));
     else put_csv(r, r->heading ? name : text);
+}
+
+/* A number that was not measured. In CSV this is not the same as one that was measured and is NaN. */
+static void put_nothing(row *r, const char *name)
+{
+    if (r->object) json_object_set_new(r->object, name, json_null());
+    else put_csv(r, r->heading ? name : "");
 }
 
 static void put_count(row *r, const char *name, double value)
@@ -130,7 +137,8 @@ static void put_evaluation(row *r, const columns *c, const rws_result *run, curs
     for (int m = 0; m < c->n_metrics; m++) {
         cursor    *k = &cursors[m];
         const bool here = has_more(k) && k->history->iterations[k->at] == iteration;
-        put_number(r, c->metrics[m], here ? k->history->values[k->at] : NAN);
+        if (here) put_number(r, c->metrics[m], k->history->values[k->at]);
+        else put_nothing(r, c->metrics[m]);
         while (has_more(k) && k->history->iterations[k->at] <= iteration) k->at++;
     }
     end_row(r);

@@ -4,8 +4,9 @@
  *     `-------- run --------' `--- keys ---'     `--- evaluation ---' `--- metrics ----'
  *
  * A row is an evaluation. Rows of a run follow each other, and the iteration rises: a row with another name, or with an
- * iteration that is not higher, begins the next run. An empty cell is a key or a metric that the run does not have there.
- * Version 0.7 and before wrote no columns "version" and "failure".
+ * iteration that is not higher, begins the next run. An empty cell is a key or a metric that the run does not have there;
+ * a metric that was measured and is NaN is "nan". Version 0.8 and before wrote an empty cell for both, and version 0.7 and
+ * before wrote no columns "version" and "failure".
  */
 #include "base/error.h"
 #include "base/file.h"
@@ -20,6 +21,12 @@
 
 enum { MOST_BYTES = 1 << 30 }; /* of a file */
 
+/* A number of an evaluation. */
+typedef struct {
+    double value;
+    bool   measured; /* false: the cell was empty, and the value is NaN */
+} number;
+
 typedef struct {
     rws_results *results;
     rws_cells    cells;
@@ -30,7 +37,7 @@ typedef struct {
     rws_cell    *row;          /* the cells of a line */
     int          line;         /* of the row */
     rws_cell     run;          /* the name of the run that is being read; empty before the first */
-    double      *numbers;      /* its evaluations: iteration, seconds and all metrics of each */
+    number      *numbers;      /* its evaluations: iteration, seconds and all metrics of each */
     size_t       n, room;      /* evaluations */
 } reader;
 
@@ -45,7 +52,7 @@ static int n_metrics(const reader *r)
 }
 
 /* The numbers of evaluation i. */
-static double *evaluation(const reader *r, size_t i)
+static number *evaluation(const reader *r, size_t i)
 {
     return r->numbers + i * (size_t)(r->n_columns - r->at_iteration);
 }
@@ -103,16 +110,16 @@ static int by_metric(const void *a, const void *b)
 static rws_status add_history(reader *r, rws_history *series, int *n_series, int m)
 {
     size_t n = 0;
-    for (size_t i = 0; i < r->n; i++) n += !isnan(evaluation(r, i)[2 + m]);
+    for (size_t i = 0; i < r->n; i++) n += evaluation(r, i)[2 + m].measured;
     if (n == 0) return RWS_OK;
     double *x = RWS_TRY_NEW(&r->results->memory->arena, double, 3 * n);
     if (!x) return no_memory(r);
     double *seconds = x + n, *values = seconds + n;
     series[(*n_series)++] = (rws_history){r->names[r->at_iteration + 2 + m], (int)n, x, seconds, values};
     for (size_t i = 0, k = 0; i < r->n; i++) {
-        const double *e = evaluation(r, i);
-        if (isnan(e[2 + m])) continue;
-        x[k] = e[0], seconds[k] = e[1], values[k] = e[2 + m];
+        const number *e = evaluation(r, i);
+        if (!e[2 + m].measured) continue;
+        x[k] = e[0].value, seconds[k] = e[1].value, values[k] = e[2 + m].value;
         k++;
     }
     return RWS_OK;
@@ -123,11 +130,11 @@ static rws_status end_run(reader *r)
 {
     if (!r->run.length) return RWS_OK;
     rws_result   *run = &r->results->runs[r->results->n - 1];
-    const double *last = evaluation(r, r->n - 1);
+    const number *last = evaluation(r, r->n - 1);
     rws_history  *series = rws_results_zeroed(r->results, ((size_t)n_metrics(r) + 1) * sizeof *series);
     if (!series) return no_memory(r);
-    run->iteration = (uint64_t)last[0];
-    run->seconds = isnan(last[1]) ? 0 : last[1];
+    run->iteration = (uint64_t)last[0].value;
+    run->seconds = isnan(last[1].value) ? 0 : last[1].value;
     run->histories = series;
     for (int m = 0; m < n_metrics(r); m++) RWS_TRY(add_history(r, series, &run->n_histories, m));
     qsort(series, (size_t)run->n_histories, sizeof *series, by_metric);
@@ -177,12 +184,12 @@ static rws_status read_row(reader *r)
     return RWS_OK;
 }
 
-/* The number in a column; NaN for an empty cell. */
-static rws_status read_number(const reader *r, int column, double *out)
+/* The number in a column. */
+static rws_status read_number(const reader *r, int column, number *out)
 {
     const rws_cell *c = &r->row[column];
     char           *end = (char *)c->text;
-    *out = c->length ? g_ascii_strtod(c->text, &end) : NAN;
+    *out = (number){c->length ? g_ascii_strtod(c->text, &end) : NAN, c->length > 0};
     if (end == c->text + c->length) return RWS_OK;
     return rws_refuse(r->cells.err, r->cells.name, r->line, "it has \"%s\" in column \"%s\", which is not a number.",
                       rws_quote_part(c->text, c->length, RWS_QUOTED_SHORT).text,
@@ -194,7 +201,7 @@ static bool make_room(reader *r)
 {
     if (r->n < r->room) return true;
     const size_t room = 2 * r->room + 64, width = (size_t)(r->n_columns - r->at_iteration);
-    double      *more = realloc(r->numbers, room * width * sizeof *more);
+    number      *more = realloc(r->numbers, room * width * sizeof *more);
     if (!more) return false;
     r->numbers = more;
     r->room = room;
@@ -206,18 +213,19 @@ static bool goes_on(const reader *r, double iteration)
 {
     const rws_cell *name = &r->row[0];
     return name->length == r->run.length && memcmp(name->text, r->run.text, name->length) == 0 &&
-           iteration > evaluation(r, r->n - 1)[0];
+           iteration > evaluation(r, r->n - 1)[0].value;
 }
 
 static rws_status take_row(reader *r)
 {
-    double iteration;
-    RWS_TRY(read_number(r, r->at_iteration, &iteration));
+    number first;
+    RWS_TRY(read_number(r, r->at_iteration, &first));
+    const double iteration = first.value;
     if (!(iteration >= 0 && iteration < 0x1p53 && iteration == rint(iteration)))
         return rws_refuse(r->cells.err, r->cells.name, r->line, "its iteration is not a whole number.");
     if (!goes_on(r, iteration)) RWS_TRY(begin_run(r));
     if (!make_room(r)) return no_memory(r);
-    double *e = evaluation(r, r->n++);
+    number *e = evaluation(r, r->n++);
     for (int i = r->at_iteration; i < r->n_columns; i++) RWS_TRY(read_number(r, i, &e[i - r->at_iteration]));
     return RWS_OK;
 }
