@@ -373,6 +373,7 @@ typedef struct {
     const char *key, *value;
 } rws_result_key;
 
+/* A run that failed before its first evaluation has neither host, version, start nor metrics. */
 typedef struct {
     const char           *name, *store; /* of the run; path of its store, or of the file that it was exported to */
     const char           *host, *version, *started; /* host and start are NULL for an exported run */

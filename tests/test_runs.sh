@@ -256,6 +256,18 @@ grep -q '^failed    gmm-reinforce-k2-s1: In iteration' out
 report $? "tries"
 printf 'model gmm\nmethods ww\nparticles 2\niterations 20\noptimiser sgd\nl2 1e6\nlr 3e38\n' >vain.sweep
 gives 1 "a run that breaks before its first checkpoint" sweep vain.sweep
+gives 0 "is in the list" runs vain --where state=failed --where method=ww
+matches "with its sentence" '^(run |gmm-ww-k2-s1  .*failed +0 |gmm-ww-k2-s1: In iteration 1)' out
+gives 0 "and has a state" sweep vain.sweep --status
+[ "$(tail -n 1 out)" = "1 run: 1 failed" ]
+report $? "that says so"
+gives 0 "also by its folder" runs vain/gmm-ww-k2-s1 --json
+grep -q '"state":"failed","iteration":0,"iterations":20,' out
+report $? "with its configuration"
+run train gmm --method ww -k 2 -n 20 --optimiser sgd --l2 1e6 --lr 3e38 --out vainly
+gives 0 "a single run of this kind" runs vainly --json
+grep -q '^{"run":"vainly","store":"vainly/metrics.sqlite","state":"failed",.*"method":"ww"' out
+report $? "is shown as well"
 sed -i 's/^lr .*/lr 1e-3/; /^l2/d' vain.sweep
 gives 0 "begins anew with what the file says now" sweep vain.sweep --json
 grep -q '"finished":1,.*"failed":0' out

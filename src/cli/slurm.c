@@ -240,7 +240,8 @@ static char *list_tasks(const rws_sweep *sweep, const rws_results *r, int n_task
         bool todo = false;
         for (int i = task; i < sweep->n; i += n_tasks) {
             const rws_result *one = rws_sweep_run_result(&sweep->runs[i], r);
-            todo |= !rws_sweep_run_is_done(&sweep->runs[i], one) && !(one && one->failure);
+            const bool failed = one && one->failure && one->n_histories; /* one that measured nothing begins anew */
+            todo |= !rws_sweep_run_is_done(&sweep->runs[i], one) && !failed;
         }
         if (todo) fprintf(out, "%s%d", (*n)++ ? "," : "", task + 1);
     }

@@ -202,6 +202,19 @@ static int read_shots(rws_results *r, rws_result *run, sqlite3 *db)
 
 /* ---- stores */
 
+/* Reads the configuration of a run that failed before its first evaluation. The run is left out again if its folder is gone. */
+static int read_failed(rws_results *r, rws_result *run)
+{
+    rws_error  ignored;
+    char      *folder = rws_store_folder(run->store, run->name), *config = NULL;
+    rws_status status = folder ? rws_store_folder_config(folder, &config, &ignored) : RWS_OK;
+    if (status == RWS_OK && !config) r->n--;
+    else if (status == RWS_OK && !read_config(r, run, config)) status = RWS_NO_MEMORY;
+    free(config);
+    free(folder);
+    return status == RWS_OK ? SQLITE_OK : SQLITE_NOMEM;
+}
+
 /* Reads the runs of a store, or the run `only` if it is not NULL. */
 static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *only)
 {
@@ -209,11 +222,10 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     const char   *store = rws_results_text(r, path);
     sqlite3_stmt *s = NULL;
     int           code = prepare(db,
-                                 "SELECT runs.run, config, host, version, started, runs.iteration, seconds, sentence"
-                                           " FROM runs LEFT JOIN failures ON runs.run = failures.run"
-                                           " WHERE ?1 IS NULL OR runs.run = ?1",
+                                 "SELECT run, config, host, version, started, iteration, seconds, sentence, early"
+                                           " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1",
                                  only, &s);
-    if (code) return finish(s, code);
+    if (code || !store) return finish(s, code ? code : SQLITE_NOMEM);
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
         rws_result *run = rws_results_add(r);
         if (!run) return finish(s, SQLITE_NOMEM);
@@ -225,7 +237,10 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
         run->iteration = (uint64_t)sqlite3_column_int64(s, 5);
         run->seconds = sqlite3_column_double(s, 6);
         run->failure = rws_results_text(r, text_at(s, 7));
-        if (!read_config(r, run, text_at(s, 1))) return finish(s, SQLITE_NOMEM);
+        if (!run->name) return finish(s, SQLITE_NOMEM);
+        if (sqlite3_column_int(s, 8)) code = read_failed(r, run);
+        else code = read_config(r, run, text_at(s, 1)) ? SQLITE_OK : SQLITE_NOMEM;
+        if (code) return finish(s, code);
     }
     code = finish(s, code);
     for (int i = first; i < r->n && !code; i++) {

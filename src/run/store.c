@@ -1,6 +1,7 @@
 #include "run/store.h"
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/quote.h"
 #include "run/checksum.h"
 
@@ -26,6 +27,8 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
     "CREATE TABLE IF NOT EXISTS checksums(run TEXT PRIMARY KEY, about INTEGER, numbers INTEGER) WITHOUT ROWID;"
     "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
+
+enum { MOST_CONFIG = 1 << 24 }; /* bytes */
 
 static int patience = 10000; /* milliseconds to wait for a locked file */
 
@@ -421,4 +424,42 @@ rws_status rws_store_configure(const char *path, const char *run, const char *co
     if (!code) code = apply(db, "UPDATE runs SET config = ?4 WHERE run = ?1", run, 0, 0, config);
     if (!code && sqlite3_changes(db) > 0) code = rws_checksum_seal(db, run, -1);
     return end(db, path, code, err);
+}
+
+/* ---- folders of runs */
+
+static bool has_config(const char *folder)
+{
+    struct stat about;
+    char       *path = rws_file_join(folder, "config.json");
+    const bool  there = path && stat(path, &about) == 0;
+    free(path);
+    return there;
+}
+
+char *rws_store_folder(const char *path, const char *run)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (strcmp(name, "metrics.sqlite") != 0) return NULL;
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (folder && has_config(folder)) return folder;
+    char *inner = run[0] && run[0] != '.' && !strchr(run, '/') ? rws_file_join(folder, run) : NULL;
+    free(folder);
+    if (inner && has_config(inner)) return inner;
+    free(inner);
+    return NULL;
+}
+
+rws_status rws_store_folder_config(const char *folder, char **text, rws_error *err)
+{
+    uint8_t         *bytes;
+    size_t           size;
+    char            *path = rws_file_join(folder, "config.json");
+    const rws_status status = rws_file_read(path, MOST_CONFIG, &bytes, &size, err);
+    free(path);
+    *text = NULL;
+    if (status != RWS_OK) return status == RWS_NO_MEMORY ? status : RWS_OK;
+    bytes[size] = '\0'; /* there is room for it */
+    *text = (char *)bytes;
+    return RWS_OK;
 }

@@ -104,7 +104,24 @@ void rws_store_patience(int milliseconds);
  * its store, and runs must not share one. */
 bool rws_store_has_locks(const char *path);
 
-/* ---- For results.c. */
+/* ---- For readers: results.c, and the catalogue of serve. */
+
+/* A table of all runs: run, config, host, version, started, iteration, seconds, sentence, early. `early` is 1 for a run that
+ * failed before its first evaluation: it has no row in `runs`, and here only its name and its sentence; its configuration is in
+ * its folder. */
+#define RWS_STORE_ALL_RUNS                                                                                     \
+    "(SELECT runs.run AS run, config, host, version, started, runs.iteration AS iteration, seconds, sentence," \
+    " 0 AS early"                                                                                              \
+    " FROM runs LEFT JOIN failures ON runs.run = failures.run"                                                 \
+    " UNION ALL SELECT run, NULL, NULL, NULL, NULL, 0, 0, sentence, 1 FROM failures"                           \
+    " WHERE NOT EXISTS(SELECT 1 FROM runs WHERE runs.run = failures.run))"
+
+/* The folder of a run: the store's own, or the one beside the store that has the run's name. The caller frees it. NULL if
+ * neither has a config.json, or without memory. */
+char *rws_store_folder(const char *path, const char *run);
+
+/* The text of config.json in the folder of a run, the caller's to free. *text is NULL if there is none. RWS_NO_MEMORY. */
+rws_status rws_store_folder_config(const char *folder, char **text, rws_error *err) __attribute__((warn_unused_result));
 
 /* An SQLite result code of a store as a sentence. `what` is "write" or "read"; db may be NULL. */
 rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err);

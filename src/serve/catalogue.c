@@ -262,18 +262,25 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp((*x)->store, (*y)->store);
 }
 
-/* The folder of a run: the store's own, or the one beside the store that has the run's name. */
+/* The folder of a run, if it is in the folders that are served. */
 static char *folder_of(const rws_catalogue *c, const char *store_path, const char *run)
 {
-    const char *slash = strrchr(store_path, '/');
-    if (!slash || strcmp(slash + 1, "metrics.sqlite") != 0) return NULL;
-    char *folder = strndup(store_path, slash == store_path ? 1 : (size_t)(slash - store_path));
-    if (folder && has(folder, "config.json")) return folder;
-    char *inner = run[0] && run[0] != '.' && !strchr(run, '/') ? rws_file_join(folder, run) : NULL;
+    char *folder = rws_store_folder(store_path, run);
+    if (folder && rws_catalogue_holds(c, folder)) return folder;
     free(folder);
-    if (inner && has(inner, "config.json") && rws_catalogue_holds(c, inner)) return inner;
-    free(inner);
     return NULL;
+}
+
+/* Gives a run that failed before its first evaluation the configuration that is in its folder. False if there is none: the
+ * run is left out. */
+static bool complete(const rws_catalogue *c, const store *s, rws_head *h)
+{
+    rws_error ignored;
+    if (!h->early) return true;
+    char *folder = folder_of(c, s->path, h->name);
+    if (folder && rws_store_folder_config(folder, &h->config, &ignored) != RWS_OK) h->config = NULL;
+    free(folder);
+    return h->config != NULL;
 }
 
 static rws_entry *new_entry(rws_catalogue *c, const store *s, const rws_head *h, const char *id)
@@ -444,7 +451,8 @@ static void update_store(rws_catalogue *c, store *s)
     int code = rws_store_open(s->path, rws_store_reader_flags(s->path), &db);
     if (!code) code = rws_store_check_format(db, &format);
     if (!code && format > 0) code = rws_heads_read(db, s->only, &list);
-    for (int i = 0; i < list.n && !code; i++) code = update_run(c, s, db, format, &list.list[i]);
+    for (int i = 0; i < list.n && !code; i++)
+        if (complete(c, s, &list.list[i])) code = update_run(c, s, db, format, &list.list[i]);
     s->failed = code != 0;
     if (code) {
         rws_store_explain(db, s->path, "read", code, &err);

@@ -34,9 +34,8 @@ static char *column_text(sqlite3_stmt *s, int column)
 
 int rws_heads_read(sqlite3 *db, const char *only, rws_heads *out)
 {
-    static const char sql[] = "SELECT runs.run, config, host, version, started, sentence, runs.iteration, seconds"
-                              " FROM runs LEFT JOIN failures ON runs.run = failures.run"
-                              " WHERE ?1 IS NULL OR runs.run = ?1";
+    static const char sql[] = "SELECT run, config, host, version, started, sentence, iteration, seconds, early"
+                              " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1";
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
@@ -44,7 +43,9 @@ int rws_heads_read(sqlite3 *db, const char *only, rws_heads *out)
         code = rws_make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
         if (code) break;
         rws_head *h = &out->list[out->n++];
-        *h = (rws_head){.iteration = (uint64_t)sqlite3_column_int64(s, 6), .seconds = sqlite3_column_double(s, 7)};
+        *h = (rws_head){.iteration = (uint64_t)sqlite3_column_int64(s, 6),
+                        .seconds = sqlite3_column_double(s, 7),
+                        .early = sqlite3_column_int(s, 8)};
         char **const texts[] = {&h->name, &h->config, &h->host, &h->version, &h->started, &h->failure};
         for (int i = 0; i < 6; i++) *texts[i] = column_text(s, i);
         if (!h->name) h->name = strdup("");

@@ -12,11 +12,12 @@
 #include "run/store.h"
 #include "rws_train.h"
 
-/* A row of the table runs; texts are copies. */
+/* A row of RWS_STORE_ALL_RUNS; texts are copies. */
 typedef struct {
     char    *name, *config, *host, *version, *started, *failure;
     uint64_t iteration;
     double   seconds;
+    bool     early; /* the run failed before its first evaluation: its configuration is not in the store */
 } rws_head;
 
 typedef struct {
