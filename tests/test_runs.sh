@@ -268,6 +268,12 @@ run train gmm --method ww -k 2 -n 20 --optimiser sgd --l2 1e6 --lr 3e38 --out va
 gives 0 "a single run of this kind" runs vainly --json
 grep -q '^{"run":"vainly","store":"vainly/metrics.sqlite","state":"failed",.*"method":"ww"' out
 report $? "is shown as well"
+if command -v sqlite3 >/dev/null; then
+    cp -r broken hurt
+    sqlite3 hurt/metrics.sqlite "UPDATE metrics SET value = value + 1 WHERE run = 'gmm-ww-k5-s1' AND iteration = 50"
+    refuses 'hurt/metrics.sqlite" is damaged: rows of the run "gmm-ww-k5-s1" are not those that were written' runs hurt
+    gives 0 "another run of the store is read by its folder" runs hurt/gmm-ww-k2-s1
+fi
 sed -i 's/^lr .*/lr 1e-3/; /^l2/d' vain.sweep
 gives 0 "begins anew with what the file says now" sweep vain.sweep --json
 grep -q '"finished":1,.*"failed":0' out

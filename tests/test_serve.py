@@ -732,7 +732,7 @@ def test_damage():
         answer = server.json("/api/runs")
         place = lambda path: os.path.basename(os.path.dirname(path))
         return (sorted(place(r["store"]) for r in answer["runs"] if "damaged" in [w["kind"] for w in r["warnings"]]),
-                sorted(place(p["path"]) for p in answer["problems"] if p["sentence"].split('" ')[1] in refused))
+                sorted(place(p["path"]) for p in answer["problems"] if p["sentence"].split('"')[2] in refused))
     try:
         want = ["head", "label", "name", "number"]
         report(damaged() == (want, want), "rows that do not fit their checksum: a warning, and the sentence of rws runs", (damaged(), refused))

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -376,6 +377,26 @@ static void rows_that_changed_are_refused(void **state)
     }
 }
 
+/* The sentence names the first of the damaged runs; a run that is whole is used beside them. */
+static void a_damaged_run_is_named(void **state)
+{
+    (void)state;
+    static const char *const runs[] = {"gmm-1", "gmm-2", "gmm-3"}, *const names[] = {"loss"};
+    const double          value = 1;
+    const rws_store_entry entry = {.iteration = 1, .n = 1, .names = names, .values = &value};
+    char                 *store = strdup(in_folder("run/metrics.sqlite"));
+    for (int i = 0; i < 3; i++)
+        must(rws_store_add(store, &(rws_store_run){runs[i], "{}", "1", "now"}, &entry, 1, &err), &err);
+    change("UPDATE metrics SET value = 7 WHERE run = 'gmm-2'");
+    assert_refused(rws_store_add_metrics(store, "gmm-2", &entry, &err), RWS_BAD_INPUT, &err,
+                   "run/metrics.sqlite\" is damaged", "rows of the run \"gmm-2\" are not");
+    change("UPDATE runs SET host = '' WHERE run = 'gmm-1'");
+    assert_refused(rws_store_add_metrics(store, "gmm-2", &entry, &err), RWS_BAD_INPUT, &err,
+                   "\"gmm-1\" and of 1 other run are not", "train these runs again");
+    must(rws_store_add_metrics(store, "gmm-3", &entry, &err), &err);
+    free(store);
+}
+
 /* A run's name is in its row and in the index by which the row is found: a change of one of them is a change. */
 static void a_name_that_changed_is_refused(void **state)
 {
@@ -441,6 +462,7 @@ int main(void)
         RUN(a_name_that_changed_is_refused),
         RUN(a_store_of_format_1_gets_checksums),
         RUN(the_host_is_that_of_the_last_writer),
+        SWEEP(a_damaged_run_is_named),
         SWEEP(runs_of_a_sweep_find_its_store),
         SWEEP(several_runs_share_a_store),
     };

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the SQL function rws_checksum(column, …): the sum of a hash of each row */
@@ -129,13 +130,13 @@ int rws_checksum_seal(sqlite3 *db, const char *run, int64_t since)
     return sqlite3_finalize(s);
 }
 
-/* SQLITE_CORRUPT if the run's rows have other sums than `said`. `all`: metrics and snapshots are compared too. */
+/* RWS_CHECKSUM_WRONG if the run's rows have other sums than `said`. `all`: metrics and snapshots are compared too. */
 static int compare(sqlite3 *db, const char *run, const sums *said, bool all)
 {
     sums      now;
     const int code = compute(db, run, all ? -1 : INT64_MAX, &now);
     if (code) return code;
-    return now.about == said->about && (!all || now.numbers == said->numbers) ? SQLITE_OK : SQLITE_CORRUPT;
+    return now.about == said->about && (!all || now.numbers == said->numbers) ? SQLITE_OK : RWS_CHECKSUM_WRONG;
 }
 
 /* Checks the sums that a statement with the parameter ?1, a run, selects from the table. *n is their number. */
@@ -149,13 +150,13 @@ static int compare_each(sqlite3 *db, const char *sql, const char *run, int *n)
     for (; !code && sqlite3_step(s) == SQLITE_ROW; ++*n) {
         const char *name = (const char *)sqlite3_column_text(s, 0);
         const sums  said = {(uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
-        code = name ? compare(db, name, &said, true) : SQLITE_CORRUPT;
+        code = name ? compare(db, name, &said, true) : RWS_CHECKSUM_WRONG;
     }
     const int ended = sqlite3_finalize(s);
     return code ? code : ended;
 }
 
-/* SQLITE_CORRUPT if a run that the table of runs lacks has sums that do not fit: its name has changed beside them. A run
+/* RWS_CHECKSUM_WRONG if a run that the table of runs lacks has sums that do not fit: its name has changed beside them. A run
  * that failed before its first evaluation is not in the table of runs, and its sums fit. */
 static int find_strays(sqlite3 *db)
 {
@@ -183,6 +184,22 @@ int rws_checksum_check(sqlite3 *db, const char *run)
     return code || n ? code : find_strays(db);
 }
 
+int rws_checksum_blame(sqlite3 *db, char *first, size_t room, int *n)
+{
+    sqlite3_stmt *s;
+    int           code = sqlite3_prepare_v2(db, "SELECT run, about, numbers FROM checksums ORDER BY run", -1, &s, NULL);
+    *n = 0;
+    if (code) return code;
+    while ((!code || code == RWS_CHECKSUM_WRONG) && sqlite3_step(s) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(s, 0);
+        const sums  said = {(uint64_t)sqlite3_column_int64(s, 1), (uint64_t)sqlite3_column_int64(s, 2)};
+        code = name ? compare(db, name, &said, true) : RWS_CHECKSUM_WRONG;
+        if (code == RWS_CHECKSUM_WRONG && ++*n == 1) snprintf(first, room, "%s", name ? name : "");
+    }
+    const int ended = sqlite3_finalize(s);
+    return code && code != RWS_CHECKSUM_WRONG ? code : ended;
+}
+
 int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, bool *fits)
 {
     sums     said, now;
@@ -193,7 +210,7 @@ int rws_checksum_follow(sqlite3 *db, const char *run, rws_checksum_seen *seen, b
     if (code) return code;
     if (!known) {
         code = find_strays(db);
-        *fits = code != SQLITE_CORRUPT;
+        *fits = code != RWS_CHECKSUM_WRONG;
         *seen = (rws_checksum_seen){.iteration = -1};
         return *fits ? code : SQLITE_OK;
     }

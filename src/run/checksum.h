@@ -15,15 +15,21 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Functions return SQLite's result codes. */
+/* Functions return SQLite's result codes, or this one, which is among the kinds of SQLITE_CORRUPT: rows are not those that were
+ * written. SQLite has no such number of its own. */
+#define RWS_CHECKSUM_WRONG (SQLITE_CORRUPT | 0xff << 8)
 
 /* Gives the connection the SQL function that the others need. */
 int rws_checksum_prepare(sqlite3 *db);
 
-/* SQLITE_CORRUPT if rows of the run, or of any run if that is NULL, are not those that were written. */
+/* RWS_CHECKSUM_WRONG if rows of the run, or of any run if that is NULL, are not those that were written. */
 int rws_checksum_check(sqlite3 *db, const char *run);
+
+/* How many runs have rows that are not those that were written, and the name of the first of them, cut off at `room` bytes. */
+int rws_checksum_blame(sqlite3 *db, char *first, size_t room, int *n);
 
 /* The same of the run's rows in `runs` and `failures` alone, in constant time. */
 int rws_checksum_check_head(sqlite3 *db, const char *run);

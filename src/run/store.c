@@ -60,9 +60,22 @@ int rws_store_check_format(sqlite3 *db, int *format)
     return code ? code : *format > RWS_STORE_FORMAT ? SQLITE_SCHEMA : SQLITE_OK;
 }
 
+rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err)
+{
+    char others[64] = "";
+    if (n > 1) snprintf(others, sizeof others, " and of %d other run%s", n - 1, n == 2 ? "" : "s");
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "\"%s\" is damaged: rows of the run \"%s\"%s are not those that were written. Restore a copy of the "
+        "file, or train %s again.",
+        rws_quote(path).text, rws_quote_short(run).text, others, n > 1 ? "these runs" : "this run");
+}
+
 rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
 {
     const rws_quoted file = rws_quote(path ? path : "");
+    char             run[256];
+    int              n;
     switch (code & 0xff) {
     case SQLITE_NOMEM: return rws_no_memory(err, "the store of runs");
     case SQLITE_BUSY:
@@ -85,6 +98,8 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
                 "\"%s\" is not an SQLite file, or is damaged, or is being written, which does not show on a "
                 "file system without locks: try again.",
                 file.text);
+        if (code == RWS_CHECKSUM_WRONG && db && !rws_checksum_blame(db, run, sizeof run, &n) && n)
+            return rws_store_blame(path, run, n, err);
         return rws_fail(err, RWS_BAD_INPUT,
                         "\"%s\" is not an SQLite file, or is damaged: restore a copy of it, or move it away.",
                         file.text);

@@ -126,6 +126,9 @@ rws_status rws_store_folder_config(const char *folder, char **text, rws_error *e
 /* An SQLite result code of a store as a sentence. `what` is "write" or "read"; db may be NULL. */
 rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err);
 
+/* The sentence about n runs whose rows are not those that were written, and of which `run` is the first. */
+rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err);
+
 /* SQLITE_OK, or SQLITE_SCHEMA if the file was written by a newer program. *format is 0 for a file without tables. */
 int rws_store_check_format(sqlite3 *db, int *format);
 

@@ -473,9 +473,13 @@ static void complain_of_damage(rws_catalogue *c)
         const rws_entry *e = c->entries[i];
         rws_error        err;
         bool             named = !e->present || !e->public.damaged;
+        int              n = 0;
         for (int k = 0; k < c->n_found && !named; k++) named = strcmp(c->found[k].path, e->store) == 0;
         if (named) continue;
-        rws_store_explain(NULL, e->store, "read", SQLITE_CORRUPT, &err);
+        for (int k = i; k < c->n_entries; k++)
+            n += c->entries[k]->present && c->entries[k]->public.damaged && strcmp(c->entries[k]->store, e->store) == 0;
+        if (rws_store_has_locks(e->store)) rws_store_blame(e->store, e->public.result.name, n, &err);
+        else rws_store_explain(NULL, e->store, "read", SQLITE_CORRUPT, &err); /* it may be being written */
         complain(c, e->store, err.text);
     }
 }
