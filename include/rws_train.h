@@ -395,8 +395,8 @@ typedef struct {
 
 /* Reads stores. A path names an SQLite file; or a folder with metrics.sqlite in it (of a run or a sweep); or the folder
  * of one run of a sweep; or a folder whose folders have a metrics.sqlite; or a file NAME.csv that `rws export` wrote,
- * whose runs have no snapshots. The caller frees *out. *out is NULL on failure: RWS_BAD_INPUT with a sentence that names
- * the path, or RWS_NO_MEMORY. */
+ * whose runs have no snapshots. A run or a file that is named twice, perhaps by a link, is read once. The caller frees
+ * *out. *out is NULL on failure: RWS_BAD_INPUT with a sentence that names the path, or RWS_NO_MEMORY. */
 rws_status rws_results_read(const char *const *paths, int n, rws_results **out, rws_error *err) RWS_MUST_CHECK;
 void       rws_results_free(rws_results *r); /* NULL is allowed */
 

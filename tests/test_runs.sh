@@ -25,6 +25,12 @@ report $? "compare numbers as numbers"
 gives 0 "comparing" runs some --compare --metric p_error --json
 [ "$(wc -l <out)" = 4 ] && grep -q '^{"runs":3,.*"method":"ws".*"p_error":{"median":' out
 report $? "puts seeds together, and nothing else"
+mkdir linked && cp -r some/ws1 linked/ws1 && ln -s ws1 linked/again
+for paths in "some/ws1 some/ws1" "some some/ws1" "some/ws1 ./some" linked "linked/again linked/ws1/metrics.sqlite"; do
+    run runs $paths --where method=ws --where seed=1 --compare --json
+    [ "$(wc -l <out)" = 1 ] && grep -q '^{"runs":1,' out
+    report $? "a run that is named twice counts once: $paths"
+done
 gives 0 "sorting" runs some --metric p_error --sort -q_error
 gives 0 "a file" runs some/ws1/metrics.sqlite
 refuses 'nowhere' runs nowhere
@@ -90,6 +96,9 @@ report $? "keep the runs that fulfil them"
 gives 0 "a store and an export together" runs some exported.csv --json
 [ "$(wc -l <out)" = 12 ] && [ "$(grep -c '"store":"exported.csv"' out)" = 6 ]
 report $? "show all runs"
+gives 0 "an export twice" runs exported.csv ./exported.csv --json
+[ "$(wc -l <out)" = 6 ]
+report $? "counts once"
 cut -d, -f 1,4- exported.csv >older.csv
 gives 0 "an export of version 0.7" runs older.csv
 cmp -s first out

@@ -325,6 +325,64 @@ static rws_status read_one_of_sweep(rws_results *r, const char *folder, rws_erro
     return status;
 }
 
+/* ---- files that are named twice, perhaps by links */
+
+typedef struct {
+    dev_t device;
+    ino_t inode;
+} identity;
+
+static identity identify(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 ? (identity){about.st_dev, about.st_ino} : (identity){0};
+}
+
+static bool is_same_file(identity a, identity b)
+{
+    return a.inode && a.device == b.device && a.inode == b.inode;
+}
+
+static bool is_exported(const char *path)
+{
+    return g_str_has_suffix(path, ".csv");
+}
+
+/* Whether the runs of an exported file are there already. */
+static bool is_read(const rws_results *r, const char *path)
+{
+    const identity own = identify(path);
+    for (int i = 0; i < r->n; i++) {
+        const char *store = r->runs[i].store;
+        const bool  like_last = i && strcmp(store, r->runs[i - 1].store) == 0;
+        if (!like_last && is_exported(store) && is_same_file(own, identify(store))) return true;
+    }
+    return false;
+}
+
+/* Leaves one of the runs that are the same row of the same store. Runs of a name stand side by side. An exported file may have
+ * two runs of a name, and is_read has seen to it that it was read once. */
+static rws_status drop_repeated(rws_results *r, rws_error *err)
+{
+    identity *stores = calloc((size_t)r->n + 1, sizeof *stores); /* of the runs that stay */
+    int       n = 0;
+    if (!stores) return no_memory(err);
+    for (int i = 0; i < r->n; i++) {
+        const rws_result *run = &r->runs[i];
+        const bool        like_last = n && run->store == r->runs[n - 1].store;
+        const identity own = is_exported(run->store) ? (identity){0} : like_last ? stores[n - 1] : identify(run->store);
+        bool           repeated = false;
+        for (int k = n - 1; k >= 0 && !repeated && strcmp(r->runs[k].name, run->name) == 0; k--)
+            repeated = is_same_file(own, stores[k]);
+        if (repeated) continue;
+        stores[n] = own;
+        r->runs[n++] = r->runs[i];
+    }
+    r->n = n;
+    free(stores);
+    return RWS_OK;
+}
+
 /* Sets *none and fails if the path does not exist or is a folder without stores. */
 static rws_status read_path(rws_results *r, const char *path, bool *none, rws_error *err)
 {
@@ -333,8 +391,9 @@ static rws_status read_path(rws_results *r, const char *path, bool *none, rws_er
         *none = errno == ENOENT;
         return rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(path).text, strerror(errno));
     }
-    if (!S_ISDIR(about.st_mode))
-        return g_str_has_suffix(path, ".csv") ? rws_exported_read(r, path, err) : read_store(r, path, NULL, err);
+    if (!S_ISDIR(about.st_mode) && is_exported(path))
+        return is_read(r, path) ? RWS_OK : rws_exported_read(r, path, err);
+    if (!S_ISDIR(about.st_mode)) return read_store(r, path, NULL, err);
     char      *store = rws_file_join(path, "metrics.sqlite"), *config = rws_file_join(path, "config.json");
     rws_status status;
     if (!store || !config) status = no_memory(err);
@@ -360,11 +419,14 @@ static rws_status read_paths(const char *const *paths, int n, rws_results **out,
     rws_status status = r && r->memory ? RWS_OK : no_memory(err);
     *out = NULL;
     for (int i = 0; i < n && status == RWS_OK; i++) status = read_path(r, paths[i], none, err);
+    if (status == RWS_OK && r->n) {
+        qsort(r->runs, (size_t)r->n, sizeof *r->runs, by_name);
+        status = drop_repeated(r, err);
+    }
     if (status != RWS_OK) {
         rws_results_free(r);
         return status;
     }
-    if (r->n) qsort(r->runs, (size_t)r->n, sizeof *r->runs, by_name);
     *out = r;
     return RWS_OK;
 }
