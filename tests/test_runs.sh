@@ -379,6 +379,15 @@ refuses '--from 1e+06' plot p_error shared --from 1000000
 refuses 'Which metric' plot
 refuses '"nonsense"' plot nonsense shared
 refuses '.png' plot p_error shared --out picture.gif
+refuses 'No value of log_evidence is above 0' plot log_evidence shared --log --out negative.png
+refuses 'do not go together' plot p_error shared --log --linear
+[ ! -e negative.png ]
+report $? "nothing is drawn then"
+printf 'run,method,particles,iterations,iteration,seconds,loss\n' >crowd.csv
+for k in $(seq 9); do printf 'k%d,ww,%d,1,1,1,%d\n' $k $k $k >>crowd.csv; done
+refuses 'with --panels none, or make it the x axis with -x particles.' plot loss crowd.csv --out crowd.svg
+gives 0 "one panel" plot loss crowd.csv --panels none --out crowd.svg
+gives 0 "or an axis" plot loss crowd.csv -x particles --out crowd.svg
 refuses 'nonsense' plot p_error shared --panels nonsense
 refuses 'nonsense' plot p_error shared -x nonsense
 refuses '"start"' plot p_error shared -x start

@@ -240,6 +240,8 @@ def test_api(server, runs):
     report(server.ask("/api/compare")[0] == 400, "a comparison needs a metric")
     empty = server.ask("/api/compare.svg?metric=p_error&from=5&to=1"), server.ask("/api/compare.svg?metric=nonsense")
     report([e[0] for e in empty] == [400, 400] and b'from \\"from\\" to' in empty[0][2] and b"from" not in empty[1][2], "a figure of nothing is refused, with the reason", empty)
+    negative = server.ask("/api/compare.svg?metric=log_evidence&where=model=gmm&log=y")
+    report(negative[0] == 400 and b"above 0" in negative[2], "a logarithmic axis without a number above 0 is refused", negative)
     for ending, head in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG"), ("csv", b"curve,")):
         status, headers, data = server.ask(f"/api/compare.{ending}?metric=p_error&where=model=gmm")
         report(status == 200 and data.startswith(head) and f"p_error.{ending}" in headers["content-disposition"], f"as {ending}", data[:100])

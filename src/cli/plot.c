@@ -85,8 +85,10 @@ static rws_status find_panels(plot *p, rws_error *err)
         for (int k = 0; k < p->n_panels && !found; k++) found = strcmp(p->panels[k], value) == 0;
         if (found) continue;
         if (p->n_panels == MOST_PANELS)
-            return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has more than %d values: choose some with --where.", wanted,
-                            MOST_PANELS);
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "\"%s\" has more than %d values, and each would be a panel: choose some with --where, draw "
+                            "one panel with --panels none, or make it the x axis with -x %s.",
+                            rws_quote_short(wanted).text, MOST_PANELS, rws_quote_short(wanted).text);
         p->panels[p->n_panels++] = value;
     }
     qsort(p->panels, (size_t)p->n_panels, sizeof *p->panels, by_number);
@@ -141,6 +143,9 @@ static rws_status gather(plot *p, rws_error *err)
                 status = gather_curve(p, m, c, l, runs, &least, &most, err);
         if (status == RWS_OK && most == -INFINITY && o->from > 0)
             status = rws_fail(err, RWS_BAD_INPUT, "Nothing was measured from --from %g on.", o->from);
+        if (status == RWS_OK && o->scale == KEY_LOG && most > -INFINITY && !(most > 0))
+            status = rws_fail(err, RWS_BAD_INPUT, "No value of %s is above 0, and --log shows no others: leave it out.",
+                              rws_quote_short(o->metrics[m]).text);
         snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);
         for (char *c = p->captions[m]; *c; c++)
             if (*c == '_') *c = ' ';
@@ -261,7 +266,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_FROM: return rws_arguments_real(state, "--from", arg, 0, 1e15, &o->from);
     case KEY_PANELS: o->panels = arg; return 0;
     case KEY_LOG:
-    case KEY_LINEAR: o->scale = key; return 0;
+    case KEY_LINEAR:
+        if (o->scale && o->scale != key) return rws_arguments_fail(state, "--log and --linear do not go together.");
+        o->scale = key;
+        return 0;
     case KEY_TITLE: o->title = arg; return 0;
     case ARGP_KEY_ARG:
         if (o->n_metrics) return ARGP_ERR_UNKNOWN; /* a path */

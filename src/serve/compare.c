@@ -327,6 +327,15 @@ bool rws_answer_compare_csv(rws_core *c, const rws_request *r, rws_reply *reply)
 
 /* ---- as a figure, by the figures' own code */
 
+/* Whether a logarithmic axis can show any of the medians. */
+static bool has_positive(const comparison *p)
+{
+    for (int i = 0; i < p->n_groups; i++)
+        for (int k = 0; k < p->groups[i].n; k++)
+            if (p->groups[i].median[k] > 0) return true;
+    return false;
+}
+
 typedef struct {
     rws_panel panels[MOST_PANELS];
     rws_curve curves[MOST_CURVES];
@@ -363,6 +372,10 @@ static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
     if (d->n_panels == 0)
         return rws_fail(err, RWS_BAD_INPUT, "No run that was chosen has this metric%s.",
                         isinf(p->from) && isinf(p->to) ? "" : " from \"from\" to \"to\"");
+    if (p->log_y && !has_positive(p))
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "No value of this metric is above 0, and a logarithmic axis shows no others: leave out \"log\".");
     return RWS_OK;
 }
 
