@@ -130,6 +130,8 @@ gives 0 "rws sample" sample run --count 20 --seed 4 --json
 report $? "as many as asked for"
 matches "an object for each" '^\{"sentence":"[a-z ?]+","tree":"\(S .*\)","truncated":[01]\.0,"fields":\{"the sentence":\[[0-9.,-]+\]\}\}$' out
 sed 's/{"sentence":"\([^"]*\)".*/\1/' out >sampled
+gives 0 "a tree alone, as JSON" sample run --count 2 --only tree --json
+matches "an object with nothing else" '^\{"tree":"\([^"]*\)"\}$' out
 gives 0 "sentences alone" sample run --count 20 --seed 4 --only sentence
 cmp -s out sampled
 report $? "are the same ones"

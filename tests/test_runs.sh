@@ -182,6 +182,9 @@ END
 gives 0 "the runs of a sweep" sweep small.sweep --list
 [ "$(wc -l <out)" = 12 ] && [ "$(head -n 1 out)" = gmm-ww-k5-s1 ] && [ ! -e small ]
 report $? "seed by seed, many particles first"
+gives 0 "as JSON" sweep small.sweep --list --json
+[ "$(wc -l <out)" = 12 ] && [ "$(head -n 1 out)" = '{"run":"gmm-ww-k5-s1"}' ]
+report $? "an object for each"
 gives 0 "rws sweep" sweep small.sweep
 [ "$(grep -c '^finished  gmm-' out)" = 12 ] && tail -n 1 out | grep -q '^12 runs: 12 finished$' && [ ! -s err ]
 report $? "a line for each run"
@@ -404,6 +407,9 @@ for experiment in gmm gmm-code gmm-near pcfg air sbn; do
     [ "$(wc -l <out)" -ge 6 ] && ! cmp -s out $experiment.sweep
     report $? "are two"
 done
+refuses 'name one, or add --json' reproduce all --sweep
+gives 0 "the sweeps of all experiments" reproduce all --sweep --json
+matches "an object for each" '^\{"experiment":"[a-z-]+","sweep":"model .*\}$' out
 sed -i 's/^seeds.*/seeds 1/; s/^particles.*/particles 2 20/; s/^iterations.*/iterations 20/; s/^eval-every.*/eval-every 5/' gmm.sweep
 gives 0 "the runs of gmm, much shorter" sweep gmm.sweep --out paper/gmm/runs
 gives 0 "its figures and claims" reproduce gmm --report --out paper

@@ -526,6 +526,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         if (o->quick && o->hours > 0)
             return rws_arguments_fail(state,
                                       "--quick and --budget do not go together: --budget chooses the size by itself.");
+        if (o->sweep && o->n_wanted > 1 && !o->campaign.json)
+            return rws_arguments_fail(
+                state, "--sweep prints the sweep file of one experiment, and runs of several may have the "
+                       "same name: name one, or add --json.");
         return o->n_wanted ? 0 : rws_arguments_fail(state, "Which experiment? See rws reproduce --help.");
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -578,7 +582,9 @@ static rws_status run(int argc, char **argv, rws_error *err)
     for (int i = 0; i < o.n_wanted && o.sweep; i++) {
         char *text;
         RWS_TRY(sweep_of(&o, o.wanted[i], &text, err));
-        fputs(text, stdout);
+        if (o.campaign.json)
+            rws_report_json(json_pack("{s:s,s:o}", "experiment", o.wanted[i]->name, "sweep", rws_report_string(text)));
+        else fputs(text, stdout);
         free(text);
     }
     if (o.sweep) return RWS_OK;

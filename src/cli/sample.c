@@ -90,12 +90,14 @@ static void report_text(const sample_options *o, const rws_sample *s, bool last)
 static rws_status report(const sample_options *o, const rws_sample *s, bool last, rws_error *err)
 {
     const char *text = o->only ? text_of(s, o->only) : NULL;
-    if (o->asked.json) report_json(&o->asked, s);
+    if (o->only && !text)
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "--only %s: the model reports no such text; --json without --only shows the names of its texts.",
+            rws_quote_short(o->only).text);
+    if (text && o->asked.json) rws_report_json(json_pack("{s:o}", o->only, rws_report_string(text)));
     else if (text) puts(text);
-    else if (o->only)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "--only %s: the model reports no such text; --json shows the names of its texts.",
-                        rws_quote_short(o->only).text);
+    else if (o->asked.json) report_json(&o->asked, s);
     else report_text(o, s, last);
     return RWS_OK;
 }

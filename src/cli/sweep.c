@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/campaign.h"
 #include "cli/command.h"
+#include "cli/report.h"
 #include "cli/signals.h"
 #include "cli/slurm.h"
 #include "comm/comm.h"
@@ -110,7 +111,10 @@ static rws_status do_sweep(const sweep_options *o, rws_sweep *sweep, rws_error *
     rws_campaign_result result;
     RWS_TRY(rws_sweep_check(sweep, err));
     if (o->list) {
-        for (int i = 0; i < sweep->n; i++) puts(sweep->runs[i].name);
+        for (int i = 0; i < sweep->n; i++) {
+            if (o->campaign.json) rws_report_json(json_pack("{s:o}", "run", rws_report_string(sweep->runs[i].name)));
+            else puts(sweep->runs[i].name);
+        }
         return RWS_OK;
     }
     if (!o->out && (!dot || (slash && dot < slash) || dot == o->file))
