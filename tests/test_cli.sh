@@ -128,6 +128,13 @@ report $? "the same seed gives the same canvases"
 gives 0 "with another seed" data multimnist --train 30 --test 10 --size 100 --seed 2 --out canvases
 ! cmp -s canvases cache/multimnist.canvases
 report $? "others"
+small='train air -k 2 -b 2 -n 1 --eval-data 2 --pictures 0 --set hidden=8 --set what=2'
+refuses 'the canvases of digits have a side of 100: use --set canvas=100' $small --set images=canvases
+gives 0 "air learns from a file of canvases" $small --set images=canvases --set canvas=100 --out seen
+grep -q "\"images\": *\"$(pwd)/canvases\"" seen/config.json
+report $? "whose path it keeps"
+refuses 'nowhere.canvases' $small --set images=nowhere.canvases
+rm -r seen
 echo thesis >thesis
 refuses 'thesis' data multimnist --train 30 --test 10 --size 100 --out thesis
 [ "$(cat thesis)" = thesis ]

@@ -48,13 +48,15 @@ typedef struct {
 
 static const rws_setting settings[] = {
     {"images", "digits", 0, 0,
-     "digits (0 to 2 of MNIST's on 50 x 50 pixels, see rws data) or blocks (rectangles, drawn at the start)"},
+     "digits (0 to 2 of MNIST's on 50 x 50 pixels, see rws data), blocks (rectangles, drawn at the start), or the path "
+     "of "
+     "a file that rws data multimnist --out wrote"},
     {"air_gray", "0", 0, 1, "1: grey images, as the authors' code; 0: black and white, drawn anew each time", true},
     {"likelihood", "bernoulli", 0, 0, "bernoulli, or normal: grey images, with the sum of the glimpses as mean"},
     {"steps", "categorical", 0, 0, "p(n): categorical (learned), geometric_anneal or geometric_fixed"},
     {"where", "learned", 0, 0, "p(where | n): learned, or fixed (N(0, 1))"},
     {"bg", "image", 0, 0, "background, with likelihood=bernoulli: image (learned, by pixel) or const (one logit)"},
-    {"canvas", "50", 4, 200, "side of an image; digits come on 50", true},
+    {"canvas", "50", 4, 200, "side of an image; digits come on 50, those of a file on its own", true},
     {"glimpse", "20", 2, 100, "side of a glimpse", true},
     {"what", "50", 1, 1000, "length of an object's code, site what", true},
     {"max_steps", "3", 1, MOST_STEPS, "most objects in an image", true},
@@ -90,17 +92,19 @@ static rws_status draw_blocks(int canvas, rws_split split, int n, rws_canvases *
 
 static rws_status open_images(rws_setup *s, air *m, rws_error *err)
 {
-    bool blocks;
-    RWS_TRY(rws_setting_either(s, "images", "digits", "blocks", &blocks, err));
-    if (blocks) {
+    const char *images = rws_setup_text(s, "images"), *path = NULL; /* NULL: the file of rws data multimnist */
+    if (strcmp(images, "blocks") == 0) {
         RWS_TRY(draw_blocks(m->canvas, RWS_TRAIN, 4000, &m->train, err));
         return draw_blocks(m->canvas, RWS_TEST, 1000, &m->test, err);
     }
-    RWS_TRY(rws_canvases_open(NULL, RWS_TRAIN, &m->train, err));
-    RWS_TRY(rws_canvases_open(NULL, RWS_TEST, &m->test, err));
+    if (strcmp(images, "digits") != 0 && !(path = rws_setup_path(s, "images")))
+        return rws_no_memory(err, "the path of a file");
+    RWS_TRY(rws_canvases_open(path, RWS_TRAIN, &m->train, err));
+    RWS_TRY(rws_canvases_open(path, RWS_TEST, &m->test, err));
     if (m->train.size != m->canvas || m->test.size != m->canvas)
-        return rws_fail(err, RWS_BAD_INPUT, "canvas is %d, but the canvases of digits have a side of %d.", m->canvas,
-                        m->train.size);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "canvas is %d, but the canvases of digits have a side of %d: use --set canvas=%d.", m->canvas,
+                        m->train.size, m->train.size);
     return RWS_OK;
 }
 
