@@ -170,7 +170,14 @@ if [ -w /dev/full ]; then
     "$rws" list >/dev/full 2>err
     [ $? = 2 ]
     report $? "a full disk is noticed"
+    for argument in --help --version "train --help" "bench --usage"; do
+        "$rws" $argument >/dev/full 2>err
+        [ $? = 2 ] && grep -q 'could not be written' err
+        report $? "also by rws $argument"
+    done
 fi
+run bench --help && tr -s ' \n' ' ' <out | grep -q 'of bench: those of 0.2 seconds'
+report $? "bench has its own number of iterations"
 
 # ---- train: what it prints
 

@@ -131,6 +131,20 @@ static void refused(const struct argp_state *state)
 
 /* ---- the parse */
 
+rws_status rws_arguments_flush(rws_error *err)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
+}
+
+void rws_arguments_leave(void)
+{
+    rws_error err;
+    if (rws_arguments_flush(&err) == RWS_OK) exit(0);
+    rws_complain("%s", err.text);
+    exit(2);
+}
+
 static error_t parse_own(int key, char *arg, struct argp_state *state)
 {
     (void)arg;
@@ -141,7 +155,7 @@ static error_t parse_own(int key, char *arg, struct argp_state *state)
     case KEY_USAGE:
         setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); /* or every help would end with two lines on short options */
         argp_help(state->root_argp, stdout, key == '?' ? ARGP_HELP_STD_HELP : ARGP_HELP_USAGE, (char *)p->name);
-        exit(0);
+        rws_arguments_leave();
     case ARGP_KEY_ERROR:
         if (p->err->text[0] == '\0') refused(state);
         return 0;

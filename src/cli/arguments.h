@@ -18,6 +18,12 @@
 rws_status rws_arguments_parse(const struct argp *argp, const char *name, int argc, char **argv, unsigned flags,
                                void *input, rws_error *err) __attribute__((warn_unused_result));
 
+/* Brings what was printed to its place. RWS_BAD_INPUT with a sentence if that is not possible. */
+rws_status rws_arguments_flush(rws_error *err) __attribute__((warn_unused_result));
+
+/* Ends the program after --help or --version: with status 0, or 2 and a sentence if they could not be written. */
+_Noreturn void rws_arguments_leave(void);
+
 /* ---- For parsers, which return the result of these functions. */
 
 /* Ends the parse with the sentence. */

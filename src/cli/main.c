@@ -29,7 +29,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     top_options *o = state->input;
     switch (key) {
-    case 'V': puts("rws " RWS_VERSION_STRING); exit(0);
+    case 'V': puts("rws " RWS_VERSION_STRING); rws_arguments_leave();
     case ARGP_KEY_ARG:
         (void)arg;
         o->at = state->next - 1;
@@ -130,8 +130,7 @@ int main(int argc, char **argv)
     signal(SIGCHLD, SIG_DFL);
     rws_crash_explain();
     rws_status status = dispatch(argc, argv, &err);
-    if (status == RWS_OK && (fflush(stdout) != 0 || ferror(stdout)))
-        status = rws_fail(&err, RWS_BAD_INPUT, "The results could not be written: %s.", strerror(errno));
+    if (status == RWS_OK) status = rws_arguments_flush(&err);
     if (status != RWS_OK) tell(err.text);
     if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */
         fflush(NULL);
