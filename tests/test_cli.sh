@@ -390,6 +390,14 @@ kill -TERM $pid
 wait $pid
 [ $? = 130 ] && grep -q -- '--out' err
 report $? "stopped without --out"
+start -n 1000000000 --out hung
+case $(sed -n 's/^SigIgn:.*\(.\)$/\1/p' /proc/$pid/status) in
+[13579bdf]) kill -TERM $pid ;; # under nohup, which is obeyed
+*) kill -HUP $pid ;;
+esac
+wait $pid
+[ $? = 130 ] && [ -s hung/checkpoint.safetensors ] && grep -q -- '--resume' err
+report $? "stopped by a terminal that is closed"
 
 # ---- a model whose evidence is an estimate
 

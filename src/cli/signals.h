@@ -5,10 +5,11 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* From now on the first SIGINT or SIGTERM only sets the flag; a second one has its default action. */
+/* From now on the first SIGINT, SIGTERM or SIGHUP (unless that is ignored) only sets the flag; a second one has its default
+ * action. */
 void rws_signals_catch(void);
 
-/* Both have their default action again, for work that may end at any moment, such as drawing figures. */
+/* All have their default action again, for work that may end at any moment, such as drawing figures. */
 void rws_signals_release(void);
 
 extern volatile sig_atomic_t rws_signals_caught;
