@@ -144,6 +144,7 @@ refuses '1 number (x: 1), not about 0' infer gmm ','
 refuses '"x" is not one' infer gmm x
 refuses '"1x" is not one' infer gmm 1x
 refuses '"nan" is not one' infer gmm nan
+refuses '"[" is not one' infer gmm '[0 1 2]'
 gives 0 "is asked about numbers" infer gmm 3.5 --json -k 100
 grep -q '^{"asked":"3.5","particles":100,"ess":[0-9.]*,"log_evidence":-[0-9.]*,"answers":\[{"posterior":1.0,"guide":1.0}\]}$' out
 report $? "and says how probable they are"

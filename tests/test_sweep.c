@@ -82,6 +82,15 @@ static void all_combinations(void **state)
     rws_sweep_free(s);
 }
 
+static void a_byte_order_mark_is_skipped(void **state)
+{
+    (void)state;
+    rws_sweep *s = parse("\xef\xbb\xbfmodel gmm\r\nmethods ww\r\nparticles 2\r\n");
+    assert_int_equal(s->n, 1);
+    assert_string_equal(s->runs[0].config.model, "gmm");
+    rws_sweep_free(s);
+}
+
 static void settings_of_a_method(void **state)
 {
     (void)state;
@@ -227,9 +236,13 @@ static void kinds_of_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_combinations),        cmocka_unit_test(settings_of_a_method),
-        cmocka_unit_test(what_is_wrong_is_said),   cmocka_unit_test(a_missing_file_is_refused),
-        cmocka_unit_test(settling_asks_the_model), cmocka_unit_test(kinds_of_runs),
+        cmocka_unit_test(all_combinations),
+        cmocka_unit_test(a_byte_order_mark_is_skipped),
+        cmocka_unit_test(settings_of_a_method),
+        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(a_missing_file_is_refused),
+        cmocka_unit_test(settling_asks_the_model),
+        cmocka_unit_test(kinds_of_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

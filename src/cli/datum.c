@@ -81,7 +81,7 @@ static rws_status read_one(reader *r, float *out)
     *out = strtof(r->at, &end);
     if (end == r->at || isnan(*out) || !strchr(" \t,;[]", *end)) { /* strchr finds the end of the text too */
         char      what[120];
-        const int length = (int)strcspn(r->at, " \t,;[]");
+        const int word = (int)strcspn(r->at, " \t,;[]"), length = word ? word : 1; /* 1: a bracket */
         snprintf(what, sizeof what, "and \"%.*s\" is not one", length < 60 ? length : 60, r->at);
         return refuse(r->p, what, r->err);
     }

@@ -283,6 +283,7 @@ static rws_status scan(reader *r, char *text, size_t length)
 {
     char *words[MAX_WORDS], *at = text;
     int   n;
+    if (length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) at += 3; /* byte order mark */
     while (at < text + length) {
         r->line++;
         RWS_TRY(split(r, &at, text + length, words, &n));
