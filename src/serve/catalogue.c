@@ -133,6 +133,21 @@ static void init_lock(pthread_rwlock_t *lock)
     pthread_rwlockattr_destroy(&kind);
 }
 
+/* Refuses a given file that cannot become a store, such as an exported one. */
+static rws_status check_file(const char *path, rws_error *err)
+{
+    sqlite3 *db = NULL;
+    int      format, code = rws_store_open(path, rws_store_reader_flags(path), &db);
+    if (!code) code = rws_store_check_format(db, &format);
+    rws_status status = RWS_OK;
+    if (code == SQLITE_NOTADB)
+        status =
+            rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs: name a metrics.sqlite, or the folder of runs.",
+                     rws_quote(path).text);
+    sqlite3_close(db);
+    return status;
+}
+
 rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
 {
     rws_catalogue *c = calloc(1, sizeof *c);
@@ -153,8 +168,8 @@ rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **ou
         if (there && !S_ISDIR(about.st_mode) && strrchr(root, '/')) *strrchr(root, '/') = '\0';
         c->given[c->n_given] = real;
         c->roots[c->n_given++] = root;
-        if (there) continue;
-        rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(paths[i]).text, strerror(errno));
+        if (!there) rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", rws_quote(paths[i]).text, strerror(errno));
+        else if (S_ISDIR(about.st_mode) || check_file(paths[i], err) == RWS_OK) continue;
         rws_catalogue_free(c);
         return RWS_BAD_INPUT;
     }

@@ -34,8 +34,8 @@ typedef struct {
 
 typedef struct rws_catalogue rws_catalogue;
 
-/* Paths as for rws_results_read, without exported files; folders are searched to a depth of three. RWS_BAD_INPUT if a path does not exist. Reads
- * nothing yet. */
+/* Paths as for rws_results_read, without exported files; folders are searched to a depth of three. RWS_BAD_INPUT if a path does
+ * not exist or is a file that is no store. Reads nothing yet. */
 rws_status rws_catalogue_new(const char *const *paths, int n, rws_catalogue **out, rws_error *err)
     __attribute__((warn_unused_result));
 void rws_catalogue_free(rws_catalogue *c); /* NULL is allowed */
