@@ -844,6 +844,7 @@ static void test_answers(void **state)
         const rws_experiment *e = rws_experiments[i];
         for (const rws_paper_figure *f = e->figures; f->file; f++) {
             char names[256];
+            for (const rws_paper_figure *g = e->figures; g < f; g++) assert_string_not_equal(g->caption, f->caption);
             if (!f->question) continue;
             snprintf(names, sizeof names, "%s", f->answers);
             for (char *name = strtok(names, " "); name; name = strtok(NULL, " ")) {

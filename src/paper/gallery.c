@@ -116,17 +116,17 @@ FIGURE(gp)
 FIGURE(tracking)
 FIGURE(lda)
 
-#define CAPTION "log p(x) over the iterations, by the guide and exactly; and the guide's KL(q || p)"
+#define CAPTION ": log p(x) over the iterations, by the guide and exactly; and the guide's KL(q || p)"
 static const rws_paper_figure figures[] = {
-    {"hmm", CAPTION, draw_hmm},
-    {"slds", CAPTION, draw_slds},
-    {"coal", CAPTION, draw_coal},
-    {"dp", CAPTION, draw_dp},
-    {"expressions", CAPTION, draw_expressions},
-    {"rules", CAPTION, draw_rules},
-    {"gp", CAPTION, draw_gp},
-    {"tracking", CAPTION, draw_tracking},
-    {"lda", CAPTION, draw_lda},
+    {"hmm", "hmm" CAPTION, draw_hmm},
+    {"slds", "slds" CAPTION, draw_slds},
+    {"coal", "coal" CAPTION, draw_coal},
+    {"dp", "dp" CAPTION, draw_dp},
+    {"expressions", "expressions" CAPTION, draw_expressions},
+    {"rules", "rules" CAPTION, draw_rules},
+    {"gp", "gp" CAPTION, draw_gp},
+    {"tracking", "tracking" CAPTION, draw_tracking},
+    {"lda", "lda" CAPTION, draw_lda},
     {0},
 };
 
