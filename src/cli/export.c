@@ -204,7 +204,8 @@ static void write_rows(const rws_results *results, const export_options *o, FILE
 /* ---- the command */
 
 static const struct argp_option options[] = {
-    {"format", KEY_FORMAT, "csv|json", 0, "The format (default: by the ending of --out, else csv)", 2},
+    {"format", KEY_FORMAT, "csv|json", 0,
+     "The format (default: by the ending of --out: .csv, .json or .jsonl; csv without one)", 2},
     {"snapshots", KEY_SNAPSHOTS, 0, 0, "The runs' snapshots instead of their metrics", 2},
     {"out", 'o', "FILE", 0, "Write to this file (default: stdout)", 2},
     {0},
