@@ -128,6 +128,12 @@ for seed in 9007199254740993 9223372036854775807; do
     grep -q "\"seed\":$seed," out
     report $? "has it too"
 done
+run train gmm -k 2 -s 9007199254740992 -n 1 --out seeds/9007199254740992
+run runs seeds --where seed=9007199254740992 --json
+[ "$(wc -l <out)" = 1 ] && grep -q '"run":"9007199254740992"' out
+report $? "seeds are compared digit by digit"
+run runs seeds --where seed=9007199254740992 --where iterations=1.0 --where particles=02 --json && [ "$(wc -l <out)" = 1 ]
+report $? "numbers as numbers"
 run train gmm -k 2 -s 18446744073709551615 -n 1 --out seeds/most && run export seeds/most --format json && grep -q '"seed":"18446744073709551615",' out
 report $? "a seed that is no integer of JSON is a text"
 

@@ -461,8 +461,20 @@ const char *rws_result_get(const rws_result *r, const char *key)
     return NULL;
 }
 
+/* Whether the text is a whole number; *digits is then behind its sign and its leading zeros. */
+static bool is_whole(const char *text, const char **digits)
+{
+    const char *first = text + (text[0] == '-');
+    *digits = first + strspn(first, "0");
+    return first[0] && !first[strspn(first, "0123456789")];
+}
+
+/* Whole numbers are compared by their digits: a seed may have more of them than a double. */
 static bool same_value(const char *a, const char *b)
 {
+    const char *digits_a, *digits_b;
+    if (is_whole(a, &digits_a) && is_whole(b, &digits_b))
+        return strcmp(digits_a, digits_b) == 0 && (!*digits_a || (a[0] == '-') == (b[0] == '-'));
     char        *end_a, *end_b;
     const double x = g_ascii_strtod(a, &end_a), y = g_ascii_strtod(b, &end_b);
     return strcmp(a, b) == 0 || (end_a != a && end_b != b && !*end_a && !*end_b && x == y);
