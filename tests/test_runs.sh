@@ -137,6 +137,14 @@ report $? "numbers as numbers"
 run train gmm -k 2 -s 18446744073709551615 -n 1 --out seeds/most && run export seeds/most --format json && grep -q '"seed":"18446744073709551615",' out
 report $? "a seed that is no integer of JSON is a text"
 
+# what a terminal would obey is not printed
+control=$(printf 'red\033[31m\n\302\233Jx')
+run train gmm -k 2 -n 1 --out "$control/$control-1"
+run train gmm -k 2 -n 1 --out "$control/$control-2"
+gives 0 "a run with control characters in its name" runs "$control"
+[ "$(wc -l <out)" = 3 ] && ! LC_ALL=C grep -q "$(printf '[\001-\037\233]')" out && grep -q 'red?\[31m' out
+report $? "is one line without them"
+
 # names that are not UTF-8 are null in JSON
 latin=$(printf 'caf\351')
 run train gmm -k 2 -n 1 --out "$latin/run"

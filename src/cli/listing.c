@@ -28,7 +28,8 @@ static void add(rws_listing *t, const char *format, va_list args)
         t->cells = realloc(t->cells, (size_t)t->capacity * sizeof *t->cells);
         rws_need_memory(t->cells != NULL, "a table");
     }
-    rws_need_memory(vasprintf(&t->cells[t->n_cells++], format, args) >= 0, "a table");
+    rws_need_memory(vasprintf(&t->cells[t->n_cells], format, args) >= 0, "a table");
+    rws_report_tame(t->cells[t->n_cells++]);
 }
 
 void rws_listing_cell(rws_listing *t, const char *format, ...)

@@ -11,16 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Writes to stderr what terminals cannot misunderstand. */
-static void note(const char *format, va_list args)
+void rws_report_tame(char *text)
 {
-    char text[2048];
-    vsnprintf(text, sizeof text, format, args);
     for (unsigned char *at = (unsigned char *)text; *at; at++) {
         const bool c1 = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey too */
         if (*at < 0x20 || *at == 0x7f || c1) *at = '?';
         if (c1) at[1] = '?';
     }
+}
+
+static void note(const char *format, va_list args)
+{
+    char text[2048];
+    vsnprintf(text, sizeof text, format, args);
+    rws_report_tame(text);
     fprintf(stderr, "rws: %s\n", text);
 }
 

@@ -17,6 +17,9 @@
 void rws_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void rws_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Puts a ? in the place of each control character, which a terminal would obey: names of runs may have any. */
+void rws_report_tame(char *text);
+
 /* `word` as a shell takes it for one word, in quotes where it needs them. False: there is not room enough. */
 bool rws_shell_word(const char *word, char *out, size_t room);
 

@@ -152,6 +152,15 @@ static void add_row(rws_listing *t, const group *g, const char *const *keys, int
     }
 }
 
+static void print_failure(const rws_result *r)
+{
+    char *line;
+    rws_need_memory(asprintf(&line, "%s: %s", r->name, r->failure) >= 0, "a line");
+    rws_report_tame(line);
+    puts(line);
+    free(line);
+}
+
 static void print_table(const group *groups, int n, const rws_results *r, const runs_options *o)
 {
     int          n_keys;
@@ -164,7 +173,7 @@ static void print_table(const group *groups, int n, const rws_results *r, const 
     rws_listing_print(t);
     free(keys);
     for (int i = 0; i < r->n && !o->compare; i++)
-        if (r->runs[i].failure) printf("%s: %s\n", r->runs[i].name, r->runs[i].failure);
+        if (r->runs[i].failure) print_failure(&r->runs[i]);
 }
 
 static void list(const rws_results *r, const runs_options *o)
