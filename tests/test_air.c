@@ -758,7 +758,7 @@ static void wrong_settings_are_named(void **state)
     const struct {
         const char *set, *sentence, *beside;
     } list[] = {
-        {"images=cats", "images is digits or blocks, not \"cats\"."},
+        {"images=cats", "There are no canvases \"cats\"; make them with `rws data multimnist --out FILE`."},
         {"steps=many", "steps is categorical or geometric_anneal or geometric_fixed, not \"many\"."},
         {"where=here", "where is learned or fixed, not \"here\"."},
         {"likelihood=maximum", "likelihood is bernoulli or normal, not \"maximum\"."},
