@@ -362,7 +362,9 @@ report $? "nor snapshots"
 
 # metrics that are measured after training
 printf 'model gmm\nmethods ww\nparticles 2\niterations 20\nfinal 50 30\n' >final.sweep
-gives 0 "a sweep that measures at the end" sweep final.sweep
+gives 0 "a sweep that measures at the end" sweep final.sweep --json
+head -n 1 out | grep -q '"final_ess":0\.' && ! grep -q '"ess"' out
+report $? "calls what it measured final"
 run runs final --metric final_ess --json
 grep -q '"final_ess":0\.' out
 report $? "has it in the store"

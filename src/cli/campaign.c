@@ -411,6 +411,23 @@ static void take_line(void *context, int child, const char *text)
         s->paces[e->kind] = (pace){rws_clock_now() - e->began, (double)(iteration - e->began_at), false};
 }
 
+/* The line that a child printed last. What `eval` has measured after training is called final_…, as in the store. */
+static json_t *last_line(const campaign *s, int child, bool final)
+{
+    json_t     *line = json_loads(s->last[child], 0, NULL), *named = json_object(), *value;
+    const char *key;
+    json_object_del(line, "final");
+    json_object_foreach(line, key, value)
+    {
+        char       name[128];
+        const bool metric = final && strcmp(key, "iteration") != 0 && strcmp(key, "seconds") != 0;
+        snprintf(name, sizeof name, "%s%s", metric ? "final_" : "", key);
+        json_object_set(named, name, value);
+    }
+    json_decref(line);
+    return named;
+}
+
 static void report_end(campaign *s, int child)
 {
     const entry *e = &s->entries[s->doing[child]];
@@ -421,12 +438,11 @@ static void report_end(campaign *s, int child)
     estimate(s, &share, &left);
     rws_progress_time(left_text, sizeof left_text, left);
     rws_progress_clear(&s->progress);
-    json_t *line = json_loads(s->last[child], 0, NULL);
+    json_t *line = last_line(s, child, e->stage == FINISHED && e->run->final_particles);
     if (s->options->json) {
         json_t *o = json_pack("{s:s,s:s}", "run", e->run->name, "state", e->failure ? "failed" : "finished");
         if (e->failure) json_object_set_new(o, "failure", json_string(e->failure));
-        json_object_del(line, "final");
-        if (line) json_object_update_missing(o, line);
+        json_object_update_missing(o, line);
         json_object_set_new(o, "seconds_left", rws_report_real(round(left)));
         rws_report_json(o);
     } else if (e->failure) {
