@@ -438,6 +438,24 @@ same_checkpoint "and ends with the same bits" toy_cut toy_whole
 run train "$crasher" -n 1
 [ $? -gt 0 ] && grep -q 'crasher\.' err
 report $? "a shared object that crashes is named"
+gives 0 "or does not" train "$crasher" --set does=nothing --out said
+says() { # what the model reports, the lines below its answers
+    gives 0 "reports $1" infer said 3 -k 200 --set "does=says $1"
+    sed -n '/^  posterior/,$p' out | sed -n 's/^    //p' | sort -u | tr '\n' '|' >lines
+    [ "$(cat lines)" = "$2" ]
+    report $? "are shown: $2"
+}
+says s '3|'
+says sv 'seen 3|value 0|value 1|'
+says st 'heads|tails|'
+says tv 'text heads|text tails|value 0|value 1|'
+says l 'numbers that --json shows|'
+gives 0 "samples too" sample said --set 'does=says tv'
+[ "$(sed 's/ .*//' out | tr '\n' ' ')" = 'text value ' ]
+report $? "show texts and numbers"
+gives 0 "choices" infer said 3 -k 50 --top 1 --choices
+[ "$(sed -n 's/^    \([a-z:0-9]*\) [01]$/\1/p' out | tr '\n' ' ')" = 'choice choice:1 once ' ]
+report $? "have the number of their visit"
 mkdir beside && ln -s "$toy" beside/linked.so
 gives 0 "its path may be written in another way" train beside/../beside/linked.so --out toy_cut --resume
 (cd beside && "$rws" train ./linked.so --out ../toy_cut --resume -n 510) >out 2>err

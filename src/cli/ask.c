@@ -115,22 +115,65 @@ static void print_tree(const char *text, int indent, bool brackets)
     free(lines);
 }
 
+static bool is_tree(const rws_reported *report)
+{
+    return report->text && strcmp(report->name, "tree") == 0;
+}
+
+/* A tree is a whole one unless "truncated" says that it is not. */
+static bool says_nothing(const rws_reported *report)
+{
+    return !report->text && strcmp(report->name, "truncated") == 0 && report->dim == 1 && report->value[0] == 0;
+}
+
+static bool is_known(const rws_reported *report, const char *known)
+{
+    return known && report->text && strcmp(report->text, known) == 0;
+}
+
+/* Which reports of a list are printed. */
+typedef struct {
+    bool known;  /* a text equal to the datum: another text tells what the answer is */
+    bool nought; /* "truncated 0": there is no tree */
+    bool names;  /* texts have their names, by which they are told from other reports */
+} manner;
+
+static bool is_shown(const rws_reported *report, const char *known, const manner *m)
+{
+    if (report->text) return m->known || !is_known(report, known);
+    return says_nothing(report) ? m->nought : report->dim <= MOST_PRINTED;
+}
+
+static manner manner_of(const rws_reported *reports, int n, const char *known)
+{
+    manner m = {.known = true, .nought = true};
+    int    shown = 0;
+    for (int i = 0; i < n; i++) {
+        m.known &= !reports[i].text || is_known(&reports[i], known);
+        m.nought &= !is_tree(&reports[i]);
+    }
+    for (int i = 0; i < n; i++) shown += !is_tree(&reports[i]) && is_shown(&reports[i], known, &m);
+    m.names = shown > 1;
+    return m;
+}
+
+static void print_report(const rws_reported *report, int indent, bool names, bool brackets)
+{
+    if (is_tree(report)) print_tree(report->text, indent, brackets);
+    else if (report->text) printf("%*s%s%s%s\n", indent, "", names ? report->name : "", names ? " " : "", report->text);
+    else print_value(report->name, report->value, report->dim, indent);
+}
+
 bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets)
 {
-    bool texts = false, any = false;
-    for (int i = 0; i < n; i++) {
-        const rws_reported *report = &reports[i];
-        texts |= report->text != NULL;
-        if (!report->text || (known && strcmp(report->text, known) == 0)) continue;
-        any = true;
-        if (strcmp(report->name, "tree") == 0) print_tree(report->text, indent, brackets);
-        else printf("%*s%s\n", indent, "", report->text);
-    }
-    for (int i = 0; i < n && !texts; i++) {
-        if (reports[i].dim > MOST_PRINTED) continue; /* a picture */
-        any = true;
-        print_value(reports[i].name, reports[i].value, reports[i].dim, indent);
-    }
+    const manner m = manner_of(reports, n, known);
+    bool         any = false;
+    for (int texts = 1; texts >= 0; texts--)
+        for (int i = 0; i < n; i++) {
+            if ((reports[i].text != NULL) != texts || !is_shown(&reports[i], known, &m)) continue;
+            print_report(&reports[i], indent, m.names, brackets);
+            any = true;
+        }
     return any;
 }
 
@@ -198,6 +241,7 @@ void rws_asked_print_choices(const rws_choice *choices, int n, int indent)
     for (int i = 0; i < n; i++) {
         const rws_choice *c = &choices[i];
         printf("%*s%s", indent, "", c->site);
+        if (c->visit) printf(":%d", c->visit); /* as --given takes it */
         for (int k = 0; k < c->dim; k++) printf(" %g", (double)c->value[k]);
         puts(c->given ? " (given)" : "");
     }

@@ -32,8 +32,10 @@ void       rws_asked_close(rws_asked *a);
  * array of those. */
 void rws_asked_describe(const rws_reported *reports, int n, json_t *object);
 
-/* Prints reports, each line indented: the texts, a tree also as a drawing unless `brackets`, or if there are no texts the
- * numbers, except pictures. A text equal to `known` is left out; NULL: none is. False if nothing was printed. */
+/* Prints reports, each line indented: the texts, a tree also as a drawing unless `brackets`, then the numbers, except
+ * pictures. Texts other than a tree have their names if there are several reports. A text equal to `known`, the datum, is
+ * left out beside other texts; NULL: none is. "truncated 0" is left out beside a tree. False if nothing was
+ * printed. */
 bool rws_asked_print(const rws_reported *reports, int n, const char *known, int indent, bool brackets);
 
 /* The fields of a sample by their names, labels left out: as an object, and printed, one field on each line. Returns the
@@ -42,7 +44,7 @@ json_t *rws_asked_describe_fields(const rws_posterior *p, const float *const *fi
 int     rws_asked_print_fields(const rws_posterior *p, const float *const *fields);
 
 /* Random choices in the order of their visits: as an array of {"site":…, "visit":…, "value":…}, with "given":true if the
- * choice was given, and printed, one choice on each line. */
+ * choice was given, and printed, one choice on each line: "site value", at later visits "site:visit value". */
 json_t *rws_asked_describe_choices(const rws_choice *choices, int n);
 void    rws_asked_print_choices(const rws_choice *choices, int n, int indent);
 

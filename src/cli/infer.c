@@ -255,7 +255,8 @@ static void report_text(const infer_options *o, const char *text, const rws_answ
         printf("\n  posterior %s", share(at->posterior, one));
         if (exactly) printf("   exact %s", share(at->exact, two));
         printf("   guide %s\n", share(at->guide, three));
-        rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets);
+        if (!rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets))
+            puts(at->n_reports ? "    numbers that --json shows" : "    nothing is reported");
     }
     for (int i = n; i < a->n; i++) rest += a->list[i].guide;
     if (n < a->n)
