@@ -439,6 +439,11 @@ run train "$crasher" -n 1
 [ $? -gt 0 ] && grep -q 'crasher\.' err
 report $? "a shared object that crashes is named"
 gives 0 "or does not" train "$crasher" --set does=nothing --out said
+silent='of model crasher failed without a sentence that says why'
+refuses "The function \`setup\` $silent" train "$crasher" --set does=setup
+refuses "The function \`data\` $silent" train "$crasher" --set does=data
+refuses "The function \`em\` $silent" train "$crasher" --method em --set does=em
+refuses 'The function `setup` of model crasher returned 77, which is no rws_status' train "$crasher" --set does=77
 says() { # what the model reports, the lines below its answers
     gives 0 "reports $1" infer said 3 -k 200 --set "does=says $1"
     sed -n '/^  posterior/,$p' out | sed -n 's/^    //p' | sort -u | tr '\n' '|' >lines

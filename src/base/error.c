@@ -51,6 +51,24 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...)
     return status;
 }
 
+void rws_error_clear(rws_error *err)
+{
+    if (err) err->text[0] = '\0';
+}
+
+rws_status rws_called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err)
+{
+    char name[160];
+    if (status == RWS_OK || (status <= RWS_NO_MEMORY && (!err || err->text[0]))) return status;
+    if (entry) snprintf(name, sizeof name, "The %s \"%.100s\"", what, entry);
+    else snprintf(name, sizeof name, "The function `%s`", what);
+    if (status <= RWS_NO_MEMORY)
+        return rws_fail(err, status, "%s of model %.100s failed without a sentence that says why (rws_fail).", name,
+                        model);
+    return rws_fail(err, RWS_BAD_INPUT, "%s of model %.100s returned %u, which is no rws_status.", name, model,
+                    (unsigned)status);
+}
+
 rws_status rws_no_memory(rws_error *err, const char *what)
 {
     return rws_fail(err, RWS_NO_MEMORY, "There is no memory for %s.", what);

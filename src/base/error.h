@@ -24,6 +24,18 @@ void rws_error_append(rws_error *err, const char *format, ...) __attribute__((fo
 /* RWS_NO_MEMORY with the sentence "There is no memory for <what>." */
 rws_status rws_no_memory(rws_error *err, const char *what);
 
+/* Calls a function of a model, whose last argument is the error, and returns its status; the sentence of a function that
+ * fails without one names the function and the model. */
+#define RWS_CALL_MODEL(m, function, err, ...) \
+    (rws_error_clear(err), rws_called((m)->function(__VA_ARGS__, err), #function, NULL, (m)->name, err))
+
+/* The same for an entry of a table of the model: what = "metric", entry->name. */
+#define RWS_CALL_ENTRY(m, what, entry, function, err, ...) \
+    (rws_error_clear(err), rws_called((entry)->function(__VA_ARGS__, err), what, (entry)->name, (m)->name, err))
+
+void       rws_error_clear(rws_error *err);
+rws_status rws_called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err);
+
 /* Returns from the calling function with the status, if it is not RWS_OK. */
 #define RWS_TRY(expression)                            \
     do {                                               \

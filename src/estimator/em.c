@@ -21,7 +21,7 @@ static rws_status setup(rws_method *m, rws_setup *s, rws_error *err)
 static rws_status step(const rws_method *m, rws_random *random, rws_error *err)
 {
     const settings *set = m->own;
-    return m->model->em(m->state, set->n_data, random, err);
+    return RWS_CALL_MODEL(m->model, em, err, m->state, set->n_data, random);
 }
 
 static const char *refuses(const rws_model *model, const rws_setup *s)

@@ -24,7 +24,7 @@ rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
     if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
     for (int i = 0; i < 2; i++) {
         rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
-        RWS_TRY(t->model->data(t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch, err));
+        RWS_TRY(RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch));
         h = hash_fields(t, t->batch, n, h);
     }
     t->data_hash[RWS_TRAIN] = h;

@@ -46,7 +46,8 @@ void rws_trainer_next_batch(rws_trainer *t)
     const uint64_t    first = t->iteration * (uint64_t)c->batch;
     rws_error        *err = &t->batch_error;
     t->method.progress = (double)t->iteration / (double)c->iterations;
-    const rws_status status = t->model->data(t->state, RWS_TRAIN, first, c->batch, &random, t->batch, err);
+    const rws_status status =
+        RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TRAIN, first, c->batch, &random, t->batch);
     t->batch_status = rws_given_gather(t, status, err);
 }
 

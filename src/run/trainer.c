@@ -242,7 +242,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
     t->setup.model = t->model->name;
     t->setup.owner = t->model;
     rws_random       random = rws_random_new(rws_key_for(t->config.seed, 0, RWS_KEY_INIT, 1), 0);
-    const rws_status status = t->model->setup(&t->setup, &random, &t->state, err);
+    const rws_status status = RWS_CALL_MODEL(t->model, setup, err, &t->setup, &random, &t->state);
     if (t->setup.status != RWS_OK) return rws_fail(err, t->setup.status, "%s", t->setup.error.text);
     RWS_TRY(status);
     RWS_TRY(rws_trainer_make_gradients(t, err));
@@ -256,7 +256,7 @@ static rws_status set_up(rws_trainer *t, const rws_estimator *e, rws_error *err)
 static rws_status make_test(rws_trainer *t, rws_error *err)
 {
     rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    return t->model->data(t->state, RWS_TEST, 0, t->n_test, &random, t->test, err);
+    return RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TEST, 0, t->n_test, &random, t->test);
 }
 
 static rws_status choose_model(rws_trainer *t, rws_error *err)
