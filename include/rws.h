@@ -208,7 +208,7 @@ typedef struct rws_layer rws_layer; /* a function with parameters */
 rws_param *rws_setup_param(rws_setup *s, rws_group group, const char *name, int rows, int cols, rws_init init);
 
 /* The numbers of a parameter, row by row: writable during setup (to start from values of your own) and in em, readable
- * in metrics. NULL for a parameter whose declaration failed by its size or without memory. */
+ * in metrics. NULL for a parameter whose declaration failed by its size or without memory, and if p is NULL. */
 float *rws_param_values(const rws_param *p);
 
 /* What the numbers of a parameter stand for. */

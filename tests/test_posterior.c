@@ -178,6 +178,9 @@ static void what_cannot_be_asked_is_refused(void **state)
     assert_null(a);
     refused(p, (rws_question){.picture = &(rws_grey){"it", 3, 1, (const uint8_t[3]){0}}},
             "Model pcfg cannot be asked about pictures.");
+    assert_int_equal(rws_posterior_ask(p, NULL, &a, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "There is no question (NULL).");
+    assert_int_equal(rws_posterior_score(p, NULL, NULL, 0, &(rws_score){0, 0}, &err), RWS_BAD_INPUT);
     refused(p, (rws_question){.test = -1}, "There is no test datum -1; they are counted from 0.");
     refused(p, (rws_question){.test = INT_MAX}, "There is no test datum 2147483647; they are counted from 0.");
     refused(p, (rws_question){.text = sentence, .n_particles = -1},

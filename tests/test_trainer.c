@@ -133,6 +133,7 @@ static void what_cannot_be_is_refused(void **state)
         {{.model = "gmm", .n_test = -1}, "--eval-data"},
         {{.model = "gmm", .iterations = UINT64_MAX}, "--iterations"}, /* config.json could not be read again */
         {{.model = "gmm", .eval_every = UINT64_MAX}, "--eval-every"},
+        {{.model = "gmm", .n_set = 1}, "Setting 0 of the configuration is NULL"},
         {{.model = "gmm", .n_set = 65}, "at most 64 settings"},
         {{.model = "gmm", .set = {"colour=red"}, .n_set = 1}, "colour"},
         {{.model = "gmm", .set = {"components=1"}, .n_set = 1}, "components"},
@@ -142,6 +143,12 @@ static void what_cannot_be_is_refused(void **state)
         assert_null(t);
         assert_int_equal(rws_trainer_new(&wrong[i].config, NULL, &t, NULL), RWS_BAD_INPUT); /* err may be NULL */
     }
+    refused(rws_trainer_new(NULL, NULL, &t, &err), &err, "needs a configuration");
+    assert_null(t);
+    refused(rws_config_fill(NULL, &rws_user_model, &err), &err, "no configuration");
+    refused(rws_trainer_resume(NULL, NULL, NULL, &t, &err), &err, "no name (NULL)");
+    assert_null(t);
+    assert_null(rws_param_values(NULL));
     rws_metric many[RWS_MAX_METRICS + 1];
     memset(many, 0, sizeof many);
     for (int i = 0; i < RWS_MAX_METRICS; i++) many[i] = (rws_metric){.name = "metric", .help = "too many"};
@@ -313,6 +320,7 @@ static void a_run_goes_on_where_it_was(void **state)
     rws_trainer *whole = toy((rws_config){.iterations = 12}, NULL), *t = toy((rws_config){.iterations = 6}, NULL);
     rws_error    err = {""};
     refused(rws_trainer_save(t, &err), &err, "no folder");
+    refused(rws_trainer_keep(t, NULL, &err), &err, "no name (NULL)");
     must(rws_trainer_keep(t, in_folder("run"), &err), &err);
     refused(rws_trainer_keep(t, in_folder("another"), &err), &err, "has a folder already");
     must(rws_trainer_train(t, NULL, &err), &err);

@@ -43,6 +43,7 @@ static rws_status create(rws_trainer *t, const char *folder, rws_error *err)
 rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
 {
     rws_status status = RWS_OK;
+    if (!folder) return rws_fail(err, RWS_BAD_INPUT, "The folder that the run is to be kept in has no name (NULL).");
     if (t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
     if (t->ranks.rank == 0) status = create(t, folder, err);
     RWS_TRY(rws_trainer_agree(t, status, err));
@@ -187,6 +188,7 @@ rws_status rws_trainer_resume(const char *path, const rws_config *changes, const
     rws_folder             *folder = NULL;
     char                   *block = NULL;
     *out = NULL;
+    if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
     const rws_status status = resume(path, changes ? changes : &none, model, &folder, out, &block, err);
     rws_folder_close(folder);
     free(block);

@@ -72,12 +72,15 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
     const rws_config       *c = changes ? changes : &none;
     rws_config              config;
     double                  seconds;
+    if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
     RWS_TRY(rws_folder_open(path, &config, folder, err));
     if (!rws_folder_has_checkpoint(*folder))
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
     if (c->n_set < 0 || c->n_set > RWS_MAX_ASK_SET)
         return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training, not %d.",
                         RWS_MAX_ASK_SET, c->n_set);
+    for (int i = 0; i < c->n_set; i++)
+        if (!c->set[i]) return rws_fail(err, RWS_BAD_INPUT, "Setting %d of the changes is NULL.", i);
     if (c->model) config.model = c->model;
     config.limits = c->limits;
     RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
@@ -163,9 +166,15 @@ static void engine_give_back(rws_posterior *p, idle *e)
 
 /* ---- asking */
 
+static rws_status check_question(const rws_question *q, rws_error *err)
+{
+    return q ? RWS_OK : rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
+}
+
 rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws_answers **out, rws_error *err)
 {
     *out = NULL;
+    RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
     if (!e) return RWS_NO_MEMORY;
     const rws_status status = rws_trainer_ask_on(p->t, e->engine, question, out, err);
@@ -196,6 +205,7 @@ rws_status rws_posterior_score(rws_posterior *p, const rws_question *question, c
                                rws_score *out, rws_error *err)
 {
     *out = (rws_score){NAN, NAN};
+    RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
     if (!e) return RWS_NO_MEMORY;
     rws_arena        memory = {0};

@@ -73,6 +73,7 @@ static void fill_defaults(rws_config *c, const rws_defaults *d)
 
 rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err)
 {
+    if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
     void *library = NULL; /* stays open: the texts that are filled in may be its own */
     if (!model) RWS_TRY(rws_model_load(config->model, &model, &library, err));
     fill_defaults(config, &model->defaults);
@@ -89,7 +90,8 @@ static rws_status copy_texts(rws_trainer *t, rws_error *err)
         return rws_fail(err, RWS_BAD_INPUT, "A configuration has at most %d settings, not %d.", RWS_MAX_SET, c->n_set);
     for (int i = 0; i < 4 + c->n_set; i++) {
         const char **text = i < 4 ? texts[i] : &c->set[i - 4];
-        if (!*text) continue;
+        if (!*text && i < 4) continue;
+        if (!*text) return rws_fail(err, RWS_BAD_INPUT, "Setting %d of the configuration is NULL.", i - 4);
         char *copy = rws_setup_alloc(&t->setup, strlen(*text) + 1);
         memory &= copy != NULL;
         *text = copy ? strcpy(copy, *text) : "";
@@ -329,6 +331,8 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
 static rws_status trainer_new(const rws_config *config, bool asking, const char *const *ask_set, int n_ask_set,
                               const rws_model *model, rws_trainer **out, rws_error *err)
 {
+    *out = NULL;
+    if (!config) return rws_fail(err, RWS_BAD_INPUT, "A trainer needs a configuration, not NULL.");
     rws_trainer *t = *out = calloc(1, sizeof *t);
     rws_status   status = t ? RWS_OK : rws_no_memory(err, "a trainer");
     if (t) {

@@ -123,7 +123,7 @@ void rws_params_transpose(const rws_params *p, unsigned groups, const float *fro
 
 float *rws_param_values(const rws_param *p)
 {
-    return p->value;
+    return p ? p->value : NULL;
 }
 
 void rws_param_read(const rws_param *p, rws_scale scale, double *numbers)
