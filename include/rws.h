@@ -111,7 +111,7 @@ typedef struct {
 /* A setting of a model, typed as `--set name=value`. The table ends with an entry whose name is NULL. */
 typedef struct {
     const char *name;
-    const char *value;    /* the default, as text */
+    const char *value;    /* the default, as text; a number must be between min and max */
     double      min, max; /* of a number; both 0 for a setting that is text */
     const char *help;     /* one line; for text, the values it may have */
     bool        whole;    /* the number must be an integer */
@@ -222,7 +222,8 @@ typedef enum {
 /* The numbers that a parameter stands for, row by row, for oracles and metrics. */
 void rws_param_read(const rws_param *p, rws_scale scale, double *numbers);
 
-/* Says which numbers made the data, where data are simulated: as many as the parameter has, on that scale. They are copied.
+/* Says which numbers made the data, where data are simulated: as many as the parameter has, on that scale; for RWS_LOGITS each
+ * row adds up to 1, within 1e-4. They are copied.
  * Every snapshot of a run then has the learned numbers ("numbers") and these ("true_numbers"), and a model with a metric
  * "exact" that measures itself gets a metric "truth": the same at these numbers. */
 void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const double *numbers);
@@ -874,7 +875,7 @@ rws_status rws_eval_guess(rws_eval *e, const float *const *fields, int K,
 
 /* A metric is one number of an evaluation. Exactly one of the three functions is given. */
 typedef struct {
-    const char *name; /* in the table, in --json and in the store */
+    const char *name; /* in the table, in --json and in the store; not one that the library adds */
     const char *help;
     /* Measures the number itself. NaN: there is none. */
     rws_status (*measure)(rws_eval *e, const void *state, double *value, rws_error *err);

@@ -113,6 +113,12 @@ static void texts_are_copied(void **state)
     rws_trainer_free(t);
 }
 
+static double nought(const rws_particle *p, const void *state)
+{
+    (void)p, (void)state;
+    return 0;
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -151,7 +157,11 @@ static void what_cannot_be_is_refused(void **state)
     assert_null(rws_param_values(NULL));
     rws_metric many[RWS_MAX_METRICS + 1];
     memset(many, 0, sizeof many);
-    for (int i = 0; i < RWS_MAX_METRICS; i++) many[i] = (rws_metric){.name = "metric", .help = "too many"};
+    char names[RWS_MAX_METRICS][8];
+    for (int i = 0; i < RWS_MAX_METRICS; i++) {
+        snprintf(names[i], sizeof names[i], "m%d", i);
+        many[i] = (rws_metric){names[i], "too many", .guide = nought};
+    }
     rws_model model = rws_user_model;
     model.metrics = many;
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "more than 58 metrics");
@@ -163,6 +173,9 @@ static void what_cannot_be_is_refused(void **state)
     model = rws_user_model;
     model.abi = RWS_ABI + 1;
     refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "was built for version");
+    static const char *const lacking[] = {"at hand lacks a name.", "toy lacks the function setup.",
+                                          "toy lacks the function data.", "toy lacks a guide.",
+                                          "toy lacks the program model."};
     for (int lacks = 0; lacks < 5; lacks++) {
         model = rws_user_model;
         if (lacks == 0) model.name = NULL;
@@ -170,9 +183,59 @@ static void what_cannot_be_is_refused(void **state)
         if (lacks == 2) model.data = NULL;
         if (lacks == 3) model.guide = NULL;
         if (lacks == 4) model.model = NULL;
-        refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "lacks a name, setup, data, guide or model");
+        refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, lacking[lacks]);
         assert_null(t);
     }
+}
+
+static void tables_of_a_model_are_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        rws_setting settings[3];
+        const char *words;
+    } settings[] = {
+        {{{"k", "20", 0, 10, "above", true}},
+         "Setting \"k\" of the model toy has the default 20, which is no whole number"},
+        {{{"k", "-1", 0, 10, "below"}}, "has the default -1, which is no number from 0 to 10."},
+        {{{"k", "abc", 0, 10, "no number"}}, "has the default abc, which is no number"},
+        {{{"k", "0.5", 0, 10, "half", true}}, "has the default 0.5, which is no whole number"},
+        {{{"k", "1x", 0, 10, "more"}}, "has the default 1x, which is no number"},
+        {{{"k", "nan", 0, 10, "nan"}}, "has the default nan, which is no number"},
+        {{{"k", "1", 10, 0, "turned"}}, "has 10 as its least value and 0 as its greatest."},
+        {{{"k", NULL, 0, 10, "none"}}, "has no default (NULL)."},
+        {{{"k=", "1", 0, 10, "equals"}}, "has a name that --set cannot give."},
+        {{{"k", "1", 0, 10, "one"}, {"k", "text", 0, 0, "two"}}, "Two settings of the model toy are called \"k\"."},
+    };
+    static const struct {
+        rws_metric  metrics[3];
+        const char *words;
+    } metrics[] = {
+        {{{"m", "nothing"}}, "Metric \"m\" of the model toy has none of the functions"},
+        {{{"m", "both", .guide = nought, .posterior = nought}}, "has more than one of the functions"},
+        {{{"m", "one", .guide = nought}, {"m", "two", .guide = nought}}, "Two metrics of the model toy are called"},
+        {{{"ess", "taken", .guide = nought}}, "Metric \"ess\" of model toy has the name of a number that the library"},
+        {{{"kl", "taken", .guide = nought}}, "Metric \"kl\" of model toy has the name"},
+        {{{"seconds", "taken", .guide = nought}}, "Metric \"seconds\" of model toy has the name"},
+    };
+    rws_trainer *t;
+    rws_error    err = {""};
+    rws_model    model = rws_user_model;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        model.settings = settings[i].settings;
+        refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, settings[i].words);
+    }
+    model = rws_user_model;
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        model.metrics = metrics[i].metrics;
+        refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, metrics[i].words);
+    }
+    model.metrics = (const rws_metric[]){{"log_evidence", "own", .guide = nought}, {"kl", "own", .guide = nought}, {0}};
+    must(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err);
+    rws_trainer_free(t);
+    model = rws_user_model;
+    model.snapshots = (const rws_snapshot[]){{"s", "nothing", NULL}, {0}};
+    refused(rws_trainer_new(&(rws_config){0}, &model, &t, &err), &err, "Snapshot \"s\" of the model toy lacks");
 }
 
 static void tables_can_be_walked(void **state)
@@ -459,6 +522,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(numbers_have_a_point_in_every_locale, folder_make, folder_remove),
         cmocka_unit_test(texts_are_copied),
         cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(tables_of_a_model_are_checked),
         cmocka_unit_test(tables_can_be_walked),
         cmocka_unit_test(parameters_are_views),
         cmocka_unit_test(a_gradient_changes_nothing),

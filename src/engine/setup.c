@@ -234,6 +234,14 @@ void rws_setup_truth(rws_setup *s, const rws_param *p, rws_scale scale, const do
                        i, what[scale]);
         return;
     }
+    for (int row = 0; scale == RWS_LOGITS && row < p->rows; row++) {
+        double total = 0;
+        for (int i = 0; i < p->cols; i++) total += kept[(size_t)row * (size_t)p->cols + (size_t)i];
+        if (fabs(total - 1) <= 1e-4) continue;
+        declare_failed(s, "The truth of parameter \"%s\" has probabilities in row %d that add up to %g, not to 1.",
+                       p->name, row, total);
+        return;
+    }
     for (int i = 0; i < s->n_truths; i++) longer[i] = s->truths[i];
     longer[s->n_truths++] = (rws_truth){p, scale, kept, values};
     s->truths = longer;

@@ -15,8 +15,10 @@ static inline bool rws_model_is_path(const char *name_or_path)
     return strchr(name_or_path, '/') != NULL;
 }
 
-/* Whether the model has everything that a model must have: a name, setup, data, guide and model. */
-bool rws_model_is_whole(const rws_model *m);
+/* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
+ * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a sentence that names the model and the entry. `path` is
+ * that of its shared object; NULL: it has none. */
+rws_status rws_model_check(const rws_model *m, const char *path, rws_error *err) __attribute__((warn_unused_result));
 
 /* Finds a built-in model by its name, or loads a shared object from its path. *library is NULL for a built-in model;
  * otherwise the caller passes it to rws_model_unload, and *model is valid until then. RWS_BAD_INPUT with a sentence that

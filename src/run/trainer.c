@@ -161,6 +161,23 @@ static rws_status make_metrics(rws_trainer *t, rws_error *err)
     return RWS_OK;
 }
 
+/* Refuses a metric of the model whose name stands for another number in the results of a run. */
+static rws_status check_metric_names(const rws_trainer *t, rws_error *err)
+{
+    static const char *const keys[] = {"iteration", "seconds", "final"}; /* of --json */
+    for (int i = 0; i < t->n_model_metrics; i++) {
+        bool taken = false;
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) taken |= strcmp(t->metric_names[i], keys[k]) == 0;
+        for (int k = t->n_model_metrics; k < t->n_metrics; k++)
+            taken |= strcmp(t->metric_names[i], t->metric_names[k]) == 0;
+        if (taken)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "Metric \"%s\" of model %s has the name of a number that the library itself measures.",
+                            t->metric_names[i], t->model->name);
+    }
+    return RWS_OK;
+}
+
 /* Bit g: group g has parameters. */
 static unsigned groups_of(const rws_params *p)
 {
@@ -269,9 +286,7 @@ static rws_status choose_model(rws_trainer *t, rws_error *err)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",
                         t->model->abi, RWS_ABI);
-    if (!rws_model_is_whole(t->model))
-        return rws_fail(err, RWS_BAD_INPUT, "The model %s lacks a name, setup, data, guide or model.",
-                        t->model->name ? t->model->name : "at hand");
+    RWS_TRY(rws_model_check(t->model, NULL, err));
     if (!c->model) c->model = t->model->name;
     RWS_TRY(check_range("The model's default at_once", t->model->defaults.at_once, 0, INT_MAX, err));
     RWS_TRY(check_range("The model's default pictures", t->model->defaults.pictures, 0, INT_MAX, err));
@@ -325,7 +340,8 @@ static rws_status build(rws_trainer *t, const char *const *ask_set, int n_ask_se
     RWS_TRY(make_vectors(t, err));
     RWS_TRY(make_engines(t, err));
     if (!t->asking) RWS_TRY(make_test(t, err));
-    return make_metrics(t, err);
+    RWS_TRY(make_metrics(t, err));
+    return check_metric_names(t, err);
 }
 
 static rws_status trainer_new(const rws_config *config, bool asking, const char *const *ask_set, int n_ask_set,
