@@ -98,7 +98,8 @@ rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) 
 #define RWS_MAX_NODES UINT64_C(33554432)     /* operations of all paths of a pass, 400 bytes or more each with values */
 
 /* How far a pass may go before it fails with a sentence; 0 means the constants above. A model has limits of its own
- * (rws_defaults), and so has a run (rws_config). They change no number. */
+ * (rws_defaults), and so has a run (rws_config). They change no number. The stack of a path also takes two mappings of the
+ * process: Linux's default (sysctl vm.max_map_count, 65530) is enough for 32,000 paths of all threads together. */
 typedef struct {
     size_t   stack_bytes;    /* of a path */
     uint64_t max_operations; /* of a path */
@@ -840,7 +841,7 @@ rws_status     rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *contex
 
 /* Writes the mean over the test data of log p(x), exactly: the sum over all choices that a particle of the guide can make, each
  * of them once. Every latent site must be a choice (rws_categorical, rws_choose, rws_flip, or rws_bernoulli of one logit), and
- * there may be about a million combinations; RWS_BAD_INPUT otherwise. What the guide's networks say does not matter, and
+ * there may be about a million combinations (RWS_MAX_PATHS); RWS_BAD_INPUT otherwise. What the guide's networks say does not matter, and
  * is not computed unless the guide branches on it. */
 rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err);
 

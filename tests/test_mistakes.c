@@ -577,6 +577,18 @@ static void looks_at_x(rws_path *path, void *context)
 }
 
 /* A path without rows has no number to look at. */
+static void stacks_that_the_system_has_not(void **unused)
+{
+    (void)unused;
+    rws_error   err = {""};
+    rws_engine *e = engine(&(rws_limits){.stack_bytes = (size_t)1 << 56, .max_paths = 1000});
+    assert_int_equal(pass(e, flips_a, flips_a_and_x, false, &(float){0}, 1, &err), RWS_NO_MEMORY);
+    assert_non_null(strstr(err.text, "for the stacks of more than 0 paths of a thread"));
+    assert_non_null(strstr(err.text, "`sysctl vm.max_map_count=69530` allows"));
+    assert_int_equal(err.text[strlen(err.text) - 1], '.');
+    rws_engine_free(e);
+}
+
 static void passes_of_nothing(void **unused)
 {
     (void)unused;
@@ -914,6 +926,7 @@ int main(void)
         cmocka_unit_test(data_of_other_paths_are_not_refused),
         cmocka_unit_test(items_of_other_paths_are_not_refused),
         cmocka_unit_test(results_of_different_lengths),
+        cmocka_unit_test(stacks_that_the_system_has_not),
         cmocka_unit_test(passes_of_nothing),
         cmocka_unit_test(stacks_that_run_over),
         cmocka_unit_test(stacks_run_over_in_threads),

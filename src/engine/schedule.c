@@ -27,6 +27,8 @@ static void path_overflow(void *arg)
     rws_path_overflows(path);
 }
 
+#define SPARE_MAPPINGS 65530 /* Linux's default for the whole process */
+
 /* Adds a path that has never been used to the end of the list. */
 static void path_make(rws_engine *e)
 {
@@ -38,9 +40,11 @@ static void path_make(rws_engine *e)
     if (!path->fiber) {
         free(path);
         rws_engine_fail(e, RWS_NO_MEMORY,
-                        "The system has no memory, or no mappings (vm.max_map_count), for the stacks of more than %u "
-                        "paths.",
-                        e->n_made);
+                        "The system has no memory, or no mappings, for the stacks of more than %u paths of a thread; a "
+                        "stack takes two mappings. `sysctl vm.max_map_count=%llu` allows as many as the limit "
+                        "max_paths for each of two threads; a smaller --batch, more --shards or fewer --threads need "
+                        "fewer paths at once.",
+                        e->n_made, 4 * (unsigned long long)e->limits.max_paths + SPARE_MAPPINGS);
     }
     rws_fiber_on_overflow(path->fiber, path_overflow);
     path->stack_end = rws_fiber_end(path->fiber);
