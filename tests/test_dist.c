@@ -200,7 +200,8 @@ static void check_bad(const bad_case *c)
                                      .n_data = c->sleep ? 1 : 2,
                                      .n_particles = 3};
             const rws_status status = rws_engine_forward(e, &pass, &err);
-            snprintf(site, sizeof site, c->visits > 1 ? "\"v\" (visit %d)" : "\"v\"", c->visits - 1);
+            snprintf(site, sizeof site, "\"v\"%s in the %s", c->visits > 1 ? " (visit 1)" : "",
+                     c->bad_guide ? "guide" : "model");
             snprintf(sentence, sizeof sentence, c->what->sentence, site);
             assert_string_equal(err.text, sentence);
             assert_int_equal(status, RWS_BROKEN);
@@ -276,8 +277,10 @@ static void densities_outside_of_sites_are_checked(void **state)
     (void)state;
     const rws_params  none = {0};
     const char *const sentences[] = {
-        "rws_normal_density takes vectors of one length or of 1, not of 2, 3 and 1 numbers.",
-        "rws_concrete_density takes two vectors of one length and one temperature, not 2, 3 and 1 numbers.",
+        "In the program, before its first site: rws_normal_density takes vectors of one length or of 1, not of 2, 3 "
+        "and 1 numbers.",
+        "In the program, before its first site: rws_concrete_density takes two vectors of one length and one "
+        "temperature, not 2, 3 and 1 numbers.",
         "The temperature is 0; it must be above 0."};
     for (int i = 0; i < COUNT(sentences); i++) {
         rws_engine    *e = rws_engine_new(&none, (rws_field[1]){{0}}, 0, NULL);
@@ -335,7 +338,8 @@ static void one_category_is_not_smoothed(void **state)
     const rws_pass   pass = {
           .program = smoothed_alone, .proposal = RWS_SMOOTHED, .sharpness = 8, .n_data = 1, .n_particles = 2};
     assert_int_equal(rws_engine_forward(e, &pass, &err), RWS_BAD_INPUT);
-    assert_non_null(strstr(err.text, "A choice among 1 has no bits that could be smoothed"));
+    assert_non_null(
+        strstr(err.text, "In the guide, after site \"z\": a choice among 1 has no bits that could be smoothed"));
     rws_engine_free(e);
 }
 
@@ -817,16 +821,17 @@ static void mixtures_that_do_not_fit(void **state)
     const rws_params  none = {0};
     const char *const sentences[] = {
         NULL, /* a mixture of normals on one side, a normal on the other */
-        "Site \"v\" is laplace in the model and normal on the other side.",
+        "Site \"v\" is laplace in the model and normal in the guide.",
         "rws_mixture was given 1 logits for 2 components.",
-        "Components 0 and 1 of a mixture have values of 1 and 2 numbers.",
+        "In the guide, at site \"v\": components 0 and 1 of a mixture have values of 1 and 2 numbers.",
         "rws_mixture was given no family (NULL).",
         "component 1 of a mixture was given no parameters (NULL).",
         "rws_mixture takes at least one component, not 0.",
         "a mixture was visited without components; rws_mixture takes them.",
         "rws_categoricals takes as many logits for each of 2 indices, not 3 logits.",
         "rws_multinomial takes one number of trials, not 2.",
-        "The Cholesky factor of a multivariate normal of 2 numbers has 2 numbers; it takes 4 (a matrix) or 3",
+        "In the guide, at site \"v\": the Cholesky factor of a multivariate normal of 2 numbers has 2 numbers; it "
+        "takes 4 (a matrix) or 3",
         "of 50000 numbers has 2 numbers; it takes 2500000000 (a matrix) or 1250025000 (its lower triangle, row by row)",
     };
     for (int i = 0; i < COUNT(sentences); i++) {

@@ -862,7 +862,7 @@ static void test_one_relaxed_choice(void **state)
         "The guide draws categorical at site \"z\"",
         "Site \"z\" is a choice of 3 in the guide, but rws_setup_relaxed was given 4.",
         "The guide does not draw site \"z\", which the model relaxes.",
-        "A mixture cannot be relaxed; this method needs a guide that draws a plain categorical.",
+        "a mixture cannot be relaxed; this method needs a guide that draws a plain categorical.",
     };
     for (int i = 0; i < COUNT(relaxing); i++)
         for (which_extra = i < 2 ? 6 : 0; /* concrete and dvae have sentences of the engine for the other cases */

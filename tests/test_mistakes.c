@@ -365,6 +365,24 @@ static void no_parameter(rws_path *path, const void *state)
     rws_parameter(path, NULL);
 }
 
+static void no_layer(rws_path *path, const void *state)
+{
+    flips_a(path, state);
+    rws_mlp(path, NULL, zero(path));
+}
+
+static void draws_too_many(rws_path *path, const void *state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) rws_poisson(path, "n", rws_constant(path, i ? 1e9f : 1));
+}
+
+static void two_and_three_at_site(rws_path *path, const void *state)
+{
+    flips_a(path, state);
+    rws_normal(path, "z", rws_zeros(path, 2), rws_zeros(path, 3));
+}
+
 static void wrong_shapes(void **unused)
 {
     (void)unused;
@@ -402,6 +420,11 @@ static void wrong_shapes(void **unused)
         {no_report_name, x_only, RWS_BAD_INPUT, "rws_report was given no name (NULL)."},
         {no_report_text, x_only, RWS_BAD_INPUT, "rws_report_text was given no text (NULL)."},
         {no_parameter, x_only, RWS_BAD_INPUT, "rws_parameter was given no parameter."},
+        {no_layer, x_only, RWS_BAD_INPUT,
+         "In the guide, after site \"a\": rws_mlp was given NULL in place of a layer."},
+        {draws_too_many, x_only, RWS_BAD_INPUT, "In the guide, after site \"n\" (visit 1): a draw would choose among"},
+        {two_and_three_at_site, x_only, RWS_BAD_INPUT,
+         "In the guide, at site \"z\": the parameters of the normal have 3 and 2 numbers"},
     };
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         assert_refused(e, list[i].guide, list[i].model, list[i].status, list[i].sentence);

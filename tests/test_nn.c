@@ -558,9 +558,10 @@ static void an_index_out_of_range_is_named(void **state)
             c.needed_at_once = i & 1;
             rws_error err = {{0}};
             char      sentence[200];
-            snprintf(sentence, sizeof sentence,
-                     "The index of %s after site \"z\" (visit 1) is %s; it must be a whole number from 0 to 4.",
-                     c.function, wrong[w].text);
+            snprintf(
+                sentence, sizeof sentence,
+                "The index of %s after site \"z\" (visit 1) in the guide is %s; it must be a whole number from 0 to 4.",
+                c.function, wrong[w].text);
             const rws_status status = index_pass(&c, i & 2, &err);
             assert_string_equal(err.text, sentence);
             assert_int_equal(status, RWS_BAD_INPUT);

@@ -347,7 +347,7 @@ static void mistakes_of_a_program_are_sentences(void **state)
         "rws_log_density was given a value of 2 numbers; values of this normal have 1.",
         "rws_log_density was given no family (NULL).",
         "the family \"normal\" was given no parameters (NULL).",
-        "The parameters of the normal have 3 and 2 numbers; each takes 3 or 1.",
+        "the parameters of the normal have 3 and 2 numbers; each takes 3 or 1.",
         "rws_site_visit was given no family (NULL).",
     };
     rws_model m = rws_user_model;

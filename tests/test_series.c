@@ -593,6 +593,9 @@ static void mistakes_name_site_item_and_datum(void **state)
     x[0] = 2, x[1] = 7;
     assert_int_equal(rws_trainer_ask(t, &(rws_question){.fields = fields}, &a, &err), RWS_BAD_INPUT);
     if (!strstr(err.text, "is 7")) fail_msg("%s", err.text);
+    x[1] = 1, x[2] = INFINITY;
+    assert_int_equal(rws_trainer_ask(t, &(rws_question){.fields = fields}, &a, &err), RWS_BAD_INPUT);
+    assert_string_equal(err.text, "Number 0 of item 1 of field \"x\" of datum 0 is inf; data must be finite.");
     rws_trainer_free(t);
 }
 

@@ -28,7 +28,7 @@ static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
     const int all = rws_dim(path, p[0]), n = n_of(f);
     if (n < 1 || all % n != 0)
-        rws_give_up(path, "rws_categoricals takes as many logits for each of %d indices, not %d logits.", n, all);
+        rws_path_mistake(path, "rws_categoricals takes as many logits for each of %d indices, not %d logits.", n, all);
     p[0] = rws_record(path, &rws_op_categoricals_prepare, (rws_op_args){.k = all / n}, p, 1, all);
 }
 

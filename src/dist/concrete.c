@@ -12,7 +12,8 @@ extern const rws_op rws_op_concrete_density; /* below */
 static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
     (void)f;
-    if (rws_dim(path, p[1]) != 1) rws_give_up(path, "rws_concrete takes one temperature, not %d.", rws_dim(path, p[1]));
+    if (rws_dim(path, p[1]) != 1)
+        rws_path_mistake(path, "rws_concrete takes one temperature, not %d.", rws_dim(path, p[1]));
     p[0] = rws_log_softmax(path, p[0]);
 }
 
@@ -52,7 +53,7 @@ rws_var rws_concrete_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_
     rws_var v;
     if (rws_replayed(path, &v)) return v;
     if (rws_dim(path, log_s) != rws_dim(path, log_pi) || rws_dim(path, temperature) != 1)
-        rws_give_up(
+        rws_path_mistake(
             path,
             "rws_concrete_density takes two vectors of one length and one temperature, not %d, %d and %d numbers.",
             rws_dim(path, log_s), rws_dim(path, log_pi), rws_dim(path, temperature));

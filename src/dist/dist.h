@@ -45,7 +45,7 @@ void rws_family_check(rws_path *path, const rws_family *f, const char *function)
 
 /* The length of the values of a family; stops with a sentence if its parameters do not fit each other. `site` is for the
  * sentence; NULL: outside of sites. */
-int rws_family_length(rws_path *path, const char *site, const rws_family *f, const rws_var *p);
+int rws_family_length(rws_path *path, const rws_family *f, const rws_var *p);
 
 /* The draw_defensive of a single choice: from the mixture of its log-probabilities p[0] with the uniform distribution or, in
  * a pass with wrong_delta, as the authors' code does it. *log_mixture becomes the log-density that its weight counts. */

@@ -28,7 +28,7 @@ static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
     const mixture *m = mixture_of(path, f);
     if (rws_dim(path, p[0]) != m->n)
-        rws_give_up(path, "rws_mixture was given %d logits for %d components.", rws_dim(path, p[0]), m->n);
+        rws_path_mistake(path, "rws_mixture was given %d logits for %d components.", rws_dim(path, p[0]), m->n);
     p[0] = rws_log_softmax(path, p[0]);
     for (int c = 0; c < m->n; c++) {
         const rws_family *one = m->components[c].family;
@@ -41,11 +41,11 @@ static int length(rws_path *path, const rws_family *f, const rws_var *p)
 {
     (void)p;
     const mixture *m = mixture_of(path, f);
-    const int      n = rws_family_length(path, NULL, m->components[0].family, m->params[0]);
+    const int      n = rws_family_length(path, m->components[0].family, m->params[0]);
     for (int c = 1; c < m->n; c++) {
-        const int other = rws_family_length(path, NULL, m->components[c].family, m->params[c]);
+        const int other = rws_family_length(path, m->components[c].family, m->params[c]);
         if (other != n)
-            rws_give_up(path, "Components 0 and %d of a mixture have values of %d and %d numbers.", c, n, other);
+            rws_path_mistake(path, "components 0 and %d of a mixture have values of %d and %d numbers.", c, n, other);
     }
     return n;
 }
@@ -58,8 +58,8 @@ static int choices(rws_path *path, const rws_family *f, const rws_var *p)
     const int         n = one->choices(path, one, m->params[0]);
     for (int c = 1; c < m->n; c++)
         if (one->choices(path, one, m->params[c]) != n)
-            rws_give_up(path, "Components 0 and %d of a mixture choose among %d and %d.", c, n,
-                        one->choices(path, one, m->params[c]));
+            rws_path_mistake(path, "components 0 and %d of a mixture choose among %d and %d.", c, n,
+                             one->choices(path, one, m->params[c]));
     return n;
 }
 
@@ -96,7 +96,8 @@ static rws_var draw(rws_path *path, const rws_family *f, const rws_var *p, bool 
     const mixture    *m = mixture_of(path, f);
     const rws_family *one = m->components[0].family;
     if (rws_path_pass(path)->proposal >= RWS_GUMBEL) /* the control variates know nothing of the index */
-        rws_give_up(path, "A mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
+        rws_path_mistake(path,
+                         "a mixture cannot be relaxed; this method needs a guide that draws a plain categorical.");
     const rws_var index = rws_draw_index(path, p[0]);
     if (m->alike) {
         rws_var params[RWS_FAMILY_PARAMS];

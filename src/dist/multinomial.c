@@ -13,7 +13,7 @@ static void prepare(rws_path *path, const rws_family *f, rws_var *p)
 {
     (void)f;
     if (rws_dim(path, p[0]) != 1)
-        rws_give_up(path, "rws_multinomial takes one number of trials, not %d.", rws_dim(path, p[0]));
+        rws_path_mistake(path, "rws_multinomial takes one number of trials, not %d.", rws_dim(path, p[0]));
     p[1] = rws_log_softmax(path, p[1]);
 }
 

@@ -19,9 +19,9 @@ static int length(rws_path *path, const rws_family *f, const rws_var *p)
     (void)f;
     const int n = rws_dim(path, p[0]), all = rws_dim(path, p[1]);
     if ((int64_t)all != (int64_t)n * n && 2 * (int64_t)all != (int64_t)n * (n + 1))
-        rws_give_up(
+        rws_path_mistake(
             path,
-            "The Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %lld (a matrix) or "
+            "the Cholesky factor of a multivariate normal of %d numbers has %d numbers; it takes %lld (a matrix) or "
             "%lld (its lower triangle, row by row).",
             n, all, (long long)n * n, (long long)n * (n + 1) / 2);
     return n;

@@ -41,8 +41,9 @@ rws_var rws_normal_density(rws_path *path, rws_var x, rws_var mean, rws_var sd)
     const int     n = rws_dist_longest(path, in, 3);
     for (int i = 0; i < 3; i++)
         if (rws_dim(path, in[i]) != n && rws_dim(path, in[i]) != 1)
-            rws_give_up(path, "rws_normal_density takes vectors of one length or of 1, not of %d, %d and %d numbers.",
-                        rws_dim(path, x), rws_dim(path, mean), rws_dim(path, sd));
+            rws_path_mistake(path,
+                             "rws_normal_density takes vectors of one length or of 1, not of %d, %d and %d numbers.",
+                             rws_dim(path, x), rws_dim(path, mean), rws_dim(path, sd));
     return rws_returns(path, log_density(path, &rws_normal_family, x, in + 1));
 }
 

@@ -58,7 +58,7 @@ static rws_var checked_value(rws_path *path, const rws_family *f, rws_var value,
     return value;
 }
 
-int rws_family_length(rws_path *path, const char *site, const rws_family *f, const rws_var *p)
+int rws_family_length(rws_path *path, const rws_family *f, const rws_var *p)
 {
     if (f->length) {
         const int n = f->length(path, f, p);
@@ -68,8 +68,8 @@ int rws_family_length(rws_path *path, const char *site, const rws_family *f, con
     const int n = rws_dist_longest(path, p, f->n_params);
     for (int i = 0; i < f->n_params; i++)
         if (rws_dim(path, p[i]) != n && rws_dim(path, p[i]) != 1)
-            rws_give_up(path, "The parameters of the %s%s%s%s have %d and %d numbers; each takes %d or 1.", f->name,
-                        site ? " at site \"" : "", site ? site : "", site ? "\"" : "", n, rws_dim(path, p[i]), n);
+            rws_path_mistake(path, "the parameters of the %s have %d and %d numbers; each takes %d or 1.", f->name, n,
+                             rws_dim(path, p[i]), n);
     return n;
 }
 
@@ -140,9 +140,10 @@ rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, con
     rws_var         value, p[RWS_FAMILY_PARAMS], log_mixture = {0};
     if (rws_path_is_nested(path))
         rws_path_mistake(path, "a family visits the site \"%s\" while it draws or scores.", site ? site : "NULL");
+    rws_path_comes_to(path, site);
     rws_family_check(path, f, "rws_site_visit");
     take_params(path, f, params, p);
-    const int  length = rws_family_length(path, site, f, p);
+    const int  length = rws_family_length(path, f, p);
     const int  n_choices = f->choices ? f->choices(path, f, p) : 0;
     const int  size = f->size ? f->size(path, f, p) : f->choices ? n_choices : length;
     const bool found = rws_site_find(path, site, f->name, size, length, &value);
@@ -158,8 +159,9 @@ rws_var rws_site_work(rws_path *path, const char *site, const rws_family *f, con
         else value = draw(path, site, f, p, length, pathwise);
         rws_site_put(path, f->name, size, value);
     } else if (rws_dim(path, value) != length && pass->proposal < RWS_RELAXED)
-        rws_give_up(path, "Site \"%s\" has %d numbers on one side and %d on the other.", site, length,
-                    rws_dim(path, value));
+        rws_give_up(path, "Site \"%s\" has %d numbers in the %s and %d in the %s.", site, length,
+                    pass->mode == RWS_SLEEP ? "guide" : "model", rws_dim(path, value),
+                    pass->mode == RWS_SLEEP ? "model" : "guide");
     if (rws_site_scored(path) && !(pass->enumerate && guide_draws(pass, found))) {
         const rws_var log_density =
             checked_density(path, f, (found && f->score ? f->score : f->log_density)(path, f, value, p));
@@ -187,10 +189,10 @@ rws_var rws_log_density(rws_path *path, const rws_family *f, rws_var value, cons
     if (rws_replayed(path, &v)) return v;
     rws_family_check(path, f, __func__);
     take_params(path, f, params, p);
-    const int length = rws_family_length(path, NULL, f, p), n = rws_dim(path, value);
+    const int length = rws_family_length(path, f, p), n = rws_dim(path, value);
     if (n != length)
-        rws_give_up(path, "rws_log_density was given a value of %d numbers; values of this %s have %d.", n, f->name,
-                    length);
+        rws_path_mistake(path, "rws_log_density was given a value of %d numbers; values of this %s have %d.", n,
+                         f->name, length);
     return rws_returns(path, checked_density(path, f, f->log_density(path, f, value, p)));
 }
 
@@ -203,7 +205,7 @@ rws_var rws_draw_from(rws_path *path, const rws_family *f, const rws_var *params
     rws_family_check(path, f, __func__);
     take_params(path, f, params, p);
     if (!f->draw) rws_path_mistake(path, "the family \"%s\" cannot be drawn from.", f->name);
-    const int length = rws_family_length(path, NULL, f, p);
+    const int length = rws_family_length(path, f, p);
     v = checked_value(path, f, f->draw(path, f, p, true), length);
     return rws_returns(path, rws_var_stop(path, v));
 }

@@ -37,7 +37,8 @@ static rws_var stick_logits(rws_path *path, rws_var log_pi)
 rws_var rws_smoothed_draw(rws_path *path, rws_var log_pi)
 {
     const int n = rws_dim(path, log_pi) - 1;
-    if (n < 1) rws_give_up(path, "A choice among 1 has no bits that could be smoothed; give it at least 2 categories.");
+    if (n < 1)
+        rws_path_mistake(path, "a choice among 1 has no bits that could be smoothed; give it at least 2 categories.");
     const rws_var in[] = {stick_logits(path, log_pi), rws_draw_noise(path, RWS_NOISE_UNIFORM, n)};
     return rws_record(path, &rws_op_smooth_draw, smoothing_of(path), in, 2, n);
 }
@@ -60,8 +61,8 @@ rws_var rws_relaxed_density(rws_path *path, rws_var log_s, rws_var log_pi, rws_v
     if (rws_replayed(path, &v)) return v;
     rws_var y = rws_path_noted(path, RWS_NOTE_Z);
     if (rws_dim(path, log_pi) != rws_dim(path, y) + 1)
-        rws_give_up(path, "rws_relaxed_density takes the log-probabilities of %d categories, not of %d.",
-                    rws_dim(path, y) + 1, rws_dim(path, log_pi));
+        rws_path_mistake(path, "rws_relaxed_density takes the log-probabilities of %d categories, not of %d.",
+                         rws_dim(path, y) + 1, rws_dim(path, log_pi));
     return rws_returns(path, rws_smoothed_density(path, y, log_pi));
 }
 

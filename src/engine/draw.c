@@ -335,8 +335,8 @@ static thresholds make_thresholds(rws_path *path, rws_var log_probabilities)
     for (uint32_t i = 0; i < rows; i++)
         if (!make_row(p + (map ? map[i] : i) * C, (int)C, full + i * width, upper + i * width))
             rws_path_fail(path, RWS_BROKEN,
-                          "The probabilities at site %s are not a distribution (NaN or all impossible).",
-                          rws_site_text(e, path->site, path->site_visit, text));
+                          "The probabilities at site %s in the %s are not a distribution (NaN or all impossible).",
+                          rws_site_text(e, path->site, path->site_visit, text), rws_side_name(path->side));
     return (thresholds){full, upper};
 }
 

@@ -200,7 +200,7 @@ rws_var rws_returns(rws_path *path, rws_var v);
 #define rws_replayed(path, v) rws_replayed_as((path), (v), __func__)
 
 /* The author's mistake: stops the pass with RWS_BAD_INPUT and a sentence that begins with the program and the site it
- * visited last: "In the guide, after site "a" (visit 2): " */
+ * visited last, "In the guide, after site "a" (visit 2): ", or the site that it has come to, "In the guide, at site "b": ". */
 _Noreturn void rws_path_mistake(rws_path *path, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* rws_dim of an argument, for a function that has not called rws_replayed yet. */
@@ -226,6 +226,9 @@ bool rws_var_is_above(const rws_path *path, rws_var v);
 
 /* Whether v is computed at the level of the path. */
 bool rws_var_is_here(const rws_path *path, rws_var v);
+
+/* The program has come to this site, which sentences name until rws_site_find; NULL: none. */
+void rws_path_comes_to(rws_path *path, const char *site);
 
 /* A site's place in the trace. Returns true and the value if it has one already (drawn by the other side, or observed);
  * false if it is to be drawn, after which rws_site_put records it. `size` is what both sides must agree in (the number

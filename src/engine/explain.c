@@ -12,17 +12,21 @@
  */
 #include "engine/internal.h"
 
+#include <stdio.h>
+
 bool rws_node_explain(rws_engine *e, uint32_t id, uint32_t row)
 {
     row = rws_node_row(e, &id, row);
     const node *n = &e->nodes[id];
     if (row == NONE || !n->op || !n->op->explain || n->call == NONE) return false;
-    const rws_call  *c = &e->calls[n->call].c;
-    const size_t     first = (size_t)(n->value - c->out) / (size_t)c->dim; /* the node's first row in the call */
-    char             text[160];
-    const char      *site = n->site == NO_SITE ? NULL : rws_site_text(e, n->site, n->visit, text);
+    const rws_call *c = &e->calls[n->call].c;
+    const size_t    first = (size_t)(n->value - c->out) / (size_t)c->dim; /* the node's first row in the call */
+    char            text[160], site[200];
+    const char     *side = n->side == RWS_SIDE_NONE ? "" : rws_side_name(n->side);
+    if (n->site != NO_SITE)
+        snprintf(site, sizeof site, "%s%s%s", rws_site_text(e, n->site, n->visit, text), *side ? " in the " : "", side);
     rws_error        error;
-    const rws_status status = n->op->explain(c, first + row, site, &error);
+    const rws_status status = n->op->explain(c, first + row, n->site == NO_SITE ? NULL : site, &error);
     if (status == RWS_OK) return false;
     e->status = status;
     e->error = error;

@@ -152,6 +152,7 @@ typedef struct {
     uint64_t      call_key; /* nodes with equal keys may share a call */
     uint32_t      in[RWS_OP_INPUTS];
     uint8_t       n_in, state, depends; /* depends: bit per parameter group that the value depends on */
+    uint8_t       side;                 /* the program that recorded it, for sentences: rws_side */
     uint32_t      level, wave, call;
     uint32_t      rows;   /* the level whose rows `value` has: `level`, or a narrowed level beside it */
     uint32_t      origin; /* the node that this is a part of; itself for the first part */
@@ -245,6 +246,7 @@ struct rws_path {
     bool           abandoned;  /* it is resumed only to leave its frames: see host.c */
     void          *slot;       /* the host's: rws_path_slot */
     rws_side       side;
+    const char    *coming;  /* the name of a site that is not looked up yet, for sentences; NULL: none */
     unsigned       frozen;  /* groups whose parameters count as constants */
     uint32_t       ordinal; /* draws so far on this path */
     const rws_var *wants;   /* the nodes it waits for */
@@ -494,6 +496,7 @@ void rws_trace_add(rws_path *path, const char *family, int size, rws_var value);
 /* trace.c */
 bool        rws_site_is_field(const rws_path *path); /* the site that is being visited */
 const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, char out[static 160]);
+const char *rws_side_name(rws_side side); /* "model", "guide"; "program" if it is neither */
 const char *rws_path_where(const rws_path *path, char out[static 240]); /* "the guide, after site …" */
 
 /* Whether a node's parameter is of one of the groups and not frozen there. */

@@ -110,6 +110,7 @@ static node *node_draft(rws_engine *e, uint32_t level, int dim, node_state state
     n->asker = NONE;
     n->call = n->tangent = NONE;
     n->site = NO_SITE;
+    n->side = RWS_SIDE_NONE;
     n->value = n->saved = NULL;
     n->param = NULL;
     return n;
@@ -242,6 +243,7 @@ uint32_t rws_node_op(rws_engine *e, const rws_op *op, rws_op_args args, const ui
 static void note_site(node *n, const rws_path *path)
 {
     n->site = path->site < NO_SITE ? (uint16_t)path->site : NO_SITE;
+    n->side = (uint8_t)path->side;
     n->visit = path->site_visit < UINT16_MAX ? (uint16_t)path->site_visit : UINT16_MAX;
 }
 

@@ -74,6 +74,7 @@ static rws_path *path_new(rws_engine *e)
     path->depth = 0;
     path->function = "";
     path->side = RWS_SIDE_NONE;
+    path->coming = NULL;
     path->frozen = 0;
     path->n_wants = 0;
     path->site = NONE;
@@ -439,6 +440,17 @@ static void forget_shared(rws_engine *e)
     if (e->shared) memset(e->shared, 0, e->shared_capacity * sizeof *e->shared);
 }
 
+/* Number i of the data of a field is not finite. The first number of a series is its length, which was checked before. */
+static _Noreturn void refuse_number(rws_engine *e, const rws_field *f, size_t i, double x)
+{
+    char                     item[64] = "";
+    const size_t             dim = (size_t)f->dim, at = i % dim - (f->most > 0), size = f->most ? (size_t)f->item : dim;
+    const unsigned long long datum = e->pass.first_datum + i / dim;
+    if (f->most) snprintf(item, sizeof item, "item %zu of ", at / size);
+    rws_engine_fail(e, RWS_BAD_INPUT, "Number %zu of %sfield \"%s\" of datum %llu is %g; data must be finite.",
+                    at % size, item, f->name, datum, x);
+}
+
 /* Data must be finite: the sum of x * 0 is zero exactly if every x is finite. */
 static void check_data(rws_engine *e)
 {
@@ -452,10 +464,7 @@ static void check_data(rws_engine *e)
         for (size_t i = 0; i < n; i++) zero += x[i] * 0;
         if (zero == 0) continue;
         for (size_t i = 0; i < n; i++)
-            if (!isfinite(x[i]))
-                rws_engine_fail(
-                    e, RWS_BAD_INPUT, "Number %zu of field \"%s\" of datum %llu is %g; data must be finite.", i % dim,
-                    e->fields[f].name, (unsigned long long)(e->pass.first_datum + i / dim), rws_plain(x[i]));
+            if (!isfinite(x[i])) refuse_number(e, &e->fields[f], i, rws_plain(x[i]));
     }
 }
 

@@ -13,17 +13,28 @@ const char *rws_site_text(const rws_engine *e, uint32_t site, uint32_t visit, ch
     return out;
 }
 
-static const char *side_name(rws_side side)
+const char *rws_side_name(rws_side side)
 {
     return side == RWS_SIDE_MODEL ? "model" : side == RWS_SIDE_GUIDE ? "guide" : "program";
+}
+
+static rws_side other_side(rws_side side)
+{
+    return side == RWS_SIDE_MODEL ? RWS_SIDE_GUIDE : RWS_SIDE_MODEL;
+}
+
+void rws_path_comes_to(rws_path *path, const char *site)
+{
+    path->coming = site;
 }
 
 const char *rws_path_where(const rws_path *path, char out[static 240])
 {
     char text[160];
-    if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", side_name(path->side));
+    if (path->coming) snprintf(out, 240, "the %s, at site \"%.100s\"", rws_side_name(path->side), path->coming);
+    else if (path->site == NONE) snprintf(out, 240, "the %s, before its first site", rws_side_name(path->side));
     else
-        snprintf(out, 240, "the %s, after site %s", side_name(path->side),
+        snprintf(out, 240, "the %s, after site %s", rws_side_name(path->side),
                  rws_site_text(path->e, path->site, path->site_visit, text));
     return out;
 }
@@ -161,6 +172,7 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
         rws_path_fail(path, RWS_BAD_INPUT, "Site \"%s\" is visited outside of the guide and the model.",
                       name ? name : "NULL");
     path->site = site_number(path, name);
+    path->coming = NULL;
     const int field = e->sites[path->site].field;
     if (field >= 0 && e->fields[field].label)
         rws_path_fail(path, RWS_BAD_INPUT,
@@ -186,9 +198,8 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
     }
     if (v->next == NONE) {
         path->site_visit = next_visit(path, v);
-        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", side_name(path->side),
-                      rws_site_text(e, path->site, path->site_visit, text),
-                      path->side == RWS_SIDE_MODEL ? "guide" : "model",
+        rws_path_fail(path, RWS_BAD_INPUT, "The %s visits site %s, but the %s does not%s.", rws_side_name(path->side),
+                      rws_site_text(e, path->site, path->site_visit, text), rws_side_name(other_side(path->side)),
                       path->side == RWS_SIDE_MODEL
                           ? "; only sites with the name of a field of the data may be visited by the model alone"
                           : "");
@@ -196,11 +207,13 @@ bool rws_site_find(rws_path *path, const char *name, const char *family, int siz
     const trace_entry *t = &path->trace[v->next];
     path->site_visit = t->visit;
     if (strcmp(t->family, family) != 0)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site %s is %s in the %s and %s on the other side.",
-                      rws_site_text(e, t->site, t->visit, text), family, side_name(path->side), t->family);
+        rws_path_fail(path, RWS_BAD_INPUT, "Site %s is %s in the %s and %s in the %s.",
+                      rws_site_text(e, t->site, t->visit, text), family, rws_side_name(path->side), t->family,
+                      rws_side_name(other_side(path->side)));
     if (t->size != size)
-        rws_path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d on the other side.",
-                      rws_site_text(e, t->site, t->visit, text), size, side_name(path->side), t->size);
+        rws_path_fail(path, RWS_BAD_INPUT, "Site %s has size %d in the %s and %d in the %s.",
+                      rws_site_text(e, t->site, t->visit, text), size, rws_side_name(path->side), t->size,
+                      rws_side_name(other_side(path->side)));
     *value = path_var(path, t->known ? t->known : t->var);
     v->next = t->next;
     path->n_scored++;

@@ -90,8 +90,8 @@ rws_var rws_attention(rws_path *path, const rws_layer *l, rws_var query, const r
     const attention *own = rws_layer_expect(path, l, &rws_attention_kind);
     const int        dim = l->n_in;
     if (rws_dim(path, query) != dim)
-        rws_give_up(path, "Layer \"%s\" takes a query of %d numbers, not %d.", l->name, dim, rws_dim(path, query));
-    if (n < 0) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
+        rws_path_mistake(path, "layer \"%s\" takes a query of %d numbers, not %d.", l->name, dim, rws_dim(path, query));
+    if (n < 0) rws_path_mistake(path, "layer \"%s\" was given %d items.", l->name, n);
     if (n == 0) v = rws_zeros(path, dim);
     else {
         const rws_var all = rws_items_join(path, l->name, items, n, own->n_item, &n_items);

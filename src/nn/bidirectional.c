@@ -53,7 +53,7 @@ static rws_var step(rws_path *path, const bidirectional *l, int back, rws_var it
 rws_var rws_bidirectional(rws_path *path, const rws_layer *l, const rws_var *items, int n, rws_var *states)
 {
     const bidirectional *own = rws_layer_expect(path, l, &rws_bidirectional_kind);
-    if (n < 0 || (n > 0 && !items)) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
+    if (n < 0 || (n > 0 && !items)) rws_path_mistake(path, "layer \"%s\" was given %d items.", l->name, n);
     rws_var  start = rws_zeros(path, l->n_out / 2), c[2] = {start, start}, h[2] = {start, start};
     rws_var *forward = states ? rws_alloc(path, (size_t)(n + 1) * sizeof *forward) : NULL;
     for (int t = 0; t < n; t++) {

@@ -123,7 +123,7 @@ static rws_var apply(rws_path *path, const rws_layer *l, const rws_layer_kind *k
     if (rws_replayed_as(path, &v, kind == &rws_conv2d_kind ? "rws_conv2d" : "rws_conv_transpose2d")) return v;
     const conv *own = rws_layer_expect(path, l, kind);
     if (rws_dim(path, x) != l->n_in)
-        rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, rws_dim(path, x));
+        rws_path_mistake(path, "layer \"%s\" takes %d inputs, not %d.", l->name, l->n_in, rws_dim(path, x));
     return rws_returns(path, rws_record(path, op, own->args, &x, 1, l->n_out));
 }
 

@@ -24,7 +24,8 @@ rws_var rws_embedding(rws_path *path, const rws_layer *l, rws_var index)
     rws_var v;
     if (rws_replayed(path, &v)) return v;
     const embedding *own = rws_layer_expect(path, l, &rws_embedding_kind);
-    if (rws_dim(path, index) != 1) rws_give_up(path, "rws_embedding takes one index, not %d.", rws_dim(path, index));
+    if (rws_dim(path, index) != 1)
+        rws_path_mistake(path, "rws_embedding takes one index, not %d.", rws_dim(path, index));
     return rws_returns(path,
                        rws_record(path, &rws_op_embed, (rws_op_args){.w = own->table, .k = 1}, &index, 1, l->n_out));
 }

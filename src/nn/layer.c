@@ -21,9 +21,9 @@ void *rws_layer_new(rws_setup *s, const rws_layer_kind *kind, size_t bytes, cons
 
 const void *rws_layer_expect(rws_path *path, const rws_layer *l, const rws_layer_kind *kind)
 {
-    if (!l) rws_give_up(path, "rws_%s was given NULL in place of a layer.", kind->name);
+    if (!l) rws_path_mistake(path, "rws_%s was given NULL in place of a layer.", kind->name);
     if (l->kind != kind)
-        rws_give_up(path, "rws_%s takes a layer of kind %s, but \"%s\" is of kind %s.", kind->name, kind->name, l->name,
-                    l->kind->name);
+        rws_path_mistake(path, "rws_%s takes a layer of kind %s, but \"%s\" is of kind %s.", kind->name, kind->name,
+                         l->name, l->kind->name);
     return l;
 }

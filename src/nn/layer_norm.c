@@ -38,7 +38,7 @@ rws_var rws_norm(rws_path *path, const rws_norm_layer *l, rws_var x)
 {
     const int n = l->layer.n_in;
     if (rws_dim(path, x) != n)
-        rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->layer.name, n, rws_dim(path, x));
+        rws_path_mistake(path, "layer \"%s\" takes %d inputs, not %d.", l->layer.name, n, rws_dim(path, x));
     const rws_var y = rws_record(path, &rws_op_normalise, (rws_op_args){0}, &x, 1, n);
     return rws_add(path, rws_mul(path, y, rws_parameter(path, l->scale)), rws_parameter(path, l->shift));
 }

@@ -80,10 +80,10 @@ rws_var rws_dense(rws_path *path, const rws_linear_layer *l, rws_function f, con
 {
     const int n_out = l->layer.n_out;
     int       total = 0, main = -1, offset = 0, main_offset = 0, n_addends = 0;
-    if (n < 1) rws_give_up(path, "Layer \"%s\" takes at least 1 part, not %d.", l->layer.name, n);
+    if (n < 1) rws_path_mistake(path, "layer \"%s\" takes at least 1 part, not %d.", l->layer.name, n);
     for (int i = 0; i < n; i++) total += rws_dim(path, parts[i]);
     if (total != l->layer.n_in)
-        rws_give_up(path, "Layer \"%s\" takes %d inputs, not %d.", l->layer.name, l->layer.n_in, total);
+        rws_path_mistake(path, "layer \"%s\" takes %d inputs, not %d.", l->layer.name, l->layer.n_in, total);
 
     rws_var     bits;
     rws_op_args args = {.w = l->w, .b = l->b};

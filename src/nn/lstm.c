@@ -23,9 +23,10 @@ static rws_var step(rws_path *path, const rws_layer *l, const rws_var *parts, in
     rws_var v;
     if (rws_replayed_as(path, &v, "rws_lstm")) return v;
     const rws_cell *cell = rws_layer_expect(path, l, &rws_lstm_kind);
-    if (!c) rws_give_up(path, "Layer \"%s\" was given NULL in place of its memory.", l->name);
+    if (!c) rws_path_mistake(path, "layer \"%s\" was given NULL in place of its memory.", l->name);
     if (rws_dim(path, *c) != l->n_out)
-        rws_give_up(path, "Layer \"%s\" has a memory of %d numbers, not %d.", l->name, l->n_out, rws_dim(path, *c));
+        rws_path_mistake(path, "layer \"%s\" has a memory of %d numbers, not %d.", l->name, l->n_out,
+                         rws_dim(path, *c));
     const rws_var in[] = {rws_dense(path, cell->from_input, RWS_LINEAR, parts, n),
                           rws_dense(path, cell->from_state, RWS_LINEAR, &h, 1), *c};
     return rws_returns(path, rws_record(path, &rws_op_lstm, (rws_op_args){0}, in, 3, 2 * l->n_out));

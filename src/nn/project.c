@@ -15,8 +15,9 @@ rws_var rws_project(rws_path *path, const char *layer, const rws_param *w, int f
     const rws_op_args args = {.w = w, .b = b, .k = first, .s = (float)first_b, .offset = (int)f};
     const int         n = rws_dim(path, x) / w->cols;
     if ((int64_t)n * n_out > INT32_MAX)
-        rws_give_up(path, "Layer \"%s\" makes %d numbers of each of %d items, more than the %d that a value can have.",
-                    layer, n_out, n, INT32_MAX);
+        rws_path_mistake(path,
+                         "layer \"%s\" makes %d numbers of each of %d items, more than the %d that a value can have.",
+                         layer, n_out, n, INT32_MAX);
     return rws_record(path, &rws_op_project, args, &x, 1, n * n_out);
 }
 
@@ -26,8 +27,8 @@ rws_var rws_items_join(rws_path *path, const char *layer, const rws_var *parts, 
     for (int i = 0; i < n; i++) {
         const int dim = rws_dim(path, parts[i]);
         if (dim % size)
-            rws_give_up(path, "Layer \"%s\" takes items of %d numbers; %d numbers are no whole items.", layer, size,
-                        dim);
+            rws_path_mistake(path, "layer \"%s\" takes items of %d numbers; %d numbers are no whole items.", layer,
+                             size, dim);
         *n_items += dim / size;
     }
     return n == 1 ? parts[0] : rws_concat(path, parts, n);

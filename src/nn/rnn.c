@@ -16,7 +16,7 @@ rws_var rws_rnn(rws_path *path, const rws_layer *l, const rws_var *parts, int n,
     const rws_linear_layer *step = cell->from_state;
     const rws_var           a = rws_dense(path, cell->from_input, RWS_LINEAR, parts, n);
     if (rws_dim(path, h) != l->n_out)
-        rws_give_up(path, "Layer \"%s\" has a state of %d numbers, not %d.", l->name, l->n_out, rws_dim(path, h));
+        rws_path_mistake(path, "layer \"%s\" has a state of %d numbers, not %d.", l->name, l->n_out, rws_dim(path, h));
     return rws_returns(path, rws_record(path, &rws_op_dense, (rws_op_args){.w = step->w, .b = step->b, .k = RWS_TANH},
                                         (rws_var[]){h, a}, 2, l->n_out));
 }

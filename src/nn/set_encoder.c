@@ -52,7 +52,7 @@ rws_var rws_set_encoder(rws_path *path, const rws_layer *l, const rws_var *items
     int     n_items;
     if (rws_replayed(path, &v)) return v;
     const set_encoder *own = rws_layer_expect(path, l, &rws_set_encoder_kind);
-    if (n < 0) rws_give_up(path, "Layer \"%s\" was given %d items.", l->name, n);
+    if (n < 0) rws_path_mistake(path, "layer \"%s\" was given %d items.", l->name, n);
     if (n == 0) return rws_returns(path, rws_zeros(path, l->n_out));
     v = rws_items_join(path, l->name, items, n, l->n_in, &n_items);
     for (int i = 0; i < own->n_linear; i++)

@@ -35,16 +35,16 @@ rws_var rws_picture(rws_path *path, const rws_var *glimpses, const rws_var *wher
 {
     rws_var v, in[RWS_OP_INPUTS] = {front, back};
     if (rws_replayed(path, &v)) return v;
-    if (n < 0 || n > MOST) rws_give_up(path, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
+    if (n < 0 || n > MOST) rws_path_mistake(path, "rws_picture takes 0 to %d glimpses, not %d.", MOST, n);
     rws_pictures_expect(path, "rws_picture", rows, cols, out_rows, out_cols);
     const int size = out_rows * out_cols;
     if (rws_dim(path, front) != size || rws_dim(path, back) != size)
-        rws_give_up(path, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows, out_cols,
-                    rws_dim(path, front), rws_dim(path, back));
+        rws_path_mistake(path, "rws_picture takes a front and a back of %d x %d numbers, not %d and %d.", out_rows,
+                         out_cols, rws_dim(path, front), rws_dim(path, back));
     for (int i = 0; i < n; i++) {
         if (rws_dim(path, glimpses[i]) != rows * cols || rws_dim(path, wheres[i]) != 4)
-            rws_give_up(path, "rws_picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.", rows,
-                        cols, rws_dim(path, glimpses[i]), rws_dim(path, wheres[i]));
+            rws_path_mistake(path, "rws_picture takes glimpses of %d x %d numbers and 4 to say where, not %d and %d.",
+                             rows, cols, rws_dim(path, glimpses[i]), rws_dim(path, wheres[i]));
         in[2 + 2 * i] = glimpses[i];
         in[3 + 2 * i] = wheres[i];
     }

@@ -16,19 +16,19 @@ extern const rws_op rws_op_attend, rws_op_place, rws_op_cover; /* below */
 void rws_pictures_expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols)
 {
     if (rows < 2 || cols < 2 || out_rows < 2 || out_cols < 2)
-        rws_give_up(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
-                    out_rows, out_cols);
+        rws_path_mistake(path, "%s takes pictures of at least 2 x 2 points, not %d x %d and %d x %d.", name, rows, cols,
+                         out_rows, out_cols);
     if ((int64_t)rows * cols > INT32_MAX || (int64_t)out_rows * out_cols > INT32_MAX)
-        rws_give_up(path, "%s takes pictures of at most %d points, not %d x %d and %d x %d.", name, INT32_MAX, rows,
-                    cols, out_rows, out_cols);
+        rws_path_mistake(path, "%s takes pictures of at most %d points, not %d x %d and %d x %d.", name, INT32_MAX,
+                         rows, cols, out_rows, out_cols);
 }
 
 static void expect(rws_path *path, const char *name, int rows, int cols, int out_rows, int out_cols, rws_var where)
 {
     rws_pictures_expect(path, name, rows, cols, out_rows, out_cols);
     if (rws_dim(path, where) != 4)
-        rws_give_up(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
-                    rws_dim(path, where));
+        rws_path_mistake(path, "%s takes 4 numbers to say where (two scales, two shifts), not %d.", name,
+                         rws_dim(path, where));
 }
 
 static rws_var resample(rws_path *path, const rws_op *op, const char *name, rws_var source, int rows, int cols,
@@ -38,7 +38,7 @@ static rws_var resample(rws_path *path, const rws_op *op, const char *name, rws_
     if (rws_replayed_as(path, &v, name)) return v;
     expect(path, name, rows, cols, out_rows, out_cols, where);
     if (rws_dim(path, source) != rows * cols)
-        rws_give_up(path, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(path, source));
+        rws_path_mistake(path, "%s takes %d x %d numbers, not %d.", name, rows, cols, rws_dim(path, source));
     return rws_returns(path, rws_record(path, op, (rws_op_args){.k = rows, .offset = out_rows},
                                         (rws_var[]){source, where}, 2, out_rows * out_cols));
 }
