@@ -289,6 +289,22 @@ static void vectors_are_those_of_gsl(void **state)
         if (!near(by_engine(e, &at), want, 1e-4 * (1 + fabs(want))))
             fail_msg("multinomial: %g, not %g", by_engine(e, &at), want);
 
+        /* near its mode, where rounded probabilities would be multiplied by the trials */
+        const double scale = pow(10, die_between(&d, 1, 7.2));
+        for (int j = weight = trials = 0; j < 3; j++) {
+            weight += share_of[j] = exp(logits[j] = as_float(die_between(&d, -2, 2)));
+            at.p[1][j] = (float)logits[j];
+        }
+        for (int j = 0; j < 3; j++) {
+            share_of[j] /= weight;
+            trials += count[j] = (unsigned)(scale * share_of[j] + sqrt(scale) * die_between(&d, 0, 0.5));
+            at.x[j] = (float)count[j];
+        }
+        at.p[0][0] = (float)trials;
+        want = gsl_ran_multinomial_lnpdf(3, share_of, count);
+        if (!near(by_engine(e, &at), want, 1e-3))
+            fail_msg("multinomial of %u trials: %g, not %g", trials, by_engine(e, &at), want);
+
         /* a factor of two rows, with any correlation */
         const double sx = pow(10, die_between(&d, -12, 12)), sy = pow(10, die_between(&d, -12, 12)),
                      rho = die_between(&d, -0.95, 0.95), zx = die_between(&d, -5, 5), zy = die_between(&d, -5, 5);

@@ -96,18 +96,43 @@ static bool adds_up(const float *x, float trials, size_t C)
     return total == (double)trials;
 }
 
-/* lgamma(n + 1) + the sum of x_j log p_j - lgamma(x_j + 1). Inputs: x, n, log p. */
+/* lgamma(n + 1) + the sum of x_j log p_j - lgamma(x_j + 1). Log-probabilities that were rounded add up to 1 only within 1e-7,
+ * which n trials multiply, so that they are divided by their sum. Where x is what p expects, the rounding of single ones
+ * then cancels; and the gradient stays x_j, since log_softmax, which made them, has the rest. */
+static double log_density_at(const float *x, double n, const float *l, size_t C)
+{
+    double total = rws_lgamma(n + 1), all = 0;
+    for (size_t j = 0; j < C; j++) all += exp((double)l[j]);
+    const double log_all = log(all);
+    for (size_t j = 0; j < C; j++)
+        if (x[j] != 0) total += (double)x[j] * ((double)l[j] - log_all) - rws_lgamma((double)x[j] + 1);
+    return total;
+}
+
+/* The same as binomials, one after the other, as in a draw: no two large numbers are subtracted. */
+static double large_log_density_at(const float *x, double n, const float *l, size_t C)
+{
+    double total = 0, rest = 0, left = 0; /* probability and trials of the things after thing j */
+    for (size_t j = C; j-- > 0;) {
+        const double mine = exp((double)l[j]), all = rest + mine, trials = left + (double)x[j];
+        if (trials > 0) total += all > 0 ? rws_log_binomial((double)x[j], trials, mine / all, rest / all) : -INFINITY;
+        rest = all;
+        left = trials;
+    }
+    return left == n ? total : -INFINITY;
+}
+
+/* Inputs: x, n, log p. */
 static void multinomial_density_forward(rws_call *c)
 {
     const size_t C = (size_t)c->in[2].dim;
     for (size_t r = 0; r < (size_t)c->n; r++) {
         const float *x = rws_view_row(&c->in[0], r), n = rws_view_row(&c->in[1], r)[0], *l = rws_view_row(&c->in[2], r);
         const bool   fine = allowed(x, n, C);
-        double       total = rws_lgamma((double)n + 1);
-        for (size_t j = 0; j < C; j++)
-            if (x[j] != 0) total += (double)x[j] * (double)l[j] - rws_lgamma((double)x[j] + 1);
-        c->out[r] = !fine ? NAN : adds_up(x, n, C) ? (float)total : -INFINITY;
         c->refused |= !fine;
+        if (!fine) c->out[r] = NAN;
+        else if (!adds_up(x, n, C)) c->out[r] = -INFINITY;
+        else c->out[r] = (float)(n > RWS_LARGE ? large_log_density_at : log_density_at)(x, (double)n, l, C);
     }
 }
 
