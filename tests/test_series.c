@@ -599,6 +599,117 @@ static void mistakes_name_site_item_and_datum(void **state)
     rws_trainer_free(t);
 }
 
+/* ---- items that are missing: 0 for certain, where a second series says so (docs/data.md) */
+
+enum { SLOTS = 4 };
+
+typedef struct {
+    rws_param *stay, *mean, *seen;
+} holes;
+
+static rws_status setup_holes(rws_setup *s, rws_random *random, void **state, rws_error *err)
+{
+    holes *w = *state = rws_setup_alloc(s, sizeof *w);
+    (void)random, (void)err;
+    rws_setup_field(s, "n", 1);
+    rws_setup_series(s, "seen", 1, SLOTS);
+    rws_setup_series(s, "y", 1, SLOTS);
+    w->stay = rws_setup_param(s, RWS_THETA, "theta.stay", 1, 1, RWS_ZERO);
+    w->mean = rws_setup_param(s, RWS_THETA, "theta.mean", 2, 1, RWS_ZERO);
+    w->seen = rws_setup_param(s, RWS_THETA, "theta.seen", 1, 1, RWS_ZERO);
+    rws_param_values(w->stay)[0] = 1.2f;
+    rws_param_values(w->mean)[0] = -0.7f, rws_param_values(w->mean)[1] = 0.9f;
+    rws_param_values(w->seen)[0] = 0.4f;
+    return RWS_OK;
+}
+
+static rws_status data_with_holes(const void *state, rws_split split, uint64_t first, int n, rws_random *random,
+                                  float *const *fields, rws_error *err)
+{
+    (void)state, (void)split, (void)first, (void)err;
+    for (int i = 0; i < n; i++) {
+        float *seen = fields[1] + i * (1 + SLOTS), *y = fields[2] + i * (1 + SLOTS);
+        seen[0] = y[0] = (float)rws_random_below(random, SLOTS + 1);
+        fields[0][i] = seen[0];
+        for (int t = 1; t <= SLOTS; t++) {
+            seen[t] = t <= (int)seen[0] ? (float)rws_random_below(random, 2) : 0;
+            y[t] = seen[t] != 0 ? (float)rws_random_normal(random) : 0;
+        }
+    }
+    return RWS_OK;
+}
+
+static void model_with_holes(rws_path *path, const void *state)
+{
+    const holes *w = state;
+    const int    n = rws_choose(path, "n", rws_zeros(path, SLOTS + 1));
+    for (int t = 0, z = 0; t < n; t++) {
+        if (!rws_flip(path, "stays", rws_parameter(path, w->stay))) z = !z;
+        if (rws_flip(path, "seen", rws_parameter(path, w->seen)))
+            rws_normal(path, "y", rws_slice(path, rws_parameter(path, w->mean), z, 1), rws_constant(path, 1));
+        else rws_delta(path, "y", rws_constant(path, 0));
+    }
+}
+
+static void guide_with_holes(rws_path *path, const void *state)
+{
+    (void)state;
+    const int n = rws_branch(path, rws_length(path, "y"));
+    for (int t = 0; t < n; t++)
+        rws_flip(path, "stays", rws_add(path, rws_item(path, "y", t), rws_item(path, "seen", t)));
+}
+
+static double log_evidence_with_holes(const float *const *fields, const void *context)
+{
+    (void)context;
+    const int    n = (int)fields[1][0];
+    const double stay = 1 / (1 + exp(-(double)1.2f)), seen = 1 / (1 + exp(-(double)0.4f));
+    double       a[2] = {1, 0}, log_p = -log(SLOTS + 1);
+    for (int t = 1; t <= n; t++) {
+        const double to[2] = {a[0] * stay + a[1] * (1 - stay), a[1] * stay + a[0] * (1 - stay)};
+        for (int z = 0; z < 2; z++) {
+            const double d = (double)fields[2][t] - (double)(z ? 0.9f : -0.7f);
+            a[z] = to[z] * (fields[1][t] != 0 ? seen * exp(-d * d / 2) / sqrt(2 * M_PI) : 1 - seen);
+        }
+        const double total = a[0] + a[1];
+        log_p += log(total);
+        a[0] /= total, a[1] /= total;
+    }
+    return log_p;
+}
+
+static rws_status enumerated(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    (void)state;
+    return rws_eval_enumerate(e, value, err);
+}
+
+static rws_status summed(rws_eval *e, const void *state, double *value, rws_error *err)
+{
+    return rws_eval_mean(e, log_evidence_with_holes, state, value, err);
+}
+
+static void items_may_be_missing(void **state)
+{
+    (void)state;
+    static const rws_metric metrics[] = {{"enumerated", "", enumerated}, {"summed", "", summed}, {0}};
+    const rws_model         m = {.abi = RWS_ABI,
+                                 .name = "holes",
+                                 .metrics = metrics,
+                                 .defaults = {.n_test = 40, .batch = 20},
+                                 .setup = setup_holes,
+                                 .data = data_with_holes,
+                                 .guide = guide_with_holes,
+                                 .model = model_with_holes};
+    rws_trainer            *t = trainer_for(&(rws_config){.method = "wws"}, &m);
+    rws_measures            measured;
+    rws_error               err = {""};
+    if (rws_trainer_evaluate(t, &measured, &err) != RWS_OK) fail_msg("%s", err.text);
+    assert_true(near(measured.value[0], measured.value[1], 1e-5));
+    steps(t, 20); /* wake and sleep */
+    rws_trainer_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -614,6 +725,7 @@ int main(void)
         cmocka_unit_test(letters_with_counts_are_particles),
         cmocka_unit_test(letters_are_dreamt),
         cmocka_unit_test(mistakes_name_site_item_and_datum),
+        cmocka_unit_test(items_may_be_missing),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -122,6 +122,34 @@ class Series(unittest.TestCase):
         with self.assertRaisesRegex(rws.Error, "4 numbers in setup and 2 in the data"):
             trained(Wrong(), {"y": y})
 
+    def test_missing_items(self):
+        """Items that a second series marks as missing are 0 for certain and add nothing (docs/data.md)."""
+        class Holes(rws.Model):
+            def setup(self, s):
+                self.seen = s.param("theta.seen", 1)
+                self.mean = s.param("theta.mean", 2, init=[-1, 2])
+                self.net = s.linear("phi.net", 1, 1)
+                s.series("seen")
+                s.series("y")
+
+            def guide(self, p):
+                p.flip("z", self.net(p.item("y", 0)))
+
+            def model(self, p):
+                z = p.flip("z", 0.0)
+                for _ in range(3):
+                    if p.flip("seen", self.seen):
+                        p.normal("y", self.mean[z], 1)
+                    else:
+                        p.delta("y", 0)
+
+        seen, y = [[1, 0, 1], [0, 0, 0], [1, 1, 1]], [[0.8, 0, 1.1], [0, 0, 0], [-1, 0, 1]]
+        t = rws.Trainer(Holes(), {"seen": seen, "y": y}, method="wws", batch=3, iterations=20)
+        of = lambda mean: sum(-0.5 * (v - mean) ** 2 - 0.5 * np.log(2 * np.pi) for v in (0.8, 1.1))
+        exact = np.logaddexp(of(-1), of(2)) + np.log(0.5) + 3 * np.log(0.5)
+        self.assertAlmostEqual(t.infer(seen=seen[0], y=y[0], particles=20000).log_evidence, exact, delta=0.03)
+        t.train()
+
     def test_most(self):
         class M(Chain):
             most = 6
