@@ -73,7 +73,7 @@ const char *rws_version(void);
 /* How a function ended. Every status but RWS_OK comes with a sentence in an rws_error. */
 typedef enum {
     RWS_OK = 0,
-    RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle impossible */
+    RWS_BROKEN = 1,    /* the numbers broke: a NaN, or every particle of every datum of an iteration impossible */
     RWS_BAD_INPUT = 2, /* a mistake of the user: a file, an option, a model that does not fit its guide */
     RWS_STOPPED = 3,   /* stopped on request (Ctrl-C), after the checkpoint was written */
     RWS_NO_MEMORY = 4, /* the system has no memory, or no threads, for what was asked */
@@ -914,7 +914,7 @@ typedef struct {
     int         shards;         /* fixed parts of a batch that threads share; the numbers depend on it */
     int         at_once;  /* particles in memory at a time, unless a datum has more; the numbers depend on it. 0: all */
     bool        grad_std; /* also measure the spread of the guide's gradient */
-    bool        impossible; /* a datum whose particles are all impossible counts nothing and is no failure */
+    bool        impossible; /* an iteration whose particles are all impossible is no failure; one datum's never are */
     rws_limits  limits;     /* of its programs */
     int         pictures;   /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
