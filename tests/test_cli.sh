@@ -443,6 +443,9 @@ silent='of model crasher failed without a sentence that says why'
 refuses "The function \`setup\` $silent" train "$crasher" --set does=setup
 refuses "The function \`data\` $silent" train "$crasher" --set does=data
 refuses "The function \`em\` $silent" train "$crasher" --method em --set does=em
+refuses "The metric \"measured\" $silent" train "$crasher" --set does=measure
+refuses "The function \`read\` $silent" infer said 3 --set does=read
+refuses "The function \`posterior\` $silent" infer said 3 --set does=posterior
 refuses 'The function `setup` of model crasher returned 77, which is no rws_status' train "$crasher" --set does=77
 says() { # what the model reports, the lines below its answers
     gives 0 "reports $1" infer said 3 -k 200 --set "does=says $1"

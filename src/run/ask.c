@@ -378,7 +378,7 @@ static rws_status make_test(const rws_trainer *t, int datum, float *const *field
         if (!data[f]) status = rws_no_memory(err, "the test data");
     }
     rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    if (status == RWS_OK) status = t->model->data(t->state, RWS_TEST, 0, n, &random, data, err);
+    if (status == RWS_OK) status = RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TEST, 0, n, &random, data);
     if (status == RWS_OK) copy_datum(t, data, datum, fields);
     for (int f = 0; f < t->setup.n_fields; f++) free(data[f]);
     return status;
@@ -403,9 +403,9 @@ rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float 
     if (q->text && !m->read)
         return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
                         m->name);
-    if (q->text) return m->read(t->state, q->text, fields, err);
+    if (q->text) return RWS_CALL_MODEL(m, read, err, t->state, q->text, fields);
     if (q->picture && !m->see) return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
-    if (q->picture) return m->see(t->state, q->picture, fields, err);
+    if (q->picture) return RWS_CALL_MODEL(m, see, err, t->state, q->picture, fields);
     return find_test(t, q->test, fields, err);
 }
 
@@ -484,8 +484,8 @@ static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q,
     }
     RWS_TRY(check_reached(t, q, reached, err));
     if (!t->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
-    return t->model->posterior(t->state, (const float *const *)fields, tell_exact, answers,
-                               &answers->out->public.exact_log_evidence, err);
+    return RWS_CALL_MODEL(t->model, posterior, err, t->state, (const float *const *)fields, tell_exact, answers,
+                          &answers->out->public.exact_log_evidence);
 }
 
 void rws_answers_free(rws_answers *a)
@@ -521,5 +521,7 @@ rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_ques
 
 rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out, rws_error *err)
 {
+    *out = NULL;
+    if (!question) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
     return rws_trainer_ask_on(t, t->engines[0], question, out, err);
 }

@@ -168,7 +168,7 @@ static rws_status measure_own(rws_trainer *t, measured *out, rws_error *err)
     for (int i = 0, k = 0; i < t->n_model_metrics; i++) {
         if (!measures_itself(t, i) || k++ % t->ranks.size != t->ranks.rank) continue;
         RWS_TRY(rws_trainer_go_on(t, 0, err));
-        RWS_TRY(t->model->metrics[i].measure(&e, t->state, &out[i].value, err));
+        RWS_TRY(RWS_CALL_ENTRY(t->model, "metric", &t->model->metrics[i], measure, err, &e, t->state, &out[i].value));
         out[i].rank = t->ranks.rank;
     }
     return RWS_OK;
@@ -204,7 +204,7 @@ static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
         memcpy(s->truths[i].param->value, s->truths[i].values, rws_param_size(s->truths[i].param) * sizeof(float));
     rws_trainer_changed(t);
     while (strcmp(m->name, "exact") != 0) m++;
-    const rws_status status = m->measure(&e, t->state, value, err);
+    const rws_status status = RWS_CALL_ENTRY(t->model, "metric", m, measure, err, &e, t->state, value);
     memcpy(s->params.value, learned, size);
     rws_trainer_changed(t);
     free(learned);
@@ -304,7 +304,7 @@ rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *
     for (const rws_snapshot *s = t->model->snapshots; s && s->name; s++) {
         rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
         RWS_TRY(rws_trainer_go_on(t, 0, err));
-        RWS_TRY(s->measure(&e, t->state, err));
+        RWS_TRY(RWS_CALL_ENTRY(t->model, "snapshot", s, measure, err, &e, t->state));
         if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }
     return show_truths(t, out, err);
