@@ -914,7 +914,7 @@ typedef struct {
     int         shards;         /* fixed parts of a batch that threads share; the numbers depend on it */
     int         at_once;  /* particles in memory at a time, unless a datum has more; the numbers depend on it. 0: all */
     bool        grad_std; /* also measure the spread of the guide's gradient */
-    bool        impossible; /* an iteration whose particles are all impossible is no failure; one datum's never are */
+    bool        impossible; /* an iteration in which all particles of all data are impossible is no failure */
     rws_limits  limits;     /* of its programs */
     int         pictures;   /* test data whose pictures (rws_report) a run's folder gets at every evaluation */
 } rws_defaults;
