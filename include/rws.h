@@ -59,9 +59,9 @@ extern "C" {
 #endif
 
 #define RWS_VERSION_MAJOR 0
-#define RWS_VERSION_MINOR 8
+#define RWS_VERSION_MINOR 9
 #define RWS_VERSION_PATCH 0
-#define RWS_VERSION_STRING "0.8.0"
+#define RWS_VERSION_STRING "0.9.0"
 
 /* RWS_VERSION_STRING of the library that the program runs with, which may be another one than it was built with. */
 const char *rws_version(void);
