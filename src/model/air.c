@@ -48,9 +48,8 @@ typedef struct {
 
 static const rws_setting settings[] = {
     {"images", "digits", 0, 0,
-     "digits (0 to 2 of MNIST's on 50 x 50 pixels, see rws data), blocks (rectangles, drawn at the start), or the path "
-     "of "
-     "a file that rws data multimnist --out wrote"},
+     "digits (0 to 2 of MNIST's on 50 x 50 pixels, see rws data), blocks (rectangles, drawn at the start), or a "
+     "file that rws data multimnist --out wrote"},
     {"air_gray", "0", 0, 1, "1: grey images, as the authors' code; 0: black and white, drawn anew each time", true},
     {"likelihood", "bernoulli", 0, 0, "bernoulli, or normal: grey images, with the sum of the glimpses as mean"},
     {"steps", "categorical", 0, 0, "p(n): categorical (learned), geometric_anneal or geometric_fixed"},
