@@ -217,6 +217,7 @@ static void tables_of_a_model_are_checked(void **state)
         {{{"ess", "taken", .guide = nought}}, "Metric \"ess\" of model toy has the name of a number that the library"},
         {{{"kl", "taken", .guide = nought}}, "Metric \"kl\" of model toy has the name"},
         {{{"seconds", "taken", .guide = nought}}, "Metric \"seconds\" of model toy has the name"},
+        {{{"impossible", "taken", .guide = nought}}, "Metric \"impossible\" of model toy has the name"},
     };
     rws_trainer *t;
     rws_error    err = {""};

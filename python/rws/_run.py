@@ -67,7 +67,7 @@ def _config(given: Mapping[str, Any]) -> dict[str, Any]:
             raise TypeError(f"There is no option {name!r}; the options are {', '.join(_OPTIONS)}.")
     c = {k: v for k, v in given.items() if v is not None}
     for name in ("particles", "batch", "iterations", "eval_every", "n_test", "eval_particles", "shards", "particle_shards"):
-        if name in c and not isinstance(c[name], str) and c[name] == 0:
+        if name in c and c[name] == 0:
             raise ValueError(f"{name} is at least 1; leave it out for the default.")
     if "lr" in c:
         c["lr"] = c["lr"] if isinstance(c["lr"], str) else \

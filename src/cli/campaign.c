@@ -99,33 +99,40 @@ static bool exists_in(const char *folder, const char *name)
     return there;
 }
 
-/* Refuses a run that is trained further than the sweep wants, or that was trained with other settings than the sweep has now.
- * A run without a folder, of which only the metrics are known, is taken as it is. */
+/* Refuses what the sweep wants of a run that is trained further, or was trained with other settings. */
+static rws_status compare(const rws_config *wanted, const rws_config *stored, uint64_t done, const char *folder,
+                          rws_error *err)
+{
+    const rws_options o = rws_options_of(wanted);
+    const rws_quoted  run = rws_quote_short(folder);
+    rws_config        unused;
+    rws_schedule      had, has;
+    RWS_TRY(rws_options_resume(&o, stored, folder, &unused, err));
+    if (done > wanted->iterations)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
+                        wanted->iterations, run.text, done);
+    if (!wanted->lr) return RWS_OK;
+    RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
+    RWS_TRY(rws_schedule_parse(wanted->lr, &has, err));
+    if (rws_schedule_agree(&had, &has, done)) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "lr %s contradicts the run in %s, which has had %s.",
+                    rws_quote_short(wanted->lr).text, run.text, rws_quote_short(stored->lr).text);
+}
+
+/* Refuses a finished run that is not the sweep's. One without a folder, of which only the metrics are known, is taken as it is. */
 static rws_status check_settings(const campaign *s, const entry *e, rws_error *err)
 {
-    char             *path = rws_file_join(s->options->folder, e->run->name);
-    const rws_config *c = &e->run->config;
-    const rws_options wanted = rws_options_of(c);
-    rws_folder       *folder;
-    rws_config        stored, unused;
-    rws_schedule      had, has;
+    char       *path = rws_file_join(s->options->folder, e->run->name);
+    rws_folder *folder = NULL;
+    rws_config  stored;
+    rws_status  status = RWS_OK;
     rws_need_memory(path != NULL, "the path of a run");
-    rws_status status = exists_in(path, "config.json") ? rws_folder_open(path, &stored, &folder, err) : RWS_STOPPED;
-    if (status == RWS_OK) {
-        status = rws_options_resume(&wanted, &stored, path, &unused, err);
-        if (status == RWS_OK && e->iteration > c->iterations)
-            status = rws_fail(err, RWS_BAD_INPUT,
-                              "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
-                              c->iterations, rws_quote_short(path).text, e->iteration);
-        if (status == RWS_OK && c->lr) status = rws_schedule_parse(stored.lr, &had, err);
-        if (status == RWS_OK && c->lr) status = rws_schedule_parse(c->lr, &has, err);
-        if (status == RWS_OK && c->lr && !rws_schedule_agree(&had, &has, e->iteration))
-            status = rws_fail(err, RWS_BAD_INPUT, "lr %s contradicts the run in %s, which has had %s.",
-                              rws_quote_short(c->lr).text, rws_quote_short(path).text, rws_quote_short(stored.lr).text);
-        rws_folder_close(folder);
-    }
+    if (exists_in(path, "config.json")) status = rws_folder_open(path, &stored, &folder, err);
+    if (folder) status = compare(&e->run->config, &stored, e->iteration, path, err);
+    rws_folder_close(folder);
     free(path);
-    return status == RWS_STOPPED ? RWS_OK : status;
+    return status;
 }
 
 static void fail_early(campaign *s, entry *e, rws_status status, const char *sentence)

@@ -272,13 +272,12 @@ void rws_options_fill(rws_options *o)
 
 rws_options rws_options_of(const rws_config *config)
 {
-    static const rws_config none;
-    rws_options             o = {.config = *config};
+    rws_options o = {.config = *config};
     for (int i = 0; i < N_FIELDS; i++) {
         const field *f = &fields[i];
         const bool   given = f->kind == TEXT   ? read_text(f, config)[0] != 0
                              : f->kind == REAL ? *(const double *)((const char *)config + f->place) != 0
-                                               : read_count(f, config) != read_count(f, &none);
+                                               : read_count(f, config) != 0;
         o.given |= (uint64_t)given << i;
     }
     return o;

@@ -126,7 +126,7 @@ static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m
         rws_report_row(m, m->seconds, !s->heading);
         s->heading = true;
     }
-    if (m->impossible > 0 && !s->impossible) rws_report_impossible(m);
+    if (!s->impossible) rws_report_impossible(m);
     s->impossible |= m->impossible > 0;
     if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
     note_unvisited(s, t, final);

@@ -164,7 +164,8 @@ static rws_status make_metrics(rws_trainer *t, rws_error *err)
 /* Refuses a metric of the model whose name stands for another number in the results of a run. */
 static rws_status check_metric_names(const rws_trainer *t, rws_error *err)
 {
-    static const char *const keys[] = {"iteration", "seconds", "final"}; /* of --json */
+    static const char *const keys[] = {"iteration", "seconds", "final", "impossible",
+                                       "log_evidence_error"}; /* of --json */
     for (int i = 0; i < t->n_model_metrics; i++) {
         bool taken = false;
         for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) taken |= strcmp(t->metric_names[i], keys[k]) == 0;
