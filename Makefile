@@ -44,12 +44,12 @@ test-hard: all                   ## failing disks, lost power, changed bytes, la
 .PHONY: test-browser
 test-browser: all                ## the page of rws serve in Debian's chromium, driven by a script
 	@$(SETUP) browser
-	python3 tests/test_browser.py build/rws
+	python3 tests/apps/serve/test_browser.py build/rws
 
 .PHONY: load
 load: all                        ## rws serve under load from wrk: requests per second, latencies, memory
 	@$(SETUP) browser
-	tests/load.py build/rws $(LOAD)
+	tests/apps/serve/load.py build/rws $(LOAD)
 
 .PHONY: bench
 bench: all                       ## side by side: our program, hand-written C, PyTorch (installs Debian's python3-torch)
@@ -96,7 +96,7 @@ analyse: build/build.ninja       ## static analysis: gcc -fanalyzer, clang-tidy,
 	tests/analyse $(TOOLS)
 
 .PHONY: coverage
-coverage: setup                  ## line and branch coverage of the test suite, a table for each room
+coverage: setup                  ## line and branch coverage of the test suite, a table for each folder
 	@$(SETUP) extra
 	tests/coverage
 
@@ -119,7 +119,7 @@ install: build/build.ninja       ## program, libraries, headers, rws.pc, man pag
 
 .PHONY: format
 format:                          ## clang-format over the C files
-	find include src tests examples bench python '(' -name '*.[ch]' -o -name '*.cpp' ')' -exec clang-format -i {} +
+	find include lib models apps tests examples bench python '(' -name '*.[ch]' -o -name '*.cpp' ')' -exec clang-format -i {} +
 
 .PHONY: clean
 clean:                           ## forget everything that was built

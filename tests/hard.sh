@@ -33,13 +33,13 @@ part "power that is lost" "$build/tests/test_disk" power 1
 part "bytes of config.json that change" "$build/tests/test_disk" bytes 1 config.json
 part "bytes of a checkpoint that change" "$build/tests/test_disk" bytes 1 checkpoint.safetensors
 part "bytes of a store that change" "$build/tests/test_disk" bytes 1 metrics.sqlite
-part "little memory, few threads" "$here/limits.sh" "$build/rws" 12
+part "little memory, few threads" "$here/apps/rws/limits.sh" "$build/rws" 12
 for scenario in toy gmm threads pcfg ask-toy ask-pcfg; do
     part "allocations that fail: $scenario" env MALLOC_PERTURB_=0 "$build/tests/test_memory" $scenario
 done
-part "allocations of commands that fail" "$here/commands.sh" "$build" 1 31
-part "kills" "$here/kills.sh" "$build/rws" 200
-part "soak" "$here/soak.sh" "$build/rws" "$soak"
+part "allocations of commands that fail" "$here/apps/rws/commands.sh" "$build" 1 31
+part "kills" "$here/apps/rws/kills.sh" "$build/rws" 200
+part "soak" "$here/apps/rws/soak.sh" "$build/rws" "$soak"
 
 printf '\n%-44s %8s %9s %9s\n' test tries failures time
 cat "$table"

@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-#include "run/run.h"
+#include "train/run.h"
 
 /* With a model of the test's own, or with the one that the configuration names if that is NULL. */
 rws_trainer *trainer_for(const rws_config *c, const rws_model *model);

@@ -3,7 +3,7 @@
 A verdict in README.md is written as "gmm-code G1: holds" or, for another reading of a method, "gmm-code G5b (VIMCO with log K):
 does not hold". Without --check the words behind the colon are replaced by those of gmm-code/claims.json, or by "not yet run" if there
 is no such file. With --check nothing is written: prints TAP, and fails if a verdict differs, if README.md names a claim that a report
-does not have, or if a claim of the program (src/paper) or a reading in a report is not in README.md.
+does not have, or if a claim of the program (apps/paper) or a reading in a report is not in README.md.
 """
 import json
 import pathlib
@@ -27,7 +27,7 @@ def read_reports():
 
 def claims_of_program():
     names = set()
-    for path in sorted((HERE.parent.parent / "src" / "paper").glob("*.c")):
+    for path in sorted((HERE.parent.parent / "apps" / "paper").glob("*.c")):
         names.update(re.findall(r'^    \{"([A-Z]\d+[a-z]?)",\s', path.read_text(), re.M))
     return names
 

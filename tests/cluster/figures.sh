@@ -14,7 +14,7 @@ here=$(realpath "$(dirname "$0")")
 rws=$build/rws
 cable=$build/tests/cable
 . "$here/../tap.sh"
-. "$here/../mpi.sh"
+. "$here/../apps/rws/mpi.sh"
 . "$here/network.sh"
 trap 'network_stop; rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM

@@ -1,7 +1,7 @@
 /* canvas.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a sentence, or every canvas
  * in it can be read. The checksums are corrected first, because otherwise every file would be refused. Build with
  * -fsanitize=fuzzer,address,undefined. */
-#include "data/canvas.h"
+#include "models/corpora/canvas.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * every number is in its range, the text of the configuration reads the same again, and a small built-in model takes the
  * configuration or refuses it with a sentence. */
 #include "bytes.h"
-#include "run/config.h"
+#include "store/config.h"
 #include "rws_train.h"
 
 static void check(const rws_config *c)

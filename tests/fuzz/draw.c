@@ -2,7 +2,7 @@
  * drawn. The first byte chooses what is drawn. */
 #include "bytes.h"
 #include "cli/draw.c" /* its functions are static */
-#include "cli/report.h"
+#include "rws/report.h"
 
 /* Hints for the shell are not what is looked at here, and come with all of the command line. */
 bool rws_shell_word(const char *word, char *out, size_t room)

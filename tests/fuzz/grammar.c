@@ -2,7 +2,7 @@
  * grammar, or the guarantees of grammar.h hold: every production can be read, names are found again, and a tree that is
  * drawn can be printed and yields its sentence. */
 #include "base/rng.h"
-#include "data/tree.h"
+#include "models/corpora/tree.h"
 
 #include <math.h>
 #include <stdlib.h>

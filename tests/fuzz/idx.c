@@ -1,6 +1,6 @@
 /* idx.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a sentence, or all its values can
  * be read and written again to a file that reads the same. Build with -fsanitize=fuzzer,address,undefined. */
-#include "data/idx.h"
+#include "models/corpora/idx.h"
 
 #include <stdlib.h>
 #include <string.h>

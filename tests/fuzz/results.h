@@ -3,7 +3,7 @@
 #define RWS_FUZZ_RESULTS_H
 
 #include "bytes.h"
-#include "run/gather.h"
+#include "results/gather.h"
 #include "rws_train.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* safetensors.c - libFuzzer harness for the reader: whatever the bytes, a file is refused with a sentence, or every
  * tensor in it can be read to its last byte. Build with -fsanitize=fuzzer,address,undefined. */
-#include "run/safetensors.h"
+#include "data/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* sentences.c - libFuzzer harness for the reader: whatever the bytes, a text is refused with a sentence, or its tokens are
  * words of the grammar, every sentence has some, and no more than allowed. Build with
  * -fsanitize=fuzzer,address,undefined. */
-#include "data/sentences.h"
+#include "models/corpora/sentences.h"
 
 #include <stdlib.h>
 #include <string.h>

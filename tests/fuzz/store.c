@@ -2,7 +2,7 @@
  * refused with a sentence that names the file, or every run, number and snapshot can be read. The file lies in the working
  * folder, since SQLite puts its journal beside it. */
 #include "results.h"
-#include "run/store.h"
+#include "store/store.h"
 
 #include <fcntl.h>
 

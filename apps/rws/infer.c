@@ -1,0 +1,419 @@
+/* infer.c - rws infer: the answers of a trained guide to data that the user names, with their probabilities. */
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "rws/ask.h"
+#include "rws/command.h"
+#include "rws/datum.h"
+#include "rws/gallery.h"
+#include "rws/given.h"
+#include "rws/marginal.h"
+#include "rws/report.h"
+#include "figure/png.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_TOP = 0x2000, KEY_BRACKETS, KEY_TEST, KEY_GIVEN, KEY_MARGINALS, MOST_TYPED = 1000, MOST_BYTES = 1 << 28 };
+
+typedef struct {
+    rws_asked      asked;
+    const char    *typed[MOST_TYPED];
+    int            n_typed;
+    const char    *file, *out; /* NULL: none */
+    const char    *test;       /* numbers and ranges of test data; NULL: none */
+    uint64_t       particles, top;
+    bool           brackets, marginals;
+    rws_given_list given;    /* choices that are known */
+    int            n_done;   /* data */
+    rws_gallery    pictures; /* of the best answer to each datum */
+} infer_options;
+
+static error_t parse_test(const char *text, infer_options *o, const struct argp_state *state)
+{
+    int         from, to;
+    const char *at = text;
+    while (rws_datum_range(&at, &from, &to)) continue;
+    if (*at || at == text)
+        return rws_arguments_fail(state, "--test takes numbers and ranges of test data, such as 0-9,12, not \"%.60s\".",
+                                  text);
+    o->test = text;
+    return 0;
+}
+
+static error_t parse_given(const char *text, infer_options *o, const struct argp_state *state)
+{
+    rws_error err;
+    if (rws_given_list_add(&o->given, text, &err) == RWS_OK) return 0;
+    return rws_arguments_fail(state, "%s", err.text);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    infer_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->asked; return 0;
+    case 'k': return rws_arguments_count(state, "--particles", arg, 1, RWS_MAX_PARTICLES, &o->particles);
+    case 'f': o->file = arg; return 0;
+    case 'o': o->out = arg; return 0;
+    case KEY_TOP: return rws_arguments_count(state, "--top", arg, 0, INT32_MAX, &o->top);
+    case KEY_GIVEN: return parse_given(arg, o, state);
+    case KEY_TEST: return parse_test(arg, o, state);
+    case KEY_MARGINALS: o->marginals = true; return 0;
+    case KEY_BRACKETS: o->brackets = true; return 0;
+    case ARGP_KEY_ARG:
+        if (!o->asked.path) {
+            o->asked.path = arg;
+            return 0;
+        }
+        if (o->n_typed == MOST_TYPED)
+            return rws_arguments_fail(state, "%d data can be typed; put more into a --file.", MOST_TYPED);
+        o->typed[o->n_typed++] = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!o->asked.path) return rws_arguments_fail(state, "Which run? Name its folder.");
+        if (!o->n_typed && !o->file && !o->test)
+            return rws_arguments_fail(state,
+                                      "Which datum? Type it after the run, or - to read data from standard input, "
+                                      "or name test data, as in --test 0-9.");
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options =
+        (const struct argp_option[]){
+            {"particles", 'k', "N", 0, "Particles of the guide for each datum (1000)", 0},
+            {"top", KEY_TOP, "N", 0, "Number of answers that are shown, the most probable ones (5; 0: all)", 0},
+            {"test", KEY_TEST, "LIST", 0,
+             "Also ask about test data, by numbers from 0 and ranges: 0-9,12; with the same numbers as eval", 0},
+            {"given", KEY_GIVEN, "SITE[:VISIT]=VALUE[,...]", 0,
+             "Random choices that are known: answers are then of the posterior given the datum and these; the first "
+             "visit is 0; several numbers of a value have blanks between them; may be repeated",
+             0},
+            {"marginals", KEY_MARGINALS, 0, 0,
+             "Also show the posterior of each random choice by itself: probabilities, or mean and standard deviation",
+             0},
+            {"file", 'f', "FILE", 0, "Also ask about every line of the file", 0},
+            {"out", 'o', "FILE", 0, "Also draw the trees or images as a PNG, SVG or PDF", 0},
+            {"brackets", KEY_BRACKETS, 0, 0, "Trees in brackets only, not drawn as lines", 0},
+            {0},
+        },
+    .parser = parse,
+    .args_doc = "RUN [DATUM...|-]",
+    .doc =
+        "Infers the random choices behind a datum: prints the answers that the guide of a run proposes, with their "
+        "posterior probability by importance weights and, where the model can compute it, the exact one. RUN is the "
+        "folder that `rws train --out` wrote. For a grammar a datum is a sentence in quotation marks and an answer a "
+        "tree; the words of the tree must be exactly this sentence, unless --set likelihood=relaxed. For air a datum "
+        "is a PNG of the "
+        "size that the run was trained on, white on black; an IDX file, FILE or FILE:NUMBER; or the number of a test "
+        "image: in all of these a pixel is ink if it is above half grey, whereas --test has the random pixels of "
+        "eval. For a model that reads no text a datum is the numbers of its fields: \"0.3 1.2\"; those of a series "
+        "stand in "
+        "brackets: \"2 [0 1]\". A datum that begins with a minus is written after --.",
+    .children = (const struct argp_child[]){{.argp = &rws_asked_argp}, {0}},
+};
+
+/* ---- answers */
+
+/* The number of answers that are shown: at most --top of the possible ones, or of all if none is possible. */
+static int n_shown(const infer_options *o, const rws_answers *a)
+{
+    if (!o->top) return a->n;
+    int n = 0;
+    while (n < a->n && (a->list[n].posterior > 0 || a->list[n].exact > 0)) n++;
+    if (n == 0) n = a->n;
+    return (uint64_t)n < o->top ? n : (int)o->top;
+}
+
+/* The number of particles of a list, which is sorted by weight, to be shown. */
+static int n_particles_shown(const infer_options *o, const rws_answers *a)
+{
+    return o->top && (uint64_t)a->n_weighted > o->top ? (int)o->top : a->n_weighted;
+}
+
+static int by_weight(const void *x, const void *y)
+{
+    const double a = (*(const rws_weighted *const *)x)->weight, b = (*(const rws_weighted *const *)y)->weight;
+    if (isnan(a) || isnan(b)) return isnan(a) - isnan(b);
+    return (a < b) - (a > b);
+}
+
+/* The particles with the largest weight first; the caller frees the list. */
+static const rws_weighted **sort_particles(const rws_answers *a)
+{
+    const rws_weighted **list = calloc((size_t)a->n_weighted + 1, sizeof *list);
+    if (!list) rws_without_memory("a list of particles");
+    for (int i = 0; i < a->n_weighted; i++) list[i] = &a->particles[i];
+    qsort(list, (size_t)a->n_weighted, sizeof *list, by_weight);
+    return list;
+}
+
+static json_t *json_particles(const infer_options *o, const rws_answers *a)
+{
+    const rws_weighted **list = sort_particles(a);
+    json_t              *array = json_array();
+    for (int i = 0; i < n_particles_shown(o, a); i++) {
+        const rws_weighted *w = list[i];
+        json_t             *particle =
+            json_pack("{s:o,s:i,s:i,s:o,s:o,s:o}", "weight", rws_report_real(w->weight), "count", w->count, "answer",
+                      w->answer, "log_p", rws_report_real(w->log_p), "log_q", rws_report_real(w->log_q), "choices",
+                      rws_asked_describe_choices(w->choices, w->n_choices));
+        if (o->given.n) json_object_set_new(particle, "log_q_given", rws_report_real(w->log_given));
+        json_array_append_new(array, particle);
+    }
+    free(list);
+    return array;
+}
+
+/* An exact number that the model cannot compute has no key, so that an exact log p(x) of null is that of an impossible
+ * datum. `test` is -1 for a datum that was typed. */
+static void report_json(const infer_options *o, const char *text, int test, const rws_answers *a)
+{
+    json_t *list = json_array(),
+           *object = json_pack("{s:o,s:i}", "asked", rws_report_string(text), "particles", a->n_particles);
+    if (test >= 0) json_object_set_new(object, "test", json_integer(test));
+    if (o->given.n) json_object_set_new(object, "given", rws_asked_describe_choices(o->given.list, o->given.n));
+    json_object_set_new(object, "ess", rws_report_real(a->ess));
+    json_object_set_new(object, "log_evidence", rws_report_real(a->log_evidence));
+    rws_report_known(object, "exact_log_evidence", a->exact_log_evidence);
+    for (int i = 0; i < n_shown(o, a); i++) {
+        json_t *answer = json_object();
+        json_object_set_new(answer, "posterior", rws_report_real(a->list[i].posterior));
+        rws_report_known(answer, "exact", a->list[i].exact);
+        json_object_set_new(answer, "guide", rws_report_real(a->list[i].guide));
+        rws_asked_describe(a->list[i].reports, a->list[i].n_reports, answer);
+        json_array_append_new(list, answer);
+    }
+    json_object_set_new(object, "answers", list);
+    if (o->marginals) json_object_set_new(object, "marginals", rws_marginals_describe(a));
+    if (o->asked.choices) json_object_set_new(object, "choices", json_particles(o, a));
+    rws_report_json(object);
+}
+
+static const char *share(double x, char out[static 32])
+{
+    if (isnan(x)) return strcpy(out, "-");
+    snprintf(out, 32, "%.3f", x);
+    return out;
+}
+
+static void print_particles(const infer_options *o, const rws_answers *a)
+{
+    const rws_weighted **list = sort_particles(a);
+    char                 one[32], two[32], three[32];
+    const int            n = n_particles_shown(o, a);
+    for (int i = 0; i < n; i++) {
+        const rws_weighted *w = list[i];
+        printf("\n  weight %s   %d particle%s   log p %s   log q %s\n", share(w->weight, one), w->count,
+               w->count == 1 ? "" : "s", rws_report_number(w->log_p, two), rws_report_number(w->log_q, three));
+        rws_asked_print_choices(w->choices, w->n_choices, 4);
+    }
+    if (n < a->n_weighted) printf("\n  and %d more with less weight (--top 0 shows them)\n", a->n_weighted - n);
+    free(list);
+}
+
+static bool has_reports(const rws_answers *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (a->list[i].n_reports) return true;
+    return false;
+}
+
+static bool has_exact(const rws_answers *a)
+{
+    for (int i = 0; i < a->n; i++)
+        if (!isnan(a->list[i].exact)) return true;
+    return false;
+}
+
+static void report_text(const infer_options *o, const char *text, const rws_answers *a)
+{
+    char       one[32], two[32], three[32];
+    const bool exactly = has_exact(a), silent = !has_reports(a);
+    printf("%s%s\n", o->n_done ? "\n" : "", text);
+    if (o->given.n) printf("  log p(x, given) %s", rws_report_number(a->log_evidence, one));
+    else if (isnan(a->exact_log_evidence)) printf("  log p(x) %s", rws_report_number(a->log_evidence, one));
+    else
+        printf("  log p(x) %s, exactly %s", rws_report_number(a->log_evidence, one),
+               rws_report_number(a->exact_log_evidence, two));
+    printf("; %d particles, as good as %.0f of the posterior\n", a->n_particles, a->ess * a->n_particles);
+    if (a->exact_log_evidence == -INFINITY) printf("  This datum is impossible under the model. The guide proposes:\n");
+    else if (a->log_evidence == -INFINITY)
+        printf("  No particle explains this datum%s. The guide proposes%s:\n", o->given.n ? " with these choices" : "",
+               exactly ? ", and the exact posterior has" : "");
+    const int n = silent ? a->n : n_shown(o, a);
+    double    rest = 0;
+    if (silent && !o->asked.choices && !o->marginals)
+        printf("  The model reports nothing; --choices and --marginals show its random choices.\n");
+    for (int i = 0; i < n && !silent; i++) {
+        const rws_answer *at = &a->list[i];
+        printf("\n  posterior %s", share(at->posterior, one));
+        if (exactly) printf("   exact %s", share(at->exact, two));
+        printf("   guide %s\n", share(at->guide, three));
+        if (!rws_asked_print(at->reports, at->n_reports, text, 4, o->brackets))
+            puts(at->n_reports ? "    numbers that --json shows" : "    nothing is reported");
+    }
+    for (int i = n; i < a->n; i++) rest += a->list[i].guide;
+    if (n < a->n)
+        printf("\n  and %d more, impossible or less probable: %.3f of the guide's particles (--top 0 shows them)\n",
+               a->n - n, rest);
+    if (o->marginals) rws_marginals_print(a);
+    if (o->asked.choices) print_particles(o, a);
+}
+
+static rws_status draw_trees(const infer_options *o, const char *text, const rws_answers *a, rws_error *err)
+{
+    const int n = n_shown(o, a);
+    char(*room)[96] = calloc((size_t)n + 1, sizeof *room), one[32], two[32];
+    const char **captions = calloc((size_t)n + 1, sizeof *captions);
+    rws_need_memory(room && captions, "the captions of trees");
+    for (int i = 0; i < n; i++) {
+        snprintf(room[i], sizeof *room, "%s (exact %s)", share(a->list[i].posterior, one),
+                 share(a->list[i].exact, two));
+        captions[i] = room[i];
+    }
+    const rws_status status = rws_gallery_trees(a->list, n, captions, text, o->out, err);
+    free(room);
+    free(captions);
+    return status;
+}
+
+/* ---- questions */
+
+static rws_status ask_picture(rws_posterior *p, const char *path, rws_question *q, rws_answers **a, rws_error *err)
+{
+    rws_grey picture;
+    RWS_TRY(rws_png_read(path, &picture, err));
+    q->picture = &picture;
+    const rws_status status = rws_posterior_ask(p, q, a, err);
+    q->picture = NULL;
+    rws_png_release(&picture);
+    return status;
+}
+
+static rws_status ask_numbers(rws_posterior *p, const char *text, rws_question *q, rws_answers **a, rws_error *err)
+{
+    rws_datum  datum;
+    rws_status status = rws_datum_read(p, text, &datum, err);
+    q->fields = datum.fields;
+    if (status == RWS_OK) status = rws_posterior_ask(p, q, a, err);
+    rws_datum_release(&datum);
+    return status;
+}
+
+/* Asks about the datum that was typed or, if that is NULL, about a test datum. */
+static rws_status ask(const infer_options *o, const char *typed, int test, rws_answers **a, rws_error *err)
+{
+    rws_posterior   *p = o->asked.posterior;
+    const rws_model *m = rws_posterior_model(p);
+    rws_question     q = {.test = test,
+                          .n_particles = (int)o->particles,
+                          .seed = o->asked.seed,
+                          .particles = o->asked.choices || o->marginals,
+                          .given = o->given.list,
+                          .n_given = o->given.n};
+    if (typed && m->see && rws_png_is(typed)) return ask_picture(p, typed, &q, a, err);
+    if (typed && !m->read) return ask_numbers(p, typed, &q, a, err);
+    q.text = typed;
+    return rws_posterior_ask(p, &q, a, err);
+}
+
+static rws_status answer(infer_options *o, const char *typed, int test, rws_error *err)
+{
+    rws_answers *a;
+    char         name[32];
+    snprintf(name, sizeof name, "test datum %d", test);
+    const char *text = typed ? typed : name;
+    if (o->out && o->n_done && !o->pictures.n)
+        return rws_fail(err, RWS_BAD_INPUT, "--out draws the trees of one datum; ask about the others one by one.");
+    RWS_TRY(ask(o, typed, test, &a, err));
+    const bool picture = o->out && a->n && rws_gallery_add(&o->pictures, a->list[0].reports, a->list[0].n_reports);
+    const rws_status status = o->out && !picture ? draw_trees(o, text, a, err) : RWS_OK;
+    if (status == RWS_OK && o->asked.json) report_json(o, text, typed ? -1 : test, a);
+    else if (status == RWS_OK) report_text(o, text, a);
+    o->n_done++;
+    rws_answers_free(a);
+    return status;
+}
+
+/* A datum on a line, whose end is cut off. A line of spaces is skipped. */
+static rws_status answer_line(infer_options *o, char *line, rws_error *err)
+{
+    line[strcspn(line, "\r\n")] = '\0';
+    return line[strspn(line, " \t")] ? answer(o, line, 0, err) : RWS_OK;
+}
+
+/* A question of `length` bytes: text behind a zero byte would be left out without a word. */
+static rws_status answer_bytes(infer_options *o, char *line, size_t length, rws_error *err)
+{
+    if (strlen(line) == length) return answer_line(o, line, err);
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is followed by a zero byte; a question is text without zero bytes.",
+                    rws_quote_short(line).text);
+}
+
+static rws_status answer_stream(infer_options *o, rws_error *err)
+{
+    char      *line = NULL;
+    size_t     size = 0;
+    rws_status status = RWS_OK;
+    ssize_t    length;
+    while (status == RWS_OK && (length = getline(&line, &size, stdin)) >= 0) {
+        status = answer_bytes(o, line, (size_t)length, err);
+        fflush(stdout); /* before the next line is typed */
+    }
+    free(line);
+    return status;
+}
+
+static rws_status answer_file(infer_options *o, rws_error *err)
+{
+    uint8_t *bytes;
+    size_t   size;
+    RWS_TRY(rws_file_read(o->file, MOST_BYTES, &bytes, &size, err));
+    rws_status status = RWS_OK;
+    bytes[size] = '\0'; /* there is room for it */
+    for (char *at = (char *)bytes, *end = at + size; at < end && status == RWS_OK;) {
+        char *stop = memchr(at, '\n', (size_t)(end - at));
+        if (!stop) stop = end;
+        *stop = '\0';
+        status = answer_bytes(o, at, (size_t)(stop - at), err);
+        at = stop + 1;
+    }
+    free(bytes);
+    return status;
+}
+
+static rws_status answer_test(infer_options *o, rws_error *err)
+{
+    int from, to;
+    for (const char *at = o->test; rws_datum_range(&at, &from, &to);)
+        for (int i = from; i <= to; i++) RWS_TRY(answer(o, NULL, i, err));
+    return RWS_OK;
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    infer_options o = {.particles = 1000, .top = 5, .pictures.pairs = true};
+    rws_status    status = rws_arguments_parse(&argp, "rws infer", argc, argv, 0, &o, err);
+    if (status != RWS_OK) { /* choices may have been read before what was refused */
+        rws_given_list_release(&o.given);
+        return status;
+    }
+    status = rws_asked_open(&o.asked, err);
+    for (int i = 0; i < o.n_typed && status == RWS_OK; i++)
+        status = strcmp(o.typed[i], "-") == 0 ? answer_stream(&o, err) : answer(&o, o.typed[i], 0, err);
+    if (status == RWS_OK && o.file) status = answer_file(&o, err);
+    if (status == RWS_OK && o.test) status = answer_test(&o, err);
+    if (status == RWS_OK && o.pictures.n) status = rws_gallery_draw(&o.pictures, NULL, o.out, err);
+    rws_gallery_release(&o.pictures);
+    rws_given_list_release(&o.given);
+    rws_asked_close(&o.asked);
+    return status;
+}
+
+const rws_command rws_command_infer = {"infer", "infer the random choices behind a datum: a sentence, an image", run};

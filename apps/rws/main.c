@@ -1,0 +1,142 @@
+/* main.c - rws COMMAND: finds the command, prints the sentence of its error, and returns the exit status. */
+#include "base/error.h"
+#include "base/quote.h"
+#include "rws/arguments.h"
+#include "rws/command.h"
+#include "rws/crash.h"
+#include "rws/report.h"
+#include "comm/comm.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const rws_command *const rws_commands[] = {
+    &rws_command_train, &rws_command_eval, &rws_command_infer,     &rws_command_sample,
+    &rws_command_sweep, &rws_command_runs, &rws_command_export,    &rws_command_plot,
+    &rws_command_serve, &rws_command_draw, &rws_command_reproduce, &rws_command_bench,
+    &rws_command_data,  &rws_command_list, &rws_command_demo,      NULL,
+};
+
+typedef struct {
+    int at; /* index of the command in argv; 0: there is none */
+} top_options;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    top_options *o = state->input;
+    switch (key) {
+    case 'V': puts("rws " RWS_VERSION_STRING); rws_arguments_leave();
+    case ARGP_KEY_ARG:
+        (void)arg;
+        o->at = state->next - 1;
+        state->next = state->argc; /* the rest is the command's */
+        return 0;
+    case ARGP_KEY_END: return o->at ? 0 : rws_arguments_fail(state, "Which command? See rws --help.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void list_commands(FILE *stream)
+{
+    fputs("Commands:\n", stream);
+    for (int i = 0; rws_commands[i]; i++) fprintf(stream, "  %-10s %s\n", rws_commands[i]->name, rws_commands[i]->help);
+    fputs(
+        "\n`rws COMMAND --help` tells more. Exit status: 0 if all went well, 1 when the numbers broke or there was no "
+        "memory, 2 for bad input, 130 when stopped.",
+        stream);
+}
+
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    return rws_arguments_below(key, text, list_commands);
+}
+
+static const rws_command *find(const char *name)
+{
+    for (int i = 0; rws_commands[i]; i++)
+        if (strcmp(rws_commands[i]->name, name) == 0) return rws_commands[i];
+    return NULL;
+}
+
+static const struct argp argp = {
+    .options = (const struct argp_option[]){{"version", 'V', 0, 0, "Print the version", -1}, {0}},
+    .parser = parse,
+    .args_doc = "COMMAND [ARGUMENT...]",
+    .doc = "Learns generative programs that branch, loop and recurse on random choices.\v ",
+    .help_filter = help_filter,
+};
+
+static rws_status dispatch(int argc, char **argv, rws_error *err)
+{
+    top_options      o = {0};
+    const rws_status status = rws_arguments_parse(&argp, "rws", argc, argv, ARGP_IN_ORDER, &o, err);
+    if (status != RWS_OK) return status;
+    const rws_command *command = find(argv[o.at]);
+    if (!command)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no command \"%s\"; see rws --help.",
+                        rws_quote_short(argv[o.at]).text);
+    if (!command->ranks && rws_comm_started() > 1)
+        return rws_fail(err, RWS_BAD_INPUT, "rws %s works alone, not as %d ranks: start it without mpirun or srun.",
+                        command->name, rws_comm_started());
+    return command->run(argc - o.at, argv + o.at, err);
+}
+
+static const char *hint = ""; /* what follows the sentence about a rank that is gone */
+
+static void tell_loss(const char *sentence)
+{
+    rws_complain("%s%s", sentence, hint);
+}
+
+rws_status rws_command_join(const char *hint_of_loss, rws_error *err)
+{
+    hint = hint_of_loss;
+    rws_comm_on_loss(tell_loss);
+    RWS_TRY(rws_ranks_open(err));
+    rws_status status = RWS_OK;
+    if (rws_rank() > 0 && !freopen("/dev/null", "w", stdout))
+        status = rws_fail(err, RWS_BAD_INPUT, "/dev/null cannot be opened: %s.", strerror(errno));
+    return rws_comm_agree(rws_comm_world(), status, err);
+}
+
+static int exit_status(rws_status status)
+{
+    switch (status) {
+    case RWS_OK: return 0;
+    case RWS_BROKEN:
+    case RWS_NO_MEMORY: return 1;
+    case RWS_BAD_INPUT: return 2;
+    case RWS_STOPPED: return 130;
+    }
+    return 1;
+}
+
+/* The sentence about a rank that is gone was printed when the loss was noticed. */
+static void tell(const char *sentence)
+{
+    const int rank = rws_n_ranks() > 1 ? rws_rank() : rws_comm_started() > 1 ? rws_comm_started_as() : 0;
+    if (rank == 0 && rws_rank_lost() < 0) rws_complain("%s", sentence);
+}
+
+int main(int argc, char **argv)
+{
+    rws_error err = {{0}};
+    /* A caller that ignores the ends of its children hands this down, and then no child has an exit status. */
+    signal(SIGCHLD, SIG_DFL);
+    rws_crash_explain();
+    rws_status status = dispatch(argc, argv, &err);
+    if (status == RWS_OK) status = rws_arguments_flush(&err);
+    if (status != RWS_OK) tell(err.text);
+    if (rws_rank_lost() >= 0) { /* MPI cannot be ended in order without that rank */
+        fflush(NULL);
+        usleep(500000); /* launchers drop what was printed when they see ranks end */
+        _exit(exit_status(status));
+    }
+    rws_ranks_close();
+    return exit_status(status);
+}

@@ -1,0 +1,353 @@
+#include "rws/options.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/text.h"
+#include "train/run.h"
+
+#include <inttypes.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options without a letter. */
+enum {
+    KEY_METHOD = 0x2000,
+    KEY_SHARDS,
+    KEY_PARTICLE_SHARDS,
+    KEY_EVAL_EVERY,
+    KEY_EVAL_DATA,
+    KEY_EVAL_PARTICLES,
+    KEY_OPTIMISER,
+    KEY_LR,
+    KEY_L2,
+    KEY_SCALAR,
+    KEY_SET,
+    KEY_DATA,
+    KEY_GIVEN,
+    KEY_RESUME,
+    KEY_MODEL,
+    KEY_LIMIT,
+    KEY_JSON,
+};
+
+/* ---- the table: the options whose value is a member of rws_config */
+
+typedef enum { INT, COUNT, REAL, TEXT, FLAG } kind;
+
+typedef struct {
+    const char *name;
+    int         key;
+    kind        kind;
+    size_t      place; /* in rws_config */
+    uint64_t    min, max;
+    bool        free; /* a resumed run may be given another value */
+} field;
+
+#define AT(member) offsetof(rws_config, member)
+
+static const field fields[] = {
+    {"method", KEY_METHOD, TEXT, AT(method), 0, 0, false},
+    {"particles", 'k', INT, AT(particles), 1, RWS_MAX_PARTICLES, false},
+    {"batch", 'b', INT, AT(batch), 1, 1000000, false},
+    {"iterations", 'n', COUNT, AT(iterations), 1, RWS_MAX_ITERATIONS, true},
+    {"seed", 's', COUNT, AT(seed), 0, UINT64_MAX, false},
+    {"threads", 't', INT, AT(threads), 0, 1024, true},
+    {"shards", KEY_SHARDS, INT, AT(shards), 1, 1024, false},
+    {"particle-shards", KEY_PARTICLE_SHARDS, INT, AT(particle_shards), 1, 1024, false},
+    {"eval-every", KEY_EVAL_EVERY, COUNT, AT(eval_every), 1, RWS_MAX_ITERATIONS, false},
+    {"eval-data", KEY_EVAL_DATA, INT, AT(n_test), 1, 1000000, false},
+    {"eval-particles", KEY_EVAL_PARTICLES, INT, AT(eval_particles), 1, RWS_MAX_PARTICLES, false},
+    {"optimiser", KEY_OPTIMISER, TEXT, AT(optimiser), 0, 0, false},
+    {"lr", KEY_LR, TEXT, AT(lr), 0, 0, true},
+    {"l2", KEY_L2, REAL, AT(l2), 0, 0, false},
+    {"scalar", KEY_SCALAR, FLAG, AT(scalar), 0, 0, false},
+};
+
+enum { N_FIELDS = sizeof fields / sizeof *fields };
+
+static const struct argp_option options[] = {
+    {"method", KEY_METHOD, "NAME", 0, "The method by which phi learns (default ww); one of ", 1},
+    {"particles", 'k', "K", 0, "Particles per datum (default: the model's, else 10)", 1},
+    {"batch", 'b', "B", 0, "Data per iteration (default: the model's, else 100)", 1},
+    {"iterations", 'n', "N", 0,
+     "Number of iterations (default: the model's, else 10000; of bench: those of 0.2 seconds)", 1},
+    {"seed", 's', "S", 0, "Seed of all random numbers (default 1)", 1},
+    {"data", KEY_DATA, "FILE", 0, "The file that the model learns from; short for --set data=FILE", 1},
+    {"given", KEY_GIVEN, "FILE", 0,
+     "Random choices that are known, a line for each: datum,site,visit,value; short for --set given=FILE", 1},
+    {"set", KEY_SET, "NAME=VALUE", 0, "A setting of the model or the method; may be repeated; see rws list", 1},
+
+    {"optimiser", KEY_OPTIMISER, "NAME", 0, "The optimiser (default: the model's, else adam); one of ", 2},
+    {"lr", KEY_LR, "SCHEDULE", 0,
+     "Learning rate: 1e-3 (default, unless the model has another); with changes after some iterations: 1e-3,5000:/3 or "
+     "0,0-1000:1e-3; by parameter group, each "
+     "with its own changes: theta=0,phi=1e-3,5000:/3",
+     2},
+    {"l2", KEY_L2, "WEIGHT", 0, "Weight of half the squared length of the parameters in the loss (default 0)", 2},
+
+    {"eval-every", KEY_EVAL_EVERY, "N", 0,
+     "Iterations between two evaluations (default: the model's, else a twentieth of all)", 3},
+    {"eval-data", KEY_EVAL_DATA, "N", 0, "Number of test data of an evaluation (default: the model's, else 100)", 3},
+    {"eval-particles", KEY_EVAL_PARTICLES, "N", 0, "Particles per test datum (default K)", 3},
+    {"out", 'o', "DIR", 0, "The run's folder: configuration, checkpoint and metrics", 3},
+    {"resume", KEY_RESUME, 0, 0, "Go on with the run that is in --out", 3},
+    {"model", KEY_MODEL, "PATH", 0, "With --resume: the shared object of the run, if it has moved", 3},
+    {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 3},
+
+    {"threads", 't', "T", 0, "Threads (default 1; 0: all cores); changes no number", 4},
+    {"shards", KEY_SHARDS, "N", 0,
+     "Parts into which a batch is divided for threads and ranks (default: the model's, else 4); the numbers depend on "
+     "it",
+     4},
+    {"particle-shards", KEY_PARTICLE_SHARDS, "N", 0,
+     "Parts into which each datum's particles are divided as well (default 1); the numbers depend on it", 4},
+    {"limit", KEY_LIMIT, "NAME=N", 0, RWS_LIMIT_HELP, 4},
+    {"scalar", KEY_SCALAR, 0, 0, "Run every particle by itself: slow, for finding mistakes", 4},
+    {0},
+};
+
+static const field *find_field(int key)
+{
+    for (int i = 0; i < N_FIELDS; i++)
+        if (fields[i].key == key) return &fields[i];
+    return NULL;
+}
+
+static uint64_t read_count(const field *f, const rws_config *c)
+{
+    const char *at = (const char *)c + f->place;
+    return f->kind == INT ? (uint64_t) * (const int *)at : f->kind == COUNT ? *(const uint64_t *)at : *(const bool *)at;
+}
+
+static const char *read_text(const field *f, const rws_config *c)
+{
+    const char *text = *(const char *const *)((const char *)c + f->place);
+    return text ? text : "";
+}
+
+/* ---- parsing */
+
+int rws_options_cores(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static error_t parse_field(const field *f, char *text, rws_options *o, struct argp_state *state)
+{
+    char *at = (char *)&o->config + f->place, name[32];
+    snprintf(name, sizeof name, "--%s", f->name);
+    o->given |= UINT64_C(1) << (f - fields);
+    uint64_t count = 0;
+    error_t  error = 0;
+    switch (f->kind) {
+    case INT:
+        error = rws_arguments_count(state, name, text, f->min, f->max, &count);
+        *(int *)at = (int)count;
+        return error;
+    case COUNT: return rws_arguments_count(state, name, text, f->min, f->max, (uint64_t *)at);
+    case REAL: return rws_arguments_real(state, name, text, 0, 1e6, (double *)at);
+    case TEXT:
+        if (!text[0]) return rws_arguments_fail(state, "%s needs a value.", name);
+        *(const char **)at = text;
+        return 0;
+    case FLAG: *(bool *)at = true; return 0;
+    }
+    return ARGP_ERR_UNKNOWN;
+}
+
+static error_t parse_set(char *text, rws_config *c, const struct argp_state *state)
+{
+    const int most = sizeof c->set / sizeof *c->set;
+    if (text[0] == '=' || !strchr(text, '='))
+        return rws_arguments_fail(state, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
+    if (c->n_set == most) return rws_arguments_fail(state, "--set can be given %d times at most.", most);
+    c->set[c->n_set++] = text;
+    return 0;
+}
+
+static error_t parse_data(const char *text, rws_options *o, const struct argp_state *state)
+{
+    if (o->data[0]) return rws_arguments_fail(state, "--data can be given once only.");
+    if ((size_t)snprintf(o->data, sizeof o->data, "data=%s", text) >= sizeof o->data || !text[0])
+        return rws_arguments_fail(state, "--data needs the name of a file.");
+    return parse_set(o->data, &o->config, state);
+}
+
+static error_t parse_given(const char *text, rws_options *o, const struct argp_state *state)
+{
+    if (o->given_file[0]) return rws_arguments_fail(state, "--given can be given once only.");
+    if ((size_t)snprintf(o->given_file, sizeof o->given_file, "given=%s", text) >= sizeof o->given_file || !text[0])
+        return rws_arguments_fail(state, "--given needs the name of a file.");
+    return parse_set(o->given_file, &o->config, state);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    rws_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: *o = (rws_options){0}; return 0;
+    case KEY_SET: return parse_set(arg, &o->config, state);
+    case KEY_DATA: return parse_data(arg, o, state);
+    case KEY_GIVEN: return parse_given(arg, o, state);
+    case KEY_RESUME: o->resume = true; return 0;
+    case KEY_MODEL: o->model = arg; return 0;
+    case KEY_LIMIT: return rws_arguments_limit(state, arg, &o->config.limits);
+    case KEY_JSON: o->json = true; return 0;
+    case 'o': return rws_arguments_folder(state, "--out", arg, &o->out);
+    case ARGP_KEY_ARG:
+        if (o->config.model) return rws_arguments_extra(state, arg);
+        o->config.model = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (o->resume && !o->out) return rws_arguments_fail(state, "--resume needs --out, the folder of the run.");
+        if (o->model && !o->resume)
+            return rws_arguments_fail(state, "--model goes with --resume; a new run has its MODEL as an argument.");
+        if (!o->config.model && !o->resume) return rws_arguments_fail(state, "Which model? `rws list` shows them.");
+        return 0;
+    default: {
+        const field *f = find_field(key);
+        return f ? parse_field(f, arg, o, state) : ARGP_ERR_UNKNOWN;
+    }
+    }
+}
+
+/* The names of methods and optimisers come from the tables that define them. */
+static char *help_filter(int key, const char *text, void *input)
+{
+    (void)input;
+    const field *f = find_field(key);
+    if (!f || (strcmp(f->name, "method") != 0 && strcmp(f->name, "optimiser") != 0)) return (char *)text;
+    const bool         of_methods = strcmp(f->name, "method") == 0;
+    rws_method_info    method;
+    rws_optimiser_info optimiser;
+    rws_text           names;
+    FILE              *stream = rws_text_open(&names);
+    if (!stream) return (char *)text;
+    fputs(text, stream);
+    for (int i = 0; of_methods ? rws_method_at(i, &method) : rws_optimiser_at(i, &optimiser); i++)
+        fprintf(stream, "%s%s", i ? ", " : "", of_methods ? method.name : optimiser.name);
+    char *out = rws_text_end(&names);
+    return out ? out : (char *)text;
+}
+
+const struct argp rws_options_argp = {
+    .options = options, .parser = parse, .args_doc = "MODEL", .help_filter = help_filter};
+
+/* ---- the options that were given, and the configuration of a run */
+
+static int place_of(const char *name)
+{
+    for (int i = 0; i < N_FIELDS; i++)
+        if (strcmp(fields[i].name, name) == 0) return i;
+    RWS_CHECK(!"an option of the table");
+    return -1;
+}
+
+bool rws_options_given(const rws_options *o, const char *name)
+{
+    return o->given >> place_of(name) & 1;
+}
+
+bool rws_options_take(rws_options *o, const char *name)
+{
+    const bool given = rws_options_given(o, name);
+    if (given) o->given ^= UINT64_C(1) << place_of(name);
+    return given;
+}
+
+static int threads_of(int threads)
+{
+    return threads ? threads : rws_options_cores();
+}
+
+void rws_options_fill(rws_options *o)
+{
+    if (!o->config.method) o->config.method = "ww";
+    if (!rws_options_given(o, "seed")) o->config.seed = 1;
+    o->config.threads = rws_options_given(o, "threads") ? threads_of(o->config.threads) : 1;
+}
+
+rws_options rws_options_of(const rws_config *config)
+{
+    rws_options o = {.config = *config};
+    for (int i = 0; i < N_FIELDS; i++) {
+        const field *f = &fields[i];
+        const bool   given = f->kind == TEXT   ? read_text(f, config)[0] != 0
+                             : f->kind == REAL ? *(const double *)((const char *)config + f->place) != 0
+                                               : read_count(f, config) != 0;
+        o.given |= (uint64_t)given << i;
+    }
+    return o;
+}
+
+static rws_status compare(const field *f, const rws_config *given, const rws_config *run, const char *folder,
+                          rws_error *err)
+{
+    if (f->kind == TEXT) {
+        const char *a = read_text(f, given), *b = read_text(f, run);
+        if (strcmp(a, b) == 0) return RWS_OK;
+        return rws_fail(err, RWS_BAD_INPUT, "--%s %s contradicts the run in %s, which has %s.", f->name,
+                        rws_quote_short(a).text, rws_quote_short(folder).text, rws_quote_short(b).text);
+    }
+    if (f->kind == REAL) {
+        const double a = *(const double *)((const char *)given + f->place);
+        const double b = *(const double *)((const char *)run + f->place);
+        if (a == b) return RWS_OK;
+        return rws_fail(err, RWS_BAD_INPUT, "--%s %g contradicts the run in %s, which has %g.", f->name, a,
+                        rws_quote_short(folder).text, b);
+    }
+    const uint64_t a = read_count(f, given), b = read_count(f, run);
+    if (a == b) return RWS_OK;
+    if (f->kind == FLAG)
+        return rws_fail(err, RWS_BAD_INPUT, "--%s contradicts the run in %s, which is without.", f->name,
+                        rws_quote_short(folder).text);
+    return rws_fail(err, RWS_BAD_INPUT, "--%s %" PRIu64 " contradicts the run in %s, which has %" PRIu64 ".", f->name,
+                    a, rws_quote_short(folder).text, b);
+}
+
+/* A number, or a path, may be written in several ways. */
+static bool same_value(const char *given, const char *has)
+{
+    char        *end_a, *end_b;
+    const double x = strtod(given, &end_a), y = strtod(has, &end_b);
+    if (strcmp(given, has) == 0 || (end_a != given && end_b != has && !*end_a && !*end_b && x == y)) return true;
+    char      *path = realpath(given, NULL), *other = realpath(has, NULL);
+    const bool same = path && (strcmp(path, has) == 0 || (other && strcmp(path, other) == 0));
+    free(path);
+    free(other);
+    return same;
+}
+
+static rws_status compare_set(const char *text, const rws_config *run, const char *folder, rws_error *err)
+{
+    const size_t n = strcspn(text, "=") + 1;
+    for (int i = 0; i < run->n_set; i++) {
+        if (strncmp(run->set[i], text, n) != 0) continue;
+        if (same_value(text + n, run->set[i] + n)) return RWS_OK;
+        return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has %s.",
+                        rws_quote_short(text).text, rws_quote_short(folder).text, rws_quote_short(run->set[i]).text);
+    }
+    return rws_fail(err, RWS_BAD_INPUT, "--set %s contradicts the run in %s, which has no such setting.",
+                    rws_quote_short(text).text, rws_quote_short(folder).text);
+}
+
+rws_status rws_options_resume(const rws_options *o, const rws_config *run, const char *folder, rws_config *out,
+                              rws_error *err)
+{
+    const char *model = o->config.model;
+    if (model && !(strchr(model, '/') ? same_value(model, run->model) : strcmp(model, run->model) == 0))
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s contradicts the run in %s, which has %s.",
+                        rws_quote_short(model).text, rws_quote_short(folder).text, rws_quote_short(run->model).text);
+    for (int i = 0; i < N_FIELDS; i++)
+        if (o->given >> i & 1 && !fields[i].free) RWS_TRY(compare(&fields[i], &o->config, run, folder, err));
+    for (int i = 0; i < o->config.n_set; i++) RWS_TRY(compare_set(o->config.set[i], run, folder, err));
+    *out = *run;
+    out->limits = o->config.limits;
+    if (rws_options_given(o, "threads")) out->threads = threads_of(o->config.threads);
+    if (rws_options_given(o, "iterations")) out->iterations = o->config.iterations;
+    if (rws_options_given(o, "lr")) out->lr = o->config.lr;
+    return RWS_OK;
+}

@@ -1,0 +1,332 @@
+/* plot.c - rws plot: metrics of runs, as a picture in a file or on the terminal.
+ *
+ * Runs that differ in their seed only are one curve. One key of the configuration has a panel for each of its values;
+ * the other keys in which runs differ make different curves. All numbers are read from stores.
+ */
+#include "base/error.h"
+#include "base/quote.h"
+#include "rws/command.h"
+#include "rws/screen.h"
+#include "rws/select.h"
+#include "figure/chart.h"
+#include "figure/bundle.h"
+#include "figure/terminal.h"
+#include "results/gather.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { MOST_METRICS = 6, MOST_PANELS = 8, MOST_CURVES = 40 };
+enum { KEY_LOG = 0x2000, KEY_LINEAR, KEY_PANELS, KEY_TITLE, KEY_FROM };
+
+typedef struct {
+    rws_select  select;
+    char       *metrics[MOST_METRICS];
+    int         n_metrics;
+    const char *out, *x, *panels, *title;
+    double      from;
+    int         scale; /* KEY_LOG or KEY_LINEAR; 0: chosen by the numbers */
+} plot_options;
+
+typedef struct {
+    const plot_options *o;
+    const rws_results  *results;
+    const rws_result  **runs;      /* all of the results */
+    rws_bundles         bundles;   /* of the runs, without regard to x and, unless it is the method, to their panel */
+    const char         *panel_key; /* NULL: one panel */
+    const char         *panels[MOST_PANELS];
+    int                 n_panels; /* at least 1 */
+    rws_gathered        gathered[MOST_METRICS][MOST_PANELS][MOST_CURVES];
+    rws_curve           curves[MOST_METRICS][MOST_PANELS][MOST_CURVES];
+    int                 n_curves[MOST_METRICS][MOST_PANELS];
+    bool                log[MOST_METRICS];
+    char                captions[MOST_METRICS][64]; /* a metric's name with blanks */
+} plot;
+
+static bool over_training(const plot_options *o)
+{
+    return strcmp(o->x, "iteration") == 0 || strcmp(o->x, "seconds") == 0;
+}
+
+/* ---- which runs make a curve */
+
+static rws_status find_bundles(plot *p, rws_error *err)
+{
+    const char *const        leave[] = {p->o->x, p->panel_key, NULL};
+    const rws_bundle_options options = {
+        .leave = leave, .most = MOST_CURVES, .advice = "--where, such as --where method=ww"};
+    return rws_bundles_make(p->runs, p->results->n, &options, &p->bundles, err);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static rws_status find_panels(plot *p, rws_error *err)
+{
+    const char *wanted = p->o->panels ? p->o->panels : "particles";
+    p->n_panels = 1;
+    if (strcmp(wanted, "none") == 0 || strcmp(wanted, p->o->x) == 0) return RWS_OK;
+    const bool differs = rws_bundle_differs(p->runs, p->results->n, wanted);
+    if (!differs && p->o->panels && !rws_result_get(&p->results->runs[0], wanted))
+        return rws_fail(err, RWS_BAD_INPUT, "No run has \"%s\" in its configuration; `rws export` shows the keys.",
+                        rws_quote_short(wanted).text);
+    if (!differs) return RWS_OK;
+    p->panel_key = wanted;
+    p->n_panels = 0;
+    for (int i = 0; i < p->results->n; i++) {
+        const char *value = rws_result_get(&p->results->runs[i], wanted);
+        bool        found = !value;
+        for (int k = 0; k < p->n_panels && !found; k++) found = strcmp(p->panels[k], value) == 0;
+        if (found) continue;
+        if (p->n_panels == MOST_PANELS)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "\"%s\" has more than %d values, and each would be a panel: choose some with --where, draw "
+                            "one panel with --panels none, or make it the x axis with -x %s.",
+                            rws_quote_short(wanted).text, MOST_PANELS, rws_quote_short(wanted).text);
+        p->panels[p->n_panels++] = value;
+    }
+    qsort(p->panels, (size_t)p->n_panels, sizeof *p->panels, by_number);
+    return RWS_OK;
+}
+
+/* The runs of a curve in a panel. Returns how many. */
+static int choose(const plot *p, int panel, int curve, const rws_result **out)
+{
+    int n = 0;
+    for (int i = 0; i < p->results->n; i++) {
+        const rws_result *r = &p->results->runs[i];
+        if (p->panel_key && !rws_result_has(r, p->panel_key, p->panels[panel])) continue;
+        if (p->bundles.of[i] == curve) out[n++] = r;
+    }
+    return n;
+}
+
+/* ---- numbers */
+
+/* The curve of metric m of bundle l in panel c; widens *least and *most. There is none where nothing was measured. */
+static rws_status gather_curve(plot *p, int m, int c, int l, const rws_result **runs, double *least, double *most,
+                               rws_error *err)
+{
+    const plot_options *o = p->o;
+    rws_gathered       *g = &p->gathered[m][c][l];
+    const int           n = choose(p, c, l, runs);
+    rws_status          status = RWS_OK;
+    if (over_training(o))
+        rws_gather(runs, n, o->metrics[m], strcmp(o->x, "seconds") == 0 ? RWS_X_SECONDS : RWS_X_ITERATION, g);
+    else status = rws_gather_over(runs, n, o->x, o->metrics[m], g, err);
+    rws_gathered_from(g, o->from);
+    if (g->n == 0) return status;
+    rws_curve *curve = &p->curves[m][c][p->n_curves[m][c]++];
+    *curve = rws_gathered_curve(g, p->bundles.list[l].method);
+    curve->label = p->bundles.list[l].label;
+    curve->shade = p->bundles.list[l].shade;
+    for (int i = 0; i < g->n; i++) *least = fmin(*least, g->median[i]), *most = fmax(*most, g->median[i]);
+    return status;
+}
+
+static rws_status gather(plot *p, rws_error *err)
+{
+    const plot_options *o = p->o;
+    const rws_result  **runs = calloc((size_t)p->results->n + 1, sizeof *runs);
+    if (!runs) return rws_no_memory(err, "a figure");
+    rws_status status = RWS_OK;
+    for (int m = 0; m < o->n_metrics; m++) {
+        double least = INFINITY, most = -INFINITY;
+        for (int c = 0; c < p->n_panels; c++)
+            for (int l = 0; l < p->bundles.n && status == RWS_OK; l++)
+                status = gather_curve(p, m, c, l, runs, &least, &most, err);
+        if (status == RWS_OK && most == -INFINITY && o->from > 0)
+            status = rws_fail(err, RWS_BAD_INPUT, "Nothing was measured from --from %g on.", o->from);
+        if (status == RWS_OK && o->scale == KEY_LOG && most > -INFINITY && !(most > 0))
+            status = rws_fail(err, RWS_BAD_INPUT, "No value of %s is above 0, and --log shows no others: leave it out.",
+                              rws_quote_short(o->metrics[m]).text);
+        snprintf(p->captions[m], sizeof p->captions[m], "%s", o->metrics[m]);
+        for (char *c = p->captions[m]; *c; c++)
+            if (*c == '_') *c = ' ';
+        p->log[m] = o->scale == KEY_LOG || (o->scale == 0 && least > 0 && most > 20 * least);
+    }
+    free(runs);
+    return status;
+}
+
+/* ---- drawing */
+
+static rws_axis x_axis(const plot_options *o)
+{
+    rws_axis x = {.label = o->x};
+    if (strcmp(o->x, "seconds") == 0) x = (rws_axis){.label = "training time", .unit = "s"};
+    if (strcmp(o->x, "particles") == 0) x = (rws_axis){.label = "particles K", .scale = RWS_AXIS_LOG};
+    return x;
+}
+
+static rws_axis y_axis(const plot *p, int metric)
+{
+    return (rws_axis){.label = p->captions[metric], .scale = p->log[metric] ? RWS_AXIS_LOG : RWS_AXIS_LINEAR};
+}
+
+static void panel_title(const plot *p, int panel, char *out, size_t size)
+{
+    out[0] = '\0';
+    if (!p->panel_key) return;
+    snprintf(out, size, "%s = %s", strcmp(p->panel_key, "particles") == 0 ? "K" : p->panel_key, p->panels[panel]);
+}
+
+static rws_status draw_file(const plot *p, rws_error *err)
+{
+    rws_panel panels[MOST_METRICS * MOST_PANELS];
+    rws_axis  x[MOST_PANELS], y[MOST_METRICS];
+    char      titles[MOST_PANELS][128];
+    for (int c = 0; c < p->n_panels; c++) {
+        x[c] = x_axis(p->o);
+        panel_title(p, c, titles[c], sizeof titles[c]);
+    }
+    for (int m = 0; m < p->o->n_metrics; m++) {
+        y[m] = y_axis(p, m);
+        for (int c = 0; c < p->n_panels; c++)
+            panels[m * p->n_panels + c] = (rws_panel){.title = m == 0 && titles[c][0] ? titles[c] : NULL,
+                                                      .curves = p->curves[m][c],
+                                                      .n_curves = p->n_curves[m][c]};
+    }
+    const rws_chart chart = {.title = p->o->title,
+                             .n_rows = p->o->n_metrics,
+                             .n_columns = p->n_panels,
+                             .panels = panels,
+                             .x = x,
+                             .y = y,
+                             .width = p->n_panels == 1 ? 330 : 0};
+    return rws_chart_draw(&chart, p->o->out, err);
+}
+
+static rws_status draw_terminal(const plot *p, rws_error *err)
+{
+    struct winsize size = {0};
+    const bool     terminal = isatty(STDOUT_FILENO);
+    if (terminal) ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    const int width = size.ws_col >= 40 ? size.ws_col : 80, height = size.ws_row >= 12 ? size.ws_row - 1 : 24;
+    for (int m = 0; m < p->o->n_metrics; m++) {
+        for (int c = 0; c < p->n_panels; c++) {
+            char title[256], panel[128];
+            panel_title(p, c, panel, sizeof panel);
+            snprintf(title, sizeof title, "%s%s%s", p->o->title ? p->o->title : "", p->o->title && panel[0] ? ", " : "",
+                     panel);
+            const rws_terminal t = {.title = title[0] ? title : NULL,
+                                    .curves = p->curves[m][c],
+                                    .n_curves = p->n_curves[m][c],
+                                    .x = x_axis(p->o),
+                                    .y = y_axis(p, m),
+                                    .width = width < 120 ? width : 120,
+                                    .height = height < 24 ? height : 24,
+                                    .unicode = rws_screen_unicode(),
+                                    .colour = terminal};
+            RWS_TRY(rws_terminal_draw(&t, stdout, err));
+        }
+    }
+    return RWS_OK;
+}
+
+/* ---- the command */
+
+static const struct argp_option options[] = {
+    {"out", 'o', "FILE", 0, "Draw to a file: .png, .svg or .pdf (default: on the terminal)", 2},
+    {"x", 'x', "KEY", 0,
+     "The x axis: iteration (default), seconds, or a number of the configuration such as particles, with the final "
+     "values of the metrics",
+     2},
+    {"from", KEY_FROM, "X", 0, "Leave out everything before this point of the x axis", 2},
+    {"panels", KEY_PANELS, "KEY", 0, "A panel for each value of this key (default: particles; none: one panel)", 2},
+    {"log", KEY_LOG, 0, 0, "A logarithmic y axis (default: if the largest number is 20 times the smallest)", 2},
+    {"linear", KEY_LINEAR, 0, 0, "A linear y axis", 2},
+    {"title", KEY_TITLE, "TEXT", 0, "The title of the figure", 2},
+    {0},
+};
+
+static error_t parse_metrics(char *text, plot_options *o, const struct argp_state *state)
+{
+    for (char *rest = NULL, *part = strtok_r(text, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+        if (o->n_metrics == MOST_METRICS)
+            return rws_arguments_fail(state, "At most %d metrics can be drawn at once.", MOST_METRICS);
+        o->metrics[o->n_metrics++] = part;
+    }
+    return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    plot_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &o->select; return 0;
+    case 'o': o->out = arg; return 0;
+    case 'x': o->x = arg; return 0;
+    case KEY_FROM: return rws_arguments_real(state, "--from", arg, 0, 1e15, &o->from);
+    case KEY_PANELS: o->panels = arg; return 0;
+    case KEY_LOG:
+    case KEY_LINEAR:
+        if (o->scale && o->scale != key) return rws_arguments_fail(state, "--log and --linear do not go together.");
+        o->scale = key;
+        return 0;
+    case KEY_TITLE: o->title = arg; return 0;
+    case ARGP_KEY_ARG:
+        if (o->n_metrics) return ARGP_ERR_UNKNOWN; /* a path */
+        return parse_metrics(arg, o, state);
+    case ARGP_KEY_END: return o->n_metrics ? 0 : rws_arguments_fail(state, "Which metric? `rws runs` shows them.");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "METRIC[,METRIC...]",
+    .doc =
+        "Draws metrics of runs: the median over seeds, with a band between the quartiles. PATH is as for `rws runs`.",
+    .children = (const struct argp_child[]){{.argp = &rws_select_argp}, {0}},
+};
+
+static rws_status check_metrics(const plot_options *o, const rws_results *r, rws_error *err)
+{
+    for (int m = 0; m < o->n_metrics; m++) RWS_TRY(rws_select_check_metric(r, o->metrics[m], err));
+    return RWS_OK;
+}
+
+static rws_status draw(plot *p, rws_error *err)
+{
+    RWS_TRY(check_metrics(p->o, p->results, err));
+    RWS_TRY(find_panels(p, err));
+    RWS_TRY(find_bundles(p, err));
+    RWS_TRY(gather(p, err));
+    return p->o->out ? draw_file(p, err) : draw_terminal(p, err);
+}
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    plot_options o = {.x = "iteration"};
+    rws_results *results;
+    RWS_TRY(rws_arguments_parse(&argp, "rws plot", argc, argv, 0, &o, err));
+    RWS_TRY(rws_select_read(&o.select, &results, err));
+    plot *p = calloc(1, sizeof *p);
+    if (p) p->runs = calloc((size_t)results->n + 1, sizeof *p->runs);
+    if (!p || !p->runs) {
+        free(p);
+        rws_results_free(results);
+        return rws_no_memory(err, "a figure");
+    }
+    p->o = &o;
+    p->results = results;
+    for (int i = 0; i < results->n; i++) p->runs[i] = &results->runs[i];
+    const rws_status status = draw(p, err);
+    rws_gathered    *all = &p->gathered[0][0][0];
+    for (size_t i = 0; i < sizeof p->gathered / sizeof *all; i++) rws_gathered_release(&all[i]);
+    rws_bundles_release(&p->bundles);
+    free(p->runs);
+    free(p);
+    rws_results_free(results);
+    return status;
+}
+
+const rws_command rws_command_plot = {"plot", "draw metrics of runs, as a picture or on the terminal", run};

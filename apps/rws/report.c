@@ -1,0 +1,181 @@
+#include "rws/report.h"
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void rws_report_tame(char *text)
+{
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        const bool c1 = *at == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0; /* U+0080 to U+009F, which terminals obey too */
+        if (*at < 0x20 || *at == 0x7f || c1) *at = '?';
+        if (c1) at[1] = '?';
+    }
+}
+
+static void note(const char *format, va_list args)
+{
+    char text[2048];
+    vsnprintf(text, sizeof text, format, args);
+    rws_report_tame(text);
+    fprintf(stderr, "rws: %s\n", text);
+}
+
+void rws_note(const char *format, ...)
+{
+    va_list args;
+    if (rws_rank() > 0) return;
+    va_start(args, format);
+    note(format, args);
+    va_end(args);
+}
+
+void rws_complain(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    note(format, args);
+    va_end(args);
+}
+
+bool rws_shell_word(const char *word, char *out, size_t room)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+=:,@%-";
+    size_t            n = 0;
+    if (word[0] && !word[strspn(word, plain)]) return snprintf(out, room, "%s", word) < (int)room;
+    if (room < 3) return false;
+    out[n++] = '\'';
+    for (; *word && n + 6 < room; word++) {
+        if (*word == '\'') n += (size_t)sprintf(out + n, "'\\''");
+        else out[n++] = *word;
+    }
+    out[n++] = '\'';
+    out[n] = '\0';
+    return !*word;
+}
+
+void rws_without_memory(const char *what)
+{
+    rws_error err;
+    rws_no_memory(&err, what);
+    rws_note("%s", err.text);
+    exit(1);
+}
+
+json_t *rws_report_real(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *rws_report_string(const char *text)
+{
+    json_t *value = text && rws_utf8_is(text) ? json_string(text) : json_null();
+    rws_need_memory(value != NULL, "a JSON object");
+    return value;
+}
+
+void rws_report_known(json_t *object, const char *key, double value)
+{
+    if (!isnan(value)) json_object_set_new(object, key, rws_report_real(value));
+}
+
+json_t *rws_report_value(const char *text)
+{
+    char        *end;
+    const double value = strtod(text, &end);
+    if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) return json_boolean(text[0] == 't');
+    if (end == text || *end || !isfinite(value)) return rws_report_string(text);
+    if (value == floor(value) && fabs(value) < 1e15) return json_integer((json_int_t)value);
+    if (text[strspn(text, "-0123456789")]) return json_real(value);
+    errno = 0;
+    const long long whole = strtoll(text, NULL, 10);
+    return errno ? rws_report_string(text) : json_integer(whole);
+}
+
+const char *rws_report_number(double value, char out[static 32])
+{
+    if (isnan(value)) return strcpy(out, "-");
+    snprintf(out, 32, "%.6g", value);
+    return out;
+}
+
+void rws_report_json(json_t *object)
+{
+    /* 15 digits: as many as every decimal number keeps through a double, so that 0.1 is written 0.1. */
+    rws_need_memory(object != NULL, "a JSON object");
+    json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15));
+    putchar('\n');
+    fflush(stdout);
+    json_decref(object);
+}
+
+static bool is_of_model(const rws_model *model, const char *metric)
+{
+    const rws_metric *m = model->metrics;
+    while (m && m->name && strcmp(m->name, metric) != 0) m++;
+    return m && m->name;
+}
+
+void rws_report_measures(const rws_model *model, const rws_measures *m, double seconds, bool final)
+{
+    json_t *o = json_object();
+    if (final) json_object_set_new(o, "final", json_true());
+    json_object_set_new(o, "iteration", json_integer((json_int_t)m->iteration));
+    json_object_set_new(o, "seconds", rws_report_real(round(1e6 * seconds) / 1e6));
+    for (int i = 0; i < m->n; i++) {
+        const char *name = m->names[i];
+        if (is_of_model(model, name)) json_object_set_new(o, name, rws_report_real(m->value[i]));
+        else rws_report_known(o, name, m->value[i]);
+    }
+    rws_report_known(o, "log_evidence_error", m->log_evidence_error);
+    if (m->impossible > 0) rws_report_known(o, "impossible", m->impossible);
+    rws_report_json(o);
+}
+
+void rws_report_impossible(const rws_measures *m)
+{
+    if (m->impossible > 0)
+        rws_note("After iteration %" PRIu64
+                 " no particle explains %.3g %% of the test data: log_evidence, kl and ess leave "
+                 "them out, and look better than they are.",
+                 m->iteration, 100 * m->impossible);
+}
+
+/* A number with its sign takes 12 columns: -1.23457e-05. */
+static int column(const char *name)
+{
+    const int n = (int)strlen(name);
+    return n > 12 ? n : 12;
+}
+
+void rws_report_row(const rws_measures *m, double seconds, bool heading)
+{
+    if (heading) {
+        printf("%10s  %10s", "iteration", "seconds");
+        for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), m->names[i]);
+        putchar('\n');
+    }
+    char text[32];
+    printf("%10" PRIu64 "  %10.3f", m->iteration, seconds);
+    for (int i = 0; i < m->n; i++) printf("  %*s", column(m->names[i]), rws_report_number(m->value[i], text));
+    putchar('\n');
+    fflush(stdout);
+}
+
+void rws_report_brief(const rws_measures *m, char *out, size_t size)
+{
+    size_t used = 0;
+    int    n = 0;
+    out[0] = '\0';
+    for (int i = 0; i < m->n && n < 2 && used < size; i++) {
+        if (isnan(m->value[i])) continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%s %.3g", n++ ? "  " : "", m->names[i], m->value[i]);
+    }
+}

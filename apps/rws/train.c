@@ -1,0 +1,282 @@
+/* train.c - rws train: trains a run until the end or Ctrl-C, prints its evaluations and draws pictures of them. */
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "rws/command.h"
+#include "rws/gallery.h"
+#include "rws/options.h"
+#include "rws/progress.h"
+#include "rws/reopen.h"
+#include "rws/report.h"
+#include "rws/signals.h"
+#include "comm/comm.h"
+#include "store/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAVE_LEAST 5.0 /* least seconds between two checkpoints, unless --save-every is given */
+#define MOST_SEEN 100  /* most particles per datum of a picture, which shows the most probable answer */
+
+typedef struct {
+    rws_options  options;
+    double       save_every; /* seconds */
+    uint64_t     pictures;   /* test data in a picture of an evaluation; UINT64_MAX: as many as the model says */
+    rws_trainer *trainer;
+    rws_progress progress;
+    bool         heading;    /* the heading of the table is printed */
+    bool         looked;     /* for sites that no particle visits */
+    bool         impossible; /* it was noted that there are impossible test data */
+} session;
+
+/* ---- pictures: the first test data with the answers of the guide */
+
+static rws_status ask(session *s, rws_gallery *gallery, rws_error *err)
+{
+    const rws_config *c = rws_trainer_config(s->trainer);
+    const int         K = c->eval_particles < MOST_SEEN ? c->eval_particles : MOST_SEEN;
+    for (int i = 0; i < c->n_test && (uint64_t)i < s->pictures; i++) {
+        rws_answers *a;
+        RWS_TRY(rws_trainer_ask(s->trainer, &(rws_question){.test = i, .n_particles = K, .seed = c->seed}, &a, err));
+        if (a->n) rws_gallery_add(gallery, a->list[0].reports, a->list[0].n_reports);
+        rws_answers_free(a);
+    }
+    return RWS_OK;
+}
+
+/* Draws RUN/pictures/ITERATION.png. */
+static rws_status draw(const session *s, const rws_gallery *gallery, rws_error *err)
+{
+    const uint64_t done = rws_trainer_iteration(s->trainer);
+    char           name[32], title[48];
+    snprintf(name, sizeof name, "%08" PRIu64 ".png", done);
+    snprintf(title, sizeof title, "iteration %" PRIu64, done);
+    char      *folder = rws_file_join(s->options.out, "pictures"), *path = folder ? rws_file_join(folder, name) : NULL;
+    rws_status status = path ? rws_file_make_folder(folder, err) : rws_no_memory(err, "the path of a picture");
+    if (status == RWS_OK) status = rws_gallery_draw(gallery, title, path, err);
+    free(path);
+    free(folder);
+    return status;
+}
+
+/* A failure ends the pictures, not the training. */
+static void draw_pictures(session *s)
+{
+    rws_gallery gallery = {.pairs = true};
+    rws_error   err;
+    rws_status  status = ask(s, &gallery, &err);
+    if (status == RWS_OK && gallery.n) status = draw(s, &gallery, &err);
+    if (status != RWS_OK && status != RWS_STOPPED) {
+        rws_progress_clear(&s->progress);
+        rws_note("There will be no more pictures: %s", err.text);
+    }
+    if (status != RWS_OK || !gallery.n) s->pictures = 0;
+    rws_gallery_release(&gallery);
+}
+
+/* ---- callbacks of training */
+
+static bool stop(void *context)
+{
+    (void)context;
+    return rws_interrupted();
+}
+
+static void progress(void *context, const rws_trainer *t)
+{
+    session *s = context;
+    rws_progress_show(&s->progress, rws_trainer_iteration(t));
+}
+
+/* Notes, at the first evaluation and at the end, a site that the user names and that no particle has visited. */
+static void note_unvisited(session *s, const rws_trainer *t, bool final)
+{
+    const char *site = s->looked && !final ? NULL : rws_trainer_unvisited(t);
+    s->looked = true;
+    if (!site) return;
+    rws_progress_clear(&s->progress);
+    rws_note("No particle has visited site \"%s\"%s, which is given choices or a gradient; is its name right?",
+             rws_quote_short(site).text, final ? "" : " yet");
+}
+
+/* Notes at the end a parameter that has not learned. */
+static void note_unlearned(const rws_trainer *t)
+{
+    const char *name = rws_trainer_unlearned(t);
+    if (name)
+        rws_note("The parameter \"%s\" has had no gradient and has not learned: does a program use it? Parameters of "
+                 "the guide "
+                 "belong to the group phi.",
+                 rws_quote_short(name).text);
+}
+
+static rws_status evaluated(void *context, rws_trainer *t, const rws_measures *m, bool final, rws_error *err)
+{
+    (void)err;
+    session *s = context;
+    char     brief[128];
+    rws_progress_clear(&s->progress);
+    rws_report_brief(m, brief, sizeof brief);
+    rws_progress_note(&s->progress, "%s", brief);
+    if (s->options.json) {
+        rws_report_measures(rws_trainer_model(t), m, rws_trainer_seconds(t), final);
+    } else if (!final) {
+        rws_report_row(m, m->seconds, !s->heading);
+        s->heading = true;
+    }
+    if (!s->impossible) rws_report_impossible(m);
+    s->impossible |= m->impossible > 0;
+    if (!final && s->options.out && s->pictures && rws_rank() == 0) draw_pictures(s);
+    note_unvisited(s, t, final);
+    if (final) note_unlearned(t);
+    return RWS_OK;
+}
+
+static rws_status train(session *s, rws_error *err)
+{
+    const rws_config *c = rws_trainer_config(s->trainer);
+    char              what[96];
+    snprintf(what, sizeof what, "%s on %s", c->method, rws_trainer_model(s->trainer)->name);
+    rws_progress_init(&s->progress, what, rws_trainer_iteration(s->trainer), c->iterations);
+    rws_signals_catch();
+    const rws_watch  watch = {.context = s,
+                              .stop = stop,
+                              .progress = progress,
+                              .evaluated = evaluated,
+                              .save_every = s->save_every > 0 ? s->save_every : -1};
+    const rws_status status = rws_trainer_train(s->trainer, &watch, err);
+    rws_progress_clear(&s->progress);
+    if (status != RWS_STOPPED) return status;
+    const uint64_t done = rws_trainer_iteration(s->trainer);
+    if (!s->options.out)
+        return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; without --out nothing is kept.", done);
+    char       model[200], out[200];
+    const bool fits = rws_shell_word(rws_trainer_config(s->trainer)->model, model, sizeof model) &&
+                      rws_shell_word(s->options.out, out, sizeof out);
+    if (!fits)
+        return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; the same --out with --resume goes on.",
+                        done);
+    return rws_fail(err, RWS_STOPPED, "Stopped after iteration %" PRIu64 "; go on with: rws train %s --out %s --resume",
+                    done, model, out);
+}
+
+/* ---- beginning */
+
+static void note_remarks(const session *s)
+{
+    const rws_config *c = rws_trainer_config(s->trainer);
+    const int         n = c->shards * c->particle_shards;
+    if (rws_n_ranks() > n)
+        rws_note("%d ranks share %d shards, so that %d of them have nothing to do; a new run may have more --shards.",
+                 rws_n_ranks(), n, rws_n_ranks() - n);
+    const char *remarks = rws_trainer_remarks(s->trainer);
+    if (remarks[0]) rws_note("%s", remarks);
+}
+
+static rws_status begin(session *s, rws_error *err)
+{
+    rws_options *o = &s->options;
+    rws_options_fill(o);
+    RWS_TRY(rws_trainer_new(&o->config, NULL, &s->trainer, err));
+    if (o->out) RWS_TRY(rws_trainer_keep(s->trainer, o->out, err));
+    note_remarks(s);
+    return RWS_OK;
+}
+
+/* The options that were given must agree with the run, except those that may change. */
+static rws_status check_resume(const rws_options *o, rws_error *err)
+{
+    rws_folder *folder = NULL;
+    rws_config  stored, config;
+    rws_status  status = rws_reopen(o->out, o->model, &stored, &folder, err);
+    if (status == RWS_OK) {
+        status = rws_options_resume(o, &stored, o->out, &config, err);
+        if (status != RWS_OK && !rws_folder_has_checkpoint(folder))
+            rws_error_append(err, " It has no checkpoint yet: without --resume it begins anew.");
+    }
+    rws_folder_close(folder);
+    return status;
+}
+
+/* The options that were given and may differ from the run's own. */
+static rws_config changes_of(const rws_options *o)
+{
+    rws_config changes = {.model = o->model, .limits = o->config.limits};
+    if (rws_options_given(o, "threads")) changes.threads = o->config.threads ? o->config.threads : rws_options_cores();
+    if (rws_options_given(o, "iterations")) changes.iterations = o->config.iterations;
+    if (rws_options_given(o, "lr")) changes.lr = o->config.lr;
+    return changes;
+}
+
+static rws_status begin_again(session *s, rws_error *err)
+{
+    const rws_options *o = &s->options;
+    const rws_config   changes = changes_of(o);
+    RWS_TRY(rws_comm_agree(rws_comm_world(), rws_rank() == 0 ? check_resume(o, err) : RWS_OK, err));
+    RWS_TRY(rws_trainer_resume(o->out, &changes, NULL, &s->trainer, err));
+    note_remarks(s);
+    return RWS_OK;
+}
+
+static rws_status finished(session *s, rws_error *err)
+{
+    rws_measures m;
+    RWS_TRY(rws_trainer_evaluate(s->trainer, &m, err));
+    rws_note("The run in %s is finished: %" PRIu64 " iterations are done; --iterations would extend it.",
+             s->options.out, m.iteration);
+    if (s->options.json) rws_report_measures(rws_trainer_model(s->trainer), &m, m.seconds, true);
+    else rws_report_row(&m, m.seconds, true);
+    return RWS_OK;
+}
+
+enum { KEY_SAVE_EVERY = 0x3000, KEY_PICTURES };
+
+static const struct argp_option options[] = {
+    {"save-every", KEY_SAVE_EVERY, "SECONDS", 0,
+     "Least time between two checkpoints (default 5; 0: a checkpoint at every evaluation)", 3},
+    {"pictures", KEY_PICTURES, "N", 0,
+     "Number of test data in the pictures that evaluations of a model of images write to --out (default 10; 0: no "
+     "pictures)",
+     3},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    session *s = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &s->options; return 0;
+    case KEY_SAVE_EVERY: return rws_arguments_real(state, "--save-every", arg, 0, 1e6, &s->save_every);
+    case KEY_PICTURES: return rws_arguments_count(state, "--pictures", arg, 0, 1000, &s->pictures);
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Trains a model and its guide, and prints the metrics of every evaluation. MODEL is a name from `rws list`, "
+           "or the path of a shared object.",
+    .children = (const struct argp_child[]){{.argp = &rws_options_argp}, {0}},
+};
+
+static rws_status run(int argc, char **argv, rws_error *err)
+{
+    session s = {.save_every = SAVE_LEAST, .pictures = UINT64_MAX};
+    RWS_TRY(rws_arguments_parse(&argp, "rws train", argc, argv, 0, &s, err));
+    const char *hint = s.options.out ? " The last checkpoint of the run is whole; go on with --resume." : "";
+    RWS_TRY(rws_command_join(hint, err));
+    rws_status status = s.options.resume ? begin_again(&s, err) : begin(&s, err);
+    if (status == RWS_OK) {
+        const uint64_t most = (uint64_t)rws_trainer_model(s.trainer)->defaults.pictures;
+        if (s.pictures == UINT64_MAX || !most) s.pictures = most;
+        const bool over = rws_trainer_iteration(s.trainer) >= rws_trainer_config(s.trainer)->iterations;
+        status = over ? finished(&s, err) : train(&s, err);
+    }
+    rws_trainer_free(s.trainer);
+    return status;
+}
+
+const rws_command rws_command_train = {"train", "train a model by one of the methods", run, .ranks = true};

@@ -1,0 +1,459 @@
+/* compare.c - runs that differ only in their seed as one curve: median and quartiles, as JSON, CSV and figures.
+ *
+ * Unlike `rws plot`, which leaves out runs that are shorter than others, a point is the median of the runs that have
+ * reached it: curves grow while runs train.
+ */
+#include "base/error.h"
+#include "base/file.h"
+#include "figure/chart.h"
+#include "figure/bundle.h"
+#include "results/stats.h"
+#include "serve/core.h"
+#include "serve/thin.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_GROUPS = 200, MOST_CURVES = 40, MOST_PANELS = 8, POINTS = 600 };
+
+/* Runs that agree in everything but their seed. */
+typedef struct {
+    const rws_bundle  *about;
+    const rws_listed **runs;
+    int                n_runs;
+    int                n; /* points */
+    double            *x, *median, *low, *high, *count;
+} group;
+
+typedef struct {
+    const char        *metric;
+    bool               seconds, log_x, log_y;
+    double             from, to, points;
+    const char        *panel_key; /* NULL: no panels */
+    const rws_listed **runs;
+    int                n_runs;
+    rws_bundles        bundles;
+    group             *groups; /* one for each bundle */
+    int                n_groups;
+} comparison;
+
+static void release(comparison *p)
+{
+    for (int i = 0; i < p->n_groups; i++) {
+        group *g = &p->groups[i];
+        free(g->runs);
+        free(g->x);
+        free(g->median);
+        free(g->low);
+        free(g->high);
+        free(g->count);
+    }
+    free(p->groups);
+    free(p->runs);
+    rws_bundles_release(&p->bundles);
+}
+
+/* ---- bundles */
+
+/* Runs that were trained for different numbers of iterations are one curve, which fewer of them reach. */
+static rws_status make_groups(comparison *p, rws_error *err)
+{
+    static const char *const leave[] = {"iterations", NULL};
+    const rws_bundle_options options = {
+        .leave = leave, .panel = p->panel_key, .most = MOST_GROUPS, .advice = "where, such as where=method=ww"};
+    const rws_result **results = calloc((size_t)p->n_runs + 1, sizeof *results);
+    if (!results) return rws_no_memory(err, "a comparison");
+    for (int i = 0; i < p->n_runs; i++) results[i] = &p->runs[i]->result;
+    const rws_status status = rws_bundles_make(results, p->n_runs, &options, &p->bundles, err);
+    free(results);
+    if (status != RWS_OK) return status;
+    p->groups = calloc((size_t)p->bundles.n + 1, sizeof *p->groups);
+    if (!p->groups) return rws_no_memory(err, "a comparison");
+    for (; p->n_groups < p->bundles.n; p->n_groups++) {
+        group *g = &p->groups[p->n_groups];
+        g->about = &p->bundles.list[p->n_groups];
+        g->runs = calloc((size_t)g->about->n_runs, sizeof *g->runs);
+        if (!g->runs) return rws_no_memory(err, "a comparison");
+    }
+    for (int i = 0; i < p->n_runs; i++) {
+        group *g = &p->groups[p->bundles.of[i]];
+        g->runs[g->n_runs++] = p->runs[i];
+    }
+    return RWS_OK;
+}
+
+/* ---- medians */
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* All iterations at which some run of the group was measured; returns how many. */
+static int merge(const group *g, const char *metric, double **out)
+{
+    int total = 0, n = 0;
+    for (int i = 0; i < g->n_runs; i++) {
+        const rws_history *h = rws_result_history(&g->runs[i]->result, metric);
+        total += h ? h->n : 0;
+    }
+    double *all = malloc(((size_t)total + 1) * sizeof *all);
+    for (int i = 0; i < g->n_runs && all; i++) {
+        const rws_history *h = rws_result_history(&g->runs[i]->result, metric);
+        for (int k = 0; h && k < h->n; k++) all[n++] = h->iterations[k];
+    }
+    bool sorted = true;
+    for (int i = 1; i < n && sorted; i++) sorted = all[i] >= all[i - 1];
+    if (!sorted) qsort(all, (size_t)n, sizeof *all, ascending);
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (kept == 0 || all[kept - 1] != all[i]) all[kept++] = all[i];
+    *out = all;
+    return kept;
+}
+
+/* Adds the point of one iteration to the group, if any run has a number there. */
+static void add_point(const comparison *p, group *g, const rws_history *const *histories, double iteration, int *at,
+                      double *values, double *times)
+{
+    int n = 0;
+    for (int i = 0; i < g->n_runs; i++) {
+        const rws_history *h = histories[i];
+        if (!h || at[i] >= h->n || h->iterations[at[i]] != iteration) continue;
+        if (isfinite(h->values[at[i]])) values[n] = h->values[at[i]], times[n++] = h->seconds[at[i]];
+        at[i]++;
+    }
+    if (n == 0) return;
+    qsort(values, (size_t)n, sizeof *values, ascending);
+    qsort(times, (size_t)n, sizeof *times, ascending);
+    const double x = p->seconds ? rws_stats_percentile(times, n, 50) : iteration;
+    if (x < p->from || x > p->to) return;
+    g->x[g->n] = x;
+    g->median[g->n] = rws_stats_percentile(values, n, 50);
+    g->low[g->n] = rws_stats_percentile(values, n, 25);
+    g->high[g->n] = rws_stats_percentile(values, n, 75);
+    g->count[g->n++] = n;
+}
+
+/* Leaves out points, the same ones of the median and of its band. */
+static void thin(group *g, int most)
+{
+    int *keep = g->n > most ? malloc((size_t)most * sizeof *keep) : NULL;
+    if (!keep) return;
+    const int n = rws_thin(g->x, g->median, g->n, most, keep);
+    double   *rows[] = {g->x, g->median, g->low, g->high, g->count};
+    for (int r = 0; r < 5; r++)
+        for (int i = 0; i < n; i++) rows[r][i] = rows[r][keep[i]];
+    g->n = n;
+    free(keep);
+}
+
+static bool gather(comparison *p, group *g)
+{
+    double   *iterations;
+    const int most = merge(g, p->metric, &iterations);
+    double  **rows[] = {&g->x, &g->median, &g->low, &g->high, &g->count};
+    bool      good = iterations != NULL;
+    for (int r = 0; r < 5; r++) good &= (*rows[r] = malloc(((size_t)most + 1) * sizeof(double))) != NULL;
+    double             *values = malloc(2 * (size_t)(g->n_runs + 1) * sizeof *values);
+    int                *at = calloc((size_t)g->n_runs + 1, sizeof *at);
+    const rws_history **histories = calloc((size_t)g->n_runs + 1, sizeof *histories);
+    good = good && values && at && histories;
+    for (int i = 0; i < g->n_runs && good; i++) histories[i] = rws_result_history(&g->runs[i]->result, p->metric);
+    for (int i = 0; i < most && good; i++) add_point(p, g, histories, iterations[i], at, values, values + g->n_runs);
+    if (good) thin(g, (int)p->points);
+    free(histories);
+    free(at);
+    free(values);
+    free(iterations);
+    return good;
+}
+
+/* ---- the query */
+
+static bool read_range(const rws_request *r, comparison *p, rws_reply *reply)
+{
+    const char *const names[] = {"from", "to"};
+    double *const     ends[] = {&p->from, &p->to};
+    p->from = -INFINITY, p->to = INFINITY;
+    for (int i = 0; i < 2; i++) {
+        const char *text = rws_request_argument(r, names[i]);
+        char       *end;
+        if (!text) continue;
+        *ends[i] = strtod(text, &end);
+        if (end == text || *end || isnan(*ends[i])) return rws_reply_fail(reply, 400, "\"%s\" is a number.", names[i]);
+    }
+    return true;
+}
+
+static bool read_comparison(const rws_core *c, const rws_request *r, comparison *p, rws_reply *reply)
+{
+    const char *x = rws_request_argument(r, "x"), *log = rws_request_argument(r, "log");
+    const char *panel = rws_request_argument(r, "panel");
+    *p = (comparison){.metric = rws_request_argument(r, "metric")};
+    if (!p->metric || !p->metric[0]) return rws_reply_fail(reply, 400, "Which metric? Add metric=NAME.");
+    if (x && strcmp(x, "iteration") != 0 && strcmp(x, "seconds") != 0)
+        return rws_reply_fail(reply, 400, "\"x\" is iteration or seconds.");
+    if (log && strspn(log, "xy,") != strlen(log)) return rws_reply_fail(reply, 400, "\"log\" is x, y or x,y.");
+    p->seconds = x && strcmp(x, "seconds") == 0;
+    p->log_x = log && strchr(log, 'x');
+    p->log_y = log && strchr(log, 'y');
+    p->panel_key = panel && panel[0] && strcmp(panel, "none") != 0 ? panel : NULL;
+    if (!read_range(r, p, reply)) return false;
+    if (!rws_request_count(r, "points", 3, RWS_MAX_POINTS, POINTS, &p->points, reply)) return false;
+    if (!rws_core_select(c, r, &p->runs, &p->n_runs, reply)) return false;
+    rws_error        err = {""};
+    const rws_status status = make_groups(p, &err);
+    if (status != RWS_OK) return rws_reply_status(reply, status, &err);
+    for (int i = 0; i < p->n_groups; i++)
+        if (!gather(p, &p->groups[i])) return rws_reply_fail(reply, 503, "There is no memory for this reply.");
+    return true;
+}
+
+/* ---- as JSON */
+
+static void write_group(const comparison *p, const group *g, rws_buffer *out)
+{
+    rws_buffer_open(out, '{');
+    rws_buffer_key_text(out, "label", g->about->label);
+    rws_buffer_key_text(out, "panel", g->about->panel);
+    rws_buffer_key_text(out, "method", g->about->method);
+    rws_buffer_key_number(out, "shade", g->about->shade);
+    rws_buffer_key(out, "keys");
+    rws_buffer_open(out, '{');
+    for (int i = 0; i < p->bundles.n_keys; i++) {
+        if (!g->about->values[i]) continue;
+        rws_buffer_key(out, p->bundles.keys[i]);
+        rws_buffer_value(out, g->about->values[i]);
+    }
+    rws_buffer_close(out, '}');
+    rws_buffer_key(out, "runs");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < g->n_runs; i++) rws_buffer_text(out, g->runs[i]->id);
+    rws_buffer_close(out, ']');
+    rws_buffer_key(out, "damaged");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < g->n_runs; i++)
+        if (g->runs[i]->damaged) rws_buffer_text(out, g->runs[i]->id);
+    rws_buffer_close(out, ']');
+    const double *const rows[] = {g->x, g->median, g->low, g->high, g->count};
+    const char *const   names[] = {"x", "median", "low", "high", "count"};
+    for (int i = 0; i < 5; i++) {
+        rws_buffer_key(out, names[i]);
+        rws_buffer_numbers(out, rows[i], g->n);
+    }
+    rws_buffer_close(out, '}');
+}
+
+static void write_json(const comparison *p, rws_buffer *out)
+{
+    rws_buffer_open(out, '{');
+    rws_buffer_key_text(out, "metric", p->metric);
+    rws_buffer_key_text(out, "x", p->seconds ? "seconds" : "iteration");
+    rws_buffer_key(out, "keys");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < p->bundles.n_keys; i++) rws_buffer_text(out, p->bundles.keys[i]);
+    rws_buffer_close(out, ']');
+    rws_buffer_key(out, "groups");
+    rws_buffer_open(out, '[');
+    for (int i = 0; i < p->n_groups; i++) write_group(p, &p->groups[i], out);
+    rws_buffer_close(out, ']');
+    rws_buffer_close(out, '}');
+}
+
+bool rws_answer_compare(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    comparison p;
+    rws_catalogue_read(c->catalogue);
+    const bool good = read_comparison(c, r, &p, reply);
+    if (good) write_json(&p, &reply->body);
+    release(&p);
+    rws_catalogue_done(c->catalogue);
+    return good && rws_reply_end(reply, "application/json");
+}
+
+/* ---- as CSV */
+
+/* A text in quotation marks. A spreadsheet would compute a text that begins with one of =+-@. */
+static void write_cell(rws_buffer *out, const char *text)
+{
+    rws_buffer_add(out, "\"", 1);
+    if (strchr("=+-@\t\r", text[0]) && text[0]) rws_buffer_add(out, "'", 1);
+    for (; *text; text++) rws_buffer_print(out, *text == '"' ? "\"\"" : "%c", *text);
+    rws_buffer_add(out, "\"", 1);
+}
+
+static void write_csv(const comparison *p, rws_buffer *out)
+{
+    rws_buffer_print(out, "curve,panel,%s,median,quartile1,quartile3,runs\r\n", p->seconds ? "seconds" : "iteration");
+    for (int i = 0; i < p->n_groups; i++) {
+        const group *g = &p->groups[i];
+        for (int k = 0; k < g->n; k++) {
+            write_cell(out, g->about->label);
+            rws_buffer_add(out, ",", 1);
+            write_cell(out, g->about->panel);
+            rws_buffer_print(out, ",%.15g,%.9g,%.9g,%.9g,%.0f\r\n", g->x[k], g->median[k], g->low[k], g->high[k],
+                             g->count[k]);
+        }
+    }
+}
+
+/* The name of a download: the metric's letters and digits. */
+static void name_file(const comparison *p, const char *ending, rws_reply *reply)
+{
+    char name[64];
+    int  n = 0;
+    for (const char *at = p->metric; *at && n < 60; at++)
+        name[n++] = ((*at | 32) >= 'a' && (*at | 32) <= 'z') || (*at >= '0' && *at <= '9') || *at == '_' ? *at : '-';
+    name[n] = '\0';
+    snprintf(reply->file, sizeof reply->file, "%s.%s", name, ending);
+}
+
+bool rws_answer_compare_csv(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    comparison p;
+    rws_catalogue_read(c->catalogue);
+    const bool good = read_comparison(c, r, &p, reply);
+    if (good) write_csv(&p, &reply->body);
+    if (good) name_file(&p, "csv", reply);
+    release(&p);
+    rws_catalogue_done(c->catalogue);
+    return good && rws_reply_end(reply, "text/csv; charset=utf-8");
+}
+
+/* ---- as a figure, by the figures' own code */
+
+/* Whether a logarithmic axis can show any of the medians. */
+static bool has_positive(const comparison *p)
+{
+    for (int i = 0; i < p->n_groups; i++)
+        for (int k = 0; k < p->groups[i].n; k++)
+            if (p->groups[i].median[k] > 0) return true;
+    return false;
+}
+
+typedef struct {
+    rws_panel panels[MOST_PANELS];
+    rws_curve curves[MOST_CURVES];
+    rws_axis  x[MOST_PANELS], y;
+    int       n_panels, n_curves;
+    char      caption[64];
+} drawing;
+
+static rws_status lay_out(const comparison *p, drawing *d, rws_error *err)
+{
+    const char *panel = NULL;
+    for (int i = 0; i < p->n_groups; i++) {
+        const group *g = &p->groups[i];
+        if (g->n == 0) continue;
+        if (d->n_curves == MOST_CURVES || (d->n_panels == MOST_PANELS && strcmp(panel, g->about->panel) != 0))
+            return rws_fail(err, RWS_BAD_INPUT, "A figure has at most %d curves in %d panels: choose some runs.",
+                            MOST_CURVES, MOST_PANELS);
+        rws_curve *curve = &d->curves[d->n_curves];
+        *curve = (rws_curve){.method = g->about->method,
+                             .label = g->about->label,
+                             .n = g->n,
+                             .x = g->x,
+                             .y = g->median,
+                             .low = g->n_runs > 1 ? g->low : NULL,
+                             .high = g->n_runs > 1 ? g->high : NULL,
+                             .shade = g->about->shade};
+        if (!panel || strcmp(panel, g->about->panel) != 0) {
+            panel = g->about->panel;
+            d->panels[d->n_panels++] = (rws_panel){.title = panel[0] ? panel : NULL, .curves = curve};
+        }
+        d->panels[d->n_panels - 1].n_curves++;
+        d->n_curves++;
+    }
+    if (d->n_panels == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "No run that was chosen has this metric%s.",
+                        isinf(p->from) && isinf(p->to) ? "" : " from \"from\" to \"to\"");
+    if (p->log_y && !has_positive(p))
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "No value of this metric is above 0, and a logarithmic axis shows no others: leave out \"log\".");
+    return RWS_OK;
+}
+
+static rws_status draw(const comparison *p, const char *path, rws_error *err)
+{
+    drawing *d = calloc(1, sizeof *d);
+    if (!d) return rws_no_memory(err, "a figure");
+    rws_status status = lay_out(p, d, err);
+    snprintf(d->caption, sizeof d->caption, "%s", p->metric);
+    for (char *at = d->caption; *at; at++)
+        if (*at == '_') *at = ' ';
+    for (int i = 0; i < d->n_panels; i++)
+        d->x[i] = (rws_axis){.label = p->seconds ? "training time" : "iteration",
+                             .unit = p->seconds ? "s" : NULL,
+                             .scale = p->log_x ? RWS_AXIS_LOG : RWS_AXIS_LINEAR};
+    d->y = (rws_axis){.label = d->caption, .scale = p->log_y ? RWS_AXIS_LOG : RWS_AXIS_LINEAR};
+    const rws_chart chart = {.n_rows = 1,
+                             .n_columns = d->n_panels,
+                             .panels = d->panels,
+                             .x = d->x,
+                             .y = &d->y,
+                             .width = d->n_panels == 1 ? 330 : 0};
+    if (status == RWS_OK) status = rws_chart_draw(&chart, path, err);
+    free(d);
+    return status;
+}
+
+/* Draws the figure to a file in a temporary folder, reads its bytes, and removes the file and the folder. */
+static rws_status draw_bytes(const comparison *p, const char *ending, rws_buffer *out, rws_error *err)
+{
+    const char *where = getenv("TMPDIR");
+    char        folder[512], path[540];
+    uint8_t    *bytes;
+    size_t      size;
+    snprintf(folder, sizeof folder, "%.480s/rws-figure-XXXXXX", where && where[0] ? where : "/tmp");
+    if (!mkdtemp(folder)) return rws_fail(err, RWS_BAD_INPUT, "There is no room for a temporary file.");
+    snprintf(path, sizeof path, "%s/figure.%s", folder, ending);
+    rws_status status = draw(p, path, err);
+    if (status == RWS_OK) status = rws_file_read(path, 1 << 28, &bytes, &size, err);
+    if (status == RWS_OK) {
+        rws_buffer_add(out, (const char *)bytes, size);
+        free(bytes);
+    }
+    unlink(path);
+    rmdir(folder);
+    return status;
+}
+
+static bool answer_figure(rws_core *c, const rws_request *r, const char *ending, const char *type, rws_reply *reply)
+{
+    comparison p;
+    rws_error  err = {""};
+    /* Taken first, so that a refresh does not wait for figures that wait for each other. */
+    pthread_mutex_lock(&c->drawing);
+    rws_catalogue_read(c->catalogue);
+    bool good = read_comparison(c, r, &p, reply);
+    if (good) {
+        const rws_status status = draw_bytes(&p, ending, &reply->body, &err);
+        good = status == RWS_OK || rws_reply_status(reply, status, &err);
+    }
+    if (good) name_file(&p, ending, reply);
+    release(&p);
+    rws_catalogue_done(c->catalogue);
+    pthread_mutex_unlock(&c->drawing);
+    return good && rws_reply_end(reply, type);
+}
+
+bool rws_answer_compare_svg(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    return answer_figure(c, r, "svg", "image/svg+xml", reply);
+}
+
+bool rws_answer_compare_pdf(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    return answer_figure(c, r, "pdf", "application/pdf", reply);
+}
+
+bool rws_answer_compare_png(rws_core *c, const rws_request *r, rws_reply *reply)
+{
+    return answer_figure(c, r, "png", "image/png", reply);
+}

@@ -1,0 +1,63 @@
+/* reading.h - what a store says of its runs, as copies.
+ *
+ * The tables are those of store/store.h.
+ *
+ * Functions return an SQLite result code. A list that was read in part is still the caller's to free.
+ *
+ *     store (SQLite) -> [reading] -> entry
+ */
+#ifndef RWS_SERVE_READING_H
+#define RWS_SERVE_READING_H
+
+#include "store/store.h"
+#include "rws_train.h"
+
+/* A row of RWS_STORE_ALL_RUNS; texts are copies. */
+typedef struct {
+    char    *name, *config, *host, *version, *started, *failure;
+    uint64_t iteration;
+    double   seconds;
+    bool     early; /* the run failed before its first evaluation: its configuration is not in the store */
+} rws_head;
+
+typedef struct {
+    rws_head *list;
+    int       n, room;
+} rws_heads;
+
+/* A row of the table metrics; a run may have a million of them. */
+typedef struct {
+    int    name; /* index into rws_points.names */
+    double iteration, seconds, value;
+} rws_point;
+
+typedef struct {
+    rws_point *list;
+    int        n, room;
+    char     **names;
+    int        n_names, room_names;
+} rws_points;
+
+/* Snapshots; every text and array is a copy of its own. */
+typedef struct {
+    rws_shot *list;
+    int       n, room;
+    int       room_now; /* for numbers of the last snapshot */
+} rws_shots;
+
+/* Makes room for one more item in a list that grows, whose pointer is at `list`. False without memory. */
+bool rws_make_room(void *list, int n, int *room, size_t size);
+
+/* The runs of the store, or the one that is named. */
+int  rws_heads_read(sqlite3 *db, const char *only, rws_heads *out);
+void rws_head_release(rws_head *h);
+
+/* The metrics of a run from an iteration on, in the order of iterations and names. */
+int  rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out);
+void rws_points_release(rws_points *p);
+
+/* How many numbers all snapshots of a run have; and the snapshots. */
+int rws_shots_count(sqlite3 *db, const char *run, int *n);
+int rws_shots_read(sqlite3 *db, const char *run, rws_shots *out);
+
+#endif

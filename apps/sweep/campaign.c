@@ -1,0 +1,660 @@
+#include "sweep/campaign.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "rws/child.h"
+#include "rws/options.h"
+#include "rws/progress.h"
+#include "rws/report.h"
+#include "rws/signals.h"
+#include "sweep/slurm.h"
+#include "optim/schedule.h"
+#include "store/checkpoint.h"
+#include "store/store.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEY_RETRY = 0x3000, KEY_JSON, MOST_ARGUMENTS = 256, MOST_REFUSALS = 3 };
+
+#define REFUSED 0.2     /* seconds until a run that was refused is tried again */
+#define TASK_WRITES 5.0 /* seconds between two times that a task writes down what it does */
+#define ELSEWHERE 2.0   /* seconds until a run that another program trains is looked at again */
+
+typedef enum { WAITING, TRAINING, MEASURING, FINISHED, FAILED } stage;
+
+typedef struct {
+    const rws_sweep_run *run;
+    int                  kind; /* index of the first run that differs from this one in the seed only */
+    stage                stage;
+    uint64_t             iteration;  /* the last one that is known */
+    uint64_t             began_at;   /* the iteration at which our child began */
+    double               began;      /* the time at which it began */
+    int                  refused;    /* how often a child has ended with RWS_BAD_INPUT */
+    double               not_before; /* time of the next look at a run that another program trains */
+    char                *failure;    /* a sentence; NULL: none */
+} entry;
+
+/* How fast runs of a kind are. */
+typedef struct {
+    double seconds, iterations;
+    bool watched; /* measured on whole runs of ours; otherwise a first guess, from the store or from a run under way */
+} pace;
+
+typedef struct {
+    const rws_campaign_options *options;
+    char                       *store;   /* of all runs; NULL: every run has its own */
+    double                      written; /* time at which the task last wrote down what it does */
+    entry                      *entries;
+    int                         n, n_jobs;
+    rws_child                  *children;
+    int                        *doing; /* [n_jobs] the entry that a child works on */
+    char (*last)[RWS_CHILD_LINE];      /* [n_jobs] the last line that a child printed */
+    pace               *paces;         /* [n] by kind */
+    rws_progress        progress;
+    rws_campaign_result result;
+} campaign;
+
+/* ---- what is known of a run */
+
+static bool is_done(const entry *e, const rws_store_progress *p)
+{
+    return p->known && !p->failed && p->iteration >= e->run->config.iterations &&
+           (p->measured || !e->run->final_particles);
+}
+
+/* Whether another program trains the run at the moment. */
+static bool is_busy(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
+    const bool busy = rws_folder_is_busy(folder);
+    free(folder);
+    return busy;
+}
+
+/* The store of a run, for the caller to free. */
+static char *store_of(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    char *store = s->store ? strdup(s->store) : rws_file_join(folder, "metrics.sqlite");
+    rws_need_memory(store != NULL, "the path of a run");
+    free(folder);
+    return store;
+}
+
+static bool exists_in(const char *folder, const char *name)
+{
+    char *path = rws_file_join(folder, name);
+    rws_need_memory(path != NULL, "the path of a run");
+    const bool there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
+
+/* Refuses what the sweep wants of a run that is trained further, or was trained with other settings. */
+static rws_status compare(const rws_config *wanted, const rws_config *stored, uint64_t done, const char *folder,
+                          rws_error *err)
+{
+    const rws_options o = rws_options_of(wanted);
+    const rws_quoted  run = rws_quote_short(folder);
+    rws_config        unused;
+    rws_schedule      had, has;
+    RWS_TRY(rws_options_resume(&o, stored, folder, &unused, err));
+    if (done > wanted->iterations)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "iterations %" PRIu64 " contradict the run in %s, which has done %" PRIu64 ".",
+                        wanted->iterations, run.text, done);
+    if (!wanted->lr) return RWS_OK;
+    RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
+    RWS_TRY(rws_schedule_parse(wanted->lr, &has, err));
+    if (rws_schedule_agree(&had, &has, done)) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "lr %s contradicts the run in %s, which has had %s.",
+                    rws_quote_short(wanted->lr).text, run.text, rws_quote_short(stored->lr).text);
+}
+
+/* Refuses a finished run that is not the sweep's. One without a folder, of which only the metrics are known, is taken as it is. */
+static rws_status check_settings(const campaign *s, const entry *e, rws_error *err)
+{
+    char       *path = rws_file_join(s->options->folder, e->run->name);
+    rws_folder *folder = NULL;
+    rws_config  stored;
+    rws_status  status = RWS_OK;
+    rws_need_memory(path != NULL, "the path of a run");
+    if (exists_in(path, "config.json")) status = rws_folder_open(path, &stored, &folder, err);
+    if (folder) status = compare(&e->run->config, &stored, e->iteration, path, err);
+    rws_folder_close(folder);
+    free(path);
+    return status;
+}
+
+static void fail_early(campaign *s, entry *e, rws_status status, const char *sentence)
+{
+    e->stage = FAILED;
+    e->failure = strdup(sentence);
+    s->result.failed++;
+    if (!s->result.worst) s->result.worst = status;
+}
+
+static rws_status look_up(campaign *s, entry *e, rws_error *err)
+{
+    rws_store_progress p;
+    char              *store = store_of(s, e);
+    const rws_status   status = rws_store_ask(store, e->run->name, &p, err);
+    free(store);
+    RWS_TRY(status);
+    e->iteration = p.iteration;
+    if (is_done(e, &p)) {
+        const rws_status settings = check_settings(s, e, err);
+        if (settings == RWS_BAD_INPUT) fail_early(s, e, settings, err->text);
+        else RWS_TRY(settings);
+        if (settings == RWS_OK) e->stage = FINISHED;
+    } else if (rws_sweep_run_is_done(e->run, rws_sweep_run_result(e->run, s->options->known))) e->stage = FINISHED;
+    else if (p.failed && !s->options->retry)
+        fail_early(s, e, RWS_BROKEN, "Its numbers broke before; --retry would try again.");
+    if (p.known && p.iteration > 0 && !s->paces[e->kind].watched)
+        s->paces[e->kind] = (pace){p.seconds, (double)p.iteration, false};
+    return RWS_OK;
+}
+
+static void find_kinds(campaign *s, const rws_sweep *sweep)
+{
+    char **kinds = calloc((size_t)s->n, sizeof *kinds);
+    rws_need_memory(kinds != NULL, "a sweep");
+    for (int i = 0; i < s->n; i++) {
+        entry *e = &s->entries[i];
+        e->run = &sweep->runs[i];
+        kinds[i] = rws_sweep_kind(e->run, RWS_SWEEP_BUT_SEED);
+        rws_need_memory(kinds[i] != NULL, "a sweep");
+        while (strcmp(kinds[e->kind], kinds[i]) != 0) e->kind++;
+    }
+    for (int i = 0; i < s->n; i++) free(kinds[i]);
+    free(kinds);
+}
+
+rws_status rws_campaign_separate(const char *folder, rws_error *err)
+{
+    if (!exists_in(folder, "metrics.sqlite")) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT,
+                    "The runs in \"%s\" share a store, which two machines must not write: give tasks another --out.",
+                    rws_quote(folder).text);
+}
+
+/* Whether every run has a store of its own: tasks work on the runs, or have begun them, or files cannot be locked. */
+static bool is_separate(const campaign *s, const rws_sweep *sweep)
+{
+    if (s->options->n_tasks) return true;
+    if (exists_in(s->options->folder, "metrics.sqlite")) return false;
+    bool separate = exists_in(s->options->folder, RWS_TASKS_FOLDER) || !rws_store_has_locks(s->options->folder);
+    for (int i = 0; i < sweep->n && !separate; i++) {
+        char *folder = rws_file_join(s->options->folder, sweep->runs[i].name);
+        separate = exists_in(folder, "metrics.sqlite");
+        free(folder);
+    }
+    return separate;
+}
+
+static rws_status prepare(campaign *s, const rws_sweep *sweep, rws_error *err)
+{
+    RWS_TRY(rws_file_make_folder(s->options->folder, err));
+    if (s->options->n_tasks) RWS_TRY(rws_campaign_separate(s->options->folder, err));
+    if (s->options->n_tasks) {
+        char            *tasks = rws_file_join(s->options->folder, RWS_TASKS_FOLDER);
+        const rws_status status = rws_file_make_folder(tasks, err);
+        free(tasks);
+        RWS_TRY(status);
+    }
+    if (!is_separate(s, sweep)) {
+        s->store = rws_file_join(s->options->folder, "metrics.sqlite");
+        if (!s->store) return rws_no_memory(err, "a sweep");
+        RWS_TRY(rws_store_make(s->store, err));
+    }
+    find_kinds(s, sweep);
+    for (int i = 0; i < s->n; i++) {
+        RWS_TRY(look_up(s, &s->entries[i], err));
+        s->result.found += s->entries[i].stage == FINISHED;
+    }
+    return RWS_OK;
+}
+
+/* ---- how long it takes */
+
+static double seconds_each(const pace *p)
+{
+    return p->iterations > 0 ? p->seconds / p->iterations : NAN;
+}
+
+/* The share of the work that is done, and the seconds that are left. If no run of a kind has been timed, the kind counts
+ * as fast as the others on average. */
+static void estimate(const campaign *s, double *share, double *left)
+{
+    double todo = 0, done = 0, longest = 0, known = 0;
+    int    n_todo = 0, n_known = 0;
+    for (int i = 0; i < s->n; i++)
+        if (s->paces[i].iterations > 0) known += seconds_each(&s->paces[i]), n_known++;
+    for (int i = 0; i < s->n; i++) {
+        const entry *e = &s->entries[i];
+        double       each = seconds_each(&s->paces[e->kind]);
+        const double all = (double)e->run->config.iterations;
+        const double gone = e->stage == FINISHED || e->stage == FAILED ? all : fmin((double)e->iteration, all);
+        if (isnan(each)) each = known / n_known; /* NaN in the beginning */
+        done += each * gone;
+        todo += each * (all - gone);
+        longest = fmax(longest, each * (all - gone));
+        n_todo += gone < all;
+    }
+    const int at_once = n_todo < s->n_jobs ? n_todo : s->n_jobs;
+    *share = done + todo > 0 ? done / (done + todo) : 0;
+    *left = isnan(todo) ? NAN : at_once ? fmax(longest, todo / at_once) : 0;
+}
+
+static void show(campaign *s)
+{
+    double share, left;
+    char   note[128] = "";
+    size_t used = 0;
+    int    ended = 0;
+    for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
+    for (int i = 0; i < s->n_jobs && used < sizeof note; i++) {
+        if (!s->children[i].pid) continue;
+        const rws_config *c = &s->entries[s->doing[i]].run->config;
+        used += (size_t)snprintf(note + used, sizeof note - used, "%s%s k%d s%" PRIu64, used ? ", " : "", c->method,
+                                 c->particles, c->seed);
+    }
+    if (s->result.failed) rws_progress_note(&s->progress, "%d failed; %s", s->result.failed, note);
+    else rws_progress_note(&s->progress, "%s", note);
+    estimate(s, &share, &left);
+    rws_progress_show_share(&s->progress, (uint64_t)ended, share, left);
+}
+
+/* ---- starting */
+
+typedef struct {
+    char *list[MOST_ARGUMENTS];
+    int   n;
+} arguments;
+
+static void add(arguments *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(arguments *a, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    RWS_CHECK(a->n + 1 < MOST_ARGUMENTS);
+    rws_need_memory(vasprintf(&a->list[a->n++], format, args) >= 0, "the arguments of a run");
+    va_end(args);
+}
+
+static void add_training(arguments *a, const entry *e, const char *folder, bool resume)
+{
+    const rws_config *c = &e->run->config;
+    add(a, "train");
+    add(a, "%s", c->model);
+    add(a, "--out=%s/%s", folder, e->run->name);
+    if (resume) add(a, "--resume");
+    add(a, "--json");
+    add(a, "--threads=1");
+    add(a, "--method=%s", c->method);
+    add(a, "--particles=%d", c->particles);
+    add(a, "--seed=%" PRIu64, c->seed);
+    add(a, "--iterations=%" PRIu64, c->iterations);
+    if (c->eval_every) add(a, "--eval-every=%" PRIu64, c->eval_every);
+    if (c->batch) add(a, "--batch=%d", c->batch);
+    if (c->n_test) add(a, "--eval-data=%d", c->n_test);
+    if (c->eval_particles) add(a, "--eval-particles=%d", c->eval_particles);
+    if (c->shards) add(a, "--shards=%d", c->shards);
+    if (c->particle_shards) add(a, "--particle-shards=%d", c->particle_shards);
+    if (c->optimiser) add(a, "--optimiser=%s", c->optimiser);
+    if (c->lr) add(a, "--lr=%s", c->lr);
+    if (c->l2 != 0) add(a, "--l2=%.17g", c->l2);
+    for (int i = 0; i < c->n_set; i++) add(a, "--set=%s", c->set[i]);
+}
+
+static void add_measuring(arguments *a, const entry *e, const char *folder)
+{
+    add(a, "eval");
+    add(a, "%s/%s", folder, e->run->name);
+    add(a, "--record");
+    add(a, "--json");
+    add(a, "--threads=1");
+    add(a, "--eval-particles=%d", e->run->final_particles);
+    if (e->run->final_test) add(a, "--eval-data=%d", e->run->final_test);
+}
+
+/* Whether a run goes on with what its folder has. A run that ended before its first checkpoint and its first measures begins
+ * anew, as the sweep has it now. */
+static bool resumes(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
+    const bool there =
+        exists_in(folder, "config.json") && (e->iteration > 0 || exists_in(folder, "checkpoint.safetensors"));
+    free(folder);
+    return there;
+}
+
+/* A run whose folder is gone begins without its old measures. */
+static rws_status begin_anew(const campaign *s, entry *e, rws_error *err)
+{
+    if (e->iteration == 0) return RWS_OK;
+    char            *store = store_of(s, e);
+    const rws_status status = rws_store_drop(store, e->run->name, err);
+    free(store);
+    e->iteration = 0;
+    return status;
+}
+
+static rws_status launch(campaign *s, int child, int index, stage stage, rws_error *err)
+{
+    entry     *e = &s->entries[index];
+    arguments  a = {{strdup("rws")}, 1};
+    const bool resume = stage == TRAINING && resumes(s, e);
+    rws_status status = RWS_OK;
+    if (stage == TRAINING && !resume) status = begin_anew(s, e, err);
+    if (stage == TRAINING) add_training(&a, e, s->options->folder, resume);
+    else add_measuring(&a, e, s->options->folder);
+    if (status == RWS_OK) status = rws_child_start(a.list, &s->children[child], err);
+    for (int i = 0; i < a.n; i++) free(a.list[i]);
+    if (status != RWS_OK) return status;
+    s->doing[child] = index;
+    if (stage == TRAINING) s->last[child][0] = '\0';
+    e->stage = stage;
+    e->began = rws_clock_now();
+    e->began_at = e->iteration;
+    return RWS_OK;
+}
+
+/* Whether no process trains the run. */
+static bool is_free(const campaign *s, const entry *e)
+{
+    char *folder = rws_file_join(s->options->folder, e->run->name);
+    rws_need_memory(folder != NULL, "the path of a run");
+    const bool busy = rws_folder_is_busy(folder);
+    free(folder);
+    return !busy;
+}
+
+/* The next run that no process trains, -1 if there is none at the moment. The store is asked again, because another
+ * program may have trained the run meanwhile. */
+static rws_status choose(campaign *s, int *index, rws_error *err)
+{
+    const double now = rws_clock_now();
+    for (int i = 0; i < s->n; i++) {
+        entry *e = &s->entries[i];
+        if (e->stage != WAITING || now < e->not_before) continue;
+        if (!is_free(s, e)) {
+            e->not_before = now + ELSEWHERE;
+            continue;
+        }
+        RWS_TRY(look_up(s, e, err));
+        if (e->stage == FINISHED) s->result.finished++;
+        if (e->stage != WAITING) continue;
+        *index = i;
+        return RWS_OK;
+    }
+    *index = -1;
+    return RWS_OK;
+}
+
+/* ---- lines and ends */
+
+static void take_line(void *context, int child, const char *text)
+{
+    campaign *s = context;
+    entry    *e = &s->entries[s->doing[child]];
+    uint64_t  iteration;
+    snprintf(s->last[child], sizeof s->last[child], "%s", text);
+    const char *at = strstr(text, "\"iteration\":");
+    if (e->stage != TRAINING || !at || sscanf(at, "\"iteration\":%" SCNu64, &iteration) != 1) return;
+    e->iteration = iteration;
+    if (!s->paces[e->kind].watched && iteration > e->began_at + 1)
+        s->paces[e->kind] = (pace){rws_clock_now() - e->began, (double)(iteration - e->began_at), false};
+}
+
+/* The line that a child printed last. What `eval` has measured after training is called final_…, as in the store. */
+static json_t *last_line(const campaign *s, int child, bool final)
+{
+    json_t     *line = json_loads(s->last[child], 0, NULL), *named = json_object(), *value;
+    const char *key;
+    json_object_del(line, "final");
+    json_object_foreach(line, key, value)
+    {
+        char       name[128];
+        const bool metric = final && strcmp(key, "iteration") != 0 && strcmp(key, "seconds") != 0;
+        snprintf(name, sizeof name, "%s%s", metric ? "final_" : "", key);
+        json_object_set(named, name, value);
+    }
+    json_decref(line);
+    return named;
+}
+
+static void report_end(campaign *s, int child)
+{
+    const entry *e = &s->entries[s->doing[child]];
+    char         left_text[32];
+    double       share, left;
+    int          ended = 0;
+    for (int i = 0; i < s->n; i++) ended += s->entries[i].stage == FINISHED || s->entries[i].stage == FAILED;
+    estimate(s, &share, &left);
+    rws_progress_time(left_text, sizeof left_text, left);
+    rws_progress_clear(&s->progress);
+    json_t *line = last_line(s, child, e->stage == FINISHED && e->run->final_particles);
+    if (s->options->json) {
+        json_t *o = json_pack("{s:s,s:s}", "run", e->run->name, "state", e->failure ? "failed" : "finished");
+        if (e->failure) json_object_set_new(o, "failure", json_string(e->failure));
+        json_object_update_missing(o, line);
+        json_object_set_new(o, "seconds_left", rws_report_real(round(left)));
+        rws_report_json(o);
+    } else if (e->failure) {
+        printf("failed    %s: %s\n", e->run->name, e->failure);
+    } else {
+        printf("finished  %s  (%d of %d, %s left)", e->run->name, ended, s->n, left_text);
+        int shown = 0;
+        for (void *at = json_object_iter(line); at && shown < 3; at = json_object_iter_next(line, at)) {
+            const json_t *value = json_object_iter_value(at);
+            if (!json_is_real(value) || strcmp(json_object_iter_key(at), "seconds") == 0) continue;
+            printf("  %s %.4g", json_object_iter_key(at), json_real_value(value));
+            shown++;
+        }
+        putchar('\n');
+    }
+    fflush(stdout);
+    json_decref(line);
+}
+
+static void note_failure(campaign *s, int child, int status)
+{
+    entry      *e = &s->entries[s->doing[child]];
+    const char *complaint = s->children[child].complaint;
+    int         n = 1;
+    e->stage = FAILED;
+    if (status < 0) n = asprintf(&e->failure, "It was ended by signal %d; the same command goes on with it.", -status);
+    else if (complaint[0]) e->failure = strdup(complaint);
+    else n = asprintf(&e->failure, "It ended with status %d.", status);
+    rws_need_memory(n > 0 && e->failure, "the failure of a run");
+    s->result.failed++;
+    if (status == RWS_BAD_INPUT || s->result.worst == 0)
+        s->result.worst = status == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT;
+    report_end(s, child);
+}
+
+static rws_status child_ended(campaign *s, int child, rws_error *err)
+{
+    const int index = s->doing[child];
+    entry    *e = &s->entries[index];
+    const int status = rws_child_end(&s->children[child]);
+    if (e->stage == TRAINING && e->iteration > e->began_at) {
+        pace *p = &s->paces[e->kind];
+        if (!p->watched) *p = (pace){.watched = true};
+        p->seconds += rws_clock_now() - e->began;
+        p->iterations += (double)(e->iteration - e->began_at);
+    }
+    if (status == RWS_OK && e->stage == TRAINING && e->run->final_particles && !rws_interrupted())
+        return launch(s, child, index, MEASURING, err);
+    if (status == RWS_OK && !(e->stage == TRAINING && e->run->final_particles)) {
+        e->stage = FINISHED;
+        e->iteration = e->run->config.iterations;
+        s->result.finished++;
+        report_end(s, child);
+    } else if (rws_interrupted() || status == 0 || status == 130) {
+        e->stage = WAITING;
+    } else if (status == RWS_BAD_INPUT && is_busy(s, e)) {
+        e->stage = WAITING;
+        e->not_before = rws_clock_now() + ELSEWHERE;
+    } else if (status == RWS_BAD_INPUT && ++e->refused < MOST_REFUSALS) {
+        /* Another program may have begun or finished the run first; if so, the next look at it shows that. */
+        e->stage = WAITING;
+        e->not_before = rws_clock_now() + REFUSED;
+    } else {
+        note_failure(s, child, status);
+    }
+    return RWS_OK;
+}
+
+/* ---- the loop */
+
+static int n_running(const campaign *s)
+{
+    int n = 0;
+    for (int i = 0; i < s->n_jobs; i++) n += s->children[i].pid != 0;
+    return n;
+}
+
+static bool has_waiting(const campaign *s)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->entries[i].stage == WAITING) return true;
+    return false;
+}
+
+static rws_status fill_places(campaign *s, rws_error *err)
+{
+    for (int child = 0; child < s->n_jobs; child++) {
+        int index;
+        if (s->children[child].pid) continue;
+        RWS_TRY(choose(s, &index, err));
+        if (index < 0) return RWS_OK;
+        RWS_TRY(launch(s, child, index, TRAINING, err));
+    }
+    return RWS_OK;
+}
+
+/* Writes down what the task does, for `rws sweep --status`. */
+static void write_down(campaign *s, bool ended)
+{
+    const rws_campaign_options *o = s->options;
+    rws_task_run                runs[s->n_jobs];
+    int                         n = 0;
+    const double                now = rws_clock_now();
+    if (!o->n_tasks || (!ended && now - s->written < TASK_WRITES)) return;
+    s->written = now;
+    for (int i = 0; i < s->n_jobs; i++)
+        if (s->children[i].pid)
+            runs[n++] = (rws_task_run){s->entries[s->doing[i]].run->name, s->entries[s->doing[i]].iteration};
+    rws_task_write(o->folder, o->task, o->n_tasks, runs, n, ended);
+}
+
+/* After the first error of this program itself, as after Ctrl-C, no run is started, and those under way are stopped. */
+static rws_status work(campaign *s, rws_error *err)
+{
+    rws_status status = RWS_OK;
+    bool       told = false;
+    while (n_running(s) || (has_waiting(s) && status == RWS_OK && !rws_interrupted())) {
+        const bool stop = status != RWS_OK || rws_interrupted();
+        if (!stop) status = fill_places(s, err);
+        if (stop && !told) {
+            for (int i = 0; i < s->n_jobs; i++) rws_child_stop(&s->children[i]);
+            told = true;
+        }
+        const int child = rws_children_read(s->children, s->n_jobs, 200, take_line, s);
+        if (child >= 0) {
+            rws_error        other;
+            const rws_status end = child_ended(s, child, &other);
+            if (status == RWS_OK && end != RWS_OK) *err = other, status = end;
+        }
+        show(s);
+        write_down(s, false);
+    }
+    write_down(s, true);
+    rws_progress_clear(&s->progress);
+    return status;
+}
+
+static void report_all(const campaign *s)
+{
+    const rws_campaign_result *r = &s->result;
+    if (s->options->json) {
+        rws_report_json(json_pack("{s:b,s:i,s:i,s:i,s:i}", "final", 1, "runs", s->n, "finished", r->finished + r->found,
+                                  "finished_before", r->found, "failed", r->failed));
+        return;
+    }
+    printf("%d run%s: %d finished", s->n, s->n == 1 ? "" : "s", r->finished + r->found);
+    if (r->found) printf(" (%d of them before)", r->found);
+    if (r->failed) printf(", %d failed", r->failed);
+    putchar('\n');
+    for (int i = 0; i < s->n; i++)
+        if (s->entries[i].failure) printf("failed    %s: %s\n", s->entries[i].run->name, s->entries[i].failure);
+}
+
+rws_status rws_campaign_run(const rws_sweep *sweep, const rws_campaign_options *o, rws_campaign_result *result,
+                            rws_error *err)
+{
+    campaign s = {.options = o, .n = sweep->n, .n_jobs = o->jobs ? (int)o->jobs : rws_options_cores()};
+    s.entries = calloc((size_t)s.n, sizeof *s.entries);
+    s.children = calloc((size_t)s.n_jobs, sizeof *s.children);
+    s.doing = calloc((size_t)s.n_jobs, sizeof *s.doing);
+    s.last = calloc((size_t)s.n_jobs, sizeof *s.last);
+    s.paces = calloc((size_t)s.n, sizeof *s.paces);
+    rws_status status = s.entries && s.children && s.doing && s.last && s.paces ? prepare(&s, sweep, err)
+                                                                                : rws_no_memory(err, "a sweep");
+    if (status == RWS_OK) {
+        rws_signals_catch();
+        rws_progress_init(&s.progress, o->what, 0, (uint64_t)s.n);
+        status = work(&s, err);
+        rws_signals_release();
+    }
+    if (status == RWS_OK && rws_interrupted())
+        status = rws_fail(err, RWS_STOPPED, "Stopped: %d of %d runs are finished; the same command goes on.",
+                          s.result.finished + s.result.found, s.n);
+    if (status == RWS_OK) report_all(&s);
+    *result = s.result;
+    for (int i = 0; i < s.n && s.entries; i++) free(s.entries[i].failure);
+    void *memory[] = {s.store, s.entries, s.children, s.doing, s.last, s.paces};
+    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++) free(memory[i]);
+    return status;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    rws_campaign_options *o = state->input;
+    switch (key) {
+    case 'j': return rws_arguments_count(state, "--jobs", arg, 1, 1024, &o->jobs);
+    case KEY_RETRY: o->retry = true; return 0;
+    case KEY_JSON: o->json = true; return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp rws_campaign_argp = {
+    .options =
+        (const struct argp_option[]){
+            {"jobs", 'j', "N", 0, "Runs at a time, each on one thread (default: one per core)", 0},
+            {"retry", KEY_RETRY, 0, 0, "Also runs whose numbers broke before", 0},
+            {"json", KEY_JSON, 0, 0, "Print one JSON object per line", 0},
+            {0},
+        },
+    .parser = parse,
+};
+
+rws_status rws_campaign_verdict(const rws_campaign_result *r, rws_error *err)
+{
+    if (r->failed == 0) return RWS_OK;
+    return rws_fail(err, r->worst == RWS_BROKEN ? RWS_BROKEN : RWS_BAD_INPUT, "%d of the runs failed.", r->failed);
+}

@@ -1,0 +1,527 @@
+/* ask.c - questions about one datum: the guide proposes particles, their importance weights say how probable they are.
+ *
+ *     datum -> guide's particles -> reports, weights -> [table of equal reports] -> answers, the most probable first
+ *                                                          exact posterior, if the model has one
+ *
+ * Nothing about the trainer changes, and everything that is written belongs to the answers; so several threads may ask
+ * the same trained parameters, each with an engine of its own.
+ */
+#include "ask/ask.h"
+
+#include "base/denormals.h"
+#include "base/quote.h"
+#include "estimator/weights.h"
+#include "train/given.h"
+
+#include <limits.h>
+#include <math.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT_ONCE 2000 /* particles of a pass, unless the model says fewer */
+
+/* ---- reports and choices of a particle, copied */
+
+/* A copy of n bytes; NULL without memory. */
+static void *keep(rws_arena *memory, const void *from, size_t n)
+{
+    void *copy = rws_arena_try(memory, n);
+    return copy ? memcpy(copy, from, n) : NULL;
+}
+
+/* Copies a text, or nothing, to *out. False without memory. */
+static bool keep_text(rws_arena *memory, const char *text, const char **out)
+{
+    *out = text ? keep(memory, text, strlen(text) + 1) : NULL;
+    return *out || !text;
+}
+
+static bool keep_values(rws_arena *memory, const float *value, int dim, const float **out)
+{
+    *out = value ? keep(memory, value, (size_t)dim * sizeof *value) : NULL;
+    return *out || !value;
+}
+
+/* The reports of a row, still in the engine's memory. */
+typedef struct {
+    rws_reported *list;
+    int           n, capacity;
+    bool          memory_short;
+} reports;
+
+static void add_report(void *context, const char *name, int dim, const float *value, const char *text)
+{
+    reports *r = context;
+    if (r->n == r->capacity) {
+        const int     capacity = 2 * r->capacity + 16;
+        rws_reported *longer = realloc(r->list, (size_t)capacity * sizeof *longer);
+        r->memory_short |= !longer;
+        if (!longer) return;
+        r->list = longer;
+        r->capacity = capacity;
+    }
+    r->list[r->n++] = (rws_reported){name, text, value, dim};
+}
+
+static const rws_reported *keep_reports(rws_arena *memory, const rws_reported *list, int n)
+{
+    rws_reported *copy = RWS_TRY_NEW(memory, rws_reported, n + 1);
+    for (int i = 0; i < n && copy; i++) {
+        copy[i].dim = list[i].dim;
+        if (!keep_text(memory, list[i].name, &copy[i].name) || !keep_text(memory, list[i].text, &copy[i].text) ||
+            !keep_values(memory, list[i].value, list[i].dim, &copy[i].value))
+            return NULL;
+    }
+    return copy;
+}
+
+const rws_reported *rws_reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+{
+    reports             r = {0};
+    const rws_status    status = rws_engine_reports(engine, row, add_report, &r);
+    const rws_reported *copy = status != RWS_OK || r.memory_short ? NULL : keep_reports(memory, r.list, r.n);
+    *n = r.n;
+    free(r.list);
+    return copy;
+}
+
+typedef struct {
+    rws_arena  *memory;
+    rws_choice *list;
+    int         n, capacity;
+    bool        memory_short;
+} choices;
+
+static void add_choice(void *context, const rws_choice *choice)
+{
+    choices *c = context;
+    if (c->n < c->capacity) {
+        rws_choice *to = &c->list[c->n];
+        *to = *choice;
+        c->memory_short |= !keep_text(c->memory, choice->site, &to->site) ||
+                           !keep_values(c->memory, choice->value, choice->dim, &to->value);
+    }
+    c->n++;
+}
+
+const rws_choice *rws_choices_of_row(rws_arena *memory, rws_engine *engine, int row, int *n)
+{
+    choices c = {.memory = memory};
+    if (rws_engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
+    c = (choices){.memory = memory, .list = RWS_TRY_NEW(memory, rws_choice, c.n + 1), .capacity = c.n};
+    if (!c.list || rws_engine_choices(engine, row, add_choice, &c) != RWS_OK) return NULL;
+    *n = c.n;
+    return c.memory_short ? NULL : c.list;
+}
+
+const char *rws_answer_text(const rws_answer *a, const char *name)
+{
+    for (int i = 0; i < a->n_reports; i++)
+        if (a->reports[i].text && strcmp(a->reports[i].name, name) == 0) return a->reports[i].text;
+    return NULL;
+}
+
+const rws_reported *rws_answer_value(const rws_answer *a, const char *name, int time)
+{
+    for (int i = 0; i < a->n_reports; i++)
+        if (a->reports[i].value && strcmp(a->reports[i].name, name) == 0 && time-- == 0) return &a->reports[i];
+    return NULL;
+}
+
+/* ---- the table of equal reports */
+
+typedef struct candidate {
+    rws_answer        answer; /* until the table is closed, `guide` counts particles */
+    double            log_weight;
+    int               number;
+    struct candidate *next; /* the candidate that was found before this one */
+} candidate;
+
+typedef struct weighted {
+    rws_weighted     particle;
+    double           log_weight; /* of all its particles together */
+    const candidate *candidate;
+    struct weighted *next; /* the entry that was made before this one */
+} weighted;
+
+typedef struct {
+    rws_answers public;
+    rws_arena memory;
+} answers;
+
+typedef struct {
+    answers   *out;
+    void      *tree;      /* tsearch(3): all candidates, by their reports */
+    void      *particles; /* the same for particles, by their choices */
+    reports    scratch;   /* of one row */
+    candidate *last;
+    weighted  *last_particle;
+    double     log_weight, log_square; /* logs of the sums of weights and of their squares, over all particles */
+    bool       memory_short;
+} table;
+
+static int compare_reports(const rws_reported *a, const rws_reported *b)
+{
+    const int names = strcmp(a->name, b->name);
+    if (names) return names;
+    if (!a->text != !b->text) return a->text ? 1 : -1;
+    if (a->text) return strcmp(a->text, b->text);
+    if (a->dim != b->dim) return a->dim - b->dim;
+    return memcmp(a->value, b->value, (size_t)a->dim * sizeof *a->value);
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    const rws_answer *x = &((const candidate *)a)->answer, *y = &((const candidate *)b)->answer;
+    if (x->n_reports != y->n_reports) return x->n_reports - y->n_reports;
+    for (int i = 0; i < x->n_reports; i++) {
+        const int order = compare_reports(&x->reports[i], &y->reports[i]);
+        if (order) return order;
+    }
+    return 0;
+}
+
+/* The candidate with these reports, which is made if it is new. NULL without memory. */
+static candidate *find(table *t, const rws_reported *list, int n)
+{
+    const candidate   key = {.answer = {.reports = list, .n_reports = n}};
+    rws_arena        *memory = &t->out->memory;
+    candidate *const *old = tfind(&key, &t->tree, compare_candidates);
+    if (old) return *old;
+    candidate *e = RWS_TRY_NEW(memory, candidate, 1);
+    if (!e) return NULL;
+    *e = (candidate){
+        .answer = {keep_reports(memory, list, n), n, .exact = NAN}, .log_weight = -INFINITY, .next = t->last};
+    if (!e->answer.reports || !tsearch(e, &t->tree, compare_candidates)) return NULL;
+    t->last = e;
+    t->out->public.n++;
+    return e;
+}
+
+static int compare_choices(const rws_choice *a, const rws_choice *b)
+{
+    const int sites = strcmp(a->site, b->site);
+    if (sites) return sites;
+    if (a->visit != b->visit) return a->visit < b->visit ? -1 : 1;
+    if (a->dim != b->dim) return a->dim < b->dim ? -1 : 1;
+    return memcmp(a->value, b->value, (size_t)a->dim * sizeof *a->value);
+}
+
+static int compare_particles(const void *a, const void *b)
+{
+    const rws_weighted *x = &((const weighted *)a)->particle, *y = &((const weighted *)b)->particle;
+    if (x->n_choices != y->n_choices) return x->n_choices < y->n_choices ? -1 : 1;
+    for (int i = 0; i < x->n_choices; i++) {
+        const int order = compare_choices(&x->choices[i], &y->choices[i]);
+        if (order) return order;
+    }
+    return 0;
+}
+
+static void forget_entry(void *item)
+{
+    (void)item; /* candidates and particles belong to the arena */
+}
+
+/* Lists the particles of a row. The engine has one row for equal particles of a pass; those of earlier passes are found
+ * here. */
+static rws_status add_particles(table *t, rws_engine *engine, int row, const candidate *of, double log_weight,
+                                rws_error *err)
+{
+    const rws_scores *s = rws_engine_scores(engine);
+    rws_arena        *memory = &t->out->memory;
+    weighted         *w = RWS_TRY_NEW(memory, weighted, 1);
+    if (!w) return rws_no_memory(err, "particles");
+    *w = (weighted){.particle = {.log_p = s->log_p[row], .log_q = s->log_q[row], .count = (int)s->count[row]},
+                    .log_weight = log_weight,
+                    .candidate = of,
+                    .next = t->last_particle};
+    if (s->log_given) w->particle.log_given = s->log_given[row];
+    w->particle.choices = rws_choices_of_row(memory, engine, row, &w->particle.n_choices);
+    weighted *const *found = w->particle.choices ? tsearch(w, &t->particles, compare_particles) : NULL;
+    if (!found) return rws_no_memory(err, "particles");
+    if (*found != w) {
+        (*found)->particle.count += w->particle.count;
+        (*found)->log_weight = rws_log_add((*found)->log_weight, log_weight);
+        return RWS_OK;
+    }
+    t->last_particle = w;
+    t->out->public.n_weighted++;
+    return RWS_OK;
+}
+
+static rws_status add_rows(table *t, rws_engine *engine, bool particles, rws_error *err)
+{
+    const rws_scores *s = rws_engine_scores(engine);
+    for (int i = 0; i < s->n; i++) {
+        const double l = s->log_p[i] - s->log_q[i], n = s->count[i], log_weight = l + log(n);
+        t->scratch.n = 0;
+        const rws_status reported = rws_engine_reports(engine, i, add_report, &t->scratch);
+        candidate *e = reported != RWS_OK || t->scratch.memory_short ? NULL : find(t, t->scratch.list, t->scratch.n);
+        if (!e) return rws_no_memory(err, "answers");
+        e->answer.guide += n;
+        e->log_weight = rws_log_add(e->log_weight, log_weight);
+        t->log_weight = rws_log_add(t->log_weight, log_weight);
+        t->log_square = rws_log_add(t->log_square, 2 * l + log(n));
+        if (particles) RWS_TRY(add_particles(t, engine, i, e, log_weight, err));
+    }
+    return RWS_OK;
+}
+
+/* Sets the exact probability of a text, in every answer that has reported this text; if there is none, in a new answer,
+ * which no particle has found. An answer may have reported numbers too; the exact posterior sums over these. */
+static void tell_exact(void *context, const char *name, const char *text, double probability)
+{
+    table *t = context;
+    bool   known = false;
+    for (candidate *e = t->last; e; e = e->next) {
+        const char *has = rws_answer_text(&e->answer, name);
+        if (!has || strcmp(has, text) != 0) continue;
+        e->answer.exact = probability;
+        known = true;
+    }
+    candidate *e = known ? NULL : find(t, &(rws_reported){.name = name, .text = text}, 1);
+    if (e) e->answer.exact = probability;
+    else t->memory_short |= !known;
+}
+
+static double nan_is_least(double x)
+{
+    return isnan(x) ? -1 : x;
+}
+
+static int by_probability(const void *a, const void *b)
+{
+    const candidate *const *p = a, *const *q = b;
+    const rws_answer       *x = &(*p)->answer, *y = &(*q)->answer;
+    const double            order[] = {nan_is_least(x->posterior) - nan_is_least(y->posterior),
+                                       nan_is_least(x->exact) - nan_is_least(y->exact), x->guide - y->guide};
+    for (int i = 0; i < 3; i++)
+        if (order[i] != 0) return order[i] < 0 ? 1 : -1;
+    for (int i = 0; i < x->n_reports && i < y->n_reports; i++) {
+        const int reports_differ = compare_reports(&x->reports[i], &y->reports[i]);
+        if (reports_differ) return reports_differ;
+    }
+    return x->n_reports - y->n_reports;
+}
+
+/* From the table to the lists of the public structure. */
+static rws_status close_table(table *t, rws_error *err)
+{
+    rws_answers  *out = &t->out->public;
+    rws_arena    *memory = &t->out->memory;
+    const double  K = out->n_particles;
+    const bool    possible = t->log_weight > -INFINITY;
+    candidate   **sorted = RWS_TRY_NEW(memory, candidate *, out->n + 1);
+    rws_answer   *list = RWS_TRY_NEW(memory, rws_answer, out->n + 1);
+    rws_weighted *particles = RWS_TRY_NEW(memory, rws_weighted, out->n_weighted + 1);
+    int           n = 0;
+    if (!sorted || !list || !particles || t->memory_short) return rws_no_memory(err, "answers");
+    out->log_evidence = t->log_weight - log(K);
+    out->ess = possible ? exp(2 * t->log_weight - t->log_square) / K : 0;
+    for (candidate *e = t->last; e; e = e->next) {
+        rws_answer *a = &e->answer;
+        a->guide /= K;
+        a->posterior = possible ? exp(e->log_weight - t->log_weight) : NAN;
+        /* an exact posterior names every text that is possible */
+        if (isnan(a->exact) && !isnan(out->exact_log_evidence)) a->exact = 0;
+        sorted[n++] = e;
+    }
+    qsort(sorted, (size_t)n, sizeof *sorted, by_probability);
+    for (int i = 0; i < n; i++) {
+        sorted[i]->number = i;
+        list[i] = sorted[i]->answer;
+    }
+    int at = out->n_weighted;
+    for (const weighted *w = t->last_particle; w; w = w->next) {
+        particles[--at] = w->particle;
+        particles[at].answer = w->candidate->number;
+        particles[at].weight = possible ? exp(w->log_weight - t->log_weight) : NAN;
+    }
+    out->list = list;
+    out->particles = particles;
+    return RWS_OK;
+}
+
+/* ---- the datum of a question */
+
+static rws_status check_fields(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
+{
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        const rws_field *field = &t->setup.fields[f];
+        if (!q->fields[f] && !field->label)
+            return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the field \"%s\".", field->name);
+        if (q->fields[f]) memcpy(fields[f], q->fields[f], (size_t)field->dim * sizeof(float));
+    }
+    return RWS_OK;
+}
+
+static void copy_datum(const rws_trainer *t, float *const *data, int datum, float *const *fields)
+{
+    for (int f = 0; f < t->setup.n_fields; f++) {
+        const size_t dim = (size_t)t->setup.fields[f].dim;
+        memcpy(fields[f], data[f] + (size_t)datum * dim, dim * sizeof(float));
+    }
+}
+
+/* Makes a test datum with the numbers that evaluations see. Evaluations make all test data in one call of the model's
+ * function, so that as many are made here. */
+static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+{
+    const int  n = datum < t->n_test ? t->n_test : datum + 1;
+    float     *data[t->setup.n_fields];
+    rws_status status = RWS_OK;
+    memset(data, 0, sizeof data);
+    for (int f = 0; f < t->setup.n_fields && status == RWS_OK; f++) {
+        data[f] = calloc((size_t)n * (size_t)t->setup.fields[f].dim, sizeof(float));
+        if (!data[f]) status = rws_no_memory(err, "the test data");
+    }
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    if (status == RWS_OK) status = RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TEST, 0, n, &random, data);
+    if (status == RWS_OK) copy_datum(t, data, datum, fields);
+    for (int f = 0; f < t->setup.n_fields; f++) free(data[f]);
+    return status;
+}
+
+static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+{
+    if (datum < 0 || datum == INT_MAX)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
+    if (t->setup.n_test && datum >= t->setup.n_test)
+        return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; there are %d, counted from 0.", datum,
+                        t->setup.n_test);
+    if (t->asking || datum >= t->n_test) return make_test(t, datum, fields, err);
+    copy_datum(t, t->test, datum, fields);
+    return RWS_OK;
+}
+
+rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
+{
+    const rws_model *m = t->model;
+    if (q->fields) return check_fields(t, q, fields, err);
+    if (q->text && !m->read)
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
+                        m->name);
+    if (q->text) return RWS_CALL_MODEL(m, read, err, t->state, q->text, fields);
+    if (q->picture && !m->see) return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
+    if (q->picture) return RWS_CALL_MODEL(m, see, err, t->state, q->picture, fields);
+    return find_test(t, q->test, fields, err);
+}
+
+float **rws_question_room(const rws_trainer *t, rws_arena *memory)
+{
+    float **fields = RWS_TRY_NEW(memory, float *, t->setup.n_fields + 1);
+    for (int f = 0; f < t->setup.n_fields && fields; f++) {
+        const size_t bytes = (size_t)t->setup.fields[f].dim * sizeof(float);
+        fields[f] = rws_arena_try(memory, bytes);
+        if (!fields[f]) return NULL;
+        memset(fields[f], 0, bytes);
+    }
+    return fields;
+}
+
+/* ---- given choices */
+
+static rws_status check_given(const rws_question *q, rws_error *err)
+{
+    RWS_TRY(rws_choices_check(q->given, q->n_given, err));
+    for (int i = 0; i < q->n_given; i++) {
+        const rws_choice *c = &q->given[i];
+        for (int k = 0; k < i; k++)
+            if (q->given[k].visit == c->visit && strcmp(q->given[k].site, c->site) == 0)
+                return rws_fail(err, RWS_BAD_INPUT,
+                                "A value for site \"%s\" at visit %d (the first is 0) is given twice.",
+                                rws_quote_short(c->site).text, c->visit);
+    }
+    return RWS_OK;
+}
+
+/* RWS_BAD_INPUT if there is a given choice that no particle has visited. */
+static rws_status check_reached(const rws_trainer *t, const rws_question *q, const bool *reached, rws_error *err)
+{
+    for (int i = 0; i < q->n_given; i++) {
+        const rws_choice *c = &q->given[i];
+        if (reached[i]) continue;
+        for (int f = 0; f < t->setup.n_fields; f++)
+            if (strcmp(t->setup.fields[f].name, c->site) == 0)
+                return rws_fail(err, RWS_BAD_INPUT,
+                                "Site \"%s\" is data; it is not given as a choice, but as part of the datum.",
+                                rws_quote_short(c->site).text);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "A value is given for site \"%s\" at visit %d (the first is 0), but no particle of the guide "
+                        "visits it.",
+                        rws_quote_short(c->site).text, c->visit);
+    }
+    return RWS_OK;
+}
+
+/* ---- asking */
+
+static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q, table *answers, rws_error *err)
+{
+    const int limit = t->model->defaults.at_once, most = limit && limit < AT_ONCE ? limit : AT_ONCE;
+    const int K = answers->out->public.n_particles;
+    float   **fields = rws_question_room(t, &answers->out->memory);
+    if (!fields) return rws_no_memory(err, "a datum");
+    RWS_TRY(check_given(q, err));
+    bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
+    if (!reached) return rws_no_memory(err, "given choices");
+    memset(reached, 0, (size_t)q->n_given * sizeof *reached);
+    RWS_TRY(rws_question_read(t, q, fields, err));
+    for (int k = 0; k < K; k += most) {
+        const int end = K - k < most ? K : k + most;
+        if (q->stop && q->stop(q->context))
+            return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
+        rws_pass pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
+        pass.asked = true;
+        pass.choices = q->particles;
+        pass.given = q->given;
+        pass.n_given = q->n_given;
+        RWS_TRY(rws_engine_forward(engine, &pass, err));
+        RWS_TRY(add_rows(answers, engine, q->particles, err));
+        for (int i = 0; i < q->n_given; i++) reached[i] |= rws_engine_given_reached(engine, i);
+    }
+    RWS_TRY(check_reached(t, q, reached, err));
+    if (!t->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
+    return RWS_CALL_MODEL(t->model, posterior, err, t->state, (const float *const *)fields, tell_exact, answers,
+                          &answers->out->public.exact_log_evidence);
+}
+
+void rws_answers_free(rws_answers *a)
+{
+    if (!a) return;
+    rws_arena_free(&((answers *)a)->memory);
+    free(a);
+}
+
+rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *q, rws_answers **out,
+                              rws_error *err)
+{
+    *out = NULL;
+    if (q->n_particles < 0 || q->n_particles > RWS_MAX_PARTICLES)
+        return rws_fail(err, RWS_BAD_INPUT, "A question takes 1 to %d particles, not %d.", RWS_MAX_PARTICLES,
+                        q->n_particles);
+    answers *a = calloc(1, sizeof *a);
+    if (!a) return rws_no_memory(err, "answers");
+    a->public.n_particles = q->n_particles ? q->n_particles : 1000;
+    a->public.exact_log_evidence = NAN;
+    table          answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
+    const unsigned denormals = rws_denormals_off();
+    rws_status     status = ask(t, engine, q, &answers, err);
+    if (status == RWS_OK) status = close_table(&answers, err);
+    rws_denormals_restore(denormals);
+    tdestroy(answers.tree, forget_entry);
+    tdestroy(answers.particles, forget_entry);
+    free(answers.scratch.list);
+    if (status == RWS_OK) *out = &a->public;
+    else rws_answers_free(&a->public);
+    return status;
+}
+
+rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out, rws_error *err)
+{
+    *out = NULL;
+    if (!question) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
+    return rws_trainer_ask_on(t, t->engines[0], question, out, err);
+}

@@ -1,0 +1,23 @@
+/* json.h - JSON text read by jansson, with a failure for want of memory told apart from a mistake in the text.
+ *
+ * jansson reports an allocation that failed as a parse error at the place it had reached; errno tells the two apart.
+ */
+#ifndef RWS_DATA_JSON_H
+#define RWS_DATA_JSON_H
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdbool.h>
+
+/* The document, the caller's to json_decref. NULL with the mistake in *why, or with *starved set: there was no memory. */
+static inline json_t *rws_json_load(const char *text, size_t length, size_t flags, json_error_t *why, bool *starved)
+{
+    const int before = errno;
+    errno = 0;
+    json_t *document = json_loadb(text, length, flags, why);
+    *starved = !document && (errno == ENOMEM || !why->text[0] || json_error_code(why) == json_error_out_of_memory);
+    errno = before;
+    return document;
+}
+
+#endif

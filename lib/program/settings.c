@@ -1,0 +1,166 @@
+/* settings.c - which settings a run has, and whether what the user typed fits them. */
+#include "base/quote.h"
+#include "train/trainer.h"
+
+#include <glib.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const rws_setting of_gradients[] = {
+    {"std_ref", "0", 0, 1, "1: grad_std divided as in the authors' code", true},
+    {"grad_snr", "0", 0, 1, "1: also measure the signal-to-noise ratios of the gradients, snr_theta and snr_phi", true},
+    {0},
+};
+
+const rws_setting *rws_run_settings(const rws_model *m)
+{
+    return m->defaults.grad_std ? of_gradients : NULL;
+}
+
+static int count(const rws_setting *table)
+{
+    int n = 0;
+    while (table && table[n].name) n++;
+    return n;
+}
+
+static int add(rws_given *given, int n, const rws_setting *table)
+{
+    for (int i = 0; table && table[i].name; i++) given[n++] = (rws_given){&table[i], table[i].value};
+    return n;
+}
+
+static bool has(const rws_setting *table, const char *name, size_t length)
+{
+    for (int i = 0; table && table[i].name; i++)
+        if (strlen(table[i].name) == length && strncmp(table[i].name, name, length) == 0) return true;
+    return false;
+}
+
+static rws_status check(const rws_setting *s, const char *value, rws_error *err)
+{
+    if (s->min == 0 && s->max == 0) return RWS_OK; /* text: its owner knows */
+    char  *end;
+    double x = g_ascii_strtod(value, &end);
+    if (end == value || *end)
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be a number, not \"%s\".", s->name, value);
+    if (!(x >= s->min && x <= s->max))
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be between %g and %g, not %s.", s->name, s->min, s->max,
+                        value);
+    if (s->whole && x != floor(x))
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s must be a whole number, not %s.", s->name, value);
+    return RWS_OK;
+}
+
+enum { GIVEN, SITE };
+
+const rws_setting rws_open_settings[] = {
+    [GIVEN] = {"given", "", 0, 0, "CSV file of choices that are known: datum,site,visit,value"},
+    [SITE] = {RWS_SITE_PREFIX "NAME", "", 0, 0,
+              "score or reparameterised: how the gradient of the values at site NAME comes"},
+    {0},
+};
+
+static bool is_open(const rws_given *g, int which)
+{
+    return g->setting->help == rws_open_settings[which].help;
+}
+
+/* Adds a setting of rws_open_settings if the first `length` bytes of the text name one. NULL if they do not, or without
+ * memory. */
+static rws_given *add_open(rws_setup *s, const char *text, size_t length)
+{
+    const size_t prefix = strlen(RWS_SITE_PREFIX);
+    const bool   given =
+        length == strlen(rws_open_settings[GIVEN].name) && strncmp(text, rws_open_settings[GIVEN].name, length) == 0;
+    if (!given && (length <= prefix || strncmp(text, RWS_SITE_PREFIX, prefix) != 0)) return NULL;
+    rws_setting *own = rws_setup_alloc(s, sizeof *own);
+    char        *name = rws_setup_alloc(s, length + 1);
+    if (!own || !name) return NULL;
+    *own = rws_open_settings[given ? GIVEN : SITE];
+    own->name = memcpy(name, text, length);
+    s->given[s->n_given] = (rws_given){own, ""};
+    return &s->given[s->n_given++];
+}
+
+const char *rws_trainer_given_file(rws_trainer *t)
+{
+    for (int i = 0; i < t->setup.n_given; i++)
+        if (is_open(&t->setup.given[i], GIVEN))
+            return *t->setup.given[i].value ? rws_setup_path(&t->setup, rws_open_settings[GIVEN].name) : NULL;
+    return NULL;
+}
+
+rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
+{
+    rws_setup *s = &t->setup;
+    for (int i = 0; i < s->n_given; i++) {
+        const char *name = s->given[i].setting->name, *value = s->given[i].value;
+        if (!is_open(&s->given[i], SITE)) continue;
+        const bool score = strcmp(value, "score") == 0;
+        if (!score && strcmp(value, "reparameterised") != 0)
+            return rws_fail(err, RWS_BAD_INPUT, "Setting %s is score or reparameterised, not \"%s\".", name, value);
+        rws_setup_gradient(s, name + strlen(RWS_SITE_PREFIX), score ? RWS_SCORE : RWS_REPARAMETERISED);
+    }
+    return RWS_OK;
+}
+
+/* The first `length` characters of text are no setting of this model and method. */
+static rws_status refuse_unknown(const rws_trainer *t, const rws_estimator *estimator, const char *text, size_t length,
+                                 rws_error *err)
+{
+    const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
+    char             owners[128] = "";
+    int              n_owners = 0;
+    for (int k = 0; rws_estimators[k]; k++)
+        if (has(rws_estimators[k]->settings, text, length)) {
+            const size_t used = strlen(owners);
+            snprintf(owners + used, sizeof owners - used, "%s%s", n_owners++ ? " and " : "", rws_estimators[k]->name);
+        }
+    if (n_owners)
+        return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to %s %s, not to %s.", name.text,
+                        n_owners == 1 ? "method" : "the methods", owners, estimator->name);
+    return rws_fail(err, RWS_BAD_INPUT, "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.",
+                    t->model->name, estimator->name, name.text);
+}
+
+/* Gives a setting the value that "name=value" says. */
+static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
+{
+    rws_setup   *s = &t->setup;
+    const char  *equals = strchr(text, '=');
+    const size_t length = equals ? (size_t)(equals - text) : 0;
+    if (length == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "--set takes name=value, not \"%s\".", rws_quote_short(text).text);
+    rws_given *g = NULL;
+    for (int k = 0; k < s->n_given; k++)
+        if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
+            g = &s->given[k];
+    if (!g) g = add_open(s, text, length);
+    if (!g) return refuse_unknown(t, estimator, text, length, err);
+    RWS_TRY(check(g->setting, equals + 1, err));
+    char *value = rws_setup_alloc(s, strlen(equals + 1) + 1);
+    if (!value) return rws_no_memory(err, "the settings");
+    g->value = strcpy(value, equals + 1);
+    return RWS_OK;
+}
+
+rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
+                                     int n_ask_set, rws_error *err)
+{
+    const rws_config  *c = &t->config;
+    rws_setup         *s = &t->setup;
+    const rws_setting *run = rws_run_settings(t->model);
+    const int n = count(t->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_ask_set + 1;
+    s->given = rws_setup_alloc(s, (size_t)n * sizeof *s->given);
+    if (!s->given) return rws_no_memory(err, "the settings");
+    s->n_given = add(s->given, 0, t->model->settings);
+    s->n_given = add(s->given, s->n_given, estimator->settings);
+    s->n_given = add(s->given, s->n_given, run);
+    for (int i = 0; i < c->n_set; i++) RWS_TRY(give(t, estimator, c->set[i], err));
+    if (t->asking && t->model->ask_setting) RWS_TRY(give(t, estimator, t->model->ask_setting, err));
+    for (int i = 0; i < n_ask_set; i++) RWS_TRY(give(t, estimator, ask_set[i], err));
+    return RWS_OK;
+}

@@ -1,0 +1,39 @@
+/* results.h - the memory of rws_results, for the files that fill one: stores (results.c) and exports (exported.c); and how to
+ * read a folder that may have no runs yet.
+ *
+ *     metrics.sqlite -> results.c --.
+ *     FILE.csv -----> exported.c ---+-> rws_results
+ */
+#ifndef RWS_RESULTS_RESULTS_H
+#define RWS_RESULTS_RESULTS_H
+
+#include "base/arena.h"
+#include "rws_train.h"
+
+struct rws_results_memory {
+    rws_arena arena;
+    int       capacity; /* of the runs */
+    bool      starved;  /* there was no memory for a text, which is therefore NULL */
+};
+
+/* An empty run at the end of the list; NULL without memory. */
+rws_result *rws_results_add(rws_results *r);
+
+/* n zeroed bytes; NULL without memory. */
+void *rws_results_zeroed(rws_results *r, size_t n);
+
+/* A copy of the text, or NULL for NULL. Without memory NULL, and `starved` is set. */
+char *rws_results_text(rws_results *r, const char *text);
+
+/* Sets how many iterations the run wants, by its keys. */
+void rws_result_count_iterations(rws_result *run);
+
+/* Adds the runs of a file that `rws export` wrote as CSV: they have no snapshots, no host and no start. Their store is the
+ * file. RWS_BAD_INPUT with a sentence that names the file and the line, or RWS_NO_MEMORY. */
+rws_status rws_exported_read(rws_results *r, const char *path, rws_error *err) __attribute__((warn_unused_result));
+
+/* Reads like rws_results_read, but no runs are no failure: *out is NULL if the folder does not exist or has no store yet. */
+rws_status rws_results_read_if_any(const char *folder, rws_results **out, rws_error *err)
+    __attribute__((warn_unused_result));
+
+#endif

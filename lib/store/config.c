@@ -1,0 +1,503 @@
+#include "store/config.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/quote.h"
+#include "data/json.h"
+#include "program/plugin.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef enum { TEXT, COUNT, BIG_COUNT, FLAG, NUMBER } kind;
+
+static const char *const must_be[] = {
+    [TEXT] = "text",
+    [COUNT] = "a whole number that fits in 32 bits",
+    [BIG_COUNT] = "a whole number from 0 to 18446744073709551615 (in quotes if it is above 9223372036854775807)",
+    [FLAG] = "true or false",
+    [NUMBER] = "a number",
+};
+
+#define PARTICLE_SHARDS "particle_shards" /* a key that may be missing: it is not written if the value is 1 */
+
+/* Writer and reader both walk this table, so that every field that is written is read. */
+static const struct {
+    const char *key;
+    kind        kind;
+    size_t      at;
+    uint64_t    least, most; /* as on the command line; 0 and 0: any */
+} fields[] = {
+    {"model", TEXT, offsetof(rws_config, model)},
+    {"method", TEXT, offsetof(rws_config, method)},
+    {"particles", COUNT, offsetof(rws_config, particles), 1, RWS_MAX_PARTICLES},
+    {"batch", COUNT, offsetof(rws_config, batch), 1, 1000000},
+    {"shards", COUNT, offsetof(rws_config, shards), 1, 1024},
+    {PARTICLE_SHARDS, COUNT, offsetof(rws_config, particle_shards), 1, 1024},
+    {"n_test", COUNT, offsetof(rws_config, n_test), 1, 1000000},
+    {"eval_particles", COUNT, offsetof(rws_config, eval_particles), 1, RWS_MAX_PARTICLES},
+    {"iterations", BIG_COUNT, offsetof(rws_config, iterations), 1, RWS_MAX_ITERATIONS},
+    {"eval_every", BIG_COUNT, offsetof(rws_config, eval_every), 1, RWS_MAX_ITERATIONS},
+    {"seed", BIG_COUNT, offsetof(rws_config, seed)},
+    {"threads", COUNT, offsetof(rws_config, threads), 1, 1024},
+    {"scalar", FLAG, offsetof(rws_config, scalar)},
+    {"optimiser", TEXT, offsetof(rws_config, optimiser)},
+    {"lr", TEXT, offsetof(rws_config, lr)},
+    {"l2", NUMBER, offsetof(rws_config, l2), 0, 1000000},
+};
+
+#define MOST_BYTES (1 << 20)            /* of config.json */
+#define FINGERPRINT "model_fingerprint" /* a key that may be missing */
+
+enum { N_FIELDS = sizeof fields / sizeof *fields, MAX_SETTINGS = sizeof((rws_config *)0)->set / sizeof(char *) };
+
+void rws_config_release(rws_config_json *j)
+{
+    json_decref(j->document);
+    free(j->set);
+    *j = (rws_config_json){0};
+}
+
+/* ---- writing ---------------------------------------------------------------------------------------------------- */
+
+static json_t *big_count(uint64_t n)
+{
+    char text[24];
+    if (n <= INT64_MAX) return json_integer((json_int_t)n);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)n);
+    return json_string(text);
+}
+
+/* Whether jansson takes the text: json_string refuses what json_string_nocheck does not. */
+static bool is_utf8(const char *text)
+{
+    json_t    *checked = json_string(text), *unchecked = json_string_nocheck(text);
+    const bool valid = checked || !unchecked;
+    json_decref(checked);
+    json_decref(unchecked);
+    return valid;
+}
+
+static rws_status put_text(json_t *object, const char *key, const char *text, rws_error *err)
+{
+    if (json_object_set_new(object, key, json_string(text)) == 0) return RWS_OK;
+    if (is_utf8(key) && is_utf8(text)) return rws_no_memory(err, "config.json");
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be written to config.json: it is not UTF-8.",
+                    rws_quote(key).text);
+}
+
+/* The value is taken over; NULL stands for failed memory. */
+static rws_status put_value(json_t *object, const char *key, json_t *value, rws_error *err)
+{
+    return json_object_set_new(object, key, value) == 0 ? RWS_OK : rws_no_memory(err, "config.json");
+}
+
+static rws_status put(json_t *document, const rws_config *config, int field, rws_error *err)
+{
+    const char *key = fields[field].key;
+    const void *p = (const char *)config + fields[field].at;
+    switch (fields[field].kind) {
+    case TEXT: {
+        const char *text = *(const char *const *)p;
+        RWS_CHECK(text && "defaults are filled in");
+        return put_text(document, key, text, err);
+    }
+    case COUNT: return put_value(document, key, json_integer(*(const int *)p), err);
+    case BIG_COUNT: return put_value(document, key, big_count(*(const uint64_t *)p), err);
+    case FLAG: return put_value(document, key, json_boolean(*(const bool *)p), err);
+    case NUMBER:
+        if (isfinite(*(const double *)p)) return put_value(document, key, json_real(*(const double *)p), err);
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" cannot be written to config.json: it is not finite.", key);
+    }
+    RWS_CHECK(!"a kind of value");
+    return RWS_OK;
+}
+
+/* The path of a shared object, absolute, for the caller to free; *path is NULL for the name of a built-in model. */
+static rws_status find_model(const char *model, char **path, rws_error *err)
+{
+    *path = NULL;
+    if (!rws_model_is_path(model)) return RWS_OK;
+    *path = realpath(model, NULL);
+    if (*path) return RWS_OK;
+    if (errno == ENOMEM) return rws_no_memory(err, "the path of the model");
+    return rws_fail(err, RWS_BAD_INPUT, "The model \"%s\" cannot be found: %s.", rws_quote(model).text,
+                    strerror(errno));
+}
+
+static rws_status amend_model(json_t *document, const char *model, rws_error *err)
+{
+    char *path;
+    RWS_TRY(find_model(model, &path, err));
+    const rws_status status = put_text(document, "model", path ? path : model, err);
+    free(path);
+    return status;
+}
+
+/* Whether the document has this text under the key. Such a text must not be replaced, because `config` may point to it. */
+static bool is_text_of(const json_t *document, const char *key, const char *text)
+{
+    return strcmp(json_string_value(json_object_get(document, key)), text) == 0;
+}
+
+rws_status rws_config_amend(json_t *document, const rws_config *config, rws_error *err)
+{
+    if (!is_text_of(document, "model", config->model)) RWS_TRY(amend_model(document, config->model, err));
+    if (!is_text_of(document, "lr", config->lr)) RWS_TRY(put_text(document, "lr", config->lr, err));
+    return put_value(document, "iterations", big_count(config->iterations), err);
+}
+
+static rws_status describe_settings(json_t *document, const rws_given *settings, int n, rws_error *err)
+{
+    if (n > MAX_SETTINGS)
+        return rws_fail(err, RWS_BAD_INPUT, "Model and method have %d settings together, and a run can have %d.", n,
+                        MAX_SETTINGS);
+    json_t *object = json_object();
+    RWS_TRY(put_value(document, "settings", object, err)); /* the document has it from now on */
+    /* Where model and method have a setting of the same name, --set reaches the later one; so does this. */
+    for (int i = 0; i < n; i++) RWS_TRY(put_text(object, settings[i].setting->name, settings[i].value, err));
+    return RWS_OK;
+}
+
+static rws_status describe(json_t *document, const rws_config *config, const rws_given *settings, int n_settings,
+                           rws_error *err)
+{
+    char fingerprint[RWS_FINGERPRINT_SIZE];
+    if (!document) return rws_no_memory(err, "config.json");
+    for (int i = 0; i < N_FIELDS; i++)
+        if (strcmp(fields[i].key, PARTICLE_SHARDS) != 0 || config->particle_shards > 1)
+            RWS_TRY(put(document, config, i, err));
+    if (rws_model_is_path(config->model)) {
+        RWS_TRY(rws_config_fingerprint(config->model, fingerprint, err));
+        RWS_TRY(put_text(document, FINGERPRINT, fingerprint, err));
+    }
+    return describe_settings(document, settings, n_settings, err);
+}
+
+rws_status rws_config_describe(const rws_config *config, const rws_given *settings, int n_settings, json_t **out,
+                               rws_error *err)
+{
+    rws_config absolute = *config;
+    char      *path;
+    *out = NULL;
+    RWS_TRY(find_model(config->model, &path, err));
+    if (path) absolute.model = path;
+    json_t          *document = json_pack("{s:i, s:s}", "format", RWS_CONFIG_FORMAT, "version", RWS_VERSION_STRING);
+    const rws_status status = describe(document, &absolute, settings, n_settings, err);
+    free(path);
+    if (status == RWS_OK) *out = document;
+    else json_decref(document);
+    return status;
+}
+
+rws_status rws_config_fingerprint(const char *path, char out[static RWS_FINGERPRINT_SIZE], rws_error *err)
+{
+    const uint8_t *bytes;
+    size_t         size;
+    RWS_TRY(rws_file_map(path, &bytes, &size, err));
+    const uint64_t hash = rws_hash(RWS_HASH_BEGIN, bytes, size);
+    rws_file_unmap(bytes, size);
+    snprintf(out, RWS_FINGERPRINT_SIZE, "fnv1a:%016llx", (unsigned long long)hash);
+    return RWS_OK;
+}
+
+const char *rws_config_fingerprint_of(const json_t *document)
+{
+    return json_string_value(json_object_get(document, FINGERPRINT));
+}
+
+const char *rws_config_lr(const json_t *document)
+{
+    return json_string_value(json_object_get(document, "lr"));
+}
+
+/* The document as text, for the caller to free; NULL without memory. Into a buffer of the right size: where memory runs
+ * out while its own buffer grows, jansson's json_dumps may leave a key out and go on. */
+static char *dump(const json_t *document, size_t flags)
+{
+    const size_t size = json_dumpb(document, NULL, 0, flags);
+    char        *text = size ? malloc(size + 1) : NULL;
+    if (text && json_dumpb(document, text, size, flags) != size) {
+        free(text);
+        return NULL;
+    }
+    if (text) text[size] = '\0';
+    return text;
+}
+
+char *rws_config_text(const json_t *document)
+{
+    json_t *copy = json_copy((json_t *)document); /* a shallow copy, which leaves the document as it is */
+    if (copy) json_object_del(copy, FINGERPRINT);
+    char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
+    json_decref(copy);
+    return text;
+}
+
+/* Keys that may change while a run goes on. */
+static bool may_change(const char *key)
+{
+    static const char *const keys[] = {"format",     "version", "model",   FINGERPRINT,
+                                       "iterations", "lr",      "threads", "scalar"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
+}
+
+char *rws_config_identity(const json_t *document)
+{
+    json_t *copy = json_copy((json_t *)document); /* shallow */
+    if (!copy) return NULL;
+    const char *key;
+    json_t     *value;
+    void       *next;
+    json_object_foreach_safe(copy, next, key, value)
+    {
+        if (may_change(key)) json_object_del(copy, key);
+    }
+    char *text = dump(copy, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(copy);
+    return text;
+}
+
+/* The first key that has different values in the two objects, or that only one of them has; NULL if there is none. Keys that
+ * may change are left out. */
+static const char *first_difference(json_t *a, json_t *b)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        json_t *from = turn ? b : a, *to = turn ? a : b;
+        for (void *at = json_object_iter(from); at; at = json_object_iter_next(from, at)) {
+            const char *key = json_object_iter_key(at);
+            json_t     *one = json_object_iter_value(at), *two = json_object_get(to, key);
+            if (may_change(key) || (two && json_equal(one, two))) continue;
+            if (json_is_object(one) && json_is_object(two)) return first_difference(one, two);
+            return key;
+        }
+    }
+    return NULL;
+}
+
+rws_status rws_config_compare(const json_t *document, const char *text, char key[static RWS_KEY_SIZE], rws_error *err)
+{
+    json_error_t why;
+    bool         starved;
+    key[0] = '\0';
+    json_t *other = rws_json_load(text, strlen(text), 0, &why, &starved);
+    if (starved) return rws_no_memory(err, "config.json");
+    const char *differs = json_is_object(other) ? first_difference((json_t *)document, other) : "format";
+    if (differs) snprintf(key, RWS_KEY_SIZE, "%s", rws_quote_short(differs).text);
+    json_decref(other);
+    return RWS_OK;
+}
+
+rws_status rws_config_write(const char *path, const json_t *document, rws_error *err)
+{
+    char *text = dump(document, JSON_INDENT(4));
+    if (!text) return rws_no_memory(err, "config.json");
+    const rws_piece  parts[] = {{text, strlen(text)}, {"\n", 1}};
+    const rws_status status = rws_file_replace(path, parts, 2, err);
+    free(text);
+    return status;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------------------------- */
+
+/* If memory runs out, jansson reports a mistake in the text, and only errno tells what happened. */
+static json_t *parse(int fd, json_error_t *why)
+{
+    errno = 0;
+    return json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+}
+
+/* The JSON object in the file, a new reference. */
+static rws_status load(const char *path, json_t **document, rws_error *err)
+{
+    const rws_quoted file = rws_quote(path);
+    rws_status       status = RWS_OK;
+    json_error_t     why;
+    struct stat      about;
+    *document = NULL;
+    /* O_NONBLOCK: opening a pipe by mistake must not wait for its writer. */
+    const int fd = TEMP_FAILURE_RETRY(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (fd < 0 && errno == ENOENT) {
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is missing: its folder is not that of a run.", file.text);
+    } else if (fd < 0 || fstat(fd, &about) != 0) {
+        status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": %s.", file.text, strerror(errno));
+    } else if (!S_ISREG(about.st_mode)) {
+        status = rws_fail(err, RWS_BAD_INPUT, "Cannot read \"%s\": it is not a regular file.", file.text);
+    } else if (about.st_size > MOST_BYTES) {
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it has more than %d bytes.", file.text,
+                          MOST_BYTES);
+    } else if (!(*document = parse(fd, &why))) {
+        status = errno == ENOMEM ? rws_no_memory(err, "config.json")
+                                 : rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not JSON: line %d: %s.", file.text, why.line,
+                                            rws_quote(why.text).text);
+    } else if (!json_is_object(*document)) {
+        status =
+            rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a configuration: it is JSON, but not an object.", file.text);
+    }
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+static bool read_big_count(const json_t *value, uint64_t *out)
+{
+    if (json_is_integer(value)) {
+        *out = (uint64_t)json_integer_value(value);
+        return json_integer_value(value) >= 0;
+    }
+    const char *text = json_string_value(value);
+    if (!text || !*text || text[strspn(text, "0123456789")]) return false;
+    errno = 0;
+    *out = strtoull(text, NULL, 10);
+    return errno == 0;
+}
+
+uint64_t rws_config_iterations(const json_t *document)
+{
+    uint64_t n;
+    return read_big_count(json_object_get(document, "iterations"), &n) ? n : 0;
+}
+
+/* False if the value is of another type or out of range. */
+static bool read_value(const json_t *value, kind kind, void *out)
+{
+    const json_int_t n = json_integer_value(value);
+    switch (kind) {
+    case TEXT: *(const char **)out = json_string_value(value); return json_is_string(value);
+    case COUNT: *(int *)out = (int)n; return json_is_integer(value) && n >= INT_MIN && n <= INT_MAX;
+    case BIG_COUNT: return read_big_count(value, out);
+    case FLAG: *(bool *)out = json_is_true(value); return json_is_boolean(value);
+    case NUMBER: *(double *)out = json_number_value(value); return json_is_number(value);
+    }
+    RWS_CHECK(!"a kind of value");
+    return false;
+}
+
+/* Whether the number that was read lies within the limits of its field. */
+static bool is_in_range(int field, const void *value)
+{
+    const uint64_t least = fields[field].least, most = fields[field].most;
+    if (!most) return true;
+    switch (fields[field].kind) {
+    case COUNT: return *(const int *)value >= (int)least && *(const int *)value <= (int)most;
+    case BIG_COUNT: return *(const uint64_t *)value >= least && *(const uint64_t *)value <= most;
+    case NUMBER: return *(const double *)value >= (double)least && *(const double *)value <= (double)most;
+    default: return true;
+    }
+}
+
+static bool is_known(const char *key)
+{
+    for (int i = 0; i < N_FIELDS; i++) {
+        if (strcmp(key, fields[i].key) == 0) return true;
+    }
+    static const char *const others[] = {"format", "version", "settings", FINGERPRINT};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (strcmp(key, others[i]) == 0) return true;
+    }
+    return false;
+}
+
+/* Settings as "name=value" in config->set; the caller frees *text, which holds them. */
+static rws_status read_settings(const char *path, json_t *settings, rws_config *config, char **text, rws_error *err)
+{
+    const char *name;
+    json_t     *value;
+    size_t      size = 1;
+    if (json_object_size(settings) > MAX_SETTINGS) {
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has %zu \"settings\", and a run can have %d.", rws_quote(path).text,
+                        json_object_size(settings), MAX_SETTINGS);
+    }
+    json_object_foreach(settings, name, value)
+    {
+        if (!json_is_string(value)) {
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the setting \"%s\" must be text (in quotes, also a number).",
+                            rws_quote(path).text, rws_quote(name).text);
+        }
+        size += strlen(name) + json_string_length(value) + 2;
+    }
+    char *at = *text = malloc(size);
+    if (!at) return rws_no_memory(err, "the settings of a run");
+    json_object_foreach(settings, name, value)
+    {
+        config->set[config->n_set++] = at;
+        at += sprintf(at, "%s=%s", name, json_string_value(value)) + 1;
+    }
+    return RWS_OK;
+}
+
+static rws_status check_format(const char *file, const json_t *document, rws_error *err)
+{
+    const json_t *format = json_object_get(document, "format");
+    if (!format) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"format\" is missing.", file);
+    if (json_is_integer(format) && json_integer_value(format) == RWS_CONFIG_FORMAT) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the \"format\" is not %d, the one that this version (%s) reads.", file,
+                    RWS_CONFIG_FORMAT, RWS_VERSION_STRING);
+}
+
+static rws_status read_field(const char *file, const json_t *document, int i, rws_config *config, rws_error *err)
+{
+    const json_t *value = json_object_get(document, fields[i].key);
+    if (!value && strcmp(fields[i].key, PARTICLE_SHARDS) == 0) {
+        config->particle_shards = 1;
+        return RWS_OK;
+    }
+    if (!value) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file, fields[i].key);
+    if (!read_value(value, fields[i].kind, (char *)config + fields[i].at))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be %s.", file, fields[i].key, must_be[fields[i].kind]);
+    if (!is_in_range(i, (const char *)config + fields[i].at))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be between %llu and %llu.", file, fields[i].key,
+                        (unsigned long long)fields[i].least, (unsigned long long)fields[i].most);
+    return RWS_OK;
+}
+
+/* The keys that are no fields of an rws_config. */
+static rws_status check_others(const char *file, json_t *document, rws_error *err)
+{
+    const json_t *version = json_object_get(document, "version"), *settings = json_object_get(document, "settings"),
+                 *fingerprint = json_object_get(document, FINGERPRINT);
+    if (!version || !settings)
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is missing.", file,
+                        version ? "settings" : "version");
+    if (!json_is_string(version)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"version\" must be text.", file);
+    if (!json_is_object(settings)) return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"settings\" must be an object.", file);
+    if (fingerprint && !json_is_string(fingerprint))
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\": \"%s\" must be text.", file, FINGERPRINT);
+    for (void *at = json_object_iter(document); at; at = json_object_iter_next(document, at))
+        if (!is_known(json_object_iter_key(at)))
+            return rws_fail(err, RWS_BAD_INPUT, "\"%s\": the key \"%s\" is unknown.", file,
+                            rws_quote(json_object_iter_key(at)).text);
+    return RWS_OK;
+}
+
+static rws_status read_document(const char *path, json_t *document, rws_config *config, char **text, rws_error *err)
+{
+    const rws_quoted file = rws_quote(path);
+    RWS_TRY(check_format(file.text, document, err));
+    for (int i = 0; i < N_FIELDS; i++) RWS_TRY(read_field(file.text, document, i, config, err));
+    RWS_TRY(check_others(file.text, document, err));
+    return read_settings(path, json_object_get(document, "settings"), config, text, err);
+}
+
+rws_status rws_config_read(const char *path, rws_config *config, rws_config_json *out, rws_error *err)
+{
+    rws_config      read = {0};
+    rws_config_json json = {0};
+    rws_status      status = load(path, &json.document, err);
+    if (status == RWS_OK) status = read_document(path, json.document, &read, &json.set, err);
+    if (status != RWS_OK) {
+        rws_config_release(&json);
+        return status;
+    }
+    *config = read;
+    *out = json;
+    return RWS_OK;
+}

@@ -1,0 +1,42 @@
+#include "store/held.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+rws_held rws_held_read(void)
+{
+    rws_held      h = {0};
+    FILE         *file = fopen("/proc/locks", "re");
+    char          line[256];
+    unsigned long inode;
+    while (file && fgets(line, sizeof line, file)) {
+        if (!strstr(line, " FLOCK ") || sscanf(line, "%*s %*s %*s %*s %*s %*x:%*x:%lu", &inode) != 1) continue;
+        if (h.n == h.room) {
+            const int room = h.room ? 2 * h.room : 16;
+            ino_t    *more = realloc(h.inodes, (size_t)room * sizeof *more);
+            if (!more) break;
+            h.inodes = more;
+            h.room = room;
+        }
+        h.inodes[h.n++] = (ino_t)inode;
+    }
+    if (file) fclose(file);
+    return h;
+}
+
+bool rws_held_has(const rws_held *h, const char *folder)
+{
+    struct stat is;
+    if (!folder || stat(folder, &is) != 0) return false;
+    for (int i = 0; i < h->n; i++)
+        if (h->inodes[i] == is.st_ino) return true;
+    return false;
+}
+
+void rws_held_free(rws_held *h)
+{
+    free(h->inodes);
+    *h = (rws_held){0};
+}

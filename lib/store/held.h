@@ -1,0 +1,21 @@
+/* held.h - which runs are being trained on this machine.
+ *
+ * A trainer holds a lock on its folder (checkpoint.c). Trying the lock could turn away a trainer that starts at that moment, so
+ * the kernel's list of locks is read instead. Locks that are held on other machines are not in this list. */
+#ifndef RWS_STORE_HELD_H
+#define RWS_STORE_HELD_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+typedef struct {
+    ino_t *inodes; /* of everything that is locked by flock */
+    int    n, room;
+} rws_held;
+
+/* Reads the list. What there is no memory for is left out. */
+rws_held rws_held_read(void);
+bool     rws_held_has(const rws_held *h, const char *folder);
+void     rws_held_free(rws_held *h);
+
+#endif

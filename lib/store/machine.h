@@ -1,0 +1,16 @@
+/* machine.h - what the bits of a run depend on besides its seed and configuration: how the program was built, and the
+ * processor that it runs on. */
+#ifndef RWS_STORE_MACHINE_H
+#define RWS_STORE_MACHINE_H
+
+enum { RWS_MACHINE_SIZE = 128 }; /* bytes of a description, with its end */
+
+/* Compiler, optimisation, vector width and C library: "gcc-12 -O avx2 glibc-2.36", with "portable" after the width if it is
+ * a portable build. */
+void rws_machine_build(char out[static RWS_MACHINE_SIZE]);
+
+/* Vector features of the processor, by which libm chooses its functions, and the kernels that OpenBLAS has chosen:
+ * "avx2 fma avx512f, OpenBLAS SkylakeX". The bits of a portable build do not depend on them: "any". */
+void rws_machine_cpu(char out[static RWS_MACHINE_SIZE]);
+
+#endif

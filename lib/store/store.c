@@ -1,0 +1,480 @@
+#include "store/store.h"
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "store/checksum.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define TEXT_OF(x) #x
+#define DIGITS(x) TEXT_OF(x)
+
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS metrics(run TEXT, iteration INTEGER, seconds REAL, name TEXT, value REAL,"
+    "    PRIMARY KEY(run, iteration, name)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS runs(run TEXT PRIMARY KEY, config TEXT, host TEXT, version TEXT, started TEXT,"
+    "    iteration INTEGER, seconds REAL);"
+    "CREATE TABLE IF NOT EXISTS snapshots(run TEXT, iteration INTEGER, name TEXT, place INTEGER, label TEXT,"
+    "    value REAL, PRIMARY KEY(run, iteration, name, place)) WITHOUT ROWID;"
+    "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
+    "CREATE TABLE IF NOT EXISTS checksums(run TEXT PRIMARY KEY, about INTEGER, numbers INTEGER) WITHOUT ROWID;"
+    "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
+
+enum { MOST_CONFIG = 1 << 24 }; /* bytes */
+
+static int patience = 10000; /* milliseconds to wait for a locked file */
+
+void rws_store_patience(int milliseconds)
+{
+    patience = milliseconds;
+}
+
+int rws_store_wait(sqlite3 *db)
+{
+    return sqlite3_busy_timeout(db, patience);
+}
+
+/* A function below that returns an int returns an SQLite result code. Each step is taken only if the steps before it
+ * succeeded. */
+
+static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **s)
+{
+    return sqlite3_prepare_v2(db, sql, -1, s, NULL);
+}
+
+int rws_store_check_format(sqlite3 *db, int *format)
+{
+    sqlite3_stmt *s;
+    int           code = prepare(db, "PRAGMA user_version", &s);
+    if (code) return code;
+    *format = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : 0;
+    code = sqlite3_finalize(s);
+    return code ? code : *format > RWS_STORE_FORMAT ? SQLITE_SCHEMA : SQLITE_OK;
+}
+
+rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err)
+{
+    char others[64] = "";
+    if (n > 1) snprintf(others, sizeof others, " and of %d other run%s", n - 1, n == 2 ? "" : "s");
+    return rws_fail(
+        err, RWS_BAD_INPUT,
+        "\"%s\" is damaged: rows of the run \"%s\"%s are not those that were written. Restore a copy of the "
+        "file, or train %s again.",
+        rws_quote(path).text, rws_quote_short(run).text, others, n > 1 ? "these runs" : "this run");
+}
+
+rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err)
+{
+    const rws_quoted file = rws_quote(path ? path : "");
+    char             run[256];
+    int              n;
+    switch (code & 0xff) {
+    case SQLITE_NOMEM: return rws_no_memory(err, "the store of runs");
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": another program has kept it locked for %g seconds.",
+                        what, file.text, patience / 1000.0);
+    case SQLITE_READONLY:
+        if (strcmp(what, "read") == 0)
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "Cannot read \"%s\", which can only be read and not mended here: it is being written, or "
+                            "its writer was ended while it wrote. Try again, or go on with the run (--resume).",
+                            file.text);
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the file or its folder is read-only.", what, file.text);
+    case SQLITE_FULL: return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the disk is full.", what, file.text);
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+        if (path && !rws_store_has_locks(path))
+            return rws_fail(
+                err, RWS_BAD_INPUT,
+                "\"%s\" is not an SQLite file, or is damaged, or is being written, which does not show on a "
+                "file system without locks: try again.",
+                file.text);
+        if (code == RWS_CHECKSUM_WRONG && db && !rws_checksum_blame(db, run, sizeof run, &n) && n)
+            return rws_store_blame(path, run, n, err);
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" is not an SQLite file, or is damaged: restore a copy of it, or move it away.",
+                        file.text);
+    case SQLITE_SCHEMA:
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" was written by a newer version of rws than this one; use that version.", file.text);
+    default:
+        return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": %s.", what, file.text,
+                        db ? rws_quote(sqlite3_errmsg(db)).text : sqlite3_errstr(code));
+    }
+}
+
+int rws_store_open(const char *path, int flags, sqlite3 **db)
+{
+    struct stat is;
+    *db = NULL;
+    if (!path) return SQLITE_NOMEM;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
+    /* Without locks SQLite would wait for them for ever. A run's own store has one writer, and needs none. */
+    int code = sqlite3_open_v2(path, db, flags, rws_store_has_locks(path) ? NULL : "unix-none");
+    if (!code) code = rws_store_wait(*db);
+    return code ? code : rws_checksum_prepare(*db);
+}
+
+int rws_store_reader_flags(const char *path)
+{
+    /* NFS, SMB, CIFS, AFS, Lustre, GPFS, BeeGFS, Ceph, OrangeFS, FUSE, 9p */
+    static const uint32_t shared[] = {0x6969,     0x517b,     0xff534d42, 0x5346414f, 0x0bd00bd0, 0x47504653,
+                                      0x19830326, 0x00c36400, 0x20030528, 0x65735546, 0xfe534d42, 0x01021997};
+    struct statfs         about;
+    if (!path || statfs(path, &about) != 0) return SQLITE_OPEN_READWRITE;
+    if (!rws_store_has_locks(path)) return SQLITE_OPEN_READONLY;
+    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
+        if ((uint32_t)about.f_type == shared[i]) return SQLITE_OPEN_READONLY;
+    return SQLITE_OPEN_READWRITE;
+}
+
+/* Opens the store and begins a transaction that writes. IMMEDIATE waits for the lock here, before anything is read that
+ * may be outdated when the wait is over. EXTRA brings the folder to disk after a commit: otherwise the journal could be
+ * there again after a power cut and undo the commit, under a checkpoint that is newer. *db may be set on failure too. */
+static int begin(const char *path, sqlite3 **db)
+{
+    int format = 0;
+    int code = rws_store_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, db);
+    if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE;", NULL, NULL, NULL);
+    if (!code) code = rws_store_check_format(*db, &format);
+    if (!code && format < RWS_STORE_FORMAT) code = sqlite3_exec(*db, schema, NULL, NULL, NULL);
+    return code;
+}
+
+/* Commits if code is SQLITE_OK; otherwise closing the connection rolls back, and the code becomes a sentence. */
+static rws_status end(sqlite3 *db, const char *path, int code, rws_error *err)
+{
+    if (!code) code = sqlite3_exec(db, "COMMIT;", NULL, NULL, NULL);
+    const rws_status status = code ? rws_store_explain(db, path, "write", code, err) : RWS_OK;
+    sqlite3_close(db);
+    return status;
+}
+
+/* Executes a statement that has no result rows. */
+static int step(sqlite3_stmt *s)
+{
+    sqlite3_step(s);
+    return sqlite3_reset(s);
+}
+
+/* NULL is stored as NULL, "" as an empty text. The text must live until the statement is finalised. */
+static void bind_text(sqlite3_stmt *s, int at, const char *text)
+{
+    sqlite3_bind_text(s, at, text, -1, SQLITE_STATIC);
+}
+
+static void bind_number(sqlite3_stmt *s, int at, double value)
+{
+    if (isnan(value)) sqlite3_bind_null(s, at);
+    else sqlite3_bind_double(s, at, value);
+}
+
+static int add_run(sqlite3 *db, const rws_store_run *run, uint64_t iteration, double seconds)
+{
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    static const char sql[] =
+        "INSERT INTO runs(run, config, host, version, started, iteration, seconds)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT(run) DO UPDATE"
+        " SET iteration = excluded.iteration, seconds = excluded.seconds, config = excluded.config,"
+        " host = excluded.host";
+    sqlite3_stmt *s;
+    int           code = prepare(db, sql, &s);
+    if (code) return code;
+    const char *const texts[] = {run->name, run->config, host, run->version, run->started};
+    for (int i = 0; i < 5; i++) bind_text(s, i + 1, texts[i]);
+    sqlite3_bind_int64(s, 6, (sqlite3_int64)iteration);
+    sqlite3_bind_double(s, 7, seconds);
+    code = step(s);
+    sqlite3_finalize(s);
+    return code;
+}
+
+/* A statement whose numbers 1 and 2 are the run and the iteration. */
+static int prepare_for(sqlite3 *db, const char *sql, const char *run, uint64_t iteration, sqlite3_stmt **s)
+{
+    const int code = prepare(db, sql, s);
+    if (code) return code;
+    bind_text(*s, 1, run);
+    sqlite3_bind_int64(*s, 2, (sqlite3_int64)iteration);
+    return SQLITE_OK;
+}
+
+static int add_metrics(sqlite3 *db, const char *run, const rws_store_entry *e)
+{
+    static const char sql[] =
+        "INSERT OR REPLACE INTO metrics(run, iteration, seconds, name, value) VALUES(?1, ?2, ?3, ?4, ?5)";
+    sqlite3_stmt *s;
+    int           code = prepare_for(db, sql, run, e->iteration, &s);
+    if (code) return code;
+    sqlite3_bind_double(s, 3, e->seconds);
+    for (int i = 0; i < e->n && !code; i++) {
+        bind_text(s, 4, e->names[i]);
+        bind_number(s, 5, e->values[i]);
+        code = step(s);
+    }
+    sqlite3_finalize(s);
+    return code;
+}
+
+static int add_snapshots(sqlite3 *db, const char *run, const rws_store_entry *e)
+{
+    static const char sql[] =
+        "INSERT OR REPLACE INTO snapshots(run, iteration, name, place, label, value) VALUES(?1, ?2, ?3, ?4, ?5, ?6)";
+    sqlite3_stmt *s;
+    int           code = prepare_for(db, sql, run, e->iteration, &s);
+    if (code) return code;
+    for (int i = 0; i < e->n_shown && !code; i++) {
+        bind_text(s, 3, e->shown[i].snapshot);
+        sqlite3_bind_int(s, 4, e->shown[i].place);
+        bind_text(s, 5, e->shown[i].label);
+        bind_number(s, 6, e->shown[i].value);
+        code = step(s);
+    }
+    sqlite3_finalize(s);
+    return code;
+}
+
+/* The iteration of a run's last evaluation; -1 if the run is not in the store. */
+static int last_iteration(sqlite3 *db, const char *run, int64_t *out)
+{
+    sqlite3_stmt *s;
+    const int     code = prepare(db, "SELECT iteration FROM runs WHERE run = ?1", &s);
+    *out = -1;
+    if (code) return code;
+    bind_text(s, 1, run);
+    if (sqlite3_step(s) == SQLITE_ROW) *out = sqlite3_column_int64(s, 0);
+    return sqlite3_finalize(s);
+}
+
+rws_status rws_store_make(const char *path, rws_error *err)
+{
+    sqlite3  *db = NULL;
+    const int code = begin(path, &db);
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
+                         rws_error *err)
+{
+    if (n == 0) return RWS_OK;
+    const rws_store_entry *last = &entries[n - 1];
+    RWS_CHECK(last->iteration <= INT64_MAX);
+    sqlite3 *db = NULL;
+    int64_t  since = -1;
+    int      code = begin(path, &db);
+    if (!code) code = last_iteration(db, run->name, &since);
+    for (int i = 0; i < n; i++)
+        if (since >= 0 && entries[i].iteration <= (uint64_t)since) since = -1;
+    if (!code) code = since < 0 ? rws_checksum_check(db, run->name) : rws_checksum_check_head(db, run->name);
+    if (!code) code = add_run(db, run, last->iteration, last->seconds);
+    for (int i = 0; i < n && !code; i++) {
+        code = add_metrics(db, run->name, &entries[i]);
+        if (!code) code = add_snapshots(db, run->name, &entries[i]);
+    }
+    if (!code) code = rws_checksum_seal(db, run->name, since);
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
+{
+    RWS_CHECK(entry->iteration <= INT64_MAX);
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
+    if (!code) code = add_metrics(db, run, entry);
+    if (!code) code = rws_checksum_seal(db, run, -1);
+    return end(db, path, code, err);
+}
+
+/* Runs a statement on ?1: run, ?2: iteration and, where they occur, ?3: seconds, ?4: text. */
+static int apply(sqlite3 *db, const char *sql, const char *run, uint64_t iteration, double seconds, const char *text)
+{
+    sqlite3_stmt *s;
+    int           code = prepare(db, sql, &s);
+    if (code) return code;
+    const int n = sqlite3_bind_parameter_count(s);
+    bind_text(s, 1, run);
+    if (n > 1) sqlite3_bind_int64(s, 2, (sqlite3_int64)iteration);
+    if (n > 2) sqlite3_bind_double(s, 3, seconds);
+    if (n > 3) bind_text(s, 4, text);
+    code = step(s);
+    sqlite3_finalize(s);
+    return code;
+}
+
+rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
+{
+    RWS_CHECK(iteration <= INT64_MAX);
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
+    if (!code)
+        code = apply(db, "INSERT OR REPLACE INTO failures(run, iteration, sentence) VALUES(?1, ?2, ?4)", run, iteration,
+                     0, sentence);
+    if (!code) code = rws_checksum_seal(db, run, -1);
+    return end(db, path, code, err);
+}
+
+static bool is_missing(const char *path)
+{
+    struct stat about;
+    return path && lstat(path, &about) != 0 && errno == ENOENT;
+}
+
+rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM metrics WHERE run = ?1 AND iteration > ?2",
+        "DELETE FROM snapshots WHERE run = ?1 AND iteration > ?2",
+        "DELETE FROM failures WHERE run = ?1",
+        "UPDATE runs SET iteration = ?2, seconds = ?3 WHERE run = ?1 AND iteration > ?2",
+    };
+    RWS_CHECK(iteration <= INT64_MAX);
+    if (is_missing(path)) return RWS_OK;
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
+    const int before = db ? sqlite3_total_changes(db) : 0;
+    for (int i = 0; i < 4 && !code; i++) code = apply(db, statements[i], run, iteration, seconds, NULL);
+    if (!code && sqlite3_total_changes(db) > before) code = rws_checksum_seal(db, run, -1);
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_drop(const char *path, const char *run, rws_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM metrics WHERE run = ?1",   "DELETE FROM snapshots WHERE run = ?1",
+        "DELETE FROM failures WHERE run = ?1",  "DELETE FROM runs WHERE run = ?1",
+        "DELETE FROM checksums WHERE run = ?1",
+    };
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    for (int i = 0; i < 5 && !code; i++) code = apply(db, statements[i], run, 0, 0, NULL);
+    return end(db, path, code, err);
+}
+
+rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+{
+    static const char sql[] = "SELECT iteration, seconds, EXISTS(SELECT 1 FROM failures WHERE run = ?1),"
+                              " EXISTS(SELECT 1 FROM metrics m WHERE m.run = ?1 AND m.iteration = runs.iteration"
+                              "        AND name GLOB 'final_*') FROM runs WHERE run = ?1";
+    *out = (rws_store_progress){0};
+    if (is_missing(path)) return RWS_OK;
+    sqlite3      *db = NULL;
+    sqlite3_stmt *s = NULL;
+    int           format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
+    if (!code) code = rws_store_check_format(db, &format);
+    if (!code && format > 0) code = prepare(db, sql, &s);
+    if (!code && s) {
+        bind_text(s, 1, run);
+        if (sqlite3_step(s) == SQLITE_ROW)
+            *out = (rws_store_progress){.known = true,
+                                        .iteration = (uint64_t)sqlite3_column_int64(s, 0),
+                                        .seconds = sqlite3_column_double(s, 1),
+                                        .failed = sqlite3_column_int(s, 2),
+                                        .measured = sqlite3_column_int(s, 3)};
+        code = sqlite3_finalize(s);
+    }
+    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    sqlite3_close(db);
+    return status;
+}
+
+/* A copy of a column's text, NULL for a NULL; *code becomes SQLITE_NOMEM without memory. */
+static char *copy_text(sqlite3_stmt *s, int column, int *code)
+{
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    char       *copy = text ? strdup(text) : NULL;
+    if (text && !copy) *code = SQLITE_NOMEM;
+    return copy;
+}
+
+rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
+{
+    static const char sql[] = "SELECT run, config FROM runs WHERE run = ?1 OR (SELECT count(*) FROM runs) = 1";
+    *name = *config = NULL;
+    if (is_missing(path)) return RWS_OK;
+    sqlite3      *db = NULL;
+    sqlite3_stmt *s = NULL;
+    /* For writing if possible: only then can SQLite roll back what a killed writer left behind. */
+    int format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
+    if (!code) code = rws_store_check_format(db, &format);
+    if (!code && format > 0) code = prepare(db, sql, &s);
+    if (!code && s) {
+        bind_text(s, 1, run);
+        if (sqlite3_step(s) == SQLITE_ROW) {
+            *name = copy_text(s, 0, &code);
+            *config = copy_text(s, 1, &code);
+        }
+        const int ended = sqlite3_finalize(s);
+        if (!code) code = ended;
+    }
+    /* Another name is that of a folder that was moved, or the right one with a byte that changed. */
+    if (!code && format > 1 && *name && strcmp(*name, run) != 0) code = rws_checksum_check(db, NULL);
+    const rws_status status = code ? rws_store_explain(db, path, "read", code, err) : RWS_OK;
+    sqlite3_close(db);
+    if (status == RWS_OK) return RWS_OK;
+    free(*name);
+    free(*config);
+    *name = *config = NULL;
+    return status;
+}
+
+rws_status rws_store_configure(const char *path, const char *run, const char *config, rws_error *err)
+{
+    if (is_missing(path)) return RWS_OK;
+    sqlite3 *db = NULL;
+    int      code = begin(path, &db);
+    if (!code) code = rws_checksum_check(db, run);
+    if (!code) code = apply(db, "UPDATE runs SET config = ?4 WHERE run = ?1", run, 0, 0, config);
+    if (!code && sqlite3_changes(db) > 0) code = rws_checksum_seal(db, run, -1);
+    return end(db, path, code, err);
+}
+
+/* ---- folders of runs */
+
+static bool has_config(const char *folder)
+{
+    struct stat about;
+    char       *path = rws_file_join(folder, "config.json");
+    const bool  there = path && stat(path, &about) == 0;
+    free(path);
+    return there;
+}
+
+char *rws_store_folder(const char *path, const char *run)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    if (strcmp(name, "metrics.sqlite") != 0) return NULL;
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (folder && has_config(folder)) return folder;
+    char *inner = run[0] && run[0] != '.' && !strchr(run, '/') ? rws_file_join(folder, run) : NULL;
+    free(folder);
+    if (inner && has_config(inner)) return inner;
+    free(inner);
+    return NULL;
+}
+
+rws_status rws_store_folder_config(const char *folder, char **text, rws_error *err)
+{
+    uint8_t         *bytes;
+    size_t           size;
+    char            *path = rws_file_join(folder, "config.json");
+    const rws_status status = rws_file_read(path, MOST_CONFIG, &bytes, &size, err);
+    free(path);
+    *text = NULL;
+    if (status != RWS_OK) return status == RWS_NO_MEMORY ? status : RWS_OK;
+    bytes[size] = '\0'; /* there is room for it */
+    *text = (char *)bytes;
+    return RWS_OK;
+}

@@ -1,0 +1,146 @@
+/* store.h - the metrics of runs in an SQLite file, which other programs can read and several runs can share.
+ *
+ *     runs(run -> config, host, version, started,        one row for each run: config.json, which machine wrote it last,
+ *          iteration, seconds)                           what program began it and when, and its last evaluation
+ *     metrics(run, iteration, name -> seconds, value)    one row for each number; NULL for a NaN
+ *     snapshots(run, iteration, name, place              likewise: lists of numbers, each with a label or NULL
+ *               -> label, value)
+ *     failures(run -> iteration, sentence)               runs that stopped at a NaN or at impossible data
+ *     checksums(run -> about, numbers)                   of the rows above, see checksum.h
+ *
+ * `seconds` is wall time of training without evaluations.
+ *
+ * Format 1, of version 0.3 and before, had no checksums; the first addition to such a file makes it format 2.
+ *
+ * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and if the file is
+ * moved away, the next evaluation fails or makes a new file instead of writing to the moved one. The journal is
+ * SQLite's rollback journal, because its write-ahead log does not work on network folders. results.c reads a store.
+ *
+ *     evaluation -> [store] -> metrics.sqlite -> results -> figures, claims, tables
+ */
+#ifndef RWS_STORE_STORE_H
+#define RWS_STORE_STORE_H
+
+#include "train/run.h"
+
+#include <sqlite3.h>
+
+/* Version of the tables above; a file with a higher number was written by a newer program. */
+#define RWS_STORE_FORMAT 2
+
+/* A run in the store. All text is borrowed. */
+typedef struct {
+    const char *name;    /* unique in the store */
+    const char *config;  /* JSON */
+    const char *version; /* version of the program */
+    const char *started; /* ISO 8601, UTC; used only if the run is not in the store yet */
+} rws_store_run;
+
+/* An evaluation. All memory is borrowed. */
+typedef struct {
+    uint64_t           iteration;
+    double             seconds;
+    int                n;
+    const char *const *names;
+    const double      *values;
+    int                n_shown; /* numbers of snapshots */
+    const rws_shown   *shown;
+} rws_store_entry;
+
+/* All functions below: RWS_BAD_INPUT with a sentence that names the file if another program keeps it locked for too
+ * long, if it is read-only, is not a store or was written by a newer program; RWS_NO_MEMORY also for a path of NULL, as
+ * rws_file_join returns it without memory. The file is then as it was. */
+
+/* Makes an empty store, unless the file exists. */
+rws_status rws_store_make(const char *path, rws_error *err) __attribute__((warn_unused_result));
+
+/* Adds n evaluations, which replace earlier ones of the same iterations; makes the file if it does not exist. The row
+ * of the run gets the iteration and seconds of the last of them. */
+rws_status rws_store_add(const char *path, const rws_store_run *run, const rws_store_entry *entries, int n,
+                         rws_error *err) __attribute__((warn_unused_result));
+
+/* Adds metrics to an evaluation that the store has already; the row of the run stays as it is. */
+rws_status rws_store_add_metrics(const char *path, const char *run, const rws_store_entry *entry, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Records that the run failed at `iteration`, with the sentence. */
+rws_status rws_store_fail(const char *path, const char *run, uint64_t iteration, const char *sentence, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Removes the run's evaluations after `iteration` and its failure, because the run is back at that iteration after so
+ * many `seconds`. Does nothing if the file does not exist. */
+rws_status rws_store_forget(const char *path, const char *run, uint64_t iteration, double seconds, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Removes all rows of the run. */
+rws_status rws_store_drop(const char *path, const char *run, rws_error *err) __attribute__((warn_unused_result));
+
+/* The progress of a run. */
+typedef struct {
+    bool     known;    /* the run is in the store */
+    bool     failed;   /* the run has a row in failures */
+    bool     measured; /* it has metrics called final_… of its last evaluation */
+    uint64_t iteration;
+    double   seconds;
+} rws_store_progress;
+
+/* The progress of a run; if the file does not exist, the run is not known. */
+rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *out, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* The run of that name, or the only run in the file, whatever its name: *name and *config (the text of its
+ * configuration), the caller's to free. Both are NULL if there is no such run or no file. */
+rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* Replaces the text of the run's configuration. Does nothing if the file does not exist. */
+rws_status rws_store_configure(const char *path, const char *run, const char *config, rws_error *err)
+    __attribute__((warn_unused_result));
+
+/* For tests: sets how long to wait for a locked file, in place of 10 s. Not while other threads use a store. */
+void rws_store_patience(int milliseconds);
+
+/* Whether the file system of a file or folder has locks. Where it has none, only the process that trains a run may write
+ * its store, and runs must not share one. */
+bool rws_store_has_locks(const char *path);
+
+/* ---- For readers: results.c, and the catalogue of serve. */
+
+/* A table of all runs: run, config, host, version, started, iteration, seconds, sentence, early. `early` is 1 for a run that
+ * failed before its first evaluation: it has no row in `runs`, and here only its name and its sentence; its configuration is in
+ * its folder. */
+#define RWS_STORE_ALL_RUNS                                                                                     \
+    "(SELECT runs.run AS run, config, host, version, started, runs.iteration AS iteration, seconds, sentence," \
+    " 0 AS early"                                                                                              \
+    " FROM runs LEFT JOIN failures ON runs.run = failures.run"                                                 \
+    " UNION ALL SELECT run, NULL, NULL, NULL, NULL, 0, 0, sentence, 1 FROM failures"                           \
+    " WHERE NOT EXISTS(SELECT 1 FROM runs WHERE runs.run = failures.run))"
+
+/* The folder of a run: the store's own, or the one beside the store that has the run's name. The caller frees it. NULL if
+ * neither has a config.json, or without memory. */
+char *rws_store_folder(const char *path, const char *run);
+
+/* The text of config.json in the folder of a run, the caller's to free. *text is NULL if there is none. RWS_NO_MEMORY. */
+rws_status rws_store_folder_config(const char *folder, char **text, rws_error *err) __attribute__((warn_unused_result));
+
+/* An SQLite result code of a store as a sentence. `what` is "write" or "read"; db may be NULL. */
+rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, int code, rws_error *err);
+
+/* The sentence about n runs whose rows are not those that were written, and of which `run` is the first. */
+rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err);
+
+/* SQLITE_OK, or SQLITE_SCHEMA if the file was written by a newer program. *format is 0 for a file without tables. */
+int rws_store_check_format(sqlite3 *db, int *format);
+
+/* Opens a regular file that waits for locks; *db may be set on failure too. Returns SQLite's result code. */
+int rws_store_open(const char *path, int flags, sqlite3 **db);
+
+/* How a reader opens a store: for writing, since only then can SQLite roll back what a killed writer left behind; but for
+ * reading only on a file system of several machines, where the writer may be another one, and where there are no
+ * locks. */
+int rws_store_reader_flags(const char *path);
+
+/* Makes the connection wait for locks as long as rws_store_patience says. Returns SQLite's result code. */
+int rws_store_wait(sqlite3 *db);
+
+#endif

@@ -1,0 +1,199 @@
+/* keep.c - a trainer and the folder of its run, which rank 0 alone reads and writes. */
+#include "base/hash.h"
+#include "store/checkpoint.h"
+#include "train/trainer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the fingerprint of the data, by which a run that goes on sees whether they are the same */
+
+static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, uint64_t h)
+{
+    for (int f = 0; f < t->setup.n_fields; f++)
+        h = rws_hash(h, fields[f], (size_t)n * (size_t)t->setup.fields[f].dim * sizeof(float));
+    return h;
+}
+
+/* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later one. */
+rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
+{
+    const int      n = t->config.batch;
+    const uint64_t at[] = {0, 7919};
+    uint64_t       h = RWS_HASH_BEGIN;
+    if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
+    for (int i = 0; i < 2; i++) {
+        rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
+        RWS_TRY(RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch));
+        h = hash_fields(t, t->batch, n, h);
+    }
+    t->data_hash[RWS_TRAIN] = h;
+    t->data_hash[RWS_TEST] = hash_fields(t, t->test, t->n_test, RWS_HASH_BEGIN);
+    return RWS_OK;
+}
+
+/* ---- the folder */
+
+static rws_status create(rws_trainer *t, const char *folder, rws_error *err)
+{
+    RWS_TRY(rws_trainer_hash_data(t, err));
+    return rws_folder_create(folder, t, &t->folder, err);
+}
+
+rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
+{
+    rws_status status = RWS_OK;
+    if (!folder) return rws_fail(err, RWS_BAD_INPUT, "The folder that the run is to be kept in has no name (NULL).");
+    if (t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has a folder already.");
+    if (t->ranks.rank == 0) status = create(t, folder, err);
+    RWS_TRY(rws_trainer_agree(t, status, err));
+    t->kept = true;
+    return RWS_OK;
+}
+
+rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
+{
+    rws_status status = RWS_OK;
+    if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
+    RWS_TRY(rws_trainer_collect_slots(t, err));
+    if (t->folder) status = rws_folder_save(t->folder, t, t->seconds, err);
+    RWS_TRY(rws_trainer_agree(t, status, err));
+    t->saved = t->iteration;
+    return RWS_OK;
+}
+
+/* Writes to the folder what has changed: a run that goes on may have another number of iterations, other rates from here
+ * on, and its shared object in another place. */
+static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
+{
+    const rws_config *c = &t->config;
+    rws_schedule      had, has;
+    if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 && strcmp(c->model, stored->model) == 0)
+        return RWS_OK;
+    if (c->iterations < t->iteration && c->iterations != stored->iterations)
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has done %llu iterations and cannot end after %llu.", folder,
+                        (unsigned long long)t->iteration, (unsigned long long)c->iterations);
+    RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
+    RWS_TRY(rws_schedule_parse(c->lr, &has, err));
+    if (!rws_schedule_agree(&had, &has, t->iteration))
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "lr %s contradicts the run in %s, which has had %s so far; only from iteration "
+                        "%llu on may it be another, as in 1e-3,%llu:1e-4.",
+                        c->lr, folder, stored->lr, (unsigned long long)t->iteration, (unsigned long long)t->iteration);
+    if (c->iterations != stored->iterations && t->iteration && t->method.anneals)
+        rws_folder_remark(t->folder,
+                          "The method anneals over all iterations: with another number of them, the run is no "
+                          "longer what it would have been with that number from the beginning.");
+    return rws_folder_amend(t->folder, c, err);
+}
+
+const char *rws_trainer_remarks(const rws_trainer *t)
+{
+    return t->folder ? rws_folder_remarks(t->folder) : "";
+}
+
+/* ---- the configuration of a run, from rank 0 to the others */
+
+static const char **texts_of(rws_config *c, int i)
+{
+    const char **texts[] = {&c->model, &c->method, &c->optimiser, &c->lr};
+    return i < 4 ? texts[i] : &c->set[i - 4];
+}
+
+/* The structure and its texts, one after the other, in one block that the caller frees; NULL without memory. */
+static char *pack(rws_config *c, size_t *size)
+{
+    *size = sizeof *c;
+    for (int i = 0; i < 4 + c->n_set; i++) *size += strlen(*texts_of(c, i)) + 1;
+    char *block = malloc(*size);
+    if (!block) return NULL;
+    char *at = block + sizeof *c;
+    memcpy(block, c, sizeof *c);
+    for (int i = 0; i < 4 + c->n_set; i++) at = stpcpy(at, *texts_of(c, i)) + 1;
+    return block;
+}
+
+/* Reads the structure from a block; its texts point into the block. */
+static void unpack(char *block, rws_config *c)
+{
+    const char *at = block + sizeof *c;
+    memcpy(c, block, sizeof *c);
+    for (int i = 0; i < 4 + c->n_set; i++) {
+        *texts_of(c, i) = at;
+        at += strlen(at) + 1;
+    }
+}
+
+/* Every rank gets the configuration of rank 0. The caller frees *block, which holds the texts on all ranks but rank 0. */
+static rws_status spread_config(rws_comm *comm, rws_config *c, char **block, rws_error *err)
+{
+    size_t size = 0;
+    *block = NULL;
+    if (!comm) return RWS_OK;
+    if (rws_comm_rank(comm) == 0) *block = pack(c, &size);
+    RWS_TRY(rws_comm_broadcast(comm, &size, sizeof size, err));
+    if (rws_comm_rank(comm)) *block = malloc(size);
+    RWS_TRY(rws_comm_agree(comm, *block ? RWS_OK : rws_no_memory(err, "the configuration"), err));
+    RWS_TRY(rws_comm_broadcast(comm, *block, size, err));
+    if (rws_comm_rank(comm)) unpack(*block, c);
+    return RWS_OK;
+}
+
+/* ---- going on */
+
+static rws_status open_locked(const char *path, rws_config *stored, rws_folder **folder, rws_error *err)
+{
+    RWS_TRY(rws_folder_open(path, stored, folder, err));
+    return rws_folder_lock(*folder, err);
+}
+
+/* Loads the checkpoint, if there is one, and says in the folder what has changed. */
+static rws_status load(rws_trainer *t, const rws_config *stored, const char *path, rws_error *err)
+{
+    RWS_TRY(rws_trainer_hash_data(t, err));
+    if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
+    else RWS_TRY(rws_folder_restart(t->folder, err));
+    return amend(t, stored, path, err);
+}
+
+static rws_status resume(const char *path, const rws_config *changes, const rws_model *model, rws_folder **folder,
+                         rws_trainer **out, char **block, rws_error *err)
+{
+    rws_comm  *comm = rws_comm_world();
+    const bool writes = rws_comm_rank(comm) == 0;
+    rws_config stored = {0}, config;
+    RWS_TRY(rws_comm_agree(comm, writes ? open_locked(path, &stored, folder, err) : RWS_OK, err));
+    RWS_TRY(spread_config(comm, &stored, block, err));
+    config = stored;
+    if (changes->model) config.model = changes->model;
+    if (changes->iterations) config.iterations = changes->iterations;
+    if (changes->lr) config.lr = changes->lr;
+    if (changes->threads) config.threads = changes->threads;
+    config.limits = changes->limits;
+    RWS_TRY(rws_trainer_new(&config, model, out, err));
+    rws_trainer *t = *out;
+    t->folder = *folder;
+    t->kept = true;
+    *folder = NULL;
+    RWS_TRY(rws_trainer_agree(t, writes ? load(t, &stored, path, err) : RWS_OK, err));
+    RWS_TRY(rws_trainer_spread_state(t, err));
+    t->saved = t->iteration;
+    return RWS_OK;
+}
+
+rws_status rws_trainer_resume(const char *path, const rws_config *changes, const rws_model *model, rws_trainer **out,
+                              rws_error *err)
+{
+    static const rws_config none;
+    rws_folder             *folder = NULL;
+    char                   *block = NULL;
+    *out = NULL;
+    if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
+    const rws_status status = resume(path, changes ? changes : &none, model, &folder, out, &block, err);
+    rws_folder_close(folder);
+    free(block);
+    if (status == RWS_OK) return RWS_OK;
+    rws_trainer_free(*out);
+    *out = NULL;
+    return status;
+}

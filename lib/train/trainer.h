@@ -1,0 +1,291 @@
+/* trainer.h - the trainer's own structure; included by the files of this room only.
+ *
+ *     train.c     the algorithm: batch, phases, forward, weigh, backward, step
+ *     shards.c    how a phase is spread over the shards of a batch, and a shard over passes
+ *     cut.c       weighing where several shards have particles of one datum
+ *     pass.c      every rws_pass that a run makes
+ *     given.c     choices that are given for a batch: by labels, by a file, by the caller
+ *     update.c    from the shards' gradients to new parameters, slice by slice
+ *     mail.c      messages between ranks about slices
+ *     tree.c      the order in which shards are added
+ *     ranks.c     which rank does what, when there are several
+ *     gradient.c  the gradient of an iteration without its step
+ *     spread.c    how much that gradient varies
+ *     importance.c, evaluate.c    metrics on the test data
+ *     loop.c      iterations, evaluations and checkpoints until the end
+ *     keep.c      a trainer and the folder of its run
+ *     ask.c, posterior.c          questions about one datum
+ *     trainer.c, settings.c, plugin.c    how a trainer comes about
+ */
+#ifndef RWS_TRAIN_TRAINER_H
+#define RWS_TRAIN_TRAINER_H
+
+#include "base/error.h"
+#include "train/pool.h"
+#include "train/ranks.h"
+#include "train/run.h"
+
+#include <pthread.h>
+
+/* A fixed part of every batch: some of its data and, if the configuration cuts particles too, some of their particles.
+ * Which thread and which rank works on it changes nothing. Shards of other ranks have no memory of their own, but shard 0
+ * has a gradient everywhere, where sums are left. */
+typedef struct {
+    float              *gradient; /* flat: what the shard has added since the parameters were last stepped */
+    bool               *touched;  /* by number of the parameter: false if its part of `gradient` is all zeros */
+    const rws_products *products; /* products of its engine's last pass that are still to be added; NULL: none */
+    rws_tally           tally;
+    rws_status          status;
+    rws_error           error;
+    void               *rows; /* cut.c: the rows of its table, for the other shards of its data */
+    size_t              n_rows_bytes, rows_capacity;
+} rws_shard;
+
+/* The table of all particles of some data, whose rows several shards have. See cut.c. */
+typedef struct rws_joined rws_joined;
+
+/* A part of the flat parameter vector, of whole rows of parameters of one group; see slices.h. */
+typedef struct rws_param_slice rws_param_slice;
+
+struct rws_trainer {
+    rws_config              config;
+    const rws_model        *model;
+    void                   *library; /* the shared object of a user's model; NULL: none */
+    rws_setup               setup;
+    void                   *state;  /* what the model's setup made */
+    bool                    asking; /* the trainer belongs to a posterior: it has no test data, and never trains */
+    rws_method              method;
+    rws_schedule            schedule;
+    rws_optim_config        optim;
+    const rws_optimiser    *optimiser;
+    float                  *slot[2], *direction;
+    uint64_t                steps[RWS_GROUPS], iteration;
+    double                  seconds; /* spent in training */
+    rws_tally               tally;   /* sums that the phases of the last iteration made */
+    rws_shard              *shards;
+    int                     n_shards; /* config.shards times config.particle_shards */
+    rws_ranks               ranks;
+    struct rws_outcome     *outcomes; /* by shard: how its job ended; see shards.c */
+    int                     wish;     /* bits RWS_WISH_…: what this rank wishes */
+    int                     wishes;   /* the same of all ranks, collected since loop.c read it last */
+    rws_joined             *joined;   /* by part of the data; NULL: particles are not cut */
+    rws_transfer           *moves;    /* messages with rows of cut particles; NULL: there are none */
+    rws_pool               *pool;
+    rws_engine            **engines; /* one per thread, or one per shard if something needs what an engine holds */
+    int                     n_engines;
+    int                     n_claimed; /* threads in rws_blas_claim */
+    bool                    engine_per_shard;
+    bool                    defers; /* products of weights are added slice by slice; needs an engine per shard */
+    rws_param_slice        *slices;
+    int                     n_slices;
+    int                    *slice_order;   /* the slices in the order in which this rank works on them */
+    bool                    few_params;    /* rank 0 owns all slices */
+    rws_shared              shared;        /* messages of the ranks of this machine about slices: mail.c */
+    unsigned                n_updates;     /* updates with other ranks so far, modulo 2^32; marks their messages */
+    rws_arena              *scratch;       /* per thread, for work on slices */
+    uint64_t                flops;         /* of the work on slices since the last rws_trainer_take_stats */
+    float                 **batch, **test; /* by field */
+    rws_status              batch_status;  /* whether the batch came; a failure on one rank travels with its shards */
+    rws_error               batch_error;
+    uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
+    struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
+    int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
+    bool             std_ref, grad_snr; /* settings about metrics of gradients */
+    const char      *metric_names[RWS_MAX_METRICS];
+    int              n_metrics, n_model_metrics;
+    rws_folder      *folder;    /* where the run is kept; NULL: nowhere, or by rank 0 */
+    bool             kept;      /* rank 0 has a folder */
+    uint64_t         saved;     /* iteration of the checkpoint that was written or loaded last, if there is one */
+    uint64_t         evaluated; /* iteration of the last evaluation that rws_trainer_train has made; 0: none */
+    const rws_watch *watch;     /* while rws_trainer_train runs; else NULL */
+    bool             stopping;  /* atomic: the watch has asked to stop, and an evaluation ends early */
+    pthread_t        caller;    /* the thread that called rws_trainer_train */
+    double           asked_at;  /* when a pass last asked the watch whether to stop */
+    bool             stepped;   /* a phase of this iteration has stepped the parameters */
+};
+
+/* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
+typedef struct {
+    rws_trainer        *t;
+    const rws_phase    *phase;
+    int                 n_data;
+    rws_key             key;
+    const float *const *fields;
+    double              share; /* weight of a datum, or of a sample, in the mean: 1 / their number */
+} rws_phase_work;
+
+/* ---- train.c */
+
+/* Adds the gradient of a phase to the shards' gradients. */
+rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
+                             const float *const *fields, rws_error *err);
+
+/* Forward, weigh, backward for data first … end - 1 of a shard. `last`: this is the shard's last pass of the phase. */
+rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last);
+
+/* Forward alone, for shards that weigh together. */
+rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end);
+
+/* Fills t->batch with the data of the present iteration. A failure, which other ranks do not know of, is kept in the
+ * trainer: the next phase fails with it on all ranks. */
+void rws_trainer_next_batch(rws_trainer *t);
+
+/* ---- shards.c */
+
+/* Runs rws_phase_pass for all data, shard by shard; then adds the shards' tallies to the trainer's. */
+rws_status rws_shards_run(const rws_phase_work *w, rws_error *err);
+
+/* Allocates t->outcomes. False without memory. */
+bool rws_shards_make_outcomes(rws_trainer *t);
+
+/* The second backward of a phase with a control variate, on the passes that the engines still hold. */
+rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err);
+
+/* The range of the n particles of a datum, or of n dreams, that a shard has. */
+void rws_shard_particles(const rws_trainer *t, int shard, int n, int *first, int *end);
+
+/* Backward of the pass that the engine holds. Products of weights may wait for update.c if the pass is the last one. */
+rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last);
+
+/* Zeroes the gradients of the shards and drops their products, after an iteration that failed. */
+void rws_shards_forget(rws_trainer *t);
+
+/* ---- cut.c */
+
+/* Allocates t->joined if the configuration cuts particles, and frees it. */
+rws_status rws_cut_new(rws_trainer *t, rws_error *err);
+void       rws_cut_free(rws_trainer *t);
+
+/* Copies the rows of the engine's table to the shard's `rows`, where the other shards of the same data find them.
+ * `second`: only the outputs, which the second backward needs. */
+rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine, bool second);
+
+/* Brings the rows of other ranks here, joins them and weighs the data, after every shard has written its rows. */
+rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err);
+
+/* Writes the coefficients of the shard's own rows into its engine's table. */
+void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine);
+
+/* ---- ranks.c */
+
+/* Runs jobs first … end - 1 on the threads of this rank. */
+void rws_trainer_run_range(rws_trainer *t, int first, int end, rws_pool_job *job, void *context);
+
+/* `records` has n records of `size` bytes. This rank has filled in those of its range (rws_ranks_range) and gets all
+ * others from the other ranks. */
+rws_status rws_trainer_exchange(rws_trainer *t, int n, void *records, size_t size, rws_error *err);
+
+/* Runs n jobs, spread over the ranks and their threads. Each job writes its record, and then every rank gets all
+ * records. */
+rws_status rws_trainer_share(rws_trainer *t, int n, rws_pool_job *job, void *context, void *records, size_t size,
+                             rws_error *err);
+
+/* The first rank that failed decides for all (rws_comm_agree). */
+rws_status rws_trainer_agree(rws_trainer *t, rws_status status, rws_error *err);
+
+/* Adds what all ranks wish to t->wishes. A phase does the same when its shards exchange their outcomes. */
+rws_status rws_trainer_wishes(rws_trainer *t, rws_error *err);
+
+/* Every rank gets the parameters, the optimiser's state and the counters of rank 0. */
+rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err);
+
+/* RWS_BAD_INPUT if the ranks have different programs, options, models or data. */
+rws_status rws_trainer_meet(rws_trainer *t, rws_error *err);
+
+/* ---- pass.c */
+
+/* A pass of the trainer's programs; the caller adds what is special about it. */
+rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_particles, const float *const *fields,
+                          rws_key key);
+
+/* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
+rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields);
+
+/* The phase; it has a gradient of phi too if the guide learns from given choices in this phase. */
+rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase);
+
+/* Particles first … end - 1 that the guide proposes for one datum, with their reports. */
+rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
+
+/* Particles of a pass without gradients: as many as the model says, else `most`. */
+int rws_trainer_at_once(const rws_trainer *t, int most);
+
+/* ---- update.c */
+
+/* Cuts the flat vectors into slices, once their sizes are known; and frees the slices. */
+rws_status rws_slices_new(rws_trainer *t, rws_error *err);
+void       rws_slices_free(rws_trainer *t);
+
+/* Adds up the gradients of all shards for the groups in the mask, and leaves the sum in the gradient of shard 0. */
+rws_status rws_trainer_sum(rws_trainer *t, unsigned groups, rws_error *err);
+
+/* Adds up the gradients in the same way, steps the parameters of the groups along the sum, and zeroes the gradients. */
+rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err);
+
+/* ---- mail.c */
+
+/* Memory for messages about slices, which the ranks of one machine share. Collective, by ranks that have the same slices;
+ * one process alone needs none. */
+rws_status rws_slices_share(rws_trainer *t, rws_error *err);
+
+/* Rank 0 gets the optimiser's state of the slices that other ranks own: before a checkpoint. */
+rws_status rws_trainer_collect_slots(rws_trainer *t, rws_error *err);
+
+/* ---- loop.c */
+
+/* RWS_STOPPED if the user asks training to stop: for evaluations, which may take long. Only worker 0, the thread that
+ * trains, calls the user's function; the other workers read its last answer. */
+rws_status rws_trainer_go_on(rws_trainer *t, int worker, rws_error *err);
+
+/* Whether a pass ends early, for rws_engine_watch. A pass may end early in an evaluation, and in an iteration before its
+ * first step, so that no iteration is half done. Passes of several ranks are not stopped, because the other ranks would
+ * not know of it. */
+bool rws_trainer_stops(void *trainer);
+
+/* rws_trainer_go_on for several ranks, which must stop at the same place: a wish to stop counts after the next phase. */
+rws_status rws_trainer_go_on_together(rws_trainer *t, rws_error *err);
+
+/* ---- importance.c */
+
+/* Importance sampling with the guide, means over the test data: the bound on log p(x) by eval_particles and its standard
+ * error, KL(q || p), the effective number of particles as a share of them, and the model's metrics of particles. A datum that
+ * no particle explains is left out of all but the guide's metrics; `impossible` is the share of such data. */
+typedef struct {
+    double log_evidence, log_evidence_error, kl, ess, impossible, metric[RWS_MAX_METRICS];
+} rws_bound;
+
+rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err);
+
+/* The variation of the gradient: the standard deviation of phi's, and the signal-to-noise ratios. */
+typedef struct {
+    double std, snr_theta, snr_phi;
+} rws_spread;
+
+rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err);
+
+/* Does the work of rws_eval_guess. */
+rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
+                             void (*each)(const rws_particle *p, int count, void *context), void *context,
+                             rws_error *err);
+
+/* ---- trainer.c, settings.c */
+
+/* An engine for the trainer's programs, with the limits of its configuration. NULL: no memory. */
+rws_engine *rws_trainer_engine_new(const rws_trainer *t);
+
+/* rws_trainer_new for asking: without test data, and with the settings that the model has for this, then ask_set. */
+rws_status rws_trainer_new_for_asking(const rws_config *config, const char *const *ask_set, int n_ask_set,
+                                      const rws_model *model, rws_trainer **out, rws_error *err);
+
+/* The model's and the method's settings with the values they are given. */
+rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
+                                     int n_ask_set, rws_error *err);
+
+/* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one says
+ * neither score nor reparameterised. */
+rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err);
+
+/* The file that the setting `given` names; NULL: none. */
+const char *rws_trainer_given_file(rws_trainer *t);
+
+#endif

@@ -1,9 +1,0 @@
-/* crash.h - a program that crashes says where: most crashes are mistakes in a user's shared object. */
-#ifndef RWS_CLI_CRASH_H
-#define RWS_CLI_CRASH_H
-
-/* From now on a segmentation fault and its relatives print a sentence before they end the process. Handlers that are
- * there already, such as those of a sanitizer, stay. */
-void rws_crash_explain(void);
-
-#endif
