@@ -86,6 +86,16 @@ typedef struct {
 /* Writes the sentence into err (which may be NULL) and returns status, so that a function can `return rws_fail(…)`. */
 rws_status rws_fail(rws_error *err, rws_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* RWS_NO_MEMORY with the message "There is no memory for <what>." */
+rws_status rws_no_memory(rws_error *err, const char *what);
+
+/* Returns from the calling function with the status of the expression, unless that is RWS_OK. */
+#define RWS_TRY(expression)                            \
+    do {                                               \
+        rws_status try_status_ = (expression);         \
+        if (try_status_ != RWS_OK) return try_status_; \
+    } while (0)
+
 /* ------------------------------------------------------------------------------------------------------------ limits */
 
 #define RWS_FIELDS 1024                   /* fields and labels of a datum */
@@ -644,6 +654,10 @@ void rws_simulate(rws_path *path, const char *site, const float *made, rws_kerne
  * the second is 0 for equal sequences and -inf for others. */
 double rws_edit_kernel(const float *datum, const float *made, int dim, const void *context);
 double rws_equal_kernel(const float *datum, const float *made, int dim, const void *context);
+
+/* The edit distance of two sequences of whole numbers: the least number of insertions, deletions and replacements, each of
+ * one item, that turn a into b. Time n_a * n_b. `row` is scratch memory for min(n_a, n_b) + 1 ints. */
+int rws_edit_distance(const int *a, int n_a, const int *b, int n_b, int *row);
 
 /* A value at a site, as rws_train.h hands it out and takes it. */
 typedef struct {

@@ -44,10 +44,11 @@ extern "C" {
 
 /* -------------------------------------------------------------------------------------------------- configuration */
 
-#define RWS_MAX_SET 64             /* settings in a configuration */
-#define RWS_MAX_ASK_SET 8          /* settings that differ while a posterior is asked */
-#define RWS_MAX_METRICS 64         /* metrics of a model, with those that every model has */
-#define RWS_MAX_PARTICLES 10000000 /* per datum; and samples drawn at a time */
+#define RWS_MAX_SET 64                                /* settings in a configuration */
+#define RWS_MAX_ASK_SET 8                             /* settings that differ while a posterior is asked */
+#define RWS_MAX_METRICS 64                            /* metrics of a model, with those that every model has */
+#define RWS_MAX_PARTICLES 10000000                    /* per datum; and samples drawn at a time */
+#define RWS_MAX_ITERATIONS UINT64_C(1000000000000000) /* of a run */
 
 /* Everything that is needed to repeat a run. A zeroed configuration with a model is valid: 0 and NULL mean the default,
  * which is the model's own (rws_defaults) if it has one and else the library's, given here. rws_config_fill and

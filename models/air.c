@@ -11,8 +11,6 @@
  * there is no further visit, except with a geometric prior: its p(n) = s^n (1 - s) is not cut off at max_steps, so that
  * "more" is visited once more and the guide gives 0 there. If the model draws a 1 there in a dream, n stays max_steps.
  */
-#include "base/error.h"
-#include "base/quote.h"
 #include "models/corpora/canvas.h"
 #include "models/corpora/idx.h"
 #include "models/model.h"
@@ -421,8 +419,8 @@ static rws_status read_image(const void *state, const char *text, float *const *
     rws_status status = rws_idx_read(path, &file, err);
     if (status == RWS_OK && (file.n_dims != 3 || (int)file.dims[1] != m->canvas || (int)file.dims[2] != m->canvas ||
                              (size_t)number >= file.dims[0]))
-        status = rws_fail(err, RWS_BAD_INPUT, "\"%s\" does not hold an image %ld of %d x %d pixels.",
-                          rws_quote(path).text, number, m->canvas, m->canvas);
+        status = rws_fail(err, RWS_BAD_INPUT, "\"%.150s\" does not hold an image %ld of %d x %d pixels.", path, number,
+                          m->canvas, m->canvas);
     if (status == RWS_OK) to_datum_rounded(m, file.values + (size_t)number * n_pixels(m), fields[0]);
     rws_idx_release(&file);
     free(path);
@@ -433,10 +431,11 @@ static rws_status see(const void *state, const rws_grey *picture, float *const *
 {
     const air *m = state;
     if (picture->wide != m->canvas || picture->high != m->canvas)
-        return rws_fail(err, RWS_BAD_INPUT,
-                        "\"%s\" is %d x %d pixels, and the run was trained on %d x %d; scale it to that size, or place "
-                        "it on a black canvas of it.",
-                        rws_quote(picture->name).text, picture->wide, picture->high, m->canvas, m->canvas);
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "\"%.150s\" is %d x %d pixels, and the run was trained on %d x %d; scale it to that size, or place "
+            "it on a black canvas of it.",
+            picture->name, picture->wide, picture->high, m->canvas, m->canvas);
     to_datum_rounded(m, picture->grey, fields[0]);
     return RWS_OK;
 }

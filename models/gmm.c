@@ -3,7 +3,6 @@
  * The guide is a small network on x. The model serves to measure estimators, because everything about it is known: the
  * true mixture is p(z) = (z + 5) / sum, its posterior and evidence are sums over C components.
  */
-#include "base/error.h"
 #include "models/model.h"
 
 #include <math.h>

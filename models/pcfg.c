@@ -17,8 +17,6 @@
  */
 #include "models/pcfg.h"
 
-#include "base/error.h"
-
 #include <math.h>
 #include <string.h>
 

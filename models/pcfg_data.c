@@ -1,8 +1,6 @@
 /* pcfg_data.c - the grammar's sentences: from a file, drawn from the grammar, or typed by a user. */
 #include "models/pcfg.h"
 
-#include "base/error.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

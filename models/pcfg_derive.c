@@ -2,8 +2,6 @@
  * probabilities, the guide by the probabilities that a network proposes. */
 #include "models/pcfg.h"
 
-#include "data/edit.h"
-
 #include <math.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
  * over trees and expectation-maximisation. */
 #include "models/pcfg.h"
 
-#include "base/error.h"
 #include "models/corpora/parse.h"
 
 #include <math.h>

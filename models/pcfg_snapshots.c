@@ -2,8 +2,6 @@
  * sentence. */
 #include "models/pcfg.h"
 
-#include "base/error.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

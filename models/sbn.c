@@ -6,7 +6,6 @@
  * Inputs of every map are signs, 2h - 1; psi centres the pixels. A parameter has the name of its output: "theta.x" is
  * the map from h_1 to the pixels, "phi.h1" the map from the pixels to h_1.
  */
-#include "base/error.h"
 #include "models/corpora/mnist.h"
 #include "models/model.h"
 

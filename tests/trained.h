@@ -5,7 +5,7 @@
 
 #include "support.h"
 
-#include "train/run.h"
+#include "train/inspect.h"
 
 /* With a model of the test's own, or with the one that the configuration names if that is NULL. */
 rws_trainer *trainer_for(const rws_config *c, const rws_model *model);

@@ -13,7 +13,7 @@
 #include "rws/reopen.h"
 #include "rws/report.h"
 #include "comm/comm.h"
-#include "store/checkpoint.h"
+#include "train/inspect.h"
 #include "tensor/gemm.h"
 
 #include <inttypes.h>
@@ -52,10 +52,10 @@ typedef struct {
 /* ---- rewinding */
 
 typedef struct {
-    rws_trainer_state now;
-    float            *numbers[3]; /* copies of the parameters and of the optimiser's slots */
-    uint64_t          steps[RWS_GROUPS], iteration;
-    double            memory[RWS_METHOD_MEMORY];
+    rws_run_state now;
+    float        *numbers[3]; /* copies of the parameters and of the optimiser's slots */
+    uint64_t      steps[RWS_GROUPS], iteration;
+    double        memory[RWS_METHOD_MEMORY];
 } moment;
 
 static rws_status remember(rws_trainer *t, moment *m, rws_error *err)
@@ -320,9 +320,8 @@ static rws_status configure(bench_options *b, rws_folder **folder, rws_config *c
 
 static rws_status load(const char *out, rws_folder *folder, rws_trainer *trainer, rws_error *err)
 {
-    double seconds;
     RWS_TRY(rws_reopen_checkpoint(out, folder, err));
-    return rws_folder_look(folder, trainer, &seconds, err);
+    return rws_trainer_look(trainer, folder, err);
 }
 
 /* Every rank reads the folder, if there is one. */

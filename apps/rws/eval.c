@@ -5,7 +5,7 @@
 #include "rws/reopen.h"
 #include "rws/report.h"
 #include "comm/comm.h"
-#include "store/checkpoint.h"
+#include "train/inspect.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -54,11 +54,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static void print_measures(const rws_measures *m, double seconds)
+static void print_measures(const rws_measures *m)
 {
     char text[32];
     printf("%-18s %llu\n", "iteration", (unsigned long long)m->iteration);
-    printf("%-18s %.3f\n", "seconds", seconds);
+    printf("%-18s %.3f\n", "seconds", m->seconds);
     for (int i = 0; i < m->n; i++) printf("%-18s %s\n", m->names[i], rws_report_number(m->value[i], text));
     if (!isnan(m->log_evidence_error)) printf("%-18s %.2g\n", "log_evidence_error", m->log_evidence_error);
     if (m->impossible > 0) printf("%-18s %s\n", "impossible", rws_report_number(m->impossible, text));
@@ -99,7 +99,7 @@ static void print_params(rws_trainer *t, bool json)
     }
 }
 
-static rws_status record(rws_folder *folder, const rws_measures *m, double seconds, rws_error *err)
+static rws_status record(rws_folder *folder, const rws_measures *m, rws_error *err)
 {
     char        names[RWS_MAX_METRICS][64];
     const char *pointers[RWS_MAX_METRICS + 1];
@@ -111,7 +111,7 @@ static rws_status record(rws_folder *folder, const rws_measures *m, double secon
     }
     pointers[m->n] = "final_impossible";
     values[m->n] = m->impossible;
-    return rws_folder_add(folder, m->iteration, seconds, m->n + (m->impossible > 0), pointers, values, err);
+    return rws_folder_add(folder, m->iteration, m->seconds, m->n + (m->impossible > 0), pointers, values, err);
 }
 
 static rws_status open_run(const eval_options *o, rws_config *config, rws_folder **folder, rws_error *err)
@@ -128,7 +128,6 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     rws_comm    *comm = rws_comm_world();
     rws_config   config;
     rws_measures m;
-    double       seconds = 0;
     RWS_TRY(rws_comm_agree(comm, open_run(o, &config, folder, err), err));
     config.limits = o->limits;
     if (o->particles) config.eval_particles = (int)o->particles;
@@ -136,13 +135,13 @@ static rws_status measure(const eval_options *o, rws_folder **folder, rws_traine
     if (o->threads_given) config.threads = o->threads ? (int)o->threads : rws_options_cores();
     RWS_TRY(rws_trainer_new(&config, NULL, trainer, err));
     if (!o->n_test) RWS_TRY(rws_comm_agree(comm, rws_trainer_hash_data(*trainer, err), err));
-    RWS_TRY(rws_comm_agree(comm, rws_folder_look(*folder, *trainer, &seconds, err), err));
+    RWS_TRY(rws_comm_agree(comm, rws_trainer_look(*trainer, *folder, err), err));
     if (rws_folder_remarks(*folder)[0] && rws_rank() == 0) rws_note("%s", rws_folder_remarks(*folder));
     RWS_TRY(rws_trainer_evaluate(*trainer, &m, err));
     rws_report_impossible(&m);
-    if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, seconds, err));
-    if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, seconds, true);
-    else print_measures(&m, seconds);
+    if (o->record && rws_rank() == 0) RWS_TRY(record(*folder, &m, err));
+    if (o->json) rws_report_measures(rws_trainer_model(*trainer), &m, m.seconds, true);
+    else print_measures(&m);
     if (o->params) print_params(*trainer, o->json);
     return RWS_OK;
 }

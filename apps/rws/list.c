@@ -8,7 +8,7 @@
 #include "dist/dist.h"
 #include "nn/layer.h"
 #include "program/plugin.h"
-#include "train/run.h"
+#include "program/program.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/text.h"
-#include "train/run.h"
+#include "program/program.h"
 
 #include <inttypes.h>
 #include <sched.h>

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/quote.h"
-#include "train/run.h"
+#include "ask/posterior.h"
 #include "serve/answer.h"
 #include "serve/core.h"
 

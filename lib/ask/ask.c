@@ -3,15 +3,15 @@
  *     datum -> guide's particles -> reports, weights -> [table of equal reports] -> answers, the most probable first
  *                                                          exact posterior, if the model has one
  *
- * Nothing about the trainer changes, and everything that is written belongs to the answers; so several threads may ask
+ * Nothing about the program changes, and everything that is written belongs to the answers; so several threads may ask
  * the same trained parameters, each with an engine of its own.
  */
 #include "ask/ask.h"
 
 #include "base/denormals.h"
+#include "base/error.h"
 #include "base/quote.h"
 #include "estimator/weights.h"
-#include "train/given.h"
 
 #include <limits.h>
 #include <math.h>
@@ -346,10 +346,10 @@ static rws_status close_table(table *t, rws_error *err)
 
 /* ---- the datum of a question */
 
-static rws_status check_fields(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
+static rws_status check_fields(const rws_program *p, const rws_question *q, float *const *fields, rws_error *err)
 {
-    for (int f = 0; f < t->setup.n_fields; f++) {
-        const rws_field *field = &t->setup.fields[f];
+    for (int f = 0; f < p->setup.n_fields; f++) {
+        const rws_field *field = &p->setup.fields[f];
         if (!q->fields[f] && !field->label)
             return rws_fail(err, RWS_BAD_INPUT, "The question has no value for the field \"%s\".", field->name);
         if (q->fields[f]) memcpy(fields[f], q->fields[f], (size_t)field->dim * sizeof(float));
@@ -357,63 +357,63 @@ static rws_status check_fields(const rws_trainer *t, const rws_question *q, floa
     return RWS_OK;
 }
 
-static void copy_datum(const rws_trainer *t, float *const *data, int datum, float *const *fields)
+static void copy_datum(const rws_program *p, float *const *data, int datum, float *const *fields)
 {
-    for (int f = 0; f < t->setup.n_fields; f++) {
-        const size_t dim = (size_t)t->setup.fields[f].dim;
+    for (int f = 0; f < p->setup.n_fields; f++) {
+        const size_t dim = (size_t)p->setup.fields[f].dim;
         memcpy(fields[f], data[f] + (size_t)datum * dim, dim * sizeof(float));
     }
 }
 
 /* Makes a test datum with the numbers that evaluations see. Evaluations make all test data in one call of the model's
  * function, so that as many are made here. */
-static rws_status make_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+static rws_status make_test(const rws_program *p, int datum, float *const *fields, rws_error *err)
 {
-    const int  n = datum < t->n_test ? t->n_test : datum + 1;
-    float     *data[t->setup.n_fields];
+    const int  n = datum < p->n_test ? p->n_test : datum + 1;
+    float     *data[p->setup.n_fields];
     rws_status status = RWS_OK;
     memset(data, 0, sizeof data);
-    for (int f = 0; f < t->setup.n_fields && status == RWS_OK; f++) {
-        data[f] = calloc((size_t)n * (size_t)t->setup.fields[f].dim, sizeof(float));
+    for (int f = 0; f < p->setup.n_fields && status == RWS_OK; f++) {
+        data[f] = calloc((size_t)n * (size_t)p->setup.fields[f].dim, sizeof(float));
         if (!data[f]) status = rws_no_memory(err, "the test data");
     }
-    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
-    if (status == RWS_OK) status = RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TEST, 0, n, &random, data);
-    if (status == RWS_OK) copy_datum(t, data, datum, fields);
-    for (int f = 0; f < t->setup.n_fields; f++) free(data[f]);
+    if (status == RWS_OK) status = rws_program_make_test(p, n, data, err);
+    if (status == RWS_OK) copy_datum(p, data, datum, fields);
+    for (int f = 0; f < p->setup.n_fields; f++) free(data[f]);
     return status;
 }
 
-static rws_status find_test(const rws_trainer *t, int datum, float *const *fields, rws_error *err)
+static rws_status find_test(const rws_program *p, float *const *test, int datum, float *const *fields, rws_error *err)
 {
     if (datum < 0 || datum == INT_MAX)
         return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; they are counted from 0.", datum);
-    if (t->setup.n_test && datum >= t->setup.n_test)
+    if (p->setup.n_test && datum >= p->setup.n_test)
         return rws_fail(err, RWS_BAD_INPUT, "There is no test datum %d; there are %d, counted from 0.", datum,
-                        t->setup.n_test);
-    if (t->asking || datum >= t->n_test) return make_test(t, datum, fields, err);
-    copy_datum(t, t->test, datum, fields);
+                        p->setup.n_test);
+    if (!test || datum >= p->n_test) return make_test(p, datum, fields, err);
+    copy_datum(p, test, datum, fields);
     return RWS_OK;
 }
 
-rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err)
+rws_status rws_question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
+                             rws_error *err)
 {
-    const rws_model *m = t->model;
-    if (q->fields) return check_fields(t, q, fields, err);
+    const rws_model *m = p->model;
+    if (q->fields) return check_fields(p, q, fields, err);
     if (q->text && !m->read)
         return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked by a text: it does not read what users type.",
                         m->name);
-    if (q->text) return RWS_CALL_MODEL(m, read, err, t->state, q->text, fields);
+    if (q->text) return RWS_CALL_MODEL(m, read, err, p->state, q->text, fields);
     if (q->picture && !m->see) return rws_fail(err, RWS_BAD_INPUT, "Model %s cannot be asked about pictures.", m->name);
-    if (q->picture) return RWS_CALL_MODEL(m, see, err, t->state, q->picture, fields);
-    return find_test(t, q->test, fields, err);
+    if (q->picture) return RWS_CALL_MODEL(m, see, err, p->state, q->picture, fields);
+    return find_test(p, test, q->test, fields, err);
 }
 
-float **rws_question_room(const rws_trainer *t, rws_arena *memory)
+float **rws_question_room(const rws_program *p, rws_arena *memory)
 {
-    float **fields = RWS_TRY_NEW(memory, float *, t->setup.n_fields + 1);
-    for (int f = 0; f < t->setup.n_fields && fields; f++) {
-        const size_t bytes = (size_t)t->setup.fields[f].dim * sizeof(float);
+    float **fields = RWS_TRY_NEW(memory, float *, p->setup.n_fields + 1);
+    for (int f = 0; f < p->setup.n_fields && fields; f++) {
+        const size_t bytes = (size_t)p->setup.fields[f].dim * sizeof(float);
         fields[f] = rws_arena_try(memory, bytes);
         if (!fields[f]) return NULL;
         memset(fields[f], 0, bytes);
@@ -438,13 +438,13 @@ static rws_status check_given(const rws_question *q, rws_error *err)
 }
 
 /* RWS_BAD_INPUT if there is a given choice that no particle has visited. */
-static rws_status check_reached(const rws_trainer *t, const rws_question *q, const bool *reached, rws_error *err)
+static rws_status check_reached(const rws_program *p, const rws_question *q, const bool *reached, rws_error *err)
 {
     for (int i = 0; i < q->n_given; i++) {
         const rws_choice *c = &q->given[i];
         if (reached[i]) continue;
-        for (int f = 0; f < t->setup.n_fields; f++)
-            if (strcmp(t->setup.fields[f].name, c->site) == 0)
+        for (int f = 0; f < p->setup.n_fields; f++)
+            if (strcmp(p->setup.fields[f].name, c->site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT,
                                 "Site \"%s\" is data; it is not given as a choice, but as part of the datum.",
                                 rws_quote_short(c->site).text);
@@ -458,22 +458,23 @@ static rws_status check_reached(const rws_trainer *t, const rws_question *q, con
 
 /* ---- asking */
 
-static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q, table *answers, rws_error *err)
+static rws_status ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
+                      table *answers, rws_error *err)
 {
-    const int limit = t->model->defaults.at_once, most = limit && limit < AT_ONCE ? limit : AT_ONCE;
+    const int limit = rws_program_at_once(p, AT_ONCE), most = limit < AT_ONCE ? limit : AT_ONCE;
     const int K = answers->out->public.n_particles;
-    float   **fields = rws_question_room(t, &answers->out->memory);
+    float   **fields = rws_question_room(p, &answers->out->memory);
     if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(check_given(q, err));
     bool *reached = RWS_TRY_NEW(&answers->out->memory, bool, q->n_given + 1);
     if (!reached) return rws_no_memory(err, "given choices");
     memset(reached, 0, (size_t)q->n_given * sizeof *reached);
-    RWS_TRY(rws_question_read(t, q, fields, err));
+    RWS_TRY(rws_question_read(p, test, q, fields, err));
     for (int k = 0; k < K; k += most) {
         const int end = K - k < most ? K : k + most;
         if (q->stop && q->stop(q->context))
             return rws_fail(err, RWS_STOPPED, "The question was stopped after %d of %d particles.", k, K);
-        rws_pass pass = rws_trainer_question(t, (const float *const *)fields, q->seed, k, end);
+        rws_pass pass = rws_program_question(p, (const float *const *)fields, q->seed, k, end);
         pass.asked = true;
         pass.choices = q->particles;
         pass.given = q->given;
@@ -482,9 +483,9 @@ static rws_status ask(rws_trainer *t, rws_engine *engine, const rws_question *q,
         RWS_TRY(add_rows(answers, engine, q->particles, err));
         for (int i = 0; i < q->n_given; i++) reached[i] |= rws_engine_given_reached(engine, i);
     }
-    RWS_TRY(check_reached(t, q, reached, err));
-    if (!t->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
-    return RWS_CALL_MODEL(t->model, posterior, err, t->state, (const float *const *)fields, tell_exact, answers,
+    RWS_TRY(check_reached(p, q, reached, err));
+    if (!p->model->posterior || q->n_given) return RWS_OK; /* the exact posterior is that of the datum alone */
+    return RWS_CALL_MODEL(p->model, posterior, err, p->state, (const float *const *)fields, tell_exact, answers,
                           &answers->out->public.exact_log_evidence);
 }
 
@@ -495,10 +496,11 @@ void rws_answers_free(rws_answers *a)
     free(a);
 }
 
-rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *q, rws_answers **out,
-                              rws_error *err)
+rws_status rws_program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *q,
+                           rws_answers **out, rws_error *err)
 {
     *out = NULL;
+    if (!q) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
     if (q->n_particles < 0 || q->n_particles > RWS_MAX_PARTICLES)
         return rws_fail(err, RWS_BAD_INPUT, "A question takes 1 to %d particles, not %d.", RWS_MAX_PARTICLES,
                         q->n_particles);
@@ -508,7 +510,7 @@ rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_ques
     a->public.exact_log_evidence = NAN;
     table          answers = {.out = a, .log_weight = -INFINITY, .log_square = -INFINITY};
     const unsigned denormals = rws_denormals_off();
-    rws_status     status = ask(t, engine, q, &answers, err);
+    rws_status     status = ask(p, engine, test, q, &answers, err);
     if (status == RWS_OK) status = close_table(&answers, err);
     rws_denormals_restore(denormals);
     tdestroy(answers.tree, forget_entry);
@@ -517,11 +519,4 @@ rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_ques
     if (status == RWS_OK) *out = &a->public;
     else rws_answers_free(&a->public);
     return status;
-}
-
-rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out, rws_error *err)
-{
-    *out = NULL;
-    if (!question) return rws_fail(err, RWS_BAD_INPUT, "There is no question (NULL).");
-    return rws_trainer_ask_on(t, t->engines[0], question, out, err);
 }

@@ -1,19 +1,21 @@
-/* ask.h - what questions, scores and samples share; included by the files of this room only. */
+/* ask.h - what questions, scores and samples share: a program, an engine, a datum. */
 #ifndef RWS_ASK_ASK_H
 #define RWS_ASK_ASK_H
 
-#include "train/trainer.h"
+#include "program/program.h"
 
-/* Does the work of rws_trainer_ask, on an engine that the caller chooses. */
-rws_status rws_trainer_ask_on(rws_trainer *t, rws_engine *engine, const rws_question *question, rws_answers **out,
-                              rws_error *err);
+/* Does the work of rws_posterior_ask and rws_trainer_ask, on an engine that the caller chooses. `test` are the program's
+ * test data by field, if they are at hand; NULL: they are made. */
+rws_status rws_program_ask(const rws_program *p, rws_engine *engine, float *const *test, const rws_question *question,
+                           rws_answers **out, rws_error *err);
 
-/* Room for a datum, zeroed: a pointer for each field. NULL without memory. */
-float **rws_question_room(const rws_trainer *t, rws_arena *memory);
+/* Memory for a datum, zeroed: a pointer for each field. NULL without memory. */
+float **rws_question_room(const rws_program *p, rws_arena *memory);
 
 /* Writes the datum of a question to `fields`. RWS_BAD_INPUT if the model cannot be asked in this way, or does not understand
  * the text or the picture. */
-rws_status rws_question_read(const rws_trainer *t, const rws_question *q, float *const *fields, rws_error *err);
+rws_status rws_question_read(const rws_program *p, float *const *test, const rws_question *q, float *const *fields,
+                             rws_error *err);
 
 /* Copies of what a row of the engine's table has reported, and of its choices. NULL: no memory. */
 const rws_reported *rws_reports_of_row(rws_arena *memory, rws_engine *engine, int row, int *n);

@@ -3,11 +3,12 @@
  *     parameters, model, programs     one, never written to after they were loaded
  *     engines                         one per question that is being answered; kept for the next one
  */
-#include "ask/ask.h"
+#include "ask/posterior.h"
 
+#include "ask/ask.h"
 #include "base/denormals.h"
+#include "base/error.h"
 #include "store/checkpoint.h"
-#include "train/given.h"
 #include "program/plugin.h"
 #include "tensor/blas.h"
 
@@ -25,79 +26,104 @@ typedef struct idle {
 } idle;
 
 struct rws_posterior {
-    rws_trainer    *t;
+    rws_program     program;
     pthread_mutex_t lock; /* of the list */
     idle           *engines;
 };
 
 /* ---- life */
 
-/* Makes a posterior, which owns the trainer from now on; after a failure the trainer is freed. */
-static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *err)
+static rws_status posterior_new(rws_posterior **out, rws_error *err)
 {
-    rws_posterior *p = calloc(1, sizeof *p);
-    *out = p;
-    if (!p) {
-        rws_trainer_free(t);
-        return rws_no_memory(err, "a posterior");
-    }
-    p->t = t;
+    rws_posterior *p = *out = calloc(1, sizeof *p);
+    if (!p) return rws_no_memory(err, "a posterior");
     pthread_mutex_init(&p->lock, NULL);
     return RWS_OK;
 }
 
-rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
+static rws_status finish(rws_posterior **out, rws_status status)
 {
-    rws_trainer *copy;
-    void        *library;
+    if (status == RWS_OK) return RWS_OK;
+    rws_posterior_free(*out);
     *out = NULL;
-    RWS_TRY(rws_model_load_again(t->library, &library, err)); /* the trainer may be freed before the posterior */
-    const rws_status status = rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err);
-    if (status != RWS_OK) {
-        rws_model_unload(library);
-        return status;
-    }
-    copy->library = library;
-    RWS_CHECK(copy->setup.params.size == t->setup.params.size);
-    memcpy(copy->setup.params.value, t->setup.params.value, t->setup.params.size * sizeof(float));
-    copy->iteration = t->iteration;
-    rws_trainer_changed(copy);
-    return posterior_of(copy, out, err);
+    return status;
 }
 
-static rws_status open_run(const char *path, const rws_config *changes, const rws_model *model, rws_folder **folder,
-                           rws_trainer **t, rws_error *err)
+/* Sets the program up with the settings that the model has for asking, then those of the caller. */
+static rws_status set_up(rws_posterior *p, const rws_config *config, const rws_model *model, const rws_config *changes,
+                         rws_error *err)
 {
-    static const rws_config none;
-    const rws_config       *c = changes ? changes : &none;
-    rws_config              config;
-    double                  seconds;
-    if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
-    RWS_TRY(rws_folder_open(path, &config, folder, err));
-    if (!rws_folder_has_checkpoint(*folder))
-        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
+    const char *more[RWS_MAX_ASK_SET + 1];
+    int         n = 0;
+    RWS_TRY(rws_program_choose(&p->program, config, model, err));
+    if (p->program.model->ask_setting) more[n++] = p->program.model->ask_setting;
+    for (int i = 0; i < changes->n_set; i++) more[n++] = changes->set[i];
+    return rws_program_set_up(&p->program, more, n, err);
+}
+
+static rws_status check_changes(const rws_config *c, rws_error *err)
+{
     if (c->n_set < 0 || c->n_set > RWS_MAX_ASK_SET)
         return rws_fail(err, RWS_BAD_INPUT, "At most %d settings may differ from those of training, not %d.",
                         RWS_MAX_ASK_SET, c->n_set);
     for (int i = 0; i < c->n_set; i++)
         if (!c->set[i]) return rws_fail(err, RWS_BAD_INPUT, "Setting %d of the changes is NULL.", i);
-    if (c->model) config.model = c->model;
-    config.limits = c->limits;
-    RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
-    return rws_folder_look(*folder, *t, &seconds, err);
+    return RWS_OK;
+}
+
+static const rws_config no_changes;
+
+static rws_status copy(rws_posterior *p, const rws_program *from, rws_error *err)
+{
+    rws_program *to = &p->program;
+    RWS_TRY(set_up(p, &from->config, from->model, &no_changes, err));
+    RWS_TRY(rws_model_load_again(from->library, &to->library, err)); /* the original may be released before the copy */
+    RWS_CHECK(to->setup.params.size == from->setup.params.size);
+    memcpy(to->setup.params.value, from->setup.params.value, to->setup.params.size * sizeof(float));
+    to->iteration = from->iteration;
+    rws_program_changed(to);
+    return RWS_OK;
+}
+
+rws_status rws_posterior_copy(const rws_program *from, rws_posterior **out, rws_error *err)
+{
+    RWS_TRY(posterior_new(out, err));
+    return finish(out, copy(*out, from, err));
+}
+
+static rws_status open_run(rws_posterior *p, const char *path, const rws_config *changes, const rws_model *model,
+                           rws_folder **folder, rws_error *err)
+{
+    rws_config config;
+    if (!path) return rws_fail(err, RWS_BAD_INPUT, "The folder of the run has no name (NULL).");
+    RWS_TRY(rws_folder_open(path, &config, folder, err));
+    if (!rws_folder_has_checkpoint(*folder))
+        return rws_fail(err, RWS_BAD_INPUT, "The run in %s has no checkpoint yet; train it further.", path);
+    RWS_TRY(check_changes(changes, err));
+    if (changes->model) config.model = changes->model;
+    config.limits = changes->limits;
+    RWS_TRY(set_up(p, &config, model, changes, err));
+    const rws_run_state s = {.config = &p->program.config,
+                             .model = p->program.model->name,
+                             .params = &p->program.setup.params,
+                             .iteration = &p->program.iteration,
+                             .optimiser = rws_optimiser_find(p->program.config.optimiser)};
+    if (!s.optimiser)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The run in %s was trained by an optimiser that this program does not have.", path);
+    RWS_TRY(rws_folder_look(*folder, &s, err));
+    rws_program_changed(&p->program);
+    return RWS_OK;
 }
 
 rws_status rws_posterior_open(const char *path, const rws_config *changes, const rws_model *model, rws_posterior **out,
                               rws_error *err)
 {
-    rws_folder      *folder = NULL;
-    rws_trainer     *t = NULL;
-    const rws_status status = open_run(path, changes, model, &folder, &t, err);
-    *out = NULL;
+    rws_folder *folder = NULL;
+    RWS_TRY(posterior_new(out, err));
+    const rws_status status = open_run(*out, path, changes ? changes : &no_changes, model, &folder, err);
     rws_folder_close(folder);
-    if (status == RWS_OK) return posterior_of(t, out, err);
-    rws_trainer_free(t);
-    return status;
+    return finish(out, status);
 }
 
 void rws_posterior_free(rws_posterior *p)
@@ -109,29 +135,29 @@ void rws_posterior_free(rws_posterior *p)
         free(e);
     }
     pthread_mutex_destroy(&p->lock);
-    rws_trainer_free(p->t);
+    rws_program_release(&p->program);
     free(p);
 }
 
 const rws_config *rws_posterior_config(const rws_posterior *p)
 {
-    return &p->t->config;
+    return &p->program.config;
 }
 
 const rws_model *rws_posterior_model(const rws_posterior *p)
 {
-    return p->t->model;
+    return p->program.model;
 }
 
 uint64_t rws_posterior_iteration(const rws_posterior *p)
 {
-    return p->t->iteration;
+    return p->program.iteration;
 }
 
 bool rws_posterior_field(const rws_posterior *p, int i, rws_field *out)
 {
-    if (i < 0 || i >= p->t->setup.n_fields) return false;
-    *out = p->t->setup.fields[i];
+    if (i < 0 || i >= p->program.setup.n_fields) return false;
+    *out = p->program.setup.fields[i];
     return true;
 }
 
@@ -145,7 +171,7 @@ static idle *engine_take(rws_posterior *p, rws_error *err)
     idle *e = p->engines;
     if (e) p->engines = e->next;
     pthread_mutex_unlock(&p->lock);
-    if (!e && (e = calloc(1, sizeof *e)) && !(e->engine = rws_trainer_engine_new(p->t))) {
+    if (!e && (e = calloc(1, sizeof *e)) && !(e->engine = rws_program_engine_new(&p->program))) {
         free(e);
         e = NULL;
     }
@@ -177,7 +203,7 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
     RWS_TRY(check_question(question, err));
     idle *e = engine_take(p, err);
     if (!e) return RWS_NO_MEMORY;
-    const rws_status status = rws_trainer_ask_on(p->t, e->engine, question, out, err);
+    const rws_status status = rws_program_ask(&p->program, e->engine, NULL, question, out, err);
     engine_give_back(p, e);
     return status;
 }
@@ -187,11 +213,11 @@ rws_status rws_posterior_ask(rws_posterior *p, const rws_question *question, rws
 static rws_status score(rws_posterior *p, rws_engine *engine, const rws_question *q, const rws_choice *choices, int n,
                         rws_arena *memory, rws_score *out, rws_error *err)
 {
-    float **fields = rws_question_room(p->t, memory);
+    float **fields = rws_question_room(&p->program, memory);
     if (!fields) return rws_no_memory(err, "a datum");
     RWS_TRY(rws_choices_check(choices, n, err));
-    RWS_TRY(rws_question_read(p->t, q, fields, err));
-    rws_pass pass = rws_trainer_question(p->t, (const float *const *)fields, q->seed, 0, 1);
+    RWS_TRY(rws_question_read(&p->program, NULL, q, fields, err));
+    rws_pass pass = rws_program_question(&p->program, (const float *const *)fields, q->seed, 0, 1);
     pass.given = choices;
     pass.n_given = n;
     pass.given_all = true;
@@ -232,13 +258,13 @@ void rws_samples_free(rws_samples *s)
 }
 
 /* The datum that the model made in a row of the engine's table; labels are NULL. NULL without memory. */
-static const float *const *copy_fields(const rws_trainer *t, rws_engine *engine, int row, rws_arena *memory)
+static const float *const *copy_fields(const rws_program *program, rws_engine *engine, int row, rws_arena *memory)
 {
-    const float **fields = RWS_TRY_NEW(memory, const float *, t->setup.n_fields + 1);
-    for (int f = 0; f < t->setup.n_fields && fields; f++) {
+    const float **fields = RWS_TRY_NEW(memory, const float *, program->setup.n_fields + 1);
+    for (int f = 0; f < program->setup.n_fields && fields; f++) {
         int dim;
         fields[f] = NULL;
-        if (t->setup.fields[f].label) continue;
+        if (program->setup.fields[f].label) continue;
         const float *made = rws_engine_observed(engine, row, f, &dim);
         float       *copy = made ? RWS_TRY_NEW(memory, float, dim) : NULL;
         if (!copy) return NULL;
@@ -265,13 +291,13 @@ typedef struct {
 } stopper;
 
 /* Adds the samples of the engine's pass to the list, from number `at` on, and moves on. */
-static rws_status add_samples(const rws_trainer *t, rws_engine *engine, const stopper *s, rws_sample *list, int *at,
-                              rws_arena *memory, rws_error *err)
+static rws_status add_samples(const rws_program *program, rws_engine *engine, const stopper *s, rws_sample *list,
+                              int *at, rws_arena *memory, rws_error *err)
 {
     const rws_scores *scores = rws_engine_scores(engine);
     for (int i = 0; i < scores->n; i++) {
         if (s->stop && s->stop(s->context)) return rws_fail(err, RWS_STOPPED, "The samples were stopped.");
-        rws_sample made = {.fields = copy_fields(t, engine, i, memory)};
+        rws_sample made = {.fields = copy_fields(program, engine, i, memory)};
         made.reports = rws_reports_of_row(memory, engine, i, &made.n_reports);
         made.choices = rws_choices_of_row(memory, engine, i, &made.n_choices);
         if (!made.fields || !made.reports || !made.choices) return rws_no_memory(err, "samples");
@@ -283,19 +309,19 @@ static rws_status add_samples(const rws_trainer *t, rws_engine *engine, const st
 static rws_status sample(rws_posterior *p, rws_engine *engine, int n, uint64_t seed, const stopper *s, samples *out,
                          rws_error *err)
 {
-    rws_trainer  *t = p->t;
+    rws_program  *program = &p->program;
     rws_arena    *memory = &out->memory;
     rws_sample   *list = RWS_TRY_NEW(memory, rws_sample, n + 1);
-    rws_random    random = rws_random_new(rws_key_for(seed, t->iteration, RWS_KEY_TEST, 5), 0);
-    const rws_key key = rws_key_for(seed, t->iteration, RWS_KEY_TEST, 4);
+    rws_random    random = rws_random_new(rws_key_for(seed, program->iteration, RWS_KEY_TEST, 5), 0);
+    const rws_key key = rws_key_for(seed, program->iteration, RWS_KEY_TEST, 4);
     if (!list) return rws_no_memory(err, "samples");
     for (int first = 0; first < n; first += AT_ONCE) {
-        rws_pass pass = rws_trainer_pass(t, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
+        rws_pass pass = rws_program_pass(program, RWS_SLEEP, 1, n - first < AT_ONCE ? n - first : AT_ONCE, NULL, key);
         pass.first_particle = (uint32_t)first;
         pass.reports = pass.asked = pass.choices = true;
         RWS_TRY(rws_engine_forward(engine, &pass, err));
         int at = first;
-        RWS_TRY(add_samples(t, engine, s, list, &at, memory, err));
+        RWS_TRY(add_samples(program, engine, s, list, &at, memory, err));
         shuffle(list + first, at - first, &random);
     }
     out->public = (rws_samples){list, n};

@@ -21,9 +21,6 @@ rws_status rws_fail_v(rws_error *err, rws_status status, const char *format, va_
 /* Adds to the sentence, for instance a second one that says what to do. */
 void rws_error_append(rws_error *err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* RWS_NO_MEMORY with the sentence "There is no memory for <what>." */
-rws_status rws_no_memory(rws_error *err, const char *what);
-
 /* Calls a function of a model, whose last argument is the error, and returns its status; the sentence of a function that
  * fails without one names the function and the model. */
 #define RWS_CALL_MODEL(m, function, err, ...) \
@@ -35,12 +32,5 @@ rws_status rws_no_memory(rws_error *err, const char *what);
 
 void       rws_error_clear(rws_error *err);
 rws_status rws_called(rws_status status, const char *what, const char *entry, const char *model, rws_error *err);
-
-/* Returns from the calling function with the status, if it is not RWS_OK. */
-#define RWS_TRY(expression)                            \
-    do {                                               \
-        rws_status try_status_ = (expression);         \
-        if (try_status_ != RWS_OK) return try_status_; \
-    } while (0)
 
 #endif

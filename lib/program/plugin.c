@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/quote.h"
-#include "models/model.h"
 
 #include <dlfcn.h>
 #include <glib.h>

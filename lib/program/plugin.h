@@ -15,6 +15,9 @@ static inline bool rws_model_is_path(const char *name_or_path)
     return strchr(name_or_path, '/') != NULL;
 }
 
+/* Every built-in model, NULL-terminated: models/table.c, which is linked with the library, lists them. */
+extern const rws_model *const rws_models[];
+
 /* Whether the model has everything that a model must have (a name, setup, data, guide and model), and its tables of
  * settings, metrics and snapshots make sense. RWS_BAD_INPUT with a sentence that names the model and the entry. `path` is
  * that of its shared object; NULL: it has none. */

@@ -1,6 +1,7 @@
 /* settings.c - which settings a run has, and whether what the user typed fits them. */
+#include "base/error.h"
 #include "base/quote.h"
-#include "train/trainer.h"
+#include "program/program.h"
 
 #include <glib.h>
 #include <math.h>
@@ -85,17 +86,17 @@ static rws_given *add_open(rws_setup *s, const char *text, size_t length)
     return &s->given[s->n_given++];
 }
 
-const char *rws_trainer_given_file(rws_trainer *t)
+const char *rws_program_given_file(rws_program *p)
 {
-    for (int i = 0; i < t->setup.n_given; i++)
-        if (is_open(&t->setup.given[i], GIVEN))
-            return *t->setup.given[i].value ? rws_setup_path(&t->setup, rws_open_settings[GIVEN].name) : NULL;
+    for (int i = 0; i < p->setup.n_given; i++)
+        if (is_open(&p->setup.given[i], GIVEN))
+            return *p->setup.given[i].value ? rws_setup_path(&p->setup, rws_open_settings[GIVEN].name) : NULL;
     return NULL;
 }
 
-rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
+rws_status rws_program_make_gradients(rws_program *p, rws_error *err)
 {
-    rws_setup *s = &t->setup;
+    rws_setup *s = &p->setup;
     for (int i = 0; i < s->n_given; i++) {
         const char *name = s->given[i].setting->name, *value = s->given[i].value;
         if (!is_open(&s->given[i], SITE)) continue;
@@ -108,7 +109,7 @@ rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err)
 }
 
 /* The first `length` characters of text are no setting of this model and method. */
-static rws_status refuse_unknown(const rws_trainer *t, const rws_estimator *estimator, const char *text, size_t length,
+static rws_status refuse_unknown(const rws_program *p, const rws_estimator *estimator, const char *text, size_t length,
                                  rws_error *err)
 {
     const rws_quoted name = rws_quote_part(text, length, RWS_QUOTED_SHORT);
@@ -123,13 +124,13 @@ static rws_status refuse_unknown(const rws_trainer *t, const rws_estimator *esti
         return rws_fail(err, RWS_BAD_INPUT, "Setting %s belongs to %s %s, not to %s.", name.text,
                         n_owners == 1 ? "method" : "the methods", owners, estimator->name);
     return rws_fail(err, RWS_BAD_INPUT, "Neither model %s nor method %s has a setting \"%s\"; `rws list` shows them.",
-                    t->model->name, estimator->name, name.text);
+                    p->model->name, estimator->name, name.text);
 }
 
 /* Gives a setting the value that "name=value" says. */
-static rws_status give(rws_trainer *t, const rws_estimator *estimator, const char *text, rws_error *err)
+static rws_status give(rws_program *p, const rws_estimator *estimator, const char *text, rws_error *err)
 {
-    rws_setup   *s = &t->setup;
+    rws_setup   *s = &p->setup;
     const char  *equals = strchr(text, '=');
     const size_t length = equals ? (size_t)(equals - text) : 0;
     if (length == 0)
@@ -139,7 +140,7 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
         if (strlen(s->given[k].setting->name) == length && strncmp(s->given[k].setting->name, text, length) == 0)
             g = &s->given[k];
     if (!g) g = add_open(s, text, length);
-    if (!g) return refuse_unknown(t, estimator, text, length, err);
+    if (!g) return refuse_unknown(p, estimator, text, length, err);
     RWS_TRY(check(g->setting, equals + 1, err));
     char *value = rws_setup_alloc(s, strlen(equals + 1) + 1);
     if (!value) return rws_no_memory(err, "the settings");
@@ -147,20 +148,19 @@ static rws_status give(rws_trainer *t, const rws_estimator *estimator, const cha
     return RWS_OK;
 }
 
-rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
-                                     int n_ask_set, rws_error *err)
+rws_status rws_program_make_settings(rws_program *p, const rws_estimator *estimator, const char *const *more,
+                                     int n_more, rws_error *err)
 {
-    const rws_config  *c = &t->config;
-    rws_setup         *s = &t->setup;
-    const rws_setting *run = rws_run_settings(t->model);
-    const int n = count(t->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_ask_set + 1;
+    const rws_config  *c = &p->config;
+    rws_setup         *s = &p->setup;
+    const rws_setting *run = rws_run_settings(p->model);
+    const int          n = count(p->model->settings) + count(estimator->settings) + count(run) + c->n_set + n_more + 1;
     s->given = rws_setup_alloc(s, (size_t)n * sizeof *s->given);
     if (!s->given) return rws_no_memory(err, "the settings");
-    s->n_given = add(s->given, 0, t->model->settings);
+    s->n_given = add(s->given, 0, p->model->settings);
     s->n_given = add(s->given, s->n_given, estimator->settings);
     s->n_given = add(s->given, s->n_given, run);
-    for (int i = 0; i < c->n_set; i++) RWS_TRY(give(t, estimator, c->set[i], err));
-    if (t->asking && t->model->ask_setting) RWS_TRY(give(t, estimator, t->model->ask_setting, err));
-    for (int i = 0; i < n_ask_set; i++) RWS_TRY(give(t, estimator, ask_set[i], err));
+    for (int i = 0; i < c->n_set; i++) RWS_TRY(give(p, estimator, c->set[i], err));
+    for (int i = 0; i < n_more; i++) RWS_TRY(give(p, estimator, more[i], err));
     return RWS_OK;
 }

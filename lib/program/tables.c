@@ -1,6 +1,7 @@
 /* tables.c - what a run can be made of, for callers that list it. */
-#include "models/model.h"
-#include "train/run.h"
+#include "optim/optim.h"
+#include "program/plugin.h"
+#include "program/program.h"
 
 /* Entry i of a NULL-terminated table; NULL beyond its end. */
 #define AT(table, i, found)                              \

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/text.h"
+#include "program/program.h"
 
 #include <glib.h>
 #include <math.h>

@@ -25,7 +25,7 @@
 #ifndef RWS_RESULTS_SWEEP_H
 #define RWS_RESULTS_SWEEP_H
 
-#include "train/run.h"
+#include "rws_train.h"
 
 enum { RWS_SWEEP_MAX_BYTES = 1 << 16, RWS_SWEEP_MAX_RUNS = 20000 };
 

@@ -228,12 +228,10 @@ static rws_status take_over(const rws_folder *f, rws_error *err)
     return exists(f->store_path) ? rws_store_drop(f->store_path, f->name, err) : RWS_OK;
 }
 
-static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
+static rws_status create(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
     if (exists(f->checkpoint_path) || exists(f->previous_path)) return holds_run(f, err);
-    int              n;
-    const rws_given *settings = rws_trainer_settings(t, &n);
-    RWS_TRY(rws_config_describe(rws_trainer_config(t), settings, n, &f->config.document, err));
+    RWS_TRY(rws_config_describe(s->config, s->settings, s->n_settings, &f->config.document, err));
     RWS_TRY(rws_file_make_folder(f->path, err));
     RWS_TRY(name_run(f, err));
     RWS_TRY(rws_folder_lock(f, err));
@@ -241,12 +239,12 @@ static rws_status create(rws_folder *f, const rws_trainer *t, rws_error *err)
     return rws_config_write(f->config_path, f->config.document, err);
 }
 
-rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder **out, rws_error *err)
+rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
 {
     rws_folder *f;
     *out = NULL;
     RWS_TRY(folder_new(path, &f, err));
-    const rws_status status = create(f, t, err);
+    const rws_status status = create(f, s, err);
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;
@@ -334,8 +332,8 @@ rws_status rws_folder_compare_model(const rws_folder *f, const char *path, bool 
 
 /* ---- the checkpoint --------------------------------------------------------------------------------------------- */
 
-/* Every tensor of a checkpoint; `data` is where the trainer has its numbers. Saving and loading walk the same list, so
- * that neither leaves anything out. The parameters come first. */
+/* Every tensor of a checkpoint; `data` is where the numbers are, NULL where they are not wanted. Saving and loading walk
+ * the same list, so that neither leaves anything out. The parameters come first. */
 typedef struct {
     rws_tensor_out *tensors;
     size_t          n, n_params;
@@ -348,7 +346,7 @@ static void list_vector(inventory *all, const char *name, rws_dtype dtype, size_
 }
 
 /* False without memory. The caller frees all->tensors. */
-static bool take_inventory(const rws_trainer_state *s, const double *seconds, inventory *all)
+static bool take_inventory(const rws_run_state *s, inventory *all)
 {
     *all = (inventory){.n_params = (size_t)s->params->n};
     all->tensors = calloc(all->n_params + 6, sizeof *all->tensors);
@@ -369,7 +367,7 @@ static bool take_inventory(const rws_trainer_state *s, const double *seconds, in
     list_vector(all, "optimiser.steps", RWS_DTYPE_U64, RWS_GROUPS, s->steps);
     list_vector(all, "iteration", RWS_DTYPE_U64, 1, s->iteration);
     list_vector(all, "method.memory", RWS_DTYPE_F64, RWS_METHOD_MEMORY, s->memory);
-    list_vector(all, "seconds", RWS_DTYPE_F64, 1, seconds);
+    list_vector(all, "seconds", RWS_DTYPE_F64, 1, s->seconds);
     return true;
 }
 
@@ -418,14 +416,13 @@ static void keep_previous(const rws_folder *f)
 
 enum { HASH_SIZE = 17 }; /* 16 digits and the end */
 
-static const char *hash_text(const rws_trainer *t, rws_split split, char out[static HASH_SIZE])
+static const char *hash_text(const rws_run_state *s, rws_split split, char out[static HASH_SIZE])
 {
-    snprintf(out, HASH_SIZE, "%016llx", (unsigned long long)rws_trainer_data_hash(t, split));
+    snprintf(out, HASH_SIZE, "%016llx", (unsigned long long)s->data_hash[split]);
     return out;
 }
 
-static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all, const rws_optimiser *optimiser,
-                       rws_error *err)
+static rws_status save(const rws_folder *f, const rws_run_state *s, const inventory *all, rws_error *err)
 {
     const char *path = f->checkpoint_path;
     /* A checkpoint with a NaN could not be loaded; it must not replace one that can. */
@@ -441,20 +438,20 @@ static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all
     char build[RWS_MACHINE_SIZE], cpu[RWS_MACHINE_SIZE];
     rws_machine_build(build);
     rws_machine_cpu(cpu);
-    const rws_config *c = rws_trainer_config(t);
+    const rws_config *c = s->config;
     char              iterations[24], training[HASH_SIZE], test[HASH_SIZE];
     snprintf(iterations, sizeof iterations, "%llu", (unsigned long long)c->iterations);
     char   *identity = rws_config_identity(f->config.document);
     json_t *metadata =
         identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format",
-                             CHECKPOINT_FORMAT, "model", rws_trainer_model(t)->name, "method", c->method, "optimiser",
-                             optimiser->name, "version", RWS_VERSION_STRING, "build", build, "cpu", cpu,
-                             "training_data", hash_text(t, RWS_TRAIN, training), "test_data",
-                             hash_text(t, RWS_TEST, test), "identity", identity, "lr", c->lr, "iterations", iterations)
+                             CHECKPOINT_FORMAT, "model", s->model, "method", c->method, "optimiser", s->optimiser->name,
+                             "version", RWS_VERSION_STRING, "build", build, "cpu", cpu, "training_data",
+                             hash_text(s, RWS_TRAIN, training), "test_data", hash_text(s, RWS_TEST, test), "identity",
+                             identity, "lr", c->lr, "iterations", iterations)
                  : NULL;
     free(identity);
     if (!metadata) {
-        json_t *name = json_string(rws_trainer_model(t)->name);
+        json_t *name = json_string(s->model);
         json_decref(name);
         if (name) return rws_no_memory(err, "the metadata of a checkpoint");
         return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.",
@@ -466,14 +463,13 @@ static rws_status save(const rws_folder *f, rws_trainer *t, const inventory *all
     return status;
 }
 
-rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
+rws_status rws_folder_save(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
-    RWS_CHECK(isfinite(seconds) && seconds >= 0);
+    RWS_CHECK(isfinite(*s->seconds) && *s->seconds >= 0);
     RWS_TRY(rws_folder_flush(f, err));
-    const rws_trainer_state s = rws_trainer_state_of(t);
-    inventory               all;
-    if (!take_inventory(&s, &seconds, &all)) return rws_no_memory(err, "the list of tensors of a checkpoint");
-    const rws_status status = save(f, t, &all, s.optimiser, err);
+    inventory all;
+    if (!take_inventory(s, &all)) return rws_no_memory(err, "the list of tensors of a checkpoint");
+    const rws_status status = save(f, s, &all, err);
     free(all.tensors);
     return status;
 }
@@ -561,15 +557,14 @@ static rws_status check_steps(const rws_safetensors *st, const char *file, rws_e
 
 /* The file's tensors into found, in the order of the inventory. Refuses a checkpoint of another model, method or optimiser than
  * the trainer has, and one whose tensors are not the trainer's. */
-static rws_status check_fit(const rws_safetensors *st, const char *path, const rws_trainer *t,
-                            const rws_optimiser *optimiser, const inventory *all, const rws_tensor_in **found,
-                            rws_error *err)
+static rws_status check_fit(const rws_safetensors *st, const char *path, const rws_run_state *s, const inventory *all,
+                            const rws_tensor_in **found, rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
     RWS_TRY(check_metadata(st, file.text, "format", CHECKPOINT_FORMAT, err));
-    RWS_TRY(check_metadata(st, file.text, "model", rws_trainer_model(t)->name, err));
-    RWS_TRY(check_metadata(st, file.text, "method", rws_trainer_config(t)->method, err));
-    RWS_TRY(check_metadata(st, file.text, "optimiser", optimiser->name, err));
+    RWS_TRY(check_metadata(st, file.text, "model", s->model, err));
+    RWS_TRY(check_metadata(st, file.text, "method", s->config->method, err));
+    RWS_TRY(check_metadata(st, file.text, "optimiser", s->optimiser->name, err));
     for (size_t i = 0; i < all->n; i++) {
         const rws_tensor_out *e = &all->tensors[i];
         RWS_TRY(rws_safetensors_expect(st, e->name, e->dtype, e->n_dims, e->shape, &found[i], err));
@@ -611,12 +606,13 @@ static rws_status check_numbers(const rws_safetensors *st, const char *path, con
     return rws_safetensors_verify(st, err);
 }
 
-/* The inventory says where the trainer has its numbers; it lists them as const for the writer's sake. */
+/* The inventory says where the numbers are; it lists them as const for the writer's sake. */
 static void overwrite(const inventory *all, const rws_tensor_in *const *found)
 {
-    for (size_t i = 0; i < all->n; i++) {
-        memcpy((void *)all->tensors[i].data, found[i]->data, found[i]->n_elements * rws_dtype_size(found[i]->dtype));
-    }
+    for (size_t i = 0; i < all->n; i++)
+        if (all->tensors[i].data)
+            memcpy((void *)all->tensors[i].data, found[i]->data,
+                   found[i]->n_elements * rws_dtype_size(found[i]->dtype));
 }
 
 /* Appends to the sentence of a checkpoint that is refused that there is the one before it. */
@@ -652,7 +648,7 @@ static void remark_machine(rws_folder *f, const rws_safetensors *st)
 }
 
 /* Says if the run had other data so far: those of a split and of the splits after it. */
-static void remark_data(rws_folder *f, const rws_trainer *t, const rws_safetensors *st, rws_split from)
+static void remark_data(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_split from)
 {
     static const char *const key[] = {[RWS_TRAIN] = "training_data", [RWS_TEST] = "test_data"};
     static const char *const sentence[] = {
@@ -662,7 +658,7 @@ static void remark_data(rws_folder *f, const rws_trainer *t, const rws_safetenso
     for (int split = from; split <= RWS_TEST; split++) {
         char        here[HASH_SIZE];
         const char *had = rws_safetensors_metadata(st, key[split]);
-        if (had && strcmp(had, hash_text(t, split, here)) != 0) rws_folder_remark(f, sentence[split]);
+        if (had && strcmp(had, hash_text(s, split, here)) != 0) rws_folder_remark(f, sentence[split]);
     }
 }
 
@@ -675,11 +671,11 @@ static void remark_measures(rws_folder *f)
 }
 
 /* Refuses a checkpoint that is damaged, or that is not one of this run at this point of its course. */
-static rws_status check_all(rws_folder *f, rws_trainer *t, const rws_optimiser *optimiser, const rws_safetensors *st,
-                            const inventory *all, const rws_tensor_in **found, bool goes_on, rws_error *err)
+static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, const inventory *all,
+                            const rws_tensor_in **found, bool goes_on, rws_error *err)
 {
     rws_error  ignored;
-    rws_status status = check_fit(st, f->checkpoint_path, t, optimiser, all, found, err);
+    rws_status status = check_fit(st, f->checkpoint_path, s, all, found, err);
     bool       damaged = status == RWS_BAD_INPUT && rws_safetensors_verify(st, &ignored) != RWS_OK;
     if (status == RWS_OK) {
         status = check_numbers(st, f->checkpoint_path, all, found, err);
@@ -692,7 +688,7 @@ static rws_status check_all(rws_folder *f, rws_trainer *t, const rws_optimiser *
 }
 
 /* Forgets what was measured after the checkpoint, and collects the remarks about it. */
-static rws_status go_back(rws_folder *f, const rws_trainer *t, const rws_safetensors *st, rws_error *err)
+static rws_status go_back(rws_folder *f, const rws_run_state *s, const rws_safetensors *st, rws_error *err)
 {
     const uint64_t iteration = *(const uint64_t *)rws_safetensors_find(st, "iteration")->data;
     const double   seconds = *(const double *)rws_safetensors_find(st, "seconds")->data;
@@ -700,54 +696,47 @@ static rws_status go_back(rws_folder *f, const rws_trainer *t, const rws_safeten
     if (!f->has_measures && iteration > 0) remark_measures(f);
     RWS_TRY(rws_store_forget(f->store_path, f->name, iteration, seconds, err));
     remark_machine(f, st);
-    remark_data(f, t, st, RWS_TRAIN);
+    remark_data(f, s, st, RWS_TRAIN);
     return RWS_OK;
 }
 
-static rws_status load(rws_folder *f, rws_trainer *t, bool goes_on, double *seconds, rws_error *err)
+static rws_status load(rws_folder *f, const rws_run_state *s, bool goes_on, rws_error *err)
 {
-    const rws_trainer_state s = rws_trainer_state_of(t);
-    double                  spent = 0;
-    inventory               all;
-    const rws_tensor_in   **found = NULL;
-    rws_safetensors        *st;
-    const rws_status        opened = rws_safetensors_open(f->checkpoint_path, &st, err);
+    inventory             all;
+    const rws_tensor_in **found = NULL;
+    rws_safetensors      *st;
+    const rws_status      opened = rws_safetensors_open(f->checkpoint_path, &st, err);
     if (opened == RWS_BAD_INPUT) offer_previous(f, err);
     RWS_TRY(opened);
-    if (take_inventory(&s, &spent, &all)) found = calloc(all.n, sizeof *found);
-    rws_status status = found ? check_all(f, t, s.optimiser, st, &all, found, goes_on, err)
+    if (take_inventory(s, &all)) found = calloc(all.n, sizeof *found);
+    rws_status status = found ? check_all(f, s, st, &all, found, goes_on, err)
                               : rws_no_memory(err, "the list of tensors of a checkpoint");
     /* The store comes first, because it can refuse; the rest cannot fail. */
-    if (status == RWS_OK && goes_on) status = go_back(f, t, st, err);
-    if (status == RWS_OK && !goes_on && rws_trainer_data_hash(t, RWS_TEST)) remark_data(f, t, st, RWS_TEST);
-    if (status == RWS_OK) {
-        overwrite(&all, found);
-        rws_trainer_changed(t);
-        *seconds = spent;
-    }
+    if (status == RWS_OK && goes_on) status = go_back(f, s, st, err);
+    if (status == RWS_OK && !goes_on && s->data_hash[RWS_TEST]) remark_data(f, s, st, RWS_TEST);
+    if (status == RWS_OK) overwrite(&all, found);
     free(found);
     free(all.tensors);
     rws_safetensors_close(st);
     return status;
 }
 
-rws_status rws_folder_load(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
+rws_status rws_folder_load(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
-    return load(f, t, true, seconds, err);
+    return load(f, s, true, err);
 }
 
-rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
+rws_status rws_folder_look(rws_folder *f, const rws_run_state *s, rws_error *err)
 {
-    return load(f, t, false, seconds, err);
+    return load(f, s, false, err);
 }
 
 /* ---- the measures ----------------------------------------------------------------------------------------------- */
 
-rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
-                             double seconds, rws_error *err)
+rws_status rws_folder_record(rws_folder *f, const rws_measures *m, const rws_snapshots *shown, rws_error *err)
 {
-    RWS_CHECK(m->n >= 0 && m->n <= RWS_MAX_METRICS && m->n == rws_trainer_n_metrics(t));
-    for (int i = 0; i < m->n; i++) f->metrics[i] = rws_trainer_metric_name(t, i);
+    RWS_CHECK(m->n >= 0 && m->n <= RWS_MAX_METRICS);
+    for (int i = 0; i < m->n; i++) f->metrics[i] = m->names[i];
     f->metrics[m->n] = "impossible";
     f->impossible |= m->impossible > 0;
     if (f->n_kept == f->kept_capacity) {
@@ -758,7 +747,7 @@ rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_meas
         f->kept_capacity = capacity;
     }
     pending *p = &f->kept[f->n_kept++];
-    *p = (pending){.iteration = m->iteration, .n = m->n, .seconds = seconds};
+    *p = (pending){.iteration = m->iteration, .n = m->n, .seconds = m->seconds};
     memcpy(p->value, m->value, (size_t)m->n * sizeof *m->value);
     if (f->impossible) p->value[p->n++] = m->impossible;
     for (int i = 0; shown && i < shown->n; i++) {

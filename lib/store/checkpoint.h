@@ -33,7 +33,7 @@
 #ifndef RWS_STORE_CHECKPOINT_H
 #define RWS_STORE_CHECKPOINT_H
 
-#include "train/run.h"
+#include "store/state.h"
 
 typedef struct rws_folder rws_folder;
 
@@ -43,7 +43,7 @@ typedef struct rws_folder rws_folder;
  * or the measures of one, is refused, untouched: the sentence tells of --resume. A run that ended before its first
  * checkpoint and its first measures, and that no process trains, is replaced. On failure *out is NULL; a folder that was
  * made stays, empty. */
-rws_status rws_folder_create(const char *path, const rws_trainer *t, rws_folder **out, rws_error *err)
+rws_status rws_folder_create(const char *path, const rws_run_state *s, rws_folder **out, rws_error *err)
     __attribute__((warn_unused_result));
 
 /* Reads config.json of a run's folder into *config; strings belong to the folder. On failure *out is NULL and *config
@@ -86,21 +86,18 @@ rws_status rws_folder_amend(rws_folder *f, const rws_config *config, rws_error *
 
 /* Flushes, and replaces the checkpoint. RWS_BROKEN if a parameter is NaN or infinite or the optimiser's state has a NaN,
  * RWS_BAD_INPUT if the file cannot be written: the old checkpoint then stays. */
-rws_status rws_folder_save(rws_folder *f, rws_trainer *t, double seconds, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws_folder_save(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
-/* Loads the checkpoint and forgets measures of later iterations. *seconds: spent in training so far. Everything is
- * checked first: on failure the trainer, *seconds and the folder are as they were. */
-rws_status rws_folder_load(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
-    __attribute__((warn_unused_result));
+/* Loads the checkpoint and forgets measures of later iterations. Everything is checked first: on failure the numbers and
+ * the folder are as they were. The caller sees to copies of the parameters (rws_program_changed). */
+rws_status rws_folder_load(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
 /* As rws_folder_load, but forgets nothing: for a run that may still be training, or is read-only. */
-rws_status rws_folder_look(rws_folder *f, rws_trainer *t, double *seconds, rws_error *err)
-    __attribute__((warn_unused_result));
+rws_status rws_folder_look(rws_folder *f, const rws_run_state *s, rws_error *err) __attribute__((warn_unused_result));
 
 /* Keeps an evaluation, with its snapshots if there are any (they may be NULL), for the next flush. */
-rws_status rws_folder_record(rws_folder *f, const rws_trainer *t, const rws_measures *m, const rws_snapshots *shown,
-                             double seconds, rws_error *err) __attribute__((warn_unused_result));
+rws_status rws_folder_record(rws_folder *f, const rws_measures *m, const rws_snapshots *shown, rws_error *err)
+    __attribute__((warn_unused_result));
 
 /* Whether the store lacks the evaluation of that iteration, the run's latest: training was stopped while it measured. */
 rws_status rws_folder_lacks(const rws_folder *f, uint64_t iteration, bool *missing, rws_error *err)

@@ -15,7 +15,7 @@
 #ifndef RWS_STORE_CONFIG_H
 #define RWS_STORE_CONFIG_H
 
-#include "train/run.h"
+#include "store/state.h"
 
 #include <jansson.h>
 

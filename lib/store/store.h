@@ -21,7 +21,7 @@
 #ifndef RWS_STORE_STORE_H
 #define RWS_STORE_STORE_H
 
-#include "train/run.h"
+#include "store/state.h"
 
 #include <sqlite3.h>
 

@@ -8,7 +8,7 @@
  * took microseconds, so that handing rows over costs little. Rows of a datum are in the order of the shards. Every rank
  * that has one of the shards joins and weighs the table for itself; only the rank of the first shard tallies.
  */
-#include "train/trainer.h"
+#include "train/phase.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,14 +69,14 @@ static const double *column_of(const char *rows, int c)
 
 static int parts_of(const rws_trainer *t)
 {
-    return t->config.particle_shards;
+    return t->program.config.particle_shards;
 }
 
 rws_status rws_cut_new(rws_trainer *t, rws_error *err)
 {
     if (parts_of(t) == 1) return RWS_OK;
-    t->joined = calloc((size_t)t->config.shards, sizeof *t->joined);
-    for (int i = 0; i < t->config.shards && t->joined; i++) {
+    t->joined = calloc((size_t)t->program.config.shards, sizeof *t->joined);
+    for (int i = 0; i < t->program.config.shards && t->joined; i++) {
         rws_joined *j = &t->joined[i];
         j->rows = calloc((size_t)parts_of(t), sizeof(char *));
         j->copies = calloc((size_t)parts_of(t), sizeof(char *));
@@ -89,7 +89,7 @@ rws_status rws_cut_new(rws_trainer *t, rws_error *err)
 
 void rws_cut_free(rws_trainer *t)
 {
-    for (int i = 0; i < t->config.shards && t->joined; i++) {
+    for (int i = 0; i < t->program.config.shards && t->joined; i++) {
         rws_joined *j = &t->joined[i];
         for (int k = 0; k < parts_of(t) && j->copies && rws_rank_lost() < 0; k++)
             free(j->copies[k]); /* if a rank is lost, MPI may still write to it */
@@ -110,12 +110,12 @@ static const double *column_in(const rws_scores *s, int c, bool second)
     return s->out[c - 3];
 }
 
-rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine, bool second)
+rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine)
 {
     const rws_scores *s = rws_engine_scores(engine);
     rws_shard        *to = &w->t->shards[shard];
     header            h = {.B = s->B, .n = s->n};
-    for (int c = 0; c < COLUMNS; c++) h.columns |= (unsigned)(column_in(s, c, second) != NULL) << c;
+    for (int c = 0; c < COLUMNS; c++) h.columns |= (unsigned)(column_in(s, c, w->second) != NULL) << c;
     const size_t column = (size_t)s->n * sizeof(double);
     to->n_rows_bytes = sizeof h + start_bytes(&h) + count_bytes(&h) + (size_t)__builtin_popcount(h.columns) * column;
     if (to->n_rows_bytes > to->rows_capacity) {
@@ -131,7 +131,7 @@ rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine,
     memcpy(at + sizeof h + start_bytes(&h), s->count, (size_t)s->n * sizeof(uint32_t));
     at += sizeof h + start_bytes(&h) + count_bytes(&h);
     for (int c = 0; c < COLUMNS; c++) {
-        const double *from = column_in(s, c, second);
+        const double *from = column_in(s, c, w->second);
         if (!from) continue;
         memcpy(at, from, column);
         at += column;
@@ -214,7 +214,7 @@ static rws_status bring_rows(rws_trainer *t, rws_error *err)
 {
     int n = 0;
     RWS_TRY(make_copies(t, err));
-    for (int i = 0; i < t->config.shards; i++)
+    for (int i = 0; i < t->program.config.shards; i++)
         for (int part = 0; part < parts_of(t) && is_mine(t, i); part++) RWS_TRY(move_rows(t, i, part, &n, err));
     return n ? rws_comm_wait(t->ranks.comm, t->moves, n, err) : RWS_OK;
 }
@@ -305,7 +305,7 @@ static bool join(rws_trainer *t, int i, bool second)
         columns |= header_of(j->rows[k])->columns;
     }
     if (!make_room(j, (size_t)B, n, second)) return false;
-    if (!second) j->scores = (rws_scores){.B = B, .K = t->config.particles, .n = (int)n};
+    if (!second) j->scores = (rws_scores){.B = B, .K = t->program.config.particles, .n = (int)n};
     lay_out(j, columns, second, &start, &count, column);
     for (int d = 0; d < B; d++) {
         start[d] = to;
@@ -314,11 +314,6 @@ static bool join(rws_trainer *t, int i, bool second)
     start[B] = to;
     return true;
 }
-
-typedef struct {
-    const rws_phase_work *work;
-    bool                  second;
-} weigh_work;
 
 /* There is no memory for the table of part i. The shards of this rank fail with it, by which all ranks know after
  * backward. */
@@ -332,27 +327,24 @@ static void fail_part(rws_trainer *t, int i)
 static void weigh_part(void *context, int i, int worker)
 {
     (void)worker;
-    const weigh_work     *j = context;
-    const rws_phase_work *w = j->work;
+    const rws_phase_work *w = context;
     rws_trainer          *t = w->t;
     rws_tally             unused = {0};
     const int             first = i * parts_of(t);
     const bool            tallies = is_own(t, first);
     if (!is_mine(t, i) || t->shards[first].n_rows_bytes == 0) return;
-    if (!join(t, i, j->second)) {
+    if (!join(t, i, w->second)) {
         fail_part(t, i);
         return;
     }
-    rws_scores *s = &t->joined[i].scores;
-    if (j->second) w->phase->weigh_second(&t->method, s, w->share, tallies ? t->shards[first].gradient : NULL);
-    else w->phase->weigh(&t->method, s, w->share, tallies ? &t->shards[first].tally : &unused);
+    rws_phase_weigh(w, tallies ? &t->shards[first] : NULL, &t->joined[i].scores,
+                    tallies ? &t->shards[first].tally : &unused);
 }
 
-rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err)
+rws_status rws_cut_weigh(const rws_phase_work *w, rws_error *err)
 {
-    weigh_work j = {w, second};
     RWS_TRY(bring_rows(w->t, err));
-    rws_pool_run(w->t->pool, w->t->config.shards, weigh_part, &j);
+    rws_pool_run(w->t->pool, w->t->program.config.shards, weigh_part, (void *)w);
     return RWS_OK;
 }
 

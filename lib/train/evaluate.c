@@ -18,20 +18,20 @@ struct rws_eval {
 
 int rws_eval_size(const rws_eval *e)
 {
-    return e->t->n_test;
+    return e->t->program.n_test;
 }
 
 const float *rws_eval_field(const rws_eval *e, const char *field)
 {
-    for (int f = 0; f < e->t->setup.n_fields; f++)
-        if (strcmp(e->t->setup.fields[f].name, field) == 0) return e->t->test[f];
+    for (int f = 0; f < e->t->program.setup.n_fields; f++)
+        if (strcmp(e->t->program.setup.fields[f].name, field) == 0) return e->t->test[f];
     return NULL;
 }
 
 rws_status rws_eval_mean(rws_eval *e, rws_datum_value *f, const void *context, double *value, rws_error *err)
 {
-    const rws_setup *s = &e->t->setup;
-    const int        n = e->t->n_test;
+    const rws_setup *s = &e->t->program.setup;
+    const int        n = e->t->program.n_test;
     const float    **fields = malloc((size_t)(s->n_fields + 1) * sizeof *fields);
     if (!fields) return rws_no_memory(err, "an evaluation");
     *value = 0;
@@ -62,15 +62,15 @@ static double log_sum(const rws_scores *s, int d)
 rws_status rws_eval_enumerate(rws_eval *e, double *value, rws_error *err)
 {
     rws_trainer  *t = e->t;
-    const int     n_test = t->n_test;
-    const rws_key key = rws_key_for(t->config.seed, t->iteration, RWS_KEY_TEST, 4);
-    const float  *fields[t->setup.n_fields + 1];
+    const int     n_test = t->program.n_test;
+    const rws_key key = rws_key_for(t->program.config.seed, t->program.iteration, RWS_KEY_TEST, 4);
+    const float  *fields[t->program.setup.n_fields + 1];
     *value = 0;
     for (int first = 0; first < n_test; first += ENUMERATED) {
         const int n = n_test - first < ENUMERATED ? n_test - first : ENUMERATED;
-        for (int f = 0; f < t->setup.n_fields; f++)
-            fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
-        rws_pass pass = rws_trainer_pass(t, RWS_WAKE, n, COMBINATIONS, fields, key);
+        for (int f = 0; f < t->program.setup.n_fields; f++)
+            fields[f] = t->test[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
+        rws_pass pass = rws_program_pass(&t->program, RWS_WAKE, n, COMBINATIONS, fields, key);
         pass.enumerate = true;
         pass.scalar = false;
         pass.first_datum = (uint32_t)first;
@@ -101,8 +101,8 @@ rws_status rws_eval_compute(rws_eval *e, rws_var (*f)(rws_path *path, const void
                             const float *const *fields, float *out, rws_error *err)
 {
     if (n == 0) return RWS_OK; /* there is nothing to write */
-    compute_job job = {f, e->t->state};
-    rws_pass    pass = rws_trainer_pass(e->t, RWS_COMPUTE, n, 1, fields, (rws_key){0});
+    compute_job job = {f, e->t->program.state};
+    rws_pass    pass = rws_program_pass(&e->t->program, RWS_COMPUTE, n, 1, fields, (rws_key){0});
     rws_engine *engine = e->t->engines[0];
     pass.program = compute_program;
     pass.context = &job;
@@ -123,9 +123,9 @@ static void dream(rws_path *path, void *context)
 {
     const dream_job *j = context;
     rws_path_side(path, RWS_SIDE_MODEL);
-    j->program(path, j->t->state);
+    j->program(path, j->t->program.state);
     rws_path_side(path, RWS_SIDE_GUIDE);
-    j->t->model->guide(path, j->t->state);
+    j->t->program.model->guide(path, j->t->program.state);
     rws_path_side(path, RWS_SIDE_NONE);
 }
 
@@ -133,8 +133,8 @@ rws_status rws_eval_dream(rws_eval *e, void (*program)(rws_path *path, const voi
                           rws_error *err)
 {
     dream_job     job = {program, e->t};
-    const rws_key key = rws_key_for(e->t->config.seed, e->t->iteration, RWS_KEY_TEST, 2);
-    rws_pass      pass = rws_trainer_pass(e->t, RWS_SLEEP, 1, n, NULL, key);
+    const rws_key key = rws_key_for(e->t->program.config.seed, e->t->program.iteration, RWS_KEY_TEST, 2);
+    rws_pass      pass = rws_program_pass(&e->t->program, RWS_SLEEP, 1, n, NULL, key);
     rws_engine   *engine = e->t->engines[0];
     pass.program = dream;
     pass.context = &job;
@@ -159,7 +159,7 @@ typedef struct {
 
 static bool measures_itself(const rws_trainer *t, int i)
 {
-    return i < t->n_model_metrics && t->model->metrics[i].measure;
+    return i < t->n_model_metrics && t->program.model->metrics[i].measure;
 }
 
 static rws_status measure_own(rws_trainer *t, measured *out, rws_error *err)
@@ -168,7 +168,8 @@ static rws_status measure_own(rws_trainer *t, measured *out, rws_error *err)
     for (int i = 0, k = 0; i < t->n_model_metrics; i++) {
         if (!measures_itself(t, i) || k++ % t->ranks.size != t->ranks.rank) continue;
         RWS_TRY(rws_trainer_go_on(t, 0, err));
-        RWS_TRY(RWS_CALL_ENTRY(t->model, "metric", &t->model->metrics[i], measure, err, &e, t->state, &out[i].value));
+        RWS_TRY(RWS_CALL_ENTRY(t->program.model, "metric", &t->program.model->metrics[i], measure, err, &e,
+                               t->program.state, &out[i].value));
         out[i].rank = t->ranks.rank;
     }
     return RWS_OK;
@@ -193,8 +194,8 @@ static rws_status measure_models(rws_trainer *t, double *values, rws_error *err)
 /* Measures the metric "exact" with the parameters whose truth is known at their true values. Every rank measures it. */
 static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
 {
-    const rws_metric *m = t->model->metrics;
-    const rws_setup  *s = &t->setup;
+    const rws_metric *m = t->program.model->metrics;
+    const rws_setup  *s = &t->program.setup;
     const size_t      size = s->params.size * sizeof(float);
     float            *learned = malloc(size);
     rws_eval          e = {.t = t};
@@ -204,7 +205,7 @@ static rws_status measure_truth(rws_trainer *t, double *value, rws_error *err)
         memcpy(s->truths[i].param->value, s->truths[i].values, rws_param_size(s->truths[i].param) * sizeof(float));
     rws_trainer_changed(t);
     while (strcmp(m->name, "exact") != 0) m++;
-    const rws_status status = RWS_CALL_ENTRY(t->model, "metric", m, measure, err, &e, t->state, value);
+    const rws_status status = RWS_CALL_ENTRY(t->program.model, "metric", m, measure, err, &e, t->program.state, value);
     memcpy(s->params.value, learned, size);
     rws_trainer_changed(t);
     free(learned);
@@ -215,14 +216,14 @@ static rws_status measure(rws_trainer *t, rws_measures *out, rws_error *err)
 {
     rws_bound  b;
     rws_spread spread = {0};
-    *out = (rws_measures){.iteration = t->iteration,
+    *out = (rws_measures){.iteration = t->program.iteration,
                           .seconds = t->seconds,
                           .n = t->n_metrics,
                           .names = t->metric_names,
                           .log_evidence_error = NAN};
     RWS_TRY(rws_trainer_bound(t, &b, err));
     out->impossible = b.impossible;
-    if (t->model->defaults.grad_std) RWS_TRY(rws_trainer_spread(t, &spread, err));
+    if (t->program.model->defaults.grad_std) RWS_TRY(rws_trainer_spread(t, &spread, err));
     RWS_TRY(measure_models(t, out->value, err));
     for (int i = 0; i < t->n_metrics; i++) {
         const char *name = t->metric_names[i];
@@ -267,12 +268,13 @@ void rws_eval_show(rws_eval *e, const char *label, double value)
 
 bool rws_trainer_snapshots_due(const rws_trainer *t)
 {
-    const rws_config *c = &t->config;
+    const rws_config *c = &t->program.config;
     const uint64_t    middle = c->iterations / 2;
-    if ((!t->model->snapshots && !t->setup.n_truths) || t->iteration == 0) return false;
-    if (t->iteration == 1 || t->iteration == c->iterations) return true;
+    if ((!t->program.model->snapshots && !t->program.setup.n_truths) || t->program.iteration == 0) return false;
+    if (t->program.iteration == 1 || t->program.iteration == c->iterations) return true;
     /* metrics are measured at the multiples of eval_every */
-    return t->iteration % c->eval_every == 0 && t->iteration >= middle && t->iteration - middle < c->eval_every;
+    return t->program.iteration % c->eval_every == 0 && t->program.iteration >= middle &&
+           t->program.iteration - middle < c->eval_every;
 }
 
 /* The learned numbers of the parameters with a known truth, and the truth. */
@@ -280,7 +282,7 @@ static rws_status show_truths(rws_trainer *t, rws_snapshots *out, rws_error *err
 {
     rws_eval learned = {.t = t, .shown = out, .snapshot = "numbers"};
     rws_eval truth = {.t = t, .shown = out, .snapshot = "true_numbers"};
-    for (const rws_truth *k = t->setup.truths; k < t->setup.truths + t->setup.n_truths; k++) {
+    for (const rws_truth *k = t->program.setup.truths; k < t->program.setup.truths + t->program.setup.n_truths; k++) {
         double *numbers = malloc(rws_param_size(k->param) * sizeof *numbers);
         if (!numbers) return rws_no_memory(err, "a snapshot");
         rws_param_read(k->param, k->scale, numbers);
@@ -301,10 +303,10 @@ static rws_status show_truths(rws_trainer *t, rws_snapshots *out, rws_error *err
 
 rws_status rws_trainer_snapshots(rws_trainer *t, rws_snapshots *out, rws_error *err)
 {
-    for (const rws_snapshot *s = t->model->snapshots; s && s->name; s++) {
+    for (const rws_snapshot *s = t->program.model->snapshots; s && s->name; s++) {
         rws_eval e = {.t = t, .shown = out, .snapshot = s->name};
         RWS_TRY(rws_trainer_go_on(t, 0, err));
-        RWS_TRY(RWS_CALL_ENTRY(t->model, "snapshot", s, measure, err, &e, t->state));
+        RWS_TRY(RWS_CALL_ENTRY(t->program.model, "snapshot", s, measure, err, &e, t->program.state));
         if (e.memory_short) return rws_no_memory(err, "a snapshot");
     }
     return show_truths(t, out, err);

@@ -41,16 +41,6 @@ struct rws_batch_given {
     void       *context;
 };
 
-rws_status rws_choices_check(const rws_choice *list, int n, rws_error *err)
-{
-    if (n < 0 || (n && !list))
-        return rws_fail(err, RWS_BAD_INPUT, "There are %d given choices, but no list of them.", n);
-    for (int i = 0; i < n; i++)
-        if (!list[i].site || !list[i].value || list[i].visit < 0)
-            return rws_fail(err, RWS_BAD_INPUT, "Given choice %d needs a site, a value and a visit from 0 on.", i);
-    return RWS_OK;
-}
-
 /* ---- the file */
 
 static const char *skip_blanks(const char *at, const char *end)
@@ -176,7 +166,7 @@ static rws_status read_file(rws_trainer *t, struct rws_batch_given *g, const cha
         return rws_fail(err, RWS_BAD_INPUT,
                         "Model %s does not number its data (it has no label \"" RWS_DATUM_LABEL
                         "\"), so that no file can give choices for them.",
-                        t->model->name);
+                        t->program.model->name);
     RWS_TRY(rws_file_read(path, MOST_BYTES, &bytes, &size, err));
     bytes[size] = '\0'; /* there is room for it; it ends the number that the file may end with */
     const rws_status status = read_lines(g, path, bytes, size, err);
@@ -219,9 +209,9 @@ static rws_status add_label(struct rws_batch_given *g, uint32_t first, const cha
 static rws_status add_labels(rws_trainer *t, struct rws_batch_given *g, int datum, rws_error *err)
 {
     const uint32_t first = g->start[datum], end = g->n; /* of the file's choices */
-    for (int f = 0; f < t->setup.n_fields; f++) {
-        const rws_field *field = &t->setup.fields[f];
-        const char      *site = t->setup.label_site[f];
+    for (int f = 0; f < t->program.setup.n_fields; f++) {
+        const rws_field *field = &t->program.setup.fields[f];
+        const char      *site = t->program.setup.label_site[f];
         const float     *row = t->batch[f] + (size_t)datum * (size_t)field->dim;
         if (!site) continue;
         if (!field->most) RWS_TRY(add_label(g, first == end ? g->n : first, site, 0, row, field->dim, err));
@@ -246,7 +236,7 @@ static rws_status add_file(rws_trainer *t, struct rws_batch_given *g, int datum,
         return rws_fail(err, RWS_BAD_INPUT,
                         "The label \"%s\" is %.0f; choices are given to data with numbers from 0 to %d, since a float "
                         "holds the number.",
-                        t->setup.fields[g->number].name, (double)number, RWS_WHOLE_MOST - 1);
+                        t->program.setup.fields[g->number].name, (double)number, RWS_WHOLE_MOST - 1);
     while (low < high) {
         const size_t middle = (low + high) / 2;
         if (g->file[middle].datum < (uint64_t)number) low = middle + 1;
@@ -258,14 +248,14 @@ static rws_status add_file(rws_trainer *t, struct rws_batch_given *g, int datum,
 
 static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum, rws_error *err)
 {
-    const float      *fields[t->setup.n_fields];
+    const float      *fields[t->program.setup.n_fields];
     const rws_choice *choices = NULL;
-    for (int f = 0; f < t->setup.n_fields; f++)
-        fields[f] = t->batch[f] + (size_t)datum * (size_t)t->setup.fields[f].dim;
-    const int n = g->giver(g->context, t->iteration, datum, fields, &choices);
+    for (int f = 0; f < t->program.setup.n_fields; f++)
+        fields[f] = t->batch[f] + (size_t)datum * (size_t)t->program.setup.fields[f].dim;
+    const int n = g->giver(g->context, t->program.iteration, datum, fields, &choices);
     if (n == -1)
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices failed for datum %d of iteration %llu.",
-                        datum, (unsigned long long)t->iteration + 1);
+                        datum, (unsigned long long)t->program.iteration + 1);
     rws_error why;
     if (rws_choices_check(choices, n, &why) != RWS_OK)
         return rws_fail(err, RWS_BAD_INPUT, "The function that gives choices is wrong about datum %d: %s", datum,
@@ -277,11 +267,11 @@ static rws_status ask_giver(rws_trainer *t, struct rws_batch_given *g, int datum
 /* The function may fail on one rank alone. The ranks therefore agree before any of them begins the phase. */
 static rws_status gather_from_giver(rws_trainer *t, struct rws_batch_given *g, rws_status status, rws_error *err)
 {
-    for (int d = 0; d < t->config.batch && status == RWS_OK; d++) {
+    for (int d = 0; d < t->program.config.batch && status == RWS_OK; d++) {
         g->start[d] = g->n;
         status = ask_giver(t, g, d, err);
     }
-    g->start[t->config.batch] = g->n;
+    g->start[t->program.config.batch] = g->n;
     return rws_trainer_agree(t, status, err);
 }
 
@@ -291,12 +281,12 @@ rws_status rws_given_gather(rws_trainer *t, rws_status status, rws_error *err)
     if (g) g->n = 0;
     if (g && g->giver) return gather_from_giver(t, g, status, err);
     if (!g || status != RWS_OK) return status;
-    for (int d = 0; d < t->config.batch; d++) {
+    for (int d = 0; d < t->program.config.batch; d++) {
         g->start[d] = g->n;
         if (g->n_file) RWS_TRY(add_file(t, g, d, err));
         RWS_TRY(add_labels(t, g, d, err));
     }
-    g->start[t->config.batch] = g->n;
+    g->start[t->program.config.batch] = g->n;
     return RWS_OK;
 }
 
@@ -313,7 +303,7 @@ void rws_given_put(const rws_trainer *t, int first, rws_pass *pass)
 /* Name i of the sites that have given choices or a gradient of their own; names may come twice. NULL beyond the last. */
 static const char *named(const rws_trainer *t, int i)
 {
-    const rws_setup *s = &t->setup;
+    const rws_setup *s = &t->program.setup;
     if (i < s->n_gradients) return s->gradients[i].site;
     i -= s->n_gradients;
     for (int f = 0; f < s->n_fields; f++)
@@ -325,9 +315,9 @@ static const char *named(const rws_trainer *t, int i)
 static rws_status check_sites(const rws_trainer *t, rws_error *err)
 {
     const char *site;
-    for (int i = t->setup.n_gradients; (site = named(t, i)); i++)
-        for (int f = 0; f < t->setup.n_fields; f++)
-            if (!t->setup.fields[f].label && strcmp(t->setup.fields[f].name, site) == 0)
+    for (int i = t->program.setup.n_gradients; (site = named(t, i)); i++)
+        for (int f = 0; f < t->program.setup.n_fields; f++)
+            if (!t->program.setup.fields[f].label && strcmp(t->program.setup.fields[f].name, site) == 0)
                 return rws_fail(err, RWS_BAD_INPUT, "Choices are given for site \"%s\", which is data.",
                                 rws_quote_short(site).text);
     return RWS_OK;
@@ -344,7 +334,7 @@ static bool takes_labels(const rws_estimator *e)
 
 static rws_status check_method(const rws_trainer *t, rws_error *err)
 {
-    const rws_estimator *e = t->method.estimator;
+    const rws_estimator *e = t->program.method.estimator;
     rws_name_list        names = {0};
     if (takes_labels(e)) return RWS_OK;
     for (int i = 0; rws_estimators[i]; i++)
@@ -359,10 +349,11 @@ static rws_status given_new(rws_trainer *t, rws_error *err)
     RWS_TRY(check_method(t, err));
     struct rws_batch_given *g = t->given = calloc(1, sizeof *g);
     if (!g) return rws_no_memory(err, "given choices");
-    g->start = calloc((size_t)t->config.batch + 1, sizeof *g->start);
+    g->start = calloc((size_t)t->program.config.batch + 1, sizeof *g->start);
     g->number = -1;
-    for (int f = 0; f < t->setup.n_fields; f++)
-        if (t->setup.fields[f].label && strcmp(t->setup.fields[f].name, RWS_DATUM_LABEL) == 0) g->number = f;
+    for (int f = 0; f < t->program.setup.n_fields; f++)
+        if (t->program.setup.fields[f].label && strcmp(t->program.setup.fields[f].name, RWS_DATUM_LABEL) == 0)
+            g->number = f;
     if (g->start) return RWS_OK;
     rws_given_close(t);
     return rws_no_memory(err, "given choices");
@@ -370,10 +361,10 @@ static rws_status given_new(rws_trainer *t, rws_error *err)
 
 rws_status rws_given_open(rws_trainer *t, rws_error *err)
 {
-    const char *path = rws_trainer_given_file(t);
+    const char *path = rws_program_given_file(&t->program);
     bool        marked = false;
-    for (int f = 0; f < t->setup.n_fields; f++) marked |= t->setup.label_site[f] != NULL;
-    if (t->asking || (!path && !marked)) return RWS_OK;
+    for (int f = 0; f < t->program.setup.n_fields; f++) marked |= t->program.setup.label_site[f] != NULL;
+    if (!path && !marked) return RWS_OK;
     RWS_TRY(given_new(t, err));
     if (path) RWS_TRY(read_file(t, t->given, path, err));
     return check_sites(t, err);

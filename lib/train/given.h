@@ -6,9 +6,6 @@
 
 #define RWS_DATUM_LABEL "datum" /* the label that numbers the data of a model */
 
-/* RWS_BAD_INPUT unless n choices are listed and each has a site, a value and a visit. */
-rws_status rws_choices_check(const rws_choice *list, int n, rws_error *err);
-
 /* Reads the file that the setting `given` names, and finds out whether the model has labels that are values of sites. Does
  * nothing for a trainer that has neither. RWS_BAD_INPUT if the method cannot learn from given choices, or the file is
  * wrong. */

@@ -7,15 +7,16 @@
 
 static rws_status add_phases(rws_trainer *t, rws_split split, uint64_t draw, rws_error *err)
 {
-    const rws_config    *c = &t->config;
-    const rws_estimator *estimator = t->method.estimator;
-    const int            n = split == RWS_TEST ? t->n_test : c->batch;
+    const rws_config    *c = &t->program.config;
+    const rws_estimator *estimator = t->program.method.estimator;
+    const int            n = split == RWS_TEST ? t->program.n_test : c->batch;
     float *const        *fields = split == RWS_TEST ? t->test : t->batch;
-    t->method.progress = (double)t->iteration / (double)c->iterations;
+    t->program.method.progress = (double)t->program.iteration / (double)c->iterations;
     t->batch_status = RWS_OK;
     if (split == RWS_TRAIN) rws_trainer_next_batch(t);
     for (int i = 0; i < estimator->n_phases; i++) {
-        const rws_key key = rws_key_for(c->seed, t->iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
+        const rws_key key =
+            rws_key_for(c->seed, t->program.iteration, RWS_KEY_METRIC, (uint32_t)(2 * draw) + (uint32_t)i);
         RWS_TRY(rws_trainer_phase(t, &estimator->phases[i], key, n, (const float *const *)fields, err));
         RWS_TRY(rws_trainer_sum(t, ~0u, err));
     }
@@ -25,8 +26,9 @@ static rws_status add_phases(rws_trainer *t, rws_split split, uint64_t draw, rws
 rws_status rws_trainer_gradient(rws_trainer *t, rws_split split, uint64_t draw, float *gradient, size_t size,
                                 rws_error *err)
 {
-    if (size != t->setup.params.size)
-        return rws_fail(err, RWS_BAD_INPUT, "The gradient has %zu numbers, not %zu.", t->setup.params.size, size);
+    if (size != t->program.setup.params.size)
+        return rws_fail(err, RWS_BAD_INPUT, "The gradient has %zu numbers, not %zu.", t->program.setup.params.size,
+                        size);
     const unsigned   denormals = rws_denormals_off();
     const rws_status status = add_phases(t, split, draw, err);
     rws_denormals_restore(denormals);
@@ -45,7 +47,7 @@ static bool is_zero(const float *x, size_t n)
 /* Every optimiser's memory of a number whose gradient has always been zero has a zero in it. */
 const char *rws_trainer_unlearned(const rws_trainer *t)
 {
-    const rws_params *p = &t->setup.params;
+    const rws_params *p = &t->program.setup.params;
     if (t->ranks.comm) return NULL; /* each rank has the memory of its own slices only */
     for (int i = 0; i < p->n; i++) {
         const rws_param *param = p->list[i];

@@ -23,9 +23,10 @@ struct rws_particle {
 
 const float *rws_particle_datum(const rws_particle *p, const char *field)
 {
-    for (int f = 0; f < p->t->setup.n_fields; f++)
-        if (strcmp(p->t->setup.fields[f].name, field) == 0)
-            return (p->fields ? p->fields[f] : p->t->test[f]) + (size_t)p->datum * (size_t)p->t->setup.fields[f].dim;
+    for (int f = 0; f < p->t->program.setup.n_fields; f++)
+        if (strcmp(p->t->program.setup.fields[f].name, field) == 0)
+            return (p->fields ? p->fields[f] : p->t->test[f]) +
+                   (size_t)p->datum * (size_t)p->t->program.setup.fields[f].dim;
     return NULL;
 }
 
@@ -70,7 +71,7 @@ static void raise_top(const rws_trainer *t, datum *sum, double top)
     sum->total *= scale;
     sum->squares *= scale * scale;
     for (int m = 0; m < t->n_model_metrics; m++)
-        if (t->model->metrics[m].posterior) sum->metric[m] *= scale;
+        if (t->program.model->metrics[m].posterior) sum->metric[m] *= scale;
 }
 
 /* Adds the rows of datum d of a pass; `number`: of the datum among all. */
@@ -87,18 +88,18 @@ static void add_rows(const rws_trainer *t, rws_engine *engine, int d, int number
         sum->squares += s->count[i] * w * w;
         sum->sum += s->count[i] * l;
         for (int m = 0; m < t->n_model_metrics; m++) {
-            const rws_metric *metric = &t->model->metrics[m];
-            if (metric->posterior) sum->metric[m] += s->count[i] * w * metric->posterior(&p, t->state);
-            if (metric->guide) sum->metric[m] += s->count[i] * metric->guide(&p, t->state);
+            const rws_metric *metric = &t->program.model->metrics[m];
+            if (metric->posterior) sum->metric[m] += s->count[i] * w * metric->posterior(&p, t->program.state);
+            if (metric->guide) sum->metric[m] += s->count[i] * metric->guide(&p, t->program.state);
         }
     }
 }
 
 static void add_datum(const rws_trainer *t, const datum *d, portion *p)
 {
-    const double K = t->config.eval_particles;
+    const double K = t->program.config.eval_particles;
     for (int m = 0; m < t->n_model_metrics; m++)
-        if (t->model->metrics[m].guide) p->sum.metric[m] += d->metric[m] / K;
+        if (t->program.model->metrics[m].guide) p->sum.metric[m] += d->metric[m] / K;
     if (d->top == -INFINITY) return;
     const double L = d->top + log(d->total / K);
     p->sum.log_evidence += L;
@@ -106,7 +107,7 @@ static void add_datum(const rws_trainer *t, const datum *d, portion *p)
     p->sum.kl += L - d->sum / K;
     p->sum.ess += d->total * d->total / d->squares / K;
     for (int m = 0; m < t->n_model_metrics; m++)
-        if (t->model->metrics[m].posterior) p->sum.metric[m] += d->metric[m] / d->total;
+        if (t->program.model->metrics[m].posterior) p->sum.metric[m] += d->metric[m] / d->total;
     p->n++;
 }
 
@@ -114,14 +115,15 @@ static rws_status measure_data(const bound_job *j, int worker, int first, int n,
 {
     rws_trainer      *t = j->t;
     rws_engine       *engine = t->engines[worker];
-    const rws_config *c = &t->config;
-    const rws_key     key = rws_key_for(c->seed, t->iteration, RWS_KEY_TEST, 1);
-    const float      *fields[t->setup.n_fields];
-    for (int f = 0; f < t->setup.n_fields; f++) fields[f] = t->test[f] + (size_t)first * (size_t)t->setup.fields[f].dim;
+    const rws_config *c = &t->program.config;
+    const rws_key     key = rws_key_for(c->seed, t->program.iteration, RWS_KEY_TEST, 1);
+    const float      *fields[t->program.setup.n_fields];
+    for (int f = 0; f < t->program.setup.n_fields; f++)
+        fields[f] = t->test[f] + (size_t)first * (size_t)t->program.setup.fields[f].dim;
     for (int d = 0; d < n; d++) data[d] = (datum){.top = -INFINITY};
     for (int k = 0; k < c->eval_particles; k += j->chunk) {
         const int left = c->eval_particles - k;
-        rws_pass  pass = rws_trainer_pass(t, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
+        rws_pass  pass = rws_program_pass(&t->program, RWS_WAKE, n, left < j->chunk ? left : j->chunk, fields, key);
         pass.reports = j->reports;
         pass.first_datum = (uint32_t)first;
         pass.first_particle = (uint32_t)k;
@@ -137,7 +139,7 @@ static void measure_portion(void *context, int i, int worker)
 {
     const bound_job *j = context;
     portion         *p = &j->portions[i];
-    const int64_t    n_test = j->t->n_test;
+    const int64_t    n_test = j->t->program.n_test;
     const int        end = (int)(n_test * (i + 1) / j->n_portions);
     datum           *data = malloc((size_t)j->at_once * sizeof *data);
     if (!data) p->status = rws_no_memory(&p->error, "an evaluation");
@@ -152,9 +154,10 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err)
 {
-    const int most = rws_trainer_at_once(t, AT_ONCE);
+    const int most = rws_program_at_once(&t->program, AT_ONCE);
     for (int k = 0; k < K; k += most) {
-        const rws_pass pass = rws_trainer_question(t, fields, t->config.seed, k, K - k < most ? K : k + most);
+        const rws_pass pass =
+            rws_program_question(&t->program, fields, t->program.config.seed, k, K - k < most ? K : k + most);
         RWS_TRY(rws_trainer_go_on(t, 0, err));
         RWS_TRY(rws_engine_forward(t->engines[0], &pass, err));
         const rws_scores *s = rws_engine_scores(t->engines[0]);
@@ -168,12 +171,12 @@ rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
 
 rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
 {
-    const int K = t->config.eval_particles, most = rws_trainer_at_once(t, AT_ONCE);
+    const int K = t->program.config.eval_particles, most = rws_program_at_once(&t->program, AT_ONCE);
     bound_job j = {.t = t, .at_once = most > K ? most / K : 1, .chunk = most < K ? most : K};
-    if (j.at_once > t->n_test) j.at_once = t->n_test;
+    if (j.at_once > t->program.n_test) j.at_once = t->program.n_test;
     for (int m = 0; m < t->n_model_metrics; m++)
-        j.reports |= t->model->metrics[m].posterior || t->model->metrics[m].guide;
-    j.n_portions = (t->n_test + j.at_once - 1) / j.at_once;
+        j.reports |= t->program.model->metrics[m].posterior || t->program.model->metrics[m].guide;
+    j.n_portions = (t->program.n_test + j.at_once - 1) / j.at_once;
     if (j.n_portions > PORTIONS) j.n_portions = PORTIONS;
     j.portions = calloc((size_t)j.n_portions, sizeof *j.portions);
     portion all = {.status = rws_trainer_agree(t, j.portions ? RWS_OK : rws_no_memory(err, "an evaluation"), err)};
@@ -192,10 +195,10 @@ rws_status rws_trainer_bound(rws_trainer *t, rws_bound *out, rws_error *err)
     }
     free(j.portions);
     const double n = all.n, mean = all.sum.log_evidence / n;
-    *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n, .impossible = 1 - n / t->n_test};
+    *out = (rws_bound){mean, .kl = all.sum.kl / n, .ess = all.sum.ess / n, .impossible = 1 - n / t->program.n_test};
     if (K == 1) out->kl = out->ess = NAN; /* one particle says nothing about either */
     out->log_evidence_error = sqrt(fmax(0, all.squares / n - mean * mean) / (n - 1));
     for (int m = 0; m < t->n_model_metrics; m++)
-        out->metric[m] = all.sum.metric[m] / (t->model->metrics[m].guide ? t->n_test : n);
+        out->metric[m] = all.sum.metric[m] / (t->program.model->metrics[m].guide ? t->program.n_test : n);
     return all.status;
 }

@@ -10,25 +10,26 @@
 
 static uint64_t hash_fields(const rws_trainer *t, float *const *fields, int n, uint64_t h)
 {
-    for (int f = 0; f < t->setup.n_fields; f++)
-        h = rws_hash(h, fields[f], (size_t)n * (size_t)t->setup.fields[f].dim * sizeof(float));
+    for (int f = 0; f < t->program.setup.n_fields; f++)
+        h = rws_hash(h, fields[f], (size_t)n * (size_t)t->program.setup.fields[f].dim * sizeof(float));
     return h;
 }
 
 /* Training data may be drawn without end, so that the fingerprint is that of two batches: the first one and a later one. */
 rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 {
-    const int      n = t->config.batch;
+    const int      n = t->program.config.batch;
     const uint64_t at[] = {0, 7919};
     uint64_t       h = RWS_HASH_BEGIN;
     if (t->data_hash[RWS_TRAIN]) return RWS_OK; /* it was computed when the ranks compared their data */
     for (int i = 0; i < 2; i++) {
-        rws_random random = rws_random_new(rws_key_for(t->config.seed, at[i], RWS_KEY_DATA, 0), 0);
-        RWS_TRY(RWS_CALL_MODEL(t->model, data, err, t->state, RWS_TRAIN, at[i] * (uint64_t)n, n, &random, t->batch));
+        rws_random random = rws_random_new(rws_key_for(t->program.config.seed, at[i], RWS_KEY_DATA, 0), 0);
+        RWS_TRY(RWS_CALL_MODEL(t->program.model, data, err, t->program.state, RWS_TRAIN, at[i] * (uint64_t)n, n,
+                               &random, t->batch));
         h = hash_fields(t, t->batch, n, h);
     }
     t->data_hash[RWS_TRAIN] = h;
-    t->data_hash[RWS_TEST] = hash_fields(t, t->test, t->n_test, RWS_HASH_BEGIN);
+    t->data_hash[RWS_TEST] = hash_fields(t, t->test, t->program.n_test, RWS_HASH_BEGIN);
     return RWS_OK;
 }
 
@@ -37,7 +38,8 @@ rws_status rws_trainer_hash_data(rws_trainer *t, rws_error *err)
 static rws_status create(rws_trainer *t, const char *folder, rws_error *err)
 {
     RWS_TRY(rws_trainer_hash_data(t, err));
-    return rws_folder_create(folder, t, &t->folder, err);
+    const rws_run_state s = rws_trainer_state_of(t);
+    return rws_folder_create(folder, &s, &t->folder, err);
 }
 
 rws_status rws_trainer_keep(rws_trainer *t, const char *folder, rws_error *err)
@@ -56,9 +58,10 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
     rws_status status = RWS_OK;
     if (!t->kept) return rws_fail(err, RWS_BAD_INPUT, "The run has no folder to be saved in.");
     RWS_TRY(rws_trainer_collect_slots(t, err));
-    if (t->folder) status = rws_folder_save(t->folder, t, t->seconds, err);
+    const rws_run_state s = rws_trainer_state_of(t);
+    if (t->folder) status = rws_folder_save(t->folder, &s, err);
     RWS_TRY(rws_trainer_agree(t, status, err));
-    t->saved = t->iteration;
+    t->saved = t->program.iteration;
     return RWS_OK;
 }
 
@@ -66,25 +69,34 @@ rws_status rws_trainer_save(rws_trainer *t, rws_error *err)
  * on, and its shared object in another place. */
 static rws_status amend(rws_trainer *t, const rws_config *stored, const char *folder, rws_error *err)
 {
-    const rws_config *c = &t->config;
+    const rws_config *c = &t->program.config;
     rws_schedule      had, has;
     if (c->iterations == stored->iterations && strcmp(c->lr, stored->lr) == 0 && strcmp(c->model, stored->model) == 0)
         return RWS_OK;
-    if (c->iterations < t->iteration && c->iterations != stored->iterations)
+    if (c->iterations < t->program.iteration && c->iterations != stored->iterations)
         return rws_fail(err, RWS_BAD_INPUT, "The run in %s has done %llu iterations and cannot end after %llu.", folder,
-                        (unsigned long long)t->iteration, (unsigned long long)c->iterations);
+                        (unsigned long long)t->program.iteration, (unsigned long long)c->iterations);
     RWS_TRY(rws_schedule_parse(stored->lr, &had, err));
     RWS_TRY(rws_schedule_parse(c->lr, &has, err));
-    if (!rws_schedule_agree(&had, &has, t->iteration))
+    if (!rws_schedule_agree(&had, &has, t->program.iteration))
         return rws_fail(err, RWS_BAD_INPUT,
                         "lr %s contradicts the run in %s, which has had %s so far; only from iteration "
                         "%llu on may it be another, as in 1e-3,%llu:1e-4.",
-                        c->lr, folder, stored->lr, (unsigned long long)t->iteration, (unsigned long long)t->iteration);
-    if (c->iterations != stored->iterations && t->iteration && t->method.anneals)
+                        c->lr, folder, stored->lr, (unsigned long long)t->program.iteration,
+                        (unsigned long long)t->program.iteration);
+    if (c->iterations != stored->iterations && t->program.iteration && t->program.method.anneals)
         rws_folder_remark(t->folder,
                           "The method anneals over all iterations: with another number of them, the run is no "
                           "longer what it would have been with that number from the beginning.");
     return rws_folder_amend(t->folder, c, err);
+}
+
+rws_status rws_trainer_look(rws_trainer *t, rws_folder *folder, rws_error *err)
+{
+    const rws_run_state s = rws_trainer_state_of(t);
+    RWS_TRY(rws_folder_look(folder, &s, err));
+    rws_trainer_changed(t);
+    return RWS_OK;
 }
 
 const char *rws_trainer_remarks(const rws_trainer *t)
@@ -151,8 +163,10 @@ static rws_status open_locked(const char *path, rws_config *stored, rws_folder *
 static rws_status load(rws_trainer *t, const rws_config *stored, const char *path, rws_error *err)
 {
     RWS_TRY(rws_trainer_hash_data(t, err));
-    if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, t, &t->seconds, err));
+    const rws_run_state s = rws_trainer_state_of(t);
+    if (rws_folder_has_checkpoint(t->folder)) RWS_TRY(rws_folder_load(t->folder, &s, err));
     else RWS_TRY(rws_folder_restart(t->folder, err));
+    rws_trainer_changed(t);
     return amend(t, stored, path, err);
 }
 
@@ -177,7 +191,7 @@ static rws_status resume(const char *path, const rws_config *changes, const rws_
     *folder = NULL;
     RWS_TRY(rws_trainer_agree(t, writes ? load(t, &stored, path, err) : RWS_OK, err));
     RWS_TRY(rws_trainer_spread_state(t, err));
-    t->saved = t->iteration;
+    t->saved = t->program.iteration;
     return RWS_OK;
 }
 

@@ -77,7 +77,7 @@ static rws_status record(loop *l, rws_error *err)
     rws_trainer  *t = l->t;
     rws_snapshots shown = {0};
     rws_status    status = rws_trainer_snapshots_due(t) ? rws_trainer_snapshots(t, &shown, err) : RWS_OK;
-    if (status == RWS_OK) status = rws_folder_record(t->folder, t, &l->latest, &shown, t->seconds, err);
+    if (status == RWS_OK) status = rws_folder_record(t->folder, &l->latest, &shown, err);
     rws_snapshots_release(&shown);
     return status;
 }
@@ -107,7 +107,7 @@ static rws_status evaluate(loop *l, bool last, rws_error *err)
     bool due = t->kept && (last || !l->saved_at || rws_clock_now() - l->saved_at >= l->save_every);
     if (t->ranks.comm) RWS_TRY(rws_comm_broadcast(t->ranks.comm, &due, sizeof due, err)); /* by the clock of rank 0 */
     RWS_TRY(rws_trainer_agree(t, record_and_tell(l, due, err), err));
-    t->evaluated = t->iteration;
+    t->evaluated = t->program.iteration;
     return due ? save(l, err) : RWS_OK;
 }
 
@@ -122,10 +122,10 @@ static rws_status begins_with_evaluation(loop *l, bool *missing, rws_error *err)
     rws_trainer *t = l->t;
     rws_status   status = RWS_OK;
     *missing = false;
-    if (t->iteration == 0 || !is_due(&t->config, t->iteration)) return RWS_OK;
-    *missing = !t->kept && t->evaluated != t->iteration;
+    if (t->program.iteration == 0 || !is_due(&t->program.config, t->program.iteration)) return RWS_OK;
+    *missing = !t->kept && t->evaluated != t->program.iteration;
     if (!t->kept) return RWS_OK;
-    if (t->folder) status = rws_folder_lacks(t->folder, t->iteration, missing, err);
+    if (t->folder) status = rws_folder_lacks(t->folder, t->program.iteration, missing, err);
     RWS_TRY(rws_trainer_agree(t, status, err));
     return t->ranks.comm ? rws_comm_broadcast(t->ranks.comm, missing, sizeof *missing, err) : RWS_OK;
 }
@@ -144,7 +144,7 @@ static rws_status step(loop *l, int *wishes, rws_error *err)
 {
     rws_trainer *t = l->t;
     RWS_TRY(rws_trainer_step(t, err));
-    if (!t->method.estimator->n_phases) RWS_TRY(rws_trainer_wishes(t, err));
+    if (!t->program.method.estimator->n_phases) RWS_TRY(rws_trainer_wishes(t, err));
     *wishes = t->wishes;
     t->wish = t->wishes = 0;
     return RWS_OK;
@@ -153,19 +153,19 @@ static rws_status step(loop *l, int *wishes, rws_error *err)
 static rws_status iterate(loop *l, rws_error *err)
 {
     rws_trainer      *t = l->t;
-    const rws_config *c = &t->config;
+    const rws_config *c = &t->program.config;
     const rws_watch  *w = l->watch;
     rws_pace          pace = rws_pace_start();
     bool              missing;
     int               wishes;
     RWS_TRY(begins_with_evaluation(l, &missing, err));
     if (missing) RWS_TRY(evaluate(l, false, err));
-    while (t->iteration < c->iterations) {
+    while (t->program.iteration < c->iterations) {
         const bool due = rws_pace_due(&pace);
         if (due) wish(l);
         if (t->wish & RWS_WISH_STOP && !t->ranks.comm) return RWS_STOPPED;
         RWS_TRY(step(l, &wishes, err));
-        const uint64_t done = t->iteration;
+        const uint64_t done = t->program.iteration;
         if (is_due(c, done)) RWS_TRY(evaluate(l, done == c->iterations, err));
         else if (wishes & RWS_WISH_SAVE) RWS_TRY(save(l, err));
         if (due && w->progress) w->progress(w->context, t);
@@ -176,9 +176,9 @@ static rws_status iterate(loop *l, rws_error *err)
 
 static rws_status stopped(loop *l, rws_error *err)
 {
-    const uint64_t done = l->t->iteration;
+    const uint64_t done = l->t->program.iteration;
     /* A run whose last evaluation was stopped is not finished: it goes on from the checkpoint before. */
-    const bool finished = done == l->t->config.iterations;
+    const bool finished = done == l->t->program.config.iterations;
     if (l->t->kept && !finished && (l->t->saved != done || !l->saved_at)) RWS_TRY(save(l, err));
     return rws_fail(err, RWS_STOPPED, "Stopped after iteration %llu.", (unsigned long long)done);
 }
@@ -189,16 +189,18 @@ static void describe_break(const loop *l, rws_error *err)
 {
     const rws_error was = *err;
     if (!strstr(was.text, "iteration"))
-        rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->iteration, was.text);
+        rws_fail(err, RWS_BROKEN, "After iteration %llu: %.400s", (unsigned long long)l->t->program.iteration,
+                 was.text);
     if (l->saved_at)
         rws_error_append(err, " The checkpoint of iteration %llu is kept.", (unsigned long long)l->t->saved);
-    if (l->t->iteration) rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
+    if (l->t->program.iteration)
+        rws_error_append(err, " If the numbers grew too large, lower the learning rate (--lr).");
 }
 
 static rws_status run(loop *l, rws_error *err)
 {
     rws_trainer *t = l->t;
-    if (t->iteration >= t->config.iterations) { /* a finished run is only measured */
+    if (t->program.iteration >= t->program.config.iterations) { /* a finished run is only measured */
         RWS_TRY(rws_trainer_evaluate(t, &l->latest, err));
         return tell_evaluated(l, true, err);
     }
@@ -207,7 +209,7 @@ static rws_status run(loop *l, rws_error *err)
     if (status == RWS_BROKEN) {
         rws_error ignored; /* the failure that is returned is that of training, also if the store cannot be written */
         describe_break(l, err);
-        if (t->folder) (void)!rws_folder_fail(t->folder, t->iteration, err->text, &ignored);
+        if (t->folder) (void)!rws_folder_fail(t->folder, t->program.iteration, err->text, &ignored);
     }
     return status == RWS_OK ? tell_evaluated(l, true, err) : status;
 }

@@ -124,15 +124,15 @@ rws_status rws_trainer_wishes(rws_trainer *t, rws_error *err)
 rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err)
 {
     rws_comm    *c = t->ranks.comm;
-    rws_params  *p = &t->setup.params;
+    rws_params  *p = &t->program.setup.params;
     const size_t bytes = p->size * sizeof(float);
     if (!c) return RWS_OK;
     RWS_TRY(rws_comm_broadcast(c, p->value, bytes, err));
     for (int i = 0; i < 2; i++)
         if (t->slot[i]) RWS_TRY(rws_comm_broadcast(c, t->slot[i], bytes, err));
     RWS_TRY(rws_comm_broadcast(c, t->steps, sizeof t->steps, err));
-    RWS_TRY(rws_comm_broadcast(c, &t->iteration, sizeof t->iteration, err));
-    RWS_TRY(rws_comm_broadcast(c, t->method.memory, sizeof t->method.memory, err));
+    RWS_TRY(rws_comm_broadcast(c, &t->program.iteration, sizeof t->program.iteration, err));
+    RWS_TRY(rws_comm_broadcast(c, t->program.method.memory, sizeof t->program.method.memory, err));
     RWS_TRY(rws_comm_broadcast(c, &t->seconds, sizeof t->seconds, err));
     if (t->ranks.rank) rws_trainer_changed(t);
     return RWS_OK;
@@ -182,9 +182,9 @@ static rws_status hash_files(const rws_trainer *t, fingerprints *out, rws_error 
         dladdr((void *)rws_trainer_meet, &about) && strchr(about.dli_fname, '/') ? about.dli_fname : "/proc/self/exe";
     RWS_TRY(rws_config_fingerprint(self, text, err));
     out->of[0] = hash_text(hash_text(out->of[0], RWS_VERSION_STRING), text);
-    out->of[2] = hash_text(out->of[2], t->model->name);
-    if (!t->library) return RWS_OK;
-    RWS_TRY(rws_config_fingerprint(t->config.model, text, err));
+    out->of[2] = hash_text(out->of[2], t->program.model->name);
+    if (!t->program.library) return RWS_OK;
+    RWS_TRY(rws_config_fingerprint(t->program.config.model, text, err));
     out->of[2] = hash_text(out->of[2], text);
     return RWS_OK;
 }
@@ -210,10 +210,10 @@ rws_status rws_trainer_meet(rws_trainer *t, rws_error *err)
     for (int k = 0; k < FINGERPRINTS; k++) mine.of[k] = RWS_HASH_BEGIN;
     rws_status status = hash_files(t, &mine, err);
     if (status == RWS_OK) status = rws_trainer_hash_data(t, err);
-    mine.of[1] = hash_config(&t->config, RWS_HASH_BEGIN);
+    mine.of[1] = hash_config(&t->program.config, RWS_HASH_BEGIN);
     mine.of[3] = t->data_hash[RWS_TEST];
     mine.of[4] = t->data_hash[RWS_TRAIN];
-    mine.of[5] = rws_hash(RWS_HASH_BEGIN, t->setup.params.value, t->setup.params.size * sizeof(float));
+    mine.of[5] = rws_hash(RWS_HASH_BEGIN, t->program.setup.params.value, t->program.setup.params.size * sizeof(float));
     RWS_TRY(rws_trainer_agree(t, status, err));
     RWS_TRY(rws_comm_gather(r->comm, &mine, sizeof mine, all, err));
     return compare(t, all, err);

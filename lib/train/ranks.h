@@ -14,7 +14,7 @@
 #define RWS_TRAIN_RANKS_H
 
 #include "comm/comm.h"
-#include "train/run.h"
+#include "rws_train.h"
 
 /* What a rank can wish. After an iteration every rank knows all wishes. */
 enum { RWS_WISH_STOP = 1, RWS_WISH_SAVE = 2 };

@@ -17,63 +17,15 @@
  * which computes them slice by slice while the slice is in the cache; the engine must then keep its pass until the step,
  * so that every shard has an engine of its own.
  */
-#include "train/trainer.h"
-
-#include "estimator/weights.h"
+#include "train/phase.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Part i of the n parts of the data is [i B / n, (i + 1) B / n), which may be none. */
-static bool range_of(const rws_phase_work *w, int shard, int *first, int *end)
-{
-    const int n = w->t->config.shards, i = shard / w->t->config.particle_shards;
-    *first = (int)((int64_t)w->n_data * i / n);
-    *end = (int)((int64_t)w->n_data * (i + 1) / n);
-    return *first < *end;
-}
-
-void rws_shard_particles(const rws_trainer *t, int shard, int n, int *first, int *end)
-{
-    const int parts = t->config.particle_shards, i = shard % parts;
-    *first = (int)((int64_t)n * i / parts);
-    *end = (int)((int64_t)n * (i + 1) / parts);
-}
-
 /* Shards weigh together if they have particles of the same data; a dream is weighed alone. */
 static bool is_cut(const rws_phase_work *w)
 {
-    return w->t->config.particle_shards > 1 && w->phase->mode != RWS_SLEEP;
-}
-
-/* The number of data in one pass: as many as fit in memory by the model's at_once, at least one; all of them if the phase
- * has a second backward, which needs the pass in the engine. */
-static int data_at_once(const rws_phase_work *w)
-{
-    const rws_config *c = &w->t->config;
-    const int limit = w->t->model->defaults.at_once, K = (c->particles + c->particle_shards - 1) / c->particle_shards;
-    if (!limit || w->phase->extend) return w->n_data;
-    return limit > K ? limit / K : 1;
-}
-
-/* Products may wait if nothing else comes before the step that needs them. */
-static bool may_defer(const rws_phase_work *w)
-{
-    return w->t->defers && !w->phase->extend && !(w->phase->gradients & ~w->phase->steps);
-}
-
-static void touch_all(const rws_trainer *t, rws_shard *s)
-{
-    memset(s->touched, 1, (size_t)t->setup.params.n * sizeof *s->touched);
-}
-
-rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last)
-{
-    if (last && may_defer(w))
-        return rws_engine_backward_deferred(engine, w->phase->gradients, s->gradient, s->touched, &s->products,
-                                            &s->error);
-    touch_all(w->t, s);
-    return rws_engine_backward(engine, w->phase->gradients, s->gradient, &s->error);
+    return w->t->program.config.particle_shards > 1 && w->phase->mode != RWS_SLEEP;
 }
 
 static rws_engine *engine_of(const rws_trainer *t, int shard, int worker)
@@ -86,7 +38,48 @@ static rws_shard *shard_begin(const rws_phase_work *w, int i)
     rws_shard *s = &w->t->shards[i];
     s->status = RWS_OK;
     s->tally = (rws_tally){0};
+    s->n_rows_bytes = 0;
     return s;
+}
+
+/* ---- the passes of a shard */
+
+/* The parts of a pass: one job makes both, or shards exchange their rows in between. */
+enum { BEGIN = 1, FINISH = 2 };
+
+typedef struct {
+    const rws_phase_work *work;
+    unsigned              parts;
+    int                   round; /* which of the shard's passes; -1: all of them */
+} shard_job;
+
+static rws_status run_pass(const shard_job *j, int i, rws_engine *engine, int first, int end, bool last)
+{
+    const rws_phase_work *w = j->work;
+    rws_shard            *s = &w->t->shards[i];
+    const bool            cut = is_cut(w);
+    if (j->parts & BEGIN) RWS_TRY(rws_phase_begin(w, s, engine, first, end));
+    if (j->parts & BEGIN && cut) RWS_TRY(rws_cut_write(w, i, engine));
+    if (!(j->parts & FINISH)) return RWS_OK;
+    if (cut) rws_cut_read(w, i, engine);
+    else rws_phase_weigh(w, s, rws_engine_scores(engine), &s->tally);
+    return rws_phase_finish(w, s, engine, last);
+}
+
+static void run_shard(void *context, int i, int worker)
+{
+    const shard_job      *j = context;
+    const rws_phase_work *w = j->work;
+    const int             at_once = rws_phase_at_once(w);
+    rws_shard            *s = j->parts & BEGIN ? shard_begin(w, i) : &w->t->shards[i];
+    int                   first, end;
+    if (!rws_phase_range(w, i, &first, &end)) return; /* no data: the engine may hold an older pass */
+    for (int round = 0; first < end && s->status == RWS_OK; round++) {
+        const int next = end - first < at_once ? end : first + at_once;
+        if (j->round < 0 || j->round == round)
+            s->status = run_pass(j, i, engine_of(w->t, i, worker), first, next, next == end);
+        first = next;
+    }
 }
 
 /* ---- how the jobs of all shards, on all ranks, have ended */
@@ -133,12 +126,13 @@ static void fail_own(const rws_phase_work *w)
     }
 }
 
-/* Runs a job on every shard; then every rank knows how all of them ended, and the tallies are added in their order. */
-static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error *err)
+/* Runs the job on every shard; then every rank knows how all of them ended, and the tallies are added in their order. */
+static rws_status run_all(const shard_job *j, rws_error *err)
 {
-    rws_trainer *t = w->t;
-    outcome     *all = t->outcomes;
-    if (t->batch_status == RWS_OK) rws_trainer_run_range(t, t->ranks.first, t->ranks.end, job, (void *)w);
+    const rws_phase_work *w = j->work;
+    rws_trainer          *t = w->t;
+    outcome              *all = t->outcomes;
+    if (t->batch_status == RWS_OK) rws_trainer_run_range(t, t->ranks.first, t->ranks.end, run_shard, (void *)j);
     else fail_own(w);
     rws_status status = exchange_outcomes(t, all, err);
     for (int i = 0; i < t->n_shards && status == RWS_OK; i++) {
@@ -156,154 +150,57 @@ static rws_status run_all(const rws_phase_work *w, rws_pool_job *job, rws_error 
     return status;
 }
 
-/* ---- shards that weigh by themselves */
+/* ---- a phase */
 
-static void run_shard(void *context, int i, int worker)
+/* Shards that weigh together make one pass each, exchange their rows, and only then make the next. */
+static rws_status run_rounds(const rws_phase_work *w, rws_error *err)
 {
-    const rws_phase_work *w = context;
-    rws_shard            *s = shard_begin(w, i);
-    rws_engine           *engine = engine_of(w->t, i, worker);
-    const int             at_once = data_at_once(w);
-    int                   first, end;
-    if (!range_of(w, i, &first, &end)) return;
-    for (int next; first < end && s->status == RWS_OK; first = next) {
-        next = end - first < at_once ? end : first + at_once;
-        s->status = rws_phase_pass(w, s, engine, first, next, next == end);
-    }
-}
-
-static void run_shard_second(void *context, int i, int worker)
-{
-    const rws_phase_work *w = context;
-    rws_trainer          *t = w->t;
-    rws_shard            *s = shard_begin(w, i);
-    rws_engine           *engine = engine_of(t, i, worker);
-    int                   first, end;
-    if (!range_of(w, i, &first, &end)) return; /* the shard has no data, and its engine holds an older pass */
-    touch_all(t, s);
-    s->status = w->phase->extend(&t->method, engine, t->direction, &s->error);
-    if (s->status != RWS_OK) return;
-    w->phase->weigh_second(&t->method, rws_engine_scores(engine), w->share, s->gradient);
-    s->status = rws_engine_backward(engine, w->phase->second_gradients, s->gradient, &s->error);
-}
-
-/* ---- shards that weigh together, one pass of each at a time */
-
-typedef struct {
-    rws_phase_work work;
-    int            round;
-} round_work;
-
-/* The data of a shard's pass in this round; false: it has none. */
-static bool round_of(const round_work *r, int shard, int *first, int *end)
-{
-    const int at_once = data_at_once(&r->work);
-    int       last;
-    if (!range_of(&r->work, shard, first, &last)) return false;
-    const int64_t from = *first + (int64_t)r->round * at_once;
-    if (from >= last) return false;
-    *first = (int)from;
-    *end = last - *first < at_once ? last : *first + at_once;
-    return true;
-}
-
-static void round_forward(void *context, int i, int worker)
-{
-    const round_work *r = context;
-    rws_shard        *s = shard_begin(&r->work, i);
-    rws_engine       *engine = engine_of(r->work.t, i, worker);
-    int               first, end;
-    s->n_rows_bytes = 0;
-    if (!round_of(r, i, &first, &end)) return;
-    s->status = rws_phase_forward(&r->work, s, engine, first, end);
-    if (s->status == RWS_OK) s->status = rws_cut_write(&r->work, i, engine, false);
-}
-
-static void round_backward(void *context, int i, int worker)
-{
-    const round_work *r = context;
-    rws_trainer      *t = r->work.t;
-    rws_shard        *s = &t->shards[i];
-    rws_engine       *engine = engine_of(t, i, worker);
-    int               first, end, all_first, all_end;
-    if (s->status != RWS_OK || !round_of(r, i, &first, &end)) return;
-    range_of(&r->work, i, &all_first, &all_end);
-    rws_cut_read(&r->work, i, engine);
-    if (r->work.phase->labels) rws_weigh_given(rws_engine_scores(engine));
-    s->status = rws_shard_backward(&r->work, s, engine, end == all_end);
-}
-
-static void round_extend(void *context, int i, int worker)
-{
-    const round_work *r = context;
-    rws_trainer      *t = r->work.t;
-    rws_shard        *s = shard_begin(&r->work, i);
-    rws_engine       *engine = engine_of(t, i, worker);
-    int               first, end;
-    s->n_rows_bytes = 0;
-    if (!round_of(r, i, &first, &end)) return;
-    touch_all(t, s);
-    s->status = r->work.phase->extend(&t->method, engine, t->direction, &s->error);
-    if (s->status == RWS_OK) s->status = rws_cut_write(&r->work, i, engine, true);
-}
-
-static void round_second(void *context, int i, int worker)
-{
-    const round_work *r = context;
-    rws_trainer      *t = r->work.t;
-    rws_shard        *s = &t->shards[i];
-    rws_engine       *engine = engine_of(t, i, worker);
-    int               first, end;
-    if (s->status != RWS_OK || !round_of(r, i, &first, &end)) return;
-    rws_cut_read(&r->work, i, engine);
-    s->status = rws_engine_backward(engine, r->work.phase->second_gradients, s->gradient, &s->error);
-}
-
-static rws_status run_round(const round_work *r, bool second, rws_error *err)
-{
-    RWS_TRY(run_all(&r->work, second ? round_extend : round_forward, err));
-    for (int i = r->work.t->ranks.first; i < r->work.t->ranks.end; i++) r->work.t->shards[i].tally = (rws_tally){0};
-    RWS_TRY(rws_cut_weigh(&r->work, second, err));
-    return run_all(&r->work, second ? round_second : round_backward, err);
-}
-
-static rws_status run_rounds(const rws_phase_work *w, bool second, rws_error *err)
-{
-    round_work r = {*w, 0};
-    int        most = 0, first, end;
+    int most = 0, first, end;
     for (int i = 0; i < w->t->n_shards; i++)
-        if (range_of(w, i, &first, &end) && end - first > most) most = end - first;
-    for (const int at_once = data_at_once(w); r.round * at_once < most; r.round++) RWS_TRY(run_round(&r, second, err));
+        if (rws_phase_range(w, i, &first, &end) && end - first > most) most = end - first;
+    for (int round = 0; round * rws_phase_at_once(w) < most; round++) {
+        RWS_TRY(run_all(&(shard_job){w, BEGIN, round}, err));
+        RWS_TRY(rws_cut_weigh(w, err));
+        RWS_TRY(run_all(&(shard_job){w, FINISH, round}, err));
+    }
     return RWS_OK;
 }
 
-/* ---- a phase */
-
-rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
+static rws_status run(const rws_phase_work *w, rws_error *err)
 {
-    return is_cut(w) ? run_rounds(w, false, err) : run_all(w, run_shard, err);
+    return is_cut(w) ? run_rounds(w, err) : run_all(&(shard_job){w, BEGIN | FINISH, -1}, err);
 }
 
-rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err)
+/* The direction in which the second backward differentiates. */
+static rws_status find_direction(const rws_phase_work *w, rws_error *err)
 {
-    /* the direction in which the second backward differentiates */
     rws_trainer *t = w->t;
-    const size_t first = t->setup.params.first[RWS_PHI], end = t->setup.params.first[RWS_PHI + 1];
+    const size_t first = t->program.setup.params.first[RWS_PHI], end = t->program.setup.params.first[RWS_PHI + 1];
     RWS_TRY(rws_trainer_sum(t, RWS_BIT(RWS_PHI), err));
-    memset(t->direction, 0, t->setup.params.size * sizeof(float));
-    if (w->phase->along) t->direction[w->phase->along(&t->method)->offset] = 1;
+    memset(t->direction, 0, t->program.setup.params.size * sizeof(float));
+    if (w->phase->along) t->direction[w->phase->along(&t->program.method)->offset] = 1;
     else
         for (size_t k = first; k < end; k++)
             t->direction[k] = t->shards[0].gradient[k] * (float)(2.0 / (double)(end - first));
-    return is_cut(w) ? run_rounds(w, true, err) : run_all(w, run_shard_second, err);
+    return RWS_OK;
+}
+
+rws_status rws_shards_run(const rws_phase_work *w, rws_error *err)
+{
+    rws_phase_work second = *w;
+    second.second = true;
+    RWS_TRY(run(w, err));
+    if (!w->phase->extend) return RWS_OK;
+    RWS_TRY(find_direction(w, err));
+    return run(&second, err);
 }
 
 void rws_shards_forget(rws_trainer *t)
 {
     for (int i = 0; i < t->n_shards; i++) {
         if (!t->shards[i].gradient) continue; /* the shard belongs to another rank */
-        memset(t->shards[i].gradient, 0, t->setup.params.size * sizeof(float));
-        memset(t->shards[i].touched, 0, (size_t)t->setup.params.n * sizeof(bool));
+        memset(t->shards[i].gradient, 0, t->program.setup.params.size * sizeof(float));
+        memset(t->shards[i].touched, 0, (size_t)t->program.setup.params.n * sizeof(bool));
         t->shards[i].products = NULL;
     }
 }

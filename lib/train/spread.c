@@ -10,7 +10,7 @@
 /* Adds up the draws of a gradient and of its squares: sums[2 k] and sums[2 k + 1] for number k. */
 static rws_status add_draws(rws_trainer *t, float *gradient, double *sums, rws_error *err)
 {
-    const size_t size = t->setup.params.size;
+    const size_t size = t->program.setup.params.size;
     for (uint64_t i = 0; i < DRAWS; i++) {
         RWS_TRY(rws_trainer_go_on_together(t, err));
         RWS_TRY(rws_trainer_gradient(t, RWS_TEST, i, gradient, size, err));
@@ -50,7 +50,7 @@ static double reference_share(const rws_params *p)
 
 rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err)
 {
-    const rws_params *p = &t->setup.params;
+    const rws_params *p = &t->program.setup.params;
     float            *gradient = malloc(p->size * sizeof *gradient);
     double           *sums = calloc(2 * p->size, sizeof *sums), theta_std;
     rws_status        status = rws_trainer_agree(t, gradient && sums ? RWS_OK : rws_no_memory(err, "gradients"), err);

@@ -1,9 +1,10 @@
-/* trainer.h - the trainer's own structure; included by the files of this room only.
+/* trainer.h - the trainer's own structure; included by the files of this folder only.
  *
+ *     trainer.c   how a trainer comes about
  *     train.c     the algorithm: batch, phases, forward, weigh, backward, step
- *     shards.c    how a phase is spread over the shards of a batch, and a shard over passes
+ *     shards.c    how a phase is spread over ranks, threads and shards
+ *     phase.c     the mathematics of a phase on one shard
  *     cut.c       weighing where several shards have particles of one datum
- *     pass.c      every rws_pass that a run makes
  *     given.c     choices that are given for a batch: by labels, by a file, by the caller
  *     update.c    from the shards' gradients to new parameters, slice by slice
  *     mail.c      messages between ranks about slices
@@ -14,16 +15,17 @@
  *     importance.c, evaluate.c    metrics on the test data
  *     loop.c      iterations, evaluations and checkpoints until the end
  *     keep.c      a trainer and the folder of its run
- *     ask.c, posterior.c          questions about one datum
- *     trainer.c, settings.c, plugin.c    how a trainer comes about
  */
 #ifndef RWS_TRAIN_TRAINER_H
 #define RWS_TRAIN_TRAINER_H
 
 #include "base/error.h"
+#include "optim/schedule.h"
+#include "program/program.h"
+#include "store/checkpoint.h"
 #include "train/pool.h"
 #include "train/ranks.h"
-#include "train/run.h"
+#include "train/inspect.h"
 
 #include <pthread.h>
 
@@ -48,18 +50,12 @@ typedef struct rws_joined rws_joined;
 typedef struct rws_param_slice rws_param_slice;
 
 struct rws_trainer {
-    rws_config              config;
-    const rws_model        *model;
-    void                   *library; /* the shared object of a user's model; NULL: none */
-    rws_setup               setup;
-    void                   *state;  /* what the model's setup made */
-    bool                    asking; /* the trainer belongs to a posterior: it has no test data, and never trains */
-    rws_method              method;
+    rws_program             program;
     rws_schedule            schedule;
     rws_optim_config        optim;
     const rws_optimiser    *optimiser;
     float                  *slot[2], *direction;
-    uint64_t                steps[RWS_GROUPS], iteration;
+    uint64_t                steps[RWS_GROUPS];
     double                  seconds; /* spent in training */
     rws_tally               tally;   /* sums that the phases of the last iteration made */
     rws_shard              *shards;
@@ -89,30 +85,19 @@ struct rws_trainer {
     rws_error               batch_error;
     uint64_t                data_hash[2]; /* by split; 0 until rws_trainer_hash_data */
     struct rws_batch_given *given;        /* choices that are given for the batch (given.c); NULL: there are none */
-    int              n_test; /* test data of an evaluation: as many as the configuration says, if there are as many */
-    bool             std_ref, grad_snr; /* settings about metrics of gradients */
-    const char      *metric_names[RWS_MAX_METRICS];
-    int              n_metrics, n_model_metrics;
-    rws_folder      *folder;    /* where the run is kept; NULL: nowhere, or by rank 0 */
-    bool             kept;      /* rank 0 has a folder */
-    uint64_t         saved;     /* iteration of the checkpoint that was written or loaded last, if there is one */
-    uint64_t         evaluated; /* iteration of the last evaluation that rws_trainer_train has made; 0: none */
-    const rws_watch *watch;     /* while rws_trainer_train runs; else NULL */
-    bool             stopping;  /* atomic: the watch has asked to stop, and an evaluation ends early */
-    pthread_t        caller;    /* the thread that called rws_trainer_train */
-    double           asked_at;  /* when a pass last asked the watch whether to stop */
-    bool             stepped;   /* a phase of this iteration has stepped the parameters */
+    bool                    std_ref, grad_snr; /* settings about metrics of gradients */
+    const char             *metric_names[RWS_MAX_METRICS];
+    int                     n_metrics, n_model_metrics;
+    rws_folder             *folder; /* where the run is kept; NULL: nowhere, or by rank 0 */
+    bool                    kept;   /* rank 0 has a folder */
+    uint64_t                saved;  /* iteration of the checkpoint that was written or loaded last, if there is one */
+    uint64_t                evaluated; /* iteration of the last evaluation that rws_trainer_train has made; 0: none */
+    const rws_watch        *watch;     /* while rws_trainer_train runs; else NULL */
+    bool                    stopping;  /* atomic: the watch has asked to stop, and an evaluation ends early */
+    pthread_t               caller;    /* the thread that called rws_trainer_train */
+    double                  asked_at;  /* when a pass last asked the watch whether to stop */
+    bool                    stepped;   /* a phase of this iteration has stepped the parameters */
 };
-
-/* A phase of the method on n_data data (or, in sleep, on as many times K samples of the model). */
-typedef struct {
-    rws_trainer        *t;
-    const rws_phase    *phase;
-    int                 n_data;
-    rws_key             key;
-    const float *const *fields;
-    double              share; /* weight of a datum, or of a sample, in the mean: 1 / their number */
-} rws_phase_work;
 
 /* ---- train.c */
 
@@ -120,32 +105,14 @@ typedef struct {
 rws_status rws_trainer_phase(rws_trainer *t, const rws_phase *phase, rws_key key, int n_data,
                              const float *const *fields, rws_error *err);
 
-/* Forward, weigh, backward for data first … end - 1 of a shard. `last`: this is the shard's last pass of the phase. */
-rws_status rws_phase_pass(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end, bool last);
-
-/* Forward alone, for shards that weigh together. */
-rws_status rws_phase_forward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, int first, int end);
-
 /* Fills t->batch with the data of the present iteration. A failure, which other ranks do not know of, is kept in the
  * trainer: the next phase fails with it on all ranks. */
 void rws_trainer_next_batch(rws_trainer *t);
 
 /* ---- shards.c */
 
-/* Runs rws_phase_pass for all data, shard by shard; then adds the shards' tallies to the trainer's. */
-rws_status rws_shards_run(const rws_phase_work *w, rws_error *err);
-
 /* Allocates t->outcomes. False without memory. */
 bool rws_shards_make_outcomes(rws_trainer *t);
-
-/* The second backward of a phase with a control variate, on the passes that the engines still hold. */
-rws_status rws_shards_run_second(const rws_phase_work *w, rws_error *err);
-
-/* The range of the n particles of a datum, or of n dreams, that a shard has. */
-void rws_shard_particles(const rws_trainer *t, int shard, int n, int *first, int *end);
-
-/* Backward of the pass that the engine holds. Products of weights may wait for update.c if the pass is the last one. */
-rws_status rws_shard_backward(const rws_phase_work *w, rws_shard *s, rws_engine *engine, bool last);
 
 /* Zeroes the gradients of the shards and drops their products, after an iteration that failed. */
 void rws_shards_forget(rws_trainer *t);
@@ -155,16 +122,6 @@ void rws_shards_forget(rws_trainer *t);
 /* Allocates t->joined if the configuration cuts particles, and frees it. */
 rws_status rws_cut_new(rws_trainer *t, rws_error *err);
 void       rws_cut_free(rws_trainer *t);
-
-/* Copies the rows of the engine's table to the shard's `rows`, where the other shards of the same data find them.
- * `second`: only the outputs, which the second backward needs. */
-rws_status rws_cut_write(const rws_phase_work *w, int shard, rws_engine *engine, bool second);
-
-/* Brings the rows of other ranks here, joins them and weighs the data, after every shard has written its rows. */
-rws_status rws_cut_weigh(const rws_phase_work *w, bool second, rws_error *err);
-
-/* Writes the coefficients of the shard's own rows into its engine's table. */
-void rws_cut_read(const rws_phase_work *w, int shard, rws_engine *engine);
 
 /* ---- ranks.c */
 
@@ -191,24 +148,6 @@ rws_status rws_trainer_spread_state(rws_trainer *t, rws_error *err);
 
 /* RWS_BAD_INPUT if the ranks have different programs, options, models or data. */
 rws_status rws_trainer_meet(rws_trainer *t, rws_error *err);
-
-/* ---- pass.c */
-
-/* A pass of the trainer's programs; the caller adds what is special about it. */
-rws_pass rws_trainer_pass(rws_trainer *t, rws_mode mode, int n_data, int n_particles, const float *const *fields,
-                          rws_key key);
-
-/* The pass of a phase for a shard, data first … end - 1; `fields` has room for a pointer per field and must outlive the pass. */
-rws_pass rws_phase_make_pass(const rws_phase_work *w, int shard, int first, int end, const float **fields);
-
-/* The phase; it has a gradient of phi too if the guide learns from given choices in this phase. */
-rws_phase rws_phase_with_labels(const rws_trainer *t, const rws_phase *phase);
-
-/* Particles first … end - 1 that the guide proposes for one datum, with their reports. */
-rws_pass rws_trainer_question(rws_trainer *t, const float *const *fields, uint64_t seed, int first, int end);
-
-/* Particles of a pass without gradients: as many as the model says, else `most`. */
-int rws_trainer_at_once(const rws_trainer *t, int most);
 
 /* ---- update.c */
 
@@ -267,25 +206,5 @@ rws_status rws_trainer_spread(rws_trainer *t, rws_spread *out, rws_error *err);
 rws_status rws_trainer_guess(rws_trainer *t, const float *const *fields, int K,
                              void (*each)(const rws_particle *p, int count, void *context), void *context,
                              rws_error *err);
-
-/* ---- trainer.c, settings.c */
-
-/* An engine for the trainer's programs, with the limits of its configuration. NULL: no memory. */
-rws_engine *rws_trainer_engine_new(const rws_trainer *t);
-
-/* rws_trainer_new for asking: without test data, and with the settings that the model has for this, then ask_set. */
-rws_status rws_trainer_new_for_asking(const rws_config *config, const char *const *ask_set, int n_ask_set,
-                                      const rws_model *model, rws_trainer **out, rws_error *err);
-
-/* The model's and the method's settings with the values they are given. */
-rws_status rws_trainer_make_settings(rws_trainer *t, const rws_estimator *estimator, const char *const *ask_set,
-                                     int n_ask_set, rws_error *err);
-
-/* Tells the setup what the settings site.NAME say, after the model has said how gradients come. RWS_BAD_INPUT if one says
- * neither score nor reparameterised. */
-rws_status rws_trainer_make_gradients(rws_trainer *t, rws_error *err);
-
-/* The file that the setting `given` names; NULL: none. */
-const char *rws_trainer_given_file(rws_trainer *t);
 
 #endif

@@ -57,7 +57,7 @@ static bool add_piece(rws_trainer *t, const rws_param_rows *p)
 static void find_owners(rws_trainer *t)
 {
     const int R = t->ranks.size;
-    t->few_params = t->setup.params.size <= FEW_NUMBERS;
+    t->few_params = t->program.setup.params.size <= FEW_NUMBERS;
     for (int g = 0; g < RWS_GROUPS; g++) {
         int n = 0, k = 0;
         for (int i = 0; i < t->n_slices; i++) n += t->slices[i].group == (rws_group)g;
@@ -80,7 +80,7 @@ static bool make_order(rws_trainer *t)
 
 rws_status rws_slices_new(rws_trainer *t, rws_error *err)
 {
-    const rws_params *params = &t->setup.params;
+    const rws_params *params = &t->program.setup.params;
     bool              memory = true;
     for (int g = 0; g < RWS_GROUPS; g++)
         for (int i = 0; i < params->n; i++) {
@@ -91,7 +91,7 @@ rws_status rws_slices_new(rws_trainer *t, rws_error *err)
         }
     find_owners(t);
     t->defers = params->size > SLICE;
-    t->scratch = calloc((size_t)t->config.threads, sizeof *t->scratch);
+    t->scratch = calloc((size_t)t->program.config.threads, sizeof *t->scratch);
     memory = memory && make_order(t) && t->scratch;
     return memory ? RWS_OK : rws_no_memory(err, "the slices of the parameters");
 }
@@ -100,7 +100,7 @@ void rws_slices_free(rws_trainer *t)
 {
     rws_mail_free(t);
     for (int i = 0; i < t->n_slices; i++) free(t->slices[i].pieces);
-    for (int i = 0; i < t->config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
+    for (int i = 0; i < t->program.config.threads && t->scratch; i++) rws_arena_free(&t->scratch[i]);
     free(t->slices);
     free(t->slice_order);
     free(t->scratch);
@@ -211,7 +211,7 @@ static void note_broken(slice_work *j, const rws_param_slice *slice, const float
 
 static void transpose(rws_trainer *t, const rws_param_slice *slice)
 {
-    rws_params *p = &t->setup.params;
+    rws_params *p = &t->program.setup.params;
     for (int i = 0; i < slice->n_pieces; i++)
         rws_param_transpose(slice->pieces[i].param, slice->pieces[i].first, slice->pieces[i].end, p->value,
                             p->transposed);
@@ -220,7 +220,7 @@ static void transpose(rws_trainer *t, const rws_param_slice *slice)
 static bool step_slice(slice_work *j, const rws_param_slice *slice, float *gradient)
 {
     rws_trainer *t = j->t;
-    rws_params  *p = &t->setup.params;
+    rws_params  *p = &t->program.setup.params;
     const size_t from = slice->from, n = rws_param_slice_size(slice);
     float       *slot[2] = {t->slot[0] ? t->slot[0] + from : NULL, t->slot[1] ? t->slot[1] + from : NULL};
     if (!is_finite(gradient, n)) {
@@ -294,7 +294,7 @@ static void sum_and_step(slice_sum *s)
 static float *place_of(const slice_work *j, const rws_param_slice *slice)
 {
     rws_trainer *t = j->t;
-    return (j->steps ? t->setup.params.value : t->shards[0].gradient) + slice->from;
+    return (j->steps ? t->program.setup.params.value : t->shards[0].gradient) + slice->from;
 }
 
 static bool is_owner(const rws_trainer *t, int index)
@@ -412,8 +412,8 @@ static rws_status run_slices(slice_work *j, rws_error *err)
     if (t->ranks.comm) run_over_ranks(j, pool);
     else rws_pool_run(pool, t->n_slices, add_slice, j);
     t->flops += j->flops;
-    for (int k = 0; k < t->setup.params.n; k++) {
-        const rws_param *p = t->setup.params.list[k];
+    for (int k = 0; k < t->program.setup.params.n; k++) {
+        const rws_param *p = t->program.setup.params.list[k];
         if (!(j->groups >> p->group & 1)) continue;
         for (int i = t->ranks.first; i < t->ranks.end; i++) t->shards[i].touched[p->number] = !j->steps && i == 0;
     }
@@ -438,18 +438,19 @@ static rws_status describe_broken(const slice_work *j, rws_error *err)
         for (int i = 0; i < t->ranks.size; i++)
             if (all[i] && all[i] < first) first = all[i];
     }
-    RWS_CHECK(first > 0 && first <= t->setup.params.n);
+    RWS_CHECK(first > 0 && first <= t->program.setup.params.n);
     return rws_fail(err, RWS_BROKEN, "The gradient of %s is not a finite number.",
-                    t->setup.params.list[first - 1]->name);
+                    t->program.setup.params.list[first - 1]->name);
 }
 
 rws_status rws_trainer_update(rws_trainer *t, unsigned groups, rws_error *err)
 {
-    const rws_params *p = &t->setup.params;
+    const rws_params *p = &t->program.setup.params;
     slice_work        j = {.t = t, .groups = groups, .steps = true};
     for (int g = 0; g < RWS_GROUPS; g++) {
         if (!(groups >> g & 1) || p->first[g] == p->first[g + 1]) continue;
-        j.lr[g] = (float)((double)rws_schedule_at(&t->schedule, (rws_group)g, t->iteration) * t->method.rate[g]);
+        j.lr[g] = (float)((double)rws_schedule_at(&t->schedule, (rws_group)g, t->program.iteration) *
+                          t->program.method.rate[g]);
         t->steps[g]++;
     }
     RWS_TRY(run_slices(&j, err));

@@ -3,7 +3,6 @@
 #include "support.h"
 
 #include "base/rng.h"
-#include "data/edit.h"
 #include "models/corpora/grammar.h"
 #include "models/corpora/parse.h"
 #include "models/corpora/tree.h"

@@ -2,7 +2,6 @@
  * batches, against each particle executed alone, against the exact parser, and at their caps. */
 #include "pcfg_world.h"
 
-#include "data/edit.h"
 #include "models/corpora/parse.h"
 #include "estimator/weights.h"
 

@@ -18,11 +18,11 @@ BEGIN {
     may["lib/estimator"] = "base tensor engine dist"
     may["lib/optim"]     = "base tensor engine"
     may["lib/data"]      = "base"
-    may["lib/program"]   = "base tensor engine dist nn estimator data"
+    may["lib/program"]   = "base tensor engine dist nn estimator optim data"
     may["lib/store"]     = "base tensor engine estimator optim data program"
-    may["lib/train"]     = "base comm tensor engine dist nn estimator optim data program store"
-    may["lib/ask"]       = "base tensor engine estimator data program store"
-    may["lib/results"]   = "base data store"
+    may["lib/ask"]       = "base tensor engine estimator optim program store"
+    may["lib/train"]     = "base comm tensor engine estimator optim data program store ask"
+    may["lib/results"]   = "base data program store"
 
     # A built-in model is written as the model of a user is: it sees the public headers and its own folder. What reads its
     # files needs files, texts and memory.
@@ -34,7 +34,7 @@ BEGIN {
     may["apps/figure"] = "base results"
     may["apps/paper"]  = "base results figure"
     may["apps/serve"]  = "base data store results ask train figure"
-    may["apps/sweep"]  = "base store results train rws"
+    may["apps/sweep"]  = "base optim store results train rws"
     may["apps/rws"]    = "base comm tensor dist nn optim data program store train ask results models figure paper serve sweep"
 
     # Single files that see more, each for a reason.

@@ -4,6 +4,7 @@
 
 #include "models/corpora/parse.h"
 #include "models/model.h"
+#include "ask/ask.h"
 #include "train/trainer.h"
 
 #include <limits.h>
@@ -154,16 +155,19 @@ static void a_run_is_asked_with_the_hard_likelihood(void **state)
     rws_answers_free(a);
     rws_posterior_free(p);
 
-    rws_trainer *t;
-    rws_error    err = {""};
-    const char  *set = "likelihood=relaxed";
+    rws_program program;
+    rws_error   err = {""};
+    const char *more[] = {rws_model_pcfg.ask_setting, "likelihood=relaxed"}; /* what the caller says counts more */
     c.model = "pcfg", c.seed = 3;
-    assert_int_equal(rws_trainer_new_for_asking(&c, &set, 1, NULL, &t, &err), RWS_OK);
+    assert_int_equal(rws_program_choose(&program, &c, NULL, &err), RWS_OK);
+    assert_int_equal(rws_program_set_up(&program, more, 2, &err), RWS_OK);
+    rws_engine        *engine = rws_program_engine_new(&program);
     const rws_question q = {.text = "stars saw", .n_particles = 100, .seed = 1};
-    assert_int_equal(rws_trainer_ask(t, &q, &a, &err), RWS_OK);
+    assert_int_equal(rws_program_ask(&program, engine, NULL, &q, &a, &err), RWS_OK);
     assert_true(a->log_evidence > -INFINITY && isnan(a->exact_log_evidence) && isnan(a->list[0].exact));
     rws_answers_free(a);
-    rws_trainer_free(t);
+    rws_engine_free(engine);
+    rws_program_release(&program);
 }
 
 static void what_cannot_be_asked_is_refused(void **state)

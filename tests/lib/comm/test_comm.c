@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/comm.h"
-#include "train/trainer.h"
+#include "train/phase.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -527,7 +527,7 @@ static rws_status weigh_much(double *result, rws_error *err)
     RWS_TRY(trainer_new("vimco", 2, 3, NULL, &t, err));
     const rws_phase_work w = {.t = t};
     t->shards[0].n_rows_bytes = RWS_CARRIER_MOST_BYTES + 1;
-    *result = rws_cut_weigh(&w, false, &why) == RWS_BAD_INPUT && strstr(why.text, "at most");
+    *result = rws_cut_weigh(&w, &why) == RWS_BAD_INPUT && strstr(why.text, "at most");
     rws_trainer_free(t);
     return rws_comm_agree(rws_comm_world(), RWS_OK, err);
 }

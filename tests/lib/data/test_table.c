@@ -725,10 +725,10 @@ static void a_model_learns_from_a_file(void **state)
     rws_trainer *t = trainer_for(&c, &gauss_model_struct);
     assert_int_equal(chdir(here), 0);
     steps(t, 300);
-    const rws_param *mean = param_of(&t->setup.params, "theta.mean");
+    const rws_param *mean = param_of(&t->program.setup.params, "theta.mean");
     assert_near(mean->value[0], 4, 0.5);
     assert_near(mean->value[1], 40, 0.5);
-    assert_string_equal(rws_setup_given(&t->setup, "data"), in_folder("learn.csv"));
+    assert_string_equal(rws_setup_given(&t->program.setup, "data"), in_folder("learn.csv"));
     rws_trainer_free(t);
 
     c.set[0] = "data=/nowhere/x.csv";

@@ -1,6 +1,6 @@
 /* test_checkpoint.c - a run's folder is read as it was written, bit for bit; files that do not fit are refused with a
  * sentence; no refusal, full disk or kill loses anything. */
-#include "standin.h"
+#include "made_run.h"
 
 #include "store/config.h"
 #include "data/safetensors.h"
@@ -19,8 +19,8 @@
 static void create_makes_parents(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    const char  *tails[] = {"a/b//c/run", "a/b/d/", "e///"};
+    made_run   *t = made_run_new(&two_slots, 4);
+    const char *tails[] = {"a/b//c/run", "a/b/d/", "e///"};
     for (int i = 0; i < 3; i++) {
         strcpy(run_path, in_folder(tails[i]));
         rws_folder_close(create(t));
@@ -42,22 +42,22 @@ static void create_makes_parents(void **state)
     assert_string_equal(bytes, "a user's");
     free(bytes);
     assert_true(is_there("empty/.rws-0123456789abcdef0.tmp"));
-    trainer_free(t);
+    made_run_free(t);
 }
 
-static void create_refused(const rws_trainer *t, const char *a, const char *b)
+static void create_refused(const made_run *t, const char *a, const char *b)
 {
     rws_error   err = {""};
     rws_folder *f = (rws_folder *)&err;
-    assert_refused(rws_folder_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, a, b);
+    assert_refused(try_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, a, b);
     assert_null(f);
 }
 
 static void create_takes_nothing_over(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    const char  *files[] = {"run/config.json", "run/checkpoint.safetensors", "run/metrics.sqlite"};
+    made_run   *t = made_run_new(&two_slots, 4);
+    const char *files[] = {"run/config.json", "run/checkpoint.safetensors", "run/metrics.sqlite"};
     assert_int_equal(mkdir(in_folder("run"), 0777), 0);
     for (int i = 0; i < 3; i++) {
         spill(files[i], "precious", 8);
@@ -85,17 +85,17 @@ static void create_takes_nothing_over(void **state)
     memset(run_path, 'x', 300);
     run_path[300] = '\0';
     create_refused(t, "...xxx", "too long");
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* A run that ended before its first checkpoint and its first measures is replaced. */
 static void create_replaces_a_run_in_vain(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f = create(t);
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f = create(t);
     t->config.particles = 7;
     create_refused(t, run_path, "another process"); /* it is being trained */
     must(rws_folder_fail(f, 1, "It broke.", &err), &err);
@@ -106,7 +106,7 @@ static void create_replaces_a_run_in_vain(void **state)
     assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
     must(rws_folder_open(run_path, &read, &f, &err), &err);
     assert_int_equal(read.particles, 7);
-    must(record(f, t, 1, 5, &err), &err); /* measures without a checkpoint: killed in between */
+    must(record(f, 1, 5, &err), &err); /* measures without a checkpoint: killed in between */
     must(rws_folder_fail(f, 1, "It broke.", &err), &err);
     create_refused(t, run_path, "--resume");
     must(rws_folder_restart(f, &err), &err);
@@ -114,16 +114,16 @@ static void create_replaces_a_run_in_vain(void **state)
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "0");
     assert_string_equal(ask("SELECT iteration FROM runs"), "0");
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 static void one_process_trains_a_run(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f = create(t), *other;
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f = create(t), *other;
     assert_true(rws_folder_is_busy(run_path));
     must(rws_folder_open(run_path, &read, &other, &err), &err); /* looking is allowed */
     assert_refused(rws_folder_lock(other, &err), RWS_BAD_INPUT, &err, "\"", "another process");
@@ -133,7 +133,7 @@ static void one_process_trains_a_run(void **state)
     must(rws_folder_lock(other, &err), &err);
     rws_folder_close(other);
     assert_false(rws_folder_is_busy(in_folder("nowhere")));
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* Asks again and again whether the run is being trained, as programs that wait for free runs do. */
@@ -146,12 +146,12 @@ static void *keep_asking(void *over)
 static void a_question_blocks_no_lock(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f;
-    pthread_t    asking;
-    bool         over = false;
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f;
+    pthread_t   asking;
+    bool        over = false;
     rws_folder_close(create(t));
     assert_int_equal(pthread_create(&asking, NULL, keep_asking, &over), 0);
     rws_status status = RWS_OK;
@@ -166,7 +166,7 @@ static void a_question_blocks_no_lock(void **state)
     pthread_join(asking, NULL);
     must(status, &err);
     assert_int_equal(n_busy, 0);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* ---- the checkpoint --------------------------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static void checkpoint_comes_back(void **state)
     const rws_optimiser *const optimisers[] = {&two_slots, &one_slot, &no_slot};
     for (int i = 0; i < 3; i++) {
         for (int n_out = 1; n_out <= 20; n_out += 19) {
-            rws_trainer *a = trainer_new(optimisers[i], n_out), *b = trainer_new(optimisers[i], n_out);
+            made_run *a = made_run_new(optimisers[i], n_out), *b = made_run_new(optimisers[i], n_out);
             fill(a, 17);
             rws_folder *f = create(a);
             assert_false(rws_folder_has_checkpoint(f));
@@ -191,14 +191,13 @@ static void checkpoint_comes_back(void **state)
             double     seconds = 0;
             must(rws_folder_open(run_path, &read, &f, &err), &err);
             assert_true(rws_folder_has_checkpoint(f));
-            must(rws_folder_load(f, b, &seconds, &err), &err);
+            must(load(f, b, &seconds, &err), &err);
             assert_true(seconds == 1.0 / 3.0);
             assert_true(same_state(a, b));
-            assert_int_equal(b->n_loaded, 1);
             assert_false(is_there("run/metrics.sqlite")); /* there was nothing to forget */
             rws_folder_close(f);
-            trainer_free(a);
-            trainer_free(b);
+            made_run_free(a);
+            made_run_free(b);
             unlink(in_folder("run/checkpoint.safetensors"));
             unlink(in_folder("run/checkpoint.previous.safetensors"));
             unlink(in_folder("run/config.json"));
@@ -210,7 +209,7 @@ static void checkpoint_comes_back(void **state)
 static void checkpoint_has_known_tensors(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 1);
+    made_run *t = made_run_new(&two_slots, 1);
     fill(t, 3);
     rws_folder *f = create(t);
     save(f, t, 5);
@@ -251,13 +250,13 @@ static void checkpoint_has_known_tensors(void **state)
     assert_string_equal(rws_safetensors_metadata(st, "version"), RWS_VERSION_STRING);
     rws_safetensors_close(st);
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 static void load_refuses_another_run(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4), *wider = trainer_new(&two_slots, 5), *plain = trainer_new(&no_slot, 4);
+    made_run *t = made_run_new(&two_slots, 4), *wider = made_run_new(&two_slots, 5), *plain = made_run_new(&no_slot, 4);
     fill(t, 3);
     fill(wider, 4);
     fill(plain, 5);
@@ -273,12 +272,12 @@ static void load_refuses_another_run(void **state)
     refuses_load(f, plain, "optimiser \"adam\"", "\"sgd\"");
     refuses_load(f, wider, "run/checkpoint.safetensors", "\"phi.mlp.0.weight\"");
     rws_folder_close(f);
-    trainer_free(t);
-    trainer_free(wider);
-    trainer_free(plain);
+    made_run_free(t);
+    made_run_free(wider);
+    made_run_free(plain);
 }
 
-static rws_folder *create_saved(rws_trainer *t)
+static rws_folder *create_saved(made_run *t)
 {
     fill(t, 8);
     rws_folder *f = create(t);
@@ -367,10 +366,10 @@ static void load_refuses_what_does_not_fit(void **state)
         {{.change = "seconds", .to = {"seconds", RWS_DTYPE_F64, 1, {1}, &negative}}, "\"seconds\""},
         {{.change = "seconds", .to = {"seconds", RWS_DTYPE_F64, 1, {1}, &nan_seconds}}, "\"seconds\""},
     };
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_folder  *f = create_saved(t);
-    size_t       size;
-    char        *bytes = slurp("run/checkpoint.safetensors", &size);
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_folder *f = create_saved(t);
+    size_t      size;
+    char       *bytes = slurp("run/checkpoint.safetensors", &size);
     spill("good", bytes, size);
     free(bytes);
     fill(t, 9);
@@ -381,18 +380,18 @@ static void load_refuses_what_does_not_fit(void **state)
     rewrite("good", &(edit){0}); /* it was the edits */
     rws_error err = {""};
     double    seconds;
-    must(rws_folder_load(f, t, &seconds, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 static void load_refuses_damage(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_folder  *f = create_saved(t);
-    size_t       size;
-    char        *bytes = slurp("run/checkpoint.safetensors", &size);
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_folder *f = create_saved(t);
+    size_t      size;
+    char       *bytes = slurp("run/checkpoint.safetensors", &size);
     fill(t, 9);
     for (size_t n = 0; n < size; n += n < 64 || n + 64 > size ? 1 : 7) {
         spill("run/checkpoint.safetensors", bytes, n);
@@ -420,15 +419,15 @@ static void load_refuses_damage(void **state)
     refuses_load(f, t, "run/checkpoint.safetensors", "regular");
     free(bytes);
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* The checkpoint before a damaged one is there, and is told of. */
 static void previous_is_kept(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4), *first = trainer_new(&two_slots, 4);
-    rws_folder  *f = create_saved(t);
+    made_run   *t = made_run_new(&two_slots, 4), *first = made_run_new(&two_slots, 4);
+    rws_folder *f = create_saved(t);
     assert_false(is_there("run/checkpoint.previous.safetensors"));
     fill(first, 8); /* as create_saved filled t */
     fill(t, 9);
@@ -442,33 +441,33 @@ static void previous_is_kept(void **state)
                      0);
     rws_error err = {""};
     double    seconds;
-    must(rws_folder_load(f, t, &seconds, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
     assert_true(same_state(t, first));
     rws_folder_close(f);
-    trainer_free(t);
-    trainer_free(first);
+    made_run_free(t);
+    made_run_free(first);
 }
 
 static void save_keeps_the_last_good_one(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_folder  *f = create_saved(t);
-    size_t       size, now;
-    char        *bytes = slurp("run/checkpoint.safetensors", &size);
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_folder *f = create_saved(t);
+    size_t      size, now;
+    char       *bytes = slurp("run/checkpoint.safetensors", &size);
 
     t->params.list[2]->value[4] = NAN;
-    assert_refused(rws_folder_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "\"theta\"");
+    assert_refused(try_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "\"theta\"");
     t->params.list[2]->value[4] = INFINITY;
-    assert_refused(rws_folder_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "\"theta\"");
+    assert_refused(try_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "\"theta\"");
     t->params.list[2]->value[4] = 1;
 
     rws_param      *table = t->params.list[3]; /* as a kernel of 2 x 2, which has four dimensions */
     const rws_param matrix = *table;
     table->rows = 1, table->cols = 4, table->kernel = 2;
     table->value[3] = NAN;
-    assert_refused(rws_folder_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "baseline.table");
+    assert_refused(try_save(f, t, 6, &err), RWS_BROKEN, &err, "run/checkpoint.safetensors", "baseline.table");
     *table = matrix;
     table->value[3] = 1;
 
@@ -479,11 +478,11 @@ static void save_keeps_the_last_good_one(void **state)
     little.rlim_cur = 100;
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &little);
-    const rws_status full = rws_folder_save(f, t, 6, &err);
+    const rws_status full = try_save(f, t, 6, &err);
     rws_folder      *other;
     rws_error        other_err = {""};
     strcpy(run_path, in_folder("other"));
-    const rws_status other_full = rws_folder_create(run_path, t, &other, &other_err);
+    const rws_status other_full = try_create(run_path, t, &other, &other_err);
     setrlimit(RLIMIT_FSIZE, &was);
     signal(SIGXFSZ, handler);
     assert_refused(full, RWS_BAD_INPUT, &err, "run/checkpoint.safetensors", "too large");
@@ -499,28 +498,27 @@ static void save_keeps_the_last_good_one(void **state)
     free(bytes);
     free(bytes_now);
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* A parameter with the name of one of the checkpoint's own tensors is refused. */
 static void save_refuses_a_taken_name(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_folder  *f = create(t);
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_folder *f = create(t);
     strcpy(t->params.list[2]->name, "optimiser.steps");
-    assert_refused(rws_folder_save(f, t, 6, &err), RWS_BAD_INPUT, &err, "run/checkpoint.safetensors",
-                   "optimiser.steps");
+    assert_refused(try_save(f, t, 6, &err), RWS_BAD_INPUT, &err, "run/checkpoint.safetensors", "optimiser.steps");
     assert_false(rws_folder_has_checkpoint(f));
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* ---- kills ------------------------------------------------------------------------------------------------------ */
 
 /* Makes the state after so many iterations; the numbers follow from the iteration. */
-static void train_to(rws_trainer *t, uint64_t iteration)
+static void train_to(made_run *t, uint64_t iteration)
 {
     fill(t, (uint32_t)iteration);
     t->iteration = iteration;
@@ -529,28 +527,28 @@ static void train_to(rws_trainer *t, uint64_t iteration)
 /* Begins or resumes, then evaluates and saves as fast as it can, until it is killed. */
 static _Noreturn void run_until_killed(void)
 {
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_folder  *f;
-    rws_config   read;
-    rws_error    err;
-    double       seconds = 0;
-    if (rws_folder_create(run_path, t, &f, &err) != RWS_OK) {
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_folder *f;
+    rws_config  read;
+    rws_error   err;
+    double      seconds = 0;
+    if (try_create(run_path, t, &f, &err) != RWS_OK) {
         if (rws_folder_open(run_path, &read, &f, &err) != RWS_OK) _exit(3);
-        if (rws_folder_has_checkpoint(f) && rws_folder_load(f, t, &seconds, &err) != RWS_OK) _exit(4);
+        if (rws_folder_has_checkpoint(f) && load(f, t, &seconds, &err) != RWS_OK) _exit(4);
     }
     for (uint64_t i = t->iteration + 1;; i++) {
         train_to(t, i);
-        if (record(f, t, i, 1, &err) != RWS_OK) _exit(5);
-        if (rws_folder_save(f, t, (double)i, &err) != RWS_OK) _exit(6);
+        if (record(f, i, 1, &err) != RWS_OK) _exit(5);
+        if (try_save(f, t, (double)i, &err) != RWS_OK) _exit(6);
     }
 }
 
 static void a_kill_leaves_a_folder_that_resumes(void **state)
 {
     (void)state;
-    uint32_t     seed = 5;
-    uint64_t     reached = 0;
-    rws_trainer *t = trainer_new(&two_slots, 4), *expected = trainer_new(&two_slots, 4);
+    uint32_t  seed = 5;
+    uint64_t  reached = 0;
+    made_run *t = made_run_new(&two_slots, 4), *expected = made_run_new(&two_slots, 4);
     /* a slow machine gets longer until it has saved once */
     for (int i = 0; i < 30 || (reached == 0 && i < 300); i++) {
         const pid_t child = fork();
@@ -568,7 +566,7 @@ static void a_kill_leaves_a_folder_that_resumes(void **state)
         double      seconds;
         must(rws_folder_open(run_path, &read, &f, &err), &err);
         if (rws_folder_has_checkpoint(f)) {
-            must(rws_folder_load(f, t, &seconds, &err), &err);
+            must(load(f, t, &seconds, &err), &err);
             assert_true(seconds == (double)t->iteration && t->iteration >= reached);
             reached = t->iteration;
             train_to(expected, reached);
@@ -580,8 +578,8 @@ static void a_kill_leaves_a_folder_that_resumes(void **state)
         rws_folder_close(f);
     }
     assert_true(reached > 0);
-    trainer_free(t);
-    trainer_free(expected);
+    made_run_free(t);
+    made_run_free(expected);
 }
 
 int main(void)

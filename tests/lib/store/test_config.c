@@ -1,5 +1,5 @@
 /* test_config.c - a configuration is read as it was written, and config.json is read strictly. */
-#include "standin.h"
+#include "made_run.h"
 
 #include "store/config.h"
 
@@ -32,7 +32,7 @@ static void config_comes_back(void **state)
     (void)state;
     const uint64_t seeds[] = {0, 1, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX, HUGE_SEED};
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
-        rws_trainer *t = trainer_new(&two_slots, 4);
+        made_run *t = made_run_new(&two_slots, 4);
         t->config.seed = seeds[i];
         t->config.scalar = i % 2;
         t->config.l2 = (double)i / 3;
@@ -50,7 +50,7 @@ static void config_comes_back(void **state)
         assert_string_equal(read.set[2], "empty=");
         assert_false(rws_folder_has_checkpoint(f));
         rws_folder_close(f);
-        trainer_free(t);
+        made_run_free(t);
         assert_int_equal(unlink(in_folder("run/config.json")), 0);
     }
 }
@@ -58,7 +58,7 @@ static void config_comes_back(void **state)
 static void config_is_plain_json(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
+    made_run *t = made_run_new(&two_slots, 4);
     rws_folder_close(create(t));
     json_t *j = json_load_file(in_folder("run/config.json"), 0, NULL);
     assert_int_equal(json_integer_value(json_object_get(j, "format")), 1);
@@ -66,7 +66,7 @@ static void config_is_plain_json(void **state)
     assert_string_equal(json_string_value(json_object_get(j, "seed")), "18446744073709551557");
     assert_string_equal(json_string_value(json_object_get(json_object_get(j, "settings"), "theta_mult")), "5");
     json_decref(j);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* A run with no settings, one with the most settings, and one with too many, which is refused before its folder is made. */
@@ -75,16 +75,16 @@ static void config_has_room_for_settings(void **state)
     (void)state;
     static char names[65][16];
     for (int n = 0; n <= 65; n += n == 0 ? 64 : 1) {
-        rws_trainer *t = trainer_new(&two_slots, 4);
-        rws_error    err = {""};
-        rws_folder  *f;
-        rws_config   read;
+        made_run   *t = made_run_new(&two_slots, 4);
+        rws_error   err = {""};
+        rws_folder *f;
+        rws_config  read;
         t->n_given = 0;
         for (int i = 0; i < n; i++) {
             snprintf(names[i], sizeof names[i], "name%d", i);
             give(t, names[i], "x");
         }
-        const rws_status status = rws_folder_create(run_path, t, &f, &err);
+        const rws_status status = try_create(run_path, t, &f, &err);
         if (n <= 64) {
             must(status, &err);
             rws_folder_close(f);
@@ -99,7 +99,7 @@ static void config_has_room_for_settings(void **state)
             assert_null(f);
             assert_false(is_there("run"));
         }
-        trainer_free(t);
+        made_run_free(t);
     }
 }
 
@@ -126,7 +126,7 @@ static void config_is_read_strictly(void **state)
     const char *key, *const others[] = {"null", "[]", "-1.5", "true", "\"-1\"", "\"1x\"", "18446744073709551616", "{}"};
     json_t *value, *good, *j;
     open_refused("run", "no run");
-    rws_trainer *t = trainer_new(&two_slots, 4);
+    made_run *t = made_run_new(&two_slots, 4);
     rws_folder_close(create(t));
     good = json_load_file(in_folder("run/config.json"), 0, NULL);
     assert_int_equal(json_object_size(good), 18);
@@ -205,7 +205,7 @@ static void config_is_read_strictly(void **state)
     open_refused("run/config.json", "regular");
     free(bytes);
     json_decref(good);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* The path of a shared object becomes absolute; the name of a built-in model stays. */
@@ -214,10 +214,10 @@ static void model_path_becomes_absolute(void **state)
     (void)state;
     char here[PATH_MAX], expected[PATH_MAX];
     assert_non_null(getcwd(here, sizeof here));
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f;
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f;
     spill("mine.so", "", 0);
     assert_non_null(realpath(in_folder("mine.so"), expected));
     assert_int_equal(chdir(folder), 0);
@@ -231,21 +231,21 @@ static void model_path_becomes_absolute(void **state)
 
     t->config.model = "./nowhere/mine.so";
     strcpy(run_path, in_folder("other"));
-    assert_refused(rws_folder_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "model");
+    assert_refused(try_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "model");
     assert_false(is_there("other"));
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* The fingerprint differs between files, is optional, and is left out of the text by which runs are compared. */
 static void model_has_a_fingerprint(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f;
-    bool         changed = true;
-    char         path[PATH_MAX], first[RWS_FINGERPRINT_SIZE], second[RWS_FINGERPRINT_SIZE];
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f;
+    bool        changed = true;
+    char        path[PATH_MAX], first[RWS_FINGERPRINT_SIZE], second[RWS_FINGERPRINT_SIZE];
     strcpy(path, in_folder("mine.so"));
     spill("mine.so", "", 0);
     must(rws_config_fingerprint(path, first, &err), &err);
@@ -284,18 +284,18 @@ static void model_has_a_fingerprint(void **state)
     assert_false(changed);
     rws_folder_close(f);
     json_decref(j);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 /* Iterations, rates and the path of the model can be replaced; a text that stays is not freed. */
 static void config_is_amended(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_config   read;
-    rws_folder  *f;
-    char         path[PATH_MAX];
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_config  read;
+    rws_folder *f;
+    char        path[PATH_MAX];
     spill("mine.so", "", 0);
     strcpy(path, in_folder("mine.so"));
     t->config.model = path;
@@ -320,22 +320,22 @@ static void config_is_amended(void **state)
     other.model = "./nowhere/mine.so";
     assert_refused(rws_folder_amend(f, &other, &err), RWS_BAD_INPUT, &err, "nowhere/mine.so", "found");
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
 }
 
 static void text_that_is_not_utf8_is_refused(void **state)
 {
     (void)state;
-    rws_trainer *t = trainer_new(&two_slots, 4);
-    rws_error    err = {""};
-    rws_folder  *f;
+    made_run   *t = made_run_new(&two_slots, 4);
+    rws_error   err = {""};
+    rws_folder *f;
     give(t, "path", "\xff");
-    assert_refused(rws_folder_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, "\"path\"", "UTF-8");
+    assert_refused(try_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, "\"path\"", "UTF-8");
     t->n_given--;
     t->config.lr = "\xff";
-    assert_refused(rws_folder_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, "\"lr\"", "UTF-8");
+    assert_refused(try_create(run_path, t, &f, &err), RWS_BAD_INPUT, &err, "\"lr\"", "UTF-8");
     assert_false(is_there("run"));
-    trainer_free(t);
+    made_run_free(t);
 }
 
 int main(void)

@@ -167,8 +167,7 @@ static rws_status train(uint64_t iterations, rws_error *err)
     const rws_config longer = {.iterations = iterations == ITERATIONS ? 0 : iterations};
     rws_status       status =
         begun ? rws_trainer_resume(run_path, &longer, NULL, &t, err) : rws_trainer_new(&c, NULL, &t, err);
-    if (status == RWS_OK && begun)
-        snprintf(outcome->remarks, sizeof outcome->remarks, "%s", rws_folder_remarks(rws_trainer_folder(t)));
+    if (status == RWS_OK && begun) snprintf(outcome->remarks, sizeof outcome->remarks, "%s", rws_trainer_remarks(t));
     if (status == RWS_OK && !begun) status = rws_trainer_keep(t, run_path, err);
     if (status == RWS_OK) status = rws_trainer_train(t, &(rws_watch){.save_every = -1}, err);
     rws_trainer_free(t);

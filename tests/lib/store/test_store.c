@@ -1,6 +1,6 @@
 /* test_store.c - the evaluations of a run are in its store, and those after the iteration it resumes from are removed;
  * a store that cannot be used is refused with a sentence, and several runs share a store without loss. */
-#include "standin.h"
+#include "made_run.h"
 
 #include "store/config.h"
 #include "store/store.h"
@@ -13,15 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static rws_trainer *t;
-static rws_folder  *f; /* NULL: none */
-static rws_error    err;
-static double       seconds;
+static made_run   *t;
+static rws_folder *f; /* NULL: none */
+static rws_error   err;
+static double      seconds;
 
 static int begin(void **state)
 {
     if (run_setup(state)) return -1;
-    t = trainer_new(&two_slots, 4);
+    t = made_run_new(&two_slots, 4);
     f = NULL;
     err.text[0] = '\0';
     return 0;
@@ -42,7 +42,7 @@ static int begin_sweep(void **state)
 static int end(void **state)
 {
     rws_folder_close(f);
-    trainer_free(t);
+    made_run_free(t);
     rws_store_patience(10000);
     return folder_remove(state);
 }
@@ -52,8 +52,8 @@ static int end(void **state)
 static void measures_are_recorded(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i <= 500; i += 100) must(record(f, t, i, (double)i / 3, &err), &err);
-    must(record(f, t, 500, 0.1, &err), &err); /* again */
+    for (uint64_t i = 0; i <= 500; i += 100) must(record(f, i, (double)i / 3, &err), &err);
+    must(record(f, 500, 0.1, &err), &err); /* again */
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "18");
     assert_string_equal(ask("SELECT count(DISTINCT run) FROM metrics WHERE run = 'run'"), "1");
     assert_string_equal(ask("SELECT value = 0.1 FROM metrics WHERE iteration = 500 AND name = 'p_error'"), "1");
@@ -86,7 +86,7 @@ static void measures_are_recorded(void **state)
     strcpy(link, in_folder("link"));
     assert_int_equal(symlink("run", link), 0);
     must(rws_folder_open(link, &read, &f, &err), &err);
-    must(record(f, t, 600, 1, &err), &err);
+    must(record(f, 600, 1, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM runs"), "1");
     assert_string_equal(ask("SELECT iteration FROM runs"), "600");
     assert_string_equal(ask("SELECT started FROM runs"), started);
@@ -95,17 +95,17 @@ static void measures_are_recorded(void **state)
 static void load_forgets_later_measures(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i <= 500; i += 100) must(record(f, t, i, 1, &err), &err);
+    for (uint64_t i = 0; i <= 500; i += 100) must(record(f, i, 1, &err), &err);
     sqlite3 *db = store_open(); /* another run shares the store */
     assert_int_equal(sqlite3_exec(db, "INSERT INTO metrics VALUES('other', 900, 1, 'ess', 2)", NULL, NULL, NULL), 0);
     sqlite3_close(db);
     t->iteration = 300;
     save(f, t, 77);
 
-    must(rws_folder_look(f, t, &seconds, &err), &err);
+    must(look(f, t, &seconds, &err), &err);
     assert_true(seconds == 77);
     assert_string_equal(ask("SELECT count(*) FROM metrics WHERE run = 'run'"), "18");
-    must(rws_folder_load(f, t, &seconds, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM metrics WHERE run = 'run'"), "12");
     assert_string_equal(ask("SELECT max(iteration) FROM metrics WHERE run = 'run'"), "300");
     assert_string_equal(ask("SELECT count(*) FROM metrics WHERE run = 'other'"), "1");
@@ -113,15 +113,15 @@ static void load_forgets_later_measures(void **state)
 
     /* A file that a kill left without tables. */
     spill("run/metrics.sqlite", "", 0);
-    must(rws_folder_load(f, t, &seconds, &err), &err);
-    must(record(f, t, 400, 1, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
+    must(record(f, 400, 1, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "3");
 }
 
 static void a_refused_load_forgets_nothing(void **state)
 {
     (void)state;
-    must(record(f, t, 100, 1, &err), &err);
+    must(record(f, 100, 1, &err), &err);
     save(f, t, 77);
     t->config.method = "ww";
     refuses_load(f, t, "run/checkpoint.safetensors", "\"ww\"");
@@ -134,7 +134,7 @@ static void a_locked_store_is_refused(void **state)
     rws_store_patience(30);
     fill(t, 1);
     t->iteration = 100;
-    must(record(f, t, 200, 1, &err), &err);
+    must(record(f, 200, 1, &err), &err);
     save(f, t, 77);
     fill(t, 2);
 
@@ -149,20 +149,19 @@ static void a_locked_store_is_refused(void **state)
             assert_int_equal(sqlite3_step(reader), SQLITE_ROW);
         }
         err.text[0] = '\0';
-        assert_refused(record(f, t, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "locked");
-        rws_trainer *before = trainer_new(&two_slots, 4);
+        assert_refused(record(f, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "locked");
+        made_run *before = made_run_new(&two_slots, 4);
         fill(before, 2);
         err.text[0] = '\0';
-        assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "locked");
+        assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "locked");
         assert_true(same_state(t, before));
-        assert_int_equal(t->n_loaded, 0);
         sqlite3_finalize(reader);
         sqlite3_close(db);
         assert_string_equal(ask("SELECT count(*) FROM metrics"), "3");
-        trainer_free(before);
+        made_run_free(before);
     }
-    must(record(f, t, 300, 1, &err), &err);
-    must(rws_folder_load(f, t, &seconds, &err), &err);
+    must(record(f, 300, 1, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM metrics"), "0");
 }
 
@@ -170,17 +169,17 @@ static void a_read_only_store_is_refused(void **state)
 {
     (void)state;
     t->iteration = 100;
-    must(record(f, t, 200, 1, &err), &err);
+    must(record(f, 200, 1, &err), &err);
     save(f, t, 77);
     /* root may write anywhere, so the test takes another user id for a while */
     const bool root_user = geteuid() == 0;
     assert_int_equal(chmod(folder, 0755), 0);
     assert_int_equal(chmod(in_folder("run/metrics.sqlite"), 0444), 0);
     if (root_user && seteuid(65534) != 0) skip();
-    const rws_status recording = record(f, t, 300, 1, &err);
+    const rws_status recording = record(f, 300, 1, &err);
     rws_error        load_err = {""}, look_err = {""};
-    const rws_status loading = rws_folder_load(f, t, &seconds, &load_err);
-    const rws_status looking = rws_folder_look(f, t, &seconds, &look_err);
+    const rws_status loading = load(f, t, &seconds, &load_err);
+    const rws_status looking = look(f, t, &seconds, &look_err);
     if (root_user) assert_int_equal(seteuid(0), 0);
     assert_refused(recording, RWS_BAD_INPUT, &err, "run/metrics.sqlite", "read-only");
     assert_refused(loading, RWS_BAD_INPUT, &load_err, "run/metrics.sqlite", "read-only");
@@ -194,7 +193,7 @@ static void what_is_not_a_store_is_refused(void **state)
     char text[600];
     memset(text, 'x', sizeof text);
     spill("run/metrics.sqlite", text, sizeof text);
-    assert_refused(record(f, t, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "SQLite");
+    assert_refused(record(f, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "SQLite");
     size_t size;
     char  *bytes = slurp("run/metrics.sqlite", &size);
     assert_int_equal(size, sizeof text);
@@ -205,26 +204,27 @@ static void what_is_not_a_store_is_refused(void **state)
     sqlite3 *db = store_open();
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE metrics(other)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    assert_refused(record(f, t, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "metrics has no column");
+    assert_refused(record(f, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "metrics has no column");
     assert_string_equal(ask("SELECT count(*) FROM sqlite_master WHERE name = 'runs'"), "0"); /* rolled back */
     unlink(in_folder("run/metrics.sqlite"));
     assert_int_equal(mkdir(in_folder("run/metrics.sqlite"), 0777), 0);
-    assert_refused(record(f, t, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "is not an SQLite file");
+    assert_refused(record(f, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "is not an SQLite file");
 }
 
 static void evaluations_wait_for_a_flush(void **state)
 {
     (void)state;
     rws_snapshots shown = {0};
-    must(record(f, t, 100, 1, &err), &err);
+    must(record(f, 100, 1, &err), &err);
     char label[] = "NP -> \"NP\" PP";
     rws_snapshots_add(&shown, &(rws_shown){"np", 0, label, 0.5});
     rws_snapshots_add(&shown, &(rws_shown){"np", 1, NULL, NAN});
     rws_snapshots_add(&shown, &(rws_shown){"trees", 0, "", 0.25});
     memset(label, 'x', sizeof label - 1); /* it was copied */
+    static const char *const names[] = {"p_error", "log_evidence", "ess"};
     for (uint64_t i = 200; i <= 400; i += 100) {
-        const rws_measures m = {.iteration = i, .n = 3, .value = {1, 2, 3}};
-        must(rws_folder_record(f, t, &m, i == 200 ? NULL : &shown, 1, &err), &err);
+        const rws_measures m = {.iteration = i, .seconds = 1, .n = 3, .names = names, .value = {1, 2, 3}};
+        must(rws_folder_record(f, &m, i == 200 ? NULL : &shown, &err), &err);
     }
     rws_snapshots_release(&shown);
     assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");
@@ -239,7 +239,7 @@ static void evaluations_wait_for_a_flush(void **state)
     assert_string_equal(ask("SELECT label FROM snapshots WHERE name = 'trees'"), "");
     must(rws_folder_fail(f, 350, "It broke.", &err), &err);
     assert_string_equal(ask("SELECT iteration || sentence FROM failures"), "350It broke.");
-    must(rws_folder_load(f, t, &seconds, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
     assert_string_equal(ask("SELECT count(*) FROM failures"), "0");
     assert_string_equal(ask("SELECT max(iteration) FROM snapshots"), "300");
     must(rws_folder_add(f, 300, 9, 1, (const char *[]){"final_kl"}, (double[]){4}, &err), &err);
@@ -250,11 +250,11 @@ static void evaluations_wait_for_a_flush(void **state)
 static void a_store_of_a_newer_program_is_refused(void **state)
 {
     (void)state;
-    must(record(f, t, 100, 1, &err), &err);
+    must(record(f, 100, 1, &err), &err);
     sqlite3 *db = store_open();
     assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    assert_refused(record(f, t, 200, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "newer");
+    assert_refused(record(f, 200, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "newer");
     assert_string_equal(ask("SELECT max(iteration) FROM metrics"), "100");
 }
 
@@ -271,8 +271,8 @@ static void runs_of_a_sweep_find_its_store(void **state)
     must(rws_store_make(path, &err), &err); /* a second call does nothing */
     for (int i = 0; i < 2; i++) {
         strcpy(path, in_folder(i ? "run/b" : "run/a"));
-        must(rws_folder_create(path, t, &runs[i], &err), &err);
-        must(record(runs[i], t, 100, i, &err), &err);
+        must(try_create(path, t, &runs[i], &err), &err);
+        must(record(runs[i], 100, i, &err), &err);
     }
     assert_string_equal(ask("SELECT group_concat(run) FROM runs ORDER BY run"), "a,b");
     assert_false(is_there("run/a/metrics.sqlite"));
@@ -283,7 +283,7 @@ static void runs_of_a_sweep_find_its_store(void **state)
     rws_config read;
     strcpy(path, in_folder("run/a"));
     must(rws_folder_open(path, &read, &runs[0], &err), &err);
-    must(rws_folder_load(runs[0], t, &seconds, &err), &err);
+    must(load(runs[0], t, &seconds, &err), &err);
     assert_string_equal(ask("SELECT group_concat(run) FROM metrics WHERE name = 'ess'"), "b");
     rws_folder_close(runs[0]);
 
@@ -291,19 +291,19 @@ static void runs_of_a_sweep_find_its_store(void **state)
     strcpy(path, in_folder("run/b/config.json"));
     assert_int_equal(unlink(path), 0);
     *strrchr(path, '/') = '\0';
-    assert_refused(rws_folder_create(path, t, &runs[1], &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "\"b\"");
+    assert_refused(try_create(path, t, &runs[1], &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "\"b\"");
     char store[PATH_MAX];
     strcpy(store, in_folder("run/metrics.sqlite"));
     must(rws_store_drop(store, "b", &err), &err);
-    must(rws_folder_create(path, t, &runs[1], &err), &err);
+    must(try_create(path, t, &runs[1], &err), &err);
     rws_folder_close(runs[1]);
 
     /* inside a run's own folder a run is on its own */
     assert_int_equal(mkdir(in_folder("run/a/inner"), 0777), 0);
     spill("run/a/metrics.sqlite", "", 0);
     strcpy(path, in_folder("run/a/inner"));
-    must(rws_folder_create(path, t, &runs[0], &err), &err);
-    must(record(runs[0], t, 100, 1, &err), &err);
+    must(try_create(path, t, &runs[0], &err), &err);
+    must(record(runs[0], 100, 1, &err), &err);
     assert_true(is_there("run/a/inner/metrics.sqlite"));
     rws_folder_close(runs[0]);
 }
@@ -361,19 +361,18 @@ static void rows_that_changed_are_refused(void **state)
         {"UPDATE checksums SET run = 'other runs'", "UPDATE checksums SET run = 'run'"},
         {"INSERT INTO snapshots VALUES('run', 100, 'p', 0, 'a', 1)", "DELETE FROM snapshots WHERE label = 'a'"},
     };
-    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, i, 1, &err), &err);
     t->iteration = 300;
     save(f, t, 77);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         change(changes[i].there);
-        assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+        assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
         const bool head = strstr(changes[i].there, "runs");
-        if (head) assert_refused(record(f, t, 400, 1, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
-        else
-            must(record(f, t, 400, 1, &err), &err); /* an addition does not look at numbers before, and hides nothing */
-        assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+        if (head) assert_refused(record(f, 400, 1, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+        else must(record(f, 400, 1, &err), &err); /* an addition does not look at numbers before, and hides nothing */
+        assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
         change(changes[i].back);
-        must(rws_folder_load(f, t, &seconds, &err), &err);
+        must(load(f, t, &seconds, &err), &err);
     }
 }
 
@@ -401,7 +400,7 @@ static void a_damaged_run_is_named(void **state)
 static void a_name_that_changed_is_refused(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, i, 1, &err), &err);
     t->iteration = 300;
     save(f, t, 77);
     FILE *store = fopen(in_folder("run/metrics.sqlite"), "r+b");
@@ -414,22 +413,22 @@ static void a_name_that_changed_is_refused(void **state)
     rewind(store);
     assert_int_equal(fwrite(bytes, 1, size, store), size);
     assert_int_equal(fclose(store), 0);
-    assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+    assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
 }
 
 static void a_store_of_format_1_gets_checksums(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, t, i, 1, &err), &err);
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, i, 1, &err), &err);
     change("DROP TABLE checksums; PRAGMA user_version = 1;");
-    must(record(f, t, 400, 1, &err), &err);
+    must(record(f, 400, 1, &err), &err);
     assert_string_equal(ask("PRAGMA user_version"), "2");
     assert_string_equal(ask("SELECT count(*) FROM checksums"), "1");
     t->iteration = 300;
     save(f, t, 77);
-    must(rws_folder_load(f, t, &seconds, &err), &err);
+    must(load(f, t, &seconds, &err), &err);
     change("UPDATE metrics SET value = 7 WHERE iteration = 100");
-    assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
+    assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", "damaged");
 }
 
 /* A watcher tells by the host whether a lock of the run would be seen there. */
@@ -438,9 +437,9 @@ static void the_host_is_that_of_the_last_writer(void **state)
     (void)state;
     char host[256] = "", said[300];
     gethostname(host, sizeof host - 1);
-    must(record(f, t, 0, 1, &err), &err);
+    must(record(f, 0, 1, &err), &err);
     change("UPDATE runs SET host = 'elsewhere'; DELETE FROM checksums;");
-    must(record(f, t, 100, 1, &err), &err);
+    must(record(f, 100, 1, &err), &err);
     snprintf(said, sizeof said, "%s", ask("SELECT host FROM runs"));
     assert_string_equal(said, host);
 }

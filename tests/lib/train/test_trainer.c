@@ -149,7 +149,7 @@ static void what_cannot_be_is_refused(void **state)
         assert_null(t);
         assert_int_equal(rws_trainer_new(&wrong[i].config, NULL, &t, NULL), RWS_BAD_INPUT); /* err may be NULL */
     }
-    refused(rws_trainer_new(NULL, NULL, &t, &err), &err, "needs a configuration");
+    refused(rws_trainer_new(NULL, NULL, &t, &err), &err, "no configuration");
     assert_null(t);
     refused(rws_config_fill(NULL, &rws_user_model, &err), &err, "no configuration");
     refused(rws_trainer_resume(NULL, NULL, NULL, &t, &err), &err, "no name (NULL)");

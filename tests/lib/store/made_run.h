@@ -1,10 +1,9 @@
-/* standin.h - a trainer that does not train, for tests of a run's folder: a few parameters and numbers behind the functions
- * of run.h that the folder calls. Its programs are linked with the files that they test, not with the library.
+/* made_run.h - the state of a run that nobody trained, for tests of its folder: a few parameters and numbers.
  *
  * Every test has a folder of its own (files.h), in which "run" is the run's.
  */
-#ifndef RWS_TESTS_STANDIN_H
-#define RWS_TESTS_STANDIN_H
+#ifndef RWS_TESTS_MADE_RUN_H
+#define RWS_TESTS_MADE_RUN_H
 
 #include "files.h"
 
@@ -15,11 +14,11 @@
 
 #define HUGE_SEED 18446744073709551557u
 
-/* ---- the trainer */
+/* ---- the state */
 
 enum { MAX_GIVEN = 80 };
 
-struct rws_trainer {
+typedef struct {
     rws_config           config;
     rws_model            model;
     rws_setting          settings[MAX_GIVEN];
@@ -30,26 +29,25 @@ struct rws_trainer {
     float               *slot[2];
     uint64_t             steps[RWS_GROUPS], iteration, data_hash[2];
     double               memory[RWS_METHOD_MEMORY];
-    const char          *metrics[RWS_MAX_METRICS];
-    int                  n_metrics;
-    int                  n_loaded; /* calls of rws_trainer_changed */
-};
+} made_run;
 
 extern const rws_optimiser two_slots, one_slot, no_slot;
 
-/* A trainer with parameters in all groups, declared in another order than that of the flat vector. `n_out` is the size of the
+/* A run with parameters in all groups, declared in another order than that of the flat vector. `n_out` is the size of the
  * guide's layer: with 1 its weight is a matrix of one row. */
-rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out);
-void         trainer_free(rws_trainer *t);
+made_run *made_run_new(const rws_optimiser *optimiser, int n_out);
+void      made_run_free(made_run *t);
 
-void give(rws_trainer *t, const char *name, const char *value); /* a setting; the texts are borrowed */
+void give(made_run *t, const char *name, const char *value); /* a setting; the texts are borrowed */
 
 uint32_t random_bits(uint32_t *seed);
 
 /* Fills the state with random numbers. Parameters are any finite floats: signed zeros, subnormals, the largest. */
-void fill(rws_trainer *t, uint32_t seed);
+void fill(made_run *t, uint32_t seed);
 
-bool same_state(const rws_trainer *a, const rws_trainer *b); /* bit for bit */
+rws_run_state state_of(const made_run *t, double *seconds);
+
+bool same_state(const made_run *a, const made_run *b); /* bit for bit */
 
 /* ---- its run's folder */
 
@@ -57,16 +55,23 @@ extern char run_path[PATH_MAX];
 
 int run_setup(void **state); /* makes the test's folder; run_path is "run" in it, which is not there */
 
-rws_folder *create(const rws_trainer *t);
-void        save(rws_folder *f, rws_trainer *t, double seconds);
+rws_status try_create(const char *path, const made_run *t, rws_folder **out, rws_error *err);
+rws_status try_save(rws_folder *f, const made_run *t, double seconds, rws_error *err);
+
+rws_folder *create(const made_run *t);
+void        save(rws_folder *f, made_run *t, double seconds);
+
+/* Both load a checkpoint: for a run that continues, and for one that is only read. */
+rws_status load(rws_folder *f, made_run *t, double *seconds, rws_error *err);
+rws_status look(rws_folder *f, made_run *t, double *seconds, rws_error *err);
 
 /* Passes if the load is refused with these words and changes nothing. */
-void refuses_load(rws_folder *f, rws_trainer *t, const char *a, const char *b);
+void refuses_load(rws_folder *f, made_run *t, const char *a, const char *b);
 
 /* ---- its store */
 
 /* Records an evaluation of three metrics: the value, minus infinity and NaN. */
-rws_status record(rws_folder *f, const rws_trainer *t, uint64_t iteration, double value, rws_error *err);
+rws_status record(rws_folder *f, uint64_t iteration, double value, rws_error *err);
 
 sqlite3 *store_open(void);
 

@@ -1,5 +1,5 @@
 /* snapshots.c - lists of numbers with labels. */
-#include "train/run.h"
+#include "store/state.h"
 
 #include <stdlib.h>
 #include <string.h>

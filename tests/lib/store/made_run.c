@@ -1,62 +1,32 @@
-#include "standin.h"
+#include "made_run.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the trainer */
+/* ---- the state */
 
-const rws_config *rws_trainer_config(const rws_trainer *t)
+rws_run_state state_of(const made_run *t, double *seconds)
 {
-    return &t->config;
-}
-
-const rws_model *rws_trainer_model(const rws_trainer *t)
-{
-    return &t->model;
-}
-
-const rws_given *rws_trainer_settings(const rws_trainer *t, int *n)
-{
-    *n = t->n_given;
-    return t->given;
-}
-
-int rws_trainer_n_metrics(const rws_trainer *t)
-{
-    return t->n_metrics;
-}
-
-const char *rws_trainer_metric_name(const rws_trainer *t, int i)
-{
-    return t->metrics[i];
-}
-
-rws_trainer_state rws_trainer_state_of(rws_trainer *t)
-{
-    return (rws_trainer_state){.params = &t->params,
-                               .optimiser = t->optimiser,
-                               .slot = {t->slot[0], t->slot[1]},
-                               .steps = t->steps,
-                               .iteration = &t->iteration,
-                               .memory = t->memory};
-}
-
-uint64_t rws_trainer_data_hash(const rws_trainer *t, rws_split split)
-{
-    return t->data_hash[split];
-}
-
-void rws_trainer_changed(rws_trainer *t)
-{
-    rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
-    t->n_loaded++;
+    made_run *run = (made_run *)t;
+    return (rws_run_state){.config = &t->config,
+                           .settings = t->given,
+                           .n_settings = t->n_given,
+                           .model = t->model.name,
+                           .params = &run->params,
+                           .optimiser = t->optimiser,
+                           .slot = {t->slot[0], t->slot[1]},
+                           .steps = run->steps,
+                           .iteration = &run->iteration,
+                           .memory = run->memory,
+                           .seconds = seconds,
+                           .data_hash = {t->data_hash[0], t->data_hash[1]}};
 }
 
 const rws_optimiser two_slots = {.name = "adam", .n_slots = 2, .slot_names = {"mean", "square"}};
 const rws_optimiser one_slot = {.name = "momentum", .n_slots = 1, .slot_names = {"velocity"}};
 const rws_optimiser no_slot = {.name = "sgd"};
 
-void give(rws_trainer *t, const char *name, const char *value)
+void give(made_run *t, const char *name, const char *value)
 {
     assert_true(t->n_given < MAX_GIVEN);
     t->settings[t->n_given] = (rws_setting){.name = name};
@@ -64,9 +34,9 @@ void give(rws_trainer *t, const char *name, const char *value)
     t->n_given++;
 }
 
-rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out)
+made_run *made_run_new(const rws_optimiser *optimiser, int n_out)
 {
-    rws_trainer *t = calloc(1, sizeof *t);
+    made_run *t = calloc(1, sizeof *t);
     assert_non_null(t);
     t->config = (rws_config){.model = "gmm",
                              .method = "rebar",
@@ -94,13 +64,10 @@ rws_trainer *trainer_new(const rws_optimiser *optimiser, int n_out)
     rws_params_add(&t->params, RWS_BASELINE, "baseline.table", 2, 2);
     rws_params_pack(&t->params);
     for (int i = 0; i < 2; i++) t->slot[i] = calloc(t->params.size, sizeof *t->slot[i]);
-    t->metrics[t->n_metrics++] = "p_error";
-    t->metrics[t->n_metrics++] = "log_evidence";
-    t->metrics[t->n_metrics++] = "ess";
     return t;
 }
 
-void trainer_free(rws_trainer *t)
+void made_run_free(made_run *t)
 {
     rws_params_release(&t->params);
     for (int i = 0; i < 2; i++) free(t->slot[i]);
@@ -113,7 +80,7 @@ uint32_t random_bits(uint32_t *seed)
     return *seed >> 8 ^ *seed << 16;
 }
 
-void fill(rws_trainer *t, uint32_t seed)
+void fill(made_run *t, uint32_t seed)
 {
     const float odd[] = {-0.0f, 1e-45f, -1e-39f, 3.4028235e38f, 1.0f / 3.0f};
     for (size_t i = 0; i < t->params.size; i++) {
@@ -137,7 +104,7 @@ void fill(rws_trainer *t, uint32_t seed)
     rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
 }
 
-bool same_state(const rws_trainer *a, const rws_trainer *b)
+bool same_state(const made_run *a, const made_run *b)
 {
     const size_t bytes = a->params.size * sizeof(float);
     bool         same = a->params.size == b->params.size && a->optimiser == b->optimiser;
@@ -159,41 +126,69 @@ int run_setup(void **state)
     return status;
 }
 
-rws_folder *create(const rws_trainer *t)
+rws_status try_create(const char *path, const made_run *t, rws_folder **out, rws_error *err)
+{
+    const rws_run_state s = state_of(t, NULL);
+    return rws_folder_create(path, &s, out, err);
+}
+
+rws_status try_save(rws_folder *f, const made_run *t, double seconds, rws_error *err)
+{
+    const rws_run_state s = state_of(t, &seconds);
+    return rws_folder_save(f, &s, err);
+}
+
+rws_folder *create(const made_run *t)
 {
     rws_error   err = {""};
     rws_folder *f = NULL;
-    must(rws_folder_create(run_path, t, &f, &err), &err);
+    must(try_create(run_path, t, &f, &err), &err);
     assert_non_null(f);
     return f;
 }
 
-void save(rws_folder *f, rws_trainer *t, double seconds)
+void save(rws_folder *f, made_run *t, double seconds)
 {
     rws_error err = {""};
-    must(rws_folder_save(f, t, seconds, &err), &err);
+    must(try_save(f, t, seconds, &err), &err);
     assert_int_equal(n_temporaries("run"), 0);
 }
 
-void refuses_load(rws_folder *f, rws_trainer *t, const char *a, const char *b)
+static rws_status loaded(made_run *t, rws_status status)
 {
-    rws_trainer *before = trainer_new(t->optimiser, t->params.list[0]->rows);
+    if (status == RWS_OK) rws_params_transpose(&t->params, ~0u, t->params.value, t->params.transposed);
+    return status;
+}
+
+rws_status load(rws_folder *f, made_run *t, double *seconds, rws_error *err)
+{
+    const rws_run_state s = state_of(t, seconds);
+    return loaded(t, rws_folder_load(f, &s, err));
+}
+
+rws_status look(rws_folder *f, made_run *t, double *seconds, rws_error *err)
+{
+    const rws_run_state s = state_of(t, seconds);
+    return loaded(t, rws_folder_look(f, &s, err));
+}
+
+void refuses_load(rws_folder *f, made_run *t, const char *a, const char *b)
+{
+    made_run *before = made_run_new(t->optimiser, t->params.list[0]->rows);
     memcpy(before->params.value, t->params.value, t->params.size * sizeof(float));
     rws_params_transpose(&before->params, ~0u, before->params.value, before->params.transposed);
     for (int i = 0; i < 2; i++) memcpy(before->slot[i], t->slot[i], t->params.size * sizeof(float));
     memcpy(before->steps, t->steps, sizeof t->steps);
     memcpy(before->memory, t->memory, sizeof t->memory);
     before->iteration = t->iteration;
-    const int n_loaded = t->n_loaded;
     double    seconds = 123;
     rws_error err = {""};
-    assert_refused(rws_folder_load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, a, b);
+    assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, a, b);
     err.text[0] = '\0';
-    assert_refused(rws_folder_look(f, t, &seconds, &err), RWS_BAD_INPUT, &err, a, b);
+    assert_refused(look(f, t, &seconds, &err), RWS_BAD_INPUT, &err, a, b);
     assert_true(same_state(t, before));
-    assert_int_equal(t->n_loaded, n_loaded);
     assert_true(seconds == 123);
-    trainer_free(before);
+    made_run_free(before);
 }
 
 /* ---- its store */
@@ -219,10 +214,15 @@ const char *ask(const char *sql)
     return answer;
 }
 
-rws_status record(rws_folder *f, const rws_trainer *t, uint64_t iteration, double value, rws_error *err)
+rws_status record(rws_folder *f, uint64_t iteration, double value, rws_error *err)
 {
-    const rws_measures m = {.iteration = iteration, .n = 3, .value = {value, -INFINITY, NAN}};
-    const rws_status   status = rws_folder_record(f, t, &m, NULL, (double)iteration / 2, err);
+    static const char *const names[] = {"p_error", "log_evidence", "ess"};
+    const rws_measures       m = {.iteration = iteration,
+                                  .seconds = (double)iteration / 2,
+                                  .n = 3,
+                                  .names = names,
+                                  .value = {value, -INFINITY, NAN}};
+    const rws_status         status = rws_folder_record(f, &m, NULL, err);
     if (status != RWS_OK) return status;
     return rws_folder_flush(f, err);
 }

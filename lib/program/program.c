@@ -1,0 +1,188 @@
+/* program.c - from a configuration to a model that is set up: settings, fields, parameters, method. */
+#include "program/program.h"
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "program/plugin.h"
+#include "tensor/gemm.h"
+
+#include <limits.h>
+#include <string.h>
+
+void rws_program_release(rws_program *p)
+{
+    if (p->state && p->model->release) p->model->release(p->state);
+    rws_setup_release(&p->setup);
+    rws_model_unload(p->library);
+}
+
+/* ---- choosing */
+
+#define DEFAULT(field, fallback) \
+    if (!c->field) c->field = d->field ? d->field : (fallback)
+
+static void fill_defaults(rws_config *c, const rws_defaults *d)
+{
+    if (!c->method) c->method = "ww";
+    DEFAULT(batch, 100);
+    DEFAULT(particles, 10);
+    DEFAULT(shards, 4);
+    if (!c->particle_shards) c->particle_shards = 1;
+    DEFAULT(n_test, 100);
+    if (!c->eval_particles) c->eval_particles = c->particles;
+    DEFAULT(optimiser, "adam");
+    DEFAULT(lr, "1e-3");
+    if (!c->iterations) c->iterations = d->iterations ? (uint64_t)d->iterations : 10000;
+    if (!c->eval_every)
+        c->eval_every = d->eval_every ? (uint64_t)d->eval_every : c->iterations / 20 + (c->iterations % 20 != 0);
+    if (!c->threads) c->threads = 1;
+    DEFAULT(limits.stack_bytes, RWS_STACK_BYTES);
+    DEFAULT(limits.max_operations, RWS_MAX_OPERATIONS);
+    DEFAULT(limits.max_paths, RWS_MAX_PATHS);
+    DEFAULT(limits.max_nodes, RWS_MAX_NODES);
+}
+
+rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error *err)
+{
+    if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
+    void *library = NULL; /* stays open: the texts that are filled in may be its own */
+    if (!model) RWS_TRY(rws_model_load(config->model, &model, &library, err));
+    fill_defaults(config, &model->defaults);
+    return RWS_OK;
+}
+
+static rws_status check_range(const char *option, double x, double least, double most, rws_error *err)
+{
+    if (x >= least && x <= most) return RWS_OK;
+    return rws_fail(err, RWS_BAD_INPUT, "%s must be between %.0f and %.0f, not %.0f.", option, least, most, x);
+}
+
+static rws_status check_config(const rws_config *c, const rws_estimator *e, rws_error *err)
+{
+    RWS_TRY(check_range("--particles", c->particles, 1, RWS_MAX_PARTICLES, err));
+    RWS_TRY(check_range("--eval-particles", c->eval_particles, 1, RWS_MAX_PARTICLES, err));
+    RWS_TRY(check_range("--batch", c->batch, 1, 1000000, err));
+    RWS_TRY(check_range("--eval-data", c->n_test, 1, 1000000, err));
+    RWS_TRY(check_range("--shards", c->shards, 1, 1024, err));
+    RWS_TRY(check_range("--particle-shards", c->particle_shards, 1, 1024, err));
+    RWS_TRY(check_range("--threads", c->threads, 1, 1024, err));
+    RWS_TRY(check_range("--iterations", (double)c->iterations, 1, (double)RWS_MAX_ITERATIONS, err));
+    RWS_TRY(check_range("--eval-every", (double)c->eval_every, 1, (double)RWS_MAX_ITERATIONS, err));
+    if (c->particle_shards > c->particles)
+        return rws_fail(err, RWS_BAD_INPUT, "--particle-shards is at most the number of particles, %d, not %d.",
+                        c->particles, c->particle_shards);
+    if ((double)c->particles * c->batch > 1e9)
+        return rws_fail(err, RWS_BAD_INPUT, "--particles times --batch must be at most 1000000000, not %.0f.",
+                        (double)c->particles * c->batch);
+    if (c->particles < e->min_particles)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "Method %s needs at least %d particles (it compares each with the others); with "
+                        "one use reinforce.",
+                        e->name, e->min_particles);
+    return RWS_OK;
+}
+
+/* The program's own copies of the configuration's texts. */
+static rws_status copy_texts(rws_program *p, rws_error *err)
+{
+    rws_config  *c = &p->config;
+    const char **texts[] = {&c->model, &c->method, &c->optimiser, &c->lr};
+    bool         memory = true;
+    if (c->n_set < 0 || c->n_set > RWS_MAX_SET)
+        return rws_fail(err, RWS_BAD_INPUT, "A configuration has at most %d settings, not %d.", RWS_MAX_SET, c->n_set);
+    for (int i = 0; i < 4 + c->n_set; i++) {
+        const char **text = i < 4 ? texts[i] : &c->set[i - 4];
+        if (!*text && i < 4) continue;
+        if (!*text) return rws_fail(err, RWS_BAD_INPUT, "Setting %d of the configuration is NULL.", i - 4);
+        char *copy = rws_setup_alloc(&p->setup, strlen(*text) + 1);
+        memory &= copy != NULL;
+        *text = copy ? strcpy(copy, *text) : "";
+    }
+    return memory ? RWS_OK : rws_no_memory(err, "the configuration");
+}
+
+static rws_status choose_model(rws_program *p, rws_error *err)
+{
+    rws_config *c = &p->config;
+    if (!p->model) RWS_TRY(rws_model_load(c->model, &p->model, &p->library, err));
+    if (p->model->abi != RWS_ABI)
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",
+                        p->model->abi, RWS_ABI);
+    RWS_TRY(rws_model_check(p->model, NULL, err));
+    if (!c->model) c->model = p->model->name;
+    RWS_TRY(check_range("The model's default at_once", p->model->defaults.at_once, 0, INT_MAX, err));
+    RWS_TRY(check_range("The model's default pictures", p->model->defaults.pictures, 0, INT_MAX, err));
+    fill_defaults(c, &p->model->defaults);
+    return copy_texts(p, err);
+}
+
+static rws_status choose_estimator(rws_program *p, rws_error *err)
+{
+    const rws_config *c = &p->config;
+    rws_name_list     names = {0};
+    p->method.estimator = rws_estimator_find(c->method);
+    if (p->method.estimator) return check_config(c, p->method.estimator, err);
+    for (int i = 0; rws_estimators[i]; i++) rws_name_list_add(&names, rws_estimators[i]->name);
+    return rws_fail(err, RWS_BAD_INPUT, "There is no method \"%s\"; the methods are %s.",
+                    rws_quote_short(c->method).text, names.text);
+}
+
+rws_status rws_program_choose(rws_program *p, const rws_config *config, const rws_model *model, rws_error *err)
+{
+    *p = (rws_program){.model = model};
+    if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration (NULL).");
+    p->config = *config;
+    RWS_TRY(rws_gemm_init(err));
+    RWS_TRY(choose_model(p, err));
+    return choose_estimator(p, err);
+}
+
+/* ---- setting up */
+
+/* Runs the model's setup, then the estimator's. */
+static rws_status run_setups(rws_program *p, rws_error *err)
+{
+    p->setup.seed = p->config.seed;
+    p->setup.model = p->model->name;
+    p->setup.owner = p->model;
+    rws_random       random = rws_random_new(rws_key_for(p->config.seed, 0, RWS_KEY_INIT, 1), 0);
+    const rws_status status = RWS_CALL_MODEL(p->model, setup, err, &p->setup, &random, &p->state);
+    if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
+    RWS_TRY(status);
+    RWS_TRY(rws_program_make_gradients(p, err));
+    RWS_TRY(rws_method_init(&p->method, p->method.estimator, p->model, p->state, &p->setup, err));
+    if (p->setup.status != RWS_OK) return rws_fail(err, p->setup.status, "%s", p->setup.error.text);
+    if (p->setup.n_fields == 0)
+        return rws_fail(err, RWS_BAD_INPUT, "Model %s declares no data (rws_setup_field).", p->model->name);
+    return RWS_OK;
+}
+
+rws_status rws_program_set_up(rws_program *p, const char *const *more, int n, rws_error *err)
+{
+    RWS_TRY(rws_program_make_settings(p, p->method.estimator, more, n, err));
+    RWS_TRY(run_setups(p, err));
+    p->n_test = p->setup.n_test && p->setup.n_test < p->config.n_test ? p->setup.n_test : p->config.n_test;
+    return rws_params_pack(&p->setup.params) ? RWS_OK : rws_no_memory(err, "the parameters");
+}
+
+void rws_program_changed(rws_program *p)
+{
+    rws_params_transpose(&p->setup.params, ~0u, p->setup.params.value, p->setup.params.transposed);
+}
+
+/* ---- what trainers and posteriors make of it */
+
+rws_engine *rws_program_engine_new(const rws_program *p)
+{
+    rws_engine *e = rws_engine_new(&p->setup.params, p->setup.fields, p->setup.n_fields, &p->config.limits);
+    if (e) rws_engine_set_gradients(e, p->setup.gradients, p->setup.n_gradients);
+    if (e) rws_engine_host(e, p->model->host);
+    return e;
+}
+
+rws_status rws_program_make_test(const rws_program *p, int n, float *const *data, rws_error *err)
+{
+    rws_random random = rws_random_new(rws_key_for(0, 0, RWS_KEY_TEST, 0), 0);
+    return RWS_CALL_MODEL(p->model, data, err, p->state, RWS_TEST, 0, n, &random, data);
+}

@@ -1,0 +1,14 @@
+/* asking.c - questions to a trainer's present parameters. */
+#include "ask/ask.h"
+#include "ask/posterior.h"
+#include "train/trainer.h"
+
+rws_status rws_trainer_ask(rws_trainer *t, const rws_question *question, rws_answers **out, rws_error *err)
+{
+    return rws_program_ask(&t->program, t->engines[0], t->test, question, out, err);
+}
+
+rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
+{
+    return rws_posterior_copy(&t->program, out, err);
+}
