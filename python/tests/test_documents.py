@@ -35,7 +35,7 @@ class Documents(unittest.TestCase):
         self.assertEqual(runs(code.replace("iterations=2000", "iterations=100"))[::2], (0, ""))
 
     def test_readme(self):
-        code = self.block("README.md", "import rws")
+        code = self.block("README.md", "rws.train")
         status, out, err = runs(code)
         self.assertEqual((status, err), (0, ""))
         self.assertRegex(out, r"\nAnswer\({'guests': 3.0}, posterior=0\.6")
