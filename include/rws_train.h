@@ -9,8 +9,8 @@
  * kept in a folder if you name one. A posterior is a trained model and guide that only answers: what is behind a datum,
  * how probable are these choices, what does the model make by itself.
  *
- * The command line uses this header too: your program can do everything that the command line does. Models and guides are
- * written with rws.h.
+ * The command line trains, evaluates, asks and samples by this header too. Sweeps, figures, the page and the experiments of
+ * the paper are parts of the program. Models and guides are written with rws.h.
  *
  * Failure. A function that returns rws_status writes one sentence, the error message, into *err, which may be NULL,
  * unless it returns RWS_OK. The library never prints, never exits and never aborts because of what a caller, a file or a

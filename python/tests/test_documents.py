@@ -35,10 +35,10 @@ class Documents(unittest.TestCase):
         self.assertEqual(runs(code.replace("iterations=2000", "iterations=100"))[::2], (0, ""))
 
     def test_readme(self):
-        code = self.block("README.md", "import rws")
-        status, out, err = runs(code.replace("iterations=2000", "iterations=300"))
+        code = self.block("README.md", "rws.train")
+        status, out, err = runs(code)
         self.assertEqual((status, err), (0, ""))
-        self.assertTrue(out.startswith("{1.0: 0.9"), out)
+        self.assertRegex(out, r"\nAnswer\({'guests': 3.0}, posterior=0\.6")
 
     def test_every_block_compiles(self):
         for b in blocks("docs/python.md") + blocks("README.md"):

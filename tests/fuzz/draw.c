@@ -1,7 +1,7 @@
 /* draw.c - libFuzzer harness for the JSON of rws draw: whatever the bytes, they are refused with a sentence, or a picture is
  * drawn. The first byte chooses what is drawn. */
 #include "bytes.h"
-#include "cli/draw.c" /* its functions are static */
+#include "rws/draw.c" /* its functions are static */
 #include "rws/report.h"
 
 /* Hints for the shell are not what is looked at here, and come with all of the command line. */
