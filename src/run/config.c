@@ -234,7 +234,7 @@ static char *dump(const json_t *document, size_t flags)
 
 char *rws_config_text(const json_t *document)
 {
-    json_t *copy = json_copy((json_t *)document); /* a shallow copy, which leaves the document as it is */
+    json_t *copy = rws_json_copy(document); /* a shallow copy, which leaves the document as it is */
     if (copy) json_object_del(copy, FINGERPRINT);
     char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
     json_decref(copy);
@@ -253,7 +253,7 @@ static bool may_change(const char *key)
 
 char *rws_config_identity(const json_t *document)
 {
-    json_t *copy = json_copy((json_t *)document); /* shallow */
+    json_t *copy = rws_json_copy(document); /* shallow */
     if (!copy) return NULL;
     const char *key;
     json_t     *value;
