@@ -293,9 +293,10 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
     if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
-    rws_error unread = {
-        ""}; /* a run can be looked at without its store; one that goes on needs it, see rws_folder_load */
-    if (status == RWS_OK && keep_name(f, &unread) != RWS_OK) rws_folder_remark(f, unread.text);
+    if (status == RWS_OK && (status = keep_name(f, err)) == RWS_BAD_INPUT) {
+        rws_folder_remark(f, err->text); /* a run can be looked at without its store; rws_folder_load needs it */
+        status = RWS_OK;
+    }
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;

@@ -309,11 +309,14 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* If memory runs out, jansson reports a mistake in the text, and only errno tells what happened. */
+/* If memory runs out, jansson reports a mistake in the text or leaves out a character, and only errno tells what happened. */
 static json_t *parse(int fd, json_error_t *why)
 {
     errno = 0;
-    return json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+    json_t *document = json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+    if (document && errno != ENOMEM) return document;
+    json_decref(document);
+    return NULL;
 }
 
 /* The JSON object in the file, a new reference. */

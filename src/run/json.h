@@ -15,6 +15,10 @@ static inline json_t *rws_json_load(const char *text, size_t length, size_t flag
     const int before = errno;
     errno = 0;
     json_t *document = json_loadb(text, length, flags, why);
+    if (document && errno == ENOMEM) { /* jansson leaves out a character for which there is none */
+        json_decref(document);
+        document = NULL;
+    }
     *starved = !document && (errno == ENOMEM || !why->text[0] || json_error_code(why) == json_error_out_of_memory);
     errno = before;
     return document;
