@@ -34,7 +34,7 @@ part "bytes of config.json that change" "$build/tests/test_disk" bytes 1 config.
 part "bytes of a checkpoint that change" "$build/tests/test_disk" bytes 1 checkpoint.safetensors
 part "bytes of a store that change" "$build/tests/test_disk" bytes 1 metrics.sqlite
 part "little memory, few threads" "$here/apps/rws/limits.sh" "$build/rws" 12
-for scenario in toy gmm threads pcfg ask-toy ask-pcfg; do
+for scenario in toy gmm threads pcfg ask-toy ask-pcfg save; do
     part "allocations that fail: $scenario" env MALLOC_PERTURB_=0 "$build/tests/test_memory" $scenario
 done
 part "allocations of commands that fail" "$here/apps/rws/commands.sh" "$build" 1 31

@@ -137,8 +137,8 @@ static void init_lock(pthread_rwlock_t *lock)
 static rws_status check_file(const char *path, rws_error *err)
 {
     sqlite3 *db = NULL;
-    int      format, code = rws_store_open(path, rws_store_reader_flags(path), &db);
-    if (!code) code = rws_store_check_format(db, &format);
+    int      format, code = rws_store_open(path, false, &db);
+    if (!code) code = rws_store_check(db, &format);
     rws_status status = RWS_OK;
     if (code == SQLITE_NOTADB)
         status =
@@ -463,8 +463,8 @@ static void update_store(rws_catalogue *c, store *s)
     clock_gettime(CLOCK_REALTIME, &now);
     s->inode = is.st_ino, s->size = is.st_size, s->time = is.st_mtim;
     s->fresh = calendar(now) - calendar(is.st_mtim) < TICK;
-    int code = rws_store_open(s->path, rws_store_reader_flags(s->path), &db);
-    if (!code) code = rws_store_check_format(db, &format);
+    int code = rws_store_open(s->path, false, &db);
+    if (!code) code = rws_store_check(db, &format);
     if (!code && format > 0) code = rws_heads_read(db, s->only, &list);
     for (int i = 0; i < list.n && !code; i++)
         if (complete(c, s, &list.list[i])) code = update_run(c, s, db, format, &list.list[i]);

@@ -36,11 +36,13 @@ int rws_heads_read(sqlite3 *db, const char *only, rws_heads *out)
 {
     static const char sql[] = "SELECT run, config, host, version, started, sentence, iteration, seconds, early"
                               " FROM " RWS_STORE_ALL_RUNS " WHERE ?1 IS NULL OR run = ?1";
+    const int64_t     most = rws_store_size(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
     if (!code) code = sqlite3_bind_text(s, 1, only, -1, SQLITE_STATIC);
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
         code = rws_make_room(&out->list, out->n, &out->room, sizeof *out->list) ? SQLITE_OK : SQLITE_NOMEM;
+        if (!code && out->n > most) code = SQLITE_CORRUPT;
         if (code) break;
         rws_head *h = &out->list[out->n++];
         *h = (rws_head){.iteration = (uint64_t)sqlite3_column_int64(s, 6),
@@ -86,6 +88,7 @@ int rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out)
 {
     static const char sql[] = "SELECT name, iteration, seconds, value FROM metrics WHERE run = ?1 AND iteration >= ?2"
                               " ORDER BY run, iteration, name";
+    const int64_t     most = rws_store_size(db);
     sqlite3_stmt     *s = NULL;
     int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), last = -1;
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
@@ -94,7 +97,7 @@ int rws_points_read(sqlite3 *db, const char *run, double from, rws_points *out)
         const char *name = (const char *)sqlite3_column_text(s, 0);
         last = find_name(out, name ? name : "", last + 1 < out->n_names ? last + 1 : 0);
         const bool room = last >= 0 && rws_make_room(&out->list, out->n, &out->room, sizeof *out->list);
-        code = room ? SQLITE_OK : SQLITE_NOMEM;
+        code = !room ? SQLITE_NOMEM : out->n > most ? SQLITE_CORRUPT : SQLITE_OK;
         if (room) out->list[out->n++] = (rws_point){last, number_at(s, 1), number_at(s, 2), number_at(s, 3)};
     }
     sqlite3_finalize(s);
@@ -134,14 +137,15 @@ int rws_shots_read(sqlite3 *db, const char *run, rws_shots *out)
 {
     static const char sql[] = "SELECT name, iteration, label, value FROM snapshots WHERE run = ?1"
                               " ORDER BY name, iteration, place";
+    const int64_t     most = rws_store_size(db);
     sqlite3_stmt     *s = NULL;
-    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    int               code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), n = 0;
     if (!code) code = sqlite3_bind_text(s, 1, run, -1, SQLITE_STATIC);
     while (!code && (code = sqlite3_step(s)) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(s, 0);
         const bool  added = add_shown(out, name ? name : "", (uint64_t)sqlite3_column_int64(s, 1),
                                       (const char *)sqlite3_column_text(s, 2), number_at(s, 3));
-        code = added ? SQLITE_OK : SQLITE_NOMEM;
+        code = !added ? SQLITE_NOMEM : ++n > most ? SQLITE_CORRUPT : SQLITE_OK;
     }
     sqlite3_finalize(s);
     return code == SQLITE_DONE ? SQLITE_OK : code;

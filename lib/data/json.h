@@ -1,4 +1,4 @@
-/* json.h - JSON text read by jansson, with a failure for want of memory told apart from a mistake in the text.
+/* json.h - JSON read and copied by jansson, with a failure for want of memory told apart from other mistakes.
  *
  * jansson reports an allocation that failed as a parse error at the place it had reached; errno tells the two apart.
  */
@@ -15,9 +15,22 @@ static inline json_t *rws_json_load(const char *text, size_t length, size_t flag
     const int before = errno;
     errno = 0;
     json_t *document = json_loadb(text, length, flags, why);
+    if (document && errno == ENOMEM) { /* jansson leaves out a character for which there is none */
+        json_decref(document);
+        document = NULL;
+    }
     *starved = !document && (errno == ENOMEM || !why->text[0] || json_error_code(why) == json_error_out_of_memory);
     errno = before;
     return document;
+}
+
+/* A shallow copy with all keys, NULL without memory: json_copy leaves out keys for which there is none. */
+static inline json_t *rws_json_copy(const json_t *object)
+{
+    json_t *copy = json_copy((json_t *)object);
+    if (json_object_size(copy) == json_object_size(object)) return copy;
+    json_decref(copy);
+    return NULL;
 }
 
 #endif

@@ -187,7 +187,7 @@ static rws_status print_header(const char *path, const json_t *header, char **ou
  * memory. */
 static json_t *add_checksums(json_t *metadata, const rws_tensor_out *tensors, size_t n, const placement *places)
 {
-    json_t *out = json_copy(metadata);
+    json_t *out = rws_json_copy(metadata);
     bool    complete = out && json_object_set_new(out, HEADER_CHECKSUM, json_string("00000000")) == 0;
     for (size_t i = 0; i < n && complete; i++) {
         const rws_tensor_out *t = &tensors[places[i].which];

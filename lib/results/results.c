@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <glib.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,7 +127,9 @@ static int count_rows(sqlite3 *db, const char *sql, const char *run, int *n)
     *n = 0;
     if (!code) {
         code = sqlite3_step(s);
-        if (code == SQLITE_ROW) *n = sqlite3_column_int(s, 0), code = SQLITE_DONE;
+        const int64_t found = code == SQLITE_ROW ? sqlite3_column_int64(s, 0) : 0;
+        if (code == SQLITE_ROW) code = found < INT_MAX && found <= rws_store_size(db) ? SQLITE_DONE : SQLITE_CORRUPT;
+        if (code == SQLITE_DONE) *n = (int)found;
     }
     return finish(s, code ? code : SQLITE_DONE);
 }
@@ -229,6 +232,7 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
         rws_result *run = rws_results_add(r);
         if (!run) return finish(s, SQLITE_NOMEM);
+        if (r->n - first > rws_store_size(db)) return finish(s, SQLITE_CORRUPT);
         run->name = rws_results_text(r, text_at(s, 0) ? text_at(s, 0) : "");
         run->store = store;
         run->host = rws_results_text(r, text_at(s, 2));
@@ -254,9 +258,9 @@ static int read_runs(rws_results *r, sqlite3 *db, const char *path, const char *
 static rws_status read_store(rws_results *r, const char *path, const char *only, rws_error *err)
 {
     sqlite3 *db = NULL;
-    int      format = 0, code = rws_store_open(path, rws_store_reader_flags(path), &db);
+    int      format = 0, code = rws_store_open(path, false, &db);
     if (!code) code = sqlite3_exec(db, "BEGIN", NULL, NULL, NULL);
-    if (!code) code = rws_store_check_format(db, &format);
+    if (!code) code = rws_store_check(db, &format);
     if (!code && format == 0) {
         sqlite3_close(db);
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a store of runs.", rws_quote(path).text);

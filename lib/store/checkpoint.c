@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -290,8 +291,10 @@ rws_status rws_folder_open(const char *path, rws_config *config, rws_folder **ou
     RWS_TRY(folder_new(path, &f, err));
     rws_status status = name_run(f, err);
     if (status == RWS_OK) status = rws_config_read(f->config_path, config, &f->config, err);
-    rws_error unread; /* a run can be looked at without its store; one that goes on needs it, see rws_folder_load */
-    if (status == RWS_OK) (void)!keep_name(f, &unread);
+    if (status == RWS_OK && (status = keep_name(f, err)) == RWS_BAD_INPUT) {
+        rws_folder_remark(f, err->text); /* a run can be looked at without its store; rws_folder_load needs it */
+        status = RWS_OK;
+    }
     if (status == RWS_OK) *out = f;
     else rws_folder_close(f);
     return status;
@@ -422,6 +425,70 @@ static const char *hash_text(const rws_run_state *s, rws_split split, char out[s
     return out;
 }
 
+/* The keys of the metadata, each with the version whose checkpoints have it first: a checkpoint that lacks a key of its own
+ * version is damaged. */
+enum {
+    FORMAT,
+    MODEL,
+    METHOD,
+    OPTIMISER,
+    VERSION,
+    BUILD,
+    CPU,
+    IDENTITY,
+    LR,
+    ITERATIONS,
+    TRAINING_DATA,
+    TEST_DATA,
+    N_KEYS
+};
+
+static const struct {
+    const char *key;
+    int         since; /* 0.since */
+} keys[N_KEYS] = {
+    [FORMAT] = {"format", 1},
+    [MODEL] = {"model", 1},
+    [METHOD] = {"method", 1},
+    [OPTIMISER] = {"optimiser", 1},
+    [VERSION] = {"version", 1},
+    [BUILD] = {"build", 3},
+    [CPU] = {"cpu", 3},
+    [IDENTITY] = {"identity", 3},
+    [LR] = {"lr", 4},
+    [ITERATIONS] = {"iterations", 4},
+    [TRAINING_DATA] = {"training_data", 6},
+    [TEST_DATA] = {"test_data", 6},
+};
+
+/* The metadata of a checkpoint, all keys of it, or a failure. */
+static rws_status describe(const char *path, const char *const values[static N_KEYS], json_t **out, rws_error *err)
+{
+    *out = json_object();
+    for (int i = 0; i < N_KEYS && *out; i++) {
+        if (values[i] && json_object_set_new(*out, keys[i].key, json_string(values[i])) == 0) continue;
+        json_decref(*out);
+        *out = NULL;
+    }
+    if (*out && json_object_size(*out) == N_KEYS) return RWS_OK;
+    if (g_utf8_validate(values[MODEL], -1, NULL)) return rws_no_memory(err, "the metadata of a checkpoint");
+    return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.", rws_quote(path).text);
+}
+
+/* Refuses a checkpoint without a key that its own version writes. */
+static rws_status check_keys(const rws_safetensors *st, const char *file, rws_error *err)
+{
+    const char *version = rws_safetensors_metadata(st, keys[VERSION].key);
+    int         major = 0, minor = 1;
+    if (version) sscanf(version, "%d.%d", &major, &minor);
+    for (int i = 0; i < N_KEYS; i++)
+        if ((major > 0 || minor >= keys[i].since) && !rws_safetensors_metadata(st, keys[i].key))
+            return rws_fail(err, RWS_BAD_INPUT,
+                            "\"%s\" is damaged, or not a checkpoint of rws: its metadata has no \"%s\".", file,
+                            keys[i].key);
+    return RWS_OK;
+}
+
 static rws_status save(const rws_folder *f, const rws_run_state *s, const inventory *all, rws_error *err)
 {
     const char *path = f->checkpoint_path;
@@ -441,22 +508,23 @@ static rws_status save(const rws_folder *f, const rws_run_state *s, const invent
     const rws_config *c = s->config;
     char              iterations[24], training[HASH_SIZE], test[HASH_SIZE];
     snprintf(iterations, sizeof iterations, "%llu", (unsigned long long)c->iterations);
-    char   *identity = rws_config_identity(f->config.document);
-    json_t *metadata =
-        identity ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "format",
-                             CHECKPOINT_FORMAT, "model", s->model, "method", c->method, "optimiser", s->optimiser->name,
-                             "version", RWS_VERSION_STRING, "build", build, "cpu", cpu, "training_data",
-                             hash_text(s, RWS_TRAIN, training), "test_data", hash_text(s, RWS_TEST, test), "identity",
-                             identity, "lr", c->lr, "iterations", iterations)
-                 : NULL;
+    char             *identity = rws_config_identity(f->config.document);
+    const char *const values[N_KEYS] = {[FORMAT] = CHECKPOINT_FORMAT,
+                                        [MODEL] = s->model,
+                                        [METHOD] = c->method,
+                                        [OPTIMISER] = s->optimiser->name,
+                                        [VERSION] = RWS_VERSION_STRING,
+                                        [BUILD] = build,
+                                        [CPU] = cpu,
+                                        [TRAINING_DATA] = hash_text(s, RWS_TRAIN, training),
+                                        [TEST_DATA] = hash_text(s, RWS_TEST, test),
+                                        [IDENTITY] = identity,
+                                        [LR] = c->lr,
+                                        [ITERATIONS] = iterations};
+    json_t           *metadata;
+    const rws_status  described = describe(path, values, &metadata, err);
     free(identity);
-    if (!metadata) {
-        json_t *name = json_string(s->model);
-        json_decref(name);
-        if (name) return rws_no_memory(err, "the metadata of a checkpoint");
-        return rws_fail(err, RWS_BAD_INPUT, "Cannot write \"%s\": the model's name is not UTF-8.",
-                        rws_quote(path).text);
-    }
+    RWS_TRY(described);
     keep_previous(f);
     const rws_status status = rws_safetensors_write(path, all->tensors, all->n, metadata, err);
     json_decref(metadata);
@@ -478,10 +546,6 @@ static rws_status check_metadata(const rws_safetensors *st, const char *file, co
                                  rws_error *err)
 {
     const char *found = rws_safetensors_metadata(st, key);
-    if (!found) {
-        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is not a checkpoint of rws: its metadata has no \"%s\".", file,
-                        key);
-    }
     if (strcmp(found, needed) != 0) {
         return rws_fail(err, RWS_BAD_INPUT, "\"%s\" has the %s \"%.60s\", but \"%.60s\" is needed.", file, key,
                         rws_quote(found).text, rws_quote(needed).text);
@@ -500,7 +564,7 @@ static bool is_listed(const inventory *all, const char *name)
 /* The configuration must be the one that the checkpoint was trained with; a checkpoint of an older version does not say. */
 static rws_status check_identity(const rws_folder *f, const rws_safetensors *st, rws_error *err)
 {
-    const char *identity = rws_safetensors_metadata(st, "identity");
+    const char *identity = rws_safetensors_metadata(st, keys[IDENTITY].key);
     char        key[RWS_KEY_SIZE];
     if (!identity) return RWS_OK;
     RWS_TRY(rws_config_compare(f->config.document, identity, key, err));
@@ -561,6 +625,7 @@ static rws_status check_fit(const rws_safetensors *st, const char *path, const r
                             const rws_tensor_in **found, rws_error *err)
 {
     const rws_quoted file = rws_quote(path);
+    RWS_TRY(check_keys(st, file.text, err));
     RWS_TRY(check_metadata(st, file.text, "format", CHECKPOINT_FORMAT, err));
     RWS_TRY(check_metadata(st, file.text, "model", s->model, err));
     RWS_TRY(check_metadata(st, file.text, "method", s->config->method, err));
@@ -615,13 +680,20 @@ static void overwrite(const inventory *all, const rws_tensor_in *const *found)
                    found[i]->n_elements * rws_dtype_size(found[i]->dtype));
 }
 
-/* Appends to the sentence of a checkpoint that is refused that there is the one before it. */
+/* Appends to the message about a checkpoint that is refused how to continue from the one before it. */
 static void offer_previous(const rws_folder *f, rws_error *err)
 {
-    if (exists(f->previous_path))
-        rws_error_append(
-            err, " The checkpoint before it is kept: rename checkpoint.previous.safetensors to checkpoint.safetensors "
-                 "to go on from there.");
+    if (!exists(f->previous_path)) return;
+    char *folder = g_shell_quote(f->path);
+    char *command = g_strdup_printf("cp %s/checkpoint.previous.safetensors %s/checkpoint.safetensors", folder, folder);
+    const bool fits = strlen(err->text) + strlen(command) + 80 < sizeof err->text;
+    if (fits && strcmp(f->path, rws_quote(f->path).text) == 0) /* a terminal gets no control characters */
+        rws_error_append(err, " The checkpoint before it is kept: \"%s\" continues from there.", command);
+    else
+        rws_error_append(err,
+                         " To continue from the checkpoint before it, copy checkpoint.previous.safetensors over it.");
+    g_free(command);
+    g_free(folder);
 }
 
 /* Says if the checkpoint was written elsewhere: the bits may then be others from here on. */
@@ -676,7 +748,8 @@ static rws_status check_all(rws_folder *f, const rws_run_state *s, const rws_saf
 {
     rws_error  ignored;
     rws_status status = check_fit(st, f->checkpoint_path, s, all, found, err);
-    bool       damaged = status == RWS_BAD_INPUT && rws_safetensors_verify(st, &ignored) != RWS_OK;
+    bool       damaged = status == RWS_BAD_INPUT &&
+                   (rws_safetensors_verify(st, &ignored) != RWS_OK || check_keys(st, "", &ignored) != RWS_OK);
     if (status == RWS_OK) {
         status = check_numbers(st, f->checkpoint_path, all, found, err);
         damaged = status == RWS_BAD_INPUT;

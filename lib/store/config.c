@@ -234,7 +234,7 @@ static char *dump(const json_t *document, size_t flags)
 
 char *rws_config_text(const json_t *document)
 {
-    json_t *copy = json_copy((json_t *)document); /* a shallow copy, which leaves the document as it is */
+    json_t *copy = rws_json_copy(document); /* a shallow copy, which leaves the document as it is */
     if (copy) json_object_del(copy, FINGERPRINT);
     char *text = copy ? dump(copy, JSON_COMPACT) : NULL;
     json_decref(copy);
@@ -253,7 +253,7 @@ static bool may_change(const char *key)
 
 char *rws_config_identity(const json_t *document)
 {
-    json_t *copy = json_copy((json_t *)document); /* shallow */
+    json_t *copy = rws_json_copy(document); /* shallow */
     if (!copy) return NULL;
     const char *key;
     json_t     *value;
@@ -309,11 +309,14 @@ rws_status rws_config_write(const char *path, const json_t *document, rws_error 
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-/* If memory runs out, jansson reports a mistake in the text, and only errno tells what happened. */
+/* If memory runs out, jansson reports a mistake in the text or leaves out a character, and only errno tells what happened. */
 static json_t *parse(int fd, json_error_t *why)
 {
     errno = 0;
-    return json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+    json_t *document = json_loadfd(fd, JSON_REJECT_DUPLICATES, why);
+    if (document && errno != ENOMEM) return document;
+    json_decref(document);
+    return NULL;
 }
 
 /* The JSON object in the file, a new reference. */

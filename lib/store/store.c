@@ -11,36 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#define TEXT_OF(x) #x
-#define DIGITS(x) TEXT_OF(x)
-
-static const char schema[] =
-    "CREATE TABLE IF NOT EXISTS metrics(run TEXT, iteration INTEGER, seconds REAL, name TEXT, value REAL,"
-    "    PRIMARY KEY(run, iteration, name)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS runs(run TEXT PRIMARY KEY, config TEXT, host TEXT, version TEXT, started TEXT,"
-    "    iteration INTEGER, seconds REAL);"
-    "CREATE TABLE IF NOT EXISTS snapshots(run TEXT, iteration INTEGER, name TEXT, place INTEGER, label TEXT,"
-    "    value REAL, PRIMARY KEY(run, iteration, name, place)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS failures(run TEXT PRIMARY KEY, iteration INTEGER, sentence TEXT);"
-    "CREATE TABLE IF NOT EXISTS checksums(run TEXT PRIMARY KEY, about INTEGER, numbers INTEGER) WITHOUT ROWID;"
-    "PRAGMA user_version = " DIGITS(RWS_STORE_FORMAT) ";";
-
 enum { MOST_CONFIG = 1 << 24 }; /* bytes */
-
-static int patience = 10000; /* milliseconds to wait for a locked file */
-
-void rws_store_patience(int milliseconds)
-{
-    patience = milliseconds;
-}
-
-int rws_store_wait(sqlite3 *db)
-{
-    return sqlite3_busy_timeout(db, patience);
-}
 
 /* A function below that returns an int returns an SQLite result code. Each step is taken only if the steps before it
  * succeeded. */
@@ -48,16 +21,6 @@ int rws_store_wait(sqlite3 *db)
 static int prepare(sqlite3 *db, const char *sql, sqlite3_stmt **s)
 {
     return sqlite3_prepare_v2(db, sql, -1, s, NULL);
-}
-
-int rws_store_check_format(sqlite3 *db, int *format)
-{
-    sqlite3_stmt *s;
-    int           code = prepare(db, "PRAGMA user_version", &s);
-    if (code) return code;
-    *format = sqlite3_step(s) == SQLITE_ROW ? sqlite3_column_int(s, 0) : 0;
-    code = sqlite3_finalize(s);
-    return code ? code : *format > RWS_STORE_FORMAT ? SQLITE_SCHEMA : SQLITE_OK;
 }
 
 rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err)
@@ -76,18 +39,37 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
     const rws_quoted file = rws_quote(path ? path : "");
     char             run[256];
     int              n;
+    switch (code) {
+    case RWS_STORE_JOURNAL:
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s-journal\" is not a journal that rws writes: it names another file, which SQLite would "
+                        "delete, or is a link. The store is not opened.",
+                        file.text);
+    case RWS_STORE_WRITE_AHEAD:
+        return rws_fail(err, RWS_BAD_INPUT,
+                        "\"%s\" has a write-ahead log, which another program gave it; this ends it: sqlite3 FILE "
+                        "\"PRAGMA journal_mode = DELETE\".",
+                        file.text);
+    case RWS_STORE_FOREIGN:
+        return rws_fail(
+            err, RWS_BAD_INPUT,
+            "\"%s\" is not a store of runs: it has tables, indexes, views or triggers that rws does not make, "
+            "or lacks some that it makes.",
+            file.text);
+    default: break;
+    }
     switch (code & 0xff) {
+    case SQLITE_INTERRUPT:
+    case SQLITE_TOOBIG:
+        return rws_fail(err, RWS_BAD_INPUT, "\"%s\" is damaged, or made to be slow: %s.", file.text,
+                        (code & 0xff) == SQLITE_TOOBIG ? "a text in it is longer than any that rws writes"
+                                                       : "it takes more time than a store of its size");
     case SQLITE_NOMEM: return rws_no_memory(err, "the store of runs");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": another program has kept it locked for %g seconds.",
-                        what, file.text, patience / 1000.0);
+                        what, file.text, rws_store_patience_now() / 1000.0);
     case SQLITE_READONLY:
-        if (strcmp(what, "read") == 0)
-            return rws_fail(err, RWS_BAD_INPUT,
-                            "Cannot read \"%s\", which can only be read and not mended here: it is being written, or "
-                            "its writer was ended while it wrote. Try again, or go on with the run (--resume).",
-                            file.text);
         return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the file or its folder is read-only.", what, file.text);
     case SQLITE_FULL: return rws_fail(err, RWS_BAD_INPUT, "Cannot %s \"%s\": the disk is full.", what, file.text);
     case SQLITE_NOTADB:
@@ -112,42 +94,16 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
     }
 }
 
-int rws_store_open(const char *path, int flags, sqlite3 **db)
-{
-    struct stat is;
-    *db = NULL;
-    if (!path) return SQLITE_NOMEM;
-    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) return SQLITE_NOTADB; /* opening a pipe would wait */
-    /* Without locks SQLite would wait for them for ever. A run's own store has one writer, and needs none. */
-    int code = sqlite3_open_v2(path, db, flags, rws_store_has_locks(path) ? NULL : "unix-none");
-    if (!code) code = rws_store_wait(*db);
-    return code ? code : rws_checksum_prepare(*db);
-}
-
-int rws_store_reader_flags(const char *path)
-{
-    /* NFS, SMB, CIFS, AFS, Lustre, GPFS, BeeGFS, Ceph, OrangeFS, FUSE, 9p */
-    static const uint32_t shared[] = {0x6969,     0x517b,     0xff534d42, 0x5346414f, 0x0bd00bd0, 0x47504653,
-                                      0x19830326, 0x00c36400, 0x20030528, 0x65735546, 0xfe534d42, 0x01021997};
-    struct statfs         about;
-    if (!path || statfs(path, &about) != 0) return SQLITE_OPEN_READWRITE;
-    if (!rws_store_has_locks(path)) return SQLITE_OPEN_READONLY;
-    for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
-        if ((uint32_t)about.f_type == shared[i]) return SQLITE_OPEN_READONLY;
-    return SQLITE_OPEN_READWRITE;
-}
-
 /* Opens the store and begins a transaction that writes. IMMEDIATE waits for the lock here, before anything is read that
  * may be outdated when the wait is over. EXTRA brings the folder to disk after a commit: otherwise the journal could be
  * there again after a power cut and undo the commit, under a checkpoint that is newer. *db may be set on failure too. */
 static int begin(const char *path, sqlite3 **db)
 {
     int format = 0;
-    int code = rws_store_open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, db);
-    if (!code) code = sqlite3_exec(*db, "PRAGMA synchronous = EXTRA; BEGIN IMMEDIATE;", NULL, NULL, NULL);
-    if (!code) code = rws_store_check_format(*db, &format);
-    if (!code && format < RWS_STORE_FORMAT) code = sqlite3_exec(*db, schema, NULL, NULL, NULL);
-    return code;
+    int code = rws_store_open(path, true, db);
+    if (!code) code = sqlite3_exec(*db, "BEGIN IMMEDIATE;", NULL, NULL, NULL);
+    if (!code) code = rws_store_check(*db, &format);
+    return code || format == RWS_STORE_FORMAT ? code : rws_store_complete(*db);
 }
 
 /* Commits if code is SQLITE_OK; otherwise closing the connection rolls back, and the code becomes a sentence. */
@@ -372,8 +328,8 @@ rws_status rws_store_ask(const char *path, const char *run, rws_store_progress *
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    int           format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
-    if (!code) code = rws_store_check_format(db, &format);
+    int           format = 0, code = rws_store_open(path, false, &db);
+    if (!code) code = rws_store_check(db, &format);
     if (!code && format > 0) code = prepare(db, sql, &s);
     if (!code && s) {
         bind_text(s, 1, run);
@@ -401,14 +357,14 @@ static char *copy_text(sqlite3_stmt *s, int column, int *code)
 
 rws_status rws_store_identify(const char *path, const char *run, char **name, char **config, rws_error *err)
 {
-    static const char sql[] = "SELECT run, config FROM runs WHERE run = ?1 OR (SELECT count(*) FROM runs) = 1";
+    static const char sql[] =
+        "SELECT run, config FROM runs WHERE run = ?1 OR NOT EXISTS(SELECT 1 FROM runs LIMIT 1 OFFSET 1)";
     *name = *config = NULL;
     if (is_missing(path)) return RWS_OK;
     sqlite3      *db = NULL;
     sqlite3_stmt *s = NULL;
-    /* For writing if possible: only then can SQLite roll back what a killed writer left behind. */
-    int format = 0, code = rws_store_open(path, SQLITE_OPEN_READWRITE, &db);
-    if (!code) code = rws_store_check_format(db, &format);
+    int           format = 0, code = rws_store_open(path, false, &db);
+    if (!code) code = rws_store_check(db, &format);
     if (!code && format > 0) code = prepare(db, sql, &s);
     if (!code && s) {
         bind_text(s, 1, run);

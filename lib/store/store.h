@@ -14,7 +14,8 @@
  *
  * Each function is one transaction on a connection of its own: a run holds no lock while it trains, and if the file is
  * moved away, the next evaluation fails or makes a new file instead of writing to the moved one. The journal is
- * SQLite's rollback journal, because its write-ahead log does not work on network folders. results.c reads a store.
+ * SQLite's rollback journal, because its write-ahead log does not work on network folders. results.c reads a store,
+ * opening.c opens and checks one.
  *
  *     evaluation -> [store] -> metrics.sqlite -> results -> figures, claims, tables
  */
@@ -129,18 +130,37 @@ rws_status rws_store_explain(sqlite3 *db, const char *path, const char *what, in
 /* The sentence about n runs whose rows are not those that were written, and of which `run` is the first. */
 rws_status rws_store_blame(const char *path, const char *run, int n, rws_error *err);
 
-/* SQLITE_OK, or SQLITE_SCHEMA if the file was written by a newer program. *format is 0 for a file without tables. */
-int rws_store_check_format(sqlite3 *db, int *format);
+/* ---- A store is opened and checked as a file that anyone may have made.
+ *
+ * Readers open it for reading only and leave nothing behind. Where a writer was killed, its journal says how the store was
+ * before; SQLite needs to write for that, so that readers let it do so in a copy in a private folder in TMPDIR, which is gone
+ * when rws_store_open returns. The next writer does it in the store itself. Both refuse, before SQLite looks at it, a journal
+ * that names another file (SQLite would delete that file) or is no file of its own, and a write-ahead log. A connection runs no
+ * view or trigger, has limits of what a statement and a cell may be, and ends after 10 s of processor time and one for
+ * each megabyte. */
 
-/* Opens a regular file that waits for locks; *db may be set on failure too. Returns SQLite's result code. */
-int rws_store_open(const char *path, int flags, sqlite3 **db);
+/* Codes of the functions below, among the kinds of SQLITE_NOTADB; SQLite has no such numbers of its own. */
+enum {
+    RWS_STORE_JOURNAL = SQLITE_NOTADB | 0xfd << 8,     /* the journal names another file, or is a link */
+    RWS_STORE_WRITE_AHEAD = SQLITE_NOTADB | 0xfe << 8, /* there is a write-ahead log */
+    RWS_STORE_FOREIGN = SQLITE_NOTADB | 0xff << 8,     /* the schema is not ours */
+};
 
-/* How a reader opens a store: for writing, since only then can SQLite roll back what a killed writer left behind; but for
- * reading only on a file system of several machines, where the writer may be another one, and where there are no
- * locks. */
-int rws_store_reader_flags(const char *path);
+/* Opens a store that waits for locks; one that does not exist is made if it is opened for writing. *db may be set on failure
+ * too. Returns SQLite's result code or one of the above. */
+int rws_store_open(const char *path, bool writes, sqlite3 **db);
 
-/* Makes the connection wait for locks as long as rws_store_patience says. Returns SQLite's result code. */
-int rws_store_wait(sqlite3 *db);
+/* SQLITE_OK if the schema is exactly that of a store of this version or an older one, or there is none yet; SQLITE_SCHEMA if the
+ * file was written by a newer program, else RWS_STORE_FOREIGN. *format is 0 for a file without tables, and of version 0.1. */
+int rws_store_check(sqlite3 *db, int *format);
+
+/* Makes the tables that a store of an older format or without tables lacks. */
+int rws_store_complete(sqlite3 *db);
+
+/* Bytes of the file: more rows than these no store has. 0 if the size cannot be read. */
+int64_t rws_store_size(sqlite3 *db);
+
+/* How long to wait for a locked file, in milliseconds. */
+int rws_store_patience_now(void);
 
 #endif

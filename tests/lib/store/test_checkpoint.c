@@ -292,6 +292,7 @@ typedef struct {
     rws_tensor_out to;
     const char    *key, *value; /* of the metadata */
     bool           add;         /* `to` is one more tensor */
+    bool           old;         /* the metadata is that of version 0.2 */
 } edit;
 
 static void rewrite(const char *from, const edit *e)
@@ -300,10 +301,11 @@ static void rewrite(const char *from, const edit *e)
     rws_tensor_out   out[32];
     size_t           n = 0;
     json_t          *metadata = json_object();
-    const char      *keys[] = {"format", "model", "method", "optimiser", "version"};
+    const char      *keys[] = {"format", "model", "method",   "optimiser",  "version",       "build",
+                               "cpu",    "lr",    "identity", "iterations", "training_data", "test_data"};
     rws_safetensors *st;
     assert_int_equal(rws_safetensors_open(in_folder(from), &st, &err), RWS_OK);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < (e->old ? 5 : 12); i++) {
         if (e->drop_key && strcmp(keys[i], e->drop_key) == 0) continue;
         json_object_set_new(metadata, keys[i], json_string(rws_safetensors_metadata(st, keys[i])));
     }
@@ -344,6 +346,16 @@ static void load_refuses_what_does_not_fit(void **state)
         {{.drop_key = "model"}, "\"model\""},
         {{.drop_key = "method"}, "\"method\""},
         {{.drop_key = "optimiser"}, "\"optimiser\""},
+        {{.drop_key = "version"}, "damaged, or not a checkpoint of rws: its metadata has no \"version\""},
+        {{.drop_key = "build"}, "damaged, or not a checkpoint of rws: its metadata has no \"build\""},
+        {{.drop_key = "cpu"}, "its metadata has no \"cpu\""},
+        {{.drop_key = "identity"}, "its metadata has no \"identity\""},
+        {{.drop_key = "lr"}, "its metadata has no \"lr\""},
+        {{.drop_key = "iterations"}, "its metadata has no \"iterations\""},
+        {{.drop_key = "training_data"}, "its metadata has no \"training_data\""},
+        {{.drop_key = "test_data"}, "its metadata has no \"test_data\""},
+        {{.key = "version", .value = "0.5.0", .drop_key = "lr"}, "its metadata has no \"lr\""},
+        {{.key = "version", .value = "0.3.0", .old = true}, "its metadata has no \"build\""},
         {{.key = "format", .value = "rws 2"}, "\"rws 2\""},
         {{.key = "model", .value = "pcfg\n"}, "\"pcfg?\""},
         {{.add = true, .to = {"phi.extra", RWS_DTYPE_F32, 1, {2}, zeros}}, "\"phi.extra\""},
@@ -380,6 +392,8 @@ static void load_refuses_what_does_not_fit(void **state)
     rewrite("good", &(edit){0}); /* it was the edits */
     rws_error err = {""};
     double    seconds;
+    must(load(f, t, &seconds, &err), &err);
+    rewrite("good", &(edit){.old = true, .key = "version", .value = "0.2.0"});
     must(load(f, t, &seconds, &err), &err);
     rws_folder_close(f);
     made_run_free(t);
@@ -433,7 +447,8 @@ static void previous_is_kept(void **state)
     fill(t, 9);
     save(f, t, 6);
     spill("run/checkpoint.safetensors", "rubbish", 7);
-    refuses_load(f, t, "too short", "checkpoint.previous.safetensors");
+    refuses_load(f, t, "too short", "\"cp '");
+    refuses_load(f, t, "/checkpoint.previous.safetensors '", "'/checkpoint.safetensors\" continues from there.");
     unlink(in_folder("run/checkpoint.safetensors"));
     assert_true(rws_folder_has_checkpoint(f)); /* nothing is begun anew over the one that is left */
     refuses_load(f, t, "No such file", "checkpoint.previous.safetensors");

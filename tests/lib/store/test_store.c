@@ -204,7 +204,7 @@ static void what_is_not_a_store_is_refused(void **state)
     sqlite3 *db = store_open();
     assert_int_equal(sqlite3_exec(db, "CREATE TABLE metrics(other)", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    assert_refused(record(f, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "metrics has no column");
+    assert_refused(record(f, 300, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "not a store of runs");
     assert_string_equal(ask("SELECT count(*) FROM sqlite_master WHERE name = 'runs'"), "0"); /* rolled back */
     unlink(in_folder("run/metrics.sqlite"));
     assert_int_equal(mkdir(in_folder("run/metrics.sqlite"), 0777), 0);
@@ -444,6 +444,147 @@ static void the_host_is_that_of_the_last_writer(void **state)
     assert_string_equal(said, host);
 }
 
+/* ---- stores of others */
+
+/* The journal of a writer that was killed in a transaction that removed all metrics: SQLite has not deleted it. */
+static void kill_a_writer(void)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        sqlite3   *db = store_open();
+        const bool began =
+            sqlite3_exec(db, "PRAGMA cache_spill = 1; BEGIN; DELETE FROM metrics;", NULL, NULL, NULL) == 0;
+        _exit(began && sqlite3_db_cacheflush(db) == SQLITE_OK ? 0 : 1);
+    }
+    int how = -1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_true(is_there("run/metrics.sqlite-journal"));
+}
+
+/* A reader sees the store as it was before the writer that was killed, and leaves both files as they are; the next writer
+ * undoes the rest. */
+static void a_killed_writer_is_undone_by_the_next(void **state)
+{
+    (void)state;
+    size_t             size, after;
+    rws_store_progress progress;
+    char              *path = strdup(in_folder("run/metrics.sqlite"));
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, i, 1, &err), &err);
+    must(
+        rws_store_add_metrics(
+            path, "run",
+            &(rws_store_entry){.iteration = 300, .n = 1, .names = (const char *[]){"final_x"}, .values = (double[]){1}},
+            &err),
+        &err);
+    kill_a_writer();
+    char *bytes = slurp("run/metrics.sqlite", &size);
+    must(rws_store_ask(path, "run", &progress, &err), &err);
+    assert_true(progress.known && progress.measured && progress.iteration == 300);
+    char *later = slurp("run/metrics.sqlite", &after);
+    assert_int_equal(size, after);
+    assert_memory_equal(bytes, later, size);
+    assert_true(is_there("run/metrics.sqlite-journal"));
+    must(record(f, 400, 1, &err), &err);
+    assert_false(is_there("run/metrics.sqlite-journal"));
+    assert_string_equal(ask("SELECT count(*) FROM metrics"), "16");
+    free(bytes);
+    free(later);
+    free(path);
+}
+
+/* All doors of store.c refuse the store with a message that has the words. */
+static void refuses_store(const char *words)
+{
+    rws_store_progress progress;
+    char              *path = strdup(in_folder("run/metrics.sqlite")), *name, *config;
+    err.text[0] = '\0';
+    assert_refused(rws_store_ask(path, "run", &progress, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", words);
+    assert_refused(rws_store_identify(path, "run", &name, &config, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    assert_refused(rws_store_forget(path, "run", 0, 0, &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    assert_refused(rws_store_configure(path, "run", "{}", &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    assert_refused(rws_store_drop(path, "run", &err), RWS_BAD_INPUT, &err, "metrics.sqlite", words);
+    free(path);
+}
+
+/* SQLite would delete the file that the journal names. */
+static void a_journal_that_names_a_file_is_refused(void **state)
+{
+    (void)state;
+    static const char magic[] = "\xd9\xd5\x05\xf9\x20\xa1\x63\xd7";
+    char              victim[PATH_MAX], journal[PATH_MAX];
+    for (uint64_t i = 0; i <= 300; i += 100) must(record(f, i, 1, &err), &err);
+    kill_a_writer();
+    strcpy(victim, in_folder("victim"));
+    strcpy(journal, in_folder("run/metrics.sqlite-journal"));
+    spill("victim", "mine", 4);
+    uint32_t sum = 0;
+    for (const char *c = victim; *c; c++) sum += (uint32_t)(int)*c;
+    const uint32_t length = (uint32_t)strlen(victim);
+    FILE          *file = fopen(journal, "ab");
+    assert_non_null(file);
+    fwrite((const uint8_t[]){0, 4, 0, 1}, 1, 4, file); /* the number of the page that SQLite never uses */
+    fwrite(victim, 1, length, file);
+    for (int i = 3; i >= 0; i--) fputc((int)(length >> 8 * i & 255), file);
+    for (int i = 3; i >= 0; i--) fputc((int)(sum >> 8 * i & 255), file);
+    fwrite(magic, 1, 8, file);
+    assert_int_equal(fclose(file), 0);
+    refuses_store("names another file");
+    assert_refused(record(f, 400, 1, &err), RWS_BAD_INPUT, &err, "run/metrics.sqlite", "names another file");
+    assert_true(is_there("victim") && is_there("run/metrics.sqlite-journal"));
+    unlink(journal);
+    assert_int_equal(symlink(victim, journal), 0);
+    refuses_store("is a link");
+    assert_true(is_there("victim"));
+}
+
+#define ENDLESS "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c)"
+
+static void a_foreign_schema_is_refused(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {
+        "ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS SELECT * FROM r WHERE " ENDLESS " > 0",
+        "CREATE TRIGGER t BEFORE UPDATE ON runs BEGIN SELECT " ENDLESS "; END",
+        "CREATE TRIGGER t BEFORE DELETE ON metrics BEGIN SELECT " ENDLESS "; END",
+        "CREATE INDEX i ON metrics(value)",
+        "CREATE TABLE more(x)",
+        "CREATE VIEW v AS SELECT 1",
+        "ALTER TABLE failures ADD COLUMN g AS (abs(iteration))",
+        "DROP TABLE checksums",
+        "PRAGMA user_version = 1",
+    };
+    must(record(f, 100, 1, &err), &err);
+    size_t size;
+    char  *bytes = slurp("run/metrics.sqlite", &size);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        change(changes[i]);
+        refuses_store("not a store of runs");
+        spill("run/metrics.sqlite", bytes, size);
+    }
+    free(bytes);
+    change("VACUUM; ANALYZE; DROP TABLE sqlite_stat1;");
+    must(record(f, 200, 1, &err), &err);
+    change("PRAGMA journal_mode = WAL");
+    refuses_store("write-ahead log");
+    assert_false(is_there("run/metrics.sqlite-wal") || is_there("run/metrics.sqlite-shm"));
+    change("PRAGMA journal_mode = DELETE");
+    must(record(f, 300, 1, &err), &err);
+}
+
+/* A cell that is larger than any that rws writes is not read. */
+static void a_large_cell_is_refused(void **state)
+{
+    (void)state;
+    must(record(f, 100, 1, &err), &err);
+    change("UPDATE runs SET config = CAST(zeroblob(100000000) AS TEXT)");
+    rws_folder_close(f);
+    rws_config config;
+    must(rws_folder_open(in_folder("run"), &config, &f, &err), &err);
+    assert_non_null(strstr(rws_folder_remarks(f), "longer than any that rws writes"));
+    assert_refused(load(f, t, &seconds, &err), RWS_BAD_INPUT, &err, "run", "checkpoint");
+}
+
 int main(void)
 {
 #define RUN(f) cmocka_unit_test_setup_teardown(f, begin_run, end)
@@ -461,6 +602,10 @@ int main(void)
         RUN(a_name_that_changed_is_refused),
         RUN(a_store_of_format_1_gets_checksums),
         RUN(the_host_is_that_of_the_last_writer),
+        RUN(a_killed_writer_is_undone_by_the_next),
+        RUN(a_journal_that_names_a_file_is_refused),
+        RUN(a_foreign_schema_is_refused),
+        RUN(a_large_cell_is_refused),
         SWEEP(a_damaged_run_is_named),
         SWEEP(runs_of_a_sweep_find_its_store),
         SWEEP(several_runs_share_a_store),

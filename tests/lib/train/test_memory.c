@@ -1,5 +1,5 @@
-/* test_memory.c - every allocation of a small training, and of asking what was trained, fails once, one after the other.
- * What follows is a status or the right result, never a crash, a hang or a leak.
+/* test_memory.c - every allocation of a small training, of asking what was trained and of saving it again fails once, one
+ * after the other. What follows is a status or the right result, never a crash, a hang or a leak.
  *
  *     test_memory [NAME...]             the scenarios of that name; all of them without
  *     FAIL_AT=137 test_memory NAME      only that allocation fails, in this very process: for a debugger
@@ -122,6 +122,30 @@ static rws_status ask(const void *context, double *result, rws_error *err)
     return status;
 }
 
+/* ---- saving: whatever fails, the folder can be opened afterwards, and nothing in it is missing */
+
+static rws_status save(const void *context, double *result, rws_error *err)
+{
+    const training *s = context;
+    rws_trainer    *t = NULL, *again = NULL;
+    rws_error       why;
+    *result = 0;
+    rws_status status = rws_trainer_resume(path_of(s->name), NULL, s->model, &t, err);
+    if (status == RWS_OK) status = rws_trainer_save(t, err);
+    rws_trainer_free(t);
+    bool whole = false; /* One allocation fails: one of two attempts has all that it needs. */
+    for (int i = 0; i < 2 && !whole; i++) {
+        why.text[0] = '\0';
+        if (rws_trainer_resume(path_of(s->name), NULL, s->model, &again, &why) == RWS_OK)
+            snprintf(why.text, sizeof why.text, "%s", rws_trainer_remarks(again));
+        whole = again && !why.text[0];
+        rws_trainer_free(again);
+        again = NULL;
+    }
+    if (!whole) *err = why;
+    return whole ? status : RWS_BROKEN;
+}
+
 int main(int argc, char **argv)
 {
     /* With threads of its own, BLAS allocates when it likes; it reads this when it is loaded. */
@@ -150,6 +174,7 @@ int main(int argc, char **argv)
     const scenario all[] = {
         {"toy", train, &toy, 0},       {"gmm", train, &gmm, 0},     {"threads", train, &threads, 0},
         {"pcfg", train, &grammar, 37}, {"ask-toy", ask, &zeros, 0}, {"ask-pcfg", ask, &sentence, 0},
+        {"save", save, &gmm, 0},
     };
     int n_bad = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -159,6 +184,7 @@ int main(int argc, char **argv)
         double    result;
         rws_error err;
         if (all[i].run == ask && train(((const asking *)all[i].context)->run, &result, &err) != RWS_OK) return 99;
+        if (all[i].run == save && train(all[i].context, &result, &err) != RWS_OK) return 99;
         n_bad += torture(&all[i]);
         fflush(stdout);
     }
