@@ -49,15 +49,9 @@ static rws_status posterior_of(rws_trainer *t, rws_posterior **out, rws_error *e
 rws_status rws_posterior_new(const rws_trainer *t, rws_posterior **out, rws_error *err)
 {
     rws_trainer *copy;
-    void        *library;
     *out = NULL;
-    RWS_TRY(rws_model_load_again(t->library, &library, err)); /* the trainer may be freed before the posterior */
-    const rws_status status = rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err);
-    if (status != RWS_OK) {
-        rws_model_unload(library);
-        return status;
-    }
-    copy->library = library;
+    RWS_TRY(rws_trainer_new_for_asking(&t->config, NULL, 0, t->model, &copy, err));
+    copy->library = rws_model_load_again(t->library); /* the trainer may be freed before the posterior */
     RWS_CHECK(copy->setup.params.size == t->setup.params.size);
     memcpy(copy->setup.params.value, t->setup.params.value, t->setup.params.size * sizeof(float));
     copy->iteration = t->iteration;
@@ -82,6 +76,7 @@ static rws_status open_run(const char *path, const rws_config *changes, const rw
     for (int i = 0; i < c->n_set; i++)
         if (!c->set[i]) return rws_fail(err, RWS_BAD_INPUT, "Setting %d of the changes is NULL.", i);
     if (c->model) config.model = c->model;
+    config.changed = c->changed;
     config.limits = c->limits;
     RWS_TRY(rws_trainer_new_for_asking(&config, c->set, c->n_set, model, t, err));
     return rws_folder_look(*folder, *t, &seconds, err);

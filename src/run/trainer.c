@@ -75,7 +75,7 @@ rws_status rws_config_fill(rws_config *config, const rws_model *model, rws_error
 {
     if (!config) return rws_fail(err, RWS_BAD_INPUT, "There is no configuration to be filled in (NULL).");
     void *library = NULL; /* stays open: the texts that are filled in may be its own */
-    if (!model) RWS_TRY(rws_model_load(config->model, &model, &library, err));
+    if (!model) RWS_TRY(rws_model_load(config, &model, &library, err));
     fill_defaults(config, &model->defaults);
     return RWS_OK;
 }
@@ -282,7 +282,9 @@ static rws_status make_test(rws_trainer *t, rws_error *err)
 static rws_status choose_model(rws_trainer *t, rws_error *err)
 {
     rws_config *c = &t->config;
-    if (!t->model) RWS_TRY(rws_model_load(c->model, &t->model, &t->library, err));
+    if (!t->model) RWS_TRY(rws_model_load(c, &t->model, &t->library, err));
+    if (!c->model && t->library) c->model = c->recorded->model;
+    c->recorded = NULL; /* the folder's */
     if (t->model->abi != RWS_ABI)
         return rws_fail(err, RWS_BAD_INPUT,
                         "The model at hand was built for version %d of rws.h, and this library has %d; build it again.",
