@@ -210,6 +210,16 @@ def refuses(name, words, *arguments, **options):
            f"{name}: rws {' '.join(a.replace(WORK, '') for a in arguments)}", (done, loaded))
 
 
+def test_quotes(folder):
+    """A path of the stranger's does not leave the quotes of the command that a message offers."""
+    path = os.path.join(folder, "config.json")
+    os.unlink(os.path.join(folder, "metrics.sqlite"))  # which disagrees
+    config = json.load(open(path))
+    json.dump(dict(config, model="/nowhere/x'; touch owned; '.so"), open(path, "w"))
+    done = rws("eval", folder)
+    report(done.returncode == 2 and "--model 'PATH'" in done.stderr, "a quote in a path is not part of the command", done)
+
+
 def test_user():
     mine = os.path.join(HERE, "mine.so")
     shutil.copy(DOOR, mine)
@@ -291,6 +301,7 @@ try:
         test_serve(folders)
     if "PYTHONPATH" in os.environ:
         test_python(folders)
+    test_quotes(folders["config + checkpoint, absolute"])
     test_user()
     test_user_elsewhere()
 finally:

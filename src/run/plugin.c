@@ -139,7 +139,8 @@ static rws_status check_agreement(const char *named, const rws_recorded *r, rws_
                     rws_quote_short(named).text, rws_quote_short(named).text);
 }
 
-/* Refuses an object that the user has not named, with the command that names it. */
+/* Refuses an object that the user has not named, with the command that names it. A quote in a path, which a stranger may have
+ * chosen, must not end the word that a user pastes into a shell. */
 static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_error *err)
 {
     const rws_quoted run = rws_quote_short(r->folder), model = rws_quote_short(r->model);
@@ -147,7 +148,8 @@ static rws_status refuse_unnamed(const rws_recorded *r, const char *reason, rws_
         err, RWS_BAD_INPUT,
         "The run in \"%s\" was trained with the shared object \"%s\" (%s)%s; it is loaded only if you name it, "
         "with --model PATH: rws eval '%s' --model '%s'. In Python: rws.open(folder, path).",
-        run.text, model.text, shown(r->fingerprint).text, reason, run.text, model.text);
+        run.text, model.text, shown(r->fingerprint).text, reason, strchr(run.text, '\'') ? "RUN" : run.text,
+        strchr(model.text, '\'') ? "PATH" : model.text);
 }
 
 /* Whether the object may be loaded: the user has named it now or before, and it has the bytes that the run began with. */
